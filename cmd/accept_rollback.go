@@ -8,6 +8,7 @@ import (
 
 	"attestd/internal/printable"
 	"attestd/store"
+	"attestd/store/admin"
 )
 
 func acceptRollbackCommand(schema string) *cobra.Command {
@@ -30,11 +31,11 @@ is made anew from what is there. Works on a database file that no server has ope
 			if err := refuseOlder(cmd.Context(), db); err != nil {
 				return err
 			}
-			o := store.AcceptOptions{Heads: headsPath(heads, db), Reason: reason}
+			o := admin.AcceptOptions{Heads: headsPath(heads, db), Reason: reason}
 			if o.Master, err = master.read(cmd.Context()); err != nil {
 				return err
 			}
-			accepted, err := store.AcceptRollback(cmd.Context(), db, schema, o)
+			accepted, err := admin.AcceptRollback(cmd.Context(), db, schema, o)
 			if errors.Is(err, store.ErrInUse) {
 				return fmt.Errorf("%w; stop the server first", err)
 			}

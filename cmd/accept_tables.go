@@ -8,6 +8,8 @@ import (
 
 	"attestd/internal/printable"
 	"attestd/store"
+	"attestd/store/admin"
+	"attestd/store/projection"
 )
 
 func acceptTablesCommand(schema string) *cobra.Command {
@@ -43,9 +45,11 @@ stopped. Where nothing differs, there is nothing to accept (exit status 5).`,
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.Close()) }()
-			go s.Run(cmd.Context(), store.RunOptions{}) // until s is closed
-			accepted, err := s.AcceptTables(cmd.Context(), store.AcceptTablesOptions{Company: company, Reason: reason})
+			var accepted []*projection.Difference
+			err = admin.Run(cmd.Context(), s, store.RunOptions{}, func() error {
+				accepted, err = admin.AcceptTables(cmd.Context(), s, admin.AcceptTablesOptions{Company: company, Reason: reason})
+				return err
+			})
 			if err != nil {
 				return err
 			}

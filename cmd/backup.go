@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/internal/printable"
-	"attestd/store"
+	"attestd/store/admin"
 )
 
 func backupCommand(schema string) *cobra.Command {
@@ -21,7 +21,7 @@ database has them sealed: keep it as you keep the database.`,
 				return err
 			}
 			report, finish := progress()
-			err := store.Backup(cmd.Context(), db, args[0], schema, report)
+			err := admin.Backup(cmd.Context(), db, args[0], schema, report)
 			finish()
 			if err == nil {
 				printable.Fprintf(cmd.ErrOrStderr(), "backed up %s to %s and checked it\n", db, args[0])

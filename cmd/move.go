@@ -8,6 +8,7 @@ import (
 
 	"attestd/internal/printable"
 	"attestd/store"
+	"attestd/store/admin"
 )
 
 func moveCommand(schema string) *cobra.Command {
@@ -42,7 +43,7 @@ A password on the command line is seen in the list of processes: use a passfile 
 				return usagef("both are files: attestd backup copies one")
 			}
 			report, finish := progress()
-			moved, err := store.Move(cmd.Context(), from, to, schema, store.MoveOptions{Heads: headsPath(heads, from), Progress: report})
+			moved, err := admin.Move(cmd.Context(), from, to, schema, admin.MoveOptions{Heads: headsPath(heads, from), Progress: report})
 			finish()
 			if errors.Is(err, store.ErrInUse) {
 				return fmt.Errorf("%w; stop the servers first", err)
@@ -67,7 +68,7 @@ A password on the command line is seen in the list of processes: use a passfile 
 
 // movedJSON is what a move prints for scripts: the tables in the order in which they make up the
 // digest.
-func movedJSON(from, to string, m store.Moved) map[string]any {
+func movedJSON(from, to string, m admin.Moved) map[string]any {
 	tables := []map[string]any{}
 	for _, t := range m.Tables {
 		tables = append(tables, map[string]any{"name": t.Name, "rows": t.Rows, "digest": t.Digest})

@@ -9,6 +9,7 @@ import (
 
 	"attestd/internal/printable"
 	"attestd/store"
+	"attestd/store/admin"
 )
 
 func recoverKeyCommand(schema string) *cobra.Command {
@@ -29,7 +30,7 @@ written, as on read-only media, the key is printed all the same, and standard er
 			if err != nil {
 				return err
 			}
-			key, notRecorded, err := store.RecoverKeyAt(cmd.Context(), db, schema, company, sealedWith, time.Now())
+			key, notRecorded, err := admin.RecoverKey(cmd.Context(), db, schema, company, sealedWith, time.Now())
 			if errors.Is(err, store.ErrNotFound) {
 				return fmt.Errorf("no API key for company %q in %s: %w", company, shown(db), err)
 			}

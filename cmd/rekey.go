@@ -8,6 +8,7 @@ import (
 
 	"attestd/internal/printable"
 	"attestd/store"
+	"attestd/store/admin"
 )
 
 func rekeyCommand(schema string) *cobra.Command {
@@ -30,7 +31,7 @@ backups stay as they are.`,
 			if err := fileOnly("rekey", "stop the servers, move the PostgreSQL database into a file (attestd move), rekey that, and move it into an empty database", db); err != nil {
 				return err
 			}
-			o := store.RekeyOptions{}
+			o := admin.RekeyOptions{}
 			var err error
 			if o.Old, err = old.read(cmd.Context()); err != nil {
 				return err
@@ -46,7 +47,7 @@ backups stay as they are.`,
 			}
 			report, finish := progress()
 			o.Progress = report
-			err = store.Rekey(cmd.Context(), db, schema, o)
+			err = admin.Rekey(cmd.Context(), db, schema, o)
 			finish()
 			switch {
 			case errors.Is(err, store.ErrInUse):

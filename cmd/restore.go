@@ -8,6 +8,7 @@ import (
 
 	"attestd/internal/printable"
 	"attestd/store"
+	"attestd/store/admin"
 )
 
 func restoreCommand(schema string) *cobra.Command {
@@ -31,8 +32,8 @@ The head file is left as it is: where it knows more than the backup, the next st
 				return usagef("--accept-rollback goes with --force")
 			}
 			report, finish := progress()
-			undone, err := store.Restore(cmd.Context(), args[0], db, schema,
-				store.RestoreOptions{Force: force, AcceptRollback: acceptRollback, At: time.Now(), Progress: report})
+			undone, err := admin.Restore(cmd.Context(), args[0], db, schema,
+				admin.RestoreOptions{Force: force, AcceptRollback: acceptRollback, At: time.Now(), Progress: report})
 			finish()
 			for _, line := range undone.Lines {
 				printable.Fprintf(cmd.ErrOrStderr(), "%s\n", line)

@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
 	"attestd/internal/printable"
 	"attestd/store"
+	"attestd/store/admin"
 )
 
 func rotateKeyCommand(schema string) *cobra.Command {
@@ -43,16 +45,17 @@ Works on a database file that no server has open: of a running one, ask POST /v1
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.Close()) }()
-			of, err := s.Company(cmd.Context(), company)
-			if company == store.InstallationID {
-				of, err = s.Installation(cmd.Context())
-			}
-			if err != nil {
+			var old, next keyring.Key
+			err = admin.Run(cmd.Context(), s, store.RunOptions{}, func() error {
+				of, err := s.Company(cmd.Context(), company)
+				if company == store.InstallationID {
+					of, err = s.Installation(cmd.Context())
+				}
+				if err == nil {
+					old, next, err = s.RotateKey(cmd.Context(), store.Caller{Company: of, Role: store.Admin, At: time.Now()}, compromised)
+				}
 				return err
-			}
-			go s.Run(cmd.Context(), store.RunOptions{}) // until s is closed
-			old, next, err := s.RotateKey(cmd.Context(), store.Caller{Company: of, Role: store.Admin, At: time.Now()}, compromised)
+			})
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 
 	"attestd/crypto/cred"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -29,7 +30,7 @@ func acceptWitness(t *testing.T, path string) []store.Behind {
 	t.Helper()
 	schema, err := os.ReadFile("../schema.sql")
 	must(t, err)
-	accepted, err := store.AcceptRollback(t.Context(), path, string(schema), store.AcceptOptions{Heads: storetest.Heads(path), Reason: "a test", Master: master()})
+	accepted, err := admin.AcceptRollback(t.Context(), path, string(schema), admin.AcceptOptions{Heads: storetest.Heads(path), Reason: "a test", Master: master()})
 	must(t, err)
 	return accepted
 }

@@ -21,6 +21,7 @@ import (
 	"attestd/internal/rewrite"
 	"attestd/server"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -474,7 +475,7 @@ func TestWitnessProvesARewrittenHistory(t *testing.T) {
 	globex.on(alone).attestMany(t, 1)
 	alone.stop()
 	accept := func() []store.Behind {
-		accepted, err := store.AcceptRollback(t.Context(), acme.path, string(schema), store.AcceptOptions{Heads: storetest.Heads(acme.path), Reason: "a test", Master: master()})
+		accepted, err := admin.AcceptRollback(t.Context(), acme.path, string(schema), admin.AcceptOptions{Heads: storetest.Heads(acme.path), Reason: "a test", Master: master()})
 		must(t, err)
 		return accepted
 	}
@@ -535,7 +536,7 @@ func TestKeptCheckpointsAreCompared(t *testing.T) {
 				}
 				globex.on(s).attestMany(t, 1)
 				s.stop()
-				accepted, err := store.AcceptRollback(t.Context(), s.path, string(schema), store.AcceptOptions{Heads: storetest.Heads(s.path), Reason: "a test", Master: master()})
+				accepted, err := admin.AcceptRollback(t.Context(), s.path, string(schema), admin.AcceptOptions{Heads: storetest.Heads(s.path), Reason: "a test", Master: master()})
 				if err != nil || len(accepted) != 1 {
 					t.Fatalf("%+v, %v", accepted, err)
 				}

@@ -24,6 +24,7 @@ import (
 	"attestd/crypto/cred"
 	"attestd/server"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -350,7 +351,7 @@ func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	acme.stop()
 	schema, err := os.ReadFile("../schema.sql")
 	must(t, err)
-	lost, err := store.AcceptRollback(t.Context(), acme.path, string(schema), store.AcceptOptions{Heads: storetest.Heads(acme.path), Reason: "a test", Master: master()})
+	lost, err := admin.AcceptRollback(t.Context(), acme.path, string(schema), admin.AcceptOptions{Heads: storetest.Heads(acme.path), Reason: "a test", Master: master()})
 	if err != nil || len(lost) == 0 || !strings.Contains(lost[0].Why, "was signed by a witness at size 5, and is at size 2") {
 		t.Fatalf("accepted %+v, %v", lost, err)
 	}

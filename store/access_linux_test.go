@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -121,7 +122,7 @@ func TestASecondServerByAnotherName(t *testing.T) {
 		if _, err := store.Open(ctx, other, schema(t), store.Options{Master: master()}); !errors.Is(err, store.ErrInUse) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := restore(t, "testdata/schema-1.db", other, store.RestoreOptions{Force: true}); !errors.Is(err, store.ErrInUse) {
+		if err := restore(t, "testdata/schema-1.db", other, admin.RestoreOptions{Force: true}); !errors.Is(err, store.ErrInUse) {
 			t.Errorf("%s, restored over: %v", name, err)
 		}
 		if err := s.Close(); err != nil && !errors.Is(err, store.ErrFileChanged) {

@@ -13,6 +13,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -29,7 +30,7 @@ func sample(t *testing.T) (path string, acme *store.Company) {
 }
 
 // accepted lets a restore replace whatever is there.
-var accepted = store.RestoreOptions{Force: true, AcceptRollback: true}
+var accepted = admin.RestoreOptions{Force: true, AcceptRollback: true}
 
 func target(t *testing.T) string { return filepath.Join(t.TempDir(), "out.db") }
 
@@ -53,7 +54,7 @@ func TestBackupAndRestore(t *testing.T) {
 	before := got(os.ReadFile(path))(t)
 	out := target(t)
 	stages := map[string][2]int64{}
-	must(t, store.Backup(ctx, path, out, schema(t), func(stage string, done, total int64) { stages[stage] = [2]int64{done, total} }))
+	must(t, admin.Backup(ctx, path, out, schema(t), func(stage string, done, total int64) { stages[stage] = [2]int64{done, total} }))
 	if !bytes.Equal(got(os.ReadFile(path))(t), before) {
 		t.Error("the backup has changed its source")
 	}
@@ -73,7 +74,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	restored := filepath.Join(t.TempDir(), "attestd.db")
-	must(t, restore(t, out, restored, store.RestoreOptions{}))
+	must(t, restore(t, out, restored, admin.RestoreOptions{}))
 	s := open(t, restored)
 	if n := length(t, s, acme); n != 300 {
 		t.Errorf("length %d", n)
@@ -110,7 +111,7 @@ func TestBackupOfALiveDatabase(t *testing.T) {
 	}
 	<-appending
 	out := target(t)
-	must(t, store.Backup(ctx, path, out, schema(t), nil))
+	must(t, admin.Backup(ctx, path, out, schema(t), nil))
 	close(end)
 	wg.Wait()
 	copied, err := store.OpenReadOnly(ctx, out)
@@ -130,7 +131,7 @@ func TestBackupRefuses(t *testing.T) {
 	text := target(t)
 	must(t, os.WriteFile(text, []byte("dear diary"), 0o600))
 	for name, out := range map[string]string{"a file": text, "itself": path, "a directory": t.TempDir()} {
-		if err := store.Backup(ctx, path, out, schema(t), nil); !errors.Is(err, store.ErrRefused) {
+		if err := admin.Backup(ctx, path, out, schema(t), nil); !errors.Is(err, store.ErrRefused) {
 			t.Errorf("over %s: %v", name, err)
 		}
 	}
@@ -144,14 +145,14 @@ func TestBackupRefuses(t *testing.T) {
 		"none":    {target(t), store.ErrNotFound},
 		"foreign": {text, store.ErrForeign},
 	} {
-		if err := store.Backup(ctx, test.path, target(t), schema(t), nil); !errors.Is(err, test.want) {
+		if err := admin.Backup(ctx, test.path, target(t), schema(t), nil); !errors.Is(err, test.want) {
 			t.Errorf("of %s: %v", name, err)
 		}
 	}
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	out := target(t)
-	if err := store.Backup(canceled, path, out, schema(t), nil); !errors.Is(err, context.Canceled) {
+	if err := admin.Backup(canceled, path, out, schema(t), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	if files := list(t, filepath.Dir(out)); files != "" {
@@ -185,9 +186,9 @@ func TestWhatDoesNotVerifyIsNeitherBackedUpNorRestored(t *testing.T) {
 	} {
 		out := target(t)
 		for what, err := range map[string]error{
-			"backup":       store.Backup(ctx, test.path, out, schema(t), nil),
-			"restore":      restore(t, test.path, filepath.Join(filepath.Dir(out), "new.db"), store.RestoreOptions{}),
-			"restore over": restore(t, test.path, old, store.RestoreOptions{Force: true}),
+			"backup":       admin.Backup(ctx, test.path, out, schema(t), nil),
+			"restore":      restore(t, test.path, filepath.Join(filepath.Dir(out), "new.db"), admin.RestoreOptions{}),
+			"restore over": restore(t, test.path, old, admin.RestoreOptions{Force: true}),
 		} {
 			v := (*store.VerifyError)(nil)
 			if test.company == "" {
@@ -235,10 +236,10 @@ func TestRestoreOverADatabase(t *testing.T) {
 	in, acme := sample(t)
 	s, path := fresh(t)
 	company(t, s, "old")
-	if err := restore(t, in, path, store.RestoreOptions{}); !errors.Is(err, store.ErrRefused) {
+	if err := restore(t, in, path, admin.RestoreOptions{}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("without force: %v", err)
 	}
-	if err := restore(t, in, path, store.RestoreOptions{Force: true}); !errors.Is(err, store.ErrInUse) {
+	if err := restore(t, in, path, admin.RestoreOptions{Force: true}); !errors.Is(err, store.ErrInUse) {
 		t.Errorf("over a served one: %v", err)
 	}
 	must(t, s.Close())
@@ -280,7 +281,7 @@ func TestRestoreOverAKilledServersFiles(t *testing.T) {
 	// The same where somebody has removed the file, and only the log is left.
 	orphan := filepath.Join(t.TempDir(), "attestd.db")
 	must(t, os.WriteFile(orphan+"-wal", got(os.ReadFile(path+"-wal"))(t), 0o600))
-	if err := restore(t, in, orphan, store.RestoreOptions{}); !errors.Is(err, store.ErrRefused) {
+	if err := restore(t, in, orphan, admin.RestoreOptions{}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("beside a log: %v", err)
 	}
 	must(t, restore(t, in, orphan, accepted))
@@ -302,16 +303,16 @@ func TestRestoreOverDamage(t *testing.T) {
 	foreign := target(t)
 	must(t, os.WriteFile(foreign, []byte("dear diary"), 0o600))
 	for _, force := range []bool{false, true} {
-		if err := restore(t, in, foreign, store.RestoreOptions{Force: force}); !errors.Is(err, store.ErrForeign) {
+		if err := restore(t, in, foreign, admin.RestoreOptions{Force: force}); !errors.Is(err, store.ErrForeign) {
 			t.Errorf("over a foreign file: %v", err)
 		}
-		if err := restore(t, foreign, target(t), store.RestoreOptions{Force: force}); !errors.Is(err, store.ErrForeign) {
+		if err := restore(t, foreign, target(t), admin.RestoreOptions{Force: force}); !errors.Is(err, store.ErrForeign) {
 			t.Errorf("of a foreign file: %v", err)
 		}
 	}
 	empty := target(t)
 	must(t, os.WriteFile(empty, nil, 0o644))
-	must(t, restore(t, in, empty, store.RestoreOptions{}))
+	must(t, restore(t, in, empty, admin.RestoreOptions{}))
 	if n := length(t, open(t, empty), acme); n != 300 {
 		t.Errorf("over an empty file: length %d", n)
 	}

@@ -170,8 +170,8 @@ func (v *View) loadCompany(ctx context.Context, where string, arg any) (*Company
 			JOIN log a ON a.company = company.id AND a.name = 'actions' JOIN log c ON c.company = company.id AND c.name = 'control' WHERE `+where, arg); err != nil {
 			return err
 		}
-		c.Actions.Name, c.Actions.Chain = Actions, Actions.number(c.Chain)
-		c.Control.Name, c.Control.Chain = Control, Control.number(c.Chain)
+		c.Actions.Name, c.Actions.Chain = Actions, Actions.ChainID(c.Chain)
+		c.Control.Name, c.Control.Chain = Control, Control.ChainID(c.Chain)
 		if err := v.store.checkCompany(r, c, metadata, latest); err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func (v *View) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
 	flaws := keyring.Flaws(origin, ring)
 	if company, name := logOf(number); name != Actions {
 		// after the other, or a key might be missing
-		first, all, err := v.KeyRing(ctx, Actions.number(company))
+		first, all, err := v.KeyRing(ctx, Actions.ChainID(company))
 		if err != nil {
 			return nil, err
 		}

@@ -62,8 +62,8 @@ func subjectSigningKey(kid string) string     { return "signing-key:" + kid }
 // record about a row says what the row is.
 func subjectRecovery(fingerprint string) string { return "recovery:" + fingerprint }
 
-// subjectDatabase is of what concerns all companies of the file alike.
-const subjectDatabase = "database"
+// SubjectDatabase is of what concerns all companies of the file alike.
+const SubjectDatabase = "database"
 
 // controlEvent is one change, as its record will say it. details are members of the record's
 // payload beside subject and by.

@@ -11,6 +11,7 @@ import (
 	"attestd/crypto/keyring"
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -43,7 +44,7 @@ func TestOneChangeWritesBothLogs(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	both := func(setting string) ([]chain.Record, error) {
-		return s.Change(setting, controlDraft(c), draft(c), draft(zoo), controlDraft(c))
+		return s.ChangeSetting(setting, controlDraft(c), draft(c), draft(zoo), controlDraft(c))
 	}
 	start := map[int64]int64{}
 	for _, of := range []int64{c.Chain, c.Control.Chain, zoo.Chain, zoo.Control.Chain} {
@@ -122,7 +123,7 @@ func TestVerifyFindsAChangedControlRecord(t *testing.T) {
 	if storetest.OnPostgres() {
 		return // which has backups of its own
 	}
-	if err := store.Backup(ctx, path, target(t), schema(t), nil); !errors.As(err, new(*store.VerifyError)) {
+	if err := admin.Backup(ctx, path, target(t), schema(t), nil); !errors.As(err, new(*store.VerifyError)) {
 		t.Errorf("a backup: %v", err)
 	}
 }
@@ -156,7 +157,7 @@ func TestRotationsInBothLogs(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, s.Close())
 	if !storetest.OnPostgres() {
-		must(t, store.Backup(ctx, path, target(t), schema(t), nil))
+		must(t, admin.Backup(ctx, path, target(t), schema(t), nil))
 	}
 
 	const unguarded = "DROP TRIGGER log_key_no_update; DROP TRIGGER log_key_no_delete; DROP TRIGGER company_key_only_ends; DROP TRIGGER company_key_no_delete; "

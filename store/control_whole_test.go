@@ -11,6 +11,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -52,7 +53,7 @@ func prepare(t *testing.T) (p prepared) {
 	}
 	in := backUp(t, p.path)
 	p.path = target(t)
-	must(t, restore(t, in, p.path, store.RestoreOptions{At: now}))
+	must(t, restore(t, in, p.path, admin.RestoreOptions{At: now}))
 	return p
 }
 

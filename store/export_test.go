@@ -69,8 +69,8 @@ func (s *Store) Pragma(name string) (value int64, err error) {
 	return value, err
 }
 
-// Change makes a setting durable together with the records of drafts.
-func (s *Store) Change(setting string, drafts ...chain.Draft) ([]chain.Record, error) {
+// ChangeSetting makes a setting durable together with the records of drafts.
+func (s *Store) ChangeSetting(setting string, drafts ...chain.Draft) ([]chain.Record, error) {
 	return s.change(context.Background(), func(c *conn) ([]chain.Draft, error) {
 		_, err := c.exec("INSERT INTO setting (name, value) VALUES (?, '')", setting)
 		return drafts, err

@@ -13,6 +13,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -111,7 +112,7 @@ func TestNoNewDatabaseBesideAHeadFile(t *testing.T) {
 	if _, missing := os.Stat(path); !errors.Is(err, store.ErrRefused) || !errors.Is(missing, fs.ErrNotExist) {
 		t.Errorf("opened: %v; the database: %v", err, missing)
 	}
-	must(t, restore(t, older, path, store.RestoreOptions{At: now}))
+	must(t, restore(t, older, path, admin.RestoreOptions{At: now}))
 	if len(behind(t, path)) == 0 {
 		t.Error("not behind")
 	}

@@ -13,6 +13,7 @@ import (
 	"attestd/chain/tlog"
 	"attestd/internal/rewrite"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -100,7 +101,7 @@ func fine(t testing.TB, path string) {
 
 func accept(t testing.TB, path string) []store.Behind {
 	t.Helper()
-	return got(store.AcceptRollback(ctx, path, schema(t), store.AcceptOptions{Heads: storetest.Heads(path), Reason: "the disk died"}))(t)
+	return got(admin.AcceptRollback(ctx, path, schema(t), admin.AcceptOptions{Heads: storetest.Heads(path), Reason: "the disk died"}))(t)
 }
 
 func expect(t testing.TB, have []string, want ...string) {
@@ -130,7 +131,7 @@ func TestAnOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
 	if storetest.OnPostgres() {
 		storetest.Replace(t, path, older)
 	} else {
-		got(store.Restore(ctx, older, path, schema(t), store.RestoreOptions{Force: true, AcceptRollback: true, At: now}))(t)
+		got(admin.Restore(ctx, older, path, schema(t), admin.RestoreOptions{Force: true, AcceptRollback: true, At: now}))(t)
 	}
 	for range 2 { // also at a second start
 		expect(t, behind(t, path), "acme actions was known at size 42 with root "+fmt.Sprintf("%x", lost.LogRoot[:])+", and is at size 30 with root", "acme control was known at size")
@@ -153,7 +154,7 @@ func TestAnOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, s.Close())
-	if _, err := store.AcceptRollback(ctx, path, schema(t), store.AcceptOptions{Heads: storetest.Heads(path), Reason: "again"}); !errors.Is(err, store.ErrRefused) {
+	if _, err := admin.AcceptRollback(ctx, path, schema(t), admin.AcceptOptions{Heads: storetest.Heads(path), Reason: "again"}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("nothing is behind: %v", err)
 	}
 }

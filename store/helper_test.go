@@ -20,6 +20,7 @@ import (
 	"attestd/chain/tlog"
 	"attestd/crypto/seal"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -224,8 +225,8 @@ func shown(v any) string {
 	return string(text)
 }
 
-func restore(t testing.TB, in, path string, o store.RestoreOptions) error {
-	_, err := store.Restore(ctx, in, path, schema(t), o)
+func restore(t testing.TB, in, path string, o admin.RestoreOptions) error {
+	_, err := admin.Restore(ctx, in, path, schema(t), o)
 	return err
 }
 

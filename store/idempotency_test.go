@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -77,9 +78,9 @@ func TestAKeyIsKeptWithItsRecord(t *testing.T) {
 		return // which has backups of its own
 	}
 	out := target(t)
-	must(t, store.Backup(ctx, path, out, schema(t), nil))
+	must(t, admin.Backup(ctx, path, out, schema(t), nil))
 	restored := target(t)
-	must(t, restore(t, out, restored, store.RestoreOptions{}))
+	must(t, restore(t, out, restored, admin.RestoreOptions{}))
 	check(open(t, restored))
 }
 

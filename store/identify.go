@@ -13,39 +13,40 @@ import (
 	"attestd/store/sqlite"
 )
 
-// identify says what the file at path is, without changing it: ErrNotFound when there is none or it
+// Identify says what the file at path is, without changing it: ErrNotFound when there is none or it
 // is empty, ErrRefused when it is not a plain file, ErrForeign, ErrNewer, ErrCorrupt. A foreign
 // file is read, not opened: to open a database in WAL mode is to lay files beside it.
-func identify(ctx context.Context, path string) (settings, error) {
+func Identify(ctx context.Context, path string) (Settings, error) {
+	prepareDriver()
 	header, err := sqlite.ReadHeader(path)
 	if err != nil {
-		return settings{}, err
+		return Settings{}, err
 	}
 	switch {
 	case len(header) == 0:
-		return settings{}, fmt.Errorf("%s: %w", path, ErrNotFound)
+		return Settings{}, fmt.Errorf("%s: %w", path, ErrNotFound)
 	case !header.IsSQLite():
-		return settings{}, fmt.Errorf("%s: %w", path, ErrForeign)
+		return Settings{}, fmt.Errorf("%s: %w", path, ErrForeign)
 	case !header.Whole():
-		return settings{}, fmt.Errorf("%s: %w", path, ErrCorrupt)
+		return Settings{}, fmt.Errorf("%s: %w", path, ErrCorrupt)
 	case header.Application() != sqlite.ApplicationID:
-		return settings{}, fmt.Errorf("%s: %w", path, ErrForeign)
+		return Settings{}, fmt.Errorf("%s: %w", path, ErrForeign)
 	}
 	if err := checkVersion(path, header.UserVersion()); err != nil {
-		return settings{}, err
+		return Settings{}, err
 	}
 	mode, err := sqlite.LookMode(path)
 	if err != nil {
-		return settings{}, err
+		return Settings{}, err
 	}
 	db, err := sqlite.Open(path, mode)
 	if err != nil {
-		return settings{}, err
+		return Settings{}, err
 	}
 	defer db.Close()
 	c, err := dial(ctx, db)
 	if err != nil {
-		return settings{}, fmt.Errorf("%s: %w", path, sqlite.ReadError(ctx, path, err))
+		return Settings{}, fmt.Errorf("%s: %w", path, sqlite.ReadError(ctx, path, err))
 	}
 	defer c.close()
 	found, err := readSettings(c, path)
@@ -62,16 +63,16 @@ func checkVersion(path string, v int64) error {
 	return nil
 }
 
-// settings are what the table setting says.
-type settings struct {
+// Settings are what the table setting says.
+type Settings struct {
 	cred.Domain
-	sealing atrest.Sealing
+	Sealing atrest.Sealing
 }
 
 // readSettings asks SQLite itself: the write-ahead log may know of a newer version than the header
 // does. It reads a little of every table, which finds files cut short or overwritten; finding all
 // damage takes a full check.
-func readSettings(c *conn, path string) (found settings, err error) {
+func readSettings(c *conn, path string) (found Settings, err error) {
 	var version int64
 	if err = c.one([]any{&version}, "PRAGMA user_version"); err == nil {
 		if err := checkVersion(path, version); err != nil {
@@ -104,21 +105,21 @@ func readSettings(c *conn, path string) (found settings, err error) {
 	return found, nil
 }
 
-func parseSettings(values map[string]string) (s settings, err error) {
+func parseSettings(values map[string]string) (s Settings, err error) {
 	s.Service, s.TrustDomain = values["service_name"], values["trust_domain"]
 	if s.Service == "" || s.TrustDomain == "" {
 		return s, fmt.Errorf("%w: no service name, or no trust domain", ErrCorrupt)
 	}
-	s.sealing, err = atrest.ParseSealing(values)
+	s.Sealing, err = atrest.ParseSealing(values)
 	return s, err
 }
 
 // tables are those of the oldest schema, which every later one has as well.
 var tables = []string{"setting", "company", "record", "node", "head", "api_key", "oauth_client", "oauth_token", "agent", "passport"}
 
-// absolute resolves path to one name for one file, so that a link to a database meets the lock of
+// Absolute resolves path to one name for one file, so that a link to a database meets the lock of
 // that database.
-func absolute(path string) (string, error) {
+func Absolute(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err

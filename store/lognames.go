@@ -22,10 +22,10 @@ const (
 // Cosigned stands for a log of somebody else in a Behind.
 const Cosigned LogName = "cosigned"
 
-// number is the number of a company's chain. It says company and log: that of the actions is the
+// ChainID is the number of a company's chain. It says company and log: that of the actions is the
 // company's own, so that they keep the rows that they have had since there was one log only, and
 // that of control is its negative. logOf reads it.
-func (n LogName) number(company int64) int64 {
+func (n LogName) ChainID(company int64) int64 {
 	if n == Control {
 		return -company
 	}
@@ -39,8 +39,8 @@ func logOf(number int64) (company int64, name LogName) {
 	return number, Actions
 }
 
-// titled is how the log of a company, or of a number that no company has, is called before people.
-func (n LogName) titled(company string) string {
+// Titled is how the log of a company, or of a number that no company has, is called before people.
+func (n LogName) Titled(company string) string {
 	if company == InstallationID && n == Control {
 		return "log of the companies"
 	}
@@ -98,7 +98,7 @@ func newLogNames(host string) (id, origin string, err error) {
 // insertLog makes a log of a company, with no records, which the key that the company has now signs
 // from the first one on.
 func insertLog(w *conn, company int64, name LogName, host string) (l Log, err error) {
-	l = Log{Name: name, Chain: name.number(company)}
+	l = Log{Name: name, Chain: name.ChainID(company)}
 	if l.ID, l.Origin, err = newLogNames(host); err != nil {
 		return l, err
 	}

@@ -14,6 +14,7 @@ import (
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -142,7 +143,7 @@ func TestAFileOfAnOlderSchemaIsUpgraded(t *testing.T) {
 			t.Errorf("schema %s: at the second start: %q", version, n)
 		}
 		out := target(t)
-		must(t, store.Backup(ctx, path, out, schema(t), nil)) // with all its checks
+		must(t, admin.Backup(ctx, path, out, schema(t), nil)) // with all its checks
 		_, empty := fresh(t)
 		compareShapes(t, "upgraded from "+version, shape(t, path), shape(t, empty))
 	}
@@ -195,10 +196,10 @@ func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
 		}
 		must(t, s.Close())
 		out := target(t)
-		must(t, store.Backup(ctx, path, out, schema(t), nil))
+		must(t, admin.Backup(ctx, path, out, schema(t), nil))
 		compareShapes(t, "backup", shape(t, out), as)
 		restored := target(t)
-		must(t, restore(t, out, restored, store.RestoreOptions{}))
+		must(t, restore(t, out, restored, admin.RestoreOptions{}))
 		compareShapes(t, "restored", shape(t, restored), as)
 		must(t, open(t, restored).VerifyAll(ctx, "", 2, nil, nil))
 		if string(got(os.ReadFile(path))(t)) != string(content) {

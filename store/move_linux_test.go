@@ -12,6 +12,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
@@ -24,7 +25,7 @@ func moveUntilKilled(argument string) error {
 		return err
 	}
 	what := strings.Split(argument, "\t")
-	_, err = store.Move(ctx, what[0], what[1], string(text), store.MoveOptions{Progress: func(stage string, _, _ int64) {
+	_, err = admin.Move(ctx, what[0], what[1], string(text), admin.MoveOptions{Progress: func(stage string, _, _ int64) {
 		if stage == what[2] {
 			fmt.Println(stage)
 			select {}

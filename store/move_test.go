@@ -14,6 +14,7 @@ import (
 	"attestd/crypto/seal"
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
@@ -81,9 +82,9 @@ func rowsOf(t testing.TB, path string) map[string]string {
 	return all
 }
 
-func move(t testing.TB, from, to string) (store.Moved, error) {
+func move(t testing.TB, from, to string) (admin.Moved, error) {
 	t.Helper()
-	return store.Move(ctx, from, to, schema(t), store.MoveOptions{})
+	return admin.Move(ctx, from, to, schema(t), admin.MoveOptions{})
 }
 
 // stranger opens a database of PostgreSQL as another program would, and carries out statements.
@@ -299,7 +300,7 @@ func TestNobodyWritesWhatIsMoved(t *testing.T) {
 	url, refused := pgtest.Database(t), 0
 	got(move(t, path, url))(t)
 	db := stranger(t, url+"&options=-clock_timeout%3D10")
-	_, err := store.Move(ctx, url, target(t), schema(t), store.MoveOptions{Progress: func(string, int64, int64) {
+	_, err := admin.Move(ctx, url, target(t), schema(t), admin.MoveOptions{Progress: func(string, int64, int64) {
 		for _, statement := range []string{"UPDATE setting SET value = ''", "INSERT INTO writer (started_at) VALUES ('')", "DELETE FROM api_key"} {
 			if _, err := db.Exec(statement); err == nil || !strings.Contains(err.Error(), "55P03") {
 				t.Errorf("%s: %v", statement, err)
@@ -311,7 +312,7 @@ func TestNobodyWritesWhatIsMoved(t *testing.T) {
 		t.Errorf("%d refused, %v", refused, err)
 	}
 	stray, out := other(t, path), target(t)
-	_, err = store.Move(ctx, path, out, schema(t), store.MoveOptions{Progress: func(stage string, _, _ int64) {
+	_, err = admin.Move(ctx, path, out, schema(t), admin.MoveOptions{Progress: func(stage string, _, _ int64) {
 		if stage == "verify the copy" {
 			_, err := stray.Exec("INSERT INTO setting VALUES ('stray', '') ON CONFLICT (name) DO UPDATE SET value = value || '.'")
 			must(t, err)
@@ -334,7 +335,7 @@ func TestAMoveIsInterrupted(t *testing.T) {
 	for _, at := range []string{"verify", "copy records", "verify the copy"} {
 		for _, to := range []string{url, out} {
 			ctx, cancel := context.WithCancel(ctx)
-			_, err := store.Move(ctx, f.path, to, schema(t), store.MoveOptions{Progress: func(stage string, _, _ int64) {
+			_, err := admin.Move(ctx, f.path, to, schema(t), admin.MoveOptions{Progress: func(stage string, _, _ int64) {
 				if stages[stage] = true; stage == at {
 					cancel()
 				}
@@ -360,10 +361,10 @@ func TestMoveAndTheHeadFile(t *testing.T) {
 	path, older := grown(t)
 	heads := store.HeadsBeside(path)
 	url := pgtest.Database(t)
-	if _, err := store.Move(ctx, older, url, schema(t), store.MoveOptions{Heads: heads}); !errors.Is(err, store.ErrRolledBack) {
+	if _, err := admin.Move(ctx, older, url, schema(t), admin.MoveOptions{Heads: heads}); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("behind its head file: %v", err)
 	}
-	_, err := store.Move(ctx, path, url, schema(t), store.MoveOptions{Heads: heads})
+	_, err := admin.Move(ctx, path, url, schema(t), admin.MoveOptions{Heads: heads})
 	must(t, err)
 	s := got(store.Open(ctx, url, schema(t), store.Options{Heads: heads}))(t)
 	defer s.Close()

@@ -38,7 +38,7 @@ const readers = 8
 type Store struct {
 	View      // of now, at each call
 	path      string
-	settings  settings
+	settings  Settings
 	secrets   atrest.Secrets
 	unsealed  bool         // secrets are those of the file
 	schema    atomic.Int64 // of the file; an older one is only read
@@ -127,11 +127,11 @@ func Open(ctx context.Context, path, schema string, o Options) (*Store, error) {
 }
 
 func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, err error) {
-	if path, err = absolute(path); err != nil {
+	if path, err = Absolute(path); err != nil {
 		return nil, err
 	}
 	if o.Heads != "" {
-		if o.Heads, err = absolute(o.Heads); err != nil {
+		if o.Heads, err = Absolute(o.Heads); err != nil {
 			return nil, err
 		}
 	}
@@ -142,8 +142,8 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	}
 	// Once before the lock, so that no lock file is laid beside what is not ours, and once when
 	// nobody else can act on the answer.
-	if found, err := identify(ctx, path); err == nil {
-		_, err = found.sealing.Unseal(path, o.Master)
+	if found, err := Identify(ctx, path); err == nil {
+		_, err = found.Sealing.Unseal(path, o.Master)
 		if err != nil {
 			return nil, err
 		}
@@ -166,12 +166,12 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	if warning != "" {
 		s.notices = append(s.notices, warning)
 	}
-	s.settings, err = identify(ctx, path)
+	s.settings, err = Identify(ctx, path)
 	if s.isNew = errors.Is(err, ErrNotFound); s.isNew {
 		if err := create(ctx, path, schema, o.Domain, o.Master); err != nil {
 			return nil, err
 		}
-		s.settings, err = identify(ctx, path)
+		s.settings, err = Identify(ctx, path)
 	}
 	if err == nil {
 		err = s.Unseal(o.Master)
@@ -179,7 +179,7 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	if err != nil {
 		return nil, err
 	}
-	if s.settings.sealing.Scrub {
+	if s.settings.Sealing.Scrub {
 		s.notices = append(s.notices, "attestd rekey was not carried to its end: free pages of "+path+" may hold keys as they stood before it; run it once more")
 	}
 	if err := s.belongs(o.Domain); err != nil {
@@ -230,14 +230,14 @@ func (s *Store) UpToDate() bool { return s.schema.Load() == schemaVersion }
 // they are sealed with, and nil where they are in clear. Nothing but FirstKey and Company needs it:
 // chains verify with public keys, which are in clear.
 func (s *Store) Unseal(master *seal.Master) (err error) {
-	s.secrets, err = s.settings.sealing.Unseal(s.path, master)
+	s.secrets, err = s.settings.Sealing.Unseal(s.path, master)
 	s.unsealed = err == nil
 	return err
 }
 
 // MasterKeyID names the master key under which the private keys and API keys of the file are
 // sealed; "" where they stand in clear.
-func (s *Store) MasterKeyID() string { return s.settings.sealing.KeyID }
+func (s *Store) MasterKeyID() string { return s.settings.Sealing.KeyID }
 
 // Notices are what the operator should know about how the database was found, a sentence each.
 func (s *Store) Notices() []string { return s.notices }
@@ -262,11 +262,11 @@ func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 }
 
 func openFileReadOnly(ctx context.Context, path string) (_ *Store, err error) {
-	if path, err = absolute(path); err != nil {
+	if path, err = Absolute(path); err != nil {
 		return nil, err
 	}
 	s := newStore(path)
-	if s.settings, err = identify(ctx, path); err != nil {
+	if s.settings, err = Identify(ctx, path); err != nil {
 		return nil, err
 	}
 	s.readable()
@@ -286,7 +286,7 @@ func openFileReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 
 // readable makes the secrets of a file that is read readable where they stand in clear.
 func (s *Store) readable() {
-	s.secrets, s.unsealed = s.settings.sealing.Locked(), s.settings.sealing.KeyID == ""
+	s.secrets, s.unsealed = s.settings.Sealing.Locked(), s.settings.Sealing.KeyID == ""
 }
 
 func newStore(path string) *Store {

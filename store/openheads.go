@@ -16,7 +16,7 @@ import (
 
 // HeadsBeside is the usual place of the head file of the database at path: beside it.
 func HeadsBeside(path string) string {
-	if real, err := absolute(path); err == nil {
+	if real, err := Absolute(path); err == nil {
 		path = real
 	}
 	return path + ".heads"
@@ -106,7 +106,7 @@ func (s *Store) newestForm(path string, id headfile.ID, file *headfile.File) *he
 // CheckHeads compares a database with its head file, without changing either: a *RolledBackError
 // where it is behind, fs.ErrNotExist, ErrRefused.
 func (s *Store) CheckHeads(ctx context.Context, heads string) error {
-	path, err := absolute(heads)
+	path, err := Absolute(heads)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/headfile"
 	"attestd/store/postgres/pgtest"
 )
@@ -71,7 +72,7 @@ func (h *headed) stops(t *testing.T, why string) {
 // accepts accepts the rollback, after which the server writes again.
 func (h *headed) accepts(t *testing.T, company string) {
 	t.Helper()
-	got(store.AcceptRollback(ctx, h.url, "", store.AcceptOptions{Heads: h.heads, Reason: "a test", Master: master()}))(t)
+	got(admin.AcceptRollback(ctx, h.url, "", admin.AcceptOptions{Heads: h.heads, Reason: "a test", Master: master()}))(t)
 	s := got(store.Open(ctx, h.url, "", store.Options{Master: master(), Heads: h.heads}))(t)
 	go s.Run(ctx, store.RunOptions{})
 	attest(t, s, got(s.Company(ctx, company))(t), 3)

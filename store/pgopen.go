@@ -41,7 +41,7 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 		}
 	}()
 	if o.Heads != "" {
-		if o.Heads, err = absolute(o.Heads); err != nil {
+		if o.Heads, err = Absolute(o.Heads); err != nil {
 			return nil, err
 		}
 	}

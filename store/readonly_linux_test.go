@@ -11,6 +11,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -71,8 +72,8 @@ func TestReadOnlyMedia(t *testing.T) {
 		got(s.FirstKey(ctx, company))(t)
 		must(t, s.Close())
 		out := target(t)
-		must(t, store.Backup(ctx, path, out, schema(t), nil))
-		must(t, restore(t, path, target(t), store.RestoreOptions{}))
+		must(t, admin.Backup(ctx, path, out, schema(t), nil))
+		must(t, restore(t, path, target(t), admin.RestoreOptions{}))
 	}
 	if _, err := store.OpenReadOnly(ctx, filepath.Join(dir, "copied.db")); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "copy both") {
 		t.Errorf("a log without its index: %v", err)

@@ -15,6 +15,11 @@ const (
 
 func recordID(chain, index int64) int64 { return chain<<indexBits + index }
 
+// RecordIDs are those that the first and the last record of a chain have, or could have.
+func RecordIDs(chain int64) (first, last int64) {
+	return recordID(chain, 0), recordID(chain, indexMask)
+}
+
 // Extend implements chain.Transaction. A row that is there already, which only a changed file can
 // hold, is ErrCorrupt.
 func (tx *transaction) Extend(e *chain.Extension) error {

@@ -11,6 +11,7 @@ import (
 	"attestd/crypto/keys"
 	"attestd/crypto/seal"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -37,7 +38,7 @@ func TestARecoveredKeyIsRecorded(t *testing.T) {
 	}
 	recover := func() {
 		t.Helper()
-		k, notRecorded, err := store.RecoverKeyAt(ctx, path, schema(t), "acme", master(), now)
+		k, notRecorded, err := admin.RecoverKey(ctx, path, schema(t), "acme", master(), now)
 		if err != nil || notRecorded != nil || k.Key != key.Key {
 			t.Errorf("%v, %v", notRecorded, err)
 		}
@@ -76,7 +77,7 @@ func TestAKeyThatIsRecoveredWithoutARecord(t *testing.T) {
 	must(t, os.Chmod(path, 0o400))
 	must(t, os.Chmod(filepath.Dir(path), 0o500))
 	t.Cleanup(func() { os.Chmod(filepath.Dir(path), 0o700) })
-	k, notRecorded, err := store.RecoverKeyAt(ctx, path, schema(t), "acme", master(), now)
+	k, notRecorded, err := admin.RecoverKey(ctx, path, schema(t), "acme", master(), now)
 	if err != nil || notRecorded == nil || k.Key != key.Key {
 		t.Errorf("%v, %v", notRecorded, err)
 	}
@@ -112,10 +113,10 @@ func TestRekeysAndMovesAreRecorded(t *testing.T) {
 	acme, _ := company(t, s, "acme")
 	must(t, s.Close())
 	key := seal.NewMaster()
-	must(t, store.Rekey(ctx, path, schema(t), store.RekeyOptions{Old: master(), New: &key}))
-	must(t, store.Rekey(ctx, path, schema(t), store.RekeyOptions{Old: &key, New: nil}))
+	must(t, admin.Rekey(ctx, path, schema(t), admin.RekeyOptions{Old: master(), New: &key}))
+	must(t, admin.Rekey(ctx, path, schema(t), admin.RekeyOptions{Old: &key, New: nil}))
 	to := filepath.Join(t.TempDir(), "moved.db")
-	moved := got(store.Move(ctx, path, to, schema(t), store.MoveOptions{}))(t)
+	moved := got(admin.Move(ctx, path, to, schema(t), admin.MoveOptions{}))(t)
 	s = got(store.Open(ctx, to, schema(t), store.Options{}))(t)
 	go s.Run(ctx, store.RunOptions{})
 	must(t, s.RecordStart(ctx, nil))

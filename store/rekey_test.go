@@ -17,6 +17,7 @@ import (
 	"attestd/crypto/keys"
 	"attestd/crypto/seal"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -155,7 +156,7 @@ func (f sealed) found(t testing.TB) (found []string) {
 
 func rekey(t testing.TB, path string, old, next *seal.Master) error {
 	t.Helper()
-	return store.Rekey(ctx, path, schema(t), store.RekeyOptions{Old: old, New: next})
+	return admin.Rekey(ctx, path, schema(t), admin.RekeyOptions{Old: old, New: next})
 }
 
 // Keys are sealed, sealed under another master key, put back in clear and sealed again; each time
@@ -190,7 +191,7 @@ func TestSealedFromTheStart(t *testing.T) {
 	m := seal.NewMaster()
 	f := withSecrets(t, &m)
 	if !storetest.OnPostgres() {
-		must(t, store.Backup(ctx, f.path, filepath.Join(filepath.Dir(f.path), "backup.db"), schema(t), nil))
+		must(t, admin.Backup(ctx, f.path, filepath.Join(filepath.Dir(f.path), "backup.db"), schema(t), nil))
 	}
 	if found := f.found(t); len(found) > 0 {
 		t.Error(found)
@@ -285,7 +286,7 @@ func TestARekeyThatWasInterrupted(t *testing.T) {
 	must(t, s.Close())
 	f.traces["a key that was copied"] = []byte(gone.Key[4:])
 	stop, cancel := context.WithCancel(ctx)
-	err := store.Rekey(stop, f.path, schema(t), store.RekeyOptions{New: &a, Progress: func(stage string, done, total int64) {
+	err := admin.Rekey(stop, f.path, schema(t), admin.RekeyOptions{New: &a, Progress: func(stage string, done, total int64) {
 		if stage == "copy" {
 			cancel()
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -66,7 +67,7 @@ func TestNothingIsAcknowledgedIntoAnOrphan(t *testing.T) {
 			c, key := company(t, s, "acme")
 			attest(t, s, c, 10)
 			older := path + ".older"
-			must(t, store.Backup(ctx, path, older, schema(t), nil))
+			must(t, admin.Backup(ctx, path, older, schema(t), nil))
 			attest(t, s, c, 10)
 
 			happened, stands := replace(t, path, older)

@@ -13,6 +13,7 @@ import (
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -21,7 +22,7 @@ import (
 func checkRollback(t *testing.T, in, path string, want ...string) {
 	t.Helper()
 	before := got(os.ReadFile(path))(t)
-	undone, err := store.Restore(ctx, in, path, schema(t), store.RestoreOptions{Force: true})
+	undone, err := admin.Restore(ctx, in, path, schema(t), admin.RestoreOptions{Force: true})
 	if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "--accept-rollback") {
 		t.Errorf("by force alone: %v", err)
 	}
@@ -31,7 +32,7 @@ func checkRollback(t *testing.T, in, path string, want ...string) {
 	if !bytes.Equal(got(os.ReadFile(path))(t), before) {
 		t.Error("the refused restore has changed the file")
 	}
-	again, err := store.Restore(ctx, in, path, schema(t), accepted)
+	again, err := admin.Restore(ctx, in, path, schema(t), accepted)
 	must(t, err)
 	if !slices.Equal(again.Lines, undone.Lines) || again.More != undone.More {
 		t.Errorf("accepted, it says:\n%s", strings.Join(again.Lines, "\n"))
@@ -45,7 +46,7 @@ func like(have, want string) bool {
 func backUp(t *testing.T, path string) (out string) {
 	t.Helper()
 	out = target(t)
-	must(t, store.Backup(ctx, path, out, schema(t), nil))
+	must(t, admin.Backup(ctx, path, out, schema(t), nil))
 	return out
 }
 
@@ -110,12 +111,12 @@ func TestARestoreSaysWhatItTakesBack(t *testing.T) {
 
 	// What is there now is the backup itself, of which nothing would be lost; nor of one that the
 	// backup is ahead of.
-	must(t, restore(t, in, path, store.RestoreOptions{Force: true}))
+	must(t, restore(t, in, path, admin.RestoreOptions{Force: true}))
 	s = open(t, path)
 	attest(t, s, acme, 1)
 	got(s.Authenticate(ctx, keys.HashSecret(kept.Key), now))(t)
 	must(t, s.Close())
-	must(t, restore(t, backUp(t, path), in, store.RestoreOptions{Force: true}))
+	must(t, restore(t, backUp(t, path), in, admin.RestoreOptions{Force: true}))
 }
 
 func TestARestoreTellsAnotherHistory(t *testing.T) {
@@ -170,7 +171,7 @@ func TestARestoreIsBrief(t *testing.T) {
 		company(t, s, fmt.Sprintf("c%03d", n))
 	}
 	must(t, s.Close())
-	undone, err := store.Restore(ctx, in, path, schema(t), store.RestoreOptions{Force: true})
+	undone, err := admin.Restore(ctx, in, path, schema(t), admin.RestoreOptions{Force: true})
 	if !errors.Is(err, store.ErrRefused) || len(undone.Lines) != 100 || undone.More != 31 {
 		t.Errorf("%d lines and %d more, %v", len(undone.Lines), undone.More, err)
 	}
@@ -183,10 +184,10 @@ func TestARestoreOfAnOlderSchema(t *testing.T) {
 	t.Parallel()
 	in, _ := written(t, "1")
 	path := target(t)
-	must(t, restore(t, in, path, store.RestoreOptions{}))
+	must(t, restore(t, in, path, admin.RestoreOptions{}))
 	must(t, open(t, path).Close())
 	// nothing but the schema is newer
-	must(t, restore(t, in, path, store.RestoreOptions{Force: true}))
+	must(t, restore(t, in, path, admin.RestoreOptions{Force: true}))
 	must(t, open(t, path).Close())
 	must(t, other(t, path, "UPDATE agent SET disabled_at = '' WHERE company = 1 AND agent_id = 'git-bot'", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 	checkRollback(t, in, path, "acme: agents disabled since, enabled again (1): git-bot")

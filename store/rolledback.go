@@ -78,7 +78,7 @@ func (s *Store) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, err
 	revoked := func(rows *sql.Rows) error {
 		var company, n int64
 		err := rows.Scan(&company, &n)
-		if l, ok := logs[Control.number(company)]; ok {
+		if l, ok := logs[Control.ChainID(company)]; ok {
 			l.Revocations = n
 			logs[l.Chain] = l
 		}

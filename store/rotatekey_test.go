@@ -15,6 +15,7 @@ import (
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -94,7 +95,7 @@ func TestRotations(t *testing.T) {
 		return // which has backups of its own
 	}
 	out := target(t)
-	must(t, store.Backup(ctx, path, out, schema(t), nil))
+	must(t, admin.Backup(ctx, path, out, schema(t), nil))
 	read, err := store.OpenReadOnly(ctx, out)
 	must(t, err)
 	defer read.Close()

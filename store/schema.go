@@ -92,3 +92,13 @@ func (c *conn) upgradedSchema(ctx context.Context) (sqlite.Schema, error) {
 	}
 	return upgraded, err
 }
+
+// checkPages lets SQLite check every page and index; ErrCorrupt.
+func (c *conn) checkPages(ctx context.Context) error {
+	var found string
+	err := sentinel(c.sql.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&found))
+	if err == nil && found != "ok" {
+		err = fmt.Errorf("%w: %s", ErrCorrupt, found)
+	}
+	return err
+}

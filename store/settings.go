@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/store/sqlite"
 )
 
 // The rows of table setting that wait for a control record, or say what was recorded last.
@@ -37,7 +36,7 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 	if trust == nil {
 		trust = map[string]string{}
 	}
-	trust["keysAtRest"] = s.settings.sealing.String()
+	trust["keysAtRest"] = s.settings.Sealing.String()
 	s.trust.Store(&trust)
 	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) {
 		changed, err := replaceSettings(w, trust)
@@ -64,7 +63,7 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 			var events []controlEvent
 			if restored != nil {
 				details := map[string]any{"restoredAt": restored.RestoredAt, "replaced": restored.Replaced[c.ID]}
-				events = append(events, controlEvent{DatabaseRestored, subjectDatabase, details})
+				events = append(events, controlEvent{DatabaseRestored, SubjectDatabase, details})
 			}
 			for _, u := range waiting {
 				if u.Company == "" || u.Company == c.ID {
@@ -72,7 +71,7 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 				}
 			}
 			if len(changed) > 0 {
-				events = append(events, controlEvent{SettingsChanged, subjectDatabase, map[string]any{"changed": changed}})
+				events = append(events, controlEvent{SettingsChanged, SubjectDatabase, map[string]any{"changed": changed}})
 			}
 			for _, e := range events {
 				d, err := s.controlDraft(Caller{Company: c}, e)
@@ -148,15 +147,12 @@ func takeSetting(w *conn, name string, into any) error {
 	return err
 }
 
-// markRestored leaves in the database at path, which nobody else has open, what its next start is
-// to record.
-func markRestored(ctx context.Context, path string, at time.Time, replaced map[string]map[LogName]int64) error {
+// LeaveRestored leaves what the next start is to record of a restore in the database that was put
+// in place: when, and the lengths of the logs that were there before, by company.
+func LeaveRestored(c Conn, at time.Time, replaced map[string]map[LogName]int64) error {
 	text, err := json.Marshal(restoration{chain.FormatTime(at), replaced})
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = c.Exec(`INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, restoreSetting, string(text))
 	}
-	return onFile(ctx, path, sqlite.ModeCreate, func(c *conn) error {
-		_, err := c.exec(`INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, restoreSetting, string(text))
-		return err
-	})
+	return err
 }

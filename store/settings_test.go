@@ -10,6 +10,7 @@ import (
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -76,8 +77,8 @@ func TestARestoreIsRecorded(t *testing.T) {
 	must(t, s.Close())
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	over, beside := path, target(t)
-	must(t, restore(t, in, over, store.RestoreOptions{At: at, Force: true, AcceptRollback: true}))
-	must(t, restore(t, in, beside, store.RestoreOptions{At: at}))
+	must(t, restore(t, in, over, admin.RestoreOptions{At: at, Force: true, AcceptRollback: true}))
+	must(t, restore(t, in, beside, admin.RestoreOptions{At: at}))
 	for path, replaced := range map[string]string{over: `{"actions":5,"control":2}`, beside: "null"} {
 		for range 2 {
 			s := open(t, path)

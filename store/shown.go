@@ -77,7 +77,7 @@ func (s *Store) keepShown(ctx context.Context, l Log, k KeptCheckpoint) error {
 // of everybody who shows it.
 func (s *Store) isGivenUp(ctx context.Context, l Log, k KeptCheckpoint) (givenUp bool, err error) {
 	company, _ := logOf(l.Chain)
-	control := Control.number(company)
+	control := Control.ChainID(company)
 	row := func(rows *sql.Rows) error {
 		var payload []byte
 		if err := rows.Scan(&payload); err != nil {
@@ -109,7 +109,7 @@ func (s *Store) isGivenUp(ctx context.Context, l Log, k KeptCheckpoint) (givenUp
 		return nil
 	}
 	err = s.read(ctx, func(r *conn) error {
-		return r.each(row, `SELECT payload`+controlRecords, subjectDatabase, recordID(control, 0), recordID(control, indexMask))
+		return r.each(row, `SELECT payload`+controlRecords, SubjectDatabase, recordID(control, 0), recordID(control, indexMask))
 	})
 	if err != nil {
 		return false, fmt.Errorf("accepted rollbacks of log %s: %w", l.ID, err)

@@ -197,14 +197,14 @@ func (s *Store) CompanyNumbers(ctx context.Context) iter.Seq2[int64, error] {
 }
 
 // ControlChain is the number of the chain of a company's control log.
-func ControlChain(company int64) int64 { return Control.number(company) }
+func ControlChain(company int64) int64 { return Control.ChainID(company) }
 
 // named is a company with its names alone, for what needs no key and judges no row.
 func (s *Store) named(ctx context.Context, number int64) (*Company, error) {
 	number, _ = logOf(number)
 	c := &Company{Chain: number}
-	c.Actions.Name, c.Actions.Chain = Actions, Actions.number(number)
-	c.Control.Name, c.Control.Chain = Control, Control.number(number)
+	c.Actions.Name, c.Actions.Chain = Actions, Actions.ChainID(number)
+	c.Control.Name, c.Control.Chain = Control, Control.ChainID(number)
 	err := s.read(ctx, func(r *conn) error { return r.one([]any{&c.ID}, `SELECT company_id FROM company WHERE id = ?`, number) })
 	if err != nil {
 		return nil, fmt.Errorf("company of chain %d: %w", number, err)

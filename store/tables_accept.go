@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"attestd/chain"
 	"attestd/store/projection"
@@ -116,53 +115,34 @@ func (s *Store) rowEvent(w *conn, c *Company, action ControlAction, d *projectio
 	return controlEvent{action, subject, map[string]any{"table": d.Table, "name": d.Row, "row": has}}, nil
 }
 
-// AcceptTablesOptions say what is accepted, and why.
-type AcceptTablesOptions struct {
-	Company string
-	Reason  string // in the operator's words, for the control log
-}
-
-// AcceptTables makes what the tables of a company say what its control log says, too: a record of
-// each row that differs, and one with the reason. Signing keys and records cannot be accepted. It
-// returns what differed. ErrRefused, also where nothing differs; ErrNotFound.
-func (s *Store) AcceptTables(ctx context.Context, o AcceptTablesOptions) ([]*projection.Difference, error) {
-	if o.Reason == "" || len(o.Reason) > maxAcceptReason || !utf8.ValidString(o.Reason) {
-		return nil, fmt.Errorf("%w: the reason must be UTF-8 text of at most %d bytes, and not empty", ErrRefused, maxAcceptReason)
-	}
-	listed, err := s.listCompanies(ctx, `company_id = ?`, o.Company)
+// CompareTables returns in what the tables of a company differ from its control log, and how many
+// rows more do; ErrNotFound.
+func (s *Store) CompareTables(ctx context.Context, company string) (c *Company, differences []*projection.Difference, more int64, err error) {
+	listed, err := s.listCompanies(ctx, `company_id = ?`, company)
 	if err == nil && len(listed) == 0 {
 		err = ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("company %q: %w", o.Company, err)
+		return nil, nil, 0, fmt.Errorf("company %q: %w", company, err)
 	}
-	c, err := s.named(ctx, listed[0].Chain)
-	if err != nil {
-		return nil, err
+	if c, err = s.named(ctx, listed[0].Chain); err != nil {
+		return nil, nil, 0, err
 	}
 	found, err := s.compareTables(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, nil, 0, err
 	}
-	if len(found.differences) == 0 {
-		return nil, fmt.Errorf("%w: the tables of company %q are what its control log says, so there is nothing to accept", ErrRefused, o.Company)
-	}
-	if c.Chain == Installation {
-		return nil, fmt.Errorf("%w: %v; which companies there are is not accepted: put a backup in place", ErrRefused, found.differences[0])
-	}
-	if found.more > 0 {
-		return nil, fmt.Errorf("%w: more than %d rows of company %q differ; put a backup in place", ErrRefused, maxDifferences, o.Company)
-	}
-	for _, d := range found.differences {
-		if d.Table == projection.TableSigningKey || d.Table == "record" || d.Table == projection.TableSetting {
-			return nil, fmt.Errorf("%w: %v; this is not accepted: put a backup in place", ErrRefused, d)
-		}
-	}
-	if err := s.enter(ctx, c, RowAccepted, found.differences, map[string]any{"reason": o.Reason, "rows": len(found.differences)}); err != nil {
-		return nil, fmt.Errorf("accept the tables of company %q: %w", o.Company, err)
+	return c, found.differences, found.more, nil
+}
+
+// AcceptRows makes a record of each row that differs, so that the control log says what the tables
+// say, and one with the reason.
+func (s *Store) AcceptRows(ctx context.Context, c *Company, differences []*projection.Difference, reason string) error {
+	if err := s.enter(ctx, c, RowAccepted, differences, map[string]any{"reason": reason, "rows": len(differences)}); err != nil {
+		return fmt.Errorf("accept the tables of company %q: %w", c.ID, err)
 	}
 	s.changed.remove(c.Chain)
-	return found.differences, nil
+	return nil
 }
 
 // kidOf is the kid of a key with a fingerprint: the beginning of the same hash, in hex.

@@ -13,6 +13,7 @@ import (
 	"attestd/crypto/keys"
 	"attestd/internal/rewrite"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -352,10 +353,10 @@ func TestARoleThatWasChangedIsRefused(t *testing.T) {
 	must(t, s.CheckAgent(ctx, who, "bot"))
 	got(s.RegisterAgent(ctx, by(zoo, now), "new", nil, store.AgentBounds{Most: 10}))(t)
 
-	if _, err := s.AcceptTables(ctx, store.AcceptTablesOptions{Company: "acme"}); !errors.Is(err, store.ErrRefused) {
+	if _, err := admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: "acme"}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("without a reason: %v", err)
 	}
-	found := got(s.AcceptTables(ctx, store.AcceptTablesOptions{Company: "acme", Reason: "the owner asked for it"}))(t)
+	found := got(admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: "acme", Reason: "the owner asked for it"}))(t)
 	if len(found) != 1 || found[0].Table != "api_key" {
 		t.Errorf("accepted: %v", found)
 	}
@@ -363,10 +364,10 @@ func TestARoleThatWasChangedIsRefused(t *testing.T) {
 	if who := got(s.Authenticate(ctx, keys.HashSecret(key.Key), now))(t); who.Role != store.Admin {
 		t.Errorf("accepted, the key has the role %s", who.Role)
 	}
-	if _, err := s.AcceptTables(ctx, store.AcceptTablesOptions{Company: "acme", Reason: "again"}); !errors.Is(err, store.ErrRefused) {
+	if _, err := admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: "acme", Reason: "again"}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("with nothing to accept: %v", err)
 	}
-	if _, err := s.AcceptTables(ctx, store.AcceptTablesOptions{Company: "nobody", Reason: "x"}); !errors.Is(err, store.ErrNotFound) {
+	if _, err := admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: "nobody", Reason: "x"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of nobody: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -27,11 +28,11 @@ func TestWhatKilledCommandsLeftIsRemoved(t *testing.T) {
 	partial := append(make([]byte, 4096), whole[4096:8192]...) // SQLite writes the first page last
 	for name, run := range map[string]func(t *testing.T, dir string) string{
 		"backup": func(t *testing.T, dir string) string {
-			must(t, store.Backup(ctx, path, filepath.Join(dir, "next.db"), schema(t), nil))
+			must(t, admin.Backup(ctx, path, filepath.Join(dir, "next.db"), schema(t), nil))
 			return "next.db"
 		},
 		"restore": func(t *testing.T, dir string) string {
-			must(t, restore(t, path, filepath.Join(dir, "next.db"), store.RestoreOptions{}))
+			must(t, restore(t, path, filepath.Join(dir, "next.db"), admin.RestoreOptions{}))
 			return "next.db next.db.lock"
 		},
 		"start": func(t *testing.T, dir string) string {
@@ -67,10 +68,10 @@ func TestTwoBackupsIntoOneFolder(t *testing.T) {
 	path, _ := sample(t)
 	dir := t.TempDir()
 	seen := map[string]bool{}
-	must(t, store.Backup(ctx, path, filepath.Join(dir, "first.db"), schema(t), func(step string, _, _ int64) {
+	must(t, admin.Backup(ctx, path, filepath.Join(dir, "first.db"), schema(t), func(step string, _, _ int64) {
 		if !seen[step] {
 			seen[step] = true
-			must(t, store.Backup(ctx, path, filepath.Join(dir, fmt.Sprintf("second-%d.db", len(seen))), schema(t), nil))
+			must(t, admin.Backup(ctx, path, filepath.Join(dir, fmt.Sprintf("second-%d.db", len(seen))), schema(t), nil))
 		}
 	}))
 	s, err := store.OpenReadOnly(ctx, filepath.Join(dir, "first.db"))

@@ -78,15 +78,3 @@ func (s *Store) needTokenKey(w *conn) ([]byte, error) {
 	}
 	return s.readTokenKey(w) // and remembered when it is read after the commit that makes it true
 }
-
-// resealTokenKey puts the key under the secrets that come next.
-func (s *Store) resealTokenKey(w *conn, next atrest.Secrets) error {
-	key, err := s.tokenKey(w)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err == nil {
-		_, err = w.exec(`UPDATE setting SET value = ? WHERE name = ?`, hex.EncodeToString(next.Keep(key, atrest.TokenKeyPlace)), tokenKeySetting)
-	}
-	return err
-}

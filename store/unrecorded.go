@@ -6,15 +6,14 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/store/atrest"
 )
 
 // unrecordedSetting is the row of table setting with what was done to a database while nobody could
 // sign records of it, in JSON: the next start makes the control records.
 const unrecordedSetting = "unrecorded"
 
-// unrecorded is what waits for its control record.
-type unrecorded struct {
+// Unrecorded is what waits for its control record.
+type Unrecorded struct {
 	Action  ControlAction  `json:"action"`
 	Company string         `json:"company,omitempty"` // whose log; "" for those of all
 	Subject string         `json:"subject"`
@@ -22,8 +21,8 @@ type unrecorded struct {
 }
 
 // leaveUnrecorded adds something to what the next start records.
-func leaveUnrecorded(w *conn, next ...unrecorded) error {
-	var list []unrecorded
+func leaveUnrecorded(w *conn, next ...Unrecorded) error {
+	var list []Unrecorded
 	if err := takeSetting(w, unrecordedSetting, &list); err != nil {
 		return err
 	}
@@ -34,16 +33,19 @@ func leaveUnrecorded(w *conn, next ...unrecorded) error {
 	return err
 }
 
+// LeaveUnrecorded adds something to what the next start records.
+func LeaveUnrecorded(w Conn, next ...Unrecorded) error { return leaveUnrecorded(w.conn, next...) }
+
 // takeUnrecorded takes out what waits for its control record.
-func takeUnrecorded(w *conn) (list []unrecorded, err error) {
+func takeUnrecorded(w *conn) (list []Unrecorded, err error) {
 	err = takeSetting(w, unrecordedSetting, &list)
 	return list, err
 }
 
-// readUnrecorded reads what waits for its control record, and leaves it there.
-func readUnrecorded(r *conn) (list []unrecorded, err error) {
+// ReadUnrecorded reads what waits for its control record, and leaves it there.
+func ReadUnrecorded(r Conn) (list []Unrecorded, err error) {
 	var text string
-	err = r.one([]any{&text}, `SELECT value FROM setting WHERE name = ?`, unrecordedSetting)
+	err = r.One([]any{&text}, `SELECT value FROM setting WHERE name = ?`, unrecordedSetting)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
@@ -53,25 +55,8 @@ func readUnrecorded(r *conn) (list []unrecorded, err error) {
 	return list, err
 }
 
-// unrecordedRekey says how the keys at rest were sealed, and are now.
-func unrecordedRekey(from, to atrest.Sealing, at time.Time) unrecorded {
-	return unrecorded{Action: DatabaseRekeyed, Subject: subjectDatabase, Details: map[string]any{"from": from.String(), "to": to.String(), "rekeyedAt": chain.FormatTime(at)}}
-}
-
-// unrecordedMove says from where a copy was made, and with which digest.
-func unrecordedMove(from, to *Store, digest string, at time.Time) unrecorded {
-	return unrecorded{Action: DatabaseMoved, Subject: subjectDatabase, Details: map[string]any{"from": from.engine(), "to": to.engine(), "digest": digest, "movedAt": chain.FormatTime(at)}}
-}
-
 // unrecordedHeadFile says that a head file was made for a database that was there already, and so
 // trusts what it was then.
-func unrecordedHeadFile(at time.Time) unrecorded {
-	return unrecorded{Action: HeadFileMade, Subject: subjectDatabase, Details: map[string]any{"madeAt": chain.FormatTime(at)}}
-}
-
-func (s *Store) engine() string {
-	if s.server {
-		return "PostgreSQL"
-	}
-	return "file"
+func unrecordedHeadFile(at time.Time) Unrecorded {
+	return Unrecorded{Action: HeadFileMade, Subject: SubjectDatabase, Details: map[string]any{"madeAt": chain.FormatTime(at)}}
 }

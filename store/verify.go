@@ -21,9 +21,9 @@ type ChainVerdict struct {
 // of the actions.
 func (v ChainVerdict) Title() string {
 	if v.Company == "" {
-		return v.Log.titled(fmt.Sprintf("chain %d", v.Chain))
+		return v.Log.Titled(fmt.Sprintf("chain %d", v.Chain))
 	}
-	return v.Log.titled(v.Company)
+	return v.Log.Titled(v.Company)
 }
 
 // VerifyError names the first record of a database that does not verify.
@@ -37,12 +37,12 @@ type VerifyError struct {
 
 func (e *VerifyError) Error() string {
 	if e.Company == InstallationID {
-		return fmt.Sprintf("%s, record %d: %s", e.Log.titled(e.Company), e.Index, e.Reason)
+		return fmt.Sprintf("%s, record %d: %s", e.Log.Titled(e.Company), e.Index, e.Reason)
 	}
 	if e.Company == "" {
-		return fmt.Sprintf("%s: %s", e.Log.titled(fmt.Sprintf("chain %d", e.Chain)), e.Reason)
+		return fmt.Sprintf("%s: %s", e.Log.Titled(fmt.Sprintf("chain %d", e.Chain)), e.Reason)
 	}
-	return fmt.Sprintf("%s, record %d: %s", e.Log.titled(fmt.Sprintf("company %q", e.Company)), e.Index, e.Reason)
+	return fmt.Sprintf("%s, record %d: %s", e.Log.Titled(fmt.Sprintf("company %q", e.Company)), e.Index, e.Reason)
 }
 
 // VerifyAll verifies the logs of the company named, or when company is "" those of all companies,
@@ -58,9 +58,9 @@ func (s *Store) VerifyAll(ctx context.Context, company string, workers int, each
 	return a.run(ctx, company)
 }
 
-// verifyContents is VerifyAll of all companies for copies, without the checkpoints: while one
+// VerifyContents is VerifyAll of all companies for copies, without the checkpoints: while one
 // company is halted, nobody's backup may fail.
-func (s *Store) verifyContents(ctx context.Context, workers int, progress func(done, total int64)) error {
+func (s *Store) VerifyContents(ctx context.Context, workers int, progress func(done, total int64)) error {
 	a := audit{store: s, verifier: chain.NewVerifier(s, workers), progress: progress}
 	return a.run(ctx, "")
 }
@@ -148,7 +148,7 @@ func (a *audit) verifyLogs(ctx context.Context, c ChainVerdict) error {
 	}
 	number := c.Chain
 	for _, c.Log = range logs {
-		c.Chain = c.Log.number(number)
+		c.Chain = c.Log.ChainID(number)
 		if err := a.verify(ctx, c); err != nil {
 			return err
 		}

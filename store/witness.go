@@ -15,6 +15,9 @@ import (
 	"attestd/store/headfile"
 )
 
+// witnessSchema is the first schema with what a witness keeps.
+const witnessSchema = 7
+
 // CosignerKey returns the name and the private key with which this database's owner cosigns the
 // logs of others. Both are made at the first call, and are fixed from then on: a cosignature does
 // not say whose it is, so the key is used for nothing else. An empty name means "the one that it

@@ -1,4 +1,4 @@
-package store
+package admin
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"attestd/store"
 	"attestd/store/sqlite"
 )
 
@@ -17,7 +18,7 @@ type Rollback struct {
 	More  int
 
 	// the lengths of the logs that are to be replaced, by company
-	replaced map[string]map[LogName]int64
+	replaced map[string]map[store.LogName]int64
 }
 
 const (
@@ -33,12 +34,12 @@ func (r *Rollback) add(format string, args ...any) {
 	r.Lines = append(r.Lines, fmt.Sprintf(format, args...))
 }
 
-func (r *Rollback) note(company string, name LogName, length int64) {
+func (r *Rollback) note(company string, name store.LogName, length int64) {
 	if r.replaced == nil {
-		r.replaced = map[string]map[LogName]int64{}
+		r.replaced = map[string]map[store.LogName]int64{}
 	}
 	if r.replaced[company] == nil {
-		r.replaced[company] = map[LogName]int64{}
+		r.replaced[company] = map[store.LogName]int64{}
 	}
 	r.replaced[company][name] = length
 }
@@ -46,15 +47,15 @@ func (r *Rollback) note(company string, name LogName, length int64) {
 // findRollback compares the database at path with the backup that is to replace it. What cannot be
 // read might hold anything, and so is a rollback too.
 func findRollback(ctx context.Context, path, backup string) (r Rollback, err error) {
-	target, err := identify(ctx, path)
+	target, err := store.Identify(ctx, path)
 	if err == nil {
 		err = sqlite.ReadError(ctx, path, r.compare(ctx, path, backup, target))
 	}
 	switch {
-	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrNewer):
+	case errors.Is(err, store.ErrCorrupt), errors.Is(err, store.ErrNewer):
 		r.add("what it holds cannot be compared: %v", err)
 		return r, nil
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		for _, left := range sqlite.Leftovers(path) {
 			r.add("what it holds cannot be compared: %s belongs to a database that is gone", left)
 		}
@@ -65,8 +66,8 @@ func findRollback(ctx context.Context, path, backup string) (r Rollback, err err
 
 // compare fills r. The backup is the main database of one connection, and the one at path is its
 // "target".
-func (r *Rollback) compare(ctx context.Context, path, backup string, target settings) error {
-	replacement, err := identify(ctx, backup)
+func (r *Rollback) compare(ctx context.Context, path, backup string, target store.Settings) error {
+	replacement, err := store.Identify(ctx, backup)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target sett
 		r.add("another service: %q in trust domain %q, the backup is of %q in %q",
 			target.Service, target.TrustDomain, replacement.Service, replacement.TrustDomain)
 	}
-	switch now, then := target.sealing.KeyID, replacement.sealing.KeyID; {
+	switch now, then := target.Sealing.KeyID, replacement.Sealing.KeyID; {
 	case now == then:
 	case then == "":
 		r.add("keys sealed since, in clear again")
@@ -85,16 +86,16 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target sett
 	if err != nil {
 		return err
 	}
-	return onFile(ctx, backup, sqlite.ModeRest, func(c *conn) error { return r.compareTables(ctx, c, sqlite.Address(path, mode)) })
+	return store.OnFile(ctx, backup, sqlite.ModeRest, func(c store.Conn) error { return r.compareTables(ctx, c, sqlite.Address(path, mode)) })
 }
 
 // compareTables compares what the two databases hold, over a connection to the backup.
-func (r *Rollback) compareTables(ctx context.Context, c *conn, target string) error {
-	if _, err := c.exec("ATTACH ? AS target", target); err != nil {
+func (r *Rollback) compareTables(ctx context.Context, c store.Conn, target string) error {
+	if _, err := c.Exec("ATTACH ? AS target", target); err != nil {
 		return err
 	}
 	var versions schemas
-	if err := errors.Join(c.one([]any{&versions.target}, "PRAGMA target.user_version"), c.one([]any{&versions.backup}, "PRAGMA main.user_version")); err != nil {
+	if err := errors.Join(c.One([]any{&versions.target}, "PRAGMA target.user_version"), c.One([]any{&versions.backup}, "PRAGMA main.user_version")); err != nil {
 		return err
 	}
 	lists := rollbackLists(versions)
@@ -106,19 +107,19 @@ func (r *Rollback) compareTables(ctx context.Context, c *conn, target string) er
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if p.number == Installation { // which has nothing else
-			if err := r.compareLog(c, p, Control, versions); err != nil {
+		if p.number == store.Installation { // which has nothing else
+			if err := r.compareLog(c, p, store.Control, versions); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := r.compareLog(c, p, Actions, versions); err != nil {
+		if err := r.compareLog(c, p, store.Actions, versions); err != nil {
 			return err
 		}
 		if !p.sameKey { // nothing else is comparable
 			continue
 		}
-		if err := r.compareLog(c, p, Control, versions); err != nil {
+		if err := r.compareLog(c, p, store.Control, versions); err != nil {
 			return err
 		}
 		for _, l := range lists {
@@ -144,7 +145,7 @@ type schemas struct{ target, backup int64 }
 
 // firstKey is the SQL for the first public key of a company.
 func firstKey(database, alias string, schema int64) string {
-	if schema < keysSchema {
+	if schema < store.SchemaKeys {
 		// it is NULL where the company is not there
 		return "CASE WHEN " + alias + ".seed IS NOT NULL THEN ed25519_public(" + alias + ".seed) END"
 	}
@@ -153,14 +154,14 @@ func firstKey(database, alias string, schema int64) string {
 
 // keyFingerprint is the SQL for the fingerprint of an API key.
 func keyFingerprint(schema int64) string {
-	if schema < fingerprintSchema {
+	if schema < store.SchemaFingerprints {
 		return "lower(hex(substr(hash, 1, 8)))"
 	}
 	return "fingerprint"
 }
 
-func comparedCompanies(c *conn, of schemas) (all []compared, err error) {
-	err = c.each(func(rows *sql.Rows) error {
+func comparedCompanies(c store.Conn, of schemas) (all []compared, err error) {
+	err = c.Each(func(rows *sql.Rows) error {
 		var p compared
 		err := rows.Scan(&p.id, &p.number, &p.backup, &p.sameKey)
 		all = append(all, p)
@@ -172,7 +173,7 @@ func comparedCompanies(c *conn, of schemas) (all []compared, err error) {
 
 // headChain is the column of a head that numbers its chain.
 func headChain(schema int64) string {
-	if schema < twoLogs {
+	if schema < store.SchemaTwoLogs {
 		return "company"
 	}
 	return "chain"
@@ -180,12 +181,12 @@ func headChain(schema int64) string {
 
 // compareLog reads the hashes that a log has in both, up to the first that differs. A log that one
 // of the two does not know is empty there.
-func (r *Rollback) compareLog(c *conn, p compared, name LogName, of schemas) error {
-	number, backup, title := name.number(p.number), name.number(p.backup.Int64), name.titled(p.id)
+func (r *Rollback) compareLog(c store.Conn, p compared, name store.LogName, of schemas) error {
+	number, backup, title := name.ChainID(p.number), name.ChainID(p.backup.Int64), name.Titled(p.id)
 	var length, oldLength, at int64
 	var sameRoot bool
-	inBoth := name == Actions || min(of.target, of.backup) >= twoLogs
-	err := c.one([]any{&length, &oldLength, &sameRoot}, `SELECT coalesce(t.length, 0), coalesce(b.length, 0), t.root IS b.root FROM (SELECT 1)
+	inBoth := name == store.Actions || min(of.target, of.backup) >= store.SchemaTwoLogs
+	err := c.One([]any{&length, &oldLength, &sameRoot}, `SELECT coalesce(t.length, 0), coalesce(b.length, 0), t.root IS b.root FROM (SELECT 1)
 		LEFT JOIN target.head t ON t.`+headChain(of.target)+` = ? LEFT JOIN main.head b ON b.`+headChain(of.backup)+` = ?`, number, backup)
 	r.note(p.id, name, length)
 	switch {
@@ -198,13 +199,15 @@ func (r *Rollback) compareLog(c *conn, p compared, name LogName, of schemas) err
 		r.add("%s: another history: %d records, the backup has %d, signed with another key", title, length, oldLength)
 		return nil
 	}
-	err = c.one([]any{&at}, `SELECT b.id FROM main.record b JOIN target.record t ON t.id = b.id + ?
+	first, last := store.RecordIDs(backup)
+	inTarget, _ := store.RecordIDs(number)
+	err = c.One([]any{&at}, `SELECT b.id FROM main.record b JOIN target.record t ON t.id = b.id + ?
 		WHERE b.id BETWEEN ? AND ? AND b.hash <> t.hash ORDER BY b.id LIMIT 1`,
-		recordID(number, 0)-recordID(backup, 0), recordID(backup, 0), recordID(backup, indexMask))
+		inTarget-first, first, last)
 	switch {
 	case err == nil:
-		r.add("%s: another history: %d records, the backup has %d, and they differ from record %d on", title, length, oldLength, at&indexMask)
-	case !errors.Is(err, ErrNotFound):
+		r.add("%s: another history: %d records, the backup has %d, and they differ from record %d on", title, length, oldLength, at-first)
+	case !errors.Is(err, store.ErrNotFound):
 		return err
 	case length > oldLength:
 		r.add("%s: %d records, the backup has %d", title, length, oldLength)
@@ -246,9 +249,9 @@ func rollbackLists(of schemas) []rollbackList {
 			JOIN main.agent b ON b.company = ?2 AND b.agent_id = t.agent_id
 			WHERE t.company = ?1 AND t.disabled_at IS NOT NULL AND ` + enabled})
 	}
-	if of.target >= keysSchema {
+	if of.target >= store.SchemaKeys {
 		has, compromised := "SELECT public_key FROM main.company_key WHERE company = ?2", " AND compromised_at IS NOT NULL"
-		if of.backup < keysSchema {
+		if of.backup < store.SchemaKeys {
 			// none could be declared so
 			has, compromised = "SELECT ed25519_public(seed) FROM main.company WHERE id = ?2", " AND false"
 		}
@@ -261,10 +264,10 @@ func rollbackLists(of schemas) []rollbackList {
 	return lists
 }
 
-func (r *Rollback) compareList(c *conn, p compared, l rollbackList) error {
+func (r *Rollback) compareList(c store.Conn, p compared, l rollbackList) error {
 	n := 0
 	var names []string
-	err := c.each(func(rows *sql.Rows) error {
+	err := c.Each(func(rows *sql.Rows) error {
 		var name string
 		if n++; n > maxRollbackNames {
 			return nil

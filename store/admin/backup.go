@@ -1,4 +1,4 @@
-package store
+package admin
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 
+	"attestd/store"
 	"attestd/store/sqlite"
 )
 
@@ -17,14 +18,14 @@ import (
 //
 // The stages of progress are "copy" and "check" in bytes, and "verify" in records.
 func Backup(ctx context.Context, path, out, schema string, progress func(stage string, done, total int64)) error {
-	out, err := absolute(out)
+	out, err := store.Absolute(out)
 	if err != nil {
 		return err
 	}
 	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(fmt.Errorf("%w: %s exists", ErrRefused, out), err)
+		return errors.Join(fmt.Errorf("%w: %s exists", store.ErrRefused, out), err)
 	}
-	if path, err = absolute(path); err != nil {
+	if path, err = store.Absolute(path); err != nil {
 		return err
 	}
 	tmp, err := checkedCopy(ctx, path, out, schema, progress)
@@ -33,7 +34,7 @@ func Backup(ctx context.Context, path, out, schema string, progress func(stage s
 	}
 	defer tmp.Discard()
 	if err := sqlite.Place(tmp.Path, out); errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%w: %s exists", ErrRefused, out)
+		return fmt.Errorf("%w: %s exists", store.ErrRefused, out)
 	} else if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
@@ -55,14 +56,14 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 			tmp.Discard()
 		}
 	}()
-	copied, err := OpenReadOnly(ctx, tmp.Path)
+	copied, err := store.OpenReadOnly(ctx, tmp.Path)
 	if err != nil {
 		return tmp, err
 	}
 	defer copied.Close()
 	// Chains first: where one fails, company and index say more than the name of a trigger that was
 	// dropped to change it.
-	if err := copied.verifyContents(ctx, runtime.GOMAXPROCS(0), func(done, total int64) { progress("verify", done, total) }); err != nil {
+	if err := copied.VerifyContents(ctx, runtime.GOMAXPROCS(0), func(done, total int64) { progress("verify", done, total) }); err != nil {
 		return tmp, err
 	}
 	info, err := os.Stat(tmp.Path)
@@ -70,7 +71,7 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 		return tmp, err
 	}
 	progress("check", 0, info.Size())
-	if err := copied.checkFile(ctx, schema); err != nil {
+	if err := checkFile(ctx, copied, schema); err != nil {
 		return tmp, fmt.Errorf("check the copy of %s: %w", from, err)
 	}
 	progress("check", info.Size(), info.Size())
@@ -83,7 +84,7 @@ func compactCopy(ctx context.Context, from, to string, progress func(stage strin
 	if progress == nil {
 		progress = func(string, int64, int64) {}
 	}
-	source, err := OpenReadOnly(ctx, from)
+	source, err := store.OpenReadOnly(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -92,13 +93,12 @@ func compactCopy(ctx context.Context, from, to string, progress func(stage strin
 		return nil, err
 	}
 	var size int64
-	err = source.read(ctx, func(r *conn) error {
-		if err := r.one([]any{&size}, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"); err != nil {
+	err = source.Read(ctx, func(r store.Conn) error {
+		if err := r.One([]any{&size}, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"); err != nil {
 			return err
 		}
 		progress("copy", 0, size)
-		_, err := r.sql.ExecContext(ctx, "VACUUM INTO ?", tmp.Path)
-		return sentinel(err)
+		return r.Script(ctx, "VACUUM INTO ?", tmp.Path)
 	})
 	if err != nil {
 		tmp.Discard()
@@ -108,20 +108,11 @@ func compactCopy(ctx context.Context, from, to string, progress func(stage strin
 	return tmp, nil
 }
 
-// checkFile lets SQLite check every page and index of the file, and then makes the checks of Check.
-func (s *Store) checkFile(ctx context.Context, schema string) error {
-	if err := s.read(ctx, func(r *conn) error { return r.checkPages(ctx) }); err != nil {
+// checkFile lets SQLite check every page and index of the file, and then makes the checks of
+// Store.Check.
+func checkFile(ctx context.Context, s *store.Store, schema string) error {
+	if err := s.Read(ctx, func(r store.Conn) error { return r.CheckPages(ctx) }); err != nil {
 		return err
 	}
 	return s.Check(ctx, schema)
-}
-
-// checkPages lets SQLite check every page and index; ErrCorrupt.
-func (c *conn) checkPages(ctx context.Context) error {
-	var found string
-	err := sentinel(c.sql.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&found))
-	if err == nil && found != "ok" {
-		err = fmt.Errorf("%w: %s", ErrCorrupt, found)
-	}
-	return err
 }

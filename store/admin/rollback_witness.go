@@ -1,32 +1,31 @@
-package store
+package admin
 
 import (
 	"database/sql"
 	"errors"
-)
 
-// witnessSchema is the first schema with what a witness keeps.
-const witnessSchema = 7
+	"attestd/store"
+)
 
 // compareWitness finds what a witness would forget: it would sign another history, and nobody but
 // those who compare could tell.
-func (r *Rollback) compareWitness(c *conn, of schemas) error {
-	if of.target < witnessSchema {
+func (r *Rollback) compareWitness(c store.Conn, of schemas) error {
+	if of.target < store.SchemaWitness {
 		return nil
 	}
 	backupLogs, backupKeys := "main.witness_log", "main.witness_key"
-	if of.backup < witnessSchema {
+	if of.backup < store.SchemaWitness {
 		backupLogs, backupKeys = "(SELECT '' AS origin, 0 AS size, x'' AS root)", "(SELECT x'' AS public_key)"
 	}
 	var name string
-	err := c.one([]any{&name}, `SELECT name FROM target.witness_key WHERE public_key NOT IN (SELECT public_key FROM `+backupKeys+`)`)
+	err := c.One([]any{&name}, `SELECT name FROM target.witness_key WHERE public_key NOT IN (SELECT public_key FROM `+backupKeys+`)`)
 	switch {
 	case err == nil:
 		r.add("witness: the key of %s, gone", name)
-	case !errors.Is(err, ErrNotFound):
+	case !errors.Is(err, store.ErrNotFound):
 		return err
 	}
-	return c.each(func(rows *sql.Rows) error {
+	return c.Each(func(rows *sql.Rows) error {
 		var origin string
 		var size, oldSize int64
 		if err := rows.Scan(&origin, &size, &oldSize); err != nil {

@@ -1,4 +1,4 @@
-package store
+package admin
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"attestd/store"
 	"attestd/store/sqlite"
 )
 
@@ -27,11 +28,10 @@ type RestoreOptions struct {
 // ErrRefused also when path exists and Force is not set; ErrInUse. A foreign file at either place
 // is ErrForeign; a chain that does not verify is a *VerifyError.
 func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (undone Rollback, err error) {
-	prepareDriver()
-	if in, err = absolute(in); err != nil {
+	if in, err = store.Absolute(in); err != nil {
 		return undone, err
 	}
-	if path, err = absolute(path); err != nil {
+	if path, err = store.Absolute(path); err != nil {
 		return undone, err
 	}
 	l, err := checkTarget(ctx, path, o.Force)
@@ -54,7 +54,7 @@ func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (un
 			return undone, fmt.Errorf("restore: compare %s with the backup: %w", path, err)
 		}
 		if len(undone.Lines) > 0 && !o.AcceptRollback {
-			return undone, fmt.Errorf("%w: %s has what the backup lacks; --force --accept-rollback replaces it all the same", ErrRefused, path)
+			return undone, fmt.Errorf("%w: %s has what the backup lacks; --force --accept-rollback replaces it all the same", store.ErrRefused, path)
 		}
 		if err = markRestored(ctx, tmp.Path, o.At, undone.replaced); err == nil {
 			err = retire(ctx, path)
@@ -71,21 +71,21 @@ func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (un
 
 // checkTarget says whether a database may be put at path, and takes the lock there.
 func checkTarget(ctx context.Context, path string, force bool) (*sqlite.Lock, error) {
-	_, identified := identify(ctx, path)
+	_, identified := store.Identify(ctx, path)
 	switch err := identified; {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		if left := sqlite.Leftovers(path); len(left) > 0 && !force {
-			return nil, fmt.Errorf("%w: %s exists", ErrRefused, left[0])
+			return nil, fmt.Errorf("%w: %s exists", store.ErrRefused, left[0])
 		}
-	case err == nil, errors.Is(err, ErrCorrupt), errors.Is(err, ErrNewer):
+	case err == nil, errors.Is(err, store.ErrCorrupt), errors.Is(err, store.ErrNewer):
 		if !force {
-			return nil, fmt.Errorf("%w: %s exists", ErrRefused, path)
+			return nil, fmt.Errorf("%w: %s exists", store.ErrRefused, path)
 		}
 	default: // a foreign file is not ours to replace
 		return nil, err
 	}
 	l, err := sqlite.LockName(path)
-	if err == nil && !errors.Is(identified, ErrNotFound) {
+	if err == nil && !errors.Is(identified, store.ErrNotFound) {
 		if err = l.LockFile(path); err != nil {
 			l.Unlock()
 		}
@@ -99,16 +99,16 @@ func checkTarget(ctx context.Context, path string, force bool) (*sqlite.Lock, er
 // To leave WAL mode, SQLite takes the file for itself alone, moves the log into it and deletes the
 // log. So a crash before the new file is in place leaves the old database, whole.
 func retire(ctx context.Context, path string) error {
-	if _, err := identify(ctx, path); err == nil || errors.Is(err, ErrNewer) {
+	if _, err := store.Identify(ctx, path); err == nil || errors.Is(err, store.ErrNewer) {
 		db, err := sqlite.Open(path, sqlite.ModeEdit)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
 		var mode string
-		err = sentinel(db.QueryRowContext(ctx, "PRAGMA journal_mode = DELETE").Scan(&mode))
+		err = db.QueryRowContext(ctx, "PRAGMA journal_mode = DELETE").Scan(&mode)
 		if sqlite.ClassOf(err) == sqlite.Busy || err == nil && mode != "delete" {
-			return fmt.Errorf("%w: another program has %s open", ErrInUse, path)
+			return fmt.Errorf("%w: another program has %s open", store.ErrInUse, path)
 		}
 		if err != nil {
 			return err
@@ -127,4 +127,10 @@ func retire(ctx context.Context, path string) error {
 		return err
 	}
 	return nil
+}
+
+// markRestored leaves in the database at path, which nobody else has open, what its next start is
+// to record.
+func markRestored(ctx context.Context, path string, at time.Time, replaced map[string]map[store.LogName]int64) error {
+	return store.OnFile(ctx, path, sqlite.ModeCreate, func(c store.Conn) error { return store.LeaveRestored(c, at, replaced) })
 }

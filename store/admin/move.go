@@ -1,4 +1,4 @@
-package store
+package admin
 
 import (
 	"context"
@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"runtime"
 	"time"
+
+	"attestd/chain"
+	"attestd/store"
 )
 
 // MoveOptions are those of Move.
@@ -53,23 +56,23 @@ func Move(ctx context.Context, from, to, schema string, o MoveOptions) (m Moved,
 	if err != nil {
 		return m, fmt.Errorf("schema of this program: %w", err)
 	}
-	err = fromRest(ctx, from, tables, func(source *Store, rows *conn, unchanged func() error) error {
-		if err := source.sound(ctx, schema, o); err != nil {
-			return fmt.Errorf("%s: %w", source.path, err)
+	err = fromRest(ctx, from, tables, func(source *store.Store, rows store.Conn, unchanged func() error) error {
+		if err := sound(ctx, source, from, schema, o); err != nil {
+			return fmt.Errorf("%s: %w", store.Name(from), err)
 		}
-		return intoEmpty(ctx, to, schema, func(target *Store, into filling) error {
+		return intoEmpty(ctx, to, schema, func(target *store.Store, into filling) error {
 			if m, err = copyTables(ctx, rows, into, tables, o.Progress); err != nil {
 				return err
 			}
-			if err := target.verifyContents(ctx, runtime.GOMAXPROCS(0), stage(o, "verify the copy")); err != nil {
+			if err := target.VerifyContents(ctx, runtime.GOMAXPROCS(0), stage(o, "verify the copy")); err != nil {
 				return fmt.Errorf("%w: %w", errDiffers, err)
 			}
-			if err := compareTables(ctx, into.conn, tables, m); err != nil {
+			if err := compareTables(ctx, into.Conn, tables, m); err != nil {
 				return err
 			}
-			waiting, err := readUnrecorded(rows)
+			waiting, err := store.ReadUnrecorded(rows)
 			if err == nil {
-				err = leaveUnrecorded(into.conn, append(waiting, unrecordedMove(source, target, m.Digest, time.Now()))...)
+				err = store.LeaveUnrecorded(into.Conn, append(waiting, unrecordedMove(from, to, m.Digest, time.Now()))...)
 			}
 			if err != nil {
 				return err
@@ -91,25 +94,38 @@ func stage(o MoveOptions, name string) func(done, total int64) {
 }
 
 // sound checks a source as a backup is checked.
-func (s *Store) sound(ctx context.Context, schema string, o MoveOptions) error {
+func sound(ctx context.Context, s *store.Store, name, schema string, o MoveOptions) error {
 	if o.Heads != "" { // a copy of an older database would look like any other
 		if err := s.CheckHeads(ctx, o.Heads); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	if err := s.verifyContents(ctx, runtime.GOMAXPROCS(0), stage(o, "verify")); err != nil {
+	if err := s.VerifyContents(ctx, runtime.GOMAXPROCS(0), stage(o, "verify")); err != nil {
 		return err
 	}
-	if s.server {
+	if store.IsServer(name) {
 		return s.Check(ctx, schema)
 	}
-	return s.checkFile(ctx, schema)
+	return checkFile(ctx, s, schema)
+}
+
+// unrecordedMove says from where a copy was made, and with which digest.
+func unrecordedMove(from, to, digest string, at time.Time) store.Unrecorded {
+	return store.Unrecorded{Action: store.DatabaseMoved, Subject: store.SubjectDatabase,
+		Details: map[string]any{"from": engine(from), "to": engine(to), "digest": digest, "movedAt": chain.FormatTime(at)}}
+}
+
+func engine(name string) string {
+	if store.IsServer(name) {
+		return "PostgreSQL"
+	}
+	return "file"
 }
 
 // copyTables copies the rows of all tables, and says what they were.
-func copyTables(ctx context.Context, from *conn, into filling, tables []movedTable, progress func(string, int64, int64)) (m Moved, err error) {
+func copyTables(ctx context.Context, from store.Conn, into filling, tables []movedTable, progress func(string, int64, int64)) (m Moved, err error) {
 	var total int64
-	if err := from.one([]any{&total, &m.Companies}, `SELECT (SELECT coalesce(sum(length), 0) FROM head), (SELECT count(*) FROM company WHERE id < ?)`, int64(Installation)); err != nil {
+	if err := from.One([]any{&total, &m.Companies}, `SELECT (SELECT coalesce(sum(length), 0) FROM head), (SELECT count(*) FROM company WHERE id < ?)`, int64(store.Installation)); err != nil {
 		return m, err
 	}
 	whole := newRowDigest()
@@ -135,7 +151,7 @@ func copyTables(ctx context.Context, from *conn, into filling, tables []movedTab
 }
 
 // compareTables reads back what was written.
-func compareTables(ctx context.Context, c *conn, tables []movedTable, m Moved) error {
+func compareTables(ctx context.Context, c store.Conn, tables []movedTable, m Moved) error {
 	for i, t := range tables {
 		d := newRowDigest()
 		for _, err := range t.rows(ctx, c, d, func() {}) {

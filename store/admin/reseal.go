@@ -1,22 +1,27 @@
-package store
+package admin
 
 import (
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
 
 	"attestd/crypto/keys"
+	"attestd/store"
 	"attestd/store/atrest"
 )
 
-// resealing changes how all secrets of a file are kept, within one transaction of its conn.
+// resealing changes how all secrets of a file are kept, within one transaction of its Conn.
 type resealing struct {
-	*conn
+	store.Conn
 	old, next   atrest.Secrets
 	progress    func(stage string, done, total int64)
 	done, total int64
 }
 
 func (r *resealing) run() error {
-	if err := r.one([]any{&r.total}, `SELECT (SELECT count(*) FROM company_key WHERE seed IS NOT NULL) + (SELECT count(*) FROM witness_key) + (SELECT count(*) FROM api_key) +
+	if err := r.One([]any{&r.total}, `SELECT (SELECT count(*) FROM company_key WHERE seed IS NOT NULL) + (SELECT count(*) FROM witness_key) + (SELECT count(*) FROM api_key) +
 		(SELECT count(*) FROM webhook)`); err != nil {
 		return err
 	}
@@ -30,6 +35,9 @@ func (r *resealing) run() error {
 		return err
 	}
 	if err := r.webhookSecrets(); err != nil {
+		return err
+	}
+	if err := r.tokenKey(); err != nil {
 		return err
 	}
 	if r.old.HasLookup() { // what is an HMAC stays one
@@ -51,7 +59,7 @@ func (r *resealing) advance() {
 // of them a second time.
 func change[T any](r *resealing, scan func(*sql.Rows) (T, error), query string, each func(T) error) error {
 	var found []T
-	err := r.each(func(rows *sql.Rows) error {
+	err := r.Each(func(rows *sql.Rows) error {
 		row, err := scan(rows)
 		found = append(found, row)
 		return err
@@ -76,7 +84,7 @@ func (r *resealing) privateKeys() error {
 			return err
 		}
 		defer r.advance()
-		_, err = r.exec(`UPDATE company_key SET seed = ? WHERE company = ? AND generation = ?`,
+		_, err = r.Exec(`UPDATE company_key SET seed = ? WHERE company = ? AND generation = ?`,
 			r.next.KeepSeed(k.company, k.generation, private), k.company, k.generation)
 		return err
 	})
@@ -93,7 +101,7 @@ func (r *resealing) cosignerKey() error {
 			return err
 		}
 		defer r.advance()
-		_, err = r.exec(`UPDATE witness_key SET seed = ?`, r.next.Keep(private.Seed(), atrest.CosignerPlace))
+		_, err = r.Exec(`UPDATE witness_key SET seed = ?`, r.next.Keep(private.Seed(), atrest.CosignerPlace))
 		return err
 	})
 }
@@ -114,7 +122,7 @@ func (r *resealing) apiKeys() error {
 		}
 		defer r.advance()
 		index := r.next.Index(keys.HashSecret(key))
-		_, err = r.exec(`UPDATE api_key SET hash = ?, key = ? WHERE id = ?`, index, r.next.KeepAPIKey(k.company, index, key), k.id)
+		_, err = r.Exec(`UPDATE api_key SET hash = ?, key = ? WHERE id = ?`, index, r.next.KeepAPIKey(k.company, index, key), k.id)
 		return err
 	})
 }
@@ -135,7 +143,7 @@ func (r *resealing) webhookSecrets() error {
 		}
 		defer r.advance()
 		secret, former = r.next.KeepWebhook(h.company, h.id, secret, former)
-		_, err = r.exec(`UPDATE webhook SET secret = ?, former_secret = ? WHERE webhook_id = ?`, secret, former, h.id)
+		_, err = r.Exec(`UPDATE webhook SET secret = ?, former_secret = ? WHERE webhook_id = ?`, secret, former, h.id)
 		return err
 	})
 }
@@ -150,14 +158,14 @@ func (r *resealing) clientSecrets() error {
 		o.hash, err = scanHash(rows, &o.id)
 		return o, err
 	}, `SELECT id, secret_hash FROM oauth_client`, func(o row) error {
-		_, err := r.exec(`UPDATE oauth_client SET secret_hash = ? WHERE id = ?`, r.next.Index(o.hash), o.id)
+		_, err := r.Exec(`UPDATE oauth_client SET secret_hash = ? WHERE id = ?`, r.next.Index(o.hash), o.id)
 		return err
 	})
 }
 
 func (r *resealing) tokens() error {
 	return change(r, func(rows *sql.Rows) ([32]byte, error) { return scanHash(rows) }, `SELECT hash FROM oauth_token`, func(hash [32]byte) error {
-		_, err := r.exec(`UPDATE oauth_token SET hash = ? WHERE hash = ?`, r.next.Index(hash), hash[:])
+		_, err := r.Exec(`UPDATE oauth_token SET hash = ? WHERE hash = ?`, r.next.Index(hash), hash[:])
 		return err
 	})
 }
@@ -166,8 +174,32 @@ func (r *resealing) tokens() error {
 func scanHash(rows *sql.Rows, before ...any) (hash [32]byte, err error) {
 	var stored []byte
 	if err = rows.Scan(append(before, &stored)...); err == nil && len(stored) != len(hash) {
-		err = ErrCorrupt
+		err = store.ErrCorrupt
 	}
 	copy(hash[:], stored)
 	return hash, err
+}
+
+// tokenKey is the key of the HMACs over the rows of access tokens, if there is one.
+func (r *resealing) tokenKey() error {
+	var text string
+	err := r.One([]any{&text}, `SELECT value FROM setting WHERE name = 'token_key'`)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	var stored, key []byte
+	if err == nil {
+		stored, err = hex.DecodeString(text)
+	}
+	if err == nil {
+		key, err = r.old.Open(stored, atrest.TokenKeyPlace)
+	}
+	if err == nil && len(key) != sha256.Size {
+		err = fmt.Errorf("a key of %d bytes", len(key))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: the setting token_key is not what it was: %w", store.ErrCorrupt, err)
+	}
+	_, err = r.Exec(`UPDATE setting SET value = ? WHERE name = 'token_key'`, hex.EncodeToString(r.next.Keep(key, atrest.TokenKeyPlace)))
+	return err
 }

@@ -1,4 +1,4 @@
-package store
+package admin
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"iter"
 	"strings"
 
+	"attestd/store"
 	"attestd/store/sqlite"
 )
 
@@ -30,19 +31,20 @@ func movedTables(ctx context.Context, schema string) (tables []movedTable, err e
 		return nil, err
 	}
 	defer db.Close()
-	c, err := dial(ctx, db)
+	if _, err := db.ExecContext(ctx, schema); err != nil {
+		return nil, err
+	}
+	rows, err := db.QueryContext(ctx, `SELECT t.name, c.name, c.pk FROM sqlite_schema t, pragma_table_info(t.name) c
+		WHERE t.type = 'table' ORDER BY t.rowid, c.cid`)
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
-	if _, err := c.sql.ExecContext(ctx, schema); err != nil {
-		return nil, err
-	}
-	err = c.each(func(rows *sql.Rows) error {
+	defer rows.Close()
+	for rows.Next() {
 		var table, column string
 		var key int
 		if err := rows.Scan(&table, &column, &key); err != nil {
-			return err
+			return nil, err
 		}
 		if len(tables) == 0 || tables[len(tables)-1].name != table {
 			tables = append(tables, movedTable{name: table})
@@ -52,9 +54,8 @@ func movedTables(ctx context.Context, schema string) (tables []movedTable, err e
 		if key > 0 {
 			t.key = append(t.key, column)
 		}
-		return nil
-	}, `SELECT t.name, c.name, c.pk FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' ORDER BY t.rowid, c.cid`)
-	return tables, err
+	}
+	return tables, rows.Err()
 }
 
 func tableNames(tables []movedTable) (names []string) {
@@ -79,14 +80,14 @@ func (t movedTable) selection() string {
 
 // rows reads all rows in the order of their key, into d too, and calls report now and then. A value
 // is an int64, a string, a []byte that is not nil, or nil. A row counts until the next one is read.
-func (t movedTable) rows(ctx context.Context, c *conn, d *rowDigest, report func()) iter.Seq2[[]any, error] {
+func (t movedTable) rows(ctx context.Context, c store.Conn, d *rowDigest, report func()) iter.Seq2[[]any, error] {
 	return func(yield func([]any, error) bool) {
 		row, into := make([]any, len(t.columns)), make([]any, len(t.columns))
 		for i := range row {
 			into[i] = &row[i]
 		}
 		ended := false
-		err := c.each(func(rows *sql.Rows) error {
+		err := c.Each(func(rows *sql.Rows) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

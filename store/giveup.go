@@ -4,74 +4,55 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"unicode/utf8"
 
 	"attestd/chain"
-	"attestd/crypto/seal"
 	"attestd/store/headfile"
 )
 
-// AcceptOptions say what is accepted, and why.
-type AcceptOptions struct {
-	Heads  string // the head file
-	Reason string // in the operator's words, for the control logs
-	Master *seal.Master
-}
-
-// maxAcceptReason is the length in bytes of the reason for accepting a rollback.
-const maxAcceptReason = 4096
-
-// AcceptRollback makes what the database at path has the truth that its head file knows, and
-// returns in what it was behind that or the checkpoints that it keeps. What was lost is written to
-// the control log of each company that it concerns, and where a company itself is gone to that of
-// the oldest company that is there, all in one transaction; then the head file is made anew. When
-// that fails, it is to be called again, and records nothing twice. ErrRefused where the database is
-// not behind; ErrInUse.
-func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (accepted []Behind, err error) {
-	if o.Reason == "" || len(o.Reason) > maxAcceptReason || !utf8.ValidString(o.Reason) {
-		return nil, fmt.Errorf("%w: the reason must be UTF-8 text of at most %d bytes, and not empty", ErrRefused, maxAcceptReason)
-	}
-	s, err := Open(ctx, path, schema, Options{Master: o.Master, Heads: o.Heads})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+// AllBehind says in what a database is behind its head file, the checkpoints that it keeps, and
+// what it has cosigned. Nobody runs s yet.
+func (s *Store) AllBehind(ctx context.Context) ([]Behind, error) {
 	kept, err := s.compareKept(ctx, "true")
 	if err != nil {
 		return nil, err
 	}
-	accepted = append(s.behind, kept...)
+	all := append(s.behind, kept...)
 	if cosigner := s.cosigned.behind; cosigner != nil {
-		accepted = append(accepted, cosigner.Behind...)
+		all = append(all, cosigner.Behind...)
 	}
-	if len(accepted) == 0 {
-		return nil, fmt.Errorf("%w: %s is not behind its head file, so there is nothing to accept; nor is it behind a checkpoint that it keeps", ErrRefused, s.path)
-	}
-	// by whom it says, and nobody else: Open has just set it, and nobody runs the store yet
-	s.writer.stopped.Store(nil)
-	go s.Run(ctx, RunOptions{}) // until s is closed
-	if _, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.acceptBehind(w, accepted, o.Reason) }); err != nil {
-		return nil, fmt.Errorf("accept the rollback: %w", err)
-	}
-	heads, err := absolute(o.Heads)
+	return all, nil
+}
+
+// AcceptBehind makes what the database has the truth. What was lost is written to the control log
+// of each company that it concerns, and where a company itself is gone to that of the oldest
+// company that is there, all in one transaction. What the logs say already is not recorded once
+// more. Somebody runs s.
+func (s *Store) AcceptBehind(ctx context.Context, accepted []Behind, reason string) error {
+	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.acceptBehind(w, accepted, reason) })
+	return err
+}
+
+// MayWriteBehind lets a database be written that is behind its head file. Nobody runs s yet, so
+// nothing but Open has stopped its writes.
+func (s *Store) MayWriteBehind() { s.writer.stopped.Store(nil) }
+
+// MakeHeadFile makes a head file anew that knows what the database has now.
+func (s *Store) MakeHeadFile(ctx context.Context, path string) error {
+	path, err := Absolute(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	id, err := s.databaseID(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	file, err := s.createHeads(ctx, heads, id)
-	if err == nil {
-		err = file.Close()
-	}
+	file, err := s.createHeads(ctx, path, id)
 	if err != nil {
-		return nil, fmt.Errorf("the rollback is recorded, but the head file is not brought to it; accept it once more: %w", err)
+		return err
 	}
-	return accepted, nil
+	return file.Close()
 }
 
 // acceptBehind sets the count of revocations to what is there, takes out what witnesses have signed
@@ -110,7 +91,7 @@ func (s *Store) acceptBehind(w *conn, accepted []Behind, reason string) (drafts 
 		if err != nil {
 			return nil, err
 		}
-		d, err := s.controlDraft(Caller{Company: c}, controlEvent{RollbackAccepted, subjectDatabase, map[string]any{"reason": reason, "logs": lost[company]}})
+		d, err := s.controlDraft(Caller{Company: c}, controlEvent{RollbackAccepted, SubjectDatabase, map[string]any{"reason": reason, "logs": lost[company]}})
 		if err != nil {
 			return nil, err
 		}
@@ -122,14 +103,14 @@ func (s *Store) acceptBehind(w *conn, accepted []Behind, reason string) (drafts 
 // accepted says whether the control log of a company has it that the same state of the log was
 // given up.
 func (b Behind) accepted(w *conn, company int64) (found bool, err error) {
-	number := Control.number(company)
+	number := Control.ChainID(company)
 	known := treeDetails(b.Known.Tree)
 	err = w.one([]any{&found}, `SELECT count(*) > 0
 		FROM (SELECT payload`+controlRecords+` AND json_extract(payload, '$.actionType') = ?4) AS accepted CROSS JOIN json_each(payload, '$.payload.logs') AS given_up
 		WHERE json_extract(given_up.value, '$.logId') = ?5 AND CAST(json_extract(given_up.value, '$.known.size') AS bigint) = ?6
 			AND json_extract(given_up.value, '$.known.root') = ?7 AND json_extract(given_up.value, '$.known.merkleRoot') = ?8
 			AND CAST(coalesce(json_extract(given_up.value, '$.revocations.known'), '0') AS bigint) >= ?9`,
-		subjectDatabase, recordID(number, 0), recordID(number, indexMask), RollbackAccepted, hex.EncodeToString(b.Known.LogID[:]),
+		SubjectDatabase, recordID(number, 0), recordID(number, indexMask), RollbackAccepted, hex.EncodeToString(b.Known.LogID[:]),
 		b.Known.Size, known["root"], known["merkleRoot"], b.Known.Revocations)
 	return found, err
 }

@@ -1,12 +1,13 @@
-package store
+package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"attestd/chain"
 	"attestd/crypto/seal"
+	"attestd/store"
 	"attestd/store/atrest"
 	"attestd/store/sqlite"
 )
@@ -27,20 +28,19 @@ type RekeyOptions struct {
 // old secrets could stand, takes the place of the file. Old is not asked for where the first step
 // is done. What older backups, snapshots and blocks of the disk hold is out of its reach.
 func Rekey(ctx context.Context, path, schema string, o RekeyOptions) error {
-	prepareDriver()
-	path, err := absolute(path)
+	path, err := store.Absolute(path)
 	if err != nil {
 		return err
 	}
-	found, err := identify(ctx, path)
+	found, err := store.Identify(ctx, path)
 	if err != nil {
 		return err
 	}
-	if found.sealing.KeyID != keyID(o.New) {
-		if err := changeSecrets(ctx, path, schema, o); err != nil {
+	if found.Sealing.KeyID != keyID(o.New) {
+		if err := changeSecrets(ctx, path, schema, found.Sealing, o); err != nil {
 			return err
 		}
-	} else if !found.sealing.Scrub {
+	} else if !found.Sealing.Scrub {
 		return nil
 	}
 	if err := scrub(ctx, path, o.Progress); err != nil {
@@ -56,41 +56,48 @@ func keyID(master *seal.Master) string {
 	return master.ID()
 }
 
-// changeSecrets is the first step.
-func changeSecrets(ctx context.Context, path, schema string, o RekeyOptions) (err error) {
-	s, err := Open(ctx, path, schema, Options{Master: o.Old})
+// changeSecrets is the first step. It puts every secret of the file under the new master key, with
+// the settings that say so.
+func changeSecrets(ctx context.Context, path, schema string, found atrest.Sealing, o RekeyOptions) error {
+	s, err := store.Open(ctx, path, schema, store.Options{Master: o.Old})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	go s.Run(ctx, RunOptions{AcceptClock: true}) // until s is closed; no time is written
-	err = s.write(ctx, func(w *conn) error { return s.reseal(w, o) })
+	err = Run(ctx, s, store.RunOptions{AcceptClock: true}, func() error { // for no time is written
+		old, err := found.Unseal(path, o.Old)
+		if err != nil {
+			return err
+		}
+		return s.Change(ctx, func(w store.Conn) ([]chain.Draft, error) { return nil, reseal(w, found, old, o) })
+	})
 	if err != nil {
 		return fmt.Errorf("change the master key: %w", err)
 	}
 	return nil
 }
 
-// reseal puts every secret of the file under the new master key, with the settings that say so.
-func (s *Store) reseal(w *conn, o RekeyOptions) error {
-	next, values := atrest.New(o.New, &s.secrets)
-	if err := leaveUnrecorded(w, unrecordedRekey(s.settings.sealing, atrest.Sealing{KeyID: keyID(o.New)}, time.Now())); err != nil {
+func reseal(w store.Conn, found atrest.Sealing, old atrest.Secrets, o RekeyOptions) error {
+	next, values := atrest.New(o.New, &old)
+	if err := store.LeaveUnrecorded(w, unrecordedRekey(found, atrest.Sealing{KeyID: keyID(o.New)}, time.Now())); err != nil {
 		return err
 	}
 	values["scrub"] = "due"
-	if _, err := w.exec(`DELETE FROM setting WHERE name IN ('master_key_id', 'seal_salt', 'lookup_key', 'scrub')`); err != nil {
+	if _, err := w.Exec(`DELETE FROM setting WHERE name IN ('master_key_id', 'seal_salt', 'lookup_key', 'scrub')`); err != nil {
 		return err
 	}
 	for name, value := range values {
-		if _, err := w.exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, name, value); err != nil {
+		if _, err := w.Exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, name, value); err != nil {
 			return err
 		}
 	}
-	if err := s.resealTokenKey(w, next); err != nil {
-		return err
-	}
-	r := resealing{conn: w, old: s.secrets, next: next, progress: o.Progress}
+	r := resealing{Conn: w, old: old, next: next, progress: o.Progress}
 	return r.run()
+}
+
+// unrecordedRekey says how the keys at rest were sealed, and are now.
+func unrecordedRekey(from, to atrest.Sealing, at time.Time) store.Unrecorded {
+	return store.Unrecorded{Action: store.DatabaseRekeyed, Subject: store.SubjectDatabase,
+		Details: map[string]any{"from": from.String(), "to": to.String(), "rekeyedAt": chain.FormatTime(at)}}
 }
 
 // scrub is the second step: what VACUUM writes holds live rows alone.
@@ -116,11 +123,11 @@ func scrub(ctx context.Context, path string, progress func(stage string, done, t
 
 // endScrub checks the copy at path, and takes out of it that free pages may hold old secrets.
 func endScrub(ctx context.Context, path string) error {
-	return onFile(ctx, path, sqlite.ModeCreate, func(c *conn) error {
-		if err := c.checkPages(ctx); err != nil {
+	return store.OnFile(ctx, path, sqlite.ModeCreate, func(c store.Conn) error {
+		if err := c.CheckPages(ctx); err != nil {
 			return err
 		}
-		_, err := c.exec(`DELETE FROM setting WHERE name = 'scrub'`)
+		_, err := c.Exec(`DELETE FROM setting WHERE name = 'scrub'`)
 		return err
 	})
 }

@@ -1,0 +1,46 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+
+	"attestd/store"
+	"attestd/store/projection"
+)
+
+// AcceptTablesOptions say what is accepted, and why.
+type AcceptTablesOptions struct {
+	Company string
+	Reason  string // in the operator's words, for the control log
+}
+
+// AcceptTables makes what the tables of a company say what its control log says, too: a record of
+// each row that differs, and one with the reason. Signing keys and records cannot be accepted. It
+// returns what differed. Somebody runs s. ErrRefused, also where nothing differs; ErrNotFound.
+func AcceptTables(ctx context.Context, s *store.Store, o AcceptTablesOptions) ([]*projection.Difference, error) {
+	if err := checkReason(o.Reason); err != nil {
+		return nil, err
+	}
+	c, differences, more, err := s.CompareTables(ctx, o.Company)
+	if err != nil {
+		return nil, err
+	}
+	if len(differences) == 0 {
+		return nil, fmt.Errorf("%w: the tables of company %q are what its control log says, so there is nothing to accept", store.ErrRefused, o.Company)
+	}
+	if o.Company == store.InstallationID {
+		return nil, fmt.Errorf("%w: %v; which companies there are is not accepted: put a backup in place", store.ErrRefused, differences[0])
+	}
+	if more > 0 {
+		return nil, fmt.Errorf("%w: more than %d rows of company %q differ; put a backup in place", store.ErrRefused, len(differences), o.Company)
+	}
+	for _, d := range differences {
+		if d.Table == projection.TableSigningKey || d.Table == "record" || d.Table == projection.TableSetting {
+			return nil, fmt.Errorf("%w: %v; this is not accepted: put a backup in place", store.ErrRefused, d)
+		}
+	}
+	if err := s.AcceptRows(ctx, c, differences, o.Reason); err != nil {
+		return nil, err
+	}
+	return differences, nil
+}

@@ -1,0 +1,191 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"attestd/store"
+	"attestd/store/postgres"
+	"attestd/store/sqlite"
+)
+
+// fromRest calls fn with a database that nothing writes meanwhile, and one connection to it.
+// unchanged says at the end whether that was so.
+func fromRest(ctx context.Context, from string, tables []movedTable, fn func(source *store.Store, rows store.Conn, unchanged func() error) error) error {
+	if store.IsServer(from) {
+		return fromServer(ctx, from, tables, fn)
+	}
+	path, err := store.Absolute(from)
+	if err != nil {
+		return err
+	}
+	if _, err := store.Identify(ctx, path); err != nil {
+		return err
+	}
+	l, err := sqlite.LockName(path)
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	if err := l.LockFile(path); err != nil {
+		return err
+	}
+	s, err := store.OpenReadOnly(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if !s.UpToDate() {
+		return fmt.Errorf("%w: %s is of an older schema; start attestd serve once, which upgrades it", store.ErrRefused, path)
+	}
+	mode, err := sqlite.ReadMode(path)
+	if err != nil {
+		return err
+	}
+	return store.OnFile(ctx, path, mode, func(c store.Conn) error {
+		var before, after int64
+		if err := c.One([]any{&before}, "PRAGMA data_version"); err != nil {
+			return err
+		}
+		return fn(s, c, func() error {
+			if err := c.One([]any{&after}, "PRAGMA data_version"); err != nil {
+				return err
+			}
+			if after != before {
+				return fmt.Errorf("%w: another program has written %s meanwhile", store.ErrInUse, path)
+			}
+			return nil
+		})
+	})
+}
+
+func fromServer(ctx context.Context, from string, tables []movedTable, fn func(*store.Store, store.Conn, func() error) error) error {
+	db, err := postgres.Open(from, new(atomic.Int64))
+	if err != nil {
+		return store.PostgresError(store.Name(from), err)
+	}
+	defer db.Close()
+	var own error
+	err = postgres.AtRest(ctx, db, tableNames(tables), func(held *sql.Conn) error {
+		var s *store.Store
+		if s, own = store.OpenReadOnly(ctx, from); own != nil {
+			return own
+		}
+		defer s.Close()
+		c := store.OnPostgres(held)
+		// the tables are held for as long as this connection lasts
+		own = fn(s, c, func() error { return c.One([]any{new(int64)}, "SELECT count(*) FROM setting") })
+		return own
+	})
+	return cmp.Or(own, store.PostgresError(store.Name(from), err))
+}
+
+// filling is a transaction that makes a database, on the connection on which it can be read
+// already.
+type filling struct {
+	store.Conn
+	fill func(ctx context.Context, t movedTable, rows iter.Seq2[[]any, error]) error
+}
+
+// intoEmpty makes a new database where there is none. It is there when fn has returned nil, and not
+// before.
+func intoEmpty(ctx context.Context, to, schema string, fn func(target *store.Store, into filling) error) error {
+	if store.IsServer(to) {
+		return intoServer(ctx, to, fn)
+	}
+	path, err := store.Absolute(to)
+	if err != nil {
+		return err
+	}
+	l, err := checkTarget(ctx, path, false)
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	tmp, err := sqlite.NewTemp(path)
+	if err != nil {
+		return err
+	}
+	defer tmp.Discard()
+	err = store.OnFile(ctx, tmp.Path, sqlite.ModeCreate, func(c store.Conn) error {
+		if err := c.Script(ctx, "BEGIN IMMEDIATE; "+schema); err != nil {
+			return err
+		}
+		if err := fn(store.On(path, c), filling{c, insertAll(c)}); err != nil {
+			return err
+		}
+		return c.Script(ctx, "COMMIT; PRAGMA journal_mode = WAL")
+	})
+	if err == nil {
+		err = sqlite.PlaceNew(tmp.Path, path)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: %s exists", store.ErrRefused, path)
+	}
+	return err
+}
+
+func intoServer(ctx context.Context, to string, fn func(*store.Store, filling) error) error {
+	db, err := postgres.Open(to, new(atomic.Int64))
+	if err != nil {
+		return store.PostgresError(store.Name(to), err)
+	}
+	defer db.Close()
+	var own error
+	err = postgres.Fill(ctx, db, func(held *sql.Conn) error {
+		c := store.OnPostgres(held)
+		own = fn(store.On(store.Name(to), c), filling{c, func(ctx context.Context, t movedTable, rows iter.Seq2[[]any, error]) error {
+			next, stop := iter.Pull2(rows)
+			defer stop()
+			return postgres.Copy(ctx, held, t.name, t.columns, func() ([]any, error) {
+				row, err, _ := next()
+				if err == nil {
+					err = t.holdable(row)
+				}
+				return row, err
+			})
+		}})
+		return own
+	})
+	return cmp.Or(own, store.PostgresError(store.Name(to), err))
+}
+
+// holdable refuses a row with text that PostgreSQL cannot hold and SQLite can.
+func (t movedTable) holdable(row []any) error {
+	for i, v := range row {
+		if text, ok := v.(string); ok && (strings.ContainsRune(text, 0) || !utf8.ValidString(text)) {
+			return fmt.Errorf("%w: %s of row %v holds the character U+0000, or is not UTF-8; PostgreSQL has no text like that", store.ErrRefused, t.columns[i], row[0])
+		}
+	}
+	return nil
+}
+
+// insertAll writes rows into the tables of a file. Its trigger has counted the agents by the time
+// that the counts come.
+func insertAll(c store.Conn) func(_ context.Context, t movedTable, rows iter.Seq2[[]any, error]) error {
+	return func(_ context.Context, t movedTable, rows iter.Seq2[[]any, error]) error {
+		if t.name == "company_usage" {
+			if _, err := c.Exec("DELETE FROM company_usage"); err != nil {
+				return err
+			}
+		}
+		insert := "INSERT INTO " + t.name + " (" + quoted(t.columns) + ") VALUES (?" + strings.Repeat(", ?", len(t.columns)-1) + ")"
+		for row, err := range rows {
+			if err == nil {
+				_, err = c.Exec(insert, row...)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
