@@ -49,7 +49,7 @@ const maxDoubts = 3
 // written. None means that there are none for now.
 func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []Record, next int64, err error)) ([]Event, error) {
 	for range maxDoubts {
-		if err := v.ground(ctx); err != nil {
+		if err := v.sync(ctx); err != nil {
 			return nil, err
 		}
 		records, next, err := read(v.next)
@@ -59,10 +59,10 @@ func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []R
 		if !v.m.isEpoch(v.epoch) {
 			continue
 		}
-		events, err := v.judge(ctx, records)
+		events, err := v.verify(ctx, records)
 		switch {
 		case contradicts(err):
-			v.doubt()
+			v.invalidate()
 			continue
 		case err != nil:
 			return nil, err
@@ -73,9 +73,9 @@ func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []R
 	return nil, errors.New("chain: the disk changes under the verification")
 }
 
-// judge makes events of records. An error that contradicts says that they do not follow on those
+// verify makes events of records. An error that contradicts says that they do not follow on those
 // before them in a chain that is valid.
-func (v *Voucher) judge(ctx context.Context, records []Record) ([]Event, error) {
+func (v *Voucher) verify(ctx context.Context, records []Record) ([]Event, error) {
 	if v.m.shared && v.bad == nil {
 		if _, err := v.m.verifier.verifyRecords(ctx, v.chain, v.tree.clone(), records); err != nil {
 			return nil, err
@@ -99,10 +99,10 @@ func (v *Voucher) judge(ctx context.Context, records []Record) ([]Event, error) 
 	return events, nil
 }
 
-// ground makes sure that what the voucher goes by is what the monitor knows now.
-func (v *Voucher) ground(ctx context.Context) error {
+// sync makes sure that what the voucher goes by is what the monitor knows now.
+func (v *Voucher) sync(ctx context.Context) error {
 	for range maxDoubts {
-		epoch, known, bad, err := v.m.standing(ctx, v.chain)
+		epoch, known, bad, err := v.m.state(ctx, v.chain)
 		if err != nil || epoch == v.epoch {
 			return err
 		}
@@ -116,13 +116,13 @@ func (v *Voucher) ground(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		v.doubt()
+		v.invalidate()
 	}
 	return errors.New("chain: the hashes on disk do not lead to the root that was verified")
 }
 
-// doubt makes the chain be verified anew.
-func (v *Voucher) doubt() {
+// invalidate makes the chain be verified anew.
+func (v *Voucher) invalidate() {
 	v.m.mu.Lock()
 	defer v.m.mu.Unlock()
 	if w := v.m.watched[v.chain]; w != nil && w.epoch == v.epoch {
@@ -137,10 +137,10 @@ func (m *Monitor) isEpoch(epoch int64) bool {
 	return m.epoch == epoch
 }
 
-// standing returns what is known of a chain, the tree of records that were verified or what is bad
+// state returns what is known of a chain, the tree of records that were verified or what is bad
 // about it, and in which epoch that was found. It verifies one that is not known, for all who ask
 // meanwhile.
-func (m *Monitor) standing(ctx context.Context, chain int64) (epoch int64, known tree, bad *Verdict, err error) {
+func (m *Monitor) state(ctx context.Context, chain int64) (epoch int64, known tree, bad *Verdict, err error) {
 	for {
 		m.mu.Lock()
 		w := m.watched[chain]

@@ -25,7 +25,7 @@ is made anew from what is there. Works on a database file that no server has ope
 			if reason == "" {
 				return usagef("--reason is required")
 			}
-			if store.IsServer(db) && heads == "" {
+			if store.IsPostgres(db) && heads == "" {
 				return usagef("--heads is required with a PostgreSQL database")
 			}
 			if err := refuseOlder(cmd.Context(), db); err != nil {
@@ -61,7 +61,7 @@ func headsFlag(cmd *cobra.Command, path *string) {
 
 // headsPath is where the head file of a database is.
 func headsPath(flag, db string) string {
-	if flag == "" && !store.IsServer(db) {
+	if flag == "" && !store.IsPostgres(db) {
 		return store.HeadsBeside(db)
 	}
 	return flag

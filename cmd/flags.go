@@ -42,7 +42,7 @@ func fromEnvironment(cmd *cobra.Command) error {
 // does not repeat it, for it may hold a password.
 func checkDatabase(what, name string) error {
 	mistyped := strings.Contains(name, "://") || strings.HasPrefix(strings.ToLower(name), "postgres") && strings.Contains(name, "@") || strings.Contains(name, "password=")
-	if name == "" || mistyped && !store.IsServer(name) {
+	if name == "" || mistyped && !store.IsPostgres(name) {
 		return usagef("%s must name a file, or be the URL of a PostgreSQL database, which begins with postgres://", what)
 	}
 	return nil
@@ -51,7 +51,7 @@ func checkDatabase(what, name string) error {
 // fileOnly refuses a database that is no file to a command of files.
 func fileOnly(command, instead string, names ...string) error {
 	for _, name := range names {
-		if store.IsServer(name) {
+		if store.IsPostgres(name) {
 			return usagef("%s is for files; %s", command, instead)
 		}
 	}
@@ -61,7 +61,7 @@ func fileOnly(command, instead string, names ...string) error {
 // shown is the name of a database for people: a file as it was typed, a URL without what is secret
 // in it.
 func shown(db string) string {
-	if store.IsServer(db) {
+	if store.IsPostgres(db) {
 		return store.Name(db)
 	}
 	return db

@@ -30,7 +30,7 @@ only grows. The owner carries it out:
 The trust domain, the service name and the master key are for new tables, which have them for good, the key until it is changed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !store.IsServer(db) {
+			if !store.IsPostgres(db) {
 				return usagef("migrate is for PostgreSQL, so --db must be a URL that begins with postgres://; attestd serve upgrades a file by itself")
 			}
 			if err := (cred.Domain{TrustDomain: cmp.Or(domain.TrustDomain, "attestd.local"), Service: cmp.Or(domain.Service, "service")}).Check(); err != nil {

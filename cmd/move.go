@@ -39,7 +39,7 @@ A password on the command line is seen in the list of processes: use a passfile 
 					return err
 				}
 			}
-			if !store.IsServer(from) && !store.IsServer(to) {
+			if !store.IsPostgres(from) && !store.IsPostgres(to) {
 				return usagef("both are files: attestd backup copies one")
 			}
 			report, finish := progress()

@@ -77,7 +77,7 @@ func Run(version, schema string) int {
 	status, why := exitStatus(err), "attestd: "+printable.Error(err)
 	// an argument in the wrong place, which may be a URL with a password
 	for _, arg := range os.Args[1:] {
-		if store.IsServer(arg) {
+		if store.IsPostgres(arg) {
 			why = strings.ReplaceAll(why, arg, store.Name(arg))
 		}
 	}

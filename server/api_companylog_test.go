@@ -8,6 +8,7 @@ import (
 
 	"attestd/crypto/cred"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -56,7 +57,7 @@ func TestWitnessMissesACompanyThatIsCutOut(t *testing.T) {
 
 	schema, err := os.ReadFile("../schema.sql")
 	must(t, err)
-	lost, err := store.AcceptRollback(t.Context(), path, string(schema), store.AcceptOptions{Heads: storetest.Heads(path), Reason: "a test", Master: master()})
+	lost, err := admin.AcceptRollback(t.Context(), path, string(schema), admin.AcceptOptions{Heads: storetest.Heads(path), Reason: "a test", Master: master()})
 	if err != nil || len(lost) != 1 || lost[0].Company != store.InstallationID || !strings.Contains(lost[0].Why, "was signed by a witness at size 4") {
 		t.Fatalf("accepted %+v, %v", lost, err)
 	}

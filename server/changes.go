@@ -42,8 +42,8 @@ func (c *changes) take() []int64 {
 	return companies
 }
 
-// heed looks at what has changed until ctx is done.
-func (s *Server) heed(ctx context.Context) error {
+// watchRemoteChanges looks at what has changed until ctx is done.
+func (s *Server) watchRemoteChanges(ctx context.Context) error {
 	for {
 		select {
 		case <-s.changes.wake:

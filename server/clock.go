@@ -23,7 +23,7 @@ func clocks() readClocks {
 
 // compareClocks is a worker.
 func (s *Server) compareClocks(ctx context.Context) error {
-	if !s.Store.Shared() {
+	if !s.Store.MultiWriter() {
 		return nil
 	}
 	return compareClocks(ctx, func(ctx context.Context) (time.Duration, time.Duration, error) {

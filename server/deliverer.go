@@ -109,7 +109,7 @@ func (d *deliverer) run(ctx context.Context) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	var fresh <-chan time.Time
-	if d.store.Shared() {
+	if d.store.MultiWriter() {
 		often := time.NewTicker(lookOften)
 		defer often.Stop()
 		fresh = often.C

@@ -54,7 +54,7 @@ func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
 			// That somebody else has written the file shows at the next write: at this one. Where
 			// nothing can be written it would not show. In a database that others write too it
 			// shows nowhere, and each record is verified when it is read.
-			if !s.Store.Shared() && s.Store.Ready(ctx) != nil {
+			if !s.Store.MultiWriter() && s.Store.Ready(ctx) != nil {
 				s.monitor.Doubt(number)
 			}
 		}

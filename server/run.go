@@ -40,7 +40,7 @@ func verifyWorkers() int { return runtime.GOMAXPROCS(0) }
 // any more.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	s.loopback = isLoopback(ln.Addr())
-	m := machine{
+	l := lifecycle{
 		handler: s.Handler(),
 		streams: s.endStreams,
 		log:     s.Log,
@@ -51,16 +51,16 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			s.compareClocks,
 			func(ctx context.Context) error { return s.monitor.Run(ctx, s.hub.Broadcast) },
 			s.deliverer.run,
-			s.heed,
+			s.watchRemoteChanges,
 			s.Store.Summarize,
 			s.tables.run,
 			func(ctx context.Context) error { return watchCheckpoints(ctx, s.Store, s.Log) },
 		},
 	}
 	for _, a := range s.askers {
-		m.workers = append(m.workers, a.run)
+		l.workers = append(l.workers, a.run)
 	}
-	return m.run(ctx, limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log))
+	return l.run(ctx, limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log))
 }
 
 // write runs the one goroutine that writes the database. It is stopped after the last request.
@@ -126,8 +126,8 @@ func (s *Server) trustSettings() map[string]string {
 // worker runs until ctx is done. It may then return ctx.Err().
 type worker func(ctx context.Context) error
 
-// machine starts the parts of a server together and stops them in order.
-type machine struct {
+// lifecycle starts the parts of a server together and stops them in order.
+type lifecycle struct {
 	handler http.Handler
 	// is done before the first request is answered, beside the workers
 	begin func(context.Context)
@@ -137,11 +137,11 @@ type machine struct {
 	log     *slog.Logger
 }
 
-func (m machine) run(ctx context.Context, ln net.Listener) error {
+func (l lifecycle) run(ctx context.Context, ln net.Listener) error {
 	g, stop := errgroup.WithContext(ctx) // stop is done when ctx is, or when a part has failed
 	// What a request needs must outlive it, so the workers' context is their own.
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
-	for _, w := range m.workers {
+	for _, w := range l.workers {
 		g.Go(func() error {
 			if err := w(work); work.Err() == nil || !errors.Is(err, context.Canceled) {
 				return err
@@ -156,18 +156,18 @@ func (m machine) run(ctx context.Context, ln net.Listener) error {
 				panic(http.ErrAbortHandler) // its connection is closed already
 			}
 			defer open.leave()
-			m.handler.ServeHTTP(w, r)
+			l.handler.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		// of peers' mistakes; our own are logged by handle and warnedListener
-		ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(l.log.Handler(), slog.LevelDebug),
 	}
 	g.Go(func() error {
-		m.begin(work)
-		if err := srv.Serve(warnedListener{ln, m.log}); stop.Err() == nil {
+		l.begin(work)
+		if err := srv.Serve(warnedListener{ln, l.log}); stop.Err() == nil {
 			return err
 		}
 		return nil
@@ -175,7 +175,7 @@ func (m machine) run(ctx context.Context, ln net.Listener) error {
 	g.Go(func() error {
 		<-stop.Done()
 		defer stopWork()
-		m.drain(srv, ln)
+		l.drain(srv, ln)
 		open.shut()
 		return nil
 	})
@@ -184,15 +184,15 @@ func (m machine) run(ctx context.Context, ln net.Listener) error {
 
 // drain stops accepting, ends streams and webhooks, and lets requests end; those that have not
 // after drainTimeout lose their connection and with it their context.
-func (m machine) drain(srv *http.Server, ln net.Listener) {
+func (l lifecycle) drain(srv *http.Server, ln net.Listener) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	_ = ln.Close() // Serve returns; the error, if any, is that it is closed already
-	m.streams()
+	l.streams()
 	// Any other error of Shutdown is that of closing ln once more, and comes after the last
 	// request.
 	if err := srv.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) {
-		m.log.Warn("requests cut off", "after", drainTimeout.String())
+		l.log.Warn("requests cut off", "after", drainTimeout.String())
 		_ = srv.Close()
 	}
 }

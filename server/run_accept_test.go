@@ -37,7 +37,7 @@ func TestAcceptErrorsAreWarnings(t *testing.T) {
 		network := pipes.New()
 		var out bytes.Buffer
 		ctx, stop := context.WithCancel(t.Context())
-		m := machine{
+		m := lifecycle{
 			handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
 			begin:   func(context.Context) {},
 			streams: func() {},

@@ -53,7 +53,7 @@ func runMachine(t *testing.T, handler http.HandlerFunc, workers ...worker) *star
 	s.client.Transport = &http.Transport{DialContext: s.ln.Dial}
 	ctx, stop := context.WithCancel(t.Context())
 	s.stop = stop
-	m := machine{
+	m := lifecycle{
 		handler: handler,
 		begin:   func(context.Context) {},
 		streams: func() { s.note("streams closed") },

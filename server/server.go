@@ -130,7 +130,7 @@ func New(cfg Config) *Server {
 	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, UserAgent: "attestd/" + cfg.Version})
 	s.deliverer = newDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
 	s.changes = newChanges()
-	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.Shared())
+	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.MultiWriter())
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s
 }

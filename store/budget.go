@@ -54,7 +54,7 @@ func (r *refusals) note(account [32]byte, until time.Time) {
 // the database share. A call that is refused is not counted. An error says that the database could
 // not be asked: who has a counter of its own goes by that.
 func (s *Store) Spend(ctx context.Context, account [32]byte, most int) (Spent, error) {
-	if !s.Shared() {
+	if !s.MultiWriter() {
 		return Spent{}, nil
 	}
 	if left := s.refused.left(account); left > 0 {

@@ -9,19 +9,19 @@ import (
 // How long what may change is taken from memory without asking the database: a change by this
 // process counts at once, and one by another process after this. In a file that is a tool; in a
 // database that other servers write too it is any of them, so that what takes something away is
-// answered only when all of them know: see settled. While the writer of a file sees that nobody
+// answered only when all of them know: see waitPropagation. While the writer of a file sees that nobody
 // else has written, nothing has to be read again for rememberedUnchanged: under load from thousands
 // of tenants, each would come too seldom to be remembered.
 const (
 	rememberedOfFile    = time.Second
 	rememberedUnchanged = 10 * time.Second
 	rememberedOfShared  = 250 * time.Millisecond
-	settledAfter        = rememberedOfShared + 50*time.Millisecond
+	propagationTime        = rememberedOfShared + 50*time.Millisecond
 )
 
 // remembered is how long what may change is remembered of this database.
 func (s *Store) remembered() time.Duration {
-	if s.Shared() {
+	if s.MultiWriter() {
 		return rememberedOfShared
 	}
 	return rememberedOfFile
@@ -65,12 +65,12 @@ func lookup[K comparable, V any](s *Store, c *cache[K, dated[V]], k K, now time.
 	return v, err
 }
 
-// settled returns when what was just committed holds everywhere: none of the servers on the
+// waitPropagation returns when what was just committed holds everywhere: none of the servers on the
 // database remembers anything older then. A caller who leaves gets no answer, so that he need not
 // wait.
-func (s *Store) settled(ctx context.Context) {
-	if s.Shared() {
-		pause(ctx, settledAfter)
+func (s *Store) waitPropagation(ctx context.Context) {
+	if s.MultiWriter() {
+		pause(ctx, propagationTime)
 	}
 }
 

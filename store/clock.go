@@ -15,7 +15,7 @@ const maxGap = 10
 // ClockAhead is by how much a clock is ahead of that of the database's server, which several
 // servers share, and how exact that is. Of a file it is nothing.
 func (s *Store) ClockAhead(ctx context.Context, clock func() time.Time) (ahead, within time.Duration, err error) {
-	if !s.server {
+	if !s.isPostgres {
 		return 0, 0, nil
 	}
 	err = s.read(ctx, func(c *conn) error {

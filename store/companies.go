@@ -114,7 +114,7 @@ func (s *Store) CompanyOfChain(ctx context.Context, number int64) (*Company, err
 // companyNow is CompanyOfChain for what is remembered in its turn: in a database that others write
 // too, age would be added to age.
 func (s *Store) companyNow(ctx context.Context, number int64) (*Company, error) {
-	if s.Shared() {
+	if s.MultiWriter() {
 		return s.readCompany(ctx, number)
 	}
 	return s.CompanyOfChain(ctx, number)
@@ -123,7 +123,7 @@ func (s *Store) companyNow(ctx context.Context, number int64) (*Company, error) 
 // stands says whether a company may still be taken from memory. In a file that only this process
 // writes it may until it is forgotten.
 func (s *Store) stands(c dated[*Company]) bool {
-	return !s.Shared() || time.Since(c.began) < rememberedOfShared
+	return !s.MultiWriter() || time.Since(c.began) < rememberedOfShared
 }
 
 func (s *Store) readCompany(ctx context.Context, number int64) (*Company, error) {

@@ -11,6 +11,7 @@ import (
 	"attestd/chain"
 	"attestd/internal/rewrite"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -87,7 +88,7 @@ func TestLastCompanyCutOutIsFound(t *testing.T) {
 	acme := got(s.Company(ctx, "acme"))(t)
 	attest(t, s, acme, 1)
 	got(s.RegisterAgent(ctx, by(acme, now), "bot", nil, many))(t)
-	if _, err := s.AcceptTables(ctx, store.AcceptTablesOptions{Company: store.InstallationID, Reason: "a test"}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "put a backup in place") {
+	if _, err := admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: store.InstallationID, Reason: "a test"}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "put a backup in place") {
 		t.Errorf("accepted: %v", err)
 	}
 }

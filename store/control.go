@@ -112,7 +112,7 @@ func (s *Store) recorded(ctx context.Context, by Caller, write writeFunc, rows f
 		return drafts, nil
 	})
 	if err == nil && takesAway || errors.Is(err, ErrRevoked) {
-		s.settled(ctx)
+		s.waitPropagation(ctx)
 	}
 	return err
 }

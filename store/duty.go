@@ -26,7 +26,7 @@ const (
 // until ctx is done; then it leaves the duty to another one. A file has one server, which has every
 // duty from the start. take and lose return soon: the duty is not renewed meanwhile.
 func (s *Store) Duty(ctx context.Context, name string, take, lose func()) {
-	if !s.Shared() {
+	if !s.MultiWriter() {
 		take()
 		<-ctx.Done()
 		return

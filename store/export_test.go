@@ -14,7 +14,7 @@ import (
 // Extend writes extensions as the log does, for tests of what the tables hold: all in one
 // transaction.
 func (s *Store) Extend(batch ...chain.Extension) error {
-	if s.server {
+	if s.isPostgres {
 		return s.extendServer(batch)
 	}
 	return s.write(context.Background(), func(c *conn) error {

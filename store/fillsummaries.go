@@ -80,7 +80,7 @@ const (
 // the next start.
 func (s *Store) Summarize(ctx context.Context) error {
 	var again <-chan time.Time
-	if s.server {
+	if s.isPostgres {
 		ticker := time.NewTicker(gapsAgain)
 		defer ticker.Stop()
 		again = ticker.C

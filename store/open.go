@@ -36,29 +36,29 @@ const readers = 8
 
 // Store is an open database. It implements chain.Reader, and writes while somebody runs it.
 type Store struct {
-	View      // of now, at each call
-	path      string
-	settings  Settings
-	secrets   atrest.Secrets
-	unsealed  bool         // secrets are those of the file
-	schema    atomic.Int64 // of the file; an older one is only read
-	logHost   string       // of the origins of new logs
-	lock      *sqlite.Lock // nil in a read-only store, as are writer, storage and log
-	heads     *heads       // nil where no head file is kept, and while the database is behind it
-	behind    []Behind     // in what it is
-	writer    *writer
-	storage   storage
-	log       *chain.Log
-	db        *sql.DB
-	server    bool           // db is a database server, and no file
-	side      *postgres.Side // of a server, as is holder
-	spending  *postgres.Side // of a server, for budgets
-	refused   refusals
-	holder    string       // names this store among those that serve the database
-	lost      atomic.Int64 // generation of the connections to it
-	suspected chan error   // what is to be examined; see guardFile
-	idle      chan *conn   // the readers that are free
-	closed    bool
+	View       // of now, at each call
+	path       string
+	settings   Settings
+	secrets    atrest.Secrets
+	unsealed   bool         // secrets are those of the file
+	schema     atomic.Int64 // of the file; an older one is only read
+	logHost    string       // of the origins of new logs
+	lock       *sqlite.Lock // nil in a read-only store, as are writer, storage and log
+	heads      *heads       // nil where no head file is kept, and while the database is behind it
+	behind     []Behind     // in what it is
+	writer     *writer
+	storage    storage
+	log        *chain.Log
+	db         *sql.DB
+	isPostgres bool           // db is a database of PostgreSQL, and no file
+	side       *postgres.Side // of a server, as is holder
+	spending   *postgres.Side // of a server, for budgets
+	refused    refusals
+	holder     string       // names this store among those that serve the database
+	lost       atomic.Int64 // generation of the connections to it
+	suspected  chan error   // what is to be examined; see guardFile
+	idle       chan *conn   // the readers that are free
+	closed     bool
 
 	verified cred.Verified // shared by all companies
 	notices  []string      // see Notices
@@ -119,7 +119,7 @@ type Options struct {
 // write of it fails with a RolledBackError; see Behind. ErrInUse, ErrForeign, ErrNewer, ErrCorrupt,
 // ErrRefused, and ErrMasterKey before anything is touched.
 func Open(ctx context.Context, path, schema string, o Options) (*Store, error) {
-	if IsServer(path) {
+	if IsPostgres(path) {
 		return openServer(ctx, path, o)
 	}
 	prepareDriver()
@@ -254,7 +254,7 @@ func (s *Store) Behind() []Behind { return s.behind }
 // an empty write-ahead log and its index beside one at rest, where the folder can be written.
 // ErrNotFound, ErrForeign, ErrNewer, ErrCorrupt, ErrRefused.
 func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
-	if IsServer(path) {
+	if IsPostgres(path) {
 		return readServer(ctx, path)
 	}
 	prepareDriver()
@@ -325,7 +325,7 @@ func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
 	select {
 	case c := <-s.idle:
 		defer func() { s.idle <- c }()
-		if s.server {
+		if s.isPostgres {
 			return s.readServer(ctx, c, fn)
 		}
 		return s.readFile(ctx, c, fn)

@@ -13,13 +13,13 @@ import (
 	"attestd/store/postgres"
 )
 
-// IsServer says whether what names a database is the URL of a server, and no path.
-func IsServer(name string) bool { return postgres.IsURL(name) }
+// IsPostgres says whether what names a database is the URL of a server, and no path.
+func IsPostgres(name string) bool { return postgres.IsURL(name) }
 
 // Name is what a database is called before people: its path, or its URL without what is secret
 // there.
 func Name(name string) string {
-	if IsServer(name) {
+	if IsPostgres(name) {
 		return postgres.Name(name)
 	}
 	if path, err := filepath.Abs(name); err == nil {
@@ -98,7 +98,7 @@ func readServer(ctx context.Context, address string) (_ *Store, err error) {
 func dialServer(address string) (*Store, *atomic.Int64, error) {
 	notes := new(atomic.Int64)
 	s := newStore(Name(address))
-	s.server = true
+	s.isPostgres = true
 	var err error
 	if s.db, err = postgres.Open(address, notes); err != nil {
 		return nil, nil, s.namedServer(err)

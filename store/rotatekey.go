@@ -14,7 +14,7 @@ import (
 
 // rotationGrace is how long after the transaction of a rotation the old key may sign tokens still:
 // until the commit is durable, and until no server remembers the key.
-const rotationGrace = settledAfter
+const rotationGrace = propagationTime
 
 // endOf is when a key ends whose rotation was asked for at a time and waited for its turn since.
 // Tokens were issued under it meanwhile, and will be for rotationGrace. They are dated by the

@@ -17,7 +17,7 @@ import (
 // It reads each table once in a statement of its own, so that it does not keep a running server
 // from checkpoints.
 func (s *Store) Check(ctx context.Context, schema string) error {
-	if s.server {
+	if s.isPostgres {
 		wrong, err := postgres.Check(ctx, s.db)
 		if err == nil && len(wrong) > 0 {
 			err = fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(wrong, "; "))

@@ -10,6 +10,7 @@ import (
 
 	"attestd/internal/rewrite"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/storetest"
 )
 
@@ -67,7 +68,7 @@ func TestVerifyComparesKeptCheckpoints(t *testing.T) {
 				must(t, s.VerifyAll(ctx, "zoo", 2, nil, nil))
 				must(t, s.Close())
 				// A backup of it can be made all the same: it is of all companies.
-				must(t, store.Backup(ctx, path, path+".backup", schema(t), nil))
+				must(t, admin.Backup(ctx, path, path+".backup", schema(t), nil))
 				accept(t, path)
 				s = got(store.OpenReadOnly(ctx, path))(t)
 				must(t, s.VerifyAll(ctx, "", 2, nil, nil))

@@ -270,14 +270,14 @@ func (w *watch) publish(batch []chain.Extension, next func([]chain.Extension)) {
 	next(left)
 }
 
-// Shared says whether other servers may write the database too.
-func (s *Store) Shared() bool { return s.server }
+// MultiWriter says whether other servers may write the database too.
+func (s *Store) MultiWriter() bool { return s.isPostgres }
 
 // watched begins to watch a database that other servers write too, and returns publish as it is to
 // be used then, and what ends the watch. It waits until it is known how long all chains are, or
 // that this cannot be read now.
 func (s *Store) watched(ctx context.Context, o RunOptions, publish func([]chain.Extension, bool)) (_ func([]chain.Extension, bool), stop func()) {
-	if !s.server {
+	if !s.isPostgres {
 		return publish, func() {}
 	}
 	w := newWatch(postgres.NewFeed(s.db))

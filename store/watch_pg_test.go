@@ -25,7 +25,7 @@ func listen(t *testing.T, url string) *listener {
 	s, err := store.Open(ctx, url, "", store.Options{Master: master()})
 	must(t, err)
 	l := &listener{s, make(chan chain.Event, 1<<16)}
-	m := chain.NewMonitor(s, chain.NewVerifier(s, 2), s.Shared())
+	m := chain.NewMonitor(s, chain.NewVerifier(s, 2), s.MultiWriter())
 	m.Listen(true)
 	running, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup

@@ -20,7 +20,7 @@ const (
 // again for a while, and each try is short, for appends wait meanwhile. ErrUnavailable where it
 // could not be done; the log starts over at a later checkpoint, and at the end of the server.
 func (s *Store) wipeLog(ctx context.Context) error {
-	if s.server { // its log is the server's, and its backups'
+	if s.isPostgres { // its log is the server's, and its backups'
 		return nil
 	}
 	err := onFile(ctx, s.path, sqlite.ModeEdit, func(c *conn) error {
@@ -47,7 +47,7 @@ func (s *Store) wipeLog(ctx context.Context) error {
 // overwriteDeleted has SQLite overwrite what is deleted on the connection that writes, where it
 // would else stay in the free part of a page, or leave it.
 func (s *Store) overwriteDeleted(w *conn, on bool) error {
-	if s.server {
+	if s.isPostgres {
 		return nil
 	}
 	if on {

@@ -77,7 +77,7 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 		s.writer.clock.advance(vouched)
 	}
 	s.writer.keyClock.start(o.Steady, vouched)
-	if !s.server {
+	if !s.isPostgres {
 		guarding, end := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {

@@ -103,7 +103,7 @@ func sound(ctx context.Context, s *store.Store, name, schema string, o MoveOptio
 	if err := s.VerifyContents(ctx, runtime.GOMAXPROCS(0), stage(o, "verify")); err != nil {
 		return err
 	}
-	if store.IsServer(name) {
+	if store.IsPostgres(name) {
 		return s.Check(ctx, schema)
 	}
 	return checkFile(ctx, s, schema)
@@ -116,7 +116,7 @@ func unrecordedMove(from, to, digest string, at time.Time) store.Unrecorded {
 }
 
 func engine(name string) string {
-	if store.IsServer(name) {
+	if store.IsPostgres(name) {
 		return "PostgreSQL"
 	}
 	return "file"

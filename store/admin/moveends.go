@@ -20,7 +20,7 @@ import (
 // fromRest calls fn with a database that nothing writes meanwhile, and one connection to it.
 // unchanged says at the end whether that was so.
 func fromRest(ctx context.Context, from string, tables []movedTable, fn func(source *store.Store, rows store.Conn, unchanged func() error) error) error {
-	if store.IsServer(from) {
+	if store.IsPostgres(from) {
 		return fromServer(ctx, from, tables, fn)
 	}
 	path, err := store.Absolute(from)
@@ -98,7 +98,7 @@ type filling struct {
 // intoEmpty makes a new database where there is none. It is there when fn has returned nil, and not
 // before.
 func intoEmpty(ctx context.Context, to, schema string, fn func(target *store.Store, into filling) error) error {
-	if store.IsServer(to) {
+	if store.IsPostgres(to) {
 		return intoServer(ctx, to, fn)
 	}
 	path, err := store.Absolute(to)

@@ -30,7 +30,7 @@ func RecoverKey(ctx context.Context, path, schema, companyID string, master *sea
 		return key, errors.New("the database is of an older schema, which has to be upgraded first"), nil
 	}
 	notRecorded = recordKeyAt(ctx, path, schema, companyID, master, at)
-	if errors.Is(notRecorded, store.ErrInUse) && !store.IsServer(path) {
+	if errors.Is(notRecorded, store.ErrInUse) && !store.IsPostgres(path) {
 		notRecorded = leaveKeyAt(ctx, path, companyID, key, at)
 	}
 	return key, notRecorded, nil

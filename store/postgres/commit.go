@@ -133,7 +133,7 @@ func (w *Writer) Commit(extensions []chain.Extension, summaries []search.Ready, 
 		b = &pgx.Batch{}
 	}
 	if err := w.commit(b, w.open, w.deadline(answerTimeout)); err != nil {
-		return w.settle(r, err)
+		return w.resolveOutcome(r, err)
 	}
 	w.failing, w.open, w.suspicious = 0, false, false
 	return w.committed(r, done.moved), nil
@@ -160,8 +160,8 @@ func (w *Writer) commit(b *pgx.Batch, begun bool, deadline time.Time) error {
 
 var errWaitCancelled = fmt.Errorf("postgres: the wait for a standby may have been cancelled: %w", net.ErrClosed)
 
-// settle finds out what became of a commit that has failed.
-func (w *Writer) settle(r *rows, err error) (stale []int64, _ error) {
+// resolveOutcome finds out what became of a commit that has failed.
+func (w *Writer) resolveOutcome(r *rows, err error) (stale []int64, _ error) {
 	if rolledBack(err) {
 		return nil, w.failed(err)
 	}
