@@ -16,7 +16,7 @@ const (
 	rememberedOfFile    = time.Second
 	rememberedUnchanged = 10 * time.Second
 	rememberedOfShared  = 250 * time.Millisecond
-	propagationTime        = rememberedOfShared + 50*time.Millisecond
+	propagationTime     = rememberedOfShared + 50*time.Millisecond
 )
 
 // remembered is how long what may change is remembered of this database.

@@ -168,7 +168,7 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	}
 	s.settings, err = Identify(ctx, path)
 	if s.isNew = errors.Is(err, ErrNotFound); s.isNew {
-		if err := create(ctx, path, schema, o.Domain, o.Master); err != nil {
+		if err := makeFile(ctx, path, schema, o); err != nil {
 			return nil, err
 		}
 		s.settings, err = Identify(ctx, path)

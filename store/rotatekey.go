@@ -10,6 +10,7 @@ import (
 	"attestd/crypto/cred"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
+	"attestd/store/sqlite"
 )
 
 // rotationGrace is how long after the transaction of a rotation the old key may sign tokens still:
@@ -73,7 +74,10 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 	// What is signed with the old key from now on counts no more, and to cut the log may take a
 	// while.
 	s.forgetKeys()
-	if err := s.wipeLog(ctx); err != nil { // the rotation is done all the same
+	if s.isPostgres { // its log is the server's, and its backups'
+		return old, next, nil
+	}
+	if err := sqlite.CutLog(ctx, s.path); err != nil { // the rotation is done all the same
 		s.writer.logger.Warn("the seed of a key that has ended may stand in the write-ahead log until that is cut", "error", err)
 	}
 	return old, next, nil
@@ -151,4 +155,16 @@ func (s *Store) forgetKeys() {
 	s.companies.forget()
 	s.chains.forget()
 	s.credentials.forget()
+}
+
+// overwriteDeleted has SQLite overwrite what is deleted on the connection that writes, where it
+// would else stay in the free part of a page, or leave it.
+func (s *Store) overwriteDeleted(w *conn, on bool) error {
+	if s.isPostgres {
+		return nil
+	}
+	if on {
+		return w.one([]any{new(int64)}, "PRAGMA secure_delete = ON")
+	}
+	return w.one([]any{new(int64)}, "PRAGMA secure_delete = OFF")
 }

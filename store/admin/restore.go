@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
 	"attestd/store"
@@ -93,40 +91,10 @@ func checkTarget(ctx context.Context, path string, force bool) (*sqlite.Lock, er
 	return l, err
 }
 
-// retire makes sure that nobody has the database at path open, and that its journals are gone:
-// SQLite would play the write-ahead log of the old database into the new one.
-//
-// To leave WAL mode, SQLite takes the file for itself alone, moves the log into it and deletes the
-// log. So a crash before the new file is in place leaves the old database, whole.
+// retire makes sure that nobody has the database at path open, and that its journals are gone.
 func retire(ctx context.Context, path string) error {
-	if _, err := store.Identify(ctx, path); err == nil || errors.Is(err, store.ErrNewer) {
-		db, err := sqlite.Open(path, sqlite.ModeEdit)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		var mode string
-		err = db.QueryRowContext(ctx, "PRAGMA journal_mode = DELETE").Scan(&mode)
-		if sqlite.ClassOf(err) == sqlite.Busy || err == nil && mode != "delete" {
-			return fmt.Errorf("%w: another program has %s open", store.ErrInUse, path)
-		}
-		if err != nil {
-			return err
-		}
-		if err := db.Close(); err != nil {
-			return err
-		}
-	}
-	// of a database that is gone, or too damaged for SQLite to open
-	for _, left := range sqlite.Leftovers(path) {
-		if err := os.Remove(left); err != nil {
-			return err
-		}
-	}
-	if err := os.Remove(path + "-shm"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	_, err := store.Identify(ctx, path)
+	return sqlite.Retire(ctx, path, err == nil || errors.Is(err, store.ErrNewer))
 }
 
 // markRestored leaves in the database at path, which nobody else has open, what its next start is
