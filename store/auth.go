@@ -111,7 +111,7 @@ func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time
 		return credential{}, err
 	}
 	if !found.grant.expired(now) {
-		s.uses.note(credentialID{key.Int64, client.Int64}, chain.FormatTime(now.Truncate(time.Hour)), used.String)
+		s.lastUsed.enqueue(credentialID{key.Int64, client.Int64}, chain.FormatTime(now.Truncate(time.Hour)), used.String)
 	}
 	return found, nil
 }

@@ -46,8 +46,8 @@ func (s *Store) fresh(read, began, then, now time.Time) bool {
 	if within(remembered, read, then) && within(remembered, began, now) {
 		return true
 	}
-	looked := s.looked.Load()
-	return looked != nil && within(remembered, *looked, then) && within(rememberedUnchanged, read, then) && within(rememberedUnchanged, began, now)
+	checked := s.externalChecked.Load()
+	return checked != nil && within(remembered, *checked, then) && within(rememberedUnchanged, read, then) && within(rememberedUnchanged, began, now)
 }
 
 // lookup returns what was read of k not too long ago, or else reads it. An error is not remembered.

@@ -86,7 +86,7 @@ func (s *Store) listed(w *conn, company int64, now time.Time) ([]chain.Draft, er
 	if err := w.one([]any{&older}, `SELECT count(*) > 0 FROM company WHERE id <> ?`, company); err != nil {
 		return nil, err
 	}
-	if err := takeSetting(w, unlistedSetting, &unlisted); err != nil {
+	if err := drainSetting(w, unlistedSetting, &unlisted); err != nil {
 		return nil, err
 	}
 	if older && !unlisted {
@@ -99,7 +99,7 @@ func (s *Store) listed(w *conn, company int64, now time.Time) ([]chain.Draft, er
 // database which had the log knows that it was taken out.
 func (s *Store) listOlder(w *conn, now time.Time) ([]chain.Draft, error) {
 	var unlisted bool
-	if err := takeSetting(w, unlistedSetting, &unlisted); err != nil || !unlisted {
+	if err := drainSetting(w, unlistedSetting, &unlisted); err != nil || !unlisted {
 		return nil, err
 	}
 	if log := s.journal.Load(); log != nil {

@@ -45,7 +45,7 @@ func (s *Store) Credentials(ctx context.Context, by Caller, madeBy string) iter.
 		if c.rank == 1 {
 			c.Kind, id = KindOAuthClient, credentialID{client: c.id}
 		}
-		c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, s.uses.last(id, used.String)
+		c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, s.lastUsed.last(id, used.String)
 		return c, err
 	}
 	return list(ctx, s, "credentials", scan, `SELECT * FROM (

@@ -18,7 +18,7 @@ type fileWriter struct {
 	db *sql.DB
 	// called for each transaction before it writes; external says that someone else has written the
 	// file
-	looked func(now time.Time, external bool)
+	checkExternalWrite func(now time.Time, external bool)
 
 	// SQLite's data_version as conn saw it last; it differs when another connection has committed
 	version int64
@@ -34,8 +34,8 @@ type fileWriter struct {
 	probed  time.Time
 }
 
-func newFileWriter(ctx context.Context, db *sql.DB, path string, x atrest.Secrets, u *uses, looked func(time.Time, bool), damaged func(error) error) (*fileWriter, error) {
-	w := &fileWriter{writer: newWriter(x, u), db: db, looked: looked, path: path, damaged: damaged}
+func newFileWriter(ctx context.Context, db *sql.DB, path string, x atrest.Secrets, u *lastUsed, checkExternalWrite func(time.Time, bool), damaged func(error) error) (*fileWriter, error) {
+	w := &fileWriter{writer: newWriter(x, u), db: db, checkExternalWrite: checkExternalWrite, path: path, damaged: damaged}
 	var err error
 	if w.conn, err = dial(ctx, db); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func newFileWriter(ctx context.Context, db *sql.DB, path string, x atrest.Secret
 		w.files, err = sqlite.OpenFiles(path)
 	}
 	if err == nil {
-		err = w.takeCheckpoints(w.conn)
+		err = w.disableAutoCheckpoint(w.conn)
 	}
 	if err != nil {
 		w.hangUp()
@@ -69,7 +69,7 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 	if w.conn == nil {
 		c, err := dial(context.Background(), w.db)
 		if err == nil {
-			err = w.takeCheckpoints(c)
+			err = w.disableAutoCheckpoint(c)
 		}
 		if err != nil {
 			return nil, false, err
@@ -97,7 +97,7 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 			w.clock.known = false
 			w.summaries.Clear()
 		}
-		w.looked(now, external)
+		w.checkExternalWrite(now, external)
 		err = w.clock.check(c, now)
 	}
 	if err == nil {
@@ -110,9 +110,9 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 	return tx, external, nil
 }
 
-// takeCheckpoints keeps SQLite from moving the log into the database by itself, where we can look
+// disableAutoCheckpoint keeps SQLite from moving the log into the database by itself, where we can look
 // at it before; see committed.
-func (w *fileWriter) takeCheckpoints(c *conn) error {
+func (w *fileWriter) disableAutoCheckpoint(c *conn) error {
 	if !w.files.HasLogCopy() {
 		return nil
 	}

@@ -5,16 +5,16 @@ import "sync"
 // credentialID is an API key or an OAuth client: the row of one of the two.
 type credentialID struct{ key, client int64 }
 
-// uses is in which hour credentials were used last, as far as the file does not know it yet. It is
+// lastUsed is in which hour credentials were used last, as far as the file does not know it yet. It is
 // written with whatever is written next: nobody waits for it, and a credential is as good where
 // nothing can be written.
-type uses struct {
+type lastUsed struct {
 	mu      sync.Mutex
 	pending map[credentialID]string
 }
 
-// note takes down a use. written is what the file says.
-func (u *uses) note(id credentialID, hour, written string) {
+// enqueue remembers a use. written is what the file says.
+func (u *lastUsed) enqueue(id credentialID, hour, written string) {
 	if hour <= written {
 		return
 	}
@@ -27,36 +27,36 @@ func (u *uses) note(id credentialID, hour, written string) {
 }
 
 // last is the later of what the file says and what it does not know yet.
-func (u *uses) last(id credentialID, written string) string {
+func (u *lastUsed) last(id credentialID, written string) string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return max(written, u.pending[id])
 }
 
-// take hands over what is pending, of so many at most. Lost with a transaction that fails, it is
-// noted again at the next use.
-func (u *uses) take(most int) map[credentialID]string {
+// drain hands over what is pending, of so many at most. Lost with a transaction that fails, it is
+// enqueued again at the next use.
+func (u *lastUsed) drain(most int) map[credentialID]string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.pending) <= most {
-		taken := u.pending
+		drained := u.pending
 		u.pending = nil
-		return taken
+		return drained
 	}
-	taken := make(map[credentialID]string, most)
+	drained := make(map[credentialID]string, most)
 	for id, hour := range u.pending {
-		if len(taken) == most {
+		if len(drained) == most {
 			break
 		}
-		taken[id] = hour
+		drained[id] = hour
 		delete(u.pending, id)
 	}
-	return taken
+	return drained
 }
 
 // write puts what is pending into the transaction under way.
-func (u *uses) write(c *conn) error {
-	for id, hour := range u.take(maxCached) {
+func (u *lastUsed) write(c *conn) error {
+	for id, hour := range u.drain(maxCached) {
 		if _, err := c.exec(`UPDATE api_key SET last_used_at = ? WHERE id = ?`, hour, id.key); err != nil {
 			return err
 		}

@@ -71,9 +71,9 @@ type Store struct {
 	agents      cache[owned, dated[agentState]]
 	clients     cache[string, dated[oauthSecret]]
 	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
-	looked atomic.Pointer[time.Time]
-	uses   uses
-	tokens atomic.Pointer[[]byte] // the key of tokenRow.mac
+	externalChecked atomic.Pointer[time.Time]
+	lastUsed        lastUsed
+	tokens          atomic.Pointer[[]byte] // the key of tokenRow.mac
 
 	// companies whose tables differ from their control logs
 	changed changedSet
@@ -194,7 +194,7 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	if err != nil {
 		return nil, err
 	}
-	w, err := newFileWriter(ctx, db, path, s.secrets, &s.uses, s.hasLooked, s.damaged)
+	w, err := newFileWriter(ctx, db, path, s.secrets, &s.lastUsed, s.checkExternalWrite, s.damaged)
 	if err != nil {
 		db.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -370,13 +370,13 @@ func (s *Store) lookSchema(c *conn) error {
 	return err
 }
 
-// hasLooked is called by the writer when it has looked whether someone else has written the file.
-// What lookups under way put back then was read afterwards.
-func (s *Store) hasLooked(now time.Time, external bool) {
+// checkExternalWrite is called by the writer with what it has found: whether someone else has
+// written the file. What lookups under way put back then was read afterwards.
+func (s *Store) checkExternalWrite(now time.Time, external bool) {
 	if external {
 		s.forget()
 	}
-	s.looked.Store(&now)
+	s.externalChecked.Store(&now)
 }
 
 // forget drops all that was remembered of the file, for someone else has written it.

@@ -71,7 +71,7 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 	if _, err := to.Conn(); errors.Is(err, postgres.ErrRefused) {
 		return nil, s.namedServer(err)
 	}
-	w := newPGWriter(to, s.secrets, &s.uses)
+	w := newPGWriter(to, s.secrets, &s.lastUsed)
 	if err := w.connect(); err != nil {
 		return nil, err
 	}

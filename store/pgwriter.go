@@ -20,7 +20,7 @@ type pgWriter struct {
 	changed bool   // rows were changed in the transaction that is open
 }
 
-func newPGWriter(to *postgres.Writer, x atrest.Secrets, u *uses) *pgWriter {
+func newPGWriter(to *postgres.Writer, x atrest.Secrets, u *lastUsed) *pgWriter {
 	return &pgWriter{writer: newWriter(x, u), to: to}
 }
 
@@ -76,11 +76,11 @@ func (w *pgWriter) changing() (*conn, error) {
 	return w.conn, nil
 }
 
-// noteUses writes in which hour credentials were used last. What cannot be written is noted again
+// writeLastUsed writes in which hour credentials were used last. What cannot be written is noted again
 // at the next use.
-func (w *pgWriter) noteUses() {
+func (w *pgWriter) writeLastUsed() {
 	var keys, clients []postgres.Use
-	for id, hour := range w.uses.take(maxUses) {
+	for id, hour := range w.lastUsed.drain(maxUses) {
 		if id.key != 0 {
 			keys = append(keys, postgres.Use{Row: id.key, Hour: hour})
 		} else {
@@ -234,7 +234,7 @@ func (tx *pgTransaction) Err() error { return tx.fatal }
 // Commit implements chain.Transaction.
 func (tx *pgTransaction) Commit() (stale []int64, err error) {
 	if tx.fatal == nil && !tx.w.to.Open() {
-		tx.w.noteUses()
+		tx.w.writeLastUsed()
 	}
 	if tx.fatal == nil && tx.keys > 0 && !tx.leapt {
 		_ = tx.w.keys.after(tx.conn, tx.keys, tx.keyTime)

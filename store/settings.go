@@ -43,11 +43,11 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 		if err != nil {
 			return nil, err
 		}
-		restored, err := takeRestoration(w)
+		restored, err := drainRestoration(w)
 		if err != nil {
 			return nil, err
 		}
-		waiting, err := takeUnrecorded(w)
+		waiting, err := drainUnrecorded(w)
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ type settingChange struct {
 // replaceSettings keeps the settings, and returns those that differ from what was kept before.
 func replaceSettings(w *conn, trust map[string]string) (map[string]settingChange, error) {
 	before := map[string]string{}
-	if err := takeSetting(w, trustSetting, &before); err != nil {
+	if err := drainSetting(w, trustSetting, &before); err != nil {
 		return nil, err
 	}
 	changed := map[string]settingChange{}
@@ -126,14 +126,14 @@ func replaceSettings(w *conn, trust map[string]string) (map[string]settingChange
 	return changed, err
 }
 
-// takeRestoration takes out what a restore has left to be recorded, nil for nothing.
-func takeRestoration(w *conn) (r *restoration, err error) {
-	err = takeSetting(w, restoreSetting, &r)
+// drainRestoration takes out what a restore has left to be recorded, nil for nothing.
+func drainRestoration(w *conn) (r *restoration, err error) {
+	err = drainSetting(w, restoreSetting, &r)
 	return r, err
 }
 
-// takeSetting reads a setting in JSON and takes it out. Where there is none, into stays as it is.
-func takeSetting(w *conn, name string, into any) error {
+// drainSetting reads a setting in JSON and takes it out. Where there is none, into stays as it is.
+func drainSetting(w *conn, name string, into any) error {
 	var text string
 	err := w.one([]any{&text}, `DELETE FROM setting WHERE name = ? RETURNING value`, name)
 	if errors.Is(err, ErrNotFound) {

@@ -77,7 +77,7 @@ func (tx *transaction) Err() error { return tx.fatal }
 // Commit implements chain.Transaction.
 func (tx *transaction) Commit() (stale []int64, err error) {
 	if tx.fatal == nil {
-		_ = tx.w.uses.write(tx.conn) // an error that matters is in tx.fatal
+		_ = tx.w.lastUsed.write(tx.conn) // an error that matters is in tx.fatal
 	}
 	if tx.fatal == nil && tx.w.failed != nil {
 		_ = tx.writePage() // so that this commit says whether the disk works again

@@ -23,7 +23,7 @@ type Unrecorded struct {
 // leaveUnrecorded adds something to what the next start records.
 func leaveUnrecorded(w *conn, next ...Unrecorded) error {
 	var list []Unrecorded
-	if err := takeSetting(w, unrecordedSetting, &list); err != nil {
+	if err := drainSetting(w, unrecordedSetting, &list); err != nil {
 		return err
 	}
 	text, err := json.Marshal(append(list, next...))
@@ -36,9 +36,9 @@ func leaveUnrecorded(w *conn, next ...Unrecorded) error {
 // LeaveUnrecorded adds something to what the next start records.
 func LeaveUnrecorded(w Conn, next ...Unrecorded) error { return leaveUnrecorded(w.conn, next...) }
 
-// takeUnrecorded takes out what waits for its control record.
-func takeUnrecorded(w *conn) (list []Unrecorded, err error) {
-	err = takeSetting(w, unrecordedSetting, &list)
+// drainUnrecorded takes out what waits for its control record.
+func drainUnrecorded(w *conn) (list []Unrecorded, err error) {
+	err = drainSetting(w, unrecordedSetting, &list)
 	return list, err
 }
 

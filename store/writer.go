@@ -184,9 +184,9 @@ func (s *Store) Ready(ctx context.Context) error {
 // writer is what the chain.Storage of either engine has. The goroutine of Run owns it from its
 // start to its end.
 type writer struct {
-	uses    *uses
-	secrets atrest.Secrets
-	logger  *slog.Logger
+	lastUsed *lastUsed
+	secrets  atrest.Secrets
+	logger   *slog.Logger
 
 	conn     *conn // nil after it was hung up
 	keys     keySweep
@@ -203,8 +203,8 @@ type writer struct {
 	stopped atomic.Pointer[error]
 }
 
-func newWriter(x atrest.Secrets, u *uses) *writer {
-	return &writer{secrets: x, uses: u, logger: slog.New(slog.DiscardHandler), summaries: search.NewBuilder(), gaps: newGaps(), keyClock: keyClock{steady: processClock()}}
+func newWriter(x atrest.Secrets, u *lastUsed) *writer {
+	return &writer{secrets: x, lastUsed: u, logger: slog.New(slog.DiscardHandler), summaries: search.NewBuilder(), gaps: newGaps(), keyClock: keyClock{steady: processClock()}}
 }
 
 // summarize returns the summaries that an extension completes.
