@@ -1,4 +1,4 @@
-// Attestd gives AI agents an identity and their actions a proof: one binary, one SQLite file.
+// Attestd gives AI agents an identity, and records what they do in tamper-evident logs.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"attestd/cmd"
 )
 
-// version is the release; `-ldflags "-X main.version=…"` names another build.
+// version is the release. `-ldflags "-X main.version=…"` sets another one.
 var version = "1.0.0"
 
 //go:embed schema.sql

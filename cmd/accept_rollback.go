@@ -16,10 +16,16 @@ func acceptRollbackCommand(schema string) *cobra.Command {
 	var master masterKeyFlags
 	cmd := &cobra.Command{
 		Use:   "accept-rollback --reason TEXT",
-		Short: "Go on with a database that is behind its head file, or a witness",
-		Long: `Go on with a database that is behind what its head file knows: an older copy, or one with another history, of which attestd serve
-writes nothing. So too with one company that is behind a checkpoint which it has signed and a witness has shown, or the database keeps. What was lost is recorded for good, with the reason, in the control log of each company that it concerns, and the head file
-is made anew from what is there. Works on a database file that no server has open, and on PostgreSQL while all servers are stopped. Where nothing is behind, there is nothing to accept (exit status 5).`,
+		Short: "Accept a database that is behind its head file, or a witness",
+		Long: `Accept a database that is behind its head file: an older copy, or one with another history.
+Until then attestd serve is read-only. The same holds for one company whose log is behind a
+checkpoint that it signed and that a witness returned or the database stores.
+
+The loss and the reason are recorded permanently in the control log of each affected company,
+and the head file is rewritten from the database.
+
+The servers must be stopped: no process may have the database file open. When nothing is
+behind, the command is refused (exit status 5).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if reason == "" {
@@ -51,15 +57,15 @@ is made anew from what is there. Works on a database file that no server has ope
 	databaseFlag(cmd, &db)
 	headsFlag(cmd, &heads)
 	master.add(cmd, "", masterKeyUse)
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the control logs: why it is right that the database is older")
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the control logs: why the older database is the right one")
 	return cmd
 }
 
 func headsFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVar(path, "heads", "", "head `file`, best on another disk (default: beside a database file, its name with .heads; of a PostgreSQL database, none)")
+	cmd.Flags().StringVar(path, "heads", "", "head `file`, preferably on another disk (default: the name of the database file with .heads; none for PostgreSQL)")
 }
 
-// headsPath is where the head file of a database is.
+// headsPath returns the path of the head file of a database.
 func headsPath(flag, db string) string {
 	if flag == "" && !store.IsPostgres(db) {
 		return store.HeadsBeside(db)
@@ -67,14 +73,14 @@ func headsPath(flag, db string) string {
 	return flag
 }
 
-// behindLine says for the operator in what a log is behind.
+// behindLine describes for operators how a log is behind.
 func behindLine(b store.Behind) string {
 	if b.Log == store.Cosigned {
 		return "as a witness: log " + b.Origin() + " " + b.Why
 	}
 	company := b.Company
 	if company == "" {
-		company = "a company that is gone"
+		company = "a missing company"
 	}
 	return fmt.Sprintf("%s: log %s (%x) %s", company, b.Log, b.Known.LogID, b.Why)
 }

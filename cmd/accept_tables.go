@@ -17,12 +17,16 @@ func acceptTablesCommand(schema string) *cobra.Command {
 	var master masterKeyFlags
 	cmd := &cobra.Command{
 		Use:   "accept-tables --company ID --reason TEXT",
-		Short: "Go on with tables that differ from a control log",
-		Long: `Go on with the tables of a company as they are, though its control log says otherwise. Until then attestd serve refuses the
-company's changes and tokens with TABLES_CHANGED. What differs is printed, and recorded for good in the control log, row by row, with the reason.
-Put a backup in place instead, unless you know who changed the rows and why: whoever did it had write access to the database.
-Signing keys, records, and which companies there are cannot be accepted. Works on a database file that no server has open, and on PostgreSQL while all servers are
-stopped. Where nothing differs, there is nothing to accept (exit status 5).`,
+		Short: "Accept tables that differ from a control log",
+		Long: `Accept the current tables of a company although they differ from its control log. Until then
+attestd serve refuses the company's changes and tokens with TABLES_CHANGED. Each differing row
+is printed, and recorded permanently in the control log with the reason.
+
+Restore a backup instead, unless you know who changed the rows and why: that person had write
+access to the database. Signing keys, records, and which companies exist cannot be accepted.
+
+The servers must be stopped: no process may have the database file open. When nothing differs,
+the command is refused (exit status 5).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if company == "" {
@@ -63,6 +67,6 @@ stopped. Where nothing differs, there is nothing to accept (exit status 5).`,
 	headsFlag(cmd, &heads)
 	master.add(cmd, "", masterKeyUse)
 	cmd.Flags().StringVar(&company, "company", "", "`ID` of the company")
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the control log: why it is right that the tables differ")
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the control log: why the differing tables are right")
 	return cmd
 }

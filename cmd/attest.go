@@ -13,8 +13,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// maxPayload bounds what is read of standard input. The server has its own limit, which is lower
-// unless it was raised.
+// maxPayload is the largest number of bytes read from standard input. The server's own limit is
+// lower by default.
 const maxPayload = 64 << 20
 
 func attestCommand() *cobra.Command {
@@ -22,17 +22,20 @@ func attestCommand() *cobra.Command {
 	var delegation string
 	cmd := &cobra.Command{
 		Use:   "attest --agent ID --action TYPE [PAYLOAD]",
-		Short: "Append a record, from a shell",
-		Long: `Append a record to the company's chain and print it, as one line of JSON. The payload is any JSON value, from the argument, or from
-standard input where there is none. A request that got no answer is sent again, under the same idempotency key; exit status 0 means that the record is on the
-server's disk, once. To try again later whether an earlier try got through, give it a key of your own with --idempotency-key.
+		Short: "Append a record",
+		Long: `Append a record to the company's chain and print it as one line of JSON. The payload is any
+JSON value, from the argument, or else from standard input.
+
+A request without a response is sent again with the same idempotency key. Exit status 0 means
+that the record is on the server's disk exactly once. To retry safely in a later run, choose
+the key with --idempotency-key.
 
 ` + connectionHelp,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case a.AgentID == "":
-				return usagef("--agent and --action are required, as is a payload")
+				return usagef("--agent, --action and a payload are required")
 			case a.ActionType == "":
 				return usagef("--action is required: the action type must have 1 to 256 characters")
 			}
@@ -49,7 +52,7 @@ server's disk, once. To try again later whether an earlier try got through, give
 				}
 			}
 			if len(bytes.TrimSpace(text)) == 0 {
-				return usagef("no payload: give a JSON value as the argument or on standard input")
+				return usagef("no payload: write a JSON value as the argument or to standard input")
 			}
 			a.Payload = json.RawMessage(text)
 			if delegation != "" {
@@ -78,7 +81,7 @@ server's disk, once. To try again later whether an earlier try got through, give
 	urlFlag(cmd)
 	agentFlag(cmd, &a.AgentID, "")
 	cmd.Flags().StringVar(&a.ActionType, "action", "", "`type` of the action, such as deploy.started")
-	cmd.Flags().StringVar(&delegation, "delegation", "", "`file` with the delegation token under which the agent acts")
-	cmd.Flags().StringVar(&a.IdempotencyKey, "idempotency-key", "", "`key` under which the service takes this record once (default: one that is made)")
+	cmd.Flags().StringVar(&delegation, "delegation", "", "`file` with the delegation token of the agent")
+	cmd.Flags().StringVar(&a.IdempotencyKey, "idempotency-key", "", "`key` that makes a retry of this record safe (default: a random one)")
 	return cmd
 }

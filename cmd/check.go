@@ -37,19 +37,23 @@ func checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check an evidence file, offline",
-		Long: `Check a file of GET /v1/evidence, without a server and without a database. Prints a line for each thing that was checked, the verdict, and
-what no such file proves. Nothing in the file is trusted: say whose it should be, by the fingerprint of any key of the company, or by a policy
-(c2sp.org/tlog-policy), got from elsewhere. Exit status 0 when it holds, 4 when it does not, and 5 when nothing was given to trust and
-it is self-consistent only: anyone can make such a file.
+		Long: `Check a file from GET /v1/evidence, without a server and without a database. Prints one line
+for each check, then the verdict, then what no such file can prove.
 
-With --newer it also holds the checkpoint in the file against one of today: nothing of the history before it was changed since.`,
+Nothing in the file is trusted by itself. Name the signer with the fingerprint of any key of
+the company (--key) or with a policy (--policy, c2sp.org/tlog-policy) that you got elsewhere.
+Exit status 0 when the evidence holds and 4 when it does not. Without --key and --policy it is
+5: the file is self-consistent only, and anyone can make such a file.
+
+With --newer, also proves that the log's newer checkpoint extends the one in the file, so that
+no earlier record was changed or removed since.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			trust, err := readTrust(key, policy)
 			if err != nil {
 				return err
 			}
-			debug.SetMemoryLimit(2 * evidence.MaxSize) // beside a large file little garbage is kept
+			debug.SetMemoryLimit(2 * evidence.MaxSize) // limits garbage when the file is large
 			text, err := readBounded(args[0], evidence.MaxSize)
 			if err != nil {
 				return err
@@ -59,7 +63,7 @@ With --newer it also holds the checkpoint in the file against one of today: noth
 				return err
 			}
 			if reader := readerOf(text); v.Code == evidence.Malformed && reader != "" {
-				return fmt.Errorf("%s is older evidence, that %s", args[0], reader)
+				return fmt.Errorf("%s is evidence in an older format; %s", args[0], reader)
 			}
 			if asJSON {
 				// a closed pipe shows in the exit status of whoever closed it
@@ -71,13 +75,13 @@ With --newer it also holds the checkpoint in the file against one of today: noth
 		},
 	}
 	trustFlags(cmd, &key, &policy)
-	cmd.Flags().StringVar(&newer, "newer", "", "`file` with the answer of GET /v1/log/{logId}/consistency, from the size of the checkpoint in FILE")
+	cmd.Flags().StringVar(&newer, "newer", "", "`file` with the response of GET /v1/log/{logId}/consistency, from the size of the checkpoint in FILE")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict as one JSON object")
 	return cmd
 }
 
 func trustFlags(cmd *cobra.Command, key, policy *string) {
-	cmd.Flags().StringVar(key, "key", "", "`fingerprint` (SHA256:…) of a key of the company, best the newest that you know")
+	cmd.Flags().StringVar(key, "key", "", "`fingerprint` (SHA256:…) of a key of the company, preferably the newest that you know")
 	cmd.Flags().StringVar(policy, "policy", "", "`file` with the logs and witnesses that you trust")
 	for _, name := range []string{"key", "policy"} {
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
@@ -95,23 +99,23 @@ func checkEvidence(text []byte, newer string, trust evidence.Trust) (v evidence.
 	}
 	update, err := witness.ParseRequest(answer)
 	if err != nil {
-		return v, usagef("--newer: %s is not an answer of GET /v1/log/{logId}/consistency", newer)
+		return v, usagef("--newer: %s is not a response of GET /v1/log/{logId}/consistency", newer)
 	}
 	return evidence.CheckNewer(text, evidence.Newer{From: update.Old, Proof: update.Proof, Checkpoint: update.Checkpoint}, trust), nil
 }
 
-// outcome is the error of a verdict about a file that does not hold.
+// outcome returns the error for a verdict other than that the file holds, and nil otherwise.
 func outcome(file string, v evidence.Verdict) error {
 	switch v.Outcome {
 	case evidence.Fails:
 		return exitError{exitInvalid, fmt.Errorf("%s: %s: %s", file, v.Code, v.Reason)}
 	case evidence.SelfConsistent:
-		return exitError{exitRefused, fmt.Errorf("%s is self-consistent only: give --key or --policy", file)}
+		return exitError{exitRefused, fmt.Errorf("%s is self-consistent only: set --key or --policy", file)}
 	}
 	return nil
 }
 
-// readTrust reads what is trusted, which may be nothing.
+// readTrust reads the trusted key or policy. Both may be absent.
 func readTrust(key, policy string) (t evidence.Trust, err error) {
 	switch {
 	case key != "" && policy != "":
@@ -120,8 +124,8 @@ func readTrust(key, policy string) (t evidence.Trust, err error) {
 		return t, usagef("--key must be a fingerprint, SHA256: and 43 characters")
 	case policy != "":
 		text, err := readBounded(policy, maxPolicyFile)
-		if err == nil && !utf8.Valid(text) { // the other checkers have it as text
-			err = errors.New("it is not UTF-8")
+		if err == nil && !utf8.Valid(text) { // the other checkers decode policies as text
+			err = errors.New("not UTF-8")
 		}
 		if err == nil {
 			t.Policy, err = tlog.ParsePolicy(text)
@@ -134,7 +138,8 @@ func readTrust(key, policy string) (t evidence.Trust, err error) {
 	return t, nil
 }
 
-// openNamed opens a file that the command line names: store.ErrNotFound where there is none.
+// openNamed opens a file named on the command line. If it does not exist, the error is
+// store.ErrNotFound.
 func openNamed(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +148,8 @@ func openNamed(path string) (*os.File, error) {
 	return f, err
 }
 
-// readBounded reads a file, and of a longer one so much that its reader sees that it is.
+// readBounded reads at most one byte more than the limit, so that the caller can recognise a file
+// that is too long.
 func readBounded(path string, most int64) ([]byte, error) {
 	f, err := openNamed(path)
 	if err != nil {
@@ -154,17 +160,18 @@ func readBounded(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// of a pipe, whose size is 0, it grows
+	// A pipe has size 0; the buffer then grows.
 	text := bytes.NewBuffer(make([]byte, 0, min(about.Size(), most+1)+bytes.MinRead))
 	_, err = text.ReadFrom(io.LimitReader(f, most+1))
 	return text.Bytes(), err
 }
 
-// maxOlderDepth is how deep evidence of before may nest: a payload, and what is around it.
+// maxOlderDepth bounds the nesting of evidence in older formats: the depth of a payload, plus the
+// members around it.
 const maxOlderDepth = 160
 
-// readerOf says what reads evidence of the forms of before, or "": they hold no key whose
-// fingerprint could be compared, or no checkpoint.
+// readerOf names the reader of evidence in an older format, and returns "" for other files. The
+// older formats lack a key to compare with a fingerprint, or a checkpoint.
 func readerOf(text []byte) string {
 	if evidence.Bounded(text) != nil {
 		return ""
@@ -183,9 +190,9 @@ func readerOf(text []byte) string {
 	case err != nil || current:
 		return ""
 	case members["type"] == `"attestd-evidence"`:
-		return "the console reads, on its page Proof"
+		return "the console reads it, on its page Proof"
 	case record && root:
-		return "check.py and check.mjs of the README read, with the company's keys beside it"
+		return "check.py and check.mjs of the README read it, with the company's keys beside it"
 	}
 	return ""
 }

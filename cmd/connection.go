@@ -17,19 +17,21 @@ import (
 	"attestd/sdk/attestd/private"
 )
 
-// defaultURL is where `attestd serve` listens unless it is told otherwise.
+// defaultURL is the default address of `attestd serve`.
 const defaultURL = "http://127.0.0.1:8080"
 
-// connectionHelp is what the help of every command says that connects.
-const connectionHelp = `The server is found by --url or ATTESTD_URL, and the credential by ATTESTD_KEY, by ATTESTD_KEY_FILE (a file with the key alone), or both by the
-file that "attestd init" wrote (attestd/env in the user's configuration folder). No flag takes a credential, for everybody sees those in a list of processes.`
+// connectionHelp stands in the help of every command that connects to a server.
+const connectionHelp = `The server's address comes from --url or ATTESTD_URL. The credential comes from ATTESTD_KEY, or
+from ATTESTD_KEY_FILE (a file with the key alone). Otherwise both come from the file that
+"attestd init" wrote: attestd/env in the user's configuration folder. No flag contains a
+credential, because the list of processes shows flags to all users.`
 
 func urlFlag(cmd *cobra.Command) {
 	cmd.Flags().String("url", "", "`address` of the server (default "+defaultURL+")")
 }
 
 func agentFlag(cmd *cobra.Command, agent *string, def string) {
-	cmd.Flags().StringVar(agent, "agent", def, "`ID` of the agent in whose name it is attested")
+	cmd.Flags().StringVar(agent, "agent", def, "`ID` of the agent to attest for")
 }
 
 // connect returns a client of the server that the command line or the environment names.
@@ -45,8 +47,8 @@ func connect(cmd *cobra.Command) (*attestd.Client, error) {
 	return c, nil
 }
 
-// connection finds the server and the credential. The key of the file that init wrote is for the
-// server that this file names, and goes to no other.
+// connection finds the server's address and the credential. A key in the file that init wrote is
+// sent only to the server named in that file.
 func connection(cmd *cobra.Command) (attestd.Config, error) {
 	config := attestd.Config{URL: cmd.Flag("url").Value.String()} // the flag, or ATTESTD_URL
 	key := os.Getenv("ATTESTD_KEY")
@@ -82,14 +84,14 @@ func connection(cmd *cobra.Command) (attestd.Config, error) {
 		return config, errors.New("no credential: set ATTESTD_KEY or ATTESTD_KEY_FILE, or run attestd init")
 	}
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return config, errors.New("the credential has characters that no key has")
+		return config, errors.New("the credential contains characters that no key contains")
 	}
 	config.Credential = attestd.Key(key)
 	return config, nil
 }
 
-// connectionFile is where `attestd init` keeps address and key: lines NAME=value, so that a shell
-// can read it too.
+// connectionFile returns the path of the file in which `attestd init` stores address and key. Its
+// lines have the form NAME=value, so that a shell can read them too.
 func connectionFile() (string, error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -98,11 +100,11 @@ func connectionFile() (string, error) {
 	return filepath.Join(folder, "attestd", "env"), nil
 }
 
-// readConnectionFile returns the settings of the connection file, none where there is no such file.
+// readConnectionFile returns the settings in the connection file, nil when the file does not exist.
 func readConnectionFile() (path string, settings map[string]string, err error) {
 	path, err = connectionFile()
 	if err != nil {
-		return "", nil, nil // a process without a home folder has none
+		return "", nil, nil // a process without a home folder has no such file
 	}
 	text, err := readPrivate(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +116,7 @@ func readConnectionFile() (path string, settings map[string]string, err error) {
 	return path, setup.ParseEnvironment(text), nil
 }
 
-// sameServer says whether two addresses are one, in whatever spelling.
+// sameServer reports whether two URLs have the same normal form.
 func sameServer(a, b string) bool {
 	normal := func(address string) string {
 		if c, err := attestd.New(attestd.Config{URL: address}); err == nil {
@@ -125,12 +127,12 @@ func sameServer(a, b string) bool {
 	return normal(a) == normal(b)
 }
 
-// maxPrivateFile bounds what is read of a file with a key, in bytes.
+// maxPrivateFile is the largest number of bytes read from a file with a key.
 const maxPrivateFile = 64 << 10
 
-// readPrivate reads a file with a credential. One that others may read has given it away already,
-// and is refused; so is one that others may replace, for they would choose whose credential is used
-// and where it goes.
+// readPrivate reads a file with a credential. It refuses a file that others can read, because they
+// may know the credential. It refuses a file that others can replace, because they could choose the
+// credential and the server.
 func readPrivate(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -142,7 +144,7 @@ func readPrivate(path string) (string, error) {
 		return "", err
 	}
 	if mode := info.Mode(); runtime.GOOS != "windows" && mode.Perm()&0o077 != 0 {
-		return "", fmt.Errorf("%s: group or others may read it (mode %o); make another key, delete the old one, and keep the file to yourself: chmod 600", path, mode.Perm())
+		return "", fmt.Errorf("%s: group or others may read it (mode %o); create another key, delete this one, and make the new file private: chmod 600", path, mode.Perm())
 	}
 	if err := private.Check(path); err != nil {
 		return "", err

@@ -12,7 +12,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// Flag over environment over the file of init; the file's key goes to the file's server alone.
+// A flag overrides the environment, which overrides the file of init. The key in that file is sent
+// only to the server in that file.
 func TestConnection(t *testing.T) {
 	const own = "ATTESTD_URL=http://a.test:1\nexport ATTESTD_KEY=\"svc_file\"\n# ATTESTD_KEY=svc_not\n"
 	for name, c := range map[string]struct {
@@ -35,7 +36,7 @@ func TestConnection(t *testing.T) {
 		"another server":     {args: []string{"--url", "http://c.test"}, file: own, wantError: "is for http://a.test:1"},
 		"nothing":            {wantError: "no credential"},
 		"empty key file":     {keyFile: "\n", wantError: "is empty"},
-		"two lines":          {keyFile: "svc_a\nsvc_b\n", wantError: "characters that no key has"},
+		"two lines":          {keyFile: "svc_a\nsvc_b\n", wantError: "characters that no key contains"},
 		"readable file":      {file: own, mode: 0o644, wantError: "group or others may read it"},
 		"readable key file":  {keyFile: "svc_kept", mode: 0o640, wantError: "group or others may read it"},
 		"key file not there": {env: map[string]string{"ATTESTD_KEY_FILE": filepath.Join(t.TempDir(), "none")}, wantError: "none"},

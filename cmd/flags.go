@@ -13,8 +13,8 @@ import (
 	"attestd/store"
 )
 
-// fromEnvironment sets each flag that was not typed from its environment variable. Flag over
-// environment over default; a variable that is empty counts as not set.
+// fromEnvironment sets each flag that is absent from the command line to the value of its
+// environment variable. An empty variable counts as unset.
 func fromEnvironment(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -38,8 +38,8 @@ func fromEnvironment(cmd *cobra.Command) error {
 	return err
 }
 
-// checkDatabase refuses what can name no database, or is a mistyped URL or another form of one. It
-// does not repeat it, for it may hold a password.
+// checkDatabase refuses a name that is empty or a malformed database URL. The error does not repeat
+// the name, which may contain a password.
 func checkDatabase(what, name string) error {
 	mistyped := strings.Contains(name, "://") || strings.HasPrefix(strings.ToLower(name), "postgres") && strings.Contains(name, "@") || strings.Contains(name, "password=")
 	if name == "" || mistyped && !store.IsPostgres(name) {
@@ -48,18 +48,18 @@ func checkDatabase(what, name string) error {
 	return nil
 }
 
-// fileOnly refuses a database that is no file to a command of files.
+// fileOnly refuses a PostgreSQL URL given to a command that works on files only.
 func fileOnly(command, instead string, names ...string) error {
 	for _, name := range names {
 		if store.IsPostgres(name) {
-			return usagef("%s is for files; %s", command, instead)
+			return usagef("%s works on files only; %s", command, instead)
 		}
 	}
 	return nil
 }
 
-// shown is the name of a database for people: a file as it was typed, a URL without what is secret
-// in it.
+// shown returns the name of a database for messages: the path of a file as it was typed, or a URL
+// without its secrets.
 func shown(db string) string {
 	if store.IsPostgres(db) {
 		return store.Name(db)
@@ -67,11 +67,11 @@ func shown(db string) string {
 	return db
 }
 
-// typedOnly marks flags that no variable sets: what somebody trusts is said each time, and
-// ATTESTD_KEY names a credential to whoever sends one.
+// typedOnly marks flags that no environment variable sets. A user states on each command line what
+// to trust, and ATTESTD_KEY already names a credential.
 const typedOnly = "typed-only"
 
-// environmentNames lists where a flag's value may come from, the strongest first.
+// environmentNames lists the variables that set a flag, in order of precedence.
 func environmentNames(flag string) []string {
 	names := []string{"ATTESTD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
 	if flag == "base-url" {
@@ -84,7 +84,7 @@ func databaseFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "db", "attestd.db", "database: a `file`, or postgres://user@host/name; ATTESTD_DB keeps a password off the command line")
 }
 
-// checkListen checks the form of an address. Whether it is to be had shows when it is listened on.
+// checkListen checks the form of an address. Only listening shows whether the address is available.
 func checkListen(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
@@ -108,7 +108,8 @@ func parseBaseURL(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
-// hostOf is the host of a public address, with its port where it names one; "" of none.
+// hostOf returns the host of a public address, with the port if it has one, and "" for an invalid
+// address.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -117,8 +118,8 @@ func hostOf(address string) string {
 	return strings.ToLower(u.Host)
 }
 
-// parseOrigins checks addresses of pages: scheme, host and perhaps a port, as a browser's Origin
-// has them.
+// parseOrigins checks origins of web pages: scheme, host and an optional port, as in a browser's
+// Origin header.
 func parseOrigins(list []string) ([]string, error) {
 	for _, text := range list {
 		u, err := url.Parse(text)

@@ -4,6 +4,6 @@ package cmd
 
 import "os/exec"
 
-// runGroup runs a program. There are no process groups here: what it has started itself goes on
-// when its context ends.
+// runGroup runs a program. Without process groups, the program's children survive the end of its
+// context.
 func runGroup(program *exec.Cmd) error { return program.Run() }

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runGroup runs a program in a process group of its own, which is killed whole when the context of
-// the program ends: its children too. Where there is a terminal the group has it meanwhile, for the
-// program may ask a person.
+// runGroup runs a program in its own process group. When the context of the program ends, the whole
+// group is killed. The group is in the foreground of the terminal, if there is one, because the
+// program may ask the user.
 func runGroup(program *exec.Cmd) error {
 	program.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	program.Cancel = func() error { return syscall.Kill(-program.Process.Pid, syscall.SIGKILL) }
@@ -28,7 +28,7 @@ func runGroup(program *exec.Cmd) error {
 	}
 	program.SysProcAttr.Foreground, program.SysProcAttr.Ctty = true, int(tty.Fd())
 	defer func() {
-		signal.Ignore(syscall.SIGTTOU) // which whoever takes the terminal back gets
+		signal.Ignore(syscall.SIGTTOU) // a background process that sets the foreground group gets it
 		_ = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPGRP, syscall.Getpgrp())
 		signal.Reset(syscall.SIGTTOU)
 	}()

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// helpCommand is cobra's, but that a command which is not there is a mistake.
+// helpCommand replaces cobra's own, which exits with 0 when the command does not exist.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// hookPatience is for one answer of the server. Agents give a hook five seconds or more, as
-	// `attestd init` writes it.
-	hookPatience = 2 * time.Second
-	// maxEvent bounds what is read of an event, in bytes.
+	// hookTimeout is the time limit for one response of the server. Agents give a hook five seconds
+	// or more in the settings that `attestd init` writes.
+	hookTimeout = 2 * time.Second
+	// maxEvent is the largest size of an event, in bytes.
 	maxEvent = 64 << 20
-	// exitBlocked is what Claude Code, Gemini CLI and Codex take for: do not call the tool, and let
-	// the model read standard error.
+	// exitBlocked tells Claude Code, Gemini CLI and Codex not to call the tool, and to show standard
+	// error to the model.
 	exitBlocked = 2
 )
 
@@ -33,13 +33,17 @@ func hookCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hook",
 		Short: "Attest an event of a coding agent, as its command hook",
-		Long: `Attest an event of a coding agent. It is for the settings of the agent, which gives the event as JSON on standard input; "attestd init"
-writes those of Claude Code (with --command), Gemini CLI and Codex. Nothing of the environment is recorded.
+		Long: `Attest an event of a coding agent. The agent runs this command as a hook and writes the event
+as JSON to its standard input. "attestd init" writes the settings for Claude Code (with
+--command), Gemini CLI and Codex. The environment is not recorded.
 
-What the server cannot be given now is kept on disk and sent with a later event. A call goes on without the server (--fail open), or is refused (--fail closed).
-With --require passport it is refused unless a valid passport of the agent has the scope tool:NAME, tool:* or *; the refusal is recorded.
+If the server cannot be reached, the event is stored on disk and sent with a later one. The
+tool call then continues (--fail open) or is refused (--fail closed). With --require passport
+it is refused unless a valid passport of the agent has the scope tool:NAME, tool:* or *. The
+refusal is recorded.
 
-Exit status 2 refuses the call, with the reason on standard error and on standard output; 1 says that an event could not be recorded, and lets the agent go on.
+Exit status 2 refuses the call, with the reason on standard error and standard output. Exit
+status 1 means that an event could not be recorded; the agent continues.
 
 ` + connectionHelp,
 		Args: cobra.NoArgs,
@@ -59,23 +63,23 @@ Exit status 2 refuses the call, with the reason on standard error and on standar
 				return err
 			}
 			if err != nil {
-				say("attestd: %v\n", err)
+				printError("attestd: %v\n", err)
 			}
-			say("%s\n", answer.Denied)
+			printError("%s\n", answer.Denied)
 			return exitError{exitBlocked, nil}
 		},
 	}
 	urlFlag(cmd)
 	agentFlag(cmd, &agent, "")
-	cmd.Flags().StringVar(&from, "from", string(hookevent.ClaudeCode), "the `agent` whose hook this is: claude-code, gemini or codex")
+	cmd.Flags().StringVar(&from, "from", string(hookevent.ClaudeCode), "the `agent` that runs this hook: claude-code, gemini or codex")
 	cmd.Flags().StringVar(&redact, "redact", "", "record only the hash of `input,output` or one of them")
-	cmd.Flags().StringVar(&require, "require", "", "`passport`: refuse tools that no valid passport of the agent covers")
-	cmd.Flags().StringVar(&fail, "fail", "open", "`open` lets calls go on while the server is away, closed refuses them")
-	cmd.Flags().StringVar(&state, "state", "", "`folder` of the records that are not sent yet (default: one for each address and credential, in the user's state folder)")
+	cmd.Flags().StringVar(&require, "require", "", "`passport`: refuse tools without a valid passport of the agent for them")
+	cmd.Flags().StringVar(&fail, "fail", "open", "when the server is unreachable, `open` allows calls and closed refuses them")
+	cmd.Flags().StringVar(&state, "state", "", "`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
 	return cmd
 }
 
-// newHook reads the settings of a hook. Each mistake in them is one of typing.
+// newHook parses the flags of a hook. Every error is a usage error.
 func newHook(from, redact, require, fail string) (h hook.Hook, err error) {
 	if h.Source, err = hookevent.ParseSource(from); err != nil {
 		return h, usagef("--from: %v", err)
@@ -90,29 +94,29 @@ func newHook(from, redact, require, fail string) (h hook.Hook, err error) {
 	return h, err
 }
 
-// parseFail reads what becomes of a call that cannot be recorded: it is refused when closed.
+// parseFail parses --fail. closed refuses a call that cannot be recorded.
 func parseFail(text string) (closed bool, err error) {
 	if text != "open" && text != "closed" {
-		return false, usagef("--fail: want open or closed, not %q", text)
+		return false, usagef("--fail must be open or closed, got %q", text)
 	}
 	return text == "closed", nil
 }
 
-// parseRequire reads what a tool needs: a passport, or nothing.
+// parseRequire parses --require: a tool requires a passport, or nothing.
 func parseRequire(text string) (passport bool, err error) {
 	if text != "" && text != "passport" {
-		return false, usagef("--require: want passport, not %q", text)
+		return false, usagef("--require must be passport, got %q", text)
 	}
 	return text == "passport", nil
 }
 
-// serveHook answers the event on standard input. Without a server or a credential that is settled,
-// what must be recorded is refused.
+// serveHook answers the event on standard input. Without a server or a credential, it refuses the
+// calls that must be recorded.
 func serveHook(cmd *cobra.Command, h hook.Hook, state string) (hook.Answer, error) {
 	err := connectHook(cmd, &h, state)
 	body, unread := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxEvent+1))
 	if unread == nil && len(body) > maxEvent {
-		unread = fmt.Errorf("the event is longer than %d bytes", maxEvent)
+		unread = fmt.Errorf("the event is larger than %d bytes", maxEvent)
 	}
 	if err = errors.Join(err, unread); err == nil {
 		defer h.Client.Close()
@@ -126,18 +130,18 @@ func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
 	if err != nil {
 		return err
 	}
-	config.Timeout, config.Retry = hookPatience, &attestd.Retry{}
+	config.Timeout, config.Retry = hookTimeout, &attestd.Retry{}
 	if h.Client, err = attestd.New(config); err != nil {
 		return err
 	}
-	place, err := placeFor(cmd, state)
+	folder, err := stateFolderFor(cmd, state)
 	if err != nil {
 		return err
 	}
-	if h.Spool, err = spool.Open(filepath.Join(place, "spool"), h.Client); err != nil {
+	if h.Spool, err = spool.Open(filepath.Join(folder, "spool"), h.Client); err != nil {
 		return err
 	}
 	h.Spool.FreshKeys = true
-	h.Policy.Secret, err = private.Secret(filepath.Join(place, "hook-secret"))
+	h.Policy.Secret, err = private.Secret(filepath.Join(folder, "hook-secret"))
 	return err
 }

@@ -16,7 +16,7 @@ import (
 func initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init AGENT",
-		Short: "Put a coding agent on this machine under watch",
+		Short: "Record the tool calls of a coding agent on this machine",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -26,7 +26,7 @@ func initCommand() *cobra.Command {
 	return cmd
 }
 
-// initFlags are those of `attestd init AGENT`.
+// initFlags are the flags of `attestd init AGENT`.
 type initFlags struct {
 	kind              setup.Kind
 	hooks             setup.Hooks
@@ -38,31 +38,38 @@ type initFlags struct {
 
 func initAgentCommand(kind setup.Kind) *cobra.Command {
 	f := initFlags{kind: kind, hooks: setup.Hooks{Source: kind.Source}, command: !kind.HTTP}
-	how := kind.Title + ` runs "attestd hook" for each call, which keeps on disk what the server cannot be given.`
+	how := kind.Title + ` runs "attestd hook" for each call. While the server is unreachable, that command
+stores records on disk and sends them later.`
 	if kind.HTTP {
-		how = kind.Title + ` asks the server itself and needs nothing installed; with --command it runs "attestd hook", which keeps on disk what the server cannot be given.
-Versions of it make a call although its HTTP hook had no answer: for --fail closed and --require passport it gets command hooks, unless its program
-says that it is ` + string(setup.HTTPRefuses) + ` or later.`
+		how = kind.Title + ` sends its events to the server itself and needs no program. With --command
+it runs "attestd hook", which stores records on disk while the server is unreachable.
+Versions before ` + string(setup.HTTPRefuses) + ` continue with a call when an HTTP hook gets no response. For
+them, and for unknown versions, --fail closed and --require passport install command hooks.`
 	}
 	if kind.Trust != "" {
 		how += "\n" + kind.Trust + "."
 	}
 	cmd := &cobra.Command{
 		Use:   string(kind.Source),
-		Short: "Have every tool call of " + kind.Title + " recorded",
-		Long: `Have every tool call of ` + kind.Title + ` recorded: register the agent, make a key that may record and read, keep that for this user alone in attestd/env of the
-configuration folder, attest a first record, and print the settings, or with --write put them into ` + kind.Settings() + `. What is there already stays; to
-run it again changes nothing.
+		Short: "Record every tool call of " + kind.Title,
+		Long: `Record every tool call of ` + kind.Title + `. The command registers the agent, creates an API key
+that can record and read, stores the key in attestd/env of the user's configuration folder,
+and attests a first record. Then it prints the settings, or with --write merges them into
+` + kind.Settings() + `. Other settings are not changed. A second run changes nothing.
 
-The admin key of the company is taken from ATTESTD_KEY or ATTESTD_KEY_FILE. Without one, and without a key from an earlier time, a company is registered where
-the server is on this machine and lets anyone do that; its admin key is shown once.
+The company's admin key comes from ATTESTD_KEY or ATTESTD_KEY_FILE. Without it, and without a
+stored key, the command registers a company if the server is on this machine and allows that.
+It shows the new admin key once.
 
 ` + how + `
-With --fail closed a call that cannot be recorded is refused.
+With --fail closed, a call that cannot be recorded is refused.
 
-With --check the hooks in the settings are given a call as ` + kind.Title + ` would, and the records of it are read back from the server and shown.
-With --remove the hooks are taken out of the settings again. When no other settings that were written need it, the key is deleted, on the server
-too where ATTESTD_KEY or ATTESTD_KEY_FILE has an admin key. Records and the registered agent stay.`,
+With --check, runs the installed hooks with a test call as ` + kind.Title + ` would, then reads the
+records of the call from the server and prints them.
+
+With --remove, removes the hooks from the settings. If no other written settings use the key,
+the command deletes it, also on the server if ATTESTD_KEY or ATTESTD_KEY_FILE has an admin key.
+Records and the registered agent remain.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -71,14 +78,14 @@ too where ATTESTD_KEY or ATTESTD_KEY_FILE has an admin key. Records and the regi
 	cmd.Flags().BoolVar(&f.write, "write", false, "write the settings instead of printing them")
 	cmd.Flags().StringVar(&f.settings, "settings", "", "settings `file` (default "+kind.Settings()+")")
 	if kind.HTTP {
-		cmd.Flags().BoolVar(&f.command, "command", false, "hooks that run this program, for older versions and for a server that is not always there")
+		cmd.Flags().BoolVar(&f.command, "command", false, "install hooks that run this program, for older versions and for a server that is not always reachable")
 	}
-	cmd.Flags().StringVar(&f.require, "require", "", "`passport`: refuse tools that no valid passport of the agent covers")
+	cmd.Flags().StringVar(&f.require, "require", "", "`passport`: refuse tools without a valid passport of the agent for them")
 	cmd.Flags().StringVar(&f.hooks.Redact, "redact", "", "record only the hash of `input,output` or one of them")
-	cmd.Flags().StringVar(&f.fail, "fail", "open", "`open` lets calls go on that cannot be recorded, closed refuses them")
-	cmd.Flags().StringVar(&f.company, "company", "local", "`ID` of the company to register where there is no key")
-	cmd.Flags().BoolVar(&f.check, "check", false, "have the hooks in the settings report a call, and show its records")
-	cmd.Flags().BoolVar(&f.remove, "remove", false, "take back what init has written")
+	cmd.Flags().StringVar(&f.fail, "fail", "open", "for calls that cannot be recorded: `open` allows them, closed refuses them")
+	cmd.Flags().StringVar(&f.company, "company", "local", "`ID` of the company to register when there is no key")
+	cmd.Flags().BoolVar(&f.check, "check", false, "run the installed hooks with a test call and show its records")
+	cmd.Flags().BoolVar(&f.remove, "remove", false, "remove what init has written")
 	for _, name := range []string{"check", "remove"} {
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
 	}
@@ -90,7 +97,7 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	steps := setup.Steps{Agent: f.hooks.Agent, Say: func(what, how string) { printable.Fprintf(out, "%-10s %s\n", what, how) }}
+	steps := setup.Steps{Agent: f.hooks.Agent, Print: func(what, how string) { printable.Fprintf(out, "%-10s %s\n", what, how) }}
 	switch {
 	case f.check:
 		return f.runCheck(cmd, steps)
@@ -110,54 +117,55 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	f.hooks.URL = c.URL()
-	steps.Say("hooks", how)
+	steps.Print("hooks", how)
 	if f.write {
-		if err := noteUser(path, f.settings); err != nil {
+		if err := recordSettings(path, f.settings); err != nil {
 			return err
 		}
 		changed, err := f.hooks.Write(f.settings)
 		if err != nil {
 			return err
 		}
-		how := "has the hooks already"
+		how := "already has the hooks"
 		if changed {
 			how = "written"
 		}
-		steps.Say("settings", f.settings+" "+how)
+		steps.Print("settings", f.settings+" "+how)
 	} else {
-		if err := noteUser(path, printedSettings); err != nil {
+		if err := recordSettings(path, printedSettings); err != nil {
 			return err
 		}
-		printable.Fprintf(out, "\nThe settings, for %s (--write puts them there):\n\n", f.settings)
+		printable.Fprintf(out, "\nSettings for %s (--write merges them into the file):\n\n", f.settings)
 		_, _ = out.Write(append(f.hooks.Settings(), '\n'))
 	}
 	if f.kind.Trust != "" {
-		steps.Say("trust", f.kind.Trust)
+		steps.Print("trust", f.kind.Trust)
 	}
 	start := f.kind.Program
 	if !f.command {
 		start = "set -a; . " + printable.ShellWord(path) + "; set +a; " + start
 	}
-	steps.Say("start", start)
+	steps.Print("start", start)
 	return nil
 }
 
-// chooseHooks decides between HTTP and command hooks by the version of the agent, and says why.
+// chooseHooks chooses HTTP or command hooks by the version of the agent, and returns a sentence with
+// the reason.
 func (f *initFlags) chooseHooks(cmd *cobra.Command) (how string, err error) {
 	version := f.kind.Version(cmd.Context())
 	agent := f.kind.Title + " " + string(version)
 	if version == "" {
-		agent = f.kind.Title + ", whose version is unknown (" + f.kind.Program + " --version gives none)"
+		agent = f.kind.Title + " of an unknown version (" + f.kind.Program + " --version prints none)"
 	}
 	flag := cmd.Flag("command")
 	strict := f.kind.HTTP && (f.hooks.Closed || f.hooks.Passport) && !version.AtLeast(setup.HTTPRefuses)
 	why := ""
 	switch {
 	case strict && flag.Changed && !f.command:
-		return "", usagef("%s may make a call although its HTTP hook had no answer; leave out --command=false, or have %s %s or later in PATH", agent, f.kind.Title, setup.HTTPRefuses)
+		return "", usagef("%s may continue with a call when its HTTP hook gets no response; omit --command=false, or install %s %s or later in PATH", agent, f.kind.Title, setup.HTTPRefuses)
 	case strict && !f.command:
 		f.command = true
-		why = ": HTTP hooks without an answer are sure to refuse a call from " + string(setup.HTTPRefuses) + " on alone"
+		why = ": only " + string(setup.HTTPRefuses) + " and later refuse a call when an HTTP hook gets no response"
 	}
 	if !f.command {
 		return "HTTP hooks, for " + agent, nil
@@ -166,7 +174,7 @@ func (f *initFlags) chooseHooks(cmd *cobra.Command) (how string, err error) {
 	return "command hooks, for " + agent + why, err
 }
 
-// validate refuses what was mistyped before anything is done.
+// validate returns usage errors, before the command has any effect.
 func (f *initFlags) validate() error {
 	if f.check && f.remove || f.write && (f.check || f.remove) {
 		return usagef("--write, --check and --remove exclude each other")
@@ -193,14 +201,14 @@ func (f *initFlags) validate() error {
 	return err
 }
 
-// ownProgram is this program: its name where a shell finds it by that, else its path.
+// ownProgram returns the name of this program if a shell finds it by that name, else its path.
 func ownProgram() (string, error) {
 	own, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
 	if strings.Contains(own, "go-build") {
-		return "", usagef("command hooks need a program that stays: this one is of \"go run\", so build it first: go build -o attestd .")
+		return "", usagef("command hooks need an installed program, and \"go run\" deletes this one: go build -o attestd .")
 	}
 	if found, err := exec.LookPath("attestd"); err == nil {
 		there, err := os.Stat(found)

@@ -15,8 +15,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// connect sees to it that the agent is registered and the connection file has a key for it, and
-// returns a client with that key.
+// connect registers the agent and stores a key for it in the connection file, unless that has been
+// done. It returns a client with that key.
 func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Client, path string, err error) {
 	path, file, err := readConnectionFile()
 	if err != nil {
@@ -37,8 +37,8 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Clien
 		return nil, "", usageError{err}
 	}
 	at = anyone.URL()
-	s.Say("server", at)
-	kept, err := keptKey(cmd.Context(), path, file, at)
+	s.Print("server", at)
+	stored, err := storedKey(cmd.Context(), path, file, at)
 	if err != nil {
 		return nil, "", err
 	}
@@ -49,10 +49,10 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Clien
 		if admin, err = connect(cmd); err != nil {
 			return nil, "", err
 		}
-	case kept != nil:
-		admin = kept.client // which suffices where everything is there
+	case stored != nil:
+		admin = stored.client // which suffices when the agent is registered
 	default:
-		if admin, err = f.found(cmd.Context(), s, at); err != nil {
+		if admin, err = f.createCompany(cmd.Context(), s, at); err != nil {
 			return nil, "", err
 		}
 	}
@@ -60,15 +60,15 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Clien
 	if err != nil {
 		return nil, "", err
 	}
-	if kept != nil && kept.company != company.CompanyID {
-		return nil, "", fmt.Errorf("%s has a key of the company %s, and the credential is one of %s; move the file away first", path, kept.company, company.CompanyID)
+	if stored != nil && stored.company != company.CompanyID {
+		return nil, "", fmt.Errorf("%s has a key of the company %s, but the credential belongs to %s; move the file away first", path, stored.company, company.CompanyID)
 	}
 	if err := s.Register(cmd.Context(), admin); err != nil {
 		return nil, "", err
 	}
-	if kept != nil {
-		s.Say("key", path+" has one")
-		return kept.client, path, nil
+	if stored != nil {
+		s.Print("key", path+" has one")
+		return stored.client, path, nil
 	}
 	key, err := s.WriterKey(cmd.Context(), admin)
 	if err != nil {
@@ -77,20 +77,20 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Clien
 	if err := setup.WritePrivate(path, setup.Environment([2]string{"ATTESTD_URL", at}, [2]string{"ATTESTD_KEY", key})); err != nil {
 		return nil, "", err
 	}
-	s.Say("key", path+" has a new one, of the role writer")
+	s.Print("key", path+" has a new one, with the role writer")
 	c, err = attestd.New(attestd.Config{URL: at, Credential: attestd.Key(key)})
 	return c, path, err
 }
 
-// keptClient is what the key in the connection file opens.
-type keptClient struct {
+// storedClient is a client with the key in the connection file, and the company of the key.
+type storedClient struct {
 	client  *attestd.Client
 	company string
 }
 
-// keptKey returns what the key in the connection file opens, nil where there is none or the server
-// knows it no more.
-func keptKey(ctx context.Context, path string, file map[string]string, at string) (*keptClient, error) {
+// storedKey returns a client with the key in the connection file. It is nil when there is no key, or
+// the server rejects it.
+func storedKey(ctx context.Context, path string, file map[string]string, at string) (*storedClient, error) {
 	key, named := file["ATTESTD_KEY"], file["ATTESTD_URL"]
 	if key == "" {
 		return nil, nil
@@ -99,7 +99,7 @@ func keptKey(ctx context.Context, path string, file map[string]string, at string
 		named = defaultURL
 	}
 	if !sameServer(named, at) {
-		return nil, fmt.Errorf("%s has a key for %s; move the file away first, or give that address", path, named)
+		return nil, fmt.Errorf("%s has a key for %s; move the file away first, or use that address", path, named)
 	}
 	c, err := attestd.New(attestd.Config{URL: at, Credential: attestd.Key(key)})
 	if err != nil {
@@ -112,12 +112,12 @@ func keptKey(ctx context.Context, path string, file map[string]string, at string
 	if err != nil {
 		return nil, err
 	}
-	return &keptClient{c, company.CompanyID}, nil
+	return &storedClient{c, company.CompanyID}, nil
 }
 
-// found registers a company on a server of this machine. Another's server is asked for nothing
-// without a credential.
-func (f *initFlags) found(ctx context.Context, s setup.Steps, at string) (*attestd.Client, error) {
+// createCompany registers a company, but only if the server is on this machine: init sends nothing
+// to other servers without a credential.
+func (f *initFlags) createCompany(ctx context.Context, s setup.Steps, at string) (*attestd.Client, error) {
 	address, err := url.Parse(at)
 	if err != nil || !isLoopbackName(address.Hostname()) {
 		return nil, errors.New("no credential: set ATTESTD_KEY or ATTESTD_KEY_FILE to an admin key of the company")
@@ -126,7 +126,7 @@ func (f *initFlags) found(ctx context.Context, s setup.Steps, at string) (*attes
 	if err != nil {
 		return nil, usageError{err}
 	}
-	key, err := s.Found(ctx, anyone, f.company)
+	key, err := s.CreateCompany(ctx, anyone, f.company)
 	if err != nil {
 		return nil, err
 	}

@@ -18,11 +18,11 @@ import (
 	"attestd/sdk/attestd/spool"
 )
 
-// printedSettings stands for settings that init has printed: somebody may have put them anywhere.
+// printedSettings stands for settings that init has printed, which users may have stored anywhere.
 const printedSettings = "(printed)"
 
-// noteUser notes in the connection file that the hooks of these settings need it.
-func noteUser(path, settings string) error {
+// recordSettings adds a line to the connection file: the hooks in these settings need the file.
+func recordSettings(path, settings string) error {
 	text, err := readPrivate(path)
 	if err != nil {
 		return err
@@ -30,13 +30,14 @@ func noteUser(path, settings string) error {
 	if settings, err = userName(settings); err != nil {
 		return err
 	}
-	if noted := setup.AddUser(text, settings); noted != text {
-		return setup.WritePrivate(path, noted)
+	if added := setup.AddUser(text, settings); added != text {
+		return setup.WritePrivate(path, added)
 	}
 	return nil
 }
 
-// userName is the name of settings in the connection file, wherever one stands.
+// userName returns the name of settings in the connection file, which does not depend on the working
+// folder.
 func userName(settings string) (string, error) {
 	if settings == printedSettings {
 		return settings, nil
@@ -44,16 +45,16 @@ func userName(settings string) (string, error) {
 	return filepath.Abs(settings)
 }
 
-// runRemove takes back what init has written for one file of settings.
+// runRemove removes what init has written for one settings file.
 func (f *initFlags) runRemove(cmd *cobra.Command, s setup.Steps) error {
 	found, err := setup.RemoveFrom(f.settings)
 	if err != nil {
 		return err
 	}
 	if found {
-		s.Say("settings", f.settings+" has no hooks of attestd any more")
+		s.Print("settings", f.settings+" no longer has hooks of attestd")
 	} else {
-		s.Say("settings", f.settings+" has no hooks of attestd")
+		s.Print("settings", f.settings+" has no hooks of attestd")
 	}
 	path, file, err := readConnectionFile()
 	if err != nil {
@@ -64,7 +65,7 @@ func (f *initFlags) runRemove(cmd *cobra.Command, s setup.Steps) error {
 			return err
 		}
 	}
-	s.Say("left", "the agent "+f.hooks.Agent+" as it is registered, and every record")
+	s.Print("left", "the registered agent "+f.hooks.Agent+", and every record")
 	return nil
 }
 
@@ -79,34 +80,34 @@ func (f *initFlags) removeKey(cmd *cobra.Command, s setup.Steps, path string, fi
 		return err
 	}
 	if !setup.HasUser(text, name) {
-		s.Say("left", path+" and its key: init has not noted that these settings alone need them. Where nothing does: rm "+printable.ShellWord(path))
+		s.Print("left", path+" and its key: the file does not show that only these settings need them. If nothing else does: rm "+printable.ShellWord(path))
 		return nil
 	}
 	rest, others := setup.RemoveUser(text, name)
 	if others {
-		s.Say("left", path+" and its key, which other settings need")
+		s.Print("left", path+" and its key, which other settings need")
 		return setup.WritePrivate(path, rest)
 	}
-	waiting, err := drain(cmd.Context(), file)
+	unsent, err := drain(cmd.Context(), file)
 	if err != nil {
 		return err
 	}
-	if waiting > 0 {
-		s.Say("left", printable.Sprintf("%s and its key: %d records wait to be sent with it. Start the server, and do this again", path, waiting))
+	if unsent > 0 {
+		s.Print("left", printable.Sprintf("%s and its key: %d records are still to be sent with it. Start the server, then run this again", path, unsent))
 		return nil
 	}
 	how := deleteKey(cmd, file)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_ = os.Remove(filepath.Dir(path)) // which fails where there is something in it
-	s.Say("key", path+" deleted; "+how)
+	_ = os.Remove(filepath.Dir(path)) // fails unless the folder is empty
+	s.Print("key", path+" deleted; "+how)
 	return nil
 }
 
-// drain sends what waits for this key, and says how many records still do.
-func drain(ctx context.Context, file map[string]string) (waiting int, err error) {
-	folder, err := placeOf(attestd.Config{URL: file["ATTESTD_URL"], Credential: attestd.Key(file["ATTESTD_KEY"])})
+// drain sends the records spooled for this key, and returns how many are still to be sent.
+func drain(ctx context.Context, file map[string]string) (unsent int, err error) {
+	folder, err := stateFolder(attestd.Config{URL: file["ATTESTD_URL"], Credential: attestd.Key(file["ATTESTD_KEY"])})
 	if err != nil {
 		return 0, err
 	}
@@ -125,13 +126,13 @@ func drain(ctx context.Context, file map[string]string) (waiting int, err error)
 	if queue.Pending() > 0 {
 		ctx, cancel := context.WithTimeout(ctx, lastFlush)
 		defer cancel()
-		_ = queue.Flush(ctx) // what is left is counted
+		_ = queue.Flush(ctx) // Pending counts the records that could not be sent
 	}
 	return queue.Pending(), nil
 }
 
-// deleteKey deletes the key on the server, where an admin's credential is at hand, and says what
-// became of it.
+// deleteKey deletes the key on the server if the environment has an admin's credential. It returns a
+// sentence with the outcome.
 func deleteKey(cmd *cobra.Command, file map[string]string) string {
 	key := file["ATTESTD_KEY"]
 	sum := sha256.Sum256([]byte(key))
@@ -148,7 +149,7 @@ func deleteKey(cmd *cobra.Command, file map[string]string) string {
 	}
 	config.URL = file["ATTESTD_URL"]
 	if config.Credential == attestd.Key(key) {
-		return valid + "a key of the role writer deletes none; an admin of the company can"
+		return valid + "a key with the role writer cannot delete it; an admin of the company can"
 	}
 	admin, err := attestd.New(config)
 	if err != nil {
@@ -158,5 +159,5 @@ func deleteKey(cmd *cobra.Command, file map[string]string) string {
 	if err := admin.DeleteKey(cmd.Context(), key); err != nil && !errors.Is(err, &attestd.Error{Status: http.StatusNotFound}) {
 		return valid + err.Error()
 	}
-	return "its key is deleted on " + file["ATTESTD_URL"]
+	return "its key was deleted on " + file["ATTESTD_URL"]
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// parseInstant reads a time, or how long ago it was: 90m, 1h30m, 7d.
+// parseInstant parses a time in RFC 3339, or a time relative to now: 90m, 1h30m, 7d ago.
 func parseInstant(text string, now time.Time) (at time.Time, ok bool) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, !at.IsZero()

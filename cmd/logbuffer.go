@@ -9,21 +9,20 @@ import (
 	"time"
 )
 
-// logBuffer takes log lines from requests and writes them in a goroutine of its own, so that no
-// request ever waits for whoever reads the log. It gathers them, for a system call a line is a
-// tenth of what a small request costs: a line is written a moment after it came, or sooner when
-// many come or one of them is urgent. Lines that find the queue full, or whose write failed, are
-// dropped, and the next batch that is written ends with their number. A process that is killed
-// loses the lines of its last moment.
+// logBuffer queues log lines and writes them in its own goroutine, so that no request waits for the
+// reader of the log. It writes lines in batches, because a system call for each line would cost a
+// tenth of a small request. A batch is written after logDelay, or sooner when it is large or urgent.
+// A line is dropped when the queue is full or its write fails; the next batch ends with the number
+// of dropped lines. A killed process loses the lines of its last logDelay.
 type logBuffer struct {
 	out    io.Writer
-	notice func(dropped int) string // a line that says so
+	notice func(dropped int) string // returns the line about dropped ones
 	wake   chan struct{}            // a batch is due
-	ended  chan struct{}            // the goroutine has written its last
+	ended  chan struct{}            // closed when the goroutine returns
 
 	mu      sync.Mutex
 	lines   []byte // the queue
-	full    bool   // lines are dropped until the queue is taken
+	full    bool   // lines are dropped until the queue is drained
 	dropped int
 	closed  bool
 	timer   *time.Timer // runs while lines wait
@@ -31,28 +30,28 @@ type logBuffer struct {
 
 const (
 	logDelay    = 50 * time.Millisecond
-	logSize     = 32 << 10    // bytes that are written without more delay
-	logCapacity = 1 << 20     // bytes that wait for a reader at most
-	logPatience = time.Second // for a reader, at the end
+	logSize     = 32 << 10    // bytes in the queue from which on a batch is due at once
+	logCapacity = 1 << 20     // largest number of bytes in the queue
+	logPatience = time.Second // time limit for the last batch
 )
 
 // startLog starts the goroutine that writes to out; stop ends it.
 func startLog(out io.Writer, notice func(dropped int) string) *logBuffer {
 	b := &logBuffer{out: out, notice: notice, wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	b.timer = time.AfterFunc(time.Hour, b.hurry)
+	b.timer = time.AfterFunc(time.Hour, b.flush)
 	b.timer.Stop()
 	go b.run()
 	return b
 }
 
-// Write queues one line or several. It never waits and never fails: there is nobody to tell that
-// the log cannot be written.
+// Write queues one or more lines. It never blocks and never fails, since an error of the log could
+// be reported to nobody.
 func (b *logBuffer) Write(line []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.full = b.full || len(b.lines)+len(line) > logCapacity; b.full {
 		b.dropped += bytes.Count(line, newline)
-		b.hurry()
+		b.flush()
 		return len(line), nil
 	}
 	if len(b.lines) == 0 {
@@ -60,28 +59,27 @@ func (b *logBuffer) Write(line []byte) (int, error) {
 	}
 	b.lines = append(b.lines, line...)
 	if len(b.lines) >= logSize {
-		b.hurry()
+		b.flush()
 	}
 	return len(line), nil
 }
 
 var newline = []byte("\n")
 
-// hurry has what waits written now.
-func (b *logBuffer) hurry() {
+// flush makes the goroutine write the queue now. It does not wait for that.
+func (b *logBuffer) flush() {
 	select {
 	case b.wake <- struct{}{}:
-	default: // it is due already
+	default: // a batch is due already
 	}
 }
 
-// stop has what waits written, and returns when it is or when that takes too long. Lines that come
-// later are not written.
+// stop writes the queue and returns when that is done, or after logPatience. Later lines are lost.
 func (b *logBuffer) stop() {
 	b.mu.Lock()
 	b.closed = true
 	b.mu.Unlock()
-	b.hurry()
+	b.flush()
 	select {
 	case <-b.ended:
 	case <-time.After(logPatience):
@@ -92,11 +90,11 @@ func (b *logBuffer) stop() {
 func (b *logBuffer) run() {
 	defer close(b.ended)
 	var batch []byte
-	torn := false // the last byte written was in the midst of a line
+	torn := false // the last write ended within a line
 	for last := false; !last; {
 		<-b.wake
-		var said int
-		batch, said, last = b.take(batch[:0])
+		var dropped int
+		batch, dropped, last = b.drain(batch[:0])
 		if len(batch) == 0 {
 			continue
 		}
@@ -109,38 +107,38 @@ func (b *logBuffer) run() {
 			torn = batch[n-1] != '\n'
 		}
 		if err != nil {
-			b.lost(batch[n:], said)
+			b.countLost(batch[n:], dropped)
 		}
 	}
 }
 
-// take empties the queue, whose memory spare becomes. The batch ends with the notice of said lines,
-// where there are any.
-func (b *logBuffer) take(spare []byte) (batch []byte, said int, last bool) {
+// drain empties the queue and reuses spare for it. The batch ends with the notice about dropped
+// lines, if there are any.
+func (b *logBuffer) drain(spare []byte) (batch []byte, dropped int, last bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.timer.Stop()
-	batch, said = b.lines, b.dropped
-	if said > 0 {
-		batch = append(batch, b.notice(said)...)
+	batch, dropped = b.lines, b.dropped
+	if dropped > 0 {
+		batch = append(batch, b.notice(dropped)...)
 	}
 	b.lines, b.full, b.dropped = spare, false, 0
-	return batch, said, b.closed
+	return batch, dropped, b.closed
 }
 
-// lost counts the lines of the end of a batch that was not written, and those that its notice spoke
-// of.
-func (b *logBuffer) lost(unwritten []byte, said int) {
+// countLost counts the lines in the unwritten end of a batch, and again the dropped lines that its
+// notice reported.
+func (b *logBuffer) countLost(unwritten []byte, dropped int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.dropped += bytes.Count(unwritten, newline) + said
-	if said > 0 {
+	b.dropped += bytes.Count(unwritten, newline) + dropped
+	if dropped > 0 {
 		b.dropped-- // the notice itself, which is the last line
 	}
 }
 
-// urgentHandler hands records on to a handler that writes to log, and has warnings and errors
-// written at once, with what waited before them.
+// urgentHandler passes records to a handler that writes to log. Warnings and errors are written at
+// once, with the lines queued before them.
 type urgentHandler struct {
 	slog.Handler
 	log *logBuffer
@@ -149,7 +147,7 @@ type urgentHandler struct {
 func (h urgentHandler) Handle(ctx context.Context, r slog.Record) error {
 	err := h.Handler.Handle(ctx, r)
 	if r.Level >= slog.LevelWarn {
-		h.log.hurry()
+		h.log.flush()
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// reader is a log's reader that takes one write when it is asked to. Until then the write blocks.
+// reader is a log's reader. Each write blocks until next receives it.
 type reader chan string
 
 func (r reader) Write(p []byte) (int, error) {
@@ -20,7 +20,7 @@ func (r reader) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next returns the next write and how long it was waited for.
+// next returns the next write and the time until it came.
 func (r reader) next() (text string, after time.Duration) {
 	began := time.Now()
 	text = <-r
@@ -29,7 +29,7 @@ func (r reader) next() (text string, after time.Duration) {
 
 func dropped(n int) string { return fmt.Sprintf("%d dropped\n", n) }
 
-// onLog runs f with a log that its reader takes from.
+// onLog runs f with a log and its reader.
 func onLog(t *testing.T, f func(t *testing.T, b *logBuffer, r reader)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func gets(t *testing.T, r reader, text string, after time.Duration) {
 	}
 }
 
-func TestLogGathersLines(t *testing.T) {
+func TestLogBatchesLines(t *testing.T) {
 	t.Parallel()
 	onLog(t, func(t *testing.T, b *logBuffer, r reader) {
 		io.WriteString(b, "one\n")
@@ -53,7 +53,7 @@ func TestLogGathersLines(t *testing.T) {
 		io.WriteString(b, "two\n")
 		gets(t, r, "one\ntwo\n", 1)
 
-		time.Sleep(time.Hour) // nothing waits, so nothing is written
+		time.Sleep(time.Hour) // the queue is empty, so nothing is written
 		io.WriteString(b, "three\n")
 		gets(t, r, "three\n", logDelay)
 
@@ -68,8 +68,8 @@ func TestLogGathersLines(t *testing.T) {
 	})
 }
 
-// A warning is written at once, with what waited before it.
-func TestLogHurriesWarnings(t *testing.T) {
+// A warning is written at once, with the lines queued before it.
+func TestLogFlushesWarnings(t *testing.T) {
 	t.Parallel()
 	onLog(t, func(t *testing.T, b *logBuffer, r reader) {
 		noTime := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -102,21 +102,21 @@ func TestLogHurriesWarnings(t *testing.T) {
 	})
 }
 
-// While nobody reads, a line is taken without waiting; those for which there is no room are
-// counted, and that is said after the last line before them (row 23).
-func TestLogCountsWhatItDrops(t *testing.T) {
+// A write never waits for the reader. Lines that do not fit into the queue are counted, and the
+// batch ends with their number.
+func TestLogCountsDroppedLines(t *testing.T) {
 	t.Parallel()
 	onLog(t, func(t *testing.T, b *logBuffer, r reader) {
 		began := time.Now()
 		io.WriteString(b, "taken\n")
-		b.hurry()
+		b.flush()
 		synctest.Wait() // the goroutine is stuck with that line
 		line := strings.Repeat("x", 99) + "\n"
 		room := logCapacity / len(line)
 		for range room + 7 {
 			io.WriteString(b, line)
 		}
-		io.WriteString(b, "small\n") // there would be room for this one, but it comes after those
+		io.WriteString(b, "small\n") // would fit, but lines must stay in order
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("lines waited %v for the reader", waited)
 		}
@@ -129,15 +129,15 @@ func TestLogCountsWhatItDrops(t *testing.T) {
 	})
 }
 
-// failing takes the given number of bytes of each write and then fails; -1 takes all.
+// failing is a writer whose nth write accepts accepts[n] bytes and then fails; -1 accepts all.
 type failing struct {
-	takes []int
-	got   bytes.Buffer
+	accepts []int
+	got     bytes.Buffer
 }
 
 func (f *failing) Write(p []byte) (int, error) {
-	n := f.takes[0]
-	f.takes = f.takes[1:]
+	n := f.accepts[0]
+	f.accepts = f.accepts[1:]
 	if n < 0 {
 		return f.got.Write(p)
 	}
@@ -145,15 +145,15 @@ func (f *failing) Write(p []byte) (int, error) {
 	return n, errors.New("no space left on device")
 }
 
-// Lines whose write failed are counted too, and a torn one does not spoil the next.
+// Lines whose write failed are counted too, and the line after a torn one begins on a new line.
 func TestLogCountsFailedWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		out := &failing{takes: []int{5, 0, 0, -1, -1, -1}}
+		out := &failing{accepts: []int{5, 0, 0, -1, -1, -1}}
 		b := startLog(out, dropped)
 		for _, batch := range []string{"one\ntwo\nthree\n", "four\n", "five\n", "six\n"} {
 			io.WriteString(b, batch)
-			b.hurry()
+			b.flush()
 			synctest.Wait()
 		}
 		b.stop()
@@ -163,12 +163,12 @@ func TestLogCountsFailedWrites(t *testing.T) {
 	})
 }
 
-// A stop has all written, but does not wait long for a reader that does not come (row 23).
-func TestLogStops(t *testing.T) {
+// stop writes all lines, but waits for a blocked reader only for logPatience.
+func TestLogStopIsBounded(t *testing.T) {
 	t.Parallel()
 	onLog(t, func(t *testing.T, b *logBuffer, r reader) {
 		io.WriteString(b, "one\n")
-		b.hurry()
+		b.flush()
 		synctest.Wait()
 		io.WriteString(b, "two\n")
 		began := time.Now()
@@ -182,12 +182,12 @@ func TestLogStops(t *testing.T) {
 	})
 }
 
-// The line about dropped lines has the format of the others.
+// The line about dropped lines has the same format as the other lines.
 func TestDroppedLines(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]string{
-		"text": `level=WARN msg="3 log lines were dropped: standard error did not take them"` + "\n",
-		"json": `"level":"WARN","msg":"3 log lines were dropped: standard error did not take them"}` + "\n",
+		"text": `level=WARN msg="3 log lines were dropped: standard error could not be written"` + "\n",
+		"json": `"level":"WARN","msg":"3 log lines were dropped: standard error could not be written"}` + "\n",
 	} {
 		if line := (serveFlags{logFormat: format}).droppedLines(3); !strings.HasSuffix(line, want) || strings.Count(line, "\n") != 1 {
 			t.Errorf("%s: %q", format, line)

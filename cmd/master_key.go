@@ -20,15 +20,14 @@ import (
 )
 
 const (
-	// bytes that a file or a program may give, of which 32 count
-	maxMasterKey      = 4096
-	masterKeyPatience = 30 * time.Second // with a program that asks a key store
+	maxMasterKey     = 4096             // largest number of bytes read from a file or a program
+	masterKeyTimeout = 30 * time.Second // time limit of a program that asks a key store
 )
 
-// masterKeyUse is what the key is for, where it has no other use.
-const masterKeyUse = "the master key that the keys in the database are sealed with"
+// masterKeyUse describes the key in the help of most commands.
+const masterKeyUse = "the master key that seals the keys in the database"
 
-// masterKeyFlags are the two ways to say a master key.
+// masterKeyFlags are the two flags that name a master key.
 type masterKeyFlags struct{ prefix, file, command string }
 
 func (f *masterKeyFlags) add(cmd *cobra.Command, prefix, which string) {
@@ -37,7 +36,8 @@ func (f *masterKeyFlags) add(cmd *cobra.Command, prefix, which string) {
 	cmd.Flags().StringVar(&f.command, prefix+"master-key-command", "", "shell `command` that prints "+which+", 32 bytes or their base64")
 }
 
-// read returns the master key, nil when none was asked for; store.ErrMasterKey.
+// read returns the master key, or nil when no flag names one. Errors wrap store.ErrMasterKey, unless
+// they are usage errors.
 func (f masterKeyFlags) read(ctx context.Context) (*seal.Master, error) {
 	var text []byte
 	var err error
@@ -46,13 +46,13 @@ func (f masterKeyFlags) read(ctx context.Context) (*seal.Master, error) {
 	case f.file == "" && f.command == "":
 		return nil, nil
 	case f.file != "" && f.command != "":
-		return nil, usagef("--%smaster-key-file and --%smaster-key-command are two ways to say the same", f.prefix, f.prefix)
+		return nil, usagef("--%smaster-key-file and --%smaster-key-command exclude each other", f.prefix, f.prefix)
 	case f.file != "":
 		from = f.file
 		text, err = readMasterKey(f.file)
 	default:
 		from = "--" + f.prefix + "master-key-command"
-		text, err = askForMasterKey(ctx, f.command)
+		text, err = runMasterKeyCommand(ctx, f.command)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrMasterKey, err)
@@ -75,15 +75,15 @@ func readMasterKey(path string) ([]byte, error) {
 		return nil, err
 	}
 	if open := info.Mode().Perm() & 0o077; open != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("%s can be read or written by others than its owner; chmod 600 it", path)
+		return nil, fmt.Errorf("%s: others than the owner can read or write it; chmod 600", path)
 	}
 	return io.ReadAll(io.LimitReader(file, maxMasterKey))
 }
 
-// askForMasterKey runs a command and returns what it prints. What it says on standard error is the
-// operator's to read.
-func askForMasterKey(ctx context.Context, command string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, masterKeyPatience)
+// runMasterKeyCommand runs a command and returns its standard output. Its standard error is not
+// redirected, so that the operator can read it.
+func runMasterKeyCommand(ctx context.Context, command string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, masterKeyTimeout)
 	defer cancel()
 	shell, flag := "/bin/sh", "-c"
 	if runtime.GOOS == "windows" {
@@ -94,15 +94,15 @@ func askForMasterKey(ctx context.Context, command string) ([]byte, error) {
 	program.Stdout, program.Stderr, program.WaitDelay = &out, os.Stderr, time.Second
 	err := runGroup(program)
 	if ctx.Err() != nil {
-		err = fmt.Errorf("it has not ended within %v", masterKeyPatience)
+		err = fmt.Errorf("no end within %v", masterKeyTimeout)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the command that prints it: %w", err)
+		return nil, fmt.Errorf("the command that prints the key failed: %w", err)
 	}
 	return out, nil
 }
 
-// shortBuffer keeps the first bytes of what it is given, more of them than a master key may have.
+// shortBuffer stores the first maxMasterKey bytes written to it and discards the rest.
 type shortBuffer []byte
 
 func (b *shortBuffer) Write(p []byte) (int, error) {
@@ -113,15 +113,15 @@ func (b *shortBuffer) Write(p []byte) (int, error) {
 func masterKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "master-key",
-		Short: "Make the key that seals all others",
+		Short: "Create the master key, which seals all other keys",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "new FILE",
-		Short: "Make a master key",
-		Long: `Write a master key, 32 random bytes, into a new file that only its owner can read. Keep a copy where the database and its backups
-are not: without it nobody can open the keys that it seals.`,
+		Short: "Create a master key",
+		Long: `Write a master key, 32 random bytes, into a new file that only its owner can read. Store a copy
+apart from the database and its backups: without the master key, nobody can unseal the keys.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			master := seal.NewMaster()
@@ -130,7 +130,7 @@ are not: without it nobody can open the keys that it seals.`,
 			} else if err != nil {
 				return err
 			}
-			printable.Fprintf(cmd.ErrOrStderr(), "master key %s is in %s; keep a copy of it elsewhere\n", master.ID(), args[0])
+			printable.Fprintf(cmd.ErrOrStderr(), "master key %s is in %s; store a copy elsewhere\n", master.ID(), args[0])
 			return nil
 		},
 	})
@@ -146,7 +146,7 @@ func writeMasterKey(path string, master seal.Master) error {
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
-	if runtime.GOOS == "windows" { // which has no such call and needs none
+	if runtime.GOOS == "windows" { // Windows cannot sync a folder, and need not
 		return nil
 	}
 	dir, err := os.Open(filepath.Dir(path))

@@ -25,16 +25,22 @@ func mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run an MCP server and attest each call of its tools",
-		Long: `Run an MCP server that speaks over standard input and output, stand between it and its client, and attest each tools/call and its outcome.
-Put it in front of the server's command in the client's settings. Messages go on unchanged in every revision of the protocol; signals and
-the exit status are handed on, standard error is left alone, no port is opened. ATTESTD_KEY is not handed on to the server.
+		Long: `Run an MCP server that uses standard input and output, as a proxy between it and its client, and
+attest each tools/call and its outcome. Put this command in front of the server's command in
+the client's settings. The proxy forwards messages unchanged in every revision of the protocol,
+forwards signals and the exit status, leaves standard error alone and opens no port. It does
+not pass ATTESTD_KEY to the server.
 
-A call goes on once its record is synced in the spool on this machine (--fail open), or acknowledged by attestd (--fail closed: without attestd the
-call is refused, and the agent reads why). Records in the spool are sent on when attestd is there, also those of earlier runs.
+With --fail open, the proxy forwards a call when its record is synced to the spool on this
+machine. With --fail closed, it waits until attestd has acknowledged the record. If attestd
+is unreachable it refuses the call and tells the agent why. Records in the spool, also those
+of earlier runs, are sent when attestd is reachable.
 
-With --passport a tool is called only while the passport is valid and has the scope tool:NAME, tool:* or *. The file is read again when it
-changes. Its signature is checked here, with the company's key from attestd; whether it is revoked is asked at most every 30 s, and
-what was answered last counts while attestd is away (with --fail closed, nothing does).
+With --passport, a tool can be called only while the passport is valid and has the scope
+tool:NAME, tool:* or *. The file is read again when it changes. The proxy verifies the
+signature with the company's key from attestd, and asks at most every 30 s whether the
+passport is revoked. While attestd is unreachable the last status counts, unless --fail
+closed is set.
 
 ` + connectionHelp,
 		Args: cobra.MinimumNArgs(1),
@@ -59,7 +65,7 @@ what was answered last counts while attestd is away (with --fail closed, nothing
 			if err != nil {
 				return err
 			}
-			warn := func(text string) { say("attestd: %s\n", text) }
+			warn := func(text string) { printError("attestd: %s\n", text) }
 			config := mcpproxy.Config{Agent: agent, Server: server, Policy: policy, FailClosed: closed, Warn: warn}
 			if config.Server == "" {
 				config.Server = filepath.Base(args[0])
@@ -75,30 +81,29 @@ what was answered last counts while attestd is away (with --fail closed, nothing
 			return serveMCP(config, recorder, args)
 		},
 	}
-	cmd.Flags().SetInterspersed(false) // what follows the command is the command's
+	cmd.Flags().SetInterspersed(false) // flags after COMMAND belong to COMMAND
 	urlFlag(cmd)
 	agentFlag(cmd, &agent, "")
-	cmd.Flags().StringVar(&fail, "fail", "open", "`open` lets calls go on while attestd is away, closed refuses them")
-	cmd.Flags().StringVar(&server, "server", "", "`name` of the server in the records (default: that of the command)")
-	cmd.Flags().StringVar(&state, "state", "", "`folder` of the records that are not sent yet (default: one for each address and credential, in the user's state folder)")
+	cmd.Flags().StringVar(&fail, "fail", "open", "when attestd is unreachable, `open` allows calls and closed refuses them")
+	cmd.Flags().StringVar(&server, "server", "", "`name` of the server in the records (default: the name of the command)")
+	cmd.Flags().StringVar(&state, "state", "", "`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
 	cmd.Flags().StringVar(&redact, "redact", "", "record only the hash of `input,output` or one of them")
 	passport.add(cmd)
 	return cmd
 }
 
-// proxyGCPercent makes the garbage collector keep the heap of a proxy, a megabyte or two, from
-// doubling before each collection.
+// proxyGCPercent limits the growth of a proxy's heap, which is a megabyte or two, between
+// collections.
 const proxyGCPercent = 25
 
 // serveMCP runs the server and returns its exit status as an error, unless that is 0.
 func serveMCP(config mcpproxy.Config, recorder *mcpproxy.Spooled, args []string) error {
 	debug.SetGCPercent(proxyGCPercent)
-	// The session ends when the server does. A signal is the server's to heed.
+	// The session ends when the server does. Signals are forwarded to the server.
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, handedOn...)
+	signal.Notify(signals, forwardedSignals...)
 	defer signal.Stop(signals)
-	// with a listener, writing to a client that is gone is an error, and not the end of this
-	// process
+	// With a listener, a write to a closed client is an error; without one, it ends this process.
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
@@ -115,7 +120,7 @@ func serveMCP(config mcpproxy.Config, recorder *mcpproxy.Spooled, args []string)
 	status, err := mcpproxy.New(config).Serve(context.Background(), server, os.Stdin, os.Stdout, signals)
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return exitError{127, err} // as a shell says it
+		return exitError{127, err} // as in a shell
 	case errors.Is(err, fs.ErrPermission):
 		return exitError{126, err}
 	case err == nil && status != 0:
@@ -124,7 +129,7 @@ func serveMCP(config mcpproxy.Config, recorder *mcpproxy.Spooled, args []string)
 	return err
 }
 
-// withoutCredential is an environment for a command that is no part of this program.
+// withoutCredential returns the environment without the credential, for programs of others.
 func withoutCredential(environment []string) (rest []string) {
 	for _, variable := range environment {
 		if !strings.HasPrefix(variable, "ATTESTD_KEY=") {

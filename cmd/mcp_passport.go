@@ -11,33 +11,33 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// passportFlags are the flags of `attestd mcp` that say which tools may be called.
+// passportFlags are the flags of `attestd mcp` that restrict the tools.
 type passportFlags struct{ file, pinned string }
 
 func (p *passportFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.file, "passport", "", "`file` with the agent's passport, which must cover the tools that are called")
-	cmd.Flags().StringVar(&p.pinned, "pinned-key", "", "`fingerprint` (SHA256:…) of a key of the company, from which its present one must follow")
+	cmd.Flags().StringVar(&p.file, "passport", "", "`file` with the agent's passport, whose scopes must cover the called tools")
+	cmd.Flags().StringVar(&p.pinned, "pinned-key", "", "`fingerprint` (SHA256:…) of a key of the company; the current key must descend from it by rotations")
 	_ = cmd.Flags().SetAnnotation("pinned-key", typedOnly, []string{"true"}) // the flag is there
 }
 
-// startTimeout is how long the service may take to name the company's keys before those of an
-// earlier run are used.
+// startTimeout is the time limit for getting the company's keys from the service. After it, the keys
+// of an earlier run are used.
 const startTimeout = 5 * time.Second
 
-// check finds mistakes of typing.
+// check returns usage errors.
 func (p *passportFlags) check() error {
 	switch {
 	case p.file == "" && p.pinned != "":
-		return usagef("--pinned-key belongs to --passport")
+		return usagef("--pinned-key requires --passport")
 	case p.pinned != "" && !fingerprintForm.MatchString(p.pinned):
 		return usagef("--pinned-key must be a fingerprint, SHA256: and 43 characters")
 	}
 	return nil
 }
 
-// gate sets the gate of a proxy, and the agent where none was named, when there is a passport. The
-// keys of the company are kept in place.
-func (p *passportFlags) gate(cmd *cobra.Command, place string, config *mcpproxy.Config) error {
+// gate configures a proxy to require the passport, if there is one, and sets an unnamed agent to the
+// passport's. The keys of the company are stored in the folder.
+func (p *passportFlags) gate(cmd *cobra.Command, folder string, config *mcpproxy.Config) error {
 	if p.file == "" {
 		return nil
 	}
@@ -45,14 +45,14 @@ func (p *passportFlags) gate(cmd *cobra.Command, place string, config *mcpproxy.
 	if err != nil {
 		return err
 	}
-	connection.Retry = &attestd.Retry{} // a call waits meanwhile, and the next asks again
+	connection.Retry = &attestd.Retry{} // a tool call waits for the response; the next call asks again
 	c, err := attestd.New(connection)
 	if err != nil {
 		return usageError{err}
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), startTimeout)
 	defer cancel()
-	service, err := mcpproxy.NewService(ctx, c, filepath.Join(place, "issuer.json"), p.pinned)
+	service, err := mcpproxy.NewService(ctx, c, filepath.Join(folder, "issuer.json"), p.pinned)
 	if err != nil {
 		return err
 	}

@@ -22,13 +22,16 @@ func mcpServerCommand(version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp-server",
 		Short: "Offer attestd's operations as tools of an MCP server",
-		Long: `Offer attestd's operations to a model as the tools of an MCP server: attest, verify, prove, check_passport and search_records. What a tool may do is
-what the credential may do: with a reader's, attest and check_passport answer that they need a writer's.
+		Long: `Offer attestd's operations to a model as the tools of an MCP server: attest, verify, prove,
+check_passport and search_records. The role of the credential limits the tools: with a
+reader's credential, attest and check_passport return an error that asks for a writer's.
 
-Over standard input and output, the credential is that of this process. With --listen it serves streamable HTTP at /mcp on the loopback; there every
-request must bring its own credential (Authorization: Bearer …), which is handed on to attestd, and that of this process is not used.
+Over standard input and output, the tools use the credential of this process. With --listen,
+the command serves streamable HTTP at /mcp on a loopback address. There each request must have
+its own credential (Authorization: Bearer …), which is forwarded to attestd, and the credential
+of this process is not used.
 
-With --agent the tools attest in the name of this agent alone, and search its records alone.
+With --agent, the tools attest only for this agent and search only its records.
 
 ` + connectionHelp,
 		Args: cobra.NoArgs,
@@ -46,30 +49,30 @@ With --agent the tools attest in the name of this agent alone, and search its re
 			defer c.Close()
 			err = mcpserver.New(config).Server(c).Run(cmd.Context(), &mcp.StdioTransport{})
 			if cmd.Context().Err() != nil {
-				return nil // a signal is how such a server is ended
+				return nil // a signal is the normal way to end this server
 			}
 			return err
 		},
 	}
 	urlFlag(cmd)
 	agentFlag(cmd, &config.Agent, "")
-	cmd.Flags().StringVar(&listen, "listen", "", "serve HTTP on this `address` of the loopback, such as 127.0.0.1:8081, in place of standard input and output")
-	cmd.Flags().StringVar(&config.Pinned, "pinned-key", "", "`fingerprint` (SHA256:…) of a key of the company, by which proofs are checked")
-	// ATTESTD_LISTEN is that of attestd serve
+	cmd.Flags().StringVar(&listen, "listen", "", "serve HTTP on this loopback `address`, such as 127.0.0.1:8081, instead of standard input and output")
+	cmd.Flags().StringVar(&config.Pinned, "pinned-key", "", "`fingerprint` (SHA256:…) of a key of the company, to verify proofs with")
+	// ATTESTD_LISTEN is the address of attestd serve.
 	for _, name := range []string{"pinned-key", "listen"} {
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
 	}
 	return cmd
 }
 
-// listenMCP serves HTTP until a signal comes.
+// listenMCP serves HTTP until a signal arrives.
 func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config) error {
 	if err := checkListen(listen); err != nil {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(listen)
 	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return usagef("--listen must be an address of the loopback, for credentials come in clear; got %q", listen)
+		return usagef("--listen must be a loopback address, because credentials arrive unencrypted; got %q", listen)
 	}
 	service, err := address(cmd)
 	if err != nil {
@@ -85,15 +88,14 @@ func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config) error
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
-	// one for all requests
-	service.HTTP = &http.Client{Transport: transport}
-	// somebody waits for the answer
+	service.HTTP = &http.Client{Transport: transport} // shared by all requests
+	// A client waits for the response, so retries are short.
 	service.Retry = &attestd.Retry{Times: 2, Min: 100 * time.Millisecond, Max: time.Second}
 	server := &http.Server{
 		Handler:           mcpserver.New(config).Handler(service, port),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
-	say("attestd %s serves MCP on http://%s/mcp for %s\n", config.Version, listener.Addr(), service.URL)
+	printError("attestd %s serves MCP on http://%s/mcp for %s\n", config.Version, listener.Addr(), service.URL)
 	group, ctx := errgroup.WithContext(cmd.Context())
 	group.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -110,7 +112,7 @@ func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config) error
 	return group.Wait()
 }
 
-// address finds the server as connection does, for a process that has no credential of its own.
+// address finds the server's address as connection does, for a process without a credential.
 func address(cmd *cobra.Command) (config attestd.Config, err error) {
 	config.URL = cmd.Flag("url").Value.String()
 	if config.URL == "" {

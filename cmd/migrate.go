@@ -17,21 +17,27 @@ func migrateCommand() *cobra.Command {
 	var master masterKeyFlags
 	cmd := &cobra.Command{
 		Use:   "migrate --db URL",
-		Short: "Make or upgrade the tables of a PostgreSQL database",
-		Long: `Make the tables in an empty PostgreSQL database, or bring those of an older schema to the one of this program, as the role that owns them. Servers of the version before go on
-meanwhile; replace them afterwards, one by one. Each step is whole or absent, and two that migrate at once do it once. What is not an attestd database, is of a newer one, or is not UTF8
-is left as it was (exit statuses 8 and 5). A database file needs none of this: attestd serve upgrades it.
+		Short: "Create or upgrade the tables of a PostgreSQL database",
+		Long: `Create the tables in an empty PostgreSQL database, or upgrade them to the schema of this
+program. Connect as the role that owns the tables. Servers of the previous version can run
+meanwhile; replace them afterwards, one by one.
 
-With --grants ROLE it prints the SQL that lets a role serve and do no more: it may add records and read them, and has no UPDATE, DELETE or TRUNCATE on what
-only grows. The owner carries it out:
+Each step is a transaction, and concurrent migrations apply it once. A database that is not an
+attestd database, has a newer schema, or is not UTF8 is left unchanged (exit statuses 8 and 5).
+A database file needs no migration: attestd serve upgrades it.
+
+With --grants ROLE, prints the SQL that grants a role what attestd serve needs and no more. The
+role can insert and read records, but has no UPDATE, DELETE or TRUNCATE on append-only tables.
+The owner runs the SQL:
 
   attestd migrate --db postgres://owner@host/attestd --grants attestd | psql postgres://owner@host/attestd
 
-The trust domain, the service name and the master key are for new tables, which have them for good, the key until it is changed.`,
+The trust domain, the service name and the master key apply to new tables only. The first two
+are fixed from then on; attestd rekey changes the master key.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !store.IsPostgres(db) {
-				return usagef("migrate is for PostgreSQL, so --db must be a URL that begins with postgres://; attestd serve upgrades a file by itself")
+				return usagef("migrate works on PostgreSQL only, so --db must be a URL that begins with postgres://; attestd serve upgrades a file by itself")
 			}
 			if err := (cred.Domain{TrustDomain: cmp.Or(domain.TrustDomain, "attestd.local"), Service: cmp.Or(domain.Service, "service")}).Check(); err != nil {
 				return usageError{err}
@@ -44,26 +50,26 @@ The trust domain, the service name and the master key are for new tables, which 
 			if err != nil {
 				return err
 			}
-			say := func(format string, args ...any) { printable.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			report := func(format string, args ...any) { printable.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 			switch {
 			case m.IsNew:
-				say("made the tables of schema %d in %s", m.Version, store.Name(db))
+				report("created the tables of schema %d in %s", m.Version, store.Name(db))
 			case len(m.Steps) > 0:
-				say("upgraded the tables in %s to schema %d", store.Name(db), m.Version)
+				report("upgraded the tables in %s to schema %d", store.Name(db), m.Version)
 			default:
-				say("the tables in %s are of schema %d; there is nothing to do", store.Name(db), m.Version)
+				report("the tables in %s already have schema %d", store.Name(db), m.Version)
 			}
 			if role != "" {
-				// SQL, which quotes names
+				// SQL quotes names itself.
 				_, _ = io.WriteString(cmd.OutOrStdout(), store.Grants(m.Namespace, role))
 			}
 			return nil
 		},
 	}
 	databaseFlag(cmd, &db)
-	cmd.Flags().StringVar(&role, "grants", "", "print the SQL that lets `ROLE` serve, and no more")
+	cmd.Flags().StringVar(&role, "grants", "", "print the SQL that grants `ROLE` what attestd serve needs")
 	cmd.Flags().StringVar(&domain.TrustDomain, "trust-domain", "", "SPIFFE trust `domain` of a new database (default attestd.local)")
-	cmd.Flags().StringVar(&domain.Service, "service-name", "", "`name` of the service of a new database (default service)")
-	master.add(cmd, "", "the master key that the keys in a new database are to be sealed with")
+	cmd.Flags().StringVar(&domain.Service, "service-name", "", "service `name` of a new database (default service)")
+	master.add(cmd, "", "the master key that seals the keys in a new database")
 	return cmd
 }

@@ -17,20 +17,29 @@ func moveCommand(schema string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move FROM TO",
 		Short: "Move a database between a file and PostgreSQL",
-		Long: `Copy a database to another place, and prove that it is the same there. FROM and TO are each a file, or the URL of a PostgreSQL database:
+		Long: `Copy a database between a file and PostgreSQL, and prove that the copy is identical. FROM and
+TO are each a file, or the URL of a PostgreSQL database:
 
   attestd move attestd.db postgres://owner@host/attestd
   attestd move postgres://owner@host/attestd attestd.db
 
-No server may run on FROM (exit status 6), and nothing can write it meanwhile; of a PostgreSQL database, the role must own the tables. Every chain of it is verified first, and one that
-does not verify is refused (exit status 4). TO must be empty: a file that is not there, or a database without tables, which it makes. Then every chain is verified there,
-and every row of every table compared with that of FROM: the lengths and roots of all logs, companies and their keys, as they are sealed, credentials, agents, passports, webhooks, checkpoints and
-settings. Only then does anything stand at TO: a move that fails, is interrupted or killed leaves nothing there. It prints a digest over all rows, the same for the same rows in either engine.
+No server may use FROM (exit status 6); the command locks it against writes. For PostgreSQL,
+the role must own the tables. TO must be empty: a file that does not exist, or a database
+without tables, which the command creates.
 
-FROM stays as it was. Serve TO from then on, with the same --heads FILE if there is one, and never serve both: two that go on from one state
-are two histories, signed with one key. Keep FROM until TO has a backup, then destroy it as you would destroy its keys.
+The command verifies every chain of FROM first, and refuses a chain that does not verify (exit
+status 4). Then it verifies every chain of the copy, and compares every row of every table.
+That includes log lengths and roots, companies and their keys (sealed if FROM seals them),
+credentials, agents, passports, webhooks, checkpoints and settings. Only then does TO appear: a
+move that fails or is killed leaves nothing there. The command prints a digest over all rows,
+which does not depend on the engine.
 
-A password on the command line is seen in the list of processes: use a passfile (~/.pgpass) or PGPASSWORD.`,
+FROM is not changed. Serve TO from then on, with the same --heads FILE if there is one, and
+never serve both: their histories would diverge, signed with the same keys. Keep FROM until TO
+has a backup, then destroy it as you would destroy its keys.
+
+The list of processes shows a password on the command line: use a passfile (~/.pgpass) or
+PGPASSWORD.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, to := args[0], args[1]
@@ -40,7 +49,7 @@ A password on the command line is seen in the list of processes: use a passfile 
 				}
 			}
 			if !store.IsPostgres(from) && !store.IsPostgres(to) {
-				return usagef("both are files: attestd backup copies one")
+				return usagef("FROM and TO are both files: attestd backup copies a file")
 			}
 			report, finish := progress()
 			moved, err := admin.Move(cmd.Context(), from, to, schema, admin.MoveOptions{Heads: headsPath(heads, from), Progress: report})
@@ -54,20 +63,20 @@ A password on the command line is seen in the list of processes: use a passfile 
 			if asJSON {
 				return printable.JSON(cmd.OutOrStdout(), movedJSON(from, to, moved))
 			}
-			printable.Fprintf(cmd.ErrOrStderr(), "moved %s to %s: %d companies, %d records, %d rows in all; every chain verified on both sides and every row compared\n",
+			printable.Fprintf(cmd.ErrOrStderr(), "moved %s to %s: %d companies, %d records, %d rows in total; verified every chain on both sides and compared every row\n",
 				store.Name(from), store.Name(to), moved.Companies, moved.Records, moved.Rows)
-			printable.Fprintf(cmd.ErrOrStderr(), "serve %s from now on, and never both\n", store.Name(to))
+			printable.Fprintf(cmd.ErrOrStderr(), "serve %s from now on, never both\n", store.Name(to))
 			printable.Fprintf(cmd.OutOrStdout(), "%v\n", moved.Digest)
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&heads, "heads", "", "head `file` of FROM, behind which it must not be (default: beside a database file, its name with .heads)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print what was moved as one JSON object")
+	cmd.Flags().StringVar(&heads, "heads", "", "head `file` of FROM; refuse a FROM that is behind it (default: the name of the database file with .heads)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as one JSON object")
 	return cmd
 }
 
-// movedJSON is what a move prints for scripts: the tables in the order in which they make up the
-// digest.
+// movedJSON returns the result of a move for scripts. The tables are in the order in which the
+// digest covers them.
 func movedJSON(from, to string, m admin.Moved) map[string]any {
 	tables := []map[string]any{}
 	for _, t := range m.Tables {

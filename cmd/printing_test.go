@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Commands print by package printable alone, which escapes what terminals would carry out.
+// Commands print only through package printable, which escapes terminal control sequences.
 func TestCommandsPrintEscaped(t *testing.T) {
 	t.Parallel()
 	forbidden := map[string][]string{

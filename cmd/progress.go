@@ -7,8 +7,8 @@ import (
 	"golang.org/x/term"
 )
 
-// progress returns what shows the progress of long work on a terminal, or nil where standard error
-// is none. finish leaves the terminal as it was.
+// progress returns a function that draws a progress bar on standard error, or nil when that is no
+// terminal. finish removes the bar.
 func progress() (report func(stage string, done, total int64), finish func()) {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil, func() {}

@@ -18,50 +18,54 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// recordFilter is what the flags of records and tail choose.
+// recordFilter holds the filter flags that records and tail share.
 type recordFilter struct{ search.Filter }
 
 func (f *recordFilter) flags(cmd *cobra.Command) {
 	urlFlag(cmd)
 	cmd.Flags().StringVar(&f.Agent, "agent", "", "only records of the agent with this `ID`")
-	cmd.Flags().StringVar(&f.Action, "action", "", "only records of this `type` of action, or with a * at its end of those that begin so")
-	cmd.Flags().StringVar(&f.DelegatedBy, "delegated-by", "", "only records done with the power of this SPIFFE `ID`, or with * by any delegation")
-	cmd.Flags().StringVar(&f.Text, "text", "", "only records with this `text` in a string or a name of their payload, in either case")
+	cmd.Flags().StringVar(&f.Action, "action", "", "only records with this action `type`, or with a * at its end, this prefix")
+	cmd.Flags().StringVar(&f.DelegatedBy, "delegated-by", "", "only records of actions delegated by this SPIFFE `ID`, or with * by anyone")
+	cmd.Flags().StringVar(&f.Text, "text", "", "only records with this `text` in a string or a name of their payload, ignoring case")
 	for _, name := range []string{"agent", "action", "delegated-by", "text", "hash", "from", "to", "since", "until", "order", "limit", "csv"} {
-		// ATTESTD_AGENT says in whose name to attest, not what to read
+		// ATTESTD_AGENT names the agent to attest for, and does not filter records.
 		if f := cmd.Flag(name); f != nil {
 			f.Annotations = map[string][]string{typedOnly: {"yes"}}
 		}
 	}
 }
 
-// takes says of a record what the server's search says.
-func (f *recordFilter) takes(r *attestd.Record) (bool, error) {
+// matches reports whether the server's search would return the record.
+func (f *recordFilter) matches(r *attestd.Record) (bool, error) {
 	raw, err := r.MarshalJSON()
 	if err != nil {
 		return false, err
 	}
-	var is struct{ Payload, Delegation json.RawMessage }
-	if err := json.Unmarshal(raw, &is); err != nil {
+	var parts struct{ Payload, Delegation json.RawMessage }
+	if err := json.Unmarshal(raw, &parts); err != nil {
 		return false, err
 	}
-	return f.Matches(&chain.Record{Index: r.Index, Payload: is.Payload, Delegation: is.Delegation})
+	return f.Matches(&chain.Record{Index: r.Index, Payload: parts.Payload, Delegation: parts.Delegation})
 }
 
 func recordsCommand() *cobra.Command {
-	var asked recordSearch
+	var query recordSearch
 	var from, to, since, until string
 	cmd := &cobra.Command{
 		Use:   "records",
-		Short: "Print the records of the chain, or those that a search finds, as JSON lines",
-		Long: `Print the company's records in their order, each as one line of JSON, or those for which all that is asked for holds. --from and --to are indexes, or
-times such as 2026-03-02T09:00:00Z; what --to names is not a part of it. --since and --until are times. A time may also say how long ago it was: 90m, 7d. The server searches, so that few
-records among many are found at once; only --text and --hash have it read each. That it leaves none out is its word: attestd verify reads all.
+		Short: "Print the records of the chain, or search them, as JSON lines",
+		Long: `Print the company's records in order, each as one line of JSON, or only those that match all
+filters. --from (inclusive) and --to (exclusive) are indexes, or times such as
+2026-03-02T09:00:00Z. --since and --until are times. A time can also be relative: 90m, 7d ago.
+
+The server searches with an index and finds few records among many quickly; only --text and
+--hash read every record. The output does not prove that no match is missing: to check that,
+attestd verify reads every record.
 
 ` + connectionHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := asked.check(from, to, since, until); err != nil {
+			if err := query.check(from, to, since, until); err != nil {
 				return err
 			}
 			c, err := connect(cmd)
@@ -70,24 +74,24 @@ records among many are found at once; only --text and --hash have it read each. 
 			}
 			defer c.Close()
 			out := bufio.NewWriterSize(cmd.OutOrStdout(), 64<<10)
-			err = asked.print(cmd.Context(), c, out)
-			return errors.Join(err, out.Flush()) // what came before an error is whole
+			err = query.print(cmd.Context(), c, out)
+			return errors.Join(err, out.Flush()) // print the records before the error
 		},
 	}
-	cmd.Flags().StringVar(&asked.hash, "hash", "", "only the record with this hash, of 64 hex `digits`")
-	cmd.Flags().StringVar(&from, "from", "", "first `index or time`")
-	cmd.Flags().StringVar(&to, "to", "", "`index or time` at which to end")
-	cmd.Flags().StringVar(&since, "since", "", "first `time`")
-	cmd.Flags().StringVar(&until, "until", "", "`time` at which to end")
-	cmd.Flags().StringVar(&asked.order, "order", "oldest", "`oldest or newest` first")
-	cmd.Flags().Int64Var(&asked.limit, "limit", 0, "largest `number` of records; 0 for all")
-	cmd.Flags().BoolVar(&asked.csv, "csv", false, "comma-separated values with a header, in place of JSON")
-	cmd.Flags().StringVar(&asked.log, "log", string(attestd.Actions), "`actions or control`")
-	asked.flags(cmd)
+	cmd.Flags().StringVar(&query.hash, "hash", "", "only the record with this hash, of 64 hex `digits`")
+	cmd.Flags().StringVar(&from, "from", "", "first `index or time`, inclusive")
+	cmd.Flags().StringVar(&to, "to", "", "end `index or time`, exclusive")
+	cmd.Flags().StringVar(&since, "since", "", "start `time`, inclusive")
+	cmd.Flags().StringVar(&until, "until", "", "end `time`, exclusive")
+	cmd.Flags().StringVar(&query.order, "order", "oldest", "`oldest or newest` first")
+	cmd.Flags().Int64Var(&query.limit, "limit", 0, "largest `number` of records; 0 for all")
+	cmd.Flags().BoolVar(&query.csv, "csv", false, "print comma-separated values with a header instead of JSON")
+	cmd.Flags().StringVar(&query.log, "log", string(attestd.Actions), "log to read: `actions or control`")
+	query.flags(cmd)
 	return cmd
 }
 
-// bound is an end of a range: an index, or a time unless that is zero.
+// bound is one end of a range: a time, or an index when the time is zero.
 type bound struct {
 	at   int64
 	time time.Time
@@ -102,13 +106,13 @@ func parseBound(flag, text string) (b bound, err error) {
 	}
 	var ok bool
 	if b.time, ok = parseInstant(text, time.Now()); !ok {
-		return b, usagef("--%s must be an index, a time such as 2026-03-02T09:00:00Z, or how long ago, such as 90m or 7d; got %q", flag, text)
+		return b, usagef("--%s must be an index, a time such as 2026-03-02T09:00:00Z, or a time ago such as 90m or 7d; got %q", flag, text)
 	}
 	return b, nil
 }
 
-// index returns the first index at or after a bound. Of a time it asks the service log₂ n times,
-// for records never go back in time.
+// index returns the first index at or after a bound. For a time it sends log₂ n requests, because
+// the times of records never decrease.
 func (b bound) index(ctx context.Context, c *attestd.Client, log attestd.Log) (int64, error) {
 	if b.time.IsZero() {
 		return b.at, nil
@@ -149,8 +153,9 @@ func tailCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Follow the records as they are appended, as JSON lines",
-		Long: `Print the company's records as they are appended, each as one line of JSON, until it is interrupted. A lost connection is made again, and what was appended meanwhile is
-printed then: no record is left out, and none comes twice. Without --from it begins with the next record.
+		Long: `Print the company's records as they are appended, each as one line of JSON, until interrupted.
+When the connection is lost, the command reconnects and continues after the last printed
+record. Each record is printed exactly once. Without --from, it begins with the next record.
 
 ` + connectionHelp,
 		Args: cobra.NoArgs,
@@ -174,13 +179,13 @@ printed then: no record is left out, and none comes twice. Without --from it beg
 			}
 			for r, err := range c.Follow(ctx, next) {
 				if ctx.Err() != nil {
-					return nil // Ctrl-C is how this ends
+					return nil // Ctrl-C is the normal end
 				}
-				takes := false
+				matches := false
 				if err == nil {
-					takes, err = filter.takes(&r)
+					matches, err = filter.matches(&r)
 				}
-				if takes {
+				if matches {
 					err = printable.JSON(cmd.OutOrStdout(), r)
 				}
 				if err != nil {
@@ -190,7 +195,7 @@ printed then: no record is left out, and none comes twice. Without --from it beg
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "first `index or time`")
+	cmd.Flags().StringVar(&from, "from", "", "first `index or time`, inclusive")
 	filter.flags(cmd)
 	return cmd
 }

@@ -13,19 +13,19 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// recordSearch is what attestd records is asked for.
+// recordSearch holds the flags of attestd records.
 type recordSearch struct {
 	recordFilter
 	hash         string
 	log, order   string
 	limit        int64 // 0 for all
 	csv          bool
-	first, last  bound // last counts where it was given
-	hasLast      bool
-	since, until time.Time // zero where they were not given
+	first, last  bound
+	hasLast      bool      // --to was set
+	since, until time.Time // zero when not set
 }
 
-// check reads what was typed.
+// check parses and validates the flags.
 func (s *recordSearch) check(from, to, since, until string) (err error) {
 	if s.log != string(attestd.Actions) && s.log != string(attestd.Control) {
 		return usagef("--log must be actions or control, got %q", s.log)
@@ -40,7 +40,7 @@ func (s *recordSearch) check(from, to, since, until string) (err error) {
 		if digits, err := hex.DecodeString(s.hash); err != nil || len(digits) != len(chain.Hash{}) {
 			return usagef("--hash must have 64 hex digits, got %q", s.hash)
 		}
-		s.limit = 1 // no two records have one hash
+		s.limit = 1 // hashes are unique
 	}
 	if s.first, err = parseBound("from", from); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *recordSearch) check(from, to, since, until string) (err error) {
 	}
 	s.hasLast = to != ""
 	if s.csv && (from != "" && s.first.time.IsZero() || s.hasLast && s.last.time.IsZero()) {
-		return usagef("--csv takes no index for --from and --to, but times")
+		return usagef("with --csv, --from and --to must be times, not indexes")
 	}
 	for _, t := range []struct {
 		flag, text string
@@ -61,14 +61,14 @@ func (s *recordSearch) check(from, to, since, until string) (err error) {
 		}
 		var ok bool
 		if *t.into, ok = parseInstant(t.text, time.Now()); !ok {
-			return usagef("--%s must be a time such as 2026-03-02T09:00:00Z, or how long ago, such as 90m or 7d; got %q", t.flag, t.text)
+			return usagef("--%s must be a time such as 2026-03-02T09:00:00Z, or a time ago such as 90m or 7d; got %q", t.flag, t.text)
 		}
 	}
 	return nil
 }
 
-// print writes what is asked for. Without a question to it, the server is asked for a part of the
-// chain, whose records are seen to follow one another.
+// print writes the matching records. Without a filter it reads a range of the chain, in which the
+// client verifies that each record follows the one before.
 func (s *recordSearch) print(ctx context.Context, c *attestd.Client, out *bufio.Writer) error {
 	if s.Filter == (search.Filter{}) && s.hash == "" && s.since.IsZero() && s.until.IsZero() && s.order == "oldest" && !s.csv {
 		return s.printRange(ctx, c, out)
@@ -116,8 +116,7 @@ func (s *recordSearch) printRange(ctx context.Context, c *attestd.Client, out io
 	return nil
 }
 
-// printFound writes what the pages of a search have. On a terminal it says how far a long one has
-// come.
+// printFound writes the records on the pages of a search. On a terminal it shows the progress.
 func (s *recordSearch) printFound(ctx context.Context, c *attestd.Client, out *bufio.Writer, ask attestd.Search, within func(index int64) bool) error {
 	report, finish := progress()
 	defer func() { finish() }()
@@ -131,7 +130,7 @@ func (s *recordSearch) printFound(ctx context.Context, c *attestd.Client, out *b
 		if err != nil {
 			return err
 		}
-		finish() // lines and progress may share a terminal
+		finish() // lines and the progress bar may share a terminal
 		for _, r := range page.Records {
 			if !within(r.Index) {
 				continue
@@ -155,9 +154,9 @@ func (s *recordSearch) printFound(ctx context.Context, c *attestd.Client, out *b
 	}
 }
 
-// period sets the times of a search to what all flags together leave. Where they name records by
-// index, the times are those of the records, and what has the same time and lies before from, or
-// not before to unless that is negative, is to be left out. some is false where nothing is left.
+// period sets the times of a search to the intersection of all flags. An index becomes the time of
+// its record. Several records may have that time, so the caller must skip those before from, and
+// those at or after to unless it is negative. some is false when the period is empty.
 func (s *recordSearch) period(ctx context.Context, c *attestd.Client, ask *attestd.Search) (from, to int64, some bool, err error) {
 	since, until := s.since, s.until
 	to = -1
@@ -195,7 +194,7 @@ func (s *recordSearch) period(ctx context.Context, c *attestd.Client, ask *attes
 			earlier(at.Add(time.Millisecond))
 		}
 	}
-	const up = time.Millisecond - time.Nanosecond // records have whole milliseconds
+	const up = time.Millisecond - time.Nanosecond // rounds up, since records have whole milliseconds
 	if !since.IsZero() {
 		ask.Since = chain.FormatTime(since.Add(up))
 	}
@@ -205,7 +204,7 @@ func (s *recordSearch) period(ctx context.Context, c *attestd.Client, ask *attes
 	return from, to, until.IsZero() || ask.Since < ask.Until, nil
 }
 
-// timeOf returns the time of a record, if there is one at that index.
+// timeOf returns the time of the record at an index. found is false when there is none.
 func timeOf(ctx context.Context, c *attestd.Client, log attestd.Log, index int64) (at time.Time, found bool, err error) {
 	for r, err := range c.Records(ctx, attestd.Range{Log: log, From: index, Limit: 1}) {
 		if err == nil {

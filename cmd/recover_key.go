@@ -18,9 +18,11 @@ func recoverKeyCommand(schema string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover-key --company ID",
 		Short: "Print a company's first API key",
-		Long: `Print the oldest API key of a company, alone, on standard output. Works beside a running server and without one.
-The company's control log says that it was shown; where a server has the file open, its next start makes that record. Where nothing can be
-written, as on read-only media, the key is printed all the same, and standard error says that there is no record.`,
+		Long: `Print the oldest API key of a company on standard output. A server may run meanwhile.
+
+The company's control log records that the key was shown. If a server has the file open, it
+appends that record at its next start. If the database cannot be written, as on read-only
+media, the key is printed anyway, with a warning on standard error.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if company == "" {
@@ -38,7 +40,7 @@ written, as on read-only media, the key is printed all the same, and standard er
 				return err
 			}
 			if notRecorded != nil {
-				printable.Fprintf(cmd.ErrOrStderr(), "the control log does not say that this key was shown: %v\n", notRecorded)
+				printable.Fprintf(cmd.ErrOrStderr(), "warning: the control log does not record that this key was shown: %v\n", notRecorded)
 			}
 			printable.Fprintf(cmd.OutOrStdout(), "%s\n", key.Key)
 			return nil

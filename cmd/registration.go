@@ -15,27 +15,27 @@ const (
 	maxToken = 4096
 )
 
-// parseRegistration reads who may register a company, and the token where one is asked for.
+// parseRegistration parses who may register a company, and reads the token if the mode requires one.
 func parseRegistration(mode, tokenFile string) (r server.Registration, err error) {
 	if r.Mode, err = server.ParseRegistration(mode); err != nil {
 		return r, usagef("--registration: %v", err)
 	}
 	if needs := r.Mode == server.RegistrationToken; needs != (tokenFile != "") {
-		return r, usagef("--registration token and --registration-token-file go together")
+		return r, usagef("--registration token and --registration-token-file require each other")
 	} else if needs {
 		r.Token, err = readToken(tokenFile)
 	}
 	return r, err
 }
 
-// readToken reads a token from a file that is for its owner alone. The token is never shown.
+// readToken reads a token from a file that only its owner may read. Errors do not contain the token.
 func readToken(path string) (string, error) {
 	switch info, err := os.Stat(path); {
 	case err != nil:
 		return "", usagef("--registration-token-file: %v", err)
 	case !info.Mode().IsRegular():
-		return "", usagef("--registration-token-file: %s is not a plain file", path)
-	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // which has no such bits
+		return "", usagef("--registration-token-file: %s is not a regular file", path)
+	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // Windows has no such bits
 		return "", usagef("--registration-token-file: others may read %s; chmod 600 %s", path, printable.ShellWord(path))
 	}
 	f, err := os.Open(path)
@@ -55,7 +55,7 @@ func readToken(path string) (string, error) {
 	return string(token), nil
 }
 
-// registrationHeader is what registering a company takes beyond its request, as curl has it.
+// registrationHeader returns the curl argument that registering a company needs, if any.
 func (f serveFlags) registrationHeader() string {
 	if f.registrationTokenFile == "" {
 		return ""

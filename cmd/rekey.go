@@ -17,15 +17,15 @@ func rekeyCommand(schema string) *cobra.Command {
 	var off bool
 	cmd := &cobra.Command{
 		Use:   "rekey",
-		Short: "Seal the keys in the database with a master key, change that, or undo it",
+		Short: "Seal the keys in the database with a master key, change it, or unseal the keys",
 		Long: `Seal the private keys and API keys in the database with a master key:
 
-  attestd rekey --new-master-key-file FILE                            seals what is in clear
+  attestd rekey --new-master-key-file FILE                            seals keys in plaintext
   attestd rekey --master-key-file OLD --new-master-key-file NEW       changes the master key
-  attestd rekey --master-key-file OLD --off                           puts the keys back in clear
+  attestd rekey --master-key-file OLD --off                           stores the keys in plaintext
 
-Works on a database that no server has open, and needs room on the disk for a copy of it. When it was interrupted, run it again. Older
-backups stay as they are.`,
+No server may have the database open. The command needs disk space for a copy of it. If the
+command was interrupted, run it again. Older backups are not changed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fileOnly("rekey", "stop the servers, move the PostgreSQL database into a file (attestd move), rekey that, and move it into an empty database", db); err != nil {
@@ -40,7 +40,7 @@ backups stay as they are.`,
 				return err
 			}
 			if off == (o.New != nil) {
-				return usagef("rekey needs either --new-master-key-file, --new-master-key-command or --off")
+				return usagef("rekey requires exactly one of --new-master-key-file, --new-master-key-command and --off")
 			}
 			if err := refuseOlder(cmd.Context(), db); err != nil {
 				return err
@@ -55,7 +55,7 @@ backups stay as they are.`,
 			case err != nil:
 				return err
 			case off:
-				printable.Fprintf(cmd.ErrOrStderr(), "the keys in %s are in clear\n", db)
+				printable.Fprintf(cmd.ErrOrStderr(), "the keys in %s are in plaintext\n", db)
 			default:
 				printable.Fprintf(cmd.ErrOrStderr(), "the keys in %s are sealed with master key %s\n", db, o.New.ID())
 			}
@@ -63,8 +63,8 @@ backups stay as they are.`,
 		},
 	}
 	databaseFlag(cmd, &db)
-	old.add(cmd, "", "the master key that the keys are sealed with")
-	next.add(cmd, "new-", "the master key to seal them with")
-	cmd.Flags().BoolVar(&off, "off", false, "put the keys back in clear")
+	old.add(cmd, "", "the current master key")
+	next.add(cmd, "new-", "the new master key")
+	cmd.Flags().BoolVar(&off, "off", false, "store the keys in plaintext")
 	return cmd
 }

@@ -14,11 +14,16 @@ func reportCommand() *cobra.Command {
 	var asJSON, asHTML bool
 	cmd := &cobra.Command{
 		Use:   "report FILE",
-		Short: "Check a report of a period, offline, and print what happened",
-		Long: `Check a file of GET /v1/report, without a server and without a database, as attestd check does with evidence: exit status 0 when it
-holds, 4 when it does not, 5 when it is self-consistent only. Prints every change that the control log tells, and how often each agent did what;
-with --html as one page to be printed. --passport says of a passport whether it was issued in the period: a report leaves nothing out, so one that somebody
-signed with the company's key and without the service is in none. Memory does not grow with the length of the report, but for the page: that holds its changes.`,
+		Short: "Check a report of a period, offline, and print its contents",
+		Long: `Check a file from GET /v1/report, without a server and without a database, as attestd check does
+with evidence. Exit status 0 when it holds, 4 when it does not, 5 when it is self-consistent
+only. Prints every change in the control log and the number of each agent's actions by type.
+With --html, prints them as one page.
+
+With --passport, also prints whether a passport was issued in the period. A report is complete,
+so a passport that somebody signed with the company's key outside the service is absent.
+
+Memory does not grow with the length of the report, except for --html, which holds the changes.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && asHTML {
@@ -28,14 +33,14 @@ signed with the company's key and without the service is in none. Memory does no
 			if err != nil {
 				return err
 			}
-			debug.SetMemoryLimit(2 * evidence.MaxSize) // a line may be that long
+			debug.SetMemoryLimit(2 * evidence.MaxSize) // one line may have MaxSize bytes
 			f, err := openNamed(args[0])
 			if err != nil {
 				return err
 			}
 			defer f.Close()
 			out := cmd.OutOrStdout()
-			page := reportPage{actions: make(map[deed]int64), passport: passport}
+			page := reportPage{actions: make(map[agentAction]int64), passport: passport}
 			visit := func(e *evidence.Event) {
 				if e.Log == evidence.Control && !asHTML && !asJSON {
 					printable.Fprintf(out, "%s  %d  %s  %s  by %s\n", e.Timestamp, e.Index, e.Action, e.Subject, e.By)
@@ -48,7 +53,7 @@ signed with the company's key and without the service is in none. Memory does no
 			case asHTML:
 				err = page.html(out)
 			case asJSON:
-				err = printable.JSON(out, page.forScripts())
+				err = printable.JSON(out, page.json())
 			default:
 				page.print(out)
 			}
@@ -59,7 +64,7 @@ signed with the company's key and without the service is in none. Memory does no
 		},
 	}
 	trustFlags(cmd, &key, &policy)
-	cmd.Flags().StringVar(&passport, "passport", "", "say what the report knows of the passport with this `jti`")
+	cmd.Flags().StringVar(&passport, "passport", "", "print the changes of the passport with this `jti`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict alone, as one JSON object")
 	cmd.Flags().BoolVar(&asHTML, "html", false, "print one page of HTML")
 	return cmd

@@ -14,89 +14,90 @@ import (
 	"attestd/internal/printable"
 )
 
-// reportPage is what a report says, for people.
+// reportPage gathers the contents of a report for people.
 type reportPage struct {
-	Verdict evidence.Verdict
-	Report  *evidence.Report // nil where its header does not hold
-	Changes []evidence.Event // of the control log
-	Alone   []span           // times in which no witness was asked
+	Verdict     evidence.Verdict
+	Report      *evidence.Report // nil when its header does not hold
+	Changes     []evidence.Event // of the control log
+	Unwitnessed []span           // times without configured witnesses
 
-	passport  string           // a jti that was asked about, "" for none
-	course    []evidence.Event // its changes
-	actions   map[deed]int64
-	witnesses *string // that are asked, nil before the report says it
+	passport        string           // the jti of --passport, or ""
+	passportChanges []evidence.Event // control records about it
+	actions         map[agentAction]int64
+	witnesses       *string // the configured witnesses, nil before the first record about them
 }
 
 // span is a part of the period.
 type span struct{ From, To string }
 
-// deed is what an agent did, perhaps often.
-type deed struct {
+// agentAction is a type of action of an agent, which a report counts.
+type agentAction struct {
 	Agent, Action string
 	Delegated     bool
 }
 
-func (d deed) title() string {
-	if d.Delegated {
-		return d.Action + " (delegated)"
+func (a agentAction) title() string {
+	if a.Delegated {
+		return a.Action + " (delegated)"
 	}
-	return d.Action
+	return a.Action
 }
 
-// maxDeeds bounds the table of what agents did; action types are free text.
-const maxDeeds = 10_000
+// maxActions bounds the table of actions, because action types are free text.
+const maxActions = 10_000
 
-func (p *reportPage) add(e *evidence.Event, keep bool) {
+// add adds an event. storeChanges stores the control records too.
+func (p *reportPage) add(e *evidence.Event, storeChanges bool) {
 	if e.Log == evidence.Control {
-		if keep {
+		if storeChanges {
 			p.Changes = append(p.Changes, *e)
 		}
 		if p.passport != "" && e.Subject == "passport:"+p.passport {
-			p.course = append(p.course, *e)
+			p.passportChanges = append(p.passportChanges, *e)
 		}
-		p.noteWitnesses(e)
+		p.addWitnesses(e)
 		return
 	}
-	d := deed{e.AgentID, e.Action, e.Delegated != nil}
-	if _, known := p.actions[d]; !known && len(p.actions) >= maxDeeds {
-		d = deed{Agent: "(others)", Action: "(others)"}
+	a := agentAction{e.AgentID, e.Action, e.Delegated != nil}
+	if _, known := p.actions[a]; !known && len(p.actions) >= maxActions {
+		a = agentAction{Agent: "(others)", Action: "(others)"}
 	}
-	p.actions[d]++
+	p.actions[a]++
 }
 
-// noteWitnesses notes from when to when no witness is asked.
-func (p *reportPage) noteWitnesses(e *evidence.Event) {
+// addWitnesses begins or ends an unwitnessed span if the event changes the witnesses.
+func (p *reportPage) addWitnesses(e *evidence.Event) {
 	if e.Witnesses == nil {
 		return
 	}
 	before := p.witnesses
-	// since the beginning of the period
+	// The first change tells what held since the beginning of the period.
 	if before == nil && e.WitnessesBefore != nil && *e.WitnessesBefore == "" {
-		p.Alone = append(p.Alone, span{p.Report.From, ""})
+		p.Unwitnessed = append(p.Unwitnessed, span{p.Report.From, ""})
 		before = e.WitnessesBefore
 	}
 	was, is := before != nil && *before == "", *e.Witnesses == ""
 	switch {
 	case was && !is:
-		p.Alone[len(p.Alone)-1].To = e.Timestamp
+		p.Unwitnessed[len(p.Unwitnessed)-1].To = e.Timestamp
 	case is && !was:
-		p.Alone = append(p.Alone, span{e.Timestamp, ""})
+		p.Unwitnessed = append(p.Unwitnessed, span{e.Timestamp, ""})
 	}
 	p.witnesses = e.Witnesses
 }
 
-// Deeds are those of the report in the order of agents.
-func (p *reportPage) Deeds() []deed {
-	return slices.SortedFunc(maps.Keys(p.actions), func(a, b deed) int {
+// sortedActions returns the actions of the report, sorted by agent and type.
+func (p *reportPage) sortedActions() []agentAction {
+	return slices.SortedFunc(maps.Keys(p.actions), func(a, b agentAction) int {
 		return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Action, b.Action))
 	})
 }
 
 func (p *reportPage) print(out io.Writer) {
-	for _, d := range p.Deeds() {
+	for _, d := range p.sortedActions() {
 		printable.Fprintf(out, "%d × %s by %s\n", p.actions[d], d.title(), d.Agent)
 	}
-	for _, line := range p.alone() {
+	for _, line := range p.unwitnessed() {
 		printable.Fprintf(out, "without a witness: %s\n", line)
 	}
 	for _, line := range p.passportLines() {
@@ -105,59 +106,58 @@ func (p *reportPage) print(out io.Writer) {
 	printEvidence(out, p.Verdict)
 }
 
-// alone says when no witness was asked.
-func (p *reportPage) alone() (lines []string) {
-	for _, s := range p.Alone {
+// unwitnessed describes the times without configured witnesses.
+func (p *reportPage) unwitnessed() (lines []string) {
+	for _, s := range p.Unwitnessed {
 		lines = append(lines, fmt.Sprintf("from %s to %s", s.From, cmp.Or(s.To, p.Report.To)))
 	}
 	if p.witnesses == nil {
-		lines = append(lines, "no change of this period says it; look at the report before")
+		lines = append(lines, "unknown: no record of this period names the witnesses; check the report before")
 	}
 	return lines
 }
 
-// passportLines say what became of the passport that was asked about, nothing where none was.
+// passportLines describes the changes of the passport of --passport, if it is set.
 func (p *reportPage) passportLines() (lines []string) {
 	if p.passport == "" || p.Report == nil || p.Verdict.Outcome == evidence.Fails {
 		return nil
 	}
-	for _, e := range p.course {
+	for _, e := range p.passportChanges {
 		lines = append(lines, fmt.Sprintf("passport %s: %s at %s, record %d of control", p.passport, e.Action, e.Timestamp, e.Index))
 	}
-	if !slices.ContainsFunc(p.course, func(e evidence.Event) bool { return e.Action == "passport.issued" }) {
+	if !slices.ContainsFunc(p.passportChanges, func(e evidence.Event) bool { return e.Action == "passport.issued" }) {
 		lines = append(lines, fmt.Sprintf("passport %s: was not issued in this period", p.passport))
 	}
 	return lines
 }
 
-// forScripts is the verdict, and what is known of the passport where one was asked about.
-func (p *reportPage) forScripts() any {
+// json returns the verdict, with the changes of the passport of --passport if it is set.
+func (p *reportPage) json() any {
 	type change struct {
 		Index     int64  `json:"index"`
 		Timestamp string `json:"timestamp"`
 		Action    string `json:"actionType"`
 	}
-	said := struct {
+	result := struct {
 		evidence.Verdict
 		Passport *[]change `json:"passport,omitempty"`
 	}{Verdict: p.Verdict}
 	if p.passport != "" {
-		said.Passport = &[]change{}
-		for _, e := range p.course {
-			*said.Passport = append(*said.Passport, change{e.Index, e.Timestamp, e.Action})
+		result.Passport = &[]change{}
+		for _, e := range p.passportChanges {
+			*result.Passport = append(*result.Passport, change{e.Index, e.Timestamp, e.Action})
 		}
 	}
-	return said
+	return result
 }
 
-// htmlHead is the page up to its title. It loads nothing and runs nothing.
+// htmlHead is the page up to its title. The page loads no resource and contains no script.
 //
 //go:embed report.html
 var htmlHead string
 
-// html writes the page. It is made by hand: html/template would make the binary a quarter larger,
-// for it keeps the linker from leaving out what nobody calls. All that comes from the report goes
-// through text.
+// html writes the page without html/template, which would make the binary a quarter larger because
+// it disables dead-code elimination. All text from the report MUST pass through the function text.
 func (p *reportPage) html(w io.Writer) error {
 	var b strings.Builder
 	text := func(s string) string { return html.EscapeString(printable.Text(s)) }
@@ -183,25 +183,25 @@ func (p *reportPage) html(w io.Writer) error {
 	if p.Report != nil {
 		b.WriteString("<h1>" + company + "</h1>\n<p>From " + text(p.Report.From) + " to " + text(p.Report.To) + ".</p>\n")
 	}
-	said := map[evidence.Outcome]string{evidence.Holds: "This report holds.", evidence.Fails: "This report FAILS", evidence.SelfConsistent: "Self-consistent only"}
-	b.WriteString(`<p class="verdict"><strong>` + said[p.Verdict.Outcome] + "</strong> " + text(strings.TrimSpace(string(p.Verdict.Code)+" "+p.Verdict.Reason)) + "</p>\n")
+	outcomes := map[evidence.Outcome]string{evidence.Holds: "This report holds.", evidence.Fails: "This report FAILS", evidence.SelfConsistent: "Self-consistent only"}
+	b.WriteString(`<p class="verdict"><strong>` + outcomes[p.Verdict.Outcome] + "</strong> " + text(strings.TrimSpace(string(p.Verdict.Code)+" "+p.Verdict.Reason)) + "</p>\n")
 	if p.Verdict.Outcome != evidence.Fails {
-		b.WriteString("<h2>What was changed</h2>\n<table><thead><tr><th>When<th>Record<th>Change<th>Of<th>By</thead>\n")
+		b.WriteString("<h2>Changes</h2>\n<table><thead><tr><th>Time<th>Record<th>Change<th>Subject<th>By</thead>\n")
 		for _, e := range p.Changes {
 			row(e.Timestamp, e.Index, e.Action, e.Subject, e.By)
 		}
-		b.WriteString("</table>\n<h2>What was done</h2>\n<table><thead><tr><th>Agent<th>Action<th>Times</thead>\n")
-		for _, d := range p.Deeds() {
+		b.WriteString("</table>\n<h2>Actions</h2>\n<table><thead><tr><th>Agent<th>Action<th>Count</thead>\n")
+		for _, d := range p.sortedActions() {
 			row(d.Agent, d.title(), p.actions[d])
 		}
 		b.WriteString("</table>\n")
-		list("Times without a witness", p.alone())
+		list("Times without a witness", p.unwitnessed())
 		if lines := p.passportLines(); lines != nil {
-			list("The passport", lines)
+			list("Passport", lines)
 		}
 	}
-	list("What was checked", p.Verdict.Checked)
-	list("What is not proven", p.Verdict.NotProven)
+	list("Checked", p.Verdict.Checked)
+	list("Not proven", p.Verdict.NotProven)
 	_, err := io.WriteString(w, b.String()+"</html>\n")
 	return err
 }

@@ -1,5 +1,5 @@
-// Package cmd is the command line: one file for each command, which parses its flags, opens what it
-// needs, calls one function and prints.
+// Package cmd is the command line. Each command has a file of its own, which parses the flags,
+// opens a database or a connection, calls one function and prints the result.
 package cmd
 
 import (
@@ -30,28 +30,28 @@ const (
 	exitInvalid   = 4 // verification failed
 	exitRefused   = 5
 	exitInUse     = 6
-	exitMasterKey = 7 // missing, or another than that of the database
-	exitDatabase  = 8 // not ours, corrupt, or of a newer version
+	exitMasterKey = 7 // missing, or not the one that sealed the database
+	exitDatabase  = 8 // not an attestd database, corrupt, or of a newer version
 )
 
-// usageError is a mistake in how the command was typed.
+// usageError is a mistake in the command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Run carries out the command line of the process and returns its exit status. A new database is
-// made from schema, and an old one held against it.
+// Run executes the command line of the process and returns its exit status. A new database is
+// created from schema, and an existing one is compared with it.
 func Run(version, schema string) int {
-	// The first signal asks a command to end and leave nothing half done; a second finds the
-	// default handler and ends at once.
+	// The first signal asks a command to end cleanly. A second one meets the default handler, which
+	// ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 
 	root := rootCommand(version, schema)
-	running := false // errors before a command runs are mistakes of typing
+	running := false // errors before a command runs are usage errors
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		running = true
 		if err := fromEnvironment(cmd); err != nil {
@@ -64,18 +64,18 @@ func Run(version, schema string) int {
 		return 0
 	}
 	if own := (exitError{}); errors.As(err, &own) && own.error == nil {
-		return own.status // of a command that was run, which has said what it had to say
+		return own.status // of the command that attestd ran; its own output explains it
 	}
 	switch {
-	case !running: // the library's errors may have lines of their own, of what was typed
+	case !running: // cobra's errors may have several lines, with arguments in them
 		err = usageError{joinLines(err.Error())}
 	case errors.Is(err, context.Canceled):
 		err = errors.New("interrupted")
 	case errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, store.ErrUnavailable):
-		err = fmt.Errorf("%w; nobody listens there: start attestd serve, or name another address with --url or ATTESTD_URL", err)
+		err = fmt.Errorf("%w; no server listens there: start attestd serve, or set another address with --url or ATTESTD_URL", err)
 	}
 	status, why := exitStatus(err), "attestd: "+printable.Error(err)
-	// an argument in the wrong place, which may be a URL with a password
+	// A misplaced argument may be a URL with a password.
 	for _, arg := range os.Args[1:] {
 		if store.IsPostgres(arg) {
 			why = strings.ReplaceAll(why, arg, store.Name(arg))
@@ -85,13 +85,14 @@ func Run(version, schema string) int {
 		why += "\n" + unauthorizedHint
 	}
 	if status == exitUsage {
-		why += fmt.Sprintf("\nRun '%s --help' for how to use it.", cmd.CommandPath())
+		why += fmt.Sprintf("\nRun '%s --help' for usage.", cmd.CommandPath())
 	}
-	sayLines(why + "\n")
+	writeStderr(why + "\n")
 	return status
 }
 
-// joinLines makes an error of each line of a text that is not empty, and one of them all.
+// joinLines returns the joined errors of the lines of a text, one error for each line that is not
+// empty.
 func joinLines(text string) error {
 	var lines []error
 	for line := range strings.SplitSeq(text, "\n") {
@@ -102,23 +103,23 @@ func joinLines(text string) error {
 	return errors.Join(lines...)
 }
 
-// unauthorizedHint is for who presents a credential that the server does not know.
-const unauthorizedHint = "The server does not know this credential, or it was deleted or has expired: look at ATTESTD_KEY, ATTESTD_KEY_FILE and --url, " +
+// unauthorizedHint is printed when the server rejects the credential.
+const unauthorizedHint = "The credential is unknown to this server, deleted or expired. Check ATTESTD_KEY, ATTESTD_KEY_FILE and --url, " +
 	"or run 'attestd help recover-key'."
 
-// say writes to standard error, with everything escaped that the arguments say.
-func say(format string, args ...any) { sayLines(printable.Sprintf(format, args...)) }
+// printError writes to standard error and escapes the arguments.
+func printError(format string, args ...any) { writeStderr(printable.Sprintf(format, args...)) }
 
-// sayLines writes to standard error what is escaped already. That may be a pipe that nobody reads:
-// the process then ends without its last words.
-func sayLines(text string) {
-	said := make(chan struct{})
+// writeStderr writes escaped text to standard error. That may be a pipe that nobody reads, so the
+// process waits logPatience at most and then ends without the text.
+func writeStderr(text string) {
+	written := make(chan struct{})
 	go func() {
-		defer close(said)
+		defer close(written)
 		_, _ = os.Stderr.WriteString(text)
 	}()
 	select {
-	case <-said:
+	case <-written:
 	case <-time.After(logPatience):
 	}
 }
@@ -153,18 +154,18 @@ func rootCommand(version, schema string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "attestd",
 		Short: "Identity for AI agents, and proof of what they did",
-		Long: `attestd gives AI agents an identity and their actions a proof.
+		Long: `attestd gives AI agents an identity, and records what they do in tamper-evident logs.
 
-It keeps everything in one SQLite file, or in a PostgreSQL database. Start with:  attestd serve
+It stores its data in one SQLite file, or in a PostgreSQL database. Start with:  attestd serve
 
-Every flag can also be set in the environment: --base-url is ATTESTD_BASE_URL.
+Environment variables set the flags too: ATTESTD_BASE_URL sets --base-url.
 Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
-5 refused or trusted by nobody, 6 database in use, 7 master key missing or wrong, 8 not our database, corrupt,
-or of a newer version.`,
+5 refused, or not trusted, 6 database in use, 7 master key missing or wrong,
+8 not an attestd database, corrupt, or of a newer version.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       version,
-		// without Args, cobra suggests what an unknown command may mean
+		// Without Args, cobra suggests commands whose names resemble an unknown one.
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("attestd {{.Version}}\n")

@@ -22,10 +22,15 @@ func rotateKeyCommand(schema string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate-key --company ID",
 		Short: "Give a company a new signing key",
-		Long: `Give a company a new key, which signs its tokens, and its records from the next one on. Both keys sign that one
-follows the other. Tokens of the old key verify until they expire; with --compromised, all that were signed before are refused from now on.
-With --company @installation it changes the key of the log of the companies; witnesses need its new line then (attestd company-log).
-Works on a database file that no server has open: of a running one, ask POST /v1/companies/rotate-keys. On PostgreSQL it works beside the servers.`,
+		Long: `Give a company a new signing key for its tokens and its next records. The old and the new key
+both sign the rotation. Tokens signed with the old key are valid until they expire. With
+--compromised, they are refused from now on.
+
+With --company @installation, the key of the log of the companies changes. Witnesses then need
+its new line, which attestd company-log prints.
+
+For a database file, no server may have it open: while one runs, use POST
+/v1/companies/rotate-keys. For PostgreSQL, servers may run meanwhile.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if company == "" {
@@ -40,7 +45,7 @@ Works on a database file that no server has open: of a running one, ask POST /v1
 			}
 			s, err := store.Open(cmd.Context(), db, schema, options)
 			if errors.Is(err, store.ErrInUse) {
-				return fmt.Errorf("%w; of a running server, ask POST /v1/companies/rotate-keys", err)
+				return fmt.Errorf("%w; while a server runs, use POST /v1/companies/rotate-keys", err)
 			}
 			if err != nil {
 				return err
@@ -60,7 +65,7 @@ Works on a database file that no server has open: of a running one, ask POST /v1
 				return err
 			}
 			public := keys.Describe(next.Public)
-			printable.Fprintf(cmd.OutOrStdout(), "%s: key %s signs from record %d on, fingerprint %s; key %s has ended\n",
+			printable.Fprintf(cmd.OutOrStdout(), "%s: key %s signs from record %d on, fingerprint %s; key %s is retired\n",
 				company, public.KID, next.From, public.Fingerprint, keys.Describe(old.Public).KID)
 			return nil
 		},
@@ -69,12 +74,12 @@ Works on a database file that no server has open: of a running one, ask POST /v1
 	headsFlag(cmd, &heads)
 	master.add(cmd, "", masterKeyUse)
 	cmd.Flags().StringVar(&company, "company", "", "`ID` of the company")
-	cmd.Flags().BoolVar(&compromised, "compromised", false, "refuse all tokens that were signed before")
+	cmd.Flags().BoolVar(&compromised, "compromised", false, "refuse all tokens signed with the old key")
 	return cmd
 }
 
-// refuseOlder keeps commands that change a database from making one, and from upgrading one:
-// whoever serves it says which names its logs get.
+// refuseOlder returns an error for a missing database, or one of an older schema. Only attestd serve
+// creates and upgrades databases, because its flags set the names of their logs.
 func refuseOlder(ctx context.Context, db string) error {
 	found, err := store.OpenReadOnly(ctx, db)
 	if err != nil {
@@ -82,7 +87,7 @@ func refuseOlder(ctx context.Context, db string) error {
 	}
 	defer found.Close()
 	if !found.UpToDate() {
-		return fmt.Errorf("%w: %s is of an older schema; start attestd serve once, which upgrades it", store.ErrRefused, shown(db))
+		return fmt.Errorf("%w: %s has an older schema; start attestd serve once to upgrade it", store.ErrRefused, shown(db))
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"attestd/sdk/attestd/spool"
 )
 
-// lastFlush is how long a run whose command has ended tries to send what it has queued.
+// lastFlush is the time limit for sending the queued records after the command has ended.
 const lastFlush = 10 * time.Second
 
 func runCommand() *cobra.Command {
@@ -27,21 +27,23 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run --agent ID [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run a command, and attest its start, its end and its commits",
-		Long: `Run a command and attest that it began (run.started) and how it ended (run.ended): exit status or signal, and how long it took. With --git also each commit
-that was made meanwhile in the repository of this folder (git.commit): hash, author, subject. Secrets in the arguments are masked as far as
-their form shows them; the environment is never recorded.
+		Long: `Run a command and attest its start (run.started) and its end (run.ended) with the exit status
+or signal and the duration. With --git, also attest each commit made meanwhile in the
+repository of this folder (git.commit): hash, author, subject. Secrets in the arguments are
+masked if their form is recognised. The environment is never recorded.
 
-The command's input, output and errors are its own; signals are handed on, and so is the exit status: 127 if there is no such command,
-128 and the number of a signal that ended it.
+The command keeps its standard input, output and error. Signals are forwarded, and the exit
+status is the command's: 127 if it does not exist, 128 plus the number of a signal that ended it.
 
-What happens is queued on this machine, synced to disk, and sent from there. With --fail closed the command begins only when attestd has its start.
+Records are queued on this machine, synced to disk, and sent from there. With --fail closed,
+the command starts only after attestd has acknowledged the record of its start.
 
 ` + connectionHelp,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case agent == "":
-				return usagef("--agent must say in whose name the command runs")
+				return usagef("--agent is required: the ID of the agent that runs the command")
 			case fail != "open" && fail != "closed":
 				return usagef("--fail must be open or closed, got %q", fail)
 			}
@@ -58,10 +60,10 @@ What happens is queued on this machine, synced to disk, and sent from there. Wit
 			if git {
 				config.Git = "."
 			}
-			// Not the command's context: a signal is for the one that we run.
+			// This is not cmd's context, because signals are for the child process.
 			status, err := runAttested(context.Background(), config, queue, fail == "closed", c)
 			if err != nil {
-				say("attestd: %v\n", err)
+				printError("attestd: %v\n", err)
 			}
 			if status != 0 {
 				return exitError{status, nil}
@@ -69,19 +71,19 @@ What happens is queued on this machine, synced to disk, and sent from there. Wit
 			return nil
 		},
 	}
-	cmd.Flags().SetInterspersed(false) // what follows the command is the command's
+	cmd.Flags().SetInterspersed(false) // flags after COMMAND belong to COMMAND
 	urlFlag(cmd)
 	agentFlag(cmd, &agent, "")
-	cmd.Flags().StringVar(&fail, "fail", "open", "`open` runs the command while attestd is away, closed does not")
-	cmd.Flags().BoolVar(&git, "git", false, "attest the commits that are made meanwhile")
-	cmd.Flags().StringVar(&folder, "state", "", "`folder` of the records that are not sent yet (default: one for each address and credential, in the user's state folder)")
+	cmd.Flags().StringVar(&fail, "fail", "open", "when attestd is unreachable, `open` runs the command and closed does not")
+	cmd.Flags().BoolVar(&git, "git", false, "attest the commits made meanwhile")
+	cmd.Flags().StringVar(&folder, "state", "", "`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
 	return cmd
 }
 
-// openQueue opens the spool of the server and the credential. What it sends it sends once: the
-// spool itself is what tries again.
-func openQueue(cmd *cobra.Command, folder string) (*spool.Spool, error) {
-	place, err := placeFor(cmd, folder)
+// openQueue opens the spool for the server and the credential. Its client does not retry, because
+// the spool does.
+func openQueue(cmd *cobra.Command, state string) (*spool.Spool, error) {
+	folder, err := stateFolderFor(cmd, state)
 	if err != nil {
 		return nil, err
 	}
@@ -94,17 +96,17 @@ func openQueue(cmd *cobra.Command, folder string) (*spool.Spool, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	queue, err := spool.Open(filepath.Join(place, "spool"), c)
+	queue, err := spool.Open(filepath.Join(folder, "spool"), c)
 	if err == nil {
 		queue.FreshKeys = true
 	}
 	return queue, err
 }
 
-// runAttested runs a command, and sends what it queues while it runs and at its end.
+// runAttested runs a command, and sends queued records while it runs and after its end.
 func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, closed bool, c *attestd.Client) (int, error) {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, handedOn...)
+	signal.Notify(signals, forwardedSignals...)
 	defer signal.Stop(signals)
 	config.Signals = signals
 	config.Terminal = term.IsTerminal(int(os.Stdin.Fd()))
@@ -117,7 +119,7 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 			started = err == nil
 			return err
 		}
-		// full, or its disk fails: then attestd must take it at once
+		// When the spool is full or its disk fails, send the record directly.
 		if err := queue.Add(ctx, a); err != nil {
 			_, sent := c.AttestDerived(ctx, a)
 			if sent != nil {
@@ -133,19 +135,19 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 	sending, stop := context.WithCancel(ctx)
 	var sender sync.WaitGroup
 	sender.Go(func() {
-		var later <-chan time.Time // what waits for the rate limit can be sent on
+		var retry <-chan time.Time // fires when the rate limit allows the next record
 		for {
 			select {
 			case <-queued:
-			case <-later:
+			case <-retry:
 			case <-sending.Done():
 				return
 			}
 			var limited *spool.LimitedError
-			later = nil
-			// what could not be sent is sent at the end, or by the next run
+			retry = nil
+			// Records that could not be sent are sent after the end, or by the next run.
 			if err := queue.Flush(sending); errors.As(err, &limited) {
-				later = time.After(limited.After)
+				retry = time.After(limited.After)
 			}
 		}
 	})
@@ -155,7 +157,7 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 	last, cancel := context.WithTimeout(ctx, lastFlush)
 	defer cancel()
 	if failed := queue.Flush(last); failed != nil {
-		err = errors.Join(err, fmt.Errorf("%d records wait in %s: %w", queue.Pending(), queue.Dir(), failed))
+		err = errors.Join(err, fmt.Errorf("%d records are unsent in %s: %w", queue.Pending(), queue.Dir(), failed))
 	}
 	return status, err
 }

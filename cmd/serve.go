@@ -23,8 +23,7 @@ import (
 
 // serveFlags are the flags of `attestd serve` as typed.
 type serveFlags struct {
-	// of the program
-	version, schema                                                                       string
+	version, schema                                                                       string // of the program
 	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody, logFormat string
 	registration, registrationTokenFile, maxInflight                                      string
 	maxConnections, maxConnectionsPerAddress, maxStreams                                  int64
@@ -39,14 +38,14 @@ func serveCommand(version, schema string) *cobra.Command {
 	f := serveFlags{version: version, schema: schema}
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the API and the console from one database file",
+		Short: "Serve the API and the console",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			domain := cred.Domain{TrustDomain: f.trustDomain, Service: f.serviceName}
 			if err := domain.Check(); err != nil {
 				return usageError{err}
 			}
-			// What was not asked for is what the file says; only a new file takes the defaults.
+			// Without a flag, an existing database keeps its names; a new one gets the defaults.
 			if !cmd.Flags().Changed("trust-domain") {
 				domain.TrustDomain = ""
 			}
@@ -59,45 +58,46 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags := cmd.Flags()
 	databaseFlag(cmd, &f.db)
 	headsFlag(cmd, &f.heads)
-	f.master.add(cmd, "", "the master key that the keys in the database are sealed with, and a new one is to be")
+	f.master.add(cmd, "", "the master key that seals the keys in the database, existing or new")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
 	flags.StringVar(&f.trustDomain, "trust-domain", "attestd.local", "SPIFFE trust `domain`; fixed at the first start of a database")
 	flags.StringVar(&f.serviceName, "service-name", "service", "`name` of the service on the wire; fixed at the first start of a database")
 	flags.StringVar(&f.baseURL, "base-url", "", "public `URL`; inferred from each request when not set")
-	flags.StringVar(&f.rateLimits, "rate-limits", "sensitive=10,attest=100,standard=1000,log=6000,company=10", "requests a minute in each `tier`, and how many times that for a company; or off")
-	flags.StringSliceVar(&f.trustedProxies, "trusted-proxies", nil, "`CIDR`,… of proxies whose forwarding headers count")
-	flags.StringSliceVar(&f.allowedOrigins, "allowed-origins", nil, "`URL`,… of web pages elsewhere that may use the API")
-	flags.IntVar(&f.bounds.Keys, "max-keys", server.DefaultBounds.Keys, "`number` of API keys that a company may have")
-	flags.IntVar(&f.bounds.Clients, "max-clients", server.DefaultBounds.Clients, "`number` of OAuth clients that a company may have")
-	flags.IntVar(&f.bounds.Agents, "max-agents", server.DefaultBounds.Agents, "`number` of agents that a company may have")
-	flags.IntVar(&f.bounds.Webhooks, "max-webhooks", server.DefaultBounds.Webhooks, "`number` of webhooks that a company may have")
+	flags.StringVar(&f.rateLimits, "rate-limits", "sensitive=10,attest=100,standard=1000,log=6000,company=10", "requests per minute in each `tier`, and company as a multiple of them; or off")
+	flags.StringSliceVar(&f.trustedProxies, "trusted-proxies", nil, "`CIDR`,… of proxies whose forwarding headers are trusted")
+	flags.StringSliceVar(&f.allowedOrigins, "allowed-origins", nil, "`URL`,… of other web origins that may use the API")
+	flags.IntVar(&f.bounds.Keys, "max-keys", server.DefaultBounds.Keys, "largest `number` of API keys of a company")
+	flags.IntVar(&f.bounds.Clients, "max-clients", server.DefaultBounds.Clients, "largest `number` of OAuth clients of a company")
+	flags.IntVar(&f.bounds.Agents, "max-agents", server.DefaultBounds.Agents, "largest `number` of agents of a company")
+	flags.IntVar(&f.bounds.Webhooks, "max-webhooks", server.DefaultBounds.Webhooks, "largest `number` of webhooks of a company")
 	flags.StringVar(&f.stream, "stream", "open", "who may follow the stream: `open|authenticated|off`")
 	flags.StringVar(&f.maxBody, "max-body", "4MiB", "largest request body, a `size` such as 512KiB")
-	flags.StringVar(&f.maxInflight, "max-inflight", "256MiB", "largest `size` of all request bodies together")
-	flags.Int64Var(&f.maxConnections, "max-connections", 10_000, "largest `number` of open connections; less when fewer files may be open")
-	flags.Int64Var(&f.maxConnectionsPerAddress, "max-connections-per-address", 256, "largest `number` of them from one address, and never more than a quarter")
-	flags.Int64Var(&f.maxStreams, "max-streams", 4000, "largest `number` of clients of the stream")
+	flags.StringVar(&f.maxInflight, "max-inflight", "256MiB", "largest total `size` of all request bodies in memory")
+	flags.Int64Var(&f.maxConnections, "max-connections", 10_000, "largest `number` of open connections; lower when the limit of open files is lower")
+	flags.Int64Var(&f.maxConnectionsPerAddress, "max-connections-per-address", 256, "largest `number` of connections from one address, at most a quarter of all")
+	flags.Int64Var(&f.maxStreams, "max-streams", 4000, "largest `number` of stream clients")
 	flags.StringVar(&f.registration, "registration", "open", "who may register a company: `open|loopback|token|closed`")
 	flags.StringVar(&f.registrationTokenFile, "registration-token-file", "", "`file` with the token, for --registration token")
-	flags.BoolVar(&f.noRecoverEndpoint, "no-recover-endpoint", false, "switch POST /v1/recover-key off")
-	flags.BoolVar(&f.acceptClock, "accept-clock", false, "write although the clock is ten years or more ahead of the database")
-	flags.BoolVar(&f.webhooksAllowPrivate, "webhooks-allow-private", false, "let webhooks be of private networks and of this machine, and by http")
-	flags.StringVar(&f.cosignFor, "cosign-for", "", "be a witness of the logs that the policy in `file` names")
-	flags.StringVar(&f.witnessName, "witness-name", "", "`name` of this witness; fixed at its first start (default: host of --base-url, or trust domain, with /witness)")
-	flags.StringSliceVar(&f.witnesses, "witness", nil, "`URL=VKEY`,… of witnesses that are asked to cosign our logs")
-	flags.StringVar(&f.logFormat, "log-format", "text", "`text|json`")
+	flags.BoolVar(&f.noRecoverEndpoint, "no-recover-endpoint", false, "disable POST /v1/recover-key")
+	flags.BoolVar(&f.acceptClock, "accept-clock", false, "allow writes when the clock is 10 years or more ahead")
+	flags.BoolVar(&f.webhooksAllowPrivate, "webhooks-allow-private", false, "allow webhooks to private and loopback addresses, and over http")
+	flags.StringVar(&f.cosignFor, "cosign-for", "", "cosign the logs listed in this policy `file`")
+	flags.StringVar(&f.witnessName, "witness-name", "", "`name` of this witness; fixed at its first start (default: host of --base-url, or trust domain, then /witness)")
+	flags.StringSliceVar(&f.witnesses, "witness", nil, "`URL=VKEY`,… of witnesses that cosign the logs of this server")
+	flags.StringVar(&f.logFormat, "log-format", "text", "format of log lines: `text|json`")
 	return cmd
 }
 
-// gcPercent lets the heap grow to four times what lives in it, which is little: a tenth of a
-// request's cost is saved.
+// gcPercent lets the heap grow to four times the live data, which is small. That saves a tenth of
+// the cost of a request.
 const gcPercent = 300
 
-// leastMemory is below any memory limit that a server has.
+// leastMemory is the lower bound of the soft memory limit, in bytes.
 const leastMemory = 256 << 20
 
-// memoryLimit is from where on memory is collected before the heap has grown by gcPercent: below
-// twice what request bodies may take, decoding included, for the database has memory of its own.
+// memoryLimit returns the soft memory limit in bytes, above which the collector runs earlier than
+// gcPercent says. It is below twice the budget of request bodies, since the database needs memory
+// too.
 func memoryLimit(bodies int64) int64 { return max(leastMemory, bodies/4*7) }
 
 func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Writer) (err error) {
@@ -111,12 +111,12 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 			return err
 		}
 	}
-	signal.Ignore(syscall.SIGPIPE) // the service outlives whoever reads its log
+	signal.Ignore(syscall.SIGPIPE) // the service goes on when the reader of its log ends
 	logs := startLog(stderr, f.droppedLines)
 	defer logs.stop()
 	cfg.Log = slog.New(urgentHandler{f.logTo(logs), logs})
 	if most := cfg.Budgets.Connections.Most; most < f.maxConnections {
-		cfg.Log.Warn("fewer connections than --max-connections, for this process may not open more files", "connections", most)
+		cfg.Log.Warn("the limit of open files allows fewer connections than --max-connections", "connections", most)
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -130,7 +130,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s (--listen chooses another address): %w", f.listen, err)
+		return fmt.Errorf("cannot listen on %s (choose another address with --listen): %w", f.listen, err)
 	}
 	defer listener.Close()
 	report, finish := progress()
@@ -145,7 +145,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		}
 	}()
 	defer context.AfterFunc(ctx, func() {
-		cfg.Log.Info("stopping: requests that run are ended first; a second signal ends at once")
+		cfg.Log.Info("stopping: waiting for running requests; a second signal ends at once")
 	})()
 	if err = f.openCosigner(ctx, &cfg, cosigned); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		cfg.CosignFor = cosignedName(cosigned)
 	}
 	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), cfg.Store.IsNew())
-	logs.hurry()
+	logs.flush()
 	for _, notice := range cfg.Store.Notices() {
 		cfg.Log.Warn(notice)
 	}
@@ -162,20 +162,20 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		for _, b := range behind {
 			cfg.Log.Error("behind the head file: " + behindLine(b))
 		}
-		cfg.Log.Error("nothing is written, for the database is older than it was, or has another history; put the right one in its place, or see attestd help accept-rollback")
+		cfg.Log.Error("read-only: the database is older than its head file, or has another history; restore the right one, or see attestd help accept-rollback")
 	}
 	return server.New(cfg).Run(ctx, listener)
 }
 
-// keysAtRest says how the keys stand in the file.
+// keysAtRest says whether the keys in the database are sealed.
 func keysAtRest(s *store.Store) string {
 	if id := s.MasterKeyID(); id != "" {
 		return "sealed with master key " + id
 	}
-	return "in clear (--master-key-file seals them)"
+	return "in plaintext (--master-key-file seals them)"
 }
 
-// announce says in three lines where the service is, where its data is, and what to do first.
+// announce prints the address of the service, the place of its data, and the first command to run.
 func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, keys string, isNew bool) {
 	path := store.Name(f.db)
 	url := "http://" + addr.String()
@@ -188,6 +188,6 @@ func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, ke
 		}
 	}
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && f.stream == "open" {
-		log.Warn("the stream shows every company's records to anyone who reaches this address; see --stream")
+		log.Warn("the stream shows the records of all companies to anyone who can reach this address; see --stream")
 	}
 }

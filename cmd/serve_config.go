@@ -13,7 +13,7 @@ import (
 	"attestd/server/stream"
 )
 
-// config turns flags into what the server needs, all but the open store.
+// config returns the server's configuration for these flags, without the store.
 func (f serveFlags) config() (cfg server.Config, err error) {
 	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, AcceptClock: f.acceptClock, Bounds: f.bounds, WebhooksAllowPrivate: f.webhooksAllowPrivate}
 	if err = checkListen(f.listen); err != nil {
@@ -52,7 +52,7 @@ func (f serveFlags) config() (cfg server.Config, err error) {
 		return cfg, err
 	}
 	if f.witnessName != "" && f.cosignFor == "" {
-		return cfg, usagef("--witness-name goes with --cosign-for")
+		return cfg, usagef("--witness-name requires --cosign-for")
 	}
 	if f.logFormat != "text" && f.logFormat != "json" {
 		return cfg, usagef("--log-format must be text or json, got %q", f.logFormat)
@@ -60,7 +60,7 @@ func (f serveFlags) config() (cfg server.Config, err error) {
 	return cfg, nil
 }
 
-// logTo returns the handler that writes to out in the format that was asked for.
+// logTo returns a handler that writes to out in the format of --log-format.
 func (f serveFlags) logTo(out io.Writer) slog.Handler {
 	if f.logFormat == "json" {
 		return slog.NewJSONHandler(out, nil)
@@ -68,14 +68,14 @@ func (f serveFlags) logTo(out io.Writer) slog.Handler {
 	return slog.NewTextHandler(out, nil)
 }
 
-// droppedLines is the line of the log that says that others are missing.
+// droppedLines returns a log line that reports n dropped ones.
 func (f serveFlags) droppedLines(n int) string {
 	var line strings.Builder
-	slog.New(f.logTo(&line)).Warn(fmt.Sprintf("%d log lines were dropped: standard error did not take them", n))
+	slog.New(f.logTo(&line)).Warn(fmt.Sprintf("%d log lines were dropped: standard error could not be written", n))
 	return line.String()
 }
 
-// budgets turns what may be held at a time into what the server needs.
+// budgets returns the server's resource limits for these flags.
 func (f serveFlags) budgets(maxBody int64) (b limit.Budgets, err error) {
 	for name, n := range map[string]int64{
 		"max-connections": f.maxConnections, "max-connections-per-address": f.maxConnectionsPerAddress, "max-streams": f.maxStreams,

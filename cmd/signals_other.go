@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// handedOn are the signals that go on to a command that we run.
-var handedOn = []os.Signal{os.Interrupt, syscall.SIGTERM}
+// forwardedSignals are the signals that a child process receives too.
+var forwardedSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}

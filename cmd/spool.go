@@ -13,9 +13,9 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// placeFor is the folder of what is kept for one server and one credential, or what was given for
-// it. What waits there must go to no other.
-func placeFor(cmd *cobra.Command, given string) (string, error) {
+// stateFolderFor returns the folder given by --state, or else the folder of the server and the
+// credential.
+func stateFolderFor(cmd *cobra.Command, given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
@@ -23,11 +23,13 @@ func placeFor(cmd *cobra.Command, given string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return placeOf(config)
+	return stateFolder(config)
 }
 
-func placeOf(config attestd.Config) (string, error) {
-	state, err := stateFolder()
+// stateFolder returns the folder for the state of one server and one credential. Unsent records in
+// it MUST NOT be sent to another server or with another credential.
+func stateFolder(config attestd.Config) (string, error) {
+	state, err := userStateFolder()
 	if err != nil {
 		return "", err
 	}
@@ -36,8 +38,8 @@ func placeOf(config attestd.Config) (string, error) {
 	return filepath.Join(state, "attestd", hex.EncodeToString(sum[:8])), nil
 }
 
-// stateFolder is where a user's programs keep what must outlive them and is no setting.
-func stateFolder() (string, error) {
+// userStateFolder returns the folder in which the user's programs store state that is no setting.
+func userStateFolder() (string, error) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		return os.UserConfigDir()
 	}
@@ -46,7 +48,7 @@ func stateFolder() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", errors.New("no folder for records that are not sent yet: set --spool, XDG_STATE_HOME or HOME")
+		return "", errors.New("no folder for unsent records: set --state, XDG_STATE_HOME or HOME")
 	}
 	return filepath.Join(home, ".local", "state"), nil
 }

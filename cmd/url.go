@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completeURL puts http:// in front of an address of this machine that was given without it, such
-// as localhost:8080. Any other address must say whether it is encrypted.
+// completeURL adds http:// to a loopback address without a scheme, such as localhost:8080. Other
+// addresses must have a scheme, so that no credential is sent unencrypted by mistake.
 func completeURL(cmd *cobra.Command) error {
 	flag := cmd.Flag("url")
 	if flag == nil || flag.Value.String() == "" || strings.Contains(flag.Value.String(), "://") {
@@ -18,11 +18,11 @@ func completeURL(cmd *cobra.Command) error {
 	full := "http://" + flag.Value.String()
 	u, err := url.Parse(full)
 	if err != nil || u.Host == "" {
-		return nil // the client says what is wrong
+		return nil // the client returns the error
 	}
 	address, _ := netip.ParseAddr(u.Hostname())
 	if u.Hostname() != "localhost" && !address.IsLoopback() {
-		return usagef("the URL must look like https://attest.example.com, with https:// or http:// in front; try https://%s", u.Host)
+		return usagef("the URL must begin with https:// or http://; try https://%s", u.Host)
 	}
 	return flag.Value.Set(full)
 }

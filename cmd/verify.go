@@ -14,8 +14,8 @@ import (
 	"attestd/store"
 )
 
-// clockLeeway is how far the clocks of two machines may be apart before the time of a record counts
-// as in the future.
+// clockLeeway is how far two machines' clocks may differ before the time of a record counts as in
+// the future.
 const clockLeeway = time.Minute
 
 func verifyCommand(schema string) *cobra.Command {
@@ -24,16 +24,22 @@ func verifyCommand(schema string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Verify every chain of a database, offline",
-		Long: `Recompute every hash, signature and Merkle root of a database, beside running servers or without one.
-Prints a line for each chain: of each company its actions, and its control log; then the log of the companies, which has a record for
-each company (--json: "companyId":"@installation","log":"control"). A company that no record tells of, or a record without its company,
-fails there. Exit status 4 when one does not verify; what companies, chain heads and records have and another of them lacks is a failure
-too, named by the chain's number where no company has it. So is a table that differs from its control log, and a log that does not lead
-to a checkpoint which the database keeps of it: the one published last, and those that witnesses have cosigned or shown.
-Then checks that tables, indices and guarding triggers are those of this program, and that no row belongs to
-a company that is not there: exit status 8 when only this fails. With --heads it also compares the database with that
-head file: exit status 5 when it is behind what that knows, after a point-in-time recovery for example. SQLite's own check of every page would keep a
-server from its checkpoints; backup makes it on the copy. A record with a time in the future is a warning.`,
+		Long: `Recompute every hash, signature and Merkle root of a database. Servers may run meanwhile.
+Prints one line for each chain: the actions log and the control log of each company, then the
+log of the companies (--json: "companyId":"@installation","log":"control").
+Exit status 4 when a chain does not verify. That includes chains, heads and records without a
+company, which are named by the chain's number; a company that the log of the companies does not
+have; a table that differs from its control log; and a log that does not lead to a checkpoint
+which the database stores of it, whether published, cosigned or shown by a witness.
+
+Then compares tables, indices and triggers with the schema of this program, and looks
+for rows of companies that do not exist. Exit status 8 when only this fails.
+
+With --heads, also compares the database with that head file. Exit status 5 when the
+database is behind it, for example after a point-in-time recovery.
+
+A record with a time in the future is a warning. SQLite's own check of every page would
+block a server's checkpoints; attestd backup makes it on the copy.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := store.OpenReadOnly(cmd.Context(), db)
@@ -50,7 +56,7 @@ server from its checkpoints; backup makes it on the copy. A record with a time i
 			verified := 0
 			err = s.VerifyAll(cmd.Context(), company, runtime.GOMAXPROCS(0), func(v store.ChainVerdict) {
 				verified++
-				finish() // the line must not be drawn into the bar
+				finish() // otherwise the line would be drawn into the bar
 				warning := futureTime(v, time.Now())
 				if asJSON {
 					printVerdictJSON(cmd.OutOrStdout(), v, warning)
@@ -80,15 +86,15 @@ server from its checkpoints; backup makes it on the copy. A record with a time i
 	}
 	databaseFlag(cmd, &db)
 	cmd.Flags().StringVar(&heads, "heads", "", "head `file` to compare the database with")
-	// ATTESTD_HEADS is that of the database that is served, which a copy is behind
+	// ATTESTD_HEADS is the head file of the served database, and a copy is behind it.
 	cmd.Flag("heads").Annotations = map[string][]string{typedOnly: {"yes"}}
-	cmd.Flags().StringVar(&company, "company", "", "`ID` of the one company whose chains to verify")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	cmd.Flags().StringVar(&company, "company", "", "verify only the chains of the company with this `ID`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 
-// futureTime returns a warning when the last record that was verified of a chain, and so perhaps
-// more of them, has a time later than now.
+// futureTime returns a warning when the last verified record of a chain has a time later than now.
+// Times never decrease, so earlier records may have one too.
 func futureTime(v store.ChainVerdict, now time.Time) string {
 	if v.Timestamp <= chain.FormatTime(now.Add(clockLeeway)) {
 		return ""

@@ -17,11 +17,10 @@ import (
 	"attestd/store"
 )
 
-// maxPolicyFile bounds what is read of a policy, in bytes; a longer one is refused when it is
-// parsed.
+// maxPolicyFile is the largest number of bytes read from a policy. The parser refuses longer ones.
 const maxPolicyFile = 2 << 20
 
-// parseWitnesses reads where to find witnesses and what their keys are, from a list of URL=VKEY.
+// parseWitnesses parses URLs and keys of witnesses from a list of URL=VKEY.
 func parseWitnesses(list []string) ([]*witness.Client, error) {
 	var clients []*witness.Client
 	for _, text := range list {
@@ -39,7 +38,7 @@ func parseWitnesses(list []string) ([]*witness.Client, error) {
 	return clients, nil
 }
 
-// readCosignedLogs reads a policy of which only the logs count.
+// readCosignedLogs reads the logs in a policy and ignores its witnesses.
 func readCosignedLogs(path string) ([]tlog.PolicyLog, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -57,8 +56,8 @@ func readCosignedLogs(path string) ([]tlog.PolicyLog, error) {
 	return logs, nil
 }
 
-// cosignedName names logs for control records: how many, and a hash of their keys and origins,
-// which others need not read.
+// cosignedName describes logs for control records by their number and a hash of their keys, which
+// does not disclose their origins.
 func cosignedName(logs []tlog.PolicyLog) string {
 	var names []string
 	for _, l := range logs {
@@ -69,8 +68,8 @@ func cosignedName(logs []tlog.PolicyLog) string {
 	return fmt.Sprintf("%d logs, SHA-256 %x", len(names), sum[:8])
 }
 
-// openCosigner has the server cosign logs, with the key that the database has for it. Where the
-// database went back to before that key it says so to those who ask.
+// openCosigner configures the server to cosign logs with the key in the database. If the database
+// was rolled back to before that key, the server answers requests with an error.
 func (f serveFlags) openCosigner(ctx context.Context, cfg *server.Config, logs []tlog.PolicyLog) error {
 	if len(logs) == 0 {
 		return nil

@@ -77,7 +77,7 @@ func TestInitRefusesKeysThatAreNone(t *testing.T) {
 				}
 				folder := t.TempDir()
 				out, err := initIn(t, folder, "--url", fakeServer(t, "", company, agent).URL, "--write")
-				if err == nil || !strings.Contains(out, "the server's answer holds no API key") {
+				if err == nil || !strings.Contains(out, "the server's response has no valid API key") {
 					t.Errorf("%v: %s", err, out)
 				}
 				if len(payload) > 4 && strings.Contains(out, payload) {

@@ -136,7 +136,7 @@ func TestMigrateCommand(t *testing.T) {
 		all.Go(func() { exits(t, 0, "schema 12", "migrate", "--db", db) })
 	}
 	all.Wait()
-	exits(t, 0, "there is nothing to do", "migrate", "--db", db)
+	exits(t, 0, "already have schema", "migrate", "--db", db)
 	exits(t, 2, "attestd serve upgrades a file", "migrate", "--db", "attestd.db")
 	exits(t, 5, "for good", "migrate", "--db", db, "--trust-domain", "example.com")
 	exits(t, 2, "trust domain", "migrate", "--db", db, "--trust-domain", "EXAMPLE")

@@ -38,7 +38,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		out, shown, atLast string
 	}{
 		{[]string{"verify", "--db", db}, `^acme: valid, 10 records, root [0-9a-f]{64}\nacme \(control\): valid, [0-9]+ records, root [0-9a-f]{64}\n$`, `records .*/1[0-9]\)`, ``},
-		{[]string{"backup", filepath.Join(folder, "copy.db"), "--db", db}, `^$`, `copy .*B`, `backed up .* and checked it`},
+		{[]string{"backup", filepath.Join(folder, "copy.db"), "--db", db}, `^$`, `copy .*B`, `backed up .* and verified the copy`},
 		{[]string{"restore", filepath.Join(folder, "copy.db"), "--db", db, "--force"}, `^$`, `verify .*/1[0-9]\)`, `restored .*`},
 	} {
 		t.Run(test.args[0], func(t *testing.T) {

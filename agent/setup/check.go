@@ -19,25 +19,25 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// checkTool is the tool that a check says was called. No agent has one of this name.
+// checkTool is the tool name in the events of a check. No agent has a tool of this name.
 const checkTool = "attestd_check"
 
-// Check drives the hooks that stand in settings as the agent does: with the event before a call of
-// a tool and, unless that is refused, the one after.
+// Check runs the hooks in settings as the agent does: with the event before a tool call and, unless
+// that is refused, the event after it.
 type Check struct {
 	Kind    Kind
-	URL     string            // of the server that the hooks must report to
-	Session string            // by which the records of the check are found
-	Env     map[string]string // what the agent has beside the environment of this process
+	URL     string            // the server that the hooks must report to
+	Session string            // the session ID of the check, which identifies its records
+	Env     map[string]string // the agent's environment beyond that of this process
 }
 
-// Answer is what a hook has answered.
+// Answer is the answer of a hook.
 type Answer struct {
 	Event  string
-	Denied string // why the call is refused, "" where it goes on
+	Denied string // why the call is refused; "" when it is allowed
 }
 
-// Run reports the events to the hooks in settings.
+// Run sends the events to the hooks in settings.
 func (c Check) Run(ctx context.Context, settings []byte) (answers []Answer, err error) {
 	all, err := parse(settings)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c Check) Run(ctx context.Context, settings []byte) (answers []Answer, err 
 			return nil, fmt.Errorf("hooks: %s: %w", event, err)
 		}
 		if len(found) != 1 {
-			return nil, fmt.Errorf("%d hooks of attestd for %s, want 1: attestd init %s --write puts them there", len(found), event, c.Kind.Source)
+			return nil, fmt.Errorf("%d hooks of attestd for %s, want 1: attestd init %s --write installs them", len(found), event, c.Kind.Source)
 		}
 		if err := c.trusted(found[0]); err != nil {
 			return nil, fmt.Errorf("the hook of %s: %w", event, err)
@@ -74,7 +74,7 @@ func (c Check) Run(ctx context.Context, settings []byte) (answers []Answer, err 
 	return answers, nil
 }
 
-// ours are the hooks of ours among the groups of an event.
+// ours returns attestd's hooks among the groups of an event.
 func ours(groups []byte) (found []hook, err error) {
 	list, err := parseGroups(groups)
 	for _, group := range list {
@@ -92,10 +92,10 @@ func ours(groups []byte) (found []hook, err error) {
 	return found, err
 }
 
-// event is what the agent sends of a call.
+// event returns the event that the agent sends for a call.
 func (c Check) event(name string) []byte {
 	event := map[string]any{"session_id": c.Session, "hook_event_name": name, "tool_name": checkTool, "tool_input": map[string]string{"note": "attestd init --check"}}
-	if c.Kind.Source != hookevent.Gemini { // whose calls have no IDs
+	if c.Kind.Source != hookevent.Gemini { // Gemini's calls have no IDs
 		event["tool_use_id"] = c.Session
 	}
 	if name != c.Kind.Events[0] {
@@ -104,7 +104,7 @@ func (c Check) event(name string) []byte {
 	return marshal(event)
 }
 
-// drive gives a hook an event and reads its answer.
+// drive sends an event to a hook and parses the answer.
 func (c Check) drive(ctx context.Context, h hook, event []byte) (denied string, err error) {
 	patience := time.Duration(h.Timeout) * time.Second / time.Duration(c.Kind.unit)
 	if patience <= 0 {
@@ -127,14 +127,14 @@ func (c Check) drive(ctx context.Context, h hook, event []byte) (denied string, 
 	if bytes.Contains(answer, []byte(`"deny"`)) {
 		return string(bytes.TrimSpace(answer)), nil
 	}
-	return "", fmt.Errorf("it answers what no hook of attestd does: %.200q", answer)
+	return "", fmt.Errorf("not the answer of an attestd hook: %.200q", answer)
 }
 
-// post asks as the agent does, with the variables that the hook allows in its headers.
+// post sends the event as the agent does, with the variables that the hook allows in its headers.
 func (c Check) post(ctx context.Context, h hook, event []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(event))
 	if err != nil {
-		return nil, errors.New("its address cannot be read")
+		return nil, errors.New("its URL is invalid")
 	}
 	request.Header.Set("Content-Type", "application/json")
 	for name, value := range h.Headers {
@@ -155,7 +155,7 @@ func (c Check) post(ctx context.Context, h hook, event []byte) ([]byte, error) {
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
 	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the server answers %d: %.200q", answer.StatusCode, text)
+		err = fmt.Errorf("the server returned status %d: %.200q", answer.StatusCode, text)
 	}
 	return text, err
 }
@@ -170,19 +170,19 @@ func (c Check) command(ctx context.Context, h hook, event []byte) (answer []byte
 		shell = []string{"cmd", "/C"}
 	}
 	cmd := exec.CommandContext(ctx, shell[0], append(shell[1:], h.Command)...)
-	var said bytes.Buffer
-	cmd.Stdin, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(event), &said, time.Second
+	var stderr bytes.Buffer
+	cmd.Stdin, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(event), &stderr, time.Second
 	answer, err = cmd.Output()
 	if exited := (*exec.ExitError)(nil); errors.As(err, &exited) && exited.ExitCode() == hookDenies {
-		return answer, strings.TrimSpace(said.String()), nil
+		return answer, strings.TrimSpace(stderr.String()), nil
 	}
 	if err != nil {
-		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(said.String()))
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
 	}
 	return answer, "", err
 }
 
-// Records are those of the check among what was recorded since the log had that many.
+// Records returns the records of the check, among those with index since or higher.
 func (c Check) Records(ctx context.Context, service *attestd.Client, since int64) (found []attestd.Record, err error) {
 	for r, err := range service.Records(ctx, attestd.Range{Log: attestd.Actions, From: since}) {
 		if err != nil {
@@ -199,5 +199,6 @@ func (c Check) Records(ctx context.Context, service *attestd.Client, since int64
 	return found, nil
 }
 
-// NeedsKey says whether hooks of ours in settings take the key from the agent's environment.
+// NeedsKey reports whether settings have HTTP hooks of attestd, which read the key from the agent's
+// environment.
 func NeedsKey(settings []byte) bool { return bytes.Contains(settings, []byte(hookPath)) }

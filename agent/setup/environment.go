@@ -9,7 +9,7 @@ import (
 	"attestd/internal/printable"
 )
 
-// Environment is the text of a file that a shell can read: an assignment for each name and value.
+// Environment returns the text of an environment file: a shell assignment for each name and value.
 func Environment(assignments ...[2]string) string {
 	var b strings.Builder
 	for _, a := range assignments {
@@ -18,8 +18,8 @@ func Environment(assignments ...[2]string) string {
 	return b.String()
 }
 
-// ParseEnvironment reads the assignments of such a file. Lines of other forms are comments. A value
-// may also stand bare, or in double quotes.
+// ParseEnvironment parses the assignments in an environment file and ignores other lines. A value
+// may be unquoted, or in single or double quotes.
 func ParseEnvironment(text string) map[string]string {
 	values := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -40,22 +40,22 @@ func ParseEnvironment(text string) map[string]string {
 
 var keyForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// checkKey refuses what a server has answered in place of an API key. It does not repeat it: it may
-// be meant for a terminal or a shell.
+// checkKey checks the form of an API key that a server returned. The error does not repeat the text,
+// which may contain terminal or shell sequences.
 func checkKey(key string) error {
 	if !keyForm.MatchString(key) {
-		return errors.New("the server's answer holds no API key (those have letters, digits, _ and - alone); nothing was written")
+		return errors.New("the server's response has no valid API key (letters, digits, _ and - only); nothing was written")
 	}
 	return nil
 }
 
-// usedBy begins a line of such a file that names settings whose hooks need it.
+// usedBy begins a line that names settings whose hooks use the file.
 const usedBy = "# used by "
 
-// userLine names settings on one line, whatever stands in their path.
+// userLine returns the line for settings. The path is quoted, because it may contain newlines.
 func userLine(settings string) string { return usedBy + strconv.Quote(settings) + "\n" }
 
-// AddUser notes in the text of an environment file that the hooks of these settings need it.
+// AddUser adds the line for these settings to an environment file.
 func AddUser(text, settings string) string {
 	if HasUser(text, settings) {
 		return text
@@ -66,12 +66,12 @@ func AddUser(text, settings string) string {
 	return text + userLine(settings)
 }
 
-// HasUser says whether the hooks of these settings are noted.
+// HasUser reports whether an environment file has the line for these settings.
 func HasUser(text, settings string) bool {
 	return strings.Contains("\n"+text, "\n"+userLine(settings))
 }
 
-// RemoveUser takes the note away. left says whether hooks of other settings need the file.
+// RemoveUser removes the line for these settings. left reports whether other settings use the file.
 func RemoveUser(text, settings string) (rest string, left bool) {
 	rest = strings.TrimPrefix(strings.Replace("\n"+text, "\n"+userLine(settings), "\n", 1), "\n")
 	return rest, strings.Contains("\n"+rest, "\n"+usedBy)

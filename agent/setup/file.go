@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Write puts the hooks into a settings file, which it makes where there is none. Where they are in
-// it already, or it cannot be understood, it stays as it is.
+// Write merges the hooks into a settings file and creates a missing one. It does not change a file
+// that already has the hooks or cannot be parsed.
 func (h Hooks) Write(file string) (changed bool, err error) {
 	path, mode := followed(file)
 	old, err := os.ReadFile(path)
@@ -19,7 +19,7 @@ func (h Hooks) Write(file string) (changed bool, err error) {
 	}
 	merged, err := h.Merge(old)
 	if err != nil {
-		return false, fmt.Errorf("%s was left as it is: %w", file, err)
+		return false, fmt.Errorf("%s was not changed: %w", file, err)
 	}
 	if bytes.Equal(merged, old) {
 		return false, nil
@@ -30,8 +30,8 @@ func (h Hooks) Write(file string) (changed bool, err error) {
 	return true, replace(path, merged, mode)
 }
 
-// RemoveFrom takes hooks of ours out of a settings file. One in which nothing else was is deleted,
-// with its folder where that is empty then.
+// RemoveFrom removes attestd's hooks from a settings file. It deletes a file that has nothing else,
+// and then its folder if that is empty.
 func RemoveFrom(file string) (found bool, err error) {
 	path, mode := followed(file)
 	old, err := os.ReadFile(path)
@@ -43,20 +43,21 @@ func RemoveFrom(file string) (found bool, err error) {
 	}
 	rest, found, err := Remove(old)
 	if err != nil {
-		return false, fmt.Errorf("%s was left as it is: %w", file, err)
+		return false, fmt.Errorf("%s was not changed: %w", file, err)
 	}
 	if !found {
 		return false, nil
 	}
 	if string(rest) == "{}\n" && path == filepath.Clean(file) {
 		err := os.Remove(path)
-		_ = os.Remove(filepath.Dir(path)) // which fails where there is something in it
+		_ = os.Remove(filepath.Dir(path)) // fails unless the folder is empty
 		return true, err
 	}
 	return true, replace(path, rest, mode)
 }
 
-// followed is the file that a name stands for, so that a link stays one, and its mode.
+// followed resolves a symbolic link, so that a write does not replace the link, and returns the
+// file's mode.
 func followed(file string) (path string, mode fs.FileMode) {
 	path, mode = filepath.Clean(file), 0o644
 	if real, err := filepath.EvalSymlinks(file); err == nil {
@@ -70,7 +71,7 @@ func followed(file string) (path string, mode fs.FileMode) {
 	return path, mode
 }
 
-// WritePrivate writes a file that is for its owner alone, in a folder that is, too.
+// WritePrivate writes a file that only its owner can read, in a folder with the same restriction.
 func WritePrivate(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -78,13 +79,13 @@ func WritePrivate(path, text string) error {
 	return replace(path, []byte(text), 0o600)
 }
 
-// replace puts a whole file in the place of another.
+// replace writes a file atomically.
 func replace(path string, text []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // when it was not renamed
+	defer os.Remove(f.Name()) // fails after the rename
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err

@@ -13,25 +13,25 @@ import (
 	"attestd/agent/hookevent"
 )
 
-// Kind is a coding agent that can be put under watch.
+// Kind is a coding agent whose tool calls can be recorded.
 type Kind struct {
 	Source  hookevent.Source
 	Title   string
-	Program string // by which a shell starts it
-	HTTP    bool   // it can ask the server itself, by HTTP hooks
-	Trust   string // what its user must do before it runs hooks, "" for nothing
-	// that are reported: the first is asked before a call and can refuse it, the second comes after
-	// one
+	Program string // command that starts it
+	HTTP    bool   // it supports HTTP hooks
+	Trust   string // what its user must do before it runs hooks; "" for nothing
+	// Events are the reported events. The hook of the first runs before a call and can refuse it;
+	// the hook of the second runs after a call.
 	Events []string
 
-	matcher string // of all tools
-	unit    int    // of a timeout, in a second
-	folder  string // of its settings: below the home folder, or below that of the project
+	matcher string // matches all tools
+	unit    int    // units of a timeout in a second
+	folder  string // of its settings: below the home folder, or below the project's
 	project bool
 	file    string
 }
 
-// Kinds are the agents that are known.
+// Kinds lists the supported agents.
 var Kinds = []Kind{
 	{
 		Source: hookevent.ClaudeCode, Title: "Claude Code", Program: "claude", HTTP: true,
@@ -45,13 +45,13 @@ var Kinds = []Kind{
 	},
 	{
 		Source: hookevent.Codex, Title: "Codex", Program: "codex",
-		Trust:   "Codex runs no hook before you have trusted it, and says nothing where it does not: start codex, type /hooks, and trust those of attestd; again after each change of them",
+		Trust:   "Codex does not run a hook before you trust it, and shows no warning: start codex, type /hooks, and trust the hooks of attestd; repeat this after each change of the hooks",
 		Events:  []string{"PreToolUse", "PostToolUse"},
 		matcher: ".*", unit: 1, folder: ".codex", file: "hooks.json",
 	},
 }
 
-// kindOf is the agent of a source, Claude Code for none.
+// kindOf returns the agent of a source, and Claude Code for an empty one.
 func kindOf(source hookevent.Source) Kind {
 	for _, k := range Kinds {
 		if k.Source == source {
@@ -61,7 +61,7 @@ func kindOf(source hookevent.Source) Kind {
 	return Kinds[0]
 }
 
-// Settings is the file in which the agent looks for hooks, as people write it.
+// Settings returns the path of the agent's settings file as people write it.
 func (k Kind) Settings() string {
 	if k.project {
 		return filepath.Join(k.folder, k.file)
@@ -69,7 +69,7 @@ func (k Kind) Settings() string {
 	return "~/" + k.folder + "/" + k.file
 }
 
-// SettingsFile is that file.
+// SettingsFile returns the path of the agent's settings file.
 func (k Kind) SettingsFile() (string, error) {
 	if k.project {
 		return k.Settings(), nil
@@ -84,17 +84,16 @@ func (k Kind) SettingsFile() (string, error) {
 	return filepath.Join(home, k.folder, k.file), nil
 }
 
-// Version is that of a program: "2.1.330".
+// Version is a program's version, such as "2.1.330".
 type Version string
 
-// versionTime bounds how long a program may take to say its version; some start an interpreter
-// first.
+// versionTime is the time limit for a program to print its version. Some start an interpreter first.
 const versionTime = 20 * time.Second
 
 var versionForm = regexp.MustCompile(`\d{1,9}\.\d{1,9}\.\d{1,9}`)
 
-// Version asks the program that a shell would start for its version: "" where there is none that
-// answers. It gets no credential of ours.
+// Version runs the program to print its version, and returns "" if that fails. The program's
+// environment does not contain the credential.
 func (k Kind) Version(ctx context.Context) Version {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()
@@ -112,7 +111,7 @@ func (k Kind) Version(ctx context.Context) Version {
 	return Version(versionForm.Find(out))
 }
 
-// AtLeast says whether a version is known and not before another.
+// AtLeast reports whether a version is known and equal to another or later.
 func (v Version) AtLeast(other Version) bool {
 	var a, b [3]int
 	if _, err := fmt.Sscanf(string(v), "%d.%d.%d", &a[0], &a[1], &a[2]); err != nil {
@@ -127,6 +126,6 @@ func (v Version) AtLeast(other Version) bool {
 	return true
 }
 
-// HTTPRefuses is the first version of Claude Code of which it was shown that an HTTP hook without
-// an answer refuses the call. 2.1.197 makes the call.
+// HTTPRefuses is the first tested version of Claude Code that refuses a call when an HTTP hook gets
+// no response. 2.1.197 continues with the call.
 const HTTPRefuses Version = "2.1.330"

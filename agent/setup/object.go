@@ -11,7 +11,7 @@ import (
 // maxDepth is how deep settings may nest.
 const maxDepth = 64
 
-// object is a JSON object whose members keep their order and spelling.
+// object is a JSON object that preserves the order and spelling of its members.
 type object struct{ members []member }
 
 type member struct {

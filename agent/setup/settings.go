@@ -19,14 +19,14 @@ import (
 // Hooks are the hooks of a coding agent that report its tool calls to attestd.
 type Hooks struct {
 	Source   hookevent.Source
-	URL      string // of attestd
-	Agent    string // in whose name the calls are recorded
+	URL      string // of the server
+	Agent    string // whose calls are recorded
 	Redact   string // input, output or both; see toolcall.ParseRedaction
-	Passport bool   // a tool needs a passport
+	Passport bool   // a tool requires a passport
 	Closed   bool   // a call that cannot be recorded is refused
 
-	// Command is the program whose hook command is run for each event; "": the agent asks the
-	// server itself, by HTTP.
+	// Command is the program whose hook command runs for each event. If it is "", the agent sends
+	// events to the server by HTTP.
 	Command string
 }
 
@@ -46,8 +46,8 @@ type hook struct {
 	AllowedEnvVars []string          `json:"allowedEnvVars,omitempty"`
 }
 
-// group is what the settings have of ours under an event. They hold no secret: the agent puts the
-// variable in.
+// group returns attestd's entry for an event. It contains no secret, only the name of the variable
+// that the agent expands.
 func (h Hooks) group(event string) []byte {
 	kind := kindOf(h.Source)
 	of := hook{Type: "http", URL: h.address(), Timeout: timeout * kind.unit, Headers: map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}, AllowedEnvVars: []string{"ATTESTD_KEY"}}
@@ -76,7 +76,7 @@ func (h Hooks) address() string {
 
 func (h Hooks) command() string {
 	command := printable.ShellWord(h.Command) + " hook"
-	// which is the command's default
+	// Claude Code is the default of --from.
 	if source := kindOf(h.Source).Source; source != hookevent.ClaudeCode {
 		command += " --from " + string(source)
 	}
@@ -93,7 +93,7 @@ func (h Hooks) command() string {
 	return command
 }
 
-// marshal encodes what can be encoded, without escapes that HTML alone needs.
+// marshal encodes a value as JSON without HTML escapes. The value MUST be encodable.
 func marshal(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -104,7 +104,7 @@ func marshal(v any) []byte {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// Settings are those of a user who has no others.
+// Settings returns settings with the hooks only.
 func (h Hooks) Settings() []byte {
 	settings, err := h.Merge(nil)
 	if err != nil {
@@ -113,9 +113,9 @@ func (h Hooks) Settings() []byte {
 	return settings
 }
 
-// Merge puts the hooks into settings that may be empty. Everything else in them stays, in its order
-// and spelling; only the white space between may change. Earlier hooks of ours are replaced.
-// Settings that are not one JSON object, or have hooks of another form, are an error.
+// Merge adds the hooks to settings, which may be empty, and replaces earlier hooks of attestd. Other
+// members keep their order and spelling; only white space may change. Settings that are not one JSON
+// object, or have hooks of an unknown form, are an error.
 func (h Hooks) Merge(settings []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(settings)) == 0 {
 		settings = []byte("{}")
@@ -139,8 +139,8 @@ func (h Hooks) Merge(settings []byte) ([]byte, error) {
 	return indented(all)
 }
 
-// Remove takes hooks of ours out of settings, and the lists and members in which there is nothing
-// else then. found says whether there were any; settings without are returned as they are.
+// Remove removes attestd's hooks from settings, and then the lists and members that are empty. found
+// reports whether there were any; settings without them are returned unchanged.
 func Remove(settings []byte) (rest []byte, found bool, err error) {
 	all, err := parse(settings)
 	if err != nil {
@@ -152,7 +152,7 @@ func Remove(settings []byte) (rest []byte, found bool, err error) {
 	}
 	for _, m := range slices.Clone(hooks.members) {
 		if len(m.value) == 0 || m.value[0] != '[' {
-			continue // none of ours is in there
+			continue // not a list of hooks
 		}
 		groups, err := without(m.value)
 		if err != nil {
@@ -195,8 +195,8 @@ func indented(o object) ([]byte, error) {
 	return append(b.Bytes(), '\n'), nil
 }
 
-// without returns the groups of an event without hooks of ours, and without groups in which there
-// was nothing else.
+// without returns the groups of an event without attestd's hooks, and without groups that had
+// nothing else.
 func without(groups []byte) (rest [][]byte, err error) {
 	each := strictjson.EachElement(groups, maxDepth, func(group []byte) {
 		if err != nil {
@@ -229,10 +229,10 @@ func without(groups []byte) (rest [][]byte, err error) {
 	return rest, errors.Join(each, err)
 }
 
-// ourCommand is a command of ours, whatever the program is called.
+// ourCommand matches the hook command of attestd under any name of the program.
 var ourCommand = regexp.MustCompile(`attestd(\.exe)?['"]? hook( |$)| hook (--from [a-z-]+ )?--agent \S+ --url `)
 
-// isOurs recognizes a hook that this package has written.
+// isOurs reports whether this package has written a hook.
 func isOurs(text []byte) bool {
 	_, is := asOurs(text)
 	return is

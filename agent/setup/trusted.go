@@ -19,14 +19,14 @@ var (
 	eachWord    = regexp.MustCompile(wordForm)
 )
 
-// trusted refuses to drive a hook that init has not written. Settings come with a project, so they
-// may be anybody's: a check runs no program but this one, and gives the credential to no server but
-// its own.
+// trusted refuses hooks that init has not written. Settings are part of a project, so anyone may
+// have written them. A check runs only this program, and sends the credential only to its own
+// server.
 func (c Check) trusted(h hook) error {
 	server := h.URL
 	if h.Type != "http" {
 		if !commandForm.MatchString(h.Command) {
-			return fmt.Errorf("its command is none that init writes, and was not run: %s", h.Command)
+			return fmt.Errorf("init does not write such a command, so it was not run: %s", h.Command)
 		}
 		words := eachWord.FindAllString(h.Command, -1)
 		for i, word := range words {
@@ -39,7 +39,7 @@ func (c Check) trusted(h hook) error {
 		}
 		at := slices.Index(words, "--url")
 		if len(words) < 2 || words[1] != "hook" || at < 0 || at == len(words)-1 {
-			return fmt.Errorf("its command is none that init writes, and was not run: %s", h.Command)
+			return fmt.Errorf("init does not write such a command, so it was not run: %s", h.Command)
 		}
 		server = words[at+1]
 	} else if address, err := url.Parse(server); err == nil {
@@ -48,12 +48,12 @@ func (c Check) trusted(h hook) error {
 	}
 	there, err := attestd.New(attestd.Config{URL: server})
 	if err != nil || there.URL() != c.URL {
-		return fmt.Errorf("it reports to %s, and this check asks %s: name the server with --url", server, c.URL)
+		return fmt.Errorf("it reports to %s, but this check uses %s: set the server with --url", server, c.URL)
 	}
 	return nil
 }
 
-// isThisProgram refuses a program that is another than the one that runs.
+// isThisProgram returns an error unless a name refers to the running program.
 func isThisProgram(name string) error {
 	own, err := os.Executable()
 	if err != nil {
@@ -61,7 +61,7 @@ func isThisProgram(name string) error {
 	}
 	found, err := exec.LookPath(name)
 	if err != nil {
-		return fmt.Errorf("its program is not to be had: %w", err)
+		return fmt.Errorf("its program was not found: %w", err)
 	}
 	there, err := os.Stat(found)
 	here, err2 := os.Stat(own)
@@ -69,7 +69,7 @@ func isThisProgram(name string) error {
 		return err
 	}
 	if !os.SameFile(there, here) {
-		return fmt.Errorf("it runs %s, which is another program than this one (%s), and was not run; that one can check its own hooks", found, own)
+		return fmt.Errorf("it runs %s, which is not this program (%s), so it was not run; use that program to check its own hooks", found, own)
 	}
 	return nil
 }

@@ -143,7 +143,7 @@ func TestCheckAndRemove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, rules, flags...)
 			said := d.attestd("", "init", "claude-code", "--check")
-			for _, want := range []string{"version    Claude Code 2.1.330\n", "PostToolUse: the call goes on\n", "tool.requested by claude-code: ", "tool.completed by claude-code: "} {
+			for _, want := range []string{"version    Claude Code 2.1.330\n", "PostToolUse: the call is allowed\n", "tool.requested by claude-code: ", "tool.completed by claude-code: "} {
 				if !strings.Contains(said, want) {
 					t.Errorf("no %q in %s", want, said)
 				}
