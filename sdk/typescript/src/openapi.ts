@@ -15,14 +15,14 @@ export interface paths {
         put?: never;
         /**
          * Register a company
-         * @description Makes the company, its key pair, its empty chain and its first API key (label `bootstrap`), all or nothing.
-         *     `apiKey` is that key. Keep it: this is the answer that shows it.
+         * @description Creates the company, its key pair, an empty chain and its first API key (label `bootstrap`) in one transaction.
+         *     `apiKey` is that key. Store it.
          *
          *     | `--registration` | Who may register |
          *     |---|---|
          *     | `open` (default) | anyone |
-         *     | `loopback` | callers on the server's own machine, without a proxy; see `POST /v1/recover-key` for the signs of one |
-         *     | `token` | whoever presents the operator's token as `Authorization: Bearer <token>`; else it is 401 |
+         *     | `loopback` | callers on the server's own machine, not through a proxy; see `POST /v1/recover-key` for how a proxy is detected |
+         *     | `token` | callers that send the operator's token as `Authorization: Bearer <token>`; others get 401 |
          *     | `closed` | nobody |
          */
         post: operations["createCompany"];
@@ -83,17 +83,17 @@ export interface paths {
         put?: never;
         /**
          * Read a company's first key, on the same machine
-         * @description Returns the oldest API key of a company that still exists. It needs no credential, so it answers only a caller
-         *     on the machine itself. All of these must hold, otherwise it is 403:
+         * @description Returns the oldest existing API key of a company. It requires no credential, so it serves only callers on the
+         *     server's machine. All of these conditions must hold, otherwise it is 403:
          *
          *     - the connection comes from a loopback address: `127.0.0.0/8`, `::1`, or the former mapped into IPv6
          *     - `Host` is a loopback name or address
          *     - there is no `Origin`
          *     - there is none of `Forwarded`, `X-Forwarded-*`, `X-Real-IP`, `Via`
-         *     - it is not HTTP/1.0, which some proxies speak to what is behind them
+         *     - the request is not HTTP/1.0, which some proxies use for their upstream
          *     - on Linux, the caller's end of the connection belongs to root or to the user that the server runs as
          *
-         *     It is off, and answers everybody with 403, unless the server listens on loopback alone and neither `--base-url` nor
+         *     It is off, and always 403, unless the server listens only on loopback and neither `--base-url` nor
          *     `--trusted-proxies` is set; `--no-recover-endpoint` switches it off for good. The command `attestd recover-key`
          *     reads the database file instead and needs no endpoint.
          */
@@ -116,7 +116,7 @@ export interface paths {
         /**
          * Get an SVID of the company
          * @description A fresh SVID whose subject is the company itself, signed with the company's key, valid for 3600 seconds. It
-         *     takes no body.
+         *     has no body.
          */
         post: operations["createCompanySVID"];
         delete?: never;
@@ -136,12 +136,12 @@ export interface paths {
         put?: never;
         /**
          * Give the company a new signing key
-         * @description **Addition.** From this answer on a new key signs the company's tokens and statuses, and its records from `index` on.
-         *     Tokens of the old key that are dated no later than its end (`endedAt`) verify until they expire. A token that was
-         *     being issued at that moment may be dated later, and is refused: ask for another. With `compromised` no token that was signed before is accepted from
-         *     this answer on, by this service: the old key and each that ended less than 24 hours ago are declared compromised.
-         *     Whoever checks tokens offline must fetch the keys anew. What a key has signed before stays signed: a record
-         *     is checked with the key of its index. The rotation is proven for ever in `GET /v1/ca/public-keys`.
+         * @description **Addition.** After this response, a new key signs the company's tokens and statuses, and its records from `index`
+         *     on. Tokens of the old key are valid until they expire, if their `iat` is not later than the key's end (`endedAt`).
+         *     That end is the time of the commit, or up to 300 ms later, so that tokens issued meanwhile count. With `compromised`,
+         *     the service declares the old key, and each key retired less than 24 hours ago, compromised. From this response on
+         *     it accepts no earlier token. Offline verifiers must fetch the keys again. Earlier records remain valid: a record
+         *     is verified with the key of its index. `GET /v1/ca/public-keys` proves the rotation permanently.
          */
         post: operations["rotateKeys"];
         delete?: never;
@@ -161,9 +161,9 @@ export interface paths {
         put?: never;
         /**
          * Register an agent
-         * @description Registers an agent and gives it its first SVID. Registering an agent again replaces its `metadata` and
-         *     `registeredAt`; there is never a second agent of the same name. With `If-None-Match: *` an agent that is
-         *     registered is left as it is, and the answer is 412. An agent that is disabled stays so: 403.
+         * @description Registers an agent and issues its first SVID. Registering an existing agent replaces its `metadata` and
+         *     `registeredAt`. With `If-None-Match: *`, an existing agent is not changed, and the response is 412. A disabled
+         *     agent is not changed either: 403.
          */
         post: operations["registerAgent"];
         delete?: never;
@@ -181,8 +181,8 @@ export interface paths {
         };
         /**
          * List agents
-         * @description **Addition.** The company's agents, ordered by `agentId`, a page at a time. `next` is there if there are more;
-         *     give it as `cursor` to get them. `total` is how many there are on all pages.
+         * @description **Addition.** The company's agents, ordered by `agentId`, in pages. `next` is present if there are more;
+         *     send it as `cursor`. `total` is how many there are on all pages.
          */
         get: operations["listAgents"];
         put?: never;
@@ -224,11 +224,11 @@ export interface paths {
         put?: never;
         /**
          * Disable an agent
-         * @description **Addition.** From this answer on the agent gets no SVID, passport, delegation or token exchange, and nothing is
-         *     recorded in its name: all of these are 403 with the code `AGENT_DISABLED`. So is each exchange and each record under
-         *     a token that names the agent anywhere in its delegation chain, in whose hands it may be. Its passports that have
-         *     not expired are revoked in the same transaction. SVIDs and delegation tokens that name it still verify offline until they expire, within
-         *     3600 seconds. An agent that is disabled already stays as it is. It takes no body.
+         * @description **Addition.** After this response, the agent gets no SVID, passport, delegation or token exchange, and nobody can
+         *     attest for it: all of these are 403 with the code `AGENT_DISABLED`. So are exchanges and records with a token of
+         *     anyone that names the agent in its delegation chain. The same transaction revokes the agent's unexpired passports.
+         *     SVIDs and delegation tokens that name the agent remain valid offline until they expire, within 3600 seconds. An
+         *     agent that is already disabled is not changed. The request has no body.
          */
         post: operations["disableAgent"];
         delete?: never;
@@ -248,7 +248,8 @@ export interface paths {
         put?: never;
         /**
          * Enable an agent
-         * @description **Addition.** The agent may be given things again. What was revoked stays revoked. It takes no body.
+         * @description **Addition.** The service issues tokens to the agent again. Revoked passports remain revoked. The request has no
+         *     body.
          */
         post: operations["enableAgent"];
         delete?: never;
@@ -288,8 +289,8 @@ export interface paths {
         put?: never;
         /**
          * Issue a passport
-         * @description Issues a passport to a registered agent. The issue is recorded, so that status and ownership can be answered
-         *     later. The body may be empty; each member may be absent or `null`.
+         * @description Issues a passport to a registered agent. The service stores the issue to answer later requests about status and
+         *     ownership. The body may be empty; each member may be absent or `null`.
          */
         post: operations["issuePassport"];
         delete?: never;
@@ -310,9 +311,8 @@ export interface paths {
         /**
          * Replace a passport by a new one
          * @description Revokes the passport in the header and issues a new one with the same scopes, the same delegation chain and the
-         *     old one's full lifetime, in one transaction: of many rotations of one passport at the same time exactly one
-         *     succeeds, the others get 409. It takes no body. The header is asked for first, then the agent, then the
-         *     passport.
+         *     old one's full lifetime, in one transaction. Of concurrent rotations of one passport exactly one succeeds; the
+         *     others get 409. The request has no body. The service checks the header first, then the agent, then the passport.
          */
         post: operations["rotatePassport"];
         delete?: never;
@@ -336,7 +336,7 @@ export interface paths {
         put?: never;
         /**
          * Create an API key
-         * @description Makes one more key of the company. The body may be empty. `role` and `expiresAt` are additions.
+         * @description Creates another key of the company. The body may be empty. `role` and `expiresAt` are additions.
          */
         post: operations["createKey"];
         delete?: never;
@@ -357,8 +357,9 @@ export interface paths {
         post?: never;
         /**
          * Delete an API key
-         * @description The key is refused from its next use on. A key may delete itself, but the last key of a company that is of the
-         *     role `admin` and does not expire cannot be deleted. The path holds the full key, so proxies on the way should not log paths; the server does not.
+         * @description The key is refused from its next use on. A key can delete itself, but the last key of a company with the role
+         *     `admin` and without expiry cannot be deleted. The path contains the full key, so proxies should not log paths; the
+         *     server does not.
          */
         delete: operations["deleteKey"];
         options?: never;
@@ -381,8 +382,8 @@ export interface paths {
         put?: never;
         /**
          * Create an OAuth client
-         * @description The secret is shown in this answer and never again. The body may be empty; what may stand in it are additions. An
-         *     access token has the role of its client and does not outlive it.
+         * @description Only this response shows the secret. The body may be empty; its members are additions. An access token has the
+         *     role of its client and expires with it at the latest.
          */
         post: operations["createOAuthClient"];
         delete?: never;
@@ -403,8 +404,8 @@ export interface paths {
         post?: never;
         /**
          * Delete an OAuth client
-         * @description **Addition.** The client and all its access tokens are gone from this answer on, and the streams opened with them
-         *     are closed (1008).
+         * @description **Addition.** After this response the client and all its access tokens are refused, and the service closes streams
+         *     opened with them (1008).
          */
         delete: operations["deleteOAuthClient"];
         options?: never;
@@ -421,9 +422,9 @@ export interface paths {
         };
         /**
          * List keys and clients without their secrets
-         * @description **Addition.** The company's API keys and then its OAuth clients, each in the order of creation: who made each one,
-         *     when, in which hour it was last used, its role, and when it expires. None of them is shown: a fingerprint is the first 16 hex digits of
-         *     the SHA-256 of the key, or of the client's secret.
+         * @description **Addition.** Lists the company's API keys and then its OAuth clients, each in the order of creation, with creator,
+         *     creation time, hour of the last use, role and expiry. The response contains no secret: a fingerprint is the first
+         *     16 hex digits of the SHA-256 of the key, or of the client's secret.
          *
          *     After a key has leaked, `?madeBy=` with its fingerprint shows what was opened with it, to be deleted as well. What
          *     was made with an access token was made by its client.
@@ -448,7 +449,7 @@ export interface paths {
         put?: never;
         /**
          * Get an access token
-         * @description The client credentials grant. The client says who it is in one of two ways: with `client_id` and `client_secret`
+         * @description The client credentials grant. The client authenticates in one of two ways: with `client_id` and `client_secret`
          *     in the body (`client_secret_post`), or with HTTP Basic (`client_secret_basic`). A secret in both is 400
          *     `invalid_request`. The body is a form or JSON; its `Content-Type` must say which.
          *
@@ -472,9 +473,9 @@ export interface paths {
         put?: never;
         /**
          * Append a record
-         * @description Appends an action to the company's chain. The answer comes when the record is safely on disk; then it is also
-         *     sent on the stream. `index` and `timestamp` are the server's. A `companyId` in the body is ignored: the company
-         *     is that of the credential.
+         * @description Appends an action to the company's chain. The service responds when the record is synced to disk, and then sends
+         *     it to the stream. The server sets `index` and `timestamp`. A `companyId` in the body is ignored: the credential
+         *     determines the company.
          *
          *     The rate tier is `attest`: 100 requests in 60 seconds.
          */
@@ -496,13 +497,13 @@ export interface paths {
         put?: never;
         /**
          * Append many records
-         * @description **Addition.** Appends 1 to 1000 actions in one transaction: all of them, or none. The answer has their records, in the order of the
-         *     items. A refusal names the item that it is about: `pointer` is a JSON Pointer (RFC 6901) into the body.
+         * @description **Addition.** Appends 1 to 1000 actions in one transaction: all of them, or none. The response has their records
+         *     in the order of the items. An error names the item at fault: `pointer` is a JSON Pointer (RFC 6901) into the body.
          *
          *     Each item is what the body of `POST /v1/attest` is, and may have an `idempotencyKey` of its own, which means what that
          *     route's header means. What is in the chain already is answered with its record, and the rest is appended.
          *
-         *     The request counts once as `standard`, and each of its items as `attest`; the headers of the answer speak of
+         *     The request counts once as `standard`, and each of its items as `attest`; the headers of the response speak of
          *     the latter. A batch with more items than `attest` allows in a minute is 400.
          */
         post: operations["attestBatch"];
@@ -523,8 +524,9 @@ export interface paths {
         put?: never;
         /**
          * Record what a coding agent does
-         * @description **Addition.** The address for the HTTP hooks of Claude Code; `attestd init claude-code` writes the settings. The body is the event as
-         *     Claude Code sends it. Members and events that are not known are left alone, and text that is not well-formed is mended.
+         * @description **Addition.** The endpoint for HTTP hooks of Claude Code; `attestd init claude-code` writes the settings. The body
+         *     is the event as Claude Code sends it. Unknown members and events are ignored, and text that is not well-formed is
+         *     repaired.
          *
          *     | `hook_event_name` | Records |
          *     |---|---|
@@ -540,7 +542,7 @@ export interface paths {
          *     known forms are masked. An event that is sent again is recorded once, for 30 days, by session, call and event, as
          *     long as it comes with the same credential: no `Idempotency-Key`, and no other credential, can take the place of an event.
          *
-         *     The answer `{}` leaves the decision to the agent and its user's rules. It never allows a call that these do not.
+         *     The response `{}` leaves the decision to the agent and its user's rules. It never allows a call that these do not.
          *
          *     The request counts once as `standard`, and each record that it makes as `attest`: a tool call counts as two.
          */
@@ -560,12 +562,12 @@ export interface paths {
         };
         /**
          * Read the chain
-         * @description All records of the company, ascending by `index`, in one answer. An empty chain gives `{"records":[]}`.
+         * @description Returns all records of the company, ascending by `index`. The response for an empty chain is `{"records":[]}`.
          *
          *     **Additions.** `from` and `limit` give a part of it. `from` beyond the end gives no records. With
-         *     `Accept: application/x-ndjson` the answer is one record a line, each ended by a line feed, for reading long
+         *     `Accept: application/x-ndjson` the response is one record a line, each ended by a line feed, for reading long
          *     chains as they arrive; no records give an empty answer, and where a payload was sent with line feeds between its tokens, spaces
-         *     stand in their place. Without these the answer is exactly as described first.
+         *     stand in their place. Without these the response is exactly as described first.
          *
          *     If reading fails on the way, the connection is broken off: an answer that ends early is not whole.
          */
@@ -587,29 +589,30 @@ export interface paths {
         };
         /**
          * Search records
-         * @description **Addition.** The records of a log for which all of the given filters hold, newest first or oldest first, a page at a
-         *     time: JSON with `next` while there is more, to be given as `cursor` with the same filters. A cursor holds the length of the
-         *     log when the search began (`size`), so records that come later do not shift pages. `read` says which indexes an answer has decided,
-         *     `to` not among them. With `q` or `hash`, which have to read each record, an answer ends after 65,536 records or 64 MiB with what it has found, and
-         *     then has `next`.
+         * @description **Addition.** Returns the records of a log that match all given filters, newest first or oldest first, in pages.
+         *     While there are more, the JSON response has `next`; send it as `cursor` with the same filters. A cursor contains
+         *     the length of the log at the start of the search (`size`), so later records do not shift pages. `read` is the
+         *     range of indexes that the response covers, without `to`. With `q` or `hash`, which read every record, a response
+         *     ends after 65,536 records or 64 MiB with the matches so far and `next`.
          *
-         *     `Accept` chooses other forms of the answer:
+         *     `Accept` selects other formats:
          *
-         *     - `text/event-stream`: events as they come. `record` has a record as data, `progress` how many records were
-         *       read, where the search is and the `size` of the log, and `end`, the last, how many were read and found, with `next` where
-         *       `limit` was reached.
+         *     - `text/event-stream`: events during the search. `record` has a record as data. `progress` has the number of records
+         *       read, the position of the search and the `size` of the log. `end`, the last event, has the numbers of records read
+         *       and found, and `next` if `limit` was reached.
          *     - `application/x-ndjson`: one record a line, as `GET /v1/chain` gives them; all that match, unless `limit` is given.
          *     - `text/csv`: a table (RFC 4180) with a header, and the cells `delegatedBy` (principals, a space between), `tokenId` and `payload`
          *       (the payload as it was sent); also all that match. What begins with `=`, `+`, `-` or `@`, also in their wide form or after characters that
          *       cannot be seen, with a control character or with an apostrophe has an apostrophe before it, or a spreadsheet would take it for a formula:
          *       remove that one before you check a signature.
          *
-         *     That nothing was left out is the server's word: it finds records by summaries of its own, which nobody has signed. What it returns can be
-         *     checked record by record, and only a verification of the chain, which reads no summary, shows all that there is. A record that is missing or
-         *     damaged on disk is never skipped: the search ends at it with 500, `RECORD_DAMAGED`, or where the answer has begun the connection is broken off.
+         *     The response does not prove that no match is missing, because the server searches with unsigned summaries. Each
+         *     returned record can be verified. Only a verification of the chain, which does not use summaries, proves
+         *     completeness. The search never skips a missing or damaged record: it ends with 500, `RECORD_DAMAGED`, or, if the
+         *     response has begun, by closing the connection.
          *
-         *     Searches under way are bounded, in all and for each company: 503 with `Retry-After`. A query in which a parameter is unknown, given twice or
-         *     malformed is refused, for to ignore a filter would be to answer another question.
+         *     The number of concurrent searches is limited, in total and for each company: 503 with `Retry-After`. A query with
+         *     an unknown, duplicate or malformed parameter is refused, because ignoring a filter would change the result.
          */
         get: operations["searchRecords"];
         put?: never;
@@ -629,9 +632,10 @@ export interface paths {
         };
         /**
          * Count records over time
-         * @description **Addition.** How many records of a log match, in all and in each of some parts of a period that are of one length. The counts are exact, and the
-         *     server's word as those of `GET /v1/records` are. Without `since` the period begins with the first record, without `until` it
-         *     ends a millisecond after the last. A period of fewer milliseconds than `buckets` has as many parts as milliseconds.
+         * @description **Addition.** Counts the matching records of a log, in total and in intervals of equal length. The counts are exact,
+         *     but like the results of `GET /v1/records` they are not proven. Without `since` the period begins with the first
+         *     record, without `until` it ends a millisecond after the last. A period of fewer milliseconds than `buckets` has
+         *     as many intervals as milliseconds.
          */
         get: operations["countRecords"];
         put?: never;
@@ -651,12 +655,12 @@ export interface paths {
         };
         /**
          * Verify the whole chain
-         * @description Recomputes everything from what is on disk (see *Chain*). The time it takes grows with the length of the chain.
-         *     A chain that does not verify is a normal answer, 200 with `valid` false.
+         * @description Recomputes everything from disk (see *Chain*), in time proportional to the length of the chain. If the chain does
+         *     not verify, the response is 200 with `valid` false.
          *
-         *     Requests of one company for one log share one verification, which always begins after the request came. Companies take turns,
-         *     and while records are appended anywhere, verification takes what that leaves of the machine. Where too many
-         *     requests wait, the answer is 503 with `Retry-After`. `HEAD` verifies nothing.
+         *     Concurrent requests of one company for one log share a verification, which always begins after the request
+         *     arrived. Companies take turns, and appends have priority over verification. If too many requests wait, the response
+         *     is 503 with `Retry-After`. `HEAD` does not verify.
          *
          *     With `log=control` the control log is also replayed: every row of agents, credentials, passports, signing keys, webhooks and
          *     settings must be what the log says. `error` then names the table, the row and the column, and `failedAtIndex` is the control record
@@ -700,11 +704,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Was this allowed when it happened?
-         * @description What the control log says of an action at the time of its record: the registration of the agent and of those in the
-         *     delegation, whether they were disabled, the passports that the agent had and what became of them, and the key that
-         *     signed the record. Each answer comes with its place in the control log, where `GET /v1/proof/{index}?log=control` proves
-         *     it. What cannot be said stands in `cannotSay`, in words.
+         * Get the authorization at the time of an action
+         * @description Returns what the control log records about an action at the time of its record: the registration of the agent and
+         *     of the principals in the delegation, whether they were disabled, the agent's passports and their later changes, and
+         *     the key that signed the record. Each item has its index in the control log, which
+         *     `GET /v1/proof/{index}?log=control` proves. `cannotSay` describes what is unknown.
          *
          *     Of agents, `registered` is the first registration, `last` the last change up to the action, and `next` the first one
          *     after it. Of passports, those are listed that were valid then, 100 at most.
@@ -730,19 +734,19 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A record with all that shows whose it is
-         * @description **Addition.** One file that is checked without a server, years later: the record, its place in both trees under one
-         *     checkpoint with the cosignatures of witnesses, and the keys from the company's first to the one that signed the
-         *     checkpoint, each rotation proven. Of an action it also holds the control records that bear on whether it was allowed
-         *     (see `GET /v1/authority/{index}`), each with its place in the control log; with `jti` those of that passport, and its
-         *     signed status.
+         * Get the evidence for a record
+         * @description **Addition.** Returns one file that can be verified offline, even years later. It contains the record, its inclusion
+         *     proofs in both trees under one checkpoint with the cosignatures of witnesses, and the keys from the company's first
+         *     to the one that signed the checkpoint, with a proof of each rotation. For an action it also contains the control
+         *     records about its authorization (see `GET /v1/authority/{index}`), each with its proof; with `jti`, those of that
+         *     passport and its signed status.
          *
-         *     What stands in the file is authenticated, or is left out; `notProven` says what no such file shows. It checks itself
-         *     for nobody: `attestd check FILE --key FINGERPRINT` needs the fingerprint of one of the company's keys, or `--policy`
-         *     a policy (c2sp.org/tlog-policy), from elsewhere.
+         *     Everything in the file is authenticated; `notProven` lists what no such file can prove. A verifier needs a trusted
+         *     input from elsewhere: `attestd check FILE` requires `--key` with the fingerprint of one of the company's keys, or
+         *     `--policy` with a policy (c2sp.org/tlog-policy).
          *
-         *     The form, and every check in its order, is specified in the comment of the package `evidence`. `/verifier.html`, a page
-         *     that works from disk, `/check.py` and `/check.mjs` of this service make the same checks and come to the same verdict.
+         *     The comment of the package `evidence` specifies the format and every check in order. `/verifier.html`, a page that
+         *     works from disk, `/check.py` and `/check.mjs` of this service make the same checks and return the same verdict.
          */
         get: operations["getEvidence"];
         put?: never;
@@ -761,13 +765,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A period of both logs, with nothing left out
-         * @description **Addition.** All records of a period as JSON lines: a header with signed checkpoints of both logs at its start and its
-         *     end, the frontier of each tree at the start, and the keys with their rotations proven; then the records of `control`,
-         *     and those of `actions`. Whoever adds the leaves of the records to the frontier comes from one checkpoint to the
-         *     other, so none was left out between them or changed. `attestd report FILE` does that, and prints what happened.
+         * Get a complete report of a period
+         * @description **Addition.** Returns all records of a period as JSON lines. The header has signed checkpoints of both logs at the
+         *     start and the end, the frontier of each tree at the start, and the keys with proofs of their rotations. The records
+         *     of `control` follow, then those of `actions`. A verifier appends the leaves of the records to the frontier and
+         *     must arrive at the second checkpoint, so no record between them is missing or changed. `attestd report FILE`
+         *     verifies this and prints the contents.
          *
-         *     A period is asked for by times, for the two logs have sizes of their own and one clock. The next report should begin
+         *     A period is a range of times, because the two logs have different sizes but one clock. The next report should begin
          *     where this one ends, in time and in the sizes of both logs. A passport that was never issued is in no report.
          */
         get: operations["getReport"];
@@ -787,10 +792,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Prove that the chain only grew
-         * @description **Addition.** That the tree of the first `from` records is the beginning of the tree of the first `to`: the proof of
-         *     RFC 6962, section 2.1.2, with the node hash of this chain's tree. It is empty where `from` is 0 or equals `to`. Who
-         *     kept an older root compares it with `fromRoot`.
+         * Get a consistency proof of the chain
+         * @description **Addition.** Proves that the first `from` records are a prefix of the first `to`: the proof of RFC 6962, section
+         *     2.1.2, with the node hash of this chain's tree. The proof is empty if `from` is 0 or equals `to`. Compare an older
+         *     root that you stored with `fromRoot`.
          */
         get: operations["getConsistency"];
         put?: never;
@@ -832,9 +837,9 @@ export interface paths {
         /**
          * Get the newest checkpoint
          * @description **Addition.** The size and root of the log, signed by the company (c2sp.org/tlog-checkpoint). It is signed at most once
-         *     a second, and only after the log has grown. Below the company's signature stand the cosignatures of witnesses
-         *     (c2sp.org/tlog-cosignature, see `--witness`) that have signed this size and verified. Only the cache of who asked may keep it, and must ask again each time
-         *     (`private, no-cache`).
+         *     a second, and only after the log has grown. After the company's signature come the verified cosignatures of
+         *     witnesses for this size (c2sp.org/tlog-cosignature, see `--witness`). Only private caches may store it, and must
+         *     revalidate it each time (`private, no-cache`).
          */
         get: operations["getCheckpoint"];
         put?: never;
@@ -855,8 +860,8 @@ export interface paths {
         /**
          * Get a tile or an entry bundle
          * @description **Addition.** `tile/<L>/<N>`, `tile/<L>/<N>.p/<W>` and `tile/entries/<N>` of c2sp.org/tlog-tiles; `path` is what
-         *     follows `tile/` and may hold slashes. What a tile holds never changes: `private, max-age=31536000, immutable`. A path that
-         *     is not in its one form, and what lies beyond the log's size, is 404.
+         *     follows `tile/` and may contain slashes. A tile never changes: `private, max-age=31536000, immutable`. A path that
+         *     is not in canonical form, or a tile beyond the log's size, is 404.
          */
         get: operations["getTile"];
         put?: never;
@@ -875,9 +880,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get a proof that needs no server
-         * @description **Addition.** A tlog-proof (c2sp.org/tlog-proof): the record's leaf is in the tree of the checkpoint that stands in the
-         *     proof: the newest, or, while no witness has cosigned that, the newest that one has, if it covers the record. How the leaf is made of a record stands under *Logs*.
+         * Get an offline inclusion proof (tlog-proof)
+         * @description **Addition.** A tlog-proof (c2sp.org/tlog-proof) that the record's leaf is in the tree of the contained checkpoint.
+         *     That is the newest one. If no witness has cosigned it, it is the newest cosigned one that covers the record. *Logs*
+         *     specifies the leaf of a record.
          */
         get: operations["getLogProof"];
         put?: never;
@@ -896,11 +902,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Prove that a log only grew since a checkpoint that you keep
-         * @description **Addition.** The newest checkpoint of the log, and the consistency proof (RFC 6962 §2.1.2) from a size to it, in the form in
-         *     which a witness is asked for a cosignature (c2sp.org/tlog-witness): `old` and the size, the proof a line a hash, an empty
-         *     line, the checkpoint. Who keeps a checkpoint, or an evidence file, finds with it that nothing of that was changed since.
-         *     A history that was written anew has no such proof from a checkpoint of the old one.
+         * Get a consistency proof from an older checkpoint
+         * @description **Addition.** Returns the newest checkpoint of the log, and the consistency proof (RFC 6962 §2.1.2) from a size to it,
+         *     in the format of a request to a witness (c2sp.org/tlog-witness): `old` and the size, the proof with one hash per
+         *     line, an empty line, the checkpoint. With an older checkpoint or an evidence file, it proves that no earlier record
+         *     was changed since. A rewritten history has no such proof from a checkpoint of the old one.
          */
         get: operations["getLogConsistency"];
         put?: never;
@@ -921,13 +927,13 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have a checkpoint cosigned
+         * Cosign a checkpoint
          * @description **Addition.** A log asks this server, as a witness, to cosign its newest checkpoint (c2sp.org/tlog-witness). The body
          *     is `old`, a space and the size that was cosigned last; up to 63 lines with a consistency proof from there, a hash in
-         *     base64 on each; an empty line; and the checkpoint. Signatures of keys that are not trusted are ignored. What is
-         *     cosigned is kept, durably, before it is answered: no smaller tree of the log is ever cosigned after it, and no other of
-         *     its size. A witness that has forgotten what it signed, for its database is an older copy, signs nothing: `503` with
-         *     `ROLLED_BACK` and the reason, until its operator has acted. Sizes above 2^53-1 are `400`.
+         *     base64 on each; an empty line; and the checkpoint. Signatures by untrusted keys are ignored. The witness stores a
+         *     cosigned checkpoint durably before it responds. Afterwards it never cosigns a smaller tree of the log, or another
+         *     tree of the same size. A witness whose database was rolled back cosigns nothing until its operator acts: `503` with
+         *     `ROLLED_BACK` and the reason. Sizes above 2^53-1 are `400`.
          */
         post: operations["addCheckpoint"];
         delete?: never;
@@ -993,7 +999,7 @@ export interface paths {
         /**
          * Make a webhook
          * @description Messages are sent for the records that are appended from now on, of all agents and kinds, or of those that `agents` and
-         *     `actions` name; an action with a `*` at its end stands for all that begin so. The secret is shown in this answer and never again.
+         *     `actions` name; an action with a `*` at its end stands for all that begin so. The secret is shown in this response and never again.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -1011,14 +1017,14 @@ export interface paths {
         };
         /**
          * Get a webhook
-         * @description How a webhook is doing. `nextIndex` is the first record that it was not sent, as it was kept last.
+         * @description Returns the state of a webhook. `nextIndex` is the first record that was not delivered, as last stored.
          */
         get: operations["getWebhook"];
         put?: never;
         post?: never;
         /**
          * Delete a webhook
-         * @description Nothing more is sent to it from this answer on.
+         * @description After this response, nothing more is sent to it.
          */
         delete: operations["deleteWebhook"];
         options?: never;
@@ -1036,8 +1042,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Switch a webhook on
-         * @description It goes on with the record where it stopped, and that has all its attempts before it.
+         * Enable a webhook
+         * @description Delivery continues with the record at which it stopped, with a full set of attempts.
          */
         post: operations["enableWebhook"];
         delete?: never;
@@ -1056,8 +1062,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Switch a webhook off
-         * @description Nothing more is sent to it from this answer on.
+         * Disable a webhook
+         * @description After this response, nothing more is sent to it.
          */
         post: operations["disableWebhook"];
         delete?: never;
@@ -1076,8 +1082,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a webhook another secret
-         * @description The secret is shown in this answer and never again. Messages carry the signatures of the former pair too for 24 hours; that of one before it no more.
+         * Rotate the secret of a webhook
+         * @description Only this response shows the secret. For 24 hours, messages also have the signatures of the previous pair, but of no earlier one.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -1097,7 +1103,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test
-         * @description One message of the type `webhook.test`, about no record, in one attempt that is answered here; also while the webhook is disabled.
+         * @description Sends one message of the type `webhook.test`, about no record, and returns the result of one attempt. A disabled webhook can be tested too.
          */
         post: operations["testWebhook"];
         delete?: never;
@@ -1116,7 +1122,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let an agent act for a company
+         * Issue a delegation token for a company
          * @description Issues a delegation token with `sub` = `spiffe://{trustDomain}/company/{actingOn}`, the agent as the only actor,
          *     and the given `scope`.
          */
@@ -1138,11 +1144,11 @@ export interface paths {
         put?: never;
         /**
          * Exchange tokens (RFC 8693)
-         * @description Takes the token of a subject and the SVID of an actor, both issued with the authenticated company's key, and
-         *     gives a delegation token: the actor acts for the subject. The subject token may be the `access_token` of an
-         *     earlier exchange. The actor is then added at the innermost place of `act`, and a `scope` claim is carried on
-         *     unchanged. The order of nesting differs from RFC 8693, see *Delegation*. The body is JSON, or the form of RFC 8693
-         *     when its `Content-Type` is `application/x-www-form-urlencoded`.
+         * @description Exchanges the token of a subject and the SVID of an actor, both signed with the authenticated company's key, for a
+         *     delegation token: the actor acts for the subject. The subject token may be the `access_token` of an earlier
+         *     exchange. The new token then has the actor at the innermost place of `act`, and an unchanged `scope` claim. The
+         *     order of nesting differs from RFC 8693, see *Delegation*. The body is JSON, or the form of RFC 8693 with the
+         *     `Content-Type` `application/x-www-form-urlencoded`.
          */
         post: operations["exchangeToken"];
         delete?: never;
@@ -1162,10 +1168,10 @@ export interface paths {
         put?: never;
         /**
          * Verify a passport online
-         * @description Makes all checks of the list under *Passports*, revocation included. With `tool` it also checks that the
-         *     passport grants `tool:<tool>`; `scopeGranted` is then the first scope that covers it. Without `tool` it is the
-         *     broadest: `*`, else the first `category:*`, else the first scope. The receipt says what was checked and when; it
-         *     is not signed.
+         * @description Makes all checks listed under *Passports*, including revocation. With `tool` it also checks that the passport
+         *     grants `tool:<tool>`; `scopeGranted` is then the first scope that covers it. Without `tool` it is the broadest
+         *     scope: `*`, else the first `category:*`, else the first scope. The receipt lists the checks and their time; it is
+         *     not signed.
          */
         post: operations["verifyPassport"];
         delete?: never;
@@ -1183,12 +1189,12 @@ export interface paths {
         };
         /**
          * List issued passports
-         * @description **Addition.** The passports that the company has issued, the newest first, a page at a time. The tokens
-         *     themselves are not kept. `next` is there if there are more; give it as `cursor` to get them. `status` is
-         *     `revoked` for a revoked passport, expired or not.
+         * @description **Addition.** Lists the passports that the company has issued, newest first, in pages. The service does not store
+         *     the tokens. `next` is present if there are more; send it as `cursor`. `status` is `revoked` for a revoked
+         *     passport, expired or not.
          *
-         *     With `agent` or `status`, one call looks at 100,000 passports: a page may hold fewer than `limit`, or none, and still
-         *     have a `next`, with which the search goes on.
+         *     With `agent` or `status`, one request reads at most 100,000 passports. A page may then have fewer than `limit`
+         *     entries, or none, and still have a `next`.
          */
         get: operations["listPassports"];
         put?: never;
@@ -1208,8 +1214,8 @@ export interface paths {
         };
         /**
          * List revoked passports
-         * @description All revoked passports of the company, ordered by the time of revocation. Passports revoked by a rotation are
-         *     among them, without a reason.
+         * @description Lists all revoked passports of the company, ordered by the time of revocation. The list includes passports revoked
+         *     by a rotation, without a reason.
          */
         get: operations["listRevokedPassports"];
         put?: never;
@@ -1231,7 +1237,7 @@ export interface paths {
         put?: never;
         /**
          * Revoke a passport
-         * @description Revokes a passport that the company issued. It counts from the very next check on. The body may be empty.
+         * @description Revokes a passport that the company issued. The next check already refuses it. The body may be empty.
          */
         post: operations["revokePassport"];
         delete?: never;
@@ -1249,11 +1255,11 @@ export interface paths {
         };
         /**
          * Get the signed status of a passport
-         * @description Signed with the company's key; how to check it stands under *Revocation*. `valid` means: issued by this company
-         *     and not revoked. It does not look at `exp`. For a `jti` that this company never issued, the signed status is
-         *     `unknown`, never `valid`.
+         * @description Returns a status signed with the company's key; *Revocation* explains how to check it. `valid` means that this
+         *     company issued the passport and has not revoked it, regardless of `exp`. For a `jti` that this company never
+         *     issued, the signed status is `unknown`.
          *
-         *     `valid` and `revoked` may be cached for 300 seconds, so a cache may say `valid` for that long after a
+         *     `valid` and `revoked` may be cached for 300 seconds, so a cache may return `valid` for that long after a
          *     revocation. `unknown` must not be stored.
          */
         get: operations["getPassportStatus"];
@@ -1274,7 +1280,7 @@ export interface paths {
         };
         /**
          * Get a company's public key
-         * @description The key as PEM, JWK and JWKS. It never changes. The answer may be cached for one hour.
+         * @description Returns the current key as PEM, JWK and JWKS. The response may be cached for one hour.
          */
         get: operations["getPublicKey"];
         put?: never;
@@ -1294,12 +1300,16 @@ export interface paths {
         };
         /**
          * Get all keys that a company has had
-         * @description **Addition.** All keys of a company, the oldest first. A key signs the records from its `fromIndex` on, up to that of
-         *     the next key; where both are the same it has signed none. `rotation` proves that a key follows the one before it: both
-         *     have signed its `statement`. So whoever confirmed one key can check each that came after it. How is said under *Chain*.
-         *     `logs` says from where on each signs the `control` log, which has an origin of its own, with a proof for that log. The
-         *     first key there needs none, for `keys` proves it; it is a later one where the company had several before that log was made.
-         *     No credential is needed, and the answer may be cached for one hour.
+         * @description **Addition.** Lists all keys of a company, oldest first. A key signs the records from its `fromIndex` up to that of
+         *     the next key; if both are equal, it has signed none. `rotation` proves that a key follows the one before it: both
+         *     have signed its `statement`. With one confirmed key, a verifier can therefore check every later one. *Chain*
+         *     specifies how.
+         *
+         *     `logs` has the first index of each key in the `control` log, which has its own origin, with a proof for that log.
+         *     The first key there has no proof, because `keys` proves it. It is a later key of the company if the company had
+         *     several before that log was created.
+         *
+         *     No credential is required, and the response may be cached for one hour.
          */
         get: operations["getPublicKeys"];
         put?: never;
@@ -1319,9 +1329,9 @@ export interface paths {
         };
         /**
          * Get a company's discovery document
-         * @description All that a verifier must know, in one document. `jwks_uri` is built from the public base URL of the
-         *     configuration (`--base-url`, `SERVICE_BASE_URL`). Without one it is inferred from the request's `Host` and
-         *     `X-Forwarded-Proto`, so a service that others rely on should set it. The answer may be cached for one hour.
+         * @description Returns everything that a verifier needs in one document. `jwks_uri` is based on the configured public URL
+         *     (`--base-url`, `SERVICE_BASE_URL`). Without one, it is inferred from the request's `Host` and
+         *     `X-Forwarded-Proto`, so production services should set it. The response may be cached for one hour.
          */
         get: operations["getDiscovery"];
         put?: never;
@@ -1341,9 +1351,8 @@ export interface paths {
         };
         /**
          * Follow records as they are appended
-         * @description A WebSocket handshake. Every message is a `StreamMessage`. Who sees which records, the rule for `Origin` and the
-         *     close codes stand under *Stream*. By default no credential is needed, and without one the records of all
-         *     companies are sent.
+         * @description A WebSocket handshake. Every message is a `StreamMessage`. *Stream* specifies access, the rule for `Origin` and the
+         *     close codes. By default no credential is required, and without one the stream has the records of all companies.
          */
         get: operations["stream"];
         put?: never;
@@ -1362,8 +1371,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ask whether the service is up
-         * @description The process answers requests. It does not look at the database.
+         * Check that the service is up
+         * @description Returns 200 while the process answers requests, without accessing the database.
          */
         get: operations["getHealth"];
         put?: never;
@@ -1382,10 +1391,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Is the service ready to write?
-         * @description **Addition.** Whether a write could be carried out now: 503 says why not, with the same `code` that a write would
-         *     meet. After a write that the disk refused it is 503 until a write is durable; the server tries one itself, once a
-         *     second at most, and wants room for 1 MiB. Reads may go on all the same. `headFile` is `behind` while the head file cannot be written, which holds no write.
+         * Check that the service can write
+         * @description **Addition.** Returns 200 if the service can write now, or else 503 with the reason and the `code` that a write
+         *     would get. After a failed write to disk it is 503 until a write is durable. The server tries one itself, at most
+         *     once a second, and requires 1 MiB of free space. Reads may work meanwhile. `headFile` is `behind` while the head
+         *     file cannot be written, which does not block writes.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -1405,7 +1415,7 @@ export interface paths {
         };
         /**
          * Get this document
-         * @description **Addition.** This document as JSON. It may be cached for one hour.
+         * @description **Addition.** Returns this document as JSON. It may be cached for one hour.
          */
         get: operations["getOpenAPI"];
         put?: never;
@@ -1469,7 +1479,7 @@ export interface components {
          */
         Secret: string;
         /**
-         * @description Whatever was given at registration.
+         * @description The metadata of the registration.
          * @example {
          *       "plan": "team",
          *       "region": "eu"
@@ -1479,7 +1489,7 @@ export interface components {
             [key: string]: unknown;
         };
         /**
-         * @description What the passport allows.
+         * @description The scopes of the passport.
          * @example [
          *       "tool:*",
          *       "attest:write"
@@ -1589,7 +1599,7 @@ export interface components {
         Unavailable: {
             error: string;
             /**
-             * @description How the request ended; see *Errors*.
+             * @description Outcome of the request; see *Errors*.
              * @enum {string}
              */
             code: "NOT_DONE" | "OUTCOME_UNKNOWN" | "FILE_CHANGED" | "DATABASE_DAMAGED" | "CLOCK" | "ROLLED_BACK" | "TABLES_CHANGED";
@@ -1613,7 +1623,7 @@ export interface components {
          */
         NewCompany: {
             companyId: components["schemas"]["Segment"];
-            /** @description Kept as it is. */
+            /** @description Stored unchanged. */
             metadata?: Record<string, never> | null;
         };
         /**
@@ -1648,7 +1658,7 @@ export interface components {
          */
         NewAgent: {
             agentId: components["schemas"]["Segment"];
-            /** @description Kept as it is; replaces what was there. */
+            /** @description Stored unchanged; replaces the previous value. */
             metadata?: Record<string, never> | null;
         };
         AgentRegistered: {
@@ -1776,7 +1786,7 @@ export interface components {
             disabledAt?: components["schemas"]["Timestamp"];
             /** @enum {string} */
             disabledReason?: "requested" | "gone" | "failing";
-            /** @description Shown only here. */
+            /** @description Only this response shows it. */
             secret: string;
         };
         WebhookList: {
@@ -1784,7 +1794,7 @@ export interface components {
         };
         WebhookTested: {
             delivered: boolean;
-            /** @description Of the answer; absent where there was none. */
+            /** @description Of the response; absent where there was none. */
             status?: number;
             /** @description Why there was none. */
             failure?: string;
@@ -1807,16 +1817,16 @@ export interface components {
             code: "LAST_API_KEY";
         };
         /**
-         * @description What a credential may do; see *Authentication*.
+         * @description The role of a credential; see *Authentication*.
          * @enum {string}
          */
         Role: "reader" | "writer" | "admin";
         /**
-         * @description What the credential may do; `null` or absent means `admin`.
+         * @description The role of the credential; `null` or absent means `admin`.
          * @enum {string|null}
          */
         NewRole: "reader" | "writer" | "admin" | null;
-        /** @description When it ends, in the future, in UTC with milliseconds; `null` or absent means never. */
+        /** @description Time of expiry, in the future, in UTC with milliseconds; `null` or absent means never. */
         NewExpiry: string | null;
         /**
          * @example {
@@ -1833,7 +1843,7 @@ export interface components {
         };
         OAuthClientCreated: {
             clientId: string;
-            /** @description Shown only here. */
+            /** @description Only this response shows it. */
             clientSecret: string;
             companyId: components["schemas"]["Segment"];
             createdAt: components["schemas"]["Timestamp"];
@@ -2149,7 +2159,7 @@ export interface components {
             records: components["schemas"]["AttestationRecord"][];
             /** @description Length of the log that was searched. */
             size: number;
-            /** @description The indexes that this answer has decided. */
+            /** @description The indexes that this response has decided. */
             read: {
                 /** @description The first. */
                 from: number;
@@ -2785,7 +2795,7 @@ export interface components {
                 "application/json": components["schemas"]["ForbiddenRole"] | components["schemas"]["AgentDisabled"];
             };
         };
-        /** @description The company has as many of these as this server allows. `code` is `TOO_MANY`. */
+        /** @description The company has the largest number of these objects that this server allows. `code` is `TOO_MANY`. */
         TooMany: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -2862,7 +2872,7 @@ export interface components {
                 "application/json": components["schemas"]["TooManyRequests"];
             };
         };
-        /** @description A fault of the service. The log has its cause under `requestId`. */
+        /** @description An internal error. The log has its cause under `requestId`. */
         InternalError: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -2877,7 +2887,7 @@ export interface components {
                 "application/json": components["schemas"]["InternalError"];
             };
         };
-        /** @description Nothing was acknowledged; `code` says how the request ended. */
+        /** @description The request was not acknowledged; `code` gives its outcome. */
         Unavailable: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -2930,7 +2940,7 @@ export interface components {
          */
         PageLimit: number;
         /**
-         * @description `next` of the page before. What it holds may change.
+         * @description `next` of the previous page. Its contents are opaque.
          * @example deploy-bot
          */
         Cursor: string;
@@ -2958,17 +2968,17 @@ export interface components {
          */
         "X-RateLimit-Reset": number;
         /**
-         * @description Requests that the company may make in the window over all its credentials. Absent without a valid credential, and if there is no such bound.
+         * @description Requests that the company may make in the window over all its credentials. Absent without a valid credential or without such a limit.
          * @example 10000
          */
         "X-RateLimit-Company-Limit": number;
         /**
-         * @description Requests that the company has left in the window. Absent where `X-RateLimit-Company-Limit` is.
+         * @description Requests that the company has left in the window. Absent if `X-RateLimit-Company-Limit` is absent.
          * @example 9991
          */
         "X-RateLimit-Company-Remaining": number;
         /**
-         * @description `true` if nothing was appended, for all that was asked for is in the chain already. Absent otherwise.
+         * @description `true` if nothing was appended, because all records were already in the chain. Absent otherwise.
          * @example true
          */
         "Idempotent-Replayed": "true";
@@ -3049,7 +3059,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description The operator does not let this caller register companies. */
+            /** @description The operator does not allow this caller to register a company. */
             403: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -3064,7 +3074,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistrationClosed"];
                 };
             };
-            /** @description There is a company with this `companyId` already. */
+            /** @description A company with this `companyId` already exists. */
             409: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -3132,7 +3142,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description The operator does not let this caller register companies. */
+            /** @description The operator does not allow this caller to register a company. */
             403: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -3147,7 +3157,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistrationClosed"];
                 };
             };
-            /** @description There is a company with this `companyId` already. */
+            /** @description A company with this `companyId` already exists. */
             409: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -3241,7 +3251,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The caller is not on this machine or cannot be told from one that is not, or the endpoint is switched off. */
+            /** @description The caller is not on this machine, may not be on it, or the endpoint is off. */
             403: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -3415,7 +3425,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRoleOrAgent"];
             409: components["responses"]["TooMany"];
-            /** @description The agent is registered already, and `If-None-Match` demands that it is new. */
+            /** @description The agent is already registered, and `If-None-Match` requires a new one. */
             412: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -3455,7 +3465,7 @@ export interface operations {
                  */
                 limit?: components["parameters"]["PageLimit"];
                 /**
-                 * @description `next` of the page before. What it holds may change.
+                 * @description `next` of the previous page. Its contents are opaque.
                  * @example deploy-bot
                  */
                 cursor?: components["parameters"]["Cursor"];
@@ -3905,7 +3915,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The passport is revoked already. */
+            /** @description The passport is already revoked. */
             409: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4058,7 +4068,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description It is the last key of the company of the role `admin` that does not expire. */
+            /** @description The key is the company's last one with the role `admin` and without expiry. */
             409: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4316,7 +4326,7 @@ export interface operations {
                     "application/json": components["schemas"]["TokenError"];
                 };
             };
-            /** @description The client is unknown or has expired, or the secret is wrong. After an attempt with Basic the answer has `WWW-Authenticate`. */
+            /** @description The client is unknown or has expired, or the secret is wrong. After an attempt with Basic the response has `WWW-Authenticate`. */
             401: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4348,8 +4358,8 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description **Addition.** A name of your own for this append, 1 to 255 printable ASCII characters, bare or as a quoted string. A
-                 *     repetition under the same name is answered with the record of the first; see *Attestation*.
+                 * @description **Addition.** A key that makes a retry of this append safe: 1 to 255 printable ASCII characters, optionally
+                 *     quoted. A retry with the same key returns the first record; see *Attestation*.
                  * @example 7b1f2f5e-deploy-1.4.2
                  */
                 "Idempotency-Key"?: string;
@@ -4383,7 +4393,7 @@ export interface operations {
              * @description - `Missing or invalid fields: agentId, actionType, payload are required`
              *     - `Invalid delegation: …`: the token is malformed, expired or has an invalid signature, or `delegation` is
              *       neither a string nor `null`
-             *     - the payload has something that its canonical form cannot carry without loss; the text names the place, as
+             *     - the canonical form cannot represent the payload without loss; the text names the place, as
              *       a JSON Pointer, and the reason (see *Attestation*)
              *     - the body is not JSON
              *     - `Invalid header: …`: the idempotency key is empty, too long or has other characters
@@ -5828,7 +5838,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookWithSecret"];
                 };
             };
-            /** @description The URL is none that messages may go to, a list is empty or too long, or the body is not JSON. */
+            /** @description The URL is not an allowed destination, a list is empty or too long, or the body is not JSON. */
             400: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6132,7 +6142,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What came of it. */
+            /** @description The result of the attempt. */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6329,7 +6339,7 @@ export interface operations {
             };
             /**
              * @description The passport does not verify; `code` says which check failed, `MALFORMED_TOKEN` if there is no `passport`.
-             *     An empty `tool` is 400 with `VERIFICATION_ERROR`. If the body is not JSON, the answer has `error` alone.
+             *     An empty `tool` is 400 with `VERIFICATION_ERROR`. If the body is not JSON, the response has `error` alone.
              */
             400: {
                 headers: {
@@ -6372,7 +6382,7 @@ export interface operations {
                  */
                 limit?: components["parameters"]["PageLimit"];
                 /**
-                 * @description `next` of the page before. What it holds may change.
+                 * @description `next` of the previous page. Its contents are opaque.
                  * @example deploy-bot
                  */
                 cursor?: components["parameters"]["Cursor"];
@@ -6506,7 +6516,10 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRole"];
-            /** @description The company never issued such a passport. Nothing is changed. A passport of another company is no different. */
+            /**
+             * @description The company never issued this passport, and the request has no effect. That includes passports of other
+             *     companies.
+             */
             404: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6521,7 +6534,7 @@ export interface operations {
                     "application/json": components["schemas"]["PassportNotFound"];
                 };
             };
-            /** @description It is revoked already. The text is `Passport is already revoked`. */
+            /** @description The passport is already revoked. The text is `Passport is already revoked`. */
             409: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6792,7 +6805,7 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Sent by browsers. If it is there it must be the service's own origin.
+                 * @description Sent by browsers. If present, it must be an allowed origin.
                  * @example https://attest.example.com
                  */
                 Origin?: string;
@@ -6808,7 +6821,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /**
-             * @description The connection is a WebSocket now. Each text message on it is a `StreamMessage`. Close codes: 1001 when the
+             * @description The connection is now a WebSocket. Each text message on it is a `StreamMessage`. Close codes: 1001 when the
              *     server shuts down, 1013 when the client fell behind.
              */
             101: {
@@ -6852,7 +6865,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The credential is wrong; or there is none, and the stream is `authenticated`. */
+            /** @description The credential is invalid, or it is missing and the stream is `authenticated`. */
             401: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6898,7 +6911,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `from` is beyond the record that is appended next. `code` is `CURSOR_BEYOND_LOG`. */
+            /** @description `from` is greater than the index of the next record. `code` is `CURSOR_BEYOND_LOG`. */
             409: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6947,7 +6960,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is up. */
+            /** @description The service is up. */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6975,7 +6988,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is. */
+            /** @description The service can write. */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
