@@ -10,9 +10,9 @@ import (
 	"attestd/chain"
 )
 
-// What is written alone shares its transaction with nobody who waits beside it, keeps its place in
-// the queue, and says when it is.
-func TestWriteAlone(t *testing.T) {
+// A write alone has its own transaction, keeps its place in the queue, and gets the time of its
+// turn.
+func TestWriteAloneHasItsOwnTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(1)

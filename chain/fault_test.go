@@ -13,7 +13,7 @@ import (
 // Each step of the storage fails twice in a row: without effect, and after its effect. Whatever
 // happens, what was acknowledged is there, once and in its place, and the chains verify — in this
 // log, and in one that starts afresh. Whether the caller is told that nothing was written, or that
-// it is unknown, is true (row 4).
+// it is unknown, is true.
 func TestEveryStepFailsTwice(t *testing.T) {
 	t.Parallel()
 	unknown := fmt.Errorf("%w: %w", chain.ErrUnknown, errDisk)
@@ -135,7 +135,7 @@ func TestStaleHead(t *testing.T) {
 
 // What is wrong with one chain on disk is no reason to refuse the records of others that wait
 // beside it.
-func TestBadChainFailsAlone(t *testing.T) {
+func TestInvalidChainFailsAlone(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"head", "extend"} {
 		t.Run(step, func(t *testing.T) {

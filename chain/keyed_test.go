@@ -32,7 +32,7 @@ func submit(l *chain.Log, drafts ...chain.Draft) (answer func() ([]chain.Appende
 
 // Of 64 equal appends at once one becomes a record, in one batch or in many, and the others are
 // answered with it.
-func TestEqualAppendsAtOnceAreOneRecord(t *testing.T) {
+func TestConcurrentEqualAppendsAreOneRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -63,7 +63,7 @@ func TestEqualAppendsAtOnceAreOneRecord(t *testing.T) {
 
 // A key outlives the log that wrote it: a retry after a restart is answered with the record of
 // before, and nobody hears of it again.
-func TestARetryAfterARestart(t *testing.T) {
+func TestIdempotentRetryAfterRestart(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1, 2)
 	var first chain.Hash
@@ -84,9 +84,8 @@ func TestARetryAfterARestart(t *testing.T) {
 	grow(t, d, 1, 1, 3)
 }
 
-// What is refused for a key of its own holds nobody else up, and the names that it would have taken
-// stay free.
-func TestAKeyForAnotherRequest(t *testing.T) {
+// An append that is refused for its idempotency key fails alone. Its index is not used.
+func TestReusedIdempotencyKeyFailsAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -126,9 +125,9 @@ func TestAKeyForAnotherRequest(t *testing.T) {
 	})
 }
 
-// A key that cannot be looked up fails its own append where the transaction goes on, and all of it
-// where that is lost.
-func TestAKeyThatCannotBeRead(t *testing.T) {
+// If an idempotency key cannot be read, only its append fails, unless the transaction is lost. Then
+// the whole batch fails.
+func TestIdempotencyKeyReadErrors(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []struct {
 		step string

@@ -77,7 +77,7 @@ func TestKeysChangeUnderLoad(t *testing.T) {
 
 // A change that is given up leaves the old key, one that waits in the same batch with records has
 // the new one sign them.
-func TestAKeyChangesWithItsTransaction(t *testing.T) {
+func TestKeyChangeIsAtomicWithItsTransaction(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
 	l := chain.NewLog(d)

@@ -139,7 +139,7 @@ func TestTimestampsNeverGoBack(t *testing.T) {
 
 // After the end of Run's context all that waits is answered, and nothing hangs: an Append is
 // durable or ErrClosed.
-func TestRunEndsWithEverybodyAnswered(t *testing.T) {
+func TestRunAnswersAllCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -213,9 +213,9 @@ func TestCloseRace(t *testing.T) {
 	}
 }
 
-// An append gives up with its context. While it waits it is withdrawn and changes nothing; once a
-// batch has taken it nobody can say.
-func TestAppendGivesUpWithItsContext(t *testing.T) {
+// An append ends with its context. In the queue it is withdrawn and has no effect. In a batch its
+// outcome is unknown.
+func TestAppendEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(1)

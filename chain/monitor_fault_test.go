@@ -102,9 +102,9 @@ func TestMonitorReadErrors(t *testing.T) {
 	}
 }
 
-// A chain whose head or company is gone from disk is delivered as not valid, and the others are as
-// ever (row 2).
-func TestMonitorOfAChainThatIsGone(t *testing.T) {
+// A chain whose head or company is missing on disk is delivered as not valid. Other chains are not
+// affected.
+func TestMonitorMissingChain(t *testing.T) {
 	for _, gone := range []string{"keys", "tip"} {
 		t.Run(gone, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

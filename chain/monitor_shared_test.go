@@ -107,7 +107,7 @@ func TestSharedMonitorVerifies(t *testing.T) {
 
 // While nobody listens nothing is read. Who listens then gets what comes from then on, for which
 // what came in between is verified, and not the whole chain.
-func TestSharedMonitorWhileNobodyListens(t *testing.T) {
+func TestSharedMonitorWithoutListeners(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
 		grow(t, d, 1, 0, 300)

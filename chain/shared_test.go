@@ -48,9 +48,9 @@ func TestSeveralLogsExtendOneChain(t *testing.T) {
 	}
 }
 
-// A chain that another log has extended meanwhile is built anew and nothing of it is written twice;
-// what else was in the batch stands.
-func TestOnlyWhatIsStaleIsDoneAgain(t *testing.T) {
+// A chain that another Log has extended is read and appended to again, without duplicates. Other
+// chains in the batch are committed.
+func TestOnlyStaleAppendsAreRetried(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1, 2)
 	d.shared = true
@@ -71,7 +71,7 @@ func TestOnlyWhatIsStaleIsDoneAgain(t *testing.T) {
 
 // A batch whose transaction was lost is done again; one that is lost each time is answered in the
 // end.
-func TestALostTransactionIsDoneAgain(t *testing.T) {
+func TestLostTransactionIsRetried(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"head", "extend", "commit"} {
 		t.Run(step, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestALostTransactionIsDoneAgain(t *testing.T) {
 
 // Each attempt at a batch whose transactions are lost may take long. No other one is begun after
 // MaxLostTime, so that callers are answered.
-func TestALostTransactionIsNotDoneAgainForever(t *testing.T) {
+func TestLostTransactionRetriesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(1)

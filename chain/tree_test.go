@@ -292,8 +292,8 @@ func TestTreeAgainstReference(t *testing.T) {
 	})
 }
 
-// A tree goes on from a head just as if it had never been put away, and leaves the head as it is.
-func TestTreeGoesOnFromHead(t *testing.T) {
+// A tree loaded from a head continues as the original tree would, and does not change the head.
+func TestTreeContinuesFromHead(t *testing.T) {
 	t.Parallel()
 	for n := range int64(70) {
 		f := plant(n)

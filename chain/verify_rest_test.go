@@ -9,7 +9,7 @@ import (
 
 // A run that gives way to appends rests in the only turn: for a moment at most, however long the
 // disk took, and no longer than somebody waits for it.
-func TestARestIsShortAndCanceled(t *testing.T) {
+func TestVerificationPauseIsBoundedAndCancelable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		turns := newTurns()

@@ -278,7 +278,7 @@ func TestVerifyConcurrently(t *testing.T) {
 	stop()
 }
 
-// Nothing of what was verified before is believed without the bytes: each bit of a row counts.
+// A verification detects a change of any bit of a row, also of rows verified before.
 func TestVerifyRemembersBytes(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)

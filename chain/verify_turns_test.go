@@ -57,7 +57,7 @@ func appending(t *testing.T, v *chain.Verifier) (stop func()) {
 }
 
 // A short chain is verified among long ones after one turn of each, and the long ones are done at
-// about the same time (row 19).
+// about the same time.
 func TestVerifyTakesTurns(t *testing.T) {
 	t.Parallel()
 	d := slowDisk(t, 1200, 1200, 1200, 50)
@@ -95,7 +95,7 @@ func TestVerifyTakesTurns(t *testing.T) {
 	})
 }
 
-// While records are appended, all runs together read for a fifth of the time (row 25).
+// While records are appended, all runs together read for a fifth of the time.
 func TestVerifyGivesWayToAppends(t *testing.T) {
 	t.Parallel()
 	original := slowDisk(t, 600, 600)
@@ -119,7 +119,7 @@ func TestVerifyGivesWayToAppends(t *testing.T) {
 	}
 }
 
-// When appends have ended, a run takes all of the machine again (row 25).
+// When appends have ended, a run takes all of the machine again.
 func TestVerifyAfterAppends(t *testing.T) {
 	t.Parallel()
 	d := slowDisk(t, 600)
@@ -137,7 +137,7 @@ func TestVerifyAfterAppends(t *testing.T) {
 }
 
 // An append in the middle of a run counts from the next range on, and only for a moment.
-func TestVerifyNoticesAppendsMidway(t *testing.T) {
+func TestVerifyDetectsAppendsMidway(t *testing.T) {
 	t.Parallel()
 	d := slowDisk(t, 1200)
 	synctest.Test(t, func(t *testing.T) {

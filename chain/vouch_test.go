@@ -42,9 +42,9 @@ func (w *watching) resumed(t *testing.T, c, from int64) (events []chain.Event) {
 	}
 }
 
-// Whatever index somebody comes back with, the records have the roots that they had when they were
-// appended. The chain is verified once for all who come.
-func TestVouch(t *testing.T) {
+// For any index, the records have the roots from the time of their append. All callers share one
+// verification of the chain.
+func TestVouchReturnsRootsAtAppend(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const n = 1400
 		d := newDisk(1)

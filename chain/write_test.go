@@ -63,7 +63,7 @@ func inOneBatch(t *testing.T, d *disk, gather func(l *chain.Log)) {
 
 // No change without its record and no record without its change: of a batch in which each kind of
 // thing goes wrong, all that is good is there whole, and nothing of the rest.
-func TestRowsAndRecordsAreOneChange(t *testing.T) {
+func TestRowsAndRecordsAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(1, 2, 3)
@@ -118,8 +118,8 @@ func TestRowsAndRecordsAreOneChange(t *testing.T) {
 }
 
 // What ends a transaction ends it for all, also for those whom it had already refused, and says
-// whether anything was written (row 4).
-func TestALostTransactionIsLostForAll(t *testing.T) {
+// whether anything was written.
+func TestLostTransactionFailsWholeBatch(t *testing.T) {
 	t.Parallel()
 	unknown := fmt.Errorf("%w: %w", chain.ErrUnknown, errDisk)
 	for name, c := range map[string]struct {
@@ -163,7 +163,7 @@ func TestALostTransactionIsLostForAll(t *testing.T) {
 }
 
 // A panic in one change costs that change, not the log and not what waits beside it.
-func TestAPanicFailsAlone(t *testing.T) {
+func TestPanicFailsOnlyItsRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -187,7 +187,7 @@ func TestAPanicFailsAlone(t *testing.T) {
 }
 
 // A change that is alone in its batch is undone by the end of its transaction: it needs no
-// savepoint, whose journal would grow with what it writes (row 22). Records never need one.
+// savepoint, whose journal would grow with what it writes. Records never need one.
 func TestOneChangeNeedsNoSavepoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -185,7 +185,7 @@ func lastControl(t testing.TB, s *store.Store, c *store.Company) (last acceptanc
 
 // A history that the operator has written anew, with all keys, is found: at the length that the
 // head file knows, and after it has grown beyond.
-func TestARewrittenHistoryIsFound(t *testing.T) {
+func TestRewrittenHistoryIsDetected(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	for _, more := range []int{0, 300} {

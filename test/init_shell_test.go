@@ -65,7 +65,7 @@ func initIn(t *testing.T, folder string, args ...string) (out string, err error)
 
 // A server's answer reaches no shell: a key that is not of the form of keys is refused before
 // anything is written or shown.
-func TestInitRefusesKeysThatAreNone(t *testing.T) {
+func TestInitRefusesMalformedKeys(t *testing.T) {
 	t.Parallel()
 	for i, payload := range shellPayloads {
 		for _, of := range []string{"company", "agent"} {

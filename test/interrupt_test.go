@@ -20,7 +20,7 @@ import (
 
 // Ctrl-C in the midst of a backup or a restore leaves no part of a copy behind: it would hold
 // private keys that nobody looks after.
-func TestInterruptedCopyLeavesNothing(t *testing.T) {
+func TestInterruptedCopyLeavesNoFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	program, err := binary(t)
@@ -54,8 +54,8 @@ func TestInterruptedCopyLeavesNothing(t *testing.T) {
 }
 
 // A backup that is killed cannot clean up; the next one into the same folder, under another name,
-// does it. (row 28)
-func TestTheNextBackupRemovesWhatAKilledOneLeft(t *testing.T) {
+// does it.
+func TestBackupRemovesFilesOfKilledBackup(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -18,7 +18,7 @@ import (
 // A server that is killed at any moment leaves each change of who may do what together with its
 // control record, or neither: what the API shows is what follows from the control log alone, for
 // every kind of change, and whatever was acknowledged is there. Every round kills the next server.
-func TestKilledServerKeepsChangeAndRecordTogether(t *testing.T) {
+func TestKilledServerCommitsChangeWithRecord(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	rounds := testenv.Rounds(5, 50)

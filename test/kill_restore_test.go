@@ -17,7 +17,7 @@ import (
 
 // A restore that is killed at any moment is there with its control record, after the next start, or
 // neither is: also where that start is killed.
-func TestKilledRestoreIsRecordedOrAbsent(t *testing.T) {
+func TestKilledRestoreIsAtomic(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	rounds := testenv.Rounds(5, 50)

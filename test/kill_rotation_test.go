@@ -27,7 +27,7 @@ func signingKeys(t *testing.T, c *client) []signingKey {
 
 // A rotation at the command line that is killed at any moment is whole or absent, and whole when it
 // has said so.
-func TestKilledRotationIsWholeOrAbsent(t *testing.T) {
+func TestKilledRotationIsAtomic(t *testing.T) {
 	t.Parallel()
 	rounds := testenv.Rounds(5, 50)
 	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))

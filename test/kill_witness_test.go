@@ -66,7 +66,7 @@ func (h history) request(from, to int64) (body string, root tlog.Hash, err error
 // A witness that is killed again and again, while a hundred callers ask it at a time for
 // cosignatures over two histories of one log, never signs a smaller tree than one that it has
 // answered with, and never two roots of one size.
-func TestKilledWitnessNeverGoesBack(t *testing.T) {
+func TestKilledWitnessNeverRollsBack(t *testing.T) {
 	t.Parallel()
 	rounds := testenv.Rounds(5, 20)
 	const most = 20_000

@@ -17,7 +17,7 @@ import (
 
 // Standard error is a pipe that nobody reads, and soon full: every request is answered all the
 // same, and a stop is prompt (row 23).
-func TestLogThatNobodyReads(t *testing.T) {
+func TestUnreadLogDoesNotBlockServer(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s, stderr := serveToPipe(t)
@@ -29,7 +29,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 
 // The reader of standard error dies: the server goes on, and its exit status is that of any other
 // (row 23).
-func TestLogWhoseReaderDies(t *testing.T) {
+func TestServerSurvivesLogReader(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s, stderr := serveToPipe(t)
@@ -77,9 +77,9 @@ func askOften(t *testing.T, s *service) {
 	acme.call(t, http.StatusCreated, "POST", "/v1/attest", `{"agentId":"bot","actionType":"deploy","payload":{}}`, nil)
 }
 
-// A start that is refused ends with its exit status, though standard error is full and nobody reads
-// why (row 23).
-func TestRefusalThatNobodyReads(t *testing.T) {
+// A refused start ends with its exit status, although standard error is full and nobody reads
+// it.
+func TestUnreadRefusalDoesNotBlock(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	program, err := binary(t)

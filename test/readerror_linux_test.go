@@ -17,8 +17,8 @@ import (
 
 // A disk that cannot be read is not a damaged database: 1, not 8. attestd takes the place of a
 // child process in which the kernel answers reads with EIO, from the second page of a file on (the
-// first is what loads the program itself), and from pages that only verification comes to. (row 27)
-func TestAReadThatFailsIsNotCorruption(t *testing.T) {
+// first is what loads the program itself), and from pages that only verification comes to.
+func TestReadErrorIsNotCorruption(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	const program, file, from = "ATTESTD_TEST_PROGRAM", "ATTESTD_TEST_FILE", "ATTESTD_TEST_UNREADABLE_FROM"

@@ -19,7 +19,7 @@ import (
 // An operator who has the keys writes record 5 anew, and all that depends on it: hashes,
 // signatures, both trees, heads. Inside the file nothing shows that. Found it is by the head file,
 // by an auditor who kept a checkpoint, by one who kept an evidence file, and by the witness.
-func TestARewrittenHistoryIsFound(t *testing.T) {
+func TestRewrittenHistoryIsDetected(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	folder := t.TempDir()

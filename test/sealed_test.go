@@ -170,7 +170,7 @@ func TestNoSecretIsWritten(t *testing.T) {
 }
 
 // What stood in clear before is nowhere after a rekey; in clear it is found, so the search finds.
-func TestNoSecretIsLeftByARekey(t *testing.T) {
+func TestRekeyLeavesNoSecret(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := newMasterKey(t)
@@ -199,7 +199,7 @@ func TestNoSecretIsLeftByARekey(t *testing.T) {
 
 // A rekey that is killed at any moment is undone or goes on: the file is under the old master key
 // or the new one, and the same command once more comes to the end, with nothing left of the old.
-func TestAKilledRekeyIsUndoneOrGoesOn(t *testing.T) {
+func TestKilledRekeyRollsBackOrResumes(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	rounds := testenv.Rounds(5, 50)

@@ -273,7 +273,7 @@ func TestBrowserAgentDisabled(t *testing.T) {
 
 // Registering an agent that is there shows what would become of its metadata, member by member, and
 // asks; Cancel leaves it as it is.
-func TestBrowserAgentAgain(t *testing.T) {
+func TestBrowserAgentReload(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.api("POST", "/v1/agents/register", key, `{"agentId":"bot","metadata":{"team":"payments","limit":10,"tags":["a"],"owner":{"name":"Ann"}}}`)

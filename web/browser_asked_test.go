@@ -9,7 +9,7 @@ import (
 
 // An answer about something else than was asked is refused, on every page, and nothing of it is
 // shown under the name that was asked for.
-func TestBrowserTakesNoAnswerToAnotherQuestion(t *testing.T) {
+func TestBrowserRejectsResponseToAnotherRequest(t *testing.T) {
 	s := startService(t, "", "")
 	key := administer(s)
 	told := ""
@@ -77,7 +77,7 @@ func TestBrowserTakesNoAnswerToAnotherQuestion(t *testing.T) {
 // Records that are left out at either end of the control log, or of a search, are missed: the end
 // of a search says how many it found and which part of the log
 // it read, and a log is at least as long as a checkpoint that the company has signed.
-func TestBrowserMissesRecordsLeftOutAtAnEnd(t *testing.T) {
+func TestBrowserDetectsRecordsOmittedAtTheEnd(t *testing.T) {
 	s := startService(t, "", "")
 	key := administer(s)
 	s.attest(key, 40)
@@ -141,7 +141,7 @@ func TestBrowserMissesRecordsLeftOutAtAnEnd(t *testing.T) {
 
 // One answer that nobody has signed says that the logs have other roots. It is not remembered: when
 // the service is asked again, nothing is held against it.
-func TestBrowserUnsignedHeadAccusesNobody(t *testing.T) {
+func TestBrowserUnsignedHeadIsNoProof(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 20)

@@ -13,7 +13,7 @@ import (
 // Records that come faster than the page can check them end no verdict: those that were passed on
 // unchecked, and those that the stream left out, are fetched and
 // checked after it, and the chain is green again up to its newest record without anybody's doing.
-func TestBrowserBurstIsCaughtUpWith(t *testing.T) {
+func TestBrowserCatchesUpAfterBurst(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")

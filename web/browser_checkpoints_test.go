@@ -183,7 +183,7 @@ func TestBrowserCheckpointsFindLies(t *testing.T) {
 // Of checkpoints that the person kept, those that the log has grown from are proven here; after a
 // history was rewritten the later one is red, and between them the record stands that is another;
 // after an older copy of the file was put in place they are red as a rollback.
-func TestBrowserKeptCheckpoints(t *testing.T) {
+func TestBrowserStoredCheckpoints(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	address := freePort(t)
 	s := startService(t, "", address)

@@ -40,7 +40,7 @@ func rewritten(t *testing.T) (b *browser, s *service, key string) {
 // page, however well each part verifies by itself: neither a
 // report, on the screen, saved or printed, nor a proof, and each says why. Evidence that is dropped
 // in after signing out says so too.
-func TestBrowserNothingIsGreenBesideAFinding(t *testing.T) {
+func TestBrowserFindingSuppressesGreen(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	b, s, key := rewritten(t)
 	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "deploy-bot"})

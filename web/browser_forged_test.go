@@ -259,7 +259,7 @@ func TestBrowserDrawsEvidence(t *testing.T) {
 }
 
 // A server that answers with evidence of another record, however genuine, is not believed.
-func TestBrowserDrawsTheRecordThatWasAskedFor(t *testing.T) {
+func TestBrowserShowsTheRequestedRecord(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 6)

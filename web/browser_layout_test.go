@@ -20,7 +20,7 @@ const notWhole = `[...document.querySelectorAll('main *')].filter((e) => {
 
 // On paper a page has no navigation, no box whose content is cut off, and dark ink on white in a
 // dark scheme too; an open drawer is what is printed.
-func TestBrowserPrintIsWhole(t *testing.T) {
+func TestBrowserPrintIsComplete(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := furnish(s)

@@ -50,7 +50,7 @@ func lie(t *testing.T, s *service, change func(path string, answer []byte) []byt
 // A server that says "valid" of a chain that is not is believed in nothing: what was checked here
 // and what it says stand apart, a part that was checked is not green, and reading the whole chain
 // finds what it hides.
-func TestBrowserLiveKeepsTheServersWordApart(t *testing.T) {
+func TestBrowserLiveSeparatesServerClaims(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 1112)
@@ -172,7 +172,7 @@ func TestBrowserSignInTakesFewRequests(t *testing.T) {
 }
 
 // What a lying server sends instead of a record is shown as no record, and is a failure found here.
-func TestBrowserLiveTakesNoOtherRecord(t *testing.T) {
+func TestBrowserLiveRejectsOtherRecords(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 12)

@@ -12,7 +12,7 @@ import (
 
 // What the server puts off is counted down, and read by itself when the time is over; also at once,
 // for who does not want to wait. What would change something is not sent a second time.
-func TestBrowserWaitsOutALimit(t *testing.T) {
+func TestBrowserWaitsForRateLimit(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.api("POST", "/v1/agents/register", key, `{"agentId":"bot"}`)
@@ -63,7 +63,7 @@ func TestBrowserWaitsOutALimit(t *testing.T) {
 
 // Who did not answer, and who answered instead, is said as it is; and what failed to be read is
 // read again at the press of a button.
-func TestBrowserSaysWhoAnswered(t *testing.T) {
+func TestBrowserNamesTheServer(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.api("POST", "/v1/agents/register", key, `{"agentId":"bot"}`)
@@ -121,7 +121,7 @@ func TestBrowserSaysWhoAnswered(t *testing.T) {
 
 // A key with a character that no header can carry is refused for that, and not as if the server
 // were away.
-func TestBrowserNamesTheCharacterThatNoKeyHolds(t *testing.T) {
+func TestBrowserNamesInvalidKeyCharacter(t *testing.T) {
 	s := startService(t, "", "")
 	b := openBrowser(t, s.base)
 	for typed, says := range map[string]string{
@@ -139,7 +139,7 @@ func TestBrowserNamesTheCharacterThatNoKeyHolds(t *testing.T) {
 
 // A kept key outlives a server that is away, and is taken up again at the press of a button; what a
 // proxy says is no reason to drop it either.
-func TestBrowserTakesTheKeptKeyUpLater(t *testing.T) {
+func TestBrowserUsesStoredKeyLater(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	var mode atomic.Value
@@ -232,7 +232,7 @@ func TestBrowserReconnectsNow(t *testing.T) {
 
 // What did not come over the stream is named as it was: away, or left out; and how much of it was
 // fetched.
-func TestBrowserSaysWhatTheStreamMissed(t *testing.T) {
+func TestBrowserReportsRecordsMissingFromStream(t *testing.T) {
 	address := freePort(t)
 	s := startService(t, "", address)
 	key := s.company("acme")
@@ -262,7 +262,7 @@ func TestBrowserSaysWhatTheStreamMissed(t *testing.T) {
 
 // Why a worker did not start is found out; where another program refuses the credential to a
 // worker, the session ends as it does for the page.
-func TestBrowserSaysWhyAWorkerFailed(t *testing.T) {
+func TestBrowserShowsWorkerError(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 3)

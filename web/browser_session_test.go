@@ -177,7 +177,7 @@ func TestBrowserDeepLinksSurviveSigningIn(t *testing.T) {
 // A key that is kept serves new tabs of the browser while one is open, and stands on no disk; one
 // that is not kept serves its own page alone. Who signs out in one tab is out in all, also in one
 // that slept meanwhile.
-func TestBrowserKeptKeyServesNewTabs(t *testing.T) {
+func TestBrowserStoredKeyWorksInNewTabs(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")

@@ -174,7 +174,7 @@ func TestBrowserSplitViewIsRed(t *testing.T) {
 
 // What was found to be wrong once stays red after the server shows the truth again, on every page
 // and after a reload, with what it was and since when, until a person says that they know why.
-func TestBrowserHealedLieStaysRed(t *testing.T) {
+func TestBrowserFindingStaysRedAfterServerRecovers(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -258,7 +258,7 @@ func TestBrowserHealedLieStaysRed(t *testing.T) {
 
 // A chain of another key that verified while the server published that key has its verdict with
 // that key alone: it does not turn green when the server publishes the confirmed one again.
-func TestBrowserVerdictIsOfItsKey(t *testing.T) {
+func TestBrowserVerdictBelongsToItsKey(t *testing.T) {
 	s, other := startService(t, "", ""), startService(t, "", "")
 	key, otherKey := s.company("acme"), other.company("acme")
 	s.attest(key, 5)

@@ -24,7 +24,7 @@ func tamper(t *testing.T, db string, statements ...string) {
 
 // A record changed in the file while the service runs: the next record shows it on Live, and Verify
 // finds it by itself.
-func TestBrowserSaysWhereAChainFails(t *testing.T) {
+func TestBrowserShowsFailingIndex(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 30)

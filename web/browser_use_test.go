@@ -9,7 +9,7 @@ import (
 )
 
 // A key that is to be kept for the tab survives a reload, and a wrong one is refused in words.
-func TestBrowserKeepsKeyForTab(t *testing.T) {
+func TestBrowserStoresKeyPerTab(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	b := openBrowser(t, s.base)

@@ -145,7 +145,7 @@ func TestConsoleIsRevalidatedAndCompressed(t *testing.T) {
 
 // What a first visit loads comes with one request each for the page, its script and its style, and
 // is small. Every script that another one names is served, and nothing of ours names another host.
-func TestConsoleIsWholeAndSmall(t *testing.T) {
+func TestConsoleIsCompleteAndSmall(t *testing.T) {
 	t.Parallel()
 	const limit = 120_000
 	imports := regexp.MustCompile(`(?:from|import\() ?'(/[^']+)'|(?:href|src)="(/[^"#]+)"`)

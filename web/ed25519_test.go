@@ -11,7 +11,7 @@ import (
 // The odd signatures with which the console's Ed25519 is tested are judged as Go judges them: keys
 // of low order and odd spellings of a key are taken, S above the order of the group is not, nor R
 // in another spelling, nor what holds only after a multiplication by the cofactor.
-func TestOddSignatures(t *testing.T) {
+func TestNonCanonicalSignatures(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/ed25519_odd.json")
 	must(t, err)

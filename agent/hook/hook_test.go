@@ -136,9 +136,9 @@ func answer(t *testing.T, h *hook.Hook, body []byte, denied bool, fails bool) {
 	}
 }
 
-// What the server cannot be given is kept and sent with the next event that does not hold up a
-// call, once.
-func TestKeptAndSent(t *testing.T) {
+// Events that could not be sent are spooled, and sent once with the next event that does not block
+// a call.
+func TestUnsentEventsAreSentLater(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{503, 500, 429} {
 		s := start(t)
@@ -178,9 +178,9 @@ func TestRefusedCredential(t *testing.T) {
 	s.recorded(t, "tool.completed 4", "tool.requested 1", "tool.requested 2", "tool.denied 2", "tool.requested 3", "tool.denied 3")
 }
 
-// A call ID that comes again with other content hides nothing, and what is reported late is added
-// only where nothing else was.
-func TestKeysThatAreTaken(t *testing.T) {
+// A reused call ID with other content makes its own record. A late report makes a record only if
+// the call has none.
+func TestReusedCallIDs(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	h := s.hook(t)
@@ -200,7 +200,7 @@ func TestKeysThatAreTaken(t *testing.T) {
 }
 
 // Keys that somebody has claimed before cost no record, be it sent at once or from the spool.
-func TestClaimedKeysHideNothing(t *testing.T) {
+func TestPreemptedKeysHideNoRecord(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	h := s.hook(t)
@@ -246,8 +246,8 @@ func TestKeysNeedTheSecret(t *testing.T) {
 	}
 }
 
-// Where nothing can even be kept, a call goes on with an error, or is refused.
-func TestNothingCanBeKept(t *testing.T) {
+// If the spool cannot be written either, a call continues with an error, or is refused.
+func TestUnwritableSpool(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	h := s.hook(t)

@@ -62,7 +62,7 @@ func TestParse(t *testing.T) {
 
 // A call is denied where the agent says so in its own words. What a tool that ran has written
 // counts as no denial.
-func TestOutputIsNoDenial(t *testing.T) {
+func TestOutputIsNotDenial(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]toolcall.Kind{
 		"Permission to use Bash with command curl x has been denied.":                                toolcall.Denied,

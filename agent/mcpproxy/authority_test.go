@@ -186,7 +186,7 @@ func TestAuthorityRotation(t *testing.T) {
 
 // A passport of a former key counts when it is dated no later than the key's end, also where the
 // keys come from the cache.
-func TestAuthorityFormerKey(t *testing.T) {
+func TestAuthorityPreviousKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := issuer("acme", "a"), issuer("acme", "c")
 		old := passport(t, before)

@@ -67,8 +67,8 @@ func TestBatchTooLong(t *testing.T) {
 	s.end()
 }
 
-// What a client has sent and nobody could take yet is bounded: it waits with the client.
-func TestQueueIsBounded(t *testing.T) {
+// The proxy bounds the queue of a client's messages. When it is full, the client's writes block.
+func TestClientQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, Config{})
 		sent := 0
@@ -131,8 +131,8 @@ func (slowGate) Check(ctx context.Context, _ string) error {
 	return context.Cause(ctx)
 }
 
-// A session that ends does not wait for a gate that hangs.
-func TestGateHangs(t *testing.T) {
+// The end of a session does not wait for a hanging gate.
+func TestSessionEndsWhileGateHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, Config{Gate: slowGate{}})
 		send(t, s.client, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)

@@ -73,8 +73,8 @@ func (o only) Check(_ context.Context, tool string) error {
 	return nil
 }
 
-// A call that may not go on is answered here, in the form of its revision, and recorded. The server
-// never sees it.
+// The proxy answers a refused call itself, in the form of its revision, and records it. The server
+// does not receive it.
 func TestRefusal(t *testing.T) {
 	s := start(t, Config{Gate: only("good")})
 	send(t, s.client, `{"id":"x","method":"tools/call","params":{"name":"evil","arguments":{"a":1}}}`)
@@ -186,8 +186,8 @@ func TestFailClosed(t *testing.T) {
 	})
 }
 
-// A call whose record cannot be kept is refused in either way: none runs unrecorded.
-func TestRecordCannotBeKept(t *testing.T) {
+// A call that cannot be recorded is refused in both modes, so that none runs unrecorded.
+func TestUnrecordableCallIsRefused(t *testing.T) {
 	s := start(t, Config{Recorder: &recorder{keep: func(attestd.Attestation) error { return errors.New("disk full") }}})
 	send(t, s.client, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)
 	gets(t, s.toClient, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"attestd refused this call: its record cannot be kept"}],"isError":true}}`)
@@ -210,7 +210,7 @@ func TestClientEnds(t *testing.T) {
 }
 
 // Whoever reads the records of a session cannot foretell the idempotency keys of its next ones.
-func TestKeysCannotBeForetold(t *testing.T) {
+func TestKeysAreUnpredictable(t *testing.T) {
 	s := start(t, Config{})
 	s.ask(`{"id":1,"method":"tools/call","params":{"name":"x"}}`)
 	s.reply(`{"id":1,"result":{}}`)

@@ -14,9 +14,8 @@ import (
 // unasked stands in place of an answer that belongs to no open request.
 const unasked = `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"attestd withheld what the server answered: it is the answer to no open request"}}`
 
-// A call makes two records: what was asked, and what came of it. A result, a tool's error, an error
-// of the protocol and input_required are told apart, and the ID of an answer is taken for what it
-// means, not for how it is spelt.
+// A call makes two records: the request and the outcome. Results, errors of tools, errors of the
+// protocol and input_required differ. IDs are compared by value, not by spelling.
 func TestOutcomes(t *testing.T) {
 	s := start(t, Config{})
 	call := func(id, tool, more string) {
@@ -76,9 +75,9 @@ func TestCorrelation(t *testing.T) {
 	}
 }
 
-// A cancelled call stays open: its answer, when it comes after all, is its outcome. When none comes
-// the record says that it was cancelled.
-func TestCancelled(t *testing.T) {
+// A cancelled call stays open, and a late response is its outcome. Without a response, the record
+// says that the call was cancelled.
+func TestCancelledCallStaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, Config{})
 		for id := range 3 {
@@ -106,8 +105,8 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// A call that was answered with input_required and not made again has failed, an hour later.
-func TestInputNeverCame(t *testing.T) {
+// A call with the response input_required fails after an hour unless the client continues it.
+func TestMissingInputFailsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, Config{})
 		s.ask(`{"id":1,"method":"tools/call","params":{"name":"x"}}`)
@@ -180,7 +179,7 @@ func TestEarlyAnswer(t *testing.T) {
 
 // A client may bring the input in the very moment in which it reads that it is needed: by then the
 // call is found that it goes on from.
-func TestInputComesAtOnce(t *testing.T) {
+func TestInputArrivesAtOnce(t *testing.T) {
 	s := start(t, Config{})
 	s.ask(`{"id":0,"method":"tools/call","params":{"name":"x"}}`)
 	for id := range 200 {

@@ -98,8 +98,8 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// A session ends with its server, though a process that this has left behind holds its output open.
-func TestOutputHeldOpen(t *testing.T) {
+// A session ends with its server, although a process that the server left holds its output open.
+func TestSessionEndsWhileOutputIsOpen(t *testing.T) {
 	if status, err := serveTest(t, "leaves", eternal(t), io.Discard, nil); status != 5 || err != nil {
 		t.Errorf("%d, %v", status, err)
 	}

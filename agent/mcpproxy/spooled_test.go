@@ -139,8 +139,8 @@ func TestSpooledSends(t *testing.T) {
 	})
 }
 
-// What an earlier session has left is sent at the start of the next.
-func TestSpooledLeft(t *testing.T) {
+// A session sends the records that an earlier one left, at its start.
+func TestSpooledSendsEarlierRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &batches{away: true}
 		s, _ := spooled(t, b)

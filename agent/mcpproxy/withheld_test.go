@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// What another reader could take for several lines, or for another message, does not go to the
-// server.
-func TestHiddenCallsAreRefused(t *testing.T) {
+// The proxy does not forward a line that another parser could read as several lines or as another
+// message.
+func TestAmbiguousLinesAreRefused(t *testing.T) {
 	t.Parallel()
 	const hidden = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil"}}`
 	const parse = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: the line is no JSON"}}`
@@ -66,7 +66,7 @@ func TestLineSeparatorsAreEscaped(t *testing.T) {
 
 // An answer that two readers could understand in two ways does not reach the client: an error goes
 // on in its place, and the whole answer is recorded.
-func TestAmbiguousAnswersAreWithheld(t *testing.T) {
+func TestAmbiguousResponsesAreWithheld(t *testing.T) {
 	t.Parallel()
 	const content = `{"content":[{"type":"text","text":"SECRETLY TOLD"}]}`
 	for _, c := range []struct{ answer, why string }{
@@ -93,7 +93,7 @@ func TestAmbiguousAnswersAreWithheld(t *testing.T) {
 
 // What belongs to no open request, and what no reader should take for a message, does not reach the
 // client.
-func TestStrayAnswersAreWithheld(t *testing.T) {
+func TestUnmatchedResponsesAreWithheld(t *testing.T) {
 	t.Parallel()
 	const stray = `"result":{"content":[{"type":"text","text":"SECRETLY TOLD"}]}}`
 	s := start(t, Config{Warn: func(string) {}})
@@ -142,9 +142,9 @@ func TestOpenIDIsRefused(t *testing.T) {
 	}
 }
 
-// An answer that is no outcome is recorded whole. One that tells the client anything beside is the
-// outcome.
-func TestParkedAnswersAreRecorded(t *testing.T) {
+// A response without an outcome is recorded completely. If it has anything else for the client, it
+// is the outcome.
+func TestPendingResponsesAreRecorded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ result, action string }{
 		{`{"resultType":"input_required","requestState":"TOLD","inputRequests":{}}`, "tool.pending"},
@@ -178,7 +178,7 @@ func TestParkedAnswersAreRecorded(t *testing.T) {
 
 // A server may hand the outcome of a task over with its status, and other outcomes to who asks
 // again: each is recorded.
-func TestEachAnswerAboutATaskIsRecorded(t *testing.T) {
+func TestEachTaskResponseIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{})
 	s.ask(`{"id":1,"method":"tools/call","params":{"name":"x","task":{}}}`)

@@ -59,7 +59,7 @@ func open(t *testing.T) (*os.File, *os.File) {
 }
 
 // A signal is handed on to the command, whose own exit status is that of the run.
-func TestSignalsAreHandedOn(t *testing.T) {
+func TestSignalsAreForwarded(t *testing.T) {
 	out, w := open(t)
 	signals := make(chan os.Signal)
 	k := &kept{keys: map[string]bool{}}
@@ -82,9 +82,9 @@ func TestSignalsAreHandedOn(t *testing.T) {
 	}
 }
 
-// A command whose start cannot be attested is not started; one whose end cannot be has its exit
-// status, and the error says so.
-func TestWhatCannotBeAttested(t *testing.T) {
+// A command is not started if its start cannot be attested. If its end cannot be attested, the exit
+// status is returned with an error.
+func TestUnattestableCommand(t *testing.T) {
 	trace := filepath.Join(t.TempDir(), "ran")
 	command := []string{"sh", "-c", `echo >"$0"; exit 3`, trace}
 	k := &kept{keys: map[string]bool{}, fails: "run.started"}

@@ -93,8 +93,8 @@ func TestSecretMembersAreMasked(t *testing.T) {
 	}
 }
 
-// Common text that only looks a little like a secret is left alone.
-func TestWhatIsNoSecretIsKept(t *testing.T) {
+// Ordinary text that resembles a secret is not masked.
+func TestOrdinaryTextIsNotMasked(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"max_tokens: 1200", "if token == nil {", "the token bucket", "my-secret sauce", "https://host:8080/a@b", "git@github.com:a/b.git", "basic auth", "sk-short",

@@ -11,7 +11,7 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// The payload holds what the event has, in one order, and nothing for what it has not.
+// The payload has the fields of the event in a fixed order, without absent ones.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	whole := toolcall.Event{

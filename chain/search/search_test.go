@@ -130,8 +130,8 @@ func filterOf(random *rand.Rand) (f search.Filter) {
 	return f
 }
 
-// A scan finds, in either order and however often it is interrupted, exactly the records that match
-// one by one; Count counts those.
+// A scan returns exactly the records that match one by one, in both orders and after interruptions.
+// Count returns their number.
 func TestScan(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -187,7 +187,7 @@ func TestScan(t *testing.T) {
 }
 
 // Of two things that are common and never together, a scan reads no record that has a summary.
-func TestAScanReadsOnlyWhatMayMatch(t *testing.T) {
+func TestScanReadsOnlyCandidateRanges(t *testing.T) {
 	s := &shelf{summaries: map[int64][]byte{}}
 	for i := range 20 * search.Width {
 		s.records = append(s.records, chain.Record{Index: int64(i), Payload: payloadOf([]string{"a", "b"}[i%2], []string{"x", "y"}[i%2], `1`)})
@@ -209,7 +209,7 @@ func TestAScanReadsOnlyWhatMayMatch(t *testing.T) {
 }
 
 // A damaged summary hides nothing: what is no summary is as if it were not there.
-func TestADamagedSummaryIsNone(t *testing.T) {
+func TestDamagedSummaryIsRefused(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	s := mixedShelf(random, 3000)
 	f := search.Filter{Agent: "a"}
@@ -226,7 +226,7 @@ func TestADamagedSummaryIsNone(t *testing.T) {
 }
 
 // A record that is missing or cannot be read ends a scan, before it and not behind.
-func TestAScanEndsAtDamage(t *testing.T) {
+func TestScanStopsAtDamagedRecord(t *testing.T) {
 	for does, damage := range map[string]func(*chain.Record){
 		"missing":  func(r *chain.Record) { r.Index = -1 },
 		"no JSON":  func(r *chain.Record) { r.Payload = []byte(`{`) },

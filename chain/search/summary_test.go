@@ -13,7 +13,7 @@ import (
 
 // Whatever order records come in, and in however many pieces, their summaries are those that are
 // made of what is on disk.
-func TestABuilderMakesWhatSummarizeMakes(t *testing.T) {
+func TestBuilderEqualsSummarize(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	s := mixedShelf(random, 2000)
 	b := search.NewBuilder()
@@ -37,10 +37,9 @@ func TestABuilderMakesWhatSummarizeMakes(t *testing.T) {
 	}
 }
 
-// A range that was not seen from its first record to its last has no summary from a Builder: not
-// where an addition did not come to stay, where others have added, or where the chain was
-// forgotten. The ranges after it have one.
-func TestABuilderLeavesOutWhatItHasNotSeen(t *testing.T) {
+// A Builder makes no summary of a range unless it saw every record of it. It misses records after
+// a failed append, an append by another process, or a reset. Later ranges have summaries again.
+func TestBuilderOmitsIncompleteRanges(t *testing.T) {
 	s := mixedShelf(rand.New(rand.NewPCG(4, 4)), 4*search.Width)
 	for does, between := range map[string]func(b *search.Builder) (at int){
 		"it begins in the middle":     func(*search.Builder) int { return 10 },
@@ -65,7 +64,7 @@ func TestABuilderLeavesOutWhatItHasNotSeen(t *testing.T) {
 }
 
 // What a summary takes is bounded, whatever the records are.
-func TestASummaryIsBounded(t *testing.T) {
+func TestSummaryIsBounded(t *testing.T) {
 	var s search.Summary
 	for i := range search.Width {
 		terms := search.Terms{Agent: fmt.Appendf(nil, "%0256d", i), Action: []byte(strings.Repeat("x", 200) + fmt.Sprint(i))}

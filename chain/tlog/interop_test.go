@@ -121,7 +121,7 @@ func raw(hashes []tlog.Hash) [][]byte {
 
 // Every leaf in trees of all sizes to 300; in 500 trees of random sizes to 100,000 the first leaf,
 // the last, and others at random.
-func TestOthersAcceptInclusion(t *testing.T) {
+func TestTransparencyDevAcceptsInclusion(t *testing.T) {
 	t.Parallel()
 	most, random := int64(testenv.Rounds(70, 300)), testenv.Rounds(50, 500)
 	o := newOthers(t, grow(100_000))
@@ -142,7 +142,7 @@ func TestOthersAcceptInclusion(t *testing.T) {
 }
 
 // All pairs of sizes to 100, and 2,000 random ones to 100,000.
-func TestOthersAcceptConsistency(t *testing.T) {
+func TestTransparencyDevAcceptsConsistency(t *testing.T) {
 	t.Parallel()
 	o := newOthers(t, grow(100_000))
 	for to := range int64(101) {

@@ -10,9 +10,9 @@ import (
 	"attestd/chain/tlog"
 )
 
-// Around the sizes at which stored nodes appear: proofs hold, and no more hashes are read than
-// promised.
-func TestReadsLittle(t *testing.T) {
+// Around the sizes at which stored nodes appear, proofs verify and read no more hashes than
+// documented.
+func TestProofsReadFewHashes(t *testing.T) {
 	t.Parallel()
 	const n = 65536 + 700
 	g := grow(n)

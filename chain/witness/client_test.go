@@ -120,7 +120,7 @@ func TestClientRefusesCosignaturesOfTheFuture(t *testing.T) {
 
 // A witness that has cosigned a larger tree says so by an error of its own, whether the client knew
 // or not.
-func TestClientLearnsThatWeWereRolledBack(t *testing.T) {
+func TestClientDetectsOwnRollback(t *testing.T) {
 	t.Parallel()
 	h, a := grow(t, "leaf", 300), newAsked(t)
 	_, err := a.Cosign(ctx, h.checkpoint(t, 300, logKey), h.prove)
@@ -210,7 +210,7 @@ func TestClientIsTolerantAndBounded(t *testing.T) {
 }
 
 // A size without content type and line break is taken too: then the witness is asked from that.
-func TestClientTakesAnySpellingOfASize(t *testing.T) {
+func TestClientAcceptsAnySpellingOfSize(t *testing.T) {
 	t.Parallel()
 	h, a := grow(t, "leaf", 9), newAsked(t)
 	c := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, 9)}
@@ -229,7 +229,7 @@ func TestClientTakesAnySpellingOfASize(t *testing.T) {
 }
 
 // A redirection is an error: nobody but the witness is asked.
-func TestClientFollowsNoRedirection(t *testing.T) {
+func TestClientRefusesRedirects(t *testing.T) {
 	t.Parallel()
 	h, a := grow(t, "leaf", 9), newAsked(t)
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("somebody else is asked") }))

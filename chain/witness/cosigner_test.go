@@ -176,8 +176,8 @@ func TestAnswerVerifies(t *testing.T) {
 	}
 }
 
-// A state that fails gives no cosignature, neither when it is read nor when it is written.
-func TestStateFails(t *testing.T) {
+// A cosigner returns no cosignature if reading or writing its state fails.
+func TestFailedStateGivesNoCosignature(t *testing.T) {
 	t.Parallel()
 	h, broken := grow(t, "leaf", 9), errors.New("disk full")
 	state := newMemory()

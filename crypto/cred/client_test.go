@@ -16,7 +16,7 @@ import (
 func clock() time.Time { return now }
 
 // A standard client that knows nothing but the published JWK reads every kind of token.
-func TestStandardClientReadsOurs(t *testing.T) {
+func TestStandardClientReadsOurTiles(t *testing.T) {
 	t.Parallel()
 	i := newIssuer("acme")
 	passport, _, err := i.Passport("build-bot", []string{"tool:*"}, nil, time.Hour, now)
@@ -57,7 +57,7 @@ func TestStandardClientReadsOurs(t *testing.T) {
 
 // The reverse: what a standard library signs with the same claims is accepted, so nothing hangs on
 // our spelling.
-func TestOursReadsStandardClient(t *testing.T) {
+func TestReaderAcceptsStandardClient(t *testing.T) {
 	t.Parallel()
 	for name, check := range checks {
 		d := sound(name)

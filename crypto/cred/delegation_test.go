@@ -102,8 +102,8 @@ func checkCanonical(t *testing.T, d cred.Delegation) {
 	}
 }
 
-// act is kept as the token spells it; its canonical form does not hang on that.
-func TestActAsSpelt(t *testing.T) {
+// act keeps the spelling of the token, which does not affect its canonical form.
+func TestActKeepsItsSpelling(t *testing.T) {
 	t.Parallel()
 	d := newSVID()
 	first, second := domain.AgentID("acme", "first"), domain.AgentID("globex", "second")

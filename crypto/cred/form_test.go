@@ -66,9 +66,9 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// Each of these golang-jwt takes for good. Should it become strict, the test says so and the
-// pre-check may shrink.
-func TestLenienceOfTheLibraryIsClosed(t *testing.T) {
+// golang-jwt accepts each of these tokens. If it becomes strict, this test fails and the pre-check
+// can be reduced.
+func TestRejectsLenientJWT(t *testing.T) {
 	t.Parallel()
 	for name, check := range checks {
 		d := sound(name)

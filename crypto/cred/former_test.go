@@ -11,7 +11,7 @@ import (
 // A token of a former key verifies until it expires, never longer than a day after the key's end,
 // and not at all once the key was declared compromised, however often it was seen to be good
 // before.
-func TestTokensOfFormerKeys(t *testing.T) {
+func TestTokensOfPreviousKeys(t *testing.T) {
 	t.Parallel()
 	var shared cred.Verified
 	first := cred.NewIssuer(domain, "acme", keyOf("acme"), &shared)

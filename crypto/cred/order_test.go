@@ -141,7 +141,7 @@ func nestedAct(actors int) object {
 	return act
 }
 
-func TestEachFault(t *testing.T) {
+func TestEachFaultHasItsCode(t *testing.T) {
 	t.Parallel()
 	for name, check := range checks {
 		if code := codeOf(t, check(sound(name).sign(), now)); code != "accepted" {

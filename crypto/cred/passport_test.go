@@ -122,7 +122,7 @@ func TestPassportOfNamedService(t *testing.T) {
 	}
 }
 
-func TestUnverifiedOrg(t *testing.T) {
+func TestUnverifiedOrgIsTheClaim(t *testing.T) {
 	t.Parallel()
 	globex := newIssuer("globex")
 	token, _, err := globex.Passport("bot", []string{"*"}, nil, time.Hour, now)

@@ -39,7 +39,7 @@ func TestAgreement(t *testing.T) {
 }
 
 // A number passes exactly when its value, computed with big rationals, is the value of the form
-// that is written; a refusal says what is true of it (row 37).
+// that is written; a refusal says what is true of it.
 func TestNumbersAgainstRationals(t *testing.T) {
 	t.Parallel()
 	number := rapid.Custom(func(t *rapid.T) string {

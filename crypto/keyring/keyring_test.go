@@ -55,7 +55,7 @@ func signed(statement string) *keyring.Rotation {
 
 // A statement of the first form, which names keys by their kids, proves a rotation as it did; one
 // that mixes the forms proves none.
-func TestStatementsOfTheFirstForm(t *testing.T) {
+func TestVersion1RotationStatements(t *testing.T) {
 	t.Parallel()
 	old, next := keys.Describe(public(0)), keys.Describe(public(1))
 	for _, c := range []struct {

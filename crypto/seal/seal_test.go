@@ -21,7 +21,7 @@ func parse(t testing.TB, b []byte) seal.Master {
 	return m
 }
 
-func TestWhatIsSealedOpensAtItsPlaceOnly(t *testing.T) {
+func TestSealIsBoundToItsPlace(t *testing.T) {
 	t.Parallel()
 	master, salt := seal.NewMaster(), seal.NewSalt()
 	key := master.Key(salt)
@@ -75,7 +75,7 @@ func TestDerivation(t *testing.T) {
 	}
 }
 
-func TestAMasterKeyIsNotPrinted(t *testing.T) {
+func TestMasterKeyIsNotPrinted(t *testing.T) {
 	t.Parallel()
 	master := seal.NewMaster()
 	for _, form := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d"} {

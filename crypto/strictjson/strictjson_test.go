@@ -45,9 +45,8 @@ func TestEachMember(t *testing.T) {
 	}
 }
 
-// A value is a part of the source, stays when the reading has ended, and cannot grow into what
-// follows it there.
-func TestValuesAreParts(t *testing.T) {
+// A value aliases the source, remains valid after parsing, and has no capacity beyond its end.
+func TestValuesAliasTheSource(t *testing.T) {
 	t.Parallel()
 	src := []byte(` {"a" : "one", "b":{"c":[ ]} } `)
 	var parts [][]byte
@@ -66,7 +65,7 @@ func TestValuesAreParts(t *testing.T) {
 	}
 }
 
-// Each refusal says where and why.
+// Each error has a position and a reason.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ in, want string }{
@@ -188,7 +187,7 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// A Reader goes inwards, and says where it stands.
+// A Reader descends into containers and reports its position.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	r := strictjson.NewReader()

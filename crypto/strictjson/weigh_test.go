@@ -12,7 +12,7 @@ import (
 // pad makes a text so long that it is weighed.
 var pad = strings.Repeat(" ", 1100)
 
-// A weight counts the members that are open at one place, all elements, and what may grow.
+// A weight counts the members of all open objects, all elements, and strings that may grow.
 func TestWeigh(t *testing.T) {
 	t.Parallel()
 	var many []string

@@ -101,9 +101,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// What is not an append may be carried out twice, so it is sent again only where it cannot have
-// been carried out.
-func TestOtherWritesAreNotDoubled(t *testing.T) {
+// A request other than an append is not idempotent. It is sent again only if it had no effect.
+func TestOtherWritesAreNotRepeated(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault step
 		sent  int
@@ -122,7 +121,7 @@ func TestOtherWritesAreNotDoubled(t *testing.T) {
 }
 
 // Text is made well-formed before it is sent; JSON that is at hand stays byte for byte otherwise.
-func TestTextIsMadeWellFormed(t *testing.T) {
+func TestTextIsWellFormed(t *testing.T) {
 	for _, c := range []struct {
 		payload any
 		want    string
@@ -145,7 +144,7 @@ func TestTextIsMadeWellFormed(t *testing.T) {
 	}
 }
 
-// A key that cannot stand bare in a header goes there as a quoted string.
+// A key that is no token is sent in the header as a quoted string.
 func TestKeysInHeaders(t *testing.T) {
 	for key, want := range map[string]string{"k:1/2~!": "k:1/2~!", "a b": `"a b"`, `"k"`: `"\"k\""`, `a\b`: `"a\\b"`} {
 		s := &script{steps: []step{created}}

@@ -142,7 +142,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-func TestShared(t *testing.T) {
+func TestSpoolSharedByProcesses(t *testing.T) {
 	t.Parallel()
 	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	for in, want := range map[string]bool{

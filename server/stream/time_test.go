@@ -77,7 +77,7 @@ func TestAnsweringClientStays(t *testing.T) {
 }
 
 // A client may be as far behind as its queue is long, and no further; then it is told so.
-func TestQueueIsBounded(t *testing.T) {
+func TestClientQueueIsBounded(t *testing.T) {
 	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		conn := join()
 		for i := range int64(maxQueued + 1) { // one is being written

@@ -101,7 +101,7 @@ func TestPassport(t *testing.T) {
 
 // While the server is away, calls go on or are refused, as the user has chosen. Command hooks keep
 // what they could not send, and every call is in the chain once.
-func TestServerAway(t *testing.T) {
+func TestCallsWithoutServer(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	for name, c := range map[string]struct {
 		flags    []string

@@ -17,9 +17,9 @@ import (
 	"attestd/internal/testenv"
 )
 
-// What the README says of one minute, typed: from the clone of this repository to the first
+// The test types the README's one-minute session: from a clone of this repository to the first
 // attested call of a coding agent.
-func TestOneMinute(t *testing.T) {
+func TestReadmeMinute(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	need(t)
 	origin, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--absolute-git-dir").Output()

@@ -112,7 +112,7 @@ func TestProxyKilled(t *testing.T) {
 
 // Killed at any moment of a flood of calls, in either way to fail, a proxy leaves no call that the
 // server has seen unrecorded, and none recorded twice.
-func TestProxyKilledAnywhere(t *testing.T) {
+func TestProxyKilledAtAnyPoint(t *testing.T) {
 	s := serve(t)
 	state := filepath.Join(t.TempDir(), "state")
 	asked := 0

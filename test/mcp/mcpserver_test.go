@@ -97,8 +97,7 @@ func TestServerTools(t *testing.T) {
 	}
 }
 
-// A search goes backwards through one agent's records, in pages that neither leave out nor repeat
-// any.
+// A search returns the records of one agent, newest first, in pages without gaps and duplicates.
 func TestSearch(t *testing.T) {
 	s := serve(t)
 	var all []attestd.Attestation

@@ -39,7 +39,7 @@ func TestBundle(t *testing.T) {
 
 // What is loaded later is a module of its own: it takes from the first one what stands there, and
 // so shares its state, brings the rest, and exports what its importer asks for.
-func TestLater(t *testing.T) {
+func TestRateLimitedRecordsAreSentLater(t *testing.T) {
 	t.Parallel()
 	all := files(map[string]string{
 		"app.js":        "import { state } from './core/s.js';\nconst later = () => import('./pages/p.js');\n",

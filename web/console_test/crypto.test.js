@@ -164,7 +164,7 @@ test('a delegation token names its principals from the subject inward', () => {
   assert.deepEqual([token.kind, token.companyId, principals(token)], ['delegation', 'acme', ['spiffe://d/company/acme', 'a', 'b']]);
 });
 
-// Keys of low and of mixed order, odd spellings, S above the order: valid is what Go's crypto/ed25519 says (TestOddSignatures).
+// Keys of low and of mixed order, odd spellings, S above the order: valid is what Go's crypto/ed25519 says (TestNonCanonicalSignatures).
 test('both Ed25519 engines take the odd signatures that Go takes, and no others', async () => {
   const cases = JSON.parse(readFileSync(new URL('../testdata/ed25519_odd.json', import.meta.url), 'utf8'));
   for (const e of [await engine(), await fallback()]) {

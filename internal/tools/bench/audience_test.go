@@ -61,7 +61,7 @@ func streamOf(t *testing.T, addr string, listeners int) (*audience, *side) {
 	return a, &side{status: 201, request: func(int) []byte { return req }, clients: clients}
 }
 
-func TestAudienceCountsWhatReachedEverybody(t *testing.T) {
+func TestAudienceCountsMessagesOfAllClients(t *testing.T) {
 	t.Parallel()
 	addr, appended, trigger := castServer(t)
 	a, s := streamOf(t, addr, 5)
@@ -78,8 +78,8 @@ func TestAudienceCountsWhatReachedEverybody(t *testing.T) {
 	}
 }
 
-// Without a message the window closes, and a load that delivers nothing is no figure.
-func TestAudienceHoldsAppendsBack(t *testing.T) {
+// The window closes when no message arrives, and a load without deliveries is no measurement.
+func TestAudienceDelaysAppends(t *testing.T) {
 	t.Parallel()
 	addr, appended, _ := castServer(t)
 	a, s := streamOf(t, addr, 1)

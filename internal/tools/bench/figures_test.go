@@ -30,8 +30,8 @@ func TestFiguresAsText(t *testing.T) {
 	}
 }
 
-// Only a ratio beyond a third of its target, or three times it, fails a quick run.
-func TestFarOff(t *testing.T) {
+// A quick run fails only if a ratio is below a third of its target or above three times it.
+func TestQuickRunTolerance(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		value  float64

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A server whose disk stalls for longer than a round is loaded again once it answers.
-func TestAStalledRoundIsDrivenAgain(t *testing.T) {
+// When a disk stall outlasts a round, the round is repeated once the server answers.
+func TestStalledRoundIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()

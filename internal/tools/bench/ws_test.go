@@ -49,7 +49,7 @@ func TestPingIsAnswered(t *testing.T) {
 	}
 }
 
-func TestCloseIsAnErrorThatSaysWhy(t *testing.T) {
+func TestStreamCloseErrorHasReason(t *testing.T) {
 	t.Parallel()
 	_, err := said(frame(opClose, "\x03\xf5too slow")).message() // 1013
 	if !errors.Is(err, errClosed) || !strings.Contains(err.Error(), "1013 too slow") {

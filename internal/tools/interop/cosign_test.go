@@ -31,7 +31,7 @@ func cosigner(t *testing.T, log string) (prefix, vkey string) {
 
 // Our witness cosigns a Tessera log as it grows: Tessera publishes no checkpoint without the
 // cosignature.
-func TestWeCosignTessera(t *testing.T) {
+func TestCosignerAcceptsTessera(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	skey, vkey, err := note.GenerateKey(rand.Reader, "tessera.example/log")
@@ -62,9 +62,9 @@ func TestWeCosignTessera(t *testing.T) {
 	}
 }
 
-// litewitness and another attestd cosign our log, which asks both by itself as it grows. The
-// checkpoint that we then publish is one that torchwood takes for witnessed by both.
-func TestWitnessesAreAsked(t *testing.T) {
+// litewitness and another attestd cosign our log, which requests that as it grows. torchwood accepts
+// the published checkpoint as cosigned by both.
+func TestWitnessesCosignOurLog(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
 	lite := newWitness(t, c)

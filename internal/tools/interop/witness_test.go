@@ -24,7 +24,7 @@ import (
 
 // torchwood's proof checker takes the proof of every record, and refuses it for another record and
 // with one bit flipped.
-func TestTorchwoodTakesEveryProof(t *testing.T) {
+func TestTorchwoodAcceptsEveryProof(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
 	c.grow(t, 257)

@@ -164,7 +164,7 @@ func TestBacklogDrainsUnderTheLimit(t *testing.T) {
 }
 
 // What is added while others wait for the limit goes first.
-func TestLiveRecordsGoFirst(t *testing.T) {
+func TestLiveRecordsHavePriority(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,8 +188,8 @@ func TestLiveRecordsGoFirst(t *testing.T) {
 	})
 }
 
-// A refusal is written down once, however often the rest has to wait.
-func TestRefusalsAreKeptOnce(t *testing.T) {
+// A refusal is stored once, however often the other records are rate limited.
+func TestRefusalsAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestProgressOfAnotherQueue(t *testing.T) {
 
 // A key that somebody has claimed before costs no record where the program has made it: it is sent
 // under a fresh one, once.
-func TestClaimedKeysAreReplaced(t *testing.T) {
+func TestPreemptedKeysAreReplaced(t *testing.T) {
 	t.Parallel()
 	for _, fresh := range []bool{true, false} {
 		dir := t.TempDir()

@@ -157,9 +157,9 @@ func TestFlushSendsAllOnce(t *testing.T) {
 	}
 }
 
-// What the service refuses is set apart with the reason, and the rest is sent, whether the refusal
-// names the item or not.
-func TestRefusedIsSetApart(t *testing.T) {
+// Records that the service refuses are stored separately with the reason. The other records are
+// sent, whether the error names the item or not.
+func TestRefusedRecordsAreSeparated(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		there := newService()
 		there.silent, there.refuses = silent, map[string]bool{"a3": true, "a17": true, "a19": true}
@@ -195,8 +195,8 @@ func TestLargeBatchIsSplit(t *testing.T) {
 	}
 }
 
-// A key that is added twice is one record, and no refusal.
-func TestOneKeyTwice(t *testing.T) {
+// Adding a key twice makes one record and no error.
+func TestDuplicateKeyIsOneRecord(t *testing.T) {
 	there := newService()
 	s := there.open(t, t.TempDir())
 	a := attestation(1)
@@ -234,7 +234,7 @@ func TestTornLastLine(t *testing.T) {
 }
 
 // A whole line that is not as it was written is kept, and reported; those around it are sent.
-func TestDamagedLineIsKept(t *testing.T) {
+func TestDamagedLineIsPreserved(t *testing.T) {
 	dir, there := t.TempDir(), newService()
 	s := there.open(t, dir)
 	add(t, s, 0, 3)
@@ -253,8 +253,8 @@ func TestDamagedLineIsKept(t *testing.T) {
 	}
 }
 
-// A full spool refuses with an error, and takes more when it was emptied.
-func TestFull(t *testing.T) {
+// A full spool returns an error, and accepts records again when it was emptied.
+func TestFullSpoolRefusesRecords(t *testing.T) {
 	there := newService()
 	s := there.open(t, t.TempDir())
 	s.Limit = 1000
@@ -274,9 +274,8 @@ func TestFull(t *testing.T) {
 	add(t, s, n, n+1)
 }
 
-// Many goroutines and several Spools of one folder may add while others flush: all is recorded,
-// once.
-func TestShared(t *testing.T) {
+// Several goroutines and Spools add to one folder while others flush it. Each record is sent once.
+func TestSpoolSharedByProcesses(t *testing.T) {
 	dir, there := t.TempDir(), newService()
 	var adders, flushers sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
@@ -341,8 +340,8 @@ func TestAttestQueues(t *testing.T) {
 	}
 }
 
-// An error of Add says that nothing can be promised; a folder that others may write to is not
-// taken.
+// Add returns an error when it cannot store the record. Open refuses a folder that others can
+// write.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	s := newService().open(t, dir)
