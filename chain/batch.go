@@ -12,26 +12,24 @@ import (
 	"attestd/chain/tlog"
 )
 
-// maxHeads bounds the cached heads: there is room for 10,000 busy chains, for one that is read anew
-// costs its key too. Each takes about 1 KiB with its key, after a million records 2 KiB: 32 MiB at
-// most.
+// maxHeads bounds the cached heads. It allows 10,000 busy chains, because a miss reads the key too.
+// Each head has about 1 KiB with its key, after a million records 2 KiB: 32 MiB at most.
 const maxHeads = 1 << 14
 
-// maxLost is how often a batch is begun whose transactions are lost: there may be something in it
-// that ends each of them.
+// maxLost is how many times a batch with lost transactions is tried, because the batch itself may
+// end each of them.
 const maxLost = 10
 
-// MaxLostTime is how long after the first attempt at such a batch another one is begun.
+// MaxLostTime is how long after the first attempt at such a batch a retry may begin.
 const MaxLostTime = 10 * time.Second
 
-// writer is what the goroutine of Log.Run owns. Heads are installed only after the commit that
-// makes them true.
+// writer is the state that the goroutine of Log.Run owns. Heads are cached only after their commit.
 type writer struct {
 	storage  Storage
 	now      func() time.Time
 	publish  func([]Extension, bool)
 	heads    map[int64]signedHead // as committed by this process, or read since
-	external bool                 // someone else has written since the last publish
+	external bool                 // another process has written since the last publish
 }
 
 // signedHead is a head and the key that signs the record after it.
@@ -39,12 +37,12 @@ type signedHead struct {
 	Head
 	key       ed25519.PrivateKey
 	keyDigest [sha256.Size]byte // of its public part, for leaves
-	cached    bool              // it is remembered from an earlier batch
-	shared    bool              // it is not to be remembered
+	cached    bool              // from an earlier batch
+	shared    bool              // must not be cached, because other processes write the chain
 }
 
-// write makes a batch durable and answers all its waiters. Who makes the transaction fail is
-// answered alone, and the rest done again.
+// write commits a batch and answers all its waiters. Waiters that make the transaction fail get the
+// error, and the rest is retried.
 func (w *writer) write(batch []*waiter) {
 	begun := time.Now()
 	for lost := 0; len(batch) > 0; {
@@ -63,11 +61,10 @@ func (w *writer) write(batch []*waiter) {
 	}
 }
 
-// transact makes a batch durable and answers it, but for those whose chains others have extended
-// meanwhile: they are to be done again. On an error it answers nobody; the error concerns all but
-// those who are to be done again, and ErrAgain nobody. One that ends the transaction concerns
-// everybody, also who has an error of his own, for a key may have been refused deletion as the last
-// one only for what another change of the lost transaction had done.
+// transact commits a batch and answers its waiters. It returns the waiters to retry: those whose
+// chains another process has extended meanwhile. On an error it answers nobody; the error applies
+// to all waiters but those in retry, and ErrAgain to none. An error that ends the transaction
+// applies even to a waiter with an error of its own, which another lost change may have caused.
 func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 	now := w.now()
 	if prepare := batch[0].prepare; prepare != nil {
@@ -75,7 +72,7 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 	}
 	tx, external, err := w.storage.Begin(now)
 	if external {
-		w.noteExternal()
+		w.recordExternal()
 	}
 	if err != nil {
 		return nil, err
@@ -97,7 +94,7 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 			clear(w.heads)
 			return nil, err
 		}
-		return without(batch, failed), err
+		return without(batch, failed), err // only the failed waiters get the error
 	}
 	stale, err := tx.Commit()
 	if err != nil {
@@ -118,21 +115,22 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 	return retry, nil
 }
 
-// without is what is left of a batch.
-func without(batch, taken []*waiter) []*waiter {
-	return slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool { return slices.Contains(taken, s) })
+// without returns the waiters of a batch that are not among removed.
+func without(batch, removed []*waiter) []*waiter {
+	return slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool { return slices.Contains(removed, s) })
 }
 
-// plan writes the rows of a batch into a transaction, and lays out by chain the drafts that become
-// records. An error concerns those who failed; nobody where it goes away when all is done again.
+// plan writes the rows of a batch into a transaction, and groups by chain the drafts that become
+// records. An error applies to the waiters in failed. It is empty if a retry of the batch can
+// succeed.
 func (w *writer) plan(tx Transaction, batch []*waiter) (groups []group, failed []*waiter, err error) {
 	if failed, err := runRows(tx, batch); err != nil {
 		return nil, failed, err
 	}
 	for _, chain := range tx.Rekeyed() {
-		delete(w.heads, chain) // the key beside the head is no longer the one that signs
+		delete(w.heads, chain) // the cached signing key is no longer current
 	}
-	// first, so that a key which is not kept below cannot come before the head has moved
+	// Heads are read before idempotency keys: a key found missing must not predate a newer head.
 	bases, failed, err := w.bases(tx, batch)
 	if err != nil {
 		return nil, failed, err
@@ -147,29 +145,29 @@ func (w *writer) plan(tx Transaction, batch []*waiter) (groups []group, failed [
 	return groups, nil, nil
 }
 
-// notExtended says whom it concerns that a chain could not be extended.
+// notExtended returns the waiters to which the error of extending a chain applies.
 func (w *writer) notExtended(tx Transaction, batch []*waiter, g *group, err error) (failed []*waiter, _ error) {
 	switch {
 	case tx.Err() != nil:
 		failed = batch
 	case errors.Is(err, ErrStale) && g.from.cached:
-		// an external write that Begin has not seen, for nobody else may write
-		w.noteExternal()
+		// Begin has missed an external write: only this process may write.
+		w.recordExternal()
 	default:
 		failed = g.waiters
 	}
 	return failed, fmt.Errorf("chain: extend chain %d: %w", g.chain, err)
 }
 
-// noteExternal makes sure that nothing known of the chains outlives an external write, here and, by
-// the next publish, elsewhere.
-func (w *writer) noteExternal() {
+// recordExternal drops all cached heads after an external write, and makes the next publish report
+// it.
+func (w *writer) recordExternal() {
 	w.external = true
 	clear(w.heads)
 }
 
-// runRows runs what the changes of a batch do to rows. One change alone needs no savepoint: its
-// error undoes the transaction.
+// runRows runs the row functions of a batch. A single change needs no savepoint, because its error
+// rolls back the transaction.
 func runRows(tx Transaction, batch []*waiter) (failed []*waiter, err error) {
 	for _, s := range batch {
 		if s.rows == nil {
@@ -180,7 +178,7 @@ func runRows(tx Transaction, batch []*waiter) (failed []*waiter, err error) {
 		case panicked:
 			return []*waiter{s}, s.err
 		case tx.Err() != nil:
-			// to go on would be to commit the rest of the batch without what went before
+			// Continuing would commit the rest of the batch without the changes before.
 			return batch, tx.Err()
 		case s.err != nil && len(batch) == 1:
 			return batch, s.err
@@ -189,8 +187,8 @@ func runRows(tx Transaction, batch []*waiter) (failed []*waiter, err error) {
 	return nil, nil
 }
 
-// run runs the rows of a change. A panic is the caller's fault and must not end the log: it becomes
-// the error of the change.
+// run runs the row function of a change. A panic there must not end the log, so it becomes the error
+// of the change.
 func (s *waiter) run(tx Transaction, alone bool) (panicked bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -212,8 +210,8 @@ func (s *waiter) run(tx Transaction, alone bool) (panicked bool) {
 	return false
 }
 
-// bases finds what the records of a batch are built on, which must fit itself. An error concerns
-// the failed.
+// bases returns the head of each chain in a batch, and checks its consistency. An error applies to
+// the waiters in failed.
 func (w *writer) bases(tx Transaction, batch []*waiter) (bases map[int64]signedHead, failed []*waiter, err error) {
 	bases = make(map[int64]signedHead)
 	var unknown []int64
@@ -251,45 +249,45 @@ func (w *writer) bases(tx Transaction, batch []*waiter) (bases map[int64]signedH
 	return bases, nil, nil
 }
 
-// check finds a head that does not fit itself.
+// check returns an error if the parts of a head contradict each other.
 func (b *Base) check() error {
 	if _, err := treeAt(b.Head); err != nil {
 		return err
 	}
 	if b.Head.Log.Size != b.Head.Length {
-		return errors.New("the log tree is of another length")
+		return errors.New("the log tree has another length")
 	}
 	return b.Head.Log.Check(b.Head.LogRoot)
 }
 
-// commit installs, publishes and answers what is durable.
+// commit caches the new heads, publishes the extensions and answers the waiters. The transaction
+// MUST be durable.
 func (w *writer) commit(batch []*waiter, groups []group, extensions []Extension) {
 	for i := range groups {
 		if from := &groups[i].from; !from.shared {
-			keep(w.heads, maxHeads, groups[i].chain, signedHead{Head: extensions[i].Head, key: from.key, keyDigest: from.keyDigest})
+			cachePut(w.heads, maxHeads, groups[i].chain, signedHead{Head: extensions[i].Head, key: from.key, keyDigest: from.keyDigest})
 		}
 	}
 	if len(extensions) > 0 || w.external {
 		w.publish(extensions, w.external)
 		w.external = false
 	}
-	// Drafts and records of a chain stand in one order, so each group gives its next record to the
-	// next draft.
+	// Drafts and records of a chain have the same order, so the next draft gets the next record.
 	records := make(map[int64][]Record, len(extensions))
 	for i := range extensions {
 		records[extensions[i].Chain] = extensions[i].Records
 	}
 	for _, s := range batch {
 		if s.err == nil {
-			s.assign(records)
+			s.setRecords(records)
 		}
 		close(s.done)
 	}
 }
 
-// assign gives the drafts their records: from what a batch has added, or from where else resolve has
+// setRecords sets the records of the drafts: those that the batch has added, or those that resolve has
 // found them.
-func (s *waiter) assign(added map[int64][]Record) {
+func (s *waiter) setRecords(added map[int64][]Record) {
 	s.records = make([]Record, len(s.drafts))
 	for i := range s.drafts {
 		switch from := s.source(i); {
@@ -304,8 +302,8 @@ func (s *waiter) assign(added map[int64][]Record) {
 	}
 }
 
-// keep puts v into a map of at most limit chains; when it is full it forgets an arbitrary one.
-func keep[V any](m map[int64]V, limit int, chain int64, v V) {
+// cachePut puts v into a map of at most limit chains, and evicts an arbitrary one when it is full.
+func cachePut[V any](m map[int64]V, limit int, chain int64, v V) {
 	if _, known := m[chain]; !known && len(m) >= limit {
 		for other := range m {
 			delete(m, other)

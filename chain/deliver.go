@@ -72,7 +72,7 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 		m.catchUp(ctx, w)
 		return
 	}
-	records := m.takeHeld(w)
+	records := m.drainHeld(w)
 	from, to := w.from, min(w.to, w.from+deliverAtOnce)
 	if len(records) > 0 {
 		to = from + int64(len(records))
@@ -124,7 +124,7 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	w.busy = false
 	// records were large, or are not there, and what is held comes after them
 	if delivered != w.from {
-		m.takeHeld(w)
+		m.drainHeld(w)
 		w.from = delivered
 	}
 	switch {

@@ -137,8 +137,8 @@ func (l *Log) withdraw(w *waiter) bool {
 	return i >= 0
 }
 
-// drain returns what waits, in order of arrival, up to the size of one transaction.
-func (l *Log) drain() []*waiter {
+// nextBatch removes and returns waiters in order of arrival, up to the size of one transaction.
+func (l *Log) nextBatch() []*waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, changes, size := 0, 0, 0
@@ -161,12 +161,12 @@ func (l *Log) drain() []*waiter {
 	return batch
 }
 
-// Run owns the storage and all heads until ctx is done or Close was called; then it answers all
-// that waits and returns nil. Call it once.
+// Run owns the storage and all heads until ctx is done or Close was called. Then it answers all
+// waiters and returns nil. It MUST be called once.
 //
-// now is the clock of the records. publish is called after each commit and before its waiters are
-// answered, in commit order, and must not block; external says that someone outside this process
-// has written since the last call of publish.
+// now is the clock of the records. Run calls publish after each commit, in commit order, before it
+// answers the waiters. publish MUST NOT block. external reports that another process has written
+// since the last call of publish.
 func (l *Log) Run(ctx context.Context, now func() time.Time, publish func(batch []Extension, external bool)) error {
 	if !l.begin() {
 		return nil
@@ -177,10 +177,10 @@ func (l *Log) Run(ctx context.Context, now func() time.Time, publish func(batch 
 		if ctx.Err() != nil {
 			l.refuse()
 		}
-		ending := l.isClosed() // before the last look into the queue
-		if batch := l.drain(); len(batch) > 0 {
+		ending := l.isClosed() // before the last read of the queue
+		if batch := l.nextBatch(); len(batch) > 0 {
 			w.write(batch)
-			// so that who was answered and comes again is in the next batch, not the one after it
+			// Answered callers can then append again in the next batch, not the one after it.
 			runtime.Gosched()
 			continue
 		}
@@ -202,14 +202,14 @@ func (l *Log) begin() bool {
 	return l.running
 }
 
-// Close ends the log and returns when Run has: what waits is written before, or refused with
-// ErrClosed where nobody runs the log.
+// Close ends the log and returns when Run has returned. Run commits the waiting appends first.
+// Without Run, they fail with ErrClosed.
 func (l *Log) Close() {
 	if l.refuse() {
 		<-l.ended
 		return
 	}
-	for batch := l.drain(); len(batch) > 0; batch = l.drain() {
+	for batch := l.nextBatch(); len(batch) > 0; batch = l.nextBatch() {
 		for _, w := range batch {
 			w.fail(ErrClosed)
 		}

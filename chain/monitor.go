@@ -112,7 +112,7 @@ func (m *Monitor) Publish(batch []Extension, external bool) {
 	m.verifier.Appended()
 	for i := range batch {
 		if m.listening {
-			m.note(&batch[i])
+			m.enqueue(&batch[i])
 		} else {
 			m.follow(&batch[i])
 		}
@@ -160,14 +160,14 @@ func (m *Monitor) follow(e *Extension) {
 	}
 }
 
-// fits says whether what is known of a chain may be of the one that was extended. The tree of a
-// shared chain may be of another length.
+// fits reports whether the known state may belong to the extended chain. The tree of a shared chain
+// may have another length.
 func (m *Monitor) fits(w *watch, from Head) bool {
 	return w.tree.is(from) || m.shared && w.epoch == m.epoch && w.tree.length != from.Length
 }
 
-// note takes down the records of e as to be delivered.
-func (m *Monitor) note(e *Extension) {
+// enqueue schedules the records of e for delivery.
+func (m *Monitor) enqueue(e *Extension) {
 	w := m.watched[e.Chain]
 	if w == nil || e.From.Length < w.to { // a chain that got shorter is another chain
 		m.forget(w)
@@ -176,7 +176,7 @@ func (m *Monitor) note(e *Extension) {
 	}
 	if w.from == w.to && !w.busy {
 		if w.bad == nil && !m.fits(w, e.From) {
-			w.epoch = 0 // what it knows is of another chain than the one that was extended
+			w.epoch = 0 // the known state belongs to another chain than the extended one
 		}
 		if !m.shared || w.to == unheard {
 			w.from = e.From.Length
@@ -290,13 +290,13 @@ func (m *Monitor) evict() {
 
 func (m *Monitor) forget(w *watch) {
 	if w != nil {
-		m.takeHeld(w)
+		m.drainHeld(w)
 		delete(m.watched, w.chain)
 	}
 }
 
-// takeHeld returns the records of w in memory, which m then no longer holds.
-func (m *Monitor) takeHeld(w *watch) []Record {
+// drainHeld returns the records of w in memory, which m then no longer holds.
+func (m *Monitor) drainHeld(w *watch) []Record {
 	records := w.held
 	for i := range records {
 		m.held -= size(&records[i])

@@ -209,5 +209,5 @@ func (v *Verifier) recall(chain int64) (prefix, bool) {
 func (v *Verifier) remember(chain int64, known prefix) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	keep(v.verified, maxVerified, chain, known)
+	cachePut(v.verified, maxVerified, chain, known)
 }

@@ -65,16 +65,16 @@ func (v *verifyRun) digestSoFar() (sum Hash) {
 // other error for what could not be read.
 func (v *verifyRun) readTo(ctx context.Context, length int64, check bool) error {
 	for v.tree.length < length {
-		if err := v.turns.take(ctx); err != nil {
+		if err := v.turns.acquire(ctx); err != nil {
 			return err
 		}
-		err := v.takeTurn(ctx, length, check)
-		v.turns.giveBack()
+		err := v.acquireTurn(ctx, length, check)
+		v.turns.release()
 		if err != nil {
 			return err
 		}
 	}
-	v.keepSnapshot()
+	v.storeSnapshot()
 	return nil
 }
 
@@ -86,9 +86,9 @@ func (v *verifyRun) effort() effort {
 	return full(v.workers)
 }
 
-// takeTurn goes on by a range at least, until it has come to the given length, others should have
+// acquireTurn goes on by a range at least, until it has come to the given length, others should have
 // their turn, or the effort should be another one. No goroutine outlives the call.
-func (v *verifyRun) takeTurn(ctx context.Context, length int64, check bool) error {
+func (v *verifyRun) acquireTurn(ctx context.Context, length int64, check bool) error {
 	began, effort := time.Now(), v.effort()
 	over := func() bool {
 		return v.turns.waiting.Load() > 0 && time.Since(began) >= turnTime || v.effort() != effort
@@ -191,7 +191,7 @@ func (v *verifyRun) fold(ctx context.Context, g *rowRange, checked bool) error {
 		case r.Timestamp < v.timestamp:
 			return &failure{r.Index, "the timestamp is earlier than that of the record before"}
 		}
-		v.keepSnapshot()
+		v.storeSnapshot()
 		v.timestamp = r.Timestamp
 		v.digest.Write(r.encoding)
 		v.nodes = v.tree.append(r.Hash, v.nodes[:0])
@@ -210,7 +210,7 @@ func (v *verifyRun) fold(ctx context.Context, g *rowRange, checked bool) error {
 	return nil
 }
 
-func (v *verifyRun) keepSnapshot() {
+func (v *verifyRun) storeSnapshot() {
 	if v.tree.length == v.snapshotAt {
 		v.snapshot = v.tree.clone()
 	}

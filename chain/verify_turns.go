@@ -25,52 +25,50 @@ const (
 	maxRest = 40 * time.Millisecond
 )
 
-// effort says how much of the machine a run takes.
+// effort is the share of the machine that a run uses.
 type effort struct {
 	workers     int
-	ranges      int   // that go round at once
+	ranges      int   // in flight at once
 	checkedRows int64 // in a range to be checked
 	trustedRows int64 // in a range that is only read
 	givesWay    bool  // to appends, after each range
 }
 
-// full keeps all workers busy: a range is some 5 ms of work, so that short chains are shared out
-// too.
+// full uses all workers. A range is about 5 ms of work, so that short chains are divided too.
 func full(workers int) effort {
 	return effort{workers: workers, ranges: 2*workers + 1, checkedRows: 128, trustedRows: 1024}
 }
 
-// modest takes no more than one core: there is one range, so reader, worker and fold take turns. It
-// is about 1 ms of work.
+// modest uses at most one core: with one range, reader, worker and fold run in turn. A range is
+// about 1 ms of work.
 var modest = effort{workers: 1, ranges: 1, checkedRows: 24, trustedRows: 256, givesWay: true}
 
 // turns shares the processors among the runs of a Verifier, and between them and appends.
 //
-// One run works at a time: each takes all processors that it may, so that two at once would be no
-// sooner done, and would need twice the memory. A run that has worked for turnTime lets those go
-// first that wait, and stands last in their queue. So each of n runs gets an n-th of the time, and
-// the one over a short chain is done after n turns however long the other chains are.
+// One run works at a time and uses all allowed processors. Two at once would not end sooner, and
+// would need twice the memory. After turnTime a run goes to the end of the queue of waiting runs. So
+// each of n runs gets an n-th of the time, and a run over a short chain ends after n turns,
+// regardless of the length of other chains.
 //
-// While records are appended the runs together keep to a fifth of a core; while there are none, a
-// run takes all.
+// While records are appended, all runs together use a fifth of a core; otherwise they use all.
 type turns struct {
 	turn    *semaphore.Weighted // of 1; first come, first served
 	waiting atomic.Int64        // runs that wait for their turn
-	start   time.Time           // before all else
+	start   time.Time           // creation time, the zero of appended
 	// when records were last appended, in nanoseconds after start; 0 for never
 	appended atomic.Int64
 }
 
 func newTurns() *turns { return &turns{turn: semaphore.NewWeighted(1), start: time.Now()} }
 
-// take waits for the turn of a run. Its error is ctx.Err().
-func (t *turns) take(ctx context.Context) error {
+// acquire waits for the turn of a run and returns ctx.Err() if the context ends first.
+func (t *turns) acquire(ctx context.Context) error {
 	t.waiting.Add(1)
 	defer t.waiting.Add(-1)
 	return t.turn.Acquire(ctx, 1)
 }
 
-func (t *turns) giveBack() { t.turn.Release(1) }
+func (t *turns) release() { t.turn.Release(1) }
 
 func (t *turns) appendedNow() { t.appended.Store(max(1, int64(time.Since(t.start)))) }
 
@@ -80,18 +78,18 @@ func (t *turns) appendsSince(moment time.Time) bool {
 	return last > 0 && last > int64(moment.Sub(t.start))
 }
 
-// pacer makes room for appends, and for whoever else wants a processor: that shows in how long it
-// takes to get one back after giving it up.
+// pacer makes room for appends and other goroutines. It detects others by the time that it takes to
+// get a processor back after yielding.
 type pacer struct {
-	turns   *turns
-	looked  time.Time // when it last looked for appends
-	resumed time.Time // when work began again
+	turns     *turns
+	lastCheck time.Time // when it last lastCheck for appends
+	resumed   time.Time // when work began again
 }
 
 // rest is called after each range of rows. It ends early when ctx is done.
 func (p *pacer) rest(ctx context.Context) {
 	stopped := time.Now()
-	appends := p.turns.appendsSince(p.looked)
+	appends := p.turns.appendsSince(p.lastCheck)
 	runtime.Gosched()
 	if appends || time.Since(stopped) > 20*time.Microsecond {
 		timer := time.NewTimer(min(restShare*stopped.Sub(p.resumed), maxRest))
@@ -101,5 +99,5 @@ func (p *pacer) rest(ctx context.Context) {
 			timer.Stop()
 		}
 	}
-	p.looked, p.resumed = stopped, time.Now()
+	p.lastCheck, p.resumed = stopped, time.Now()
 }

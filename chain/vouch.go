@@ -7,28 +7,27 @@ import (
 	"math/bits"
 )
 
-// Voucher says of records that are read from disk what a Monitor says of those that are appended:
-// whether the whole chain verifies, as it stands now, and the root after the record. One goroutine
-// uses it.
+// Voucher makes the same events of records read from disk as a Monitor makes of appended ones:
+// whether the whole current chain verifies, and the root after the record. It MUST be used by one
+// goroutine at a time.
 //
-// It costs no verification where the monitor knows the chain, which it does once it was verified,
-// until an external write. From then on the tree is the one that was verified, and what leads from
-// a record to it is a few hundred hashes.
+// It requires no verification if the monitor has verified the chain and no external write came
+// since. It then links a record to the verified tree with a few hundred hashes.
 type Voucher struct {
 	m     *Monitor
 	chain int64
 	next  int64
-	epoch int64    // in which the rest was found; 0 for never
-	bad   *Verdict // the state: not valid,
-	tree  tree     // or valid, and this the tree of the records before next
+	epoch int64    // of bad and tree; 0 for never
+	bad   *Verdict // the verdict on an invalid chain, or nil
+	tree  tree     // of a valid chain: the tree of the records before next
 }
 
-// Vouch returns a voucher for the records of a chain from an index on, which must not be greater
-// than its length.
+// Vouch returns a voucher for the records of a chain from an index on. The index MUST NOT be greater
+// than the length.
 func (m *Monitor) Vouch(chain, from int64) *Voucher { return &Voucher{m: m, chain: chain, next: from} }
 
-// Doubt says that a chain may have been changed by someone else: it is verified from disk before
-// anything is said of it to who comes next.
+// Doubt reports that another process may have changed a chain. The monitor verifies it from disk
+// before its next verdict.
 func (m *Monitor) Doubt(chain int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -40,15 +39,14 @@ func (m *Monitor) Doubt(chain int64) {
 // Next is the index of the record that the next events begin with.
 func (v *Voucher) Next() int64 { return v.next }
 
-// maxDoubts is how often in a row the disk may be found to be otherwise than it was just verified.
-const maxDoubts = 3
+// maxRetries is how many times in a row the disk may differ from what was just verified.
+const maxRetries = 3
 
-// Events returns the events of the next records, which read reads from disk: those from an index
-// on, without a gap where there is none, and the index behind them. It verifies the chain first
-// where the monitor does not know it; and reads again what was read while somebody else has
-// written. None means that there are none for now.
+// Events returns the events of the next records. read returns the records from an index on, in
+// order, and the index after them. Events verifies the chain first if the monitor has no verdict,
+// and reads again after an external write. No events means that there are no records yet.
 func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []Record, next int64, err error)) ([]Event, error) {
-	for range maxDoubts {
+	for range maxRetries {
 		if err := v.sync(ctx); err != nil {
 			return nil, err
 		}
@@ -73,8 +71,8 @@ func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []R
 	return nil, errors.New("chain: the disk changes under the verification")
 }
 
-// verify makes events of records. An error that contradicts says that they do not follow on those
-// before them in a chain that is valid.
+// verify makes events of records. It returns an error for which contradicts is true if the records
+// do not follow the ones before them in a valid chain.
 func (v *Voucher) verify(ctx context.Context, records []Record) ([]Event, error) {
 	if v.m.shared && v.bad == nil {
 		if _, err := v.m.verifier.verifyRecords(ctx, v.chain, v.tree.clone(), records); err != nil {
@@ -99,9 +97,9 @@ func (v *Voucher) verify(ctx context.Context, records []Record) ([]Event, error)
 	return events, nil
 }
 
-// sync makes sure that what the voucher goes by is what the monitor knows now.
+// sync updates the voucher to the monitor's current state of the chain.
 func (v *Voucher) sync(ctx context.Context) error {
-	for range maxDoubts {
+	for range maxRetries {
 		epoch, known, bad, err := v.m.state(ctx, v.chain)
 		if err != nil || epoch == v.epoch {
 			return err
@@ -121,7 +119,7 @@ func (v *Voucher) sync(ctx context.Context) error {
 	return errors.New("chain: the hashes on disk do not lead to the root that was verified")
 }
 
-// invalidate makes the chain be verified anew.
+// invalidate discards the verdict on the chain, so that it is verified again.
 func (v *Voucher) invalidate() {
 	v.m.mu.Lock()
 	defer v.m.mu.Unlock()
@@ -137,9 +135,8 @@ func (m *Monitor) isEpoch(epoch int64) bool {
 	return m.epoch == epoch
 }
 
-// state returns what is known of a chain, the tree of records that were verified or what is bad
-// about it, and in which epoch that was found. It verifies one that is not known, for all who ask
-// meanwhile.
+// state returns the verified tree of a chain or the verdict that it is invalid, and the epoch of
+// that state. It verifies an unknown chain once for all concurrent callers.
 func (m *Monitor) state(ctx context.Context, chain int64) (epoch int64, known tree, bad *Verdict, err error) {
 	for {
 		m.mu.Lock()
