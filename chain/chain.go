@@ -1,6 +1,6 @@
 // Package chain is the log of a company: its records, the Merkle tree over them, their proofs and
-// their verification. It keeps nothing itself: a [Storage] takes what a [Log] adds, a [Reader]
-// gives back what stands on disk.
+// their verification. It has no storage of its own: a [Log] writes to a [Storage], and a [Reader]
+// reads from disk.
 //
 // # Record
 //
@@ -14,33 +14,33 @@
 // DelegationInfo; without a delegation the last bar is absent too. A timestamp holds no bar and a
 // JSON object has no proper prefix that is an object, so a preimage reads only one way.
 //
-// The signature of a record is Ed25519 (RFC 8032) over the 32 raw bytes of the hash. Keys follow
-// one another: each signs from an index on, up to that of the next. Which one has signed a record
-// follows from the record's index alone; see [KeySet].
+// The signature of a record is Ed25519 (RFC 8032) over the 32 raw bytes of the hash. Each key signs
+// a range of indexes, up to the first index of the next key. So the index of a record determines
+// its key; see [KeySet].
 //
 // # Tree
 //
 // A leaf is the hash of a record. A node is the SHA-256 of its two children's lower-case hex forms
 // joined, 128 bytes. The shape is that of RFC 6962 §2.1: a tree of n > 1 leaves splits at the
 // largest power of two below n, so an odd node moves up unhashed. The root of no records is the
-// SHA-256 of nothing; of one record, its hash. A record's preimage always holds a bar and a node's
-// never does, so a node cannot pass for a record.
+// SHA-256 of nothing; of one record, its hash. A record's preimage always contains a bar and a
+// node's never does, so a node cannot be mistaken for a record.
 //
-// An inclusion proof is the list of siblings on the way from the leaf to the root, each with the
-// side it stands on.
+// An inclusion proof is the list of siblings on the path from the leaf to the root, each with its
+// side.
 //
 // # Log tree
 //
-// No standard tool reads that tree. Beside it stands, over the same records and always of the same
-// size, the tree of RFC 6962 that package tlog describes.
+// No standard tool reads that tree. A second tree over the same records, always of the same size,
+// is the tree of RFC 6962 that package tlog specifies.
 //
-// # What is kept beside the records
+// # Stored nodes
 //
-// The head (length, root, frontier, last timestamp), written in the transaction of the records that
-// it covers. The frontier holds the roots of the perfect subtrees that make up the tree, one for
-// each set bit of the length, the largest first: all that an append needs. And the roots of perfect
-// subtrees of 2⁸, 2¹⁶, 2²⁴ and 2³² leaves, so that a proof never reads all leaves. Of the log tree
-// the same is kept.
+// The head (length, root, frontier, last timestamp) is written in the transaction of the records
+// that it covers. The frontier has the roots of the perfect subtrees that make up the tree, one for
+// each set bit of the length, largest first. An append needs nothing else. The roots of perfect
+// subtrees of 2⁸, 2¹⁶, 2²⁴ and 2³² leaves are stored too, so that a proof never reads all leaves.
+// The same is stored of the log tree.
 package chain
 
 import (
@@ -52,19 +52,19 @@ import (
 	"attestd/chain/tlog"
 )
 
-// Draft is a record before the log has given it its index, its time and its signature. Nobody may
-// change its slices after it was handed to a Log, even where Append has returned early.
+// Draft is a record before the log sets its index, time and signature. A caller MUST NOT change its
+// slices after passing it to a Log, even if Append has returned early.
 type Draft struct {
 	Chain      int64  // number of the chain: the company's row
-	Payload    []byte // what will be stored: a JSON object
+	Payload    []byte // the stored bytes: a JSON object
 	Canonical  []byte // the RFC 8785 form of Payload
 	Delegation []byte // canonical DelegationInfo, or nil
-	// makes its append idempotent; nil for one that may be repeated, and where rows ask for it
+	// Key makes the append idempotent. It is nil for an append without a key, and for drafts of Write.
 	Key *Key
 }
 
-// Head is the state of a chain after its last record. A Head is a value: nobody changes a Frontier
-// in place.
+// Head is the state of a chain after its last record. A Head is a value: its Frontier MUST NOT be
+// changed in place.
 type Head struct {
 	Length    int64
 	Root      Hash
@@ -75,8 +75,7 @@ type Head struct {
 	LogRoot tlog.Hash
 }
 
-// NoLog is the Size of Head.Log where a file was written before there was a log tree: then nothing
-// is said of it.
+// NoLog is the Size of Head.Log in a database from before the log tree existed.
 const NoLog = -1
 
 // EmptyHead is the head of a chain without records.
@@ -92,7 +91,7 @@ type Node struct {
 	LogHash tlog.Hash // in the log tree
 }
 
-// Extension is what one batch adds to one chain.
+// Extension is the part of a batch that one chain is extended by.
 type Extension struct {
 	Chain   int64
 	From    Head // the head that it extends
@@ -103,92 +102,92 @@ type Extension struct {
 }
 
 var (
-	// ErrStale: the head on disk is not the one that an extension was built on.
+	// ErrStale reports that the head on disk is not the one that an extension was built on.
 	ErrStale = errors.New("chain: head on disk has moved")
 
-	// ErrAgain: a transaction was lost for no fault of its own, nothing of it was written, and it
-	// is to be done again.
+	// ErrAgain reports that a transaction was lost through no fault of its own. Nothing was written,
+	// and the caller MUST retry it.
 	ErrAgain = errors.New("chain: transaction lost")
 
-	// ErrClosed: the log takes nothing more. Nothing was written.
+	// ErrClosed reports that the log is closed. Nothing was written.
 	ErrClosed = errors.New("chain: log is closed")
 
-	// ErrUnknown: it cannot be said whether a write is on disk, now or after the next start. Who
-	// must know reads.
+	// ErrUnknown reports that a write may or may not be on disk, now or after the next start. Only
+	// reading the chain tells.
 	ErrUnknown = errors.New("outcome unknown")
 
-	// ErrMissing: a head, record or stored node that should be on disk is not there.
+	// ErrMissing reports that a head, record or stored node is missing on disk.
 	ErrMissing = errors.New("chain: missing on disk")
 )
 
-// Base is what the next records of a chain are built on.
+// Base is the head that the next records of a chain extend, with the key that signs them.
 type Base struct {
 	Head Head
 	Key  ed25519.PrivateKey // signs the chain's next record
-	// others write this chain at the moment, so that the head is not worth remembering
+	// Shared reports that other processes write this chain now, so that its head must not be cached.
 	Shared bool
-	// why there is none: it concerns this chain alone while the transaction's Err is nil
+	// Err is the error of reading the base. It applies to this chain only, while the transaction's
+	// Err is nil.
 	Err error
 }
 
-// Storage is where a Log keeps its chains, and whatever else is written in one transaction with
-// them. Only the goroutine of Log.Run calls it.
+// Storage stores the chains of a Log, and the rows written in the same transactions. Only the
+// goroutine of Log.Run calls it.
 type Storage interface {
-	// Begin starts a transaction on what was committed last; the one before it has ended. now is
-	// the time that its records will carry. external reports that someone outside this process has
-	// written since the last Begin; it counts beside an error too. An error says that nothing was
-	// begun.
+	// Begin starts a transaction on the last committed state; the transaction before it has ended.
+	// now is the time of its records. external reports that another process has written since the
+	// last Begin; it is valid even with an error. After an error there is no transaction.
 	Begin(now time.Time) (tx Transaction, external bool, err error)
 }
 
-// Transaction is what one batch writes. Commit or Rollback ends it.
+// Transaction writes one batch. Commit or Rollback ends it.
 type Transaction interface {
-	// Bases returns what the next records of chains are built on, as the transaction sees it, in
-	// their order. They are asked for before Kept and Record.
+	// Bases returns the bases of chains, in the order of the argument, as the transaction sees them.
+	// The log calls it before Kept and Record.
 	Bases(chains []int64) []Base
-	// Rekeyed returns the chains whose signing key the rows of the transaction have changed: all
-	// its records come after that.
+	// Rekeyed returns the chains whose signing key the transaction's row functions have changed. The
+	// new key signs all records of the transaction.
 	Rekeyed() []int64
-	// Kept yields what is kept under names that stand for records, which are given by chain, as the
-	// transaction sees it. An error is of the chain that it names.
+	// Kept yields the entries of idempotency keys, given by chain and name, as the transaction sees
+	// them. An error applies to the returned chain.
 	Kept(names map[int64][]Hash, yield func(chain int64, name Hash, kept Kept)) (chain int64, err error)
-	// Record reads a record of a chain. Where it is missing the error MUST wrap ErrMissing.
+	// Record reads a record of a chain. If it is missing, the error MUST wrap ErrMissing.
 	Record(chain, index int64) (*Record, error)
 	// Extend MUST refuse with ErrStale when the head of the chain is not the extension's From,
 	// unless Commit does. The keys of the records become theirs.
 	Extend(e *Extension) error
-	// Savepoint calls rows. When that returns an error, what it wrote is undone and the error
-	// returned.
+	// Savepoint calls rows. If that returns an error, Savepoint MUST roll back its writes and return
+	// the error.
 	Savepoint(rows func() error) error
-	// Err says why the transaction can no longer be committed; nil while it can. As long as it is
-	// nil, an error of Kept, Record or Extend concerns that chain alone.
+	// Err returns why the transaction can no longer be committed, or nil. While it is nil, an error
+	// of Kept, Record or Extend applies to that chain only.
 	Err() error
-	// Commit MUST return nil only after everything is durable, and MUST fail where Err does. An
-	// error says that nothing was written, now or after the next start, unless it wraps ErrUnknown.
-	// A transaction that has changed no rows may leave out extensions whose From is no longer the
-	// head: stale are their chains.
+	// Commit MUST return nil only after everything is durable, and MUST fail if Err is not nil. After
+	// an error nothing is written, now or after the next start, unless the error wraps ErrUnknown.
+	// A transaction that has changed no rows may omit extensions whose From is no longer the head;
+	// stale has their chains.
 	Commit() (stale []int64, err error)
 	Rollback()
 }
 
 // Reader reads chains from disk.
 type Reader interface {
-	// Tip returns, from one snapshot, the head and the number after the greatest record index on
-	// disk (0 when none). Where there is no head the error MUST wrap ErrMissing.
+	// Tip returns, from one snapshot, the head, and one more than the greatest record index on disk
+	// (0 without records). If there is no head, the error MUST wrap ErrMissing.
 	Tip(ctx context.Context, chain int64) (head Head, next int64, err error)
-	// KeySet returns the keys of a chain. They cover all records of a head that was read before.
-	// Where there are none the error MUST wrap ErrMissing.
+	// KeySet returns the keys of a chain. They MUST cover all records of a head that was read before.
+	// If there are none, the error MUST wrap ErrMissing.
 	KeySet(ctx context.Context, chain int64) (KeySet, error)
-	// Owner says whose records the chain holds.
+	// Owner returns the owner of a chain's records.
 	Owner(ctx context.Context, chain int64) (Owner, error)
-	// Records calls yield for the records of [from, to) that exist, ascending. The record and its
-	// slices are only valid during the call. An error of yield ends the read and is returned as it
-	// is.
+	// Records calls yield for the existing records of [from, to), ascending. The record and its
+	// slices are valid only during the call. An error of yield ends the read and is returned
+	// unwrapped.
 	Records(ctx context.Context, chain, from, to int64, yield func(*Record) error) error
-	// Node returns a stored node. Where it is missing the error MUST wrap ErrMissing.
+	// Node returns a stored node. If it is missing, the error MUST wrap ErrMissing.
 	Node(ctx context.Context, chain int64, level int, index int64) (Node, error)
 	// Hashes returns the hashes of level 0 (records) or of stored nodes of level 8, 16, 24, 32 with
-	// index in [from, to), ascending, in a slice that the caller may change. Where one is missing
-	// the error MUST wrap ErrMissing: it tells a damaged chain from a disk that cannot be read.
+	// index in [from, to), ascending, in a slice that the caller may change. If one is missing, the
+	// error MUST wrap ErrMissing, which distinguishes a damaged chain from a read error.
 	Hashes(ctx context.Context, chain int64, level int, from, to int64) ([]Hash, error)
 }

@@ -8,9 +8,9 @@ import (
 	"attestd/chain/tlog"
 )
 
-// Consistency shows that the tree of the first From records is a prefix of the tree of the first
+// Consistency proves that the tree of the first From records is a prefix of the tree of the first
 // To: the proof of RFC 6962 §2.1.2 with this tree's node hash, lowest node first. It is empty
-// between equal sizes, and from a tree without records.
+// between equal sizes, and from an empty tree.
 type Consistency struct {
 	From, To         int64
 	FromRoot, ToRoot Hash
@@ -18,9 +18,8 @@ type Consistency struct {
 }
 
 // ProveConsistency builds the proof between two sizes, 0 ≤ from ≤ to ≤ head.Length. It reads at
-// most 512 hashes of each level that is stored below log₂ n, around the ends of the two trees, and
-// only half of that when to is head.Length, whose end the frontier knows. Both roots have been
-// checked against head.Root; a mismatch is an error.
+// most 512 hashes of each stored level below log₂ n, or 256 if to is head.Length. It checks both
+// roots against head.Root and returns an error on a mismatch.
 func ProveConsistency(ctx context.Context, r Reader, chain, from, to int64, head Head) (Consistency, error) {
 	if from < 0 || from > to || to > head.Length {
 		return Consistency{}, fmt.Errorf("chain: no consistency from %d to %d in a tree of %d: %w", from, to, head.Length, errContradiction)
@@ -44,8 +43,8 @@ func ProveConsistency(ctx context.Context, r Reader, chain, from, to int64, head
 	return c, nil
 }
 
-// Holds reports whether the proof leads to both roots (RFC 9162 §2.1.4.2). It says nothing about
-// where the roots come from.
+// Holds reports whether the proof leads to both roots (RFC 9162 §2.1.4.2). The caller MUST
+// authenticate the roots.
 func (c Consistency) Holds() bool {
 	switch {
 	case c.From < 0 || c.From > c.To:

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// check finds the state of a chain out from disk; it is the step of the checker.
+// check determines the state of a chain from disk. It is the checker's step.
 func (m *Monitor) check(ctx context.Context, w *watch) {
 	m.mu.Lock()
 	epoch, from, to := m.epoch, w.from, w.to
@@ -43,8 +43,7 @@ func (m *Monitor) check(ctx context.Context, w *watch) {
 	m.schedule(w)
 }
 
-// wrong returns nil for a chain that is valid and has the records that were committed, else what is
-// wrong with it.
+// wrong returns nil for a valid chain with all committed records, or else the verdict on it.
 func (v Verdict) wrong(committed int64) *Verdict {
 	switch {
 	case !v.Valid:
@@ -57,8 +56,8 @@ func (v Verdict) wrong(committed int64) *Verdict {
 
 var errGap = errors.New("record is missing")
 
-// deliver emits what is held of a chain in memory or else its next records on disk; it is the step
-// of the deliverer.
+// deliver emits the held records of a chain, or else its next records on disk. It is the
+// deliverer's step.
 func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	m.mu.Lock()
 	if !m.known(w) { // since it was put into the queue
@@ -131,7 +130,7 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	case m.shared && bad == nil && err != nil && !contradicts(err):
 		w.unread = true
 	case delivered != to:
-		// the disk is not as this state says, or cannot be read: the checker shall see
+		// The disk contradicts this state or cannot be read; the checker determines which.
 		w.epoch = 0
 	case w.epoch == epoch:
 		w.tree = t
@@ -139,8 +138,8 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	m.schedule(w)
 }
 
-// catchUp brings the tree of a shared chain, which others have extended while nobody listened,
-// nearer to the records that are to be delivered; it is a step of the deliverer, too.
+// catchUp extends the tree of a shared chain towards the records to be delivered, after others have
+// extended the chain while nobody listened. It is a step of the deliverer too.
 func (m *Monitor) catchUp(ctx context.Context, w *watch) {
 	m.mu.Lock()
 	epoch, to := w.epoch, min(w.from, w.tree.length+deliverAtOnce)

@@ -7,30 +7,29 @@ import (
 	"maps"
 )
 
-// Key makes an append idempotent: of all drafts of a chain whose keys have one Name, the first
-// alone becomes a record, and the others are answered with that record, for as long as the storage
-// keeps the key.
+// Key makes an append idempotent. Of all drafts of a chain whose keys have the same Name, only the
+// first becomes a record. The others return that record, as long as the storage has the key.
 type Key struct {
-	Name    Hash // of what the caller calls the append
-	Request Hash // of all that it asks for: another request under the same name is refused
+	Name    Hash // hash of the caller's idempotency key
+	Request Hash // hash of the request; another request with the same name is refused
 }
 
-// Kept is what a storage keeps under the name of a key.
+// Kept is the stored entry of an idempotency key.
 type Kept struct {
 	Request Hash
 	Index   int64 // of the record
 }
 
-// Appended is the answer to a draft.
+// Appended is the result of a draft.
 type Appended struct {
 	Record
-	Replayed bool // the record was there before, under the draft's key
+	Replayed bool // the record already existed under the draft's key
 }
 
-// ErrKeyReused says that the name of a key stands for another request already.
+// ErrKeyReused reports that the name of a key was used for another request.
 var ErrKeyReused = errors.New("chain: the key was used for another request")
 
-// DraftError says which draft of an append was refused; the others were not written either.
+// DraftError names the refused draft of an append. The other drafts were not written either.
 type DraftError struct {
 	Draft int
 	Err   error
@@ -39,7 +38,7 @@ type DraftError struct {
 func (e *DraftError) Error() string { return fmt.Sprintf("draft %d: %v", e.Draft, e.Err) }
 func (e *DraftError) Unwrap() error { return e.Err }
 
-// AppendAll is Append for several drafts of one chain: all of them are durable, or none.
+// AppendAll is Append for several drafts of one chain, which become durable together or not at all.
 func (l *Log) AppendAll(ctx context.Context, drafts []Draft) ([]Appended, error) {
 	for i := range drafts {
 		if drafts[i].Chain != drafts[0].Chain {
@@ -60,7 +59,7 @@ func (l *Log) AppendAll(ctx context.Context, drafts []Draft) ([]Appended, error)
 	return appended, nil
 }
 
-// source says where the record of a draft comes from when the draft does not become one itself.
+// source is the origin of a draft's record if the draft does not become one itself.
 type source struct {
 	record *Record // it is on disk
 	of     *waiter // it is that of an earlier draft of the same batch
@@ -75,9 +74,8 @@ func (s *waiter) source(draft int) source {
 	return s.sources[draft]
 }
 
-// resolve finds out which drafts of a batch that have keys are records already, or will be with an
-// earlier draft. A caller whose key cannot be used is answered alone; an error names whom it
-// concerns, as that of transact does.
+// resolve finds the drafts of a batch whose keys belong to an existing record or to an earlier
+// draft. A waiter with an unusable key fails alone. Other errors apply to the returned waiters.
 func resolve(tx Transaction, batch []*waiter) (failed []*waiter, err error) {
 	keys := batchKeys{tx: tx}
 	if failed, err = keys.read(batch); err != nil {
@@ -107,7 +105,7 @@ type chainKey struct {
 	name  Hash
 }
 
-// batchKeys is what is known of the keys of a batch.
+// batchKeys holds the entries of the keys of a batch.
 type batchKeys struct {
 	tx      Transaction
 	kept    map[chainKey]Kept    // on disk
@@ -115,7 +113,7 @@ type batchKeys struct {
 	fresh   map[chainKey]source  // of the others, the drafts that become records
 }
 
-// read asks for all keys of a batch.
+// read reads the entries of all keys of a batch.
 func (k *batchKeys) read(batch []*waiter) (failed []*waiter, err error) {
 	names, users := make(map[int64][]Hash), make(map[int64][]*waiter)
 	for _, s := range batch {
@@ -179,7 +177,7 @@ func (k *batchKeys) find(s *waiter, draft int) (source, error) {
 	return from, nil
 }
 
-// forget takes back what a caller who is refused would have written.
+// forget removes the drafts of a refused waiter.
 func (k *batchKeys) forget(s *waiter) {
 	maps.DeleteFunc(k.fresh, func(_ chainKey, from source) bool { return from.of == s })
 }

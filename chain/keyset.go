@@ -15,16 +15,17 @@ import (
 type KeyRange struct {
 	From int64
 	Key  ed25519.PublicKey
-	// why the key is not proven to be the chain's, or "": no record under such a key verifies
+	// Flaw is why the key is not proven to be the chain's, or "". No record of such a key verifies.
 	Flaw string
 }
 
-// KeySet is all keys of a chain in the order of their ranges, the first from 0 on. Nobody changes a
-// KeySet once it was handed out.
+// KeySet has all keys of a chain in the order of their ranges, the first from index 0. A KeySet MUST
+// NOT be changed after it was returned.
 type KeySet []KeyRange
 
-// At returns the range of a record: the last that begins at or before its index, for a key may have
-// ended before it signed any. The zero KeyRange, without a key, where there is none.
+// At returns the range of a record: the last one that begins at or before its index, because a key
+// may have been replaced before it signed a record. Without such a range it returns the zero
+// KeyRange, which has no key.
 func (s KeySet) At(index int64) KeyRange {
 	after := sort.Search(len(s), func(i int) bool { return s[i].From > index })
 	if after == 0 {
@@ -33,8 +34,8 @@ func (s KeySet) At(index int64) KeyRange {
 	return s[after-1]
 }
 
-// Leaves makes the leaves of records in the log tree, each with the key of its record. One
-// goroutine uses it.
+// Leaves makes the leaves of records in the log tree, each with the key of its record. It MUST be
+// used by one goroutine at a time.
 type Leaves struct {
 	Keys KeySet
 
@@ -50,8 +51,8 @@ func (l *Leaves) Of(r *Record) tlog.Leaf {
 	return tlog.NewLeaf(r.Hash, r.Signature, l.digest)
 }
 
-// digest is one hash over which key signs which of the first length records. What comes after them
-// has no part in it, so that a new key leaves what was verified under those before it as it is.
+// digest is a hash of the assignment of keys to the first length records. It does not depend on
+// later keys, so a rotation does not invalidate earlier verifications.
 func (s KeySet) digest(length int64) (sum Hash) {
 	h := sha256.New()
 	for i, r := range s {
@@ -71,8 +72,8 @@ func (s KeySet) digest(length int64) (sum Hash) {
 	return sum
 }
 
-// flaw returns the first key that is not proven, as the failure of a chain of the given length. The
-// records that it signs were found before; this is for a key that has signed none yet.
+// flaw returns the first unproven key as the failure of a chain of the given length. Verifying the
+// records detects such a key too, unless it has signed none yet.
 func (s KeySet) flaw(length int64) error {
 	for _, r := range s {
 		if r.Flaw != "" {

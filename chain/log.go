@@ -14,10 +14,9 @@ const (
 	maxBatchBytes = 16 << 20 // payload in one transaction, but for the last change
 )
 
-// Log is the single writer: of all chains, and of every row that stands beside them. Append and
-// Write put a change into its queue; Run takes all that waits, makes it durable in one transaction,
-// and answers. While one batch syncs the next one forms, so the batches are as large as the load
-// asks for, and a lone change waits for nobody.
+// Log is the single writer of all chains and of the rows beside them. Append and Write add a change
+// to its queue. Run commits all queued changes in one transaction and answers their callers. The
+// next batch forms while one syncs, so batches grow with the load, and a lone change never waits.
 type Log struct {
 	storage Storage
 	wake    chan struct{} // holds a token when there may be something to do
@@ -26,7 +25,7 @@ type Log struct {
 	mu      sync.Mutex
 	waiting []*waiter // in order of arrival
 	running bool      // Run was called
-	closed  bool      // nothing is added to waiting any more
+	closed  bool      // the queue accepts no more waiters
 }
 
 // waiter is one call of Append, AppendAll or Write. Run writes records and err, then closes done.
@@ -50,9 +49,9 @@ func NewLog(s Storage) *Log {
 	return &Log{storage: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// Append returns the record once it is durable. An error says that nothing was written, unless it
-// wraps ErrUnknown; ctx.Err() when ctx ended in time, ErrUnknown and ctx.Err() when the record was
-// on its way by then, ErrClosed when the log has ended.
+// Append returns the record once it is durable. After an error nothing was written, unless the error
+// wraps ErrUnknown. The error is ctx.Err() if ctx ended while the append was queued, ErrUnknown and
+// ctx.Err() if it ended later, and ErrClosed if the log is closed.
 func (l *Log) Append(ctx context.Context, d Draft) (Record, error) {
 	all, err := l.AppendAll(ctx, []Draft{d})
 	if err != nil {
@@ -61,20 +60,19 @@ func (l *Log) Append(ctx context.Context, d Draft) (Record, error) {
 	return all[0].Record, nil
 }
 
-// Write makes a change of rows durable, and returns with it the records of the drafts that rows
-// asks for: all or nothing. Errors are those of Append, and an error of rows, which undoes what
-// rows did and nothing else.
+// Write commits a change of rows together with the drafts that rows returns, and returns their
+// records. Errors are those of Append, and an error of rows, which rolls back only the writes of
+// rows.
 //
-// Run calls rows, inside a transaction that holds the rows of all that came before but not yet the
-// records of its own batch. It is called again when that transaction had to be given up for
-// another's sake, so it sets what it returns and never adds to it. It has not been called, or has
-// returned, when Write returns.
+// Run calls rows inside a transaction that has all earlier rows, but not yet the records of its own
+// batch. Run may call rows again if another change made the transaction fail, so rows MUST set its
+// results and not append to them. When Write returns, rows is not running.
 func (l *Log) Write(ctx context.Context, rows func() ([]Draft, error)) ([]Record, error) {
 	return l.change(ctx, &waiter{rows: rows, done: make(chan struct{})})
 }
 
-// WriteAlone is Write in a transaction that nobody else writes in. Run calls prepare with the time
-// of the records before it begins that, and the time that it returns counts.
+// WriteAlone is Write in a transaction of its own. Before the transaction, Run calls prepare with
+// the time of the records, and uses the returned time instead.
 func (l *Log) WriteAlone(ctx context.Context, prepare func(now time.Time) time.Time, rows func() ([]Draft, error)) ([]Record, error) {
 	return l.change(ctx, &waiter{rows: rows, prepare: prepare, done: make(chan struct{})})
 }
@@ -97,7 +95,7 @@ func (l *Log) wait(ctx context.Context, w *waiter) error {
 	if l.withdraw(w) {
 		return ctx.Err()
 	}
-	if w.rows == nil { // nothing of the caller's is at work
+	if w.rows == nil { // no function of the caller is running
 		return fmt.Errorf("%w: %w", ErrUnknown, ctx.Err())
 	}
 	<-w.done
@@ -126,7 +124,7 @@ func (l *Log) ring() {
 	}
 }
 
-// withdraw takes w out of the queue. It reports false when a batch has taken it.
+// withdraw removes w from the queue. It reports false if a batch already has it.
 func (l *Log) withdraw(w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,7 +214,7 @@ func (l *Log) Close() {
 	}
 }
 
-// refuse lets nothing more into the queue and reports whether Run was called.
+// refuse closes the queue and reports whether Run was called.
 func (l *Log) refuse() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// chains with nothing to deliver of which a state is kept, 1 KiB each at most
+	// largest number of chains without pending records whose state is cached, 1 KiB each at most
 	maxWatched = 4096
 	// bytes of committed records kept in memory until they are delivered
 	maxHeld       = 16 << 20
@@ -15,27 +15,25 @@ const (
 	retryAfter    = time.Second // when a chain could not be read
 )
 
-// Event is one message of the stream: a committed record and what is known of its whole chain after
-// it.
+// Event is one message of the stream: a committed record and the verdict on its whole chain.
 type Event struct {
 	Chain   int64
 	Record  Record
 	Verdict Verdict
 }
 
-// Monitor says of each committed record whether its whole chain verifies. It holds a running tree
-// for each chain that it has verified, and verifies from disk the chains it does not know: after a
-// start, and after an external write.
+// Monitor reports for each committed record whether its whole chain verifies. It has a running tree
+// for each verified chain. It verifies unknown chains from disk: after a start, and after an
+// external write.
 //
-// Where other servers write the chains too, that they have written says nothing against a chain:
-// what they have appended is read from disk and verified against the running tree, and the tree
-// goes on from there.
+// If other servers write the chains too, their appends are no external writes. The monitor reads
+// them from disk, verifies them against the running tree, and extends the tree.
 //
-// Publish only notes, for each chain, that the records [from, to) are to be delivered. A chain with
-// something to deliver is in the hands of exactly one of two goroutines, so its events stay in
-// order: the deliverer, while its state is known, or the checker, which finds the state out from
-// disk. The deliverer takes the records from memory where they are held there, and from disk where
-// not (they came before the state was known, or too fast): nothing is lost when memory is short.
+// Publish only records, for each chain, that the records [from, to) are pending. Exactly one of two
+// goroutines processes a chain with pending records, so its events stay in order. The deliverer
+// does it while the state is known; otherwise the checker determines the state from disk. The
+// deliverer uses records held in memory, or else reads them from disk, so nothing is lost when
+// memory is short.
 type Monitor struct {
 	reader   Reader
 	verifier *Verifier
@@ -43,7 +41,7 @@ type Monitor struct {
 
 	mu        sync.Mutex
 	listening bool
-	// grows with each external write: a state found in an earlier epoch is no longer known
+	// grows with each external write; a state of an earlier epoch counts as unknown
 	epoch     int64
 	watched   map[int64]*watch
 	held      int // bytes in watch.held of all chains
@@ -53,7 +51,7 @@ type Monitor struct {
 	vouching map[int64]chan struct{}
 }
 
-// watch is what a Monitor knows of a chain; Monitor.mu guards it.
+// watch is the state of a chain in a Monitor; Monitor.mu guards it.
 type watch struct {
 	chain int64
 	epoch int64    // in which the state was found; 0 for never
@@ -70,12 +68,10 @@ type watch struct {
 	unread   bool     // they could not be read from disk: the checker waits until they can
 }
 
-// unheard stands for the length of a chain that was verified before anybody has said how long it
-// is.
+// unheard is the length of a chain that was verified before its first Publish or Grown.
 const unheard = -1
 
-// queue is the chains that wait for one goroutine; Monitor.mu guards the list. Each chain stands in
-// it at most once.
+// queue has the chains that wait for one goroutine, each at most once; Monitor.mu guards the list.
 type queue struct {
 	list []*watch
 	bell chan struct{} // holds a token when the list may not be empty
@@ -89,7 +85,7 @@ func (q *queue) push(w *watch) {
 	}
 }
 
-// NewMonitor returns a monitor of the chains of r that verifies with v. shared says that other
+// NewMonitor returns a monitor of the chains of r that verifies with v. If shared is true, other
 // servers write the chains too; see Grown.
 func NewMonitor(r Reader, v *Verifier, shared bool) *Monitor {
 	return &Monitor{
@@ -102,7 +98,7 @@ func NewMonitor(r Reader, v *Verifier, shared bool) *Monitor {
 	}
 }
 
-// Publish is given to Log.Run. It never blocks, and costs next to nothing while nobody listens.
+// Publish is the publish function for Log.Run. It never blocks, and is cheap without listeners.
 func (m *Monitor) Publish(batch []Extension, external bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,10 +115,9 @@ func (m *Monitor) Publish(batch []Extension, external bool) {
 	}
 }
 
-// Grown says that other servers have appended the records [from, to) of a chain, which is shared.
-// It may say so late, and again: of what is known to be there already nothing is made. But no call
-// of Publish about the chain may come before those about the records under it. It never blocks, and
-// costs next to nothing while nobody listens.
+// Grown reports that other servers have appended the records [from, to) of a shared chain. Calls may
+// be late or repeated; known records are ignored. A call of Publish for the chain MUST NOT precede
+// the calls about the records before it. Grown never blocks, and is cheap without listeners.
 func (m *Monitor) Grown(chain, from, to int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,8 +139,7 @@ func (m *Monitor) Grown(chain, from, to int64) {
 	}
 }
 
-// follow keeps the state of a chain up to date while nobody listens: no hashing, the head has it
-// all.
+// follow updates the state of a chain from its head, without hashing, while nobody listens.
 func (m *Monitor) follow(e *Extension) {
 	w := m.watched[e.Chain]
 	switch {
@@ -195,7 +189,7 @@ func (m *Monitor) enqueue(e *Extension) {
 	m.schedule(w)
 }
 
-// Listen says whether anyone wants events; records committed while nobody does are not delivered
+// Listen sets whether there are listeners. Records committed without listeners are not delivered
 // later.
 func (m *Monitor) Listen(on bool) {
 	m.mu.Lock()
@@ -211,9 +205,9 @@ func (m *Monitor) Listen(on bool) {
 	m.deliverer.list, m.checker.list = nil, nil
 }
 
-// Run emits events, for each chain in index order, until ctx is done; then it returns nil. emit is
-// called by one goroutine and should not block. A chain that cannot be read is tried again each
-// second, and its events wait. Call Run once.
+// Run emits events, for each chain in index order, until ctx is done; then it returns nil. One
+// goroutine calls emit, which should not block. While a chain cannot be read, Run retries each
+// second and its events wait. Run MUST be called once.
 func (m *Monitor) Run(ctx context.Context, emit func(Event)) error {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -249,7 +243,7 @@ func (m *Monitor) next(ctx context.Context, q *queue) *watch {
 	return nil
 }
 
-// known reports whether the state of a chain holds for the records before from, or leads to them.
+// known reports whether the state of a chain covers the records before from, or is on the way there.
 func (m *Monitor) known(w *watch) bool {
 	return w.epoch == m.epoch && (w.bad != nil || w.tree.length == w.from || m.isBehind(w))
 }
@@ -260,7 +254,7 @@ func (m *Monitor) isBehind(w *watch) bool {
 	return m.shared && w.bad == nil && w.tree.length < w.from
 }
 
-// schedule puts a chain that nobody has in hand where its next step is made.
+// schedule adds an idle chain to the queue of its next step.
 func (m *Monitor) schedule(w *watch) {
 	switch {
 	case w.busy || m.watched[w.chain] != w:
@@ -275,7 +269,7 @@ func (m *Monitor) schedule(w *watch) {
 	}
 }
 
-// evict forgets an arbitrary chain with nothing to deliver when there are too many.
+// evict removes an arbitrary chain without pending records when there are too many.
 func (m *Monitor) evict() {
 	if len(m.watched) <= maxWatched {
 		return

@@ -9,11 +9,11 @@ import (
 	"slices"
 )
 
-// NewAgent is what an agent is registered with.
+// NewAgent is the request to register an agent.
 type NewAgent struct {
 	AgentID  string          `json:"agentId"`            // 1 to 128 of A-Z, a-z, 0-9, ., _ and -
 	Metadata json.RawMessage `json:"metadata,omitempty"` // an object; replaces what was there
-	// an agent that is registered is left as it is: 412
+	// OnlyNew makes the request fail with 412, without effect, if the agent is registered.
 	OnlyNew bool `json:"-"`
 }
 
@@ -22,7 +22,7 @@ type Agent struct {
 	AgentID      string          `json:"agentId"`
 	SPIFFEID     string          `json:"spiffeId"`
 	CompanyID    string          `json:"companyId,omitempty"`
-	SVID         string          `json:"svid,omitempty"` // in the answer to the registration alone
+	SVID         string          `json:"svid,omitempty"` // only in the response to the registration
 	RegisteredAt string          `json:"registeredAt"`
 	DisabledAt   string          `json:"disabledAt,omitempty"` // while it is disabled
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
@@ -42,14 +42,13 @@ func (c *Client) RegisterAgent(ctx context.Context, n NewAgent) (a Agent, err er
 	return a, err
 }
 
-// AgentFilter says which agents are looked for: those for which all of it holds. What is empty is
-// not asked.
+// AgentFilter selects the agents that match all its fields. An empty field matches all agents.
 type AgentFilter struct {
-	Text   string // within the ID, in either case
+	Text   string // contained in the ID, ignoring case
 	Status string // active or disabled
 }
 
-// Agents returns the company's agents, ordered by their ID, reading them page by page.
+// Agents returns the company's agents, ordered by ID. It fetches one page at a time.
 func (c *Client) Agents(ctx context.Context, f AgentFilter) iter.Seq2[Agent, error] {
 	return pages(func(cursor string) ([]Agent, string, error) {
 		var page struct {
@@ -67,33 +66,33 @@ func (c *Client) Agent(ctx context.Context, agentID string) (a Agent, err error)
 	return a, err
 }
 
-// Disabling says how many passports were revoked with an agent.
+// Disabling is the result of disabling an agent: the number of revoked passports.
 type Disabling struct {
 	AgentID          string `json:"agentId"`
 	DisabledAt       string `json:"disabledAt"`
 	RevokedPassports int    `json:"revokedPassports"`
 }
 
-// DisableAgent takes from an agent the right to act, and revokes its passports.
+// DisableAgent disables an agent and revokes its passports.
 func (c *Client) DisableAgent(ctx context.Context, agentID string) (d Disabling, err error) {
 	err = c.post(ctx, "/v1/agents/{agentId}/disable", http.StatusOK, nil, &d, agentID)
 	return d, err
 }
 
-// EnableAgent lets an agent act again. What was revoked stays revoked.
+// EnableAgent enables an agent. Revoked passports remain revoked.
 func (c *Client) EnableAgent(ctx context.Context, agentID string) (a Agent, err error) {
 	err = c.post(ctx, "/v1/agents/{agentId}/enable", http.StatusOK, nil, &a, agentID)
 	return a, err
 }
 
-// AgentSVID returns a fresh SVID of an agent.
+// AgentSVID returns a new SVID of an agent.
 func (c *Client) AgentSVID(ctx context.Context, agentID string) (s SVID, err error) {
 	err = c.get(ctx, "/v1/agents/{agentId}/svid", nil, &s, agentID)
 	return s, err
 }
 
-// pageQuery asks for a page of a list; filters are names, each before its value. What is empty is
-// left out.
+// pageQuery returns the query for a page of a list. filters alternates names and values; empty
+// values are omitted.
 func pageQuery(cursor string, filters ...string) url.Values {
 	q := url.Values{"limit": {"1000"}}
 	for given := range slices.Chunk(append(filters, "cursor", cursor), 2) {
@@ -104,7 +103,7 @@ func pageQuery(cursor string, filters ...string) url.Values {
 	return q
 }
 
-// pages yields what stands on all pages. An error is the last that is yielded.
+// pages yields the entries of all pages. An error ends the sequence.
 func pages[T any](page func(cursor string) ([]T, string, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := ""; ; {

@@ -13,26 +13,27 @@ import (
 	"unicode/utf8"
 )
 
-// Attestation is what an agent did, on its way into the chain.
+// Attestation is an agent's action, to be appended to the chain.
 type Attestation struct {
 	AgentID    string // 1 to 256 characters; the agent need not be registered
 	ActionType string // 1 to 256 characters, such as tool.completed
-	// Payload becomes JSON as encoding/json makes it; a json.RawMessage is sent byte for byte, but
-	// for text that is not well-formed (see the package comment).
+	// Payload is encoded by encoding/json. A json.RawMessage is sent byte for byte, except text that
+	// is not well-formed (see the package comment).
 	Payload    any
-	Delegation string // token of the delegation under which the agent acts, or ""
-	// 1 to 255 printable ASCII characters; "": the client makes one, the same for all its retries
+	Delegation string // delegation token of the agent, or ""
+	// IdempotencyKey has 1 to 255 printable ASCII characters. If it is "", the client generates one
+	// for all retries.
 	IdempotencyKey string
 }
 
-// NewIdempotencyKey returns a key that nobody else has: the time, and 130 random bits. The time
-// stands first, for the service keeps keys in the order of their beginnings: those of one time
-// stand together there, and an append with one costs little more than without.
+// NewIdempotencyKey returns a unique key of the time and 130 random bits. The service's index sorts
+// keys by their beginning, so the time comes first to keep recent keys together. An append with
+// such a key costs little more than one without.
 func NewIdempotencyKey() string { return fmt.Sprintf("%012x-%s", time.Now().UnixMilli(), rand.Text()) }
 
-// Prepare returns the attestation as it is sent: its payload a json.RawMessage, all its text
-// well-formed, its key set. It refuses what the service would refuse without looking at its state,
-// so that a queue takes nothing that can never be sent. Prepared attestations stay as they are.
+// Prepare returns the attestation in the form in which it is sent: the payload as a
+// json.RawMessage, all text well-formed, the key set. It returns an error for an attestation that
+// the service would refuse in any state, so that a queue never has one. Prepare is idempotent.
 func (a Attestation) Prepare() (Attestation, error) {
 	payload, err := marshal(a.Payload)
 	if err != nil {
@@ -73,12 +74,12 @@ func (a Attestation) appendRequest(dst []byte) []byte {
 }
 
 func appendText(dst []byte, s string) []byte {
-	quoted, _ := json.Marshal(s) // a string always can be
+	quoted, _ := json.Marshal(s) // never fails for a string
 	return append(dst, quoted...)
 }
 
-// Attest appends a record and returns it. Without an error it is on the service's disk, once,
-// however often it had to be sent.
+// Attest appends a record and returns it. Without an error, the record is on the service's disk
+// exactly once, regardless of retries.
 func (c *Client) Attest(ctx context.Context, a Attestation) (r Record, err error) {
 	own := a.IdempotencyKey == ""
 	if a, err = a.Prepare(); err != nil {
@@ -96,20 +97,18 @@ func (c *Client) Attest(ctx context.Context, a Attestation) (r Record, err error
 	}
 }
 
-// reused reports whether the service knows an idempotency key from another request. One that the
-// client has made is then replaced, once; a caller's stays.
+// reused reports whether the service knows an idempotency key from another request. The client then
+// replaces a generated key once, but never a caller's.
 func reused(err error) bool {
 	var answer *Error
 	return errors.As(err, &answer) && answer.Code == "IDEMPOTENCY_KEY_REUSED"
 }
 
-// KeyReused is the code of the service's refusal of an idempotency key that stands for another
-// request.
+// KeyReused is the service's error code for an idempotency key that was used for another request.
 const KeyReused = "IDEMPOTENCY_KEY_REUSED"
 
-// AttestDerived is Attest for a key that a program has made of what it attests. One that stands for
-// something else already, be it because somebody has claimed it, hides nothing: the record is
-// appended under a fresh key.
+// AttestDerived is Attest with a key that the program derived from the action. If the key was used
+// for another request, perhaps by an attacker, the record is appended with a new key.
 func (c *Client) AttestDerived(ctx context.Context, a Attestation) (Record, error) {
 	r, err := c.Attest(ctx, a)
 	if errors.Is(err, &Error{Code: KeyReused}) {
@@ -119,7 +118,7 @@ func (c *Client) AttestDerived(ctx context.Context, a Attestation) (Record, erro
 	return r, err
 }
 
-// headerKey is a key as the header has it: bare where it can be, else as a quoted string (RFC 8941
+// headerKey returns the header value of a key: bare if possible, or else a quoted string (RFC 8941
 // §3.3.3).
 func headerKey(key string) string {
 	if !strings.ContainsAny(key, "\" \\") {
@@ -128,11 +127,11 @@ func headerKey(key string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }
 
-// MaxBatch is how many attestations a batch may have.
+// MaxBatch is the largest number of attestations in a batch.
 const MaxBatch = 1000
 
-// AttestBatch appends up to MaxBatch records, all or none, and returns them in order. An *Error's
-// Pointer names the one that is refused: /records/3/payload.
+// AttestBatch appends up to MaxBatch records, all or none, and returns them in order. The Pointer of
+// an *Error names the refused one: /records/3/payload.
 func (c *Client) AttestBatch(ctx context.Context, as []Attestation) ([]Record, error) {
 	if len(as) == 0 || len(as) > MaxBatch {
 		return nil, fmt.Errorf("a batch has 1 to %d attestations, not %d", MaxBatch, len(as))
@@ -160,7 +159,7 @@ func (c *Client) AttestBatch(ctx context.Context, as []Attestation) ([]Record, e
 	}
 }
 
-// item is the place in a batch of what a refusal names, or -1.
+// item returns the index in a batch that an error names, or -1.
 func (e *Error) item() int {
 	rest, found := strings.CutPrefix(e.Pointer, "/records/")
 	digits, _, _ := strings.Cut(rest, "/")

@@ -16,20 +16,20 @@ import (
 // request is one operation of the API.
 type request struct {
 	method, route string   // as in the API reference: /v1/agents/{agentId}
-	path          []string // what stands in place of the route's parameters, in their order
+	path          []string // values of the route's parameters, in order
 	query         url.Values
 	body          []byte // nil for none
 	contentType   string // "" is JSON
 	header        http.Header
 	status        int  // the only success
-	safe          bool // to carry it out twice is no more than once; reads are always
+	safe          bool // idempotent; reads always are
 	public        bool // no credential is sent
 }
 
 func (r *request) operation() string { return r.method + " " + r.route }
 
-// target returns the request's URL below base. Each parameter is one segment but the last of a
-// route that ends with {path}, which may be several.
+// target returns the request's URL below base. Each parameter is one segment, except a final {path},
+// which may have several.
 func (r *request) target(base *url.URL) string {
 	var b strings.Builder
 	b.WriteString(base.String())
@@ -54,11 +54,11 @@ func (r *request) target(base *url.URL) string {
 	return b.String()
 }
 
-// maxAnswer bounds the answers that are read whole, in bytes. The longest are those to batches.
+// maxAnswer is the largest size of a buffered response, in bytes. Responses to batches are longest.
 const maxAnswer = 64 << 20
 
-// do carries out a request with its retries and reads the answer into dest: a *[]byte as it is,
-// anything else as JSON, nil not at all.
+// do sends a request with its retries and decodes the response into dest: raw into a *[]byte, or
+// else as JSON. A nil dest discards it.
 func (c *Client) do(ctx context.Context, r request, dest any) error {
 	return c.again(ctx, &r, func(token string) error {
 		ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -85,8 +85,8 @@ func (c *Client) do(ctx context.Context, r request, dest any) error {
 	})
 }
 
-// open carries out a request whose answer is long, with retries until it begins; from then on only
-// ctx bounds it. The caller closes the body.
+// open sends a request with a long response, and retries until the response begins. After that only
+// ctx limits it. The caller MUST close the body.
 func (c *Client) open(ctx context.Context, r request) (body io.ReadCloser, err error) {
 	err = c.again(ctx, &r, func(token string) error {
 		ctx, cancel := context.WithCancel(ctx)
@@ -117,8 +117,7 @@ func (o opened) Close() error {
 	return o.ReadCloser.Close()
 }
 
-// again calls attempt until it succeeds or Retry says that it is enough. A credential that is
-// refused may offer another once.
+// again calls attempt until it succeeds or Retry ends. A refused credential may be refreshed once.
 func (c *Client) again(ctx context.Context, r *request, attempt func(token string) error) error {
 	r.safe = r.safe || r.method == http.MethodGet
 	token, err := "", error(nil)
@@ -149,7 +148,7 @@ func (c *Client) again(ctx context.Context, r *request, attempt func(token strin
 	}
 }
 
-// send makes one attempt. The answer has the status of a success.
+// send makes one attempt. A returned response has the status of success.
 func (c *Client) send(ctx context.Context, r *request, token string) (*http.Response, error) {
 	asked, err := http.NewRequestWithContext(ctx, r.method, r.target(c.base), bytes.NewReader(r.body))
 	if err != nil {
@@ -172,7 +171,7 @@ func (c *Client) send(ctx context.Context, r *request, token string) (*http.Resp
 		return nil, lost(r.operation(), err)
 	}
 	if strings.HasPrefix(r.route, "/v1/attest") {
-		c.noteQuota(answer.Header)
+		c.storeQuota(answer.Header)
 	}
 	if answer.StatusCode != r.status {
 		defer answer.Body.Close()
@@ -181,12 +180,12 @@ func (c *Client) send(ctx context.Context, r *request, token string) (*http.Resp
 	return answer, nil
 }
 
-// get reads an operation that answers 200.
+// get sends a GET request and decodes the response with status 200.
 func (c *Client) get(ctx context.Context, route string, query url.Values, dest any, path ...string) error {
 	return c.do(ctx, request{method: http.MethodGet, route: route, path: path, query: query, status: http.StatusOK}, dest)
 }
 
-// post sends a body as JSON, none for nil, and reads the answer.
+// post sends a body as JSON, or none for nil, and decodes the response.
 func (c *Client) post(ctx context.Context, route string, status int, body, dest any, path ...string) error {
 	r := request{method: http.MethodPost, route: route, path: path, status: status}
 	if body != nil {

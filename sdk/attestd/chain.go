@@ -19,7 +19,7 @@ type Log string
 
 const (
 	Actions Log = "actions" // what agents did; also ""
-	Control Log = "control" // what was changed about who may do what
+	Control Log = "control" // changes of rights
 )
 
 func (l Log) query() url.Values {
@@ -34,12 +34,12 @@ func (l Log) query() url.Values {
 type Range struct {
 	Log   Log
 	From  int64 // the first index
-	Limit int64 // the most records; 0 is all
+	Limit int64 // the largest number of records; 0 is all
 }
 
-// Records returns records in the order of their indexes, as they arrive. A connection that is lost
-// on the way is made again where it ended, as often as the client's Retry says while nothing
-// arrives. An error is the last that is yielded.
+// Records returns records in index order as they arrive. After a lost connection it reconnects and
+// continues after the last record. The client's Retry limits consecutive attempts without a record.
+// An error ends the sequence.
 func (c *Client) Records(ctx context.Context, part Range) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		next, left := part.From, part.Limit
@@ -72,7 +72,7 @@ func (c *Client) Records(ctx context.Context, part Range) iter.Seq2[Record, erro
 	}
 }
 
-// brokenOff is an answer that ended early, after so many records.
+// brokenOff is the error of a response that ended early, after a number of records.
 type brokenOff struct {
 	read int
 	error
@@ -80,8 +80,8 @@ type brokenOff struct {
 
 func (b *brokenOff) Unwrap() error { return b.error }
 
-// records yields what one answer has. next and left are kept to where it ended. more is false when
-// nobody wants any more.
+// records yields the records of one response and updates next and left. more is false when the
+// caller has stopped.
 func (c *Client) records(ctx context.Context, log Log, next, left *int64, yield func(Record, error) bool) (more bool, err error) {
 	const most = 10000 // of one request
 	for {
@@ -133,7 +133,7 @@ func (c *Client) records(ctx context.Context, log Log, next, left *int64, yield 
 
 var errStop = errors.New("nobody wants more")
 
-// eachLine calls yield for the lines of r, which all must be ended.
+// eachLine calls yield for the lines of r. Each line must end with a line feed.
 func eachLine(r io.Reader, yield func(line []byte) error) error {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	for {
@@ -152,8 +152,7 @@ func eachLine(r io.Reader, yield func(line []byte) error) error {
 	}
 }
 
-// Verdict is what the service finds of a whole chain. One that does not verify is no error of the
-// call.
+// Verdict is the service's verdict on a whole chain. An invalid chain is not an error of the call.
 type Verdict struct {
 	Valid         bool   `json:"valid"`
 	MerkleRoot    string `json:"merkleRoot,omitempty"`
@@ -161,19 +160,19 @@ type Verdict struct {
 	Error         string `json:"error,omitempty"`
 }
 
-// VerifyChain has the service verify a chain from disk.
+// VerifyChain makes the service verify a chain from disk.
 func (c *Client) VerifyChain(ctx context.Context, l Log) (v Verdict, err error) {
 	err = c.get(ctx, "/v1/verify", l.query(), &v)
 	return v, err
 }
 
-// ProofNode is a node on the way from a record to the root.
+// ProofNode is a sibling on the path from a record to the root.
 type ProofNode struct {
 	Sibling  string `json:"sibling"`
 	Position string `json:"position"` // left or right
 }
 
-// Proof is a record with its way to the root of its chain.
+// Proof is a record with its inclusion proof.
 type Proof struct {
 	Record Record      `json:"record"`
 	Proof  []ProofNode `json:"proof"` // from the leaf upward
@@ -186,7 +185,7 @@ func (c *Client) Proof(ctx context.Context, l Log, index int64) (p Proof, err er
 	return p, err
 }
 
-// Consistency is the proof that a chain of To records begins with that of From.
+// Consistency proves that the first From records of a chain are a prefix of the first To.
 type Consistency struct {
 	From     int64    `json:"from"`
 	To       int64    `json:"to"`
@@ -204,8 +203,8 @@ func (c *Client) Consistency(ctx context.Context, l Log, from, to int64) (p Cons
 	return p, err
 }
 
-// Authority returns what the control log says about whether an action was allowed when it happened,
-// and about a passport unless jti is "". Its form stands in the API reference.
+// Authority returns the control log's records about the authorization of an action at its time, and
+// about a passport unless jti is "". The API reference specifies the format.
 func (c *Client) Authority(ctx context.Context, index int64, jti string) (json.RawMessage, error) {
 	var text []byte
 	query := url.Values{}

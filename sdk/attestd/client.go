@@ -1,31 +1,31 @@
-// Package attestd is the Go client of attestd: a method for each operation of the API reference,
-// and checks of what the service answers that need no service.
+// Package attestd is the Go client of attestd. It has a method for each operation of the API
+// reference, and verifies responses offline.
 //
 //	c, err := attestd.New(attestd.Config{URL: "http://127.0.0.1:8080", Credential: attestd.Key(key)})
 //	record, err := c.Attest(ctx, attestd.Attestation{
 //		AgentID: "bot", ActionType: "file.written", Payload: map[string]any{"path": "a.txt"},
 //	})
 //
-// # What an append promises
+// # Guarantees of an append
 //
-// [Client.Attest] returns without an error only when the service has answered 201, that is when the
-// record is on its disk. Every append carries an idempotency key, the same on all its retries, so a
-// lost answer never makes a second record. After an error other than an [Error] with a status below
-// 500, nobody knows whether the record is there: to send the same Attestation with the same key
-// finds out, within 30 days. Package spool does so for programs that cannot wait.
+// [Client.Attest] returns without an error only after the service has answered 201, when the record
+// is on its disk. All retries of an append have the same idempotency key, so a lost response never
+// makes a second record. After an [Error] with a status below 500 there is no record. After any
+// other error the outcome is unknown: send the same Attestation with the same key within 30 days to
+// find out. Package spool does that for programs that cannot wait.
 //
 // # Retries
 //
-// A read and an append are sent again after a lost connection, 408, 409, 429 and 5xx. Other
-// requests would be carried out twice, so they are sent again only where they cannot have been
-// carried out: no connection was made, 429, or 503 with the code NOT_DONE. [Retry] says how often.
+// The client repeats reads and appends after a lost connection, 408, 409, 429 and 5xx. Other
+// requests are not idempotent. The client repeats them only if they had no effect: without a
+// connection, after 429, or after 503 with the code NOT_DONE. [Retry] sets the number of retries.
 //
 // # Text
 //
-// The service refuses text that is not well-formed Unicode, for canonical JSON (RFC 8785) demands
-// that. Text that a program has cut inside a character is common, and no reason to lose a record:
-// the client replaces bytes that are not UTF-8 and surrogates without their other half by U+FFFD
-// before it sends an attestation. What the record then holds is the replaced text.
+// The service refuses text that is not well-formed Unicode, as canonical JSON (RFC 8785) requires.
+// Programs often cut text inside a character. So that no record is lost, the client replaces
+// invalid UTF-8 and lone surrogates with U+FFFD before it sends an attestation. The record contains
+// the replaced text.
 package attestd
 
 import (
@@ -38,22 +38,23 @@ import (
 	"time"
 )
 
-// Config says where the service is and how it is asked.
+// Config configures a Client.
 type Config struct {
 	URL        string     // http or https; a path in front of /v1 is allowed
-	Credential Credential // Key or OAuth; nil for what needs none
-	// nil: one that keeps connections. Redirects are never followed: a redirected POST becomes a
-	// GET
+	Credential Credential // Key or OAuth; nil for operations without a credential
+	// HTTP may be nil for a client that reuses connections. Redirects are never followed, because a
+	// redirected POST becomes a GET.
 	HTTP *http.Client
-	// of one attempt, answer included; 0 is 30 s. Streams and long reads have only their context
+	// Timeout limits one attempt, including the response; 0 is 30 s. It does not apply to streams and
+	// long reads.
 	Timeout time.Duration
 	Retry   *Retry // nil: DefaultRetry
 }
 
-// defaultTimeout is what the service itself gives a slow body or answer.
+// defaultTimeout equals the service's own limit for slow requests and responses.
 const defaultTimeout = 30 * time.Second
 
-// Client calls one service with one credential. Many goroutines may use it at once.
+// Client calls one service with one credential. It is safe for concurrent use.
 type Client struct {
 	base       *url.URL
 	credential Credential
@@ -63,11 +64,11 @@ type Client struct {
 	quota      *atomic.Pointer[Quota] // of attestations; copies of a client share it
 }
 
-// New returns a client. It asks the service nothing.
+// New returns a client. It sends no request.
 func New(c Config) (*Client, error) {
 	base, err := url.Parse(strings.TrimRight(c.URL, "/"))
 	if err != nil {
-		return nil, errors.New("the URL cannot be read") // its text may hold a password
+		return nil, errors.New("invalid URL") // without its text, which may contain a password
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("the URL must look like https://attest.example.com, without a password or a query; got %s://%s", base.Scheme, base.Host)
@@ -79,21 +80,21 @@ func New(c Config) (*Client, error) {
 	if c.Retry != nil {
 		made.retry = *c.Retry
 	}
-	asker := http.Client{}
+	httpClient := http.Client{}
 	if c.HTTP != nil {
-		asker = *c.HTTP
+		httpClient = *c.HTTP
 	} else {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.MaxIdleConnsPerHost = 64
-		asker.Transport = transport
+		httpClient.Transport = transport
 	}
-	asker.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	made.http = &asker
+	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	made.http = &httpClient
 	return made, nil
 }
 
-// URL is where the service is, without a slash at its end.
+// URL returns the address of the service without a trailing slash.
 func (c *Client) URL() string { return c.base.String() }
 
-// Close closes the connections that no request uses.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }

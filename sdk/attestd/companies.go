@@ -6,13 +6,13 @@ import (
 	"net/http"
 )
 
-// NewCompany is what a company is registered with.
+// NewCompany is the request to register a company.
 type NewCompany struct {
 	CompanyID string          `json:"companyId"`          // 1 to 128 of A-Z, a-z, 0-9, ., _ and -
 	Metadata  json.RawMessage `json:"metadata,omitempty"` // an object
 }
 
-// Company is a tenant. APIKey is its first key, in the answer to its registration alone.
+// Company is a tenant. APIKey is its first key, only in the response to its registration.
 type Company struct {
 	CompanyID    string          `json:"companyId"`
 	SPIFFEID     string          `json:"spiffeId"`
@@ -21,14 +21,14 @@ type Company struct {
 	APIKey       string          `json:"apiKey,omitempty"`
 }
 
-// CreateCompany registers a company. Where the operator asks for a token, that is the client's
-// credential.
+// CreateCompany registers a company. If the operator requires a registration token, it is the
+// client's credential.
 func (c *Client) CreateCompany(ctx context.Context, n NewCompany) (made Company, err error) {
 	err = c.post(ctx, "/v1/companies", http.StatusCreated, n, &made)
 	return made, err
 }
 
-// Setup is CreateCompany in another rate tier.
+// Setup is CreateCompany in the rate tier sensitive.
 func (c *Client) Setup(ctx context.Context, n NewCompany) (made Company, err error) {
 	err = c.post(ctx, "/v1/setup", http.StatusCreated, n, &made)
 	return made, err
@@ -61,7 +61,7 @@ func (c *Client) CompanySVID(ctx context.Context) (s SVID, err error) {
 	return s, err
 }
 
-// KeysRotated says from which record on the new key signs.
+// KeysRotated is the result of a rotation: the first record that the new key signs.
 type KeysRotated struct {
 	KID                   string `json:"kid"`
 	Fingerprint           string `json:"fingerprint"`
@@ -72,8 +72,7 @@ type KeysRotated struct {
 	PreviousCompromisedAt string `json:"previousCompromisedAt,omitempty"`
 }
 
-// RotateKeys gives the company another signing key. With compromised no token that was signed
-// before is accepted any more.
+// RotateKeys rotates the company's signing key. With compromised, all earlier tokens are refused.
 func (c *Client) RotateKeys(ctx context.Context, compromised bool) (r KeysRotated, err error) {
 	err = c.post(ctx, "/v1/companies/rotate-keys", http.StatusOK, map[string]bool{"compromised": compromised}, &r)
 	return r, err

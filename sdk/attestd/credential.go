@@ -12,22 +12,22 @@ import (
 
 // Credential is a [Key] or what [OAuth] returns.
 type Credential interface {
-	// bearer returns what to present. refused is what the service has answered with 401, "" at
-	// first; the same once more means that there is nothing else.
+	// bearer returns the bearer token to send. refused is the token that the service answered with
+	// 401, or "". If bearer returns the same token again, there is no other.
 	bearer(ctx context.Context, c *Client, refused string) (string, error)
 }
 
-// Key is an API key, or an access token that somebody else keeps fresh.
+// Key is an API key, or an access token that the caller refreshes.
 type Key string
 
 func (k Key) bearer(context.Context, *Client, string) (string, error) { return string(k), nil }
 
-// Format keeps the key out of whatever is printed.
+// Format prints a placeholder instead of the key.
 func (k Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "(key)") }
 
 // OAuth returns the credential of an OAuth client (client credentials, RFC 6749 §4.4). It fetches
-// an access token at the first call, another a minute before that expires, and another when the
-// service refuses one. It may be used by several Clients of one service.
+// an access token at the first call, a minute before the token expires, and when the service
+// refuses the token. Several Clients of one service may share it.
 func OAuth(clientID, secret string) Credential {
 	return &oauth{id: clientID, secret: secret, turn: make(chan struct{}, 1)}
 }
@@ -35,13 +35,13 @@ func OAuth(clientID, secret string) Credential {
 type oauth struct {
 	id, secret string
 
-	// holds one while someone uses what follows; to wait for it ends with the context
+	// a lock for the fields below, whose acquisition ends with the context
 	turn    chan struct{}
 	token   string
 	expires time.Time
 }
 
-// early is how long before its end a token is replaced, but at most half of its life.
+// early is how long before its expiry a token is replaced, at most half of its lifetime.
 const early = time.Minute
 
 func (o *oauth) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "(OAuth client "+o.id+")") }
@@ -65,7 +65,7 @@ func (o *oauth) bearer(ctx context.Context, c *Client, refused string) (string, 
 	return o.token, nil
 }
 
-// Token is the answer to an OAuth client. Role is that of the client.
+// Token is an access token of an OAuth client. Role is the client's role.
 type Token struct {
 	AccessToken string `json:"access_token"`
 	TokenType   string `json:"token_type"`
@@ -73,7 +73,7 @@ type Token struct {
 	Scope       string `json:"scope,omitempty"`
 }
 
-// OAuthToken gets an access token for a client's ID and secret. [OAuth] does so by itself.
+// OAuthToken gets an access token for a client's ID and secret. [OAuth] does so automatically.
 func (c *Client) OAuthToken(ctx context.Context, clientID, secret string) (t Token, err error) {
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {clientID}, "client_secret": {secret}}
 	err = c.do(ctx, request{

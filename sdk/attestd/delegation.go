@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Delegated is a token that lets an agent act for a company.
+// Delegated is a delegation token for an agent that acts for a company.
 type Delegated struct {
 	Token string          `json:"token"` // for Attestation.Delegation
 	Sub   string          `json:"sub"`
@@ -15,13 +15,14 @@ type Delegated struct {
 	Scope string          `json:"scope"`
 }
 
-// Delegate lets an agent act for the company actingOn, for scopes that are separated by spaces.
+// Delegate issues a delegation token for an agent that acts for the company actingOn. Spaces
+// separate the scopes.
 func (c *Client) Delegate(ctx context.Context, agentID, actingOn, scope string) (d Delegated, err error) {
 	err = c.post(ctx, "/v1/token-exchange", http.StatusCreated, map[string]string{"agentId": agentID, "actingOn": actingOn, "scope": scope}, &d)
 	return d, err
 }
 
-// Exchanged is a token that says that one more actor acts for a subject.
+// Exchanged is a delegation token with one more actor.
 type Exchanged struct {
 	AccessToken     string   `json:"access_token"` // for Attestation.Delegation
 	IssuedTokenType string   `json:"issued_token_type"`
@@ -30,8 +31,8 @@ type Exchanged struct {
 	DelegationChain []string `json:"delegation_chain"`
 }
 
-// ExchangeToken puts an actor, by its SVID, behind the subject of another token: an SVID or the
-// token of an earlier exchange.
+// ExchangeToken exchanges a subject token (an SVID or the token of an earlier exchange) and an
+// actor's SVID for a delegation token (RFC 8693).
 func (c *Client) ExchangeToken(ctx context.Context, subjectToken, actorToken string) (e Exchanged, err error) {
 	const jwt = "urn:ietf:params:oauth:token-type:jwt"
 	err = c.post(ctx, "/v1/token/exchange", http.StatusOK, map[string]string{

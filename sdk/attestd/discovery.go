@@ -9,7 +9,7 @@ import (
 	"attestd/crypto/keys"
 )
 
-// PublicKey is the key with which a company signs now.
+// PublicKey is the current signing key of a company.
 type PublicKey struct {
 	CompanyID   string     `json:"companyId"`
 	SPIFFEID    string     `json:"spiffeId"`
@@ -22,14 +22,14 @@ type PublicKey struct {
 
 func ofCompany(companyID string) url.Values { return url.Values{"companyId": {companyID}} }
 
-// PublicKey returns the key of a company. It says nothing by itself: compare its fingerprint with
-// one that came another way.
+// PublicKey returns the current key of a company. The caller MUST compare its fingerprint with one
+// from another channel before trusting it.
 func (c *Client) PublicKey(ctx context.Context, companyID string) (k PublicKey, err error) {
 	err = c.get(ctx, "/v1/ca/public-key", ofCompany(companyID), &k)
 	return k, err
 }
 
-// PublicKeys are all keys that a company has had, in their order. Pin makes them worth something.
+// PublicKeys are all keys of a company, oldest first. They are untrusted until Pin succeeds.
 type PublicKeys struct {
 	CompanyID string       `json:"companyId"`
 	SPIFFEID  string       `json:"spiffeId"`
@@ -38,7 +38,7 @@ type PublicKeys struct {
 	Logs      []LogKeys    `json:"logs"`
 }
 
-// CompanyKey is one of them.
+// CompanyKey is one key of a company.
 type CompanyKey struct {
 	KID           string    `json:"kid"`
 	JWK           keys.JWK  `json:"jwk"`
@@ -51,7 +51,7 @@ type CompanyKey struct {
 	Rotation      *Rotation `json:"rotation,omitempty"` // nil of the first
 }
 
-// LogKeys says which keys sign the control log.
+// LogKeys are the keys that sign the control log.
 type LogKeys struct {
 	Log    Log    `json:"log"`
 	Origin string `json:"origin"`
@@ -62,7 +62,7 @@ type LogKeys struct {
 	} `json:"keys"`
 }
 
-// Rotation proves that a key follows the one before.
+// Rotation proves that a key follows the one before it.
 type Rotation struct {
 	Statement    string `json:"statement"`
 	OldSignature string `json:"oldSignature"` // base64url
@@ -75,7 +75,7 @@ func (c *Client) PublicKeys(ctx context.Context, companyID string) (k PublicKeys
 	return k, err
 }
 
-// Discovery is what verifiers of a company's tokens need to know.
+// Discovery is the discovery document for verifiers of a company's tokens.
 type Discovery struct {
 	Issuer          string     `json:"issuer"`
 	JWKSURI         string     `json:"jwks_uri"`
@@ -101,18 +101,18 @@ func (c *Client) Discovery(ctx context.Context, companyID string) (d Discovery, 
 	return d, err
 }
 
-// Health returns without an error when the service answers.
+// Health returns nil if the service answers.
 func (c *Client) Health(ctx context.Context) error {
 	return c.get(ctx, "/v1/health", nil, nil)
 }
 
-// Readiness is whether the service takes writes.
+// Readiness reports whether the service accepts writes.
 type Readiness struct {
 	Status   string `json:"status"`             // ready
 	HeadFile string `json:"headFile,omitempty"` // written or behind
 }
 
-// Ready returns without an error when the service takes writes. It asks once.
+// Ready returns without an error if the service accepts writes. It does not retry.
 func (c *Client) Ready(ctx context.Context) (r Readiness, err error) {
 	once := *c
 	once.retry = Retry{}

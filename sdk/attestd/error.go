@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Error is an answer of the service that is not a success. Programs go by Status and Code; the
-// codes stand in the API reference. A call that got no answer returns another error.
+// Error is an error response of the service. Programs should use Status and Code, which the API
+// reference lists. A call without a response returns another type of error.
 type Error struct {
 	Status     int
-	Code       string        // "" where the service gives none
+	Code       string        // "" if the response has none
 	Message    string        // for people
-	Pointer    string        // JSON Pointer to the member of the request that is refused, or ""
-	RequestID  string        // under which the service's log has the cause
-	RetryAfter time.Duration // 0 where the service gives none
+	Pointer    string        // JSON Pointer (RFC 6901) to the refused member of the request, or ""
+	RequestID  string        // ID of the cause in the service's log
+	RetryAfter time.Duration // 0 if the response has none
 
-	operation string // method and route, for no path: keys stand in paths
+	operation string // method and route; paths may contain keys
 }
 
 func (e *Error) Error() string {
@@ -41,18 +41,18 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Is makes errors.Is find an Error by the members that target has: errors.Is(err, &Error{Code:
-// "AGENT_DISABLED"}).
+// Is makes errors.Is compare the non-empty fields of target:
+// errors.Is(err, &Error{Code: "AGENT_DISABLED"}).
 func (e *Error) Is(target error) bool {
 	want, ok := target.(*Error)
 	return ok && (want.Status == 0 || want.Status == e.Status) && (want.Code == "" || want.Code == e.Code)
 }
 
-// maxErrorBody bounds what is read of a refusal; those of the service are short.
+// maxErrorBody is the largest number of bytes read from an error response.
 const maxErrorBody = 64 << 10
 
-// readError makes an Error of an answer. A body that is not the service's, a proxy's page for
-// example, is left out.
+// readError makes an Error of a response. It ignores a body that is not the service's, for example a
+// proxy's page.
 func readError(operation string, answer *http.Response) *Error {
 	e := &Error{
 		Status:     answer.StatusCode,
@@ -77,8 +77,8 @@ func readError(operation string, answer *http.Response) *Error {
 	return e
 }
 
-// lost describes a call that got no whole answer. net/http names the URL in its errors, and keys
-// stand in paths, so only the cause is kept.
+// lost returns the error of a call without a complete response. net/http's errors contain the URL,
+// whose path may contain a key, so lost wraps only the cause.
 func lost(operation string, err error) error {
 	var named *url.Error
 	if errors.As(err, &named) {

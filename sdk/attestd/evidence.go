@@ -24,9 +24,9 @@ func (c *Client) Evidence(ctx context.Context, l Log, index int64, jti string) (
 	return text, err
 }
 
-// Report returns the report of a period: all records of both logs, as JSON lines that `attestd
-// report` checks. The zero time is the beginning of the logs, or now. The caller closes it. A
-// report that was broken off does not check.
+// Report returns the report of a period: all records of both logs, as JSON lines for `attestd
+// report`. A zero time means the beginning of the logs, or now. The caller MUST close it. A
+// truncated report does not verify.
 func (c *Client) Report(ctx context.Context, from, to time.Time) (io.ReadCloser, error) {
 	query := url.Values{}
 	if !from.IsZero() {

@@ -7,15 +7,15 @@ import (
 	"net/url"
 )
 
-// HookOptions say in whose name an event of a coding agent is recorded, and how.
+// HookOptions configure the recording of a coding agent's event.
 type HookOptions struct {
 	Agent    string // "": claude-code
-	Redact   string // input, output or both with a comma between: only the hash of that is recorded
-	Passport bool   // a tool that no valid passport of the agent covers is refused
+	Redact   string // input, output or input,output: record only hashes of these
+	Passport bool   // refuse a tool without a valid passport of the agent for it
 }
 
-// ClaudeCodeHook hands on an event as a hook of Claude Code gets it, and returns the answer for the
-// agent. An event that is sent again is recorded once.
+// ClaudeCodeHook sends an event in the form of Claude Code's hooks, and returns the answer for the
+// agent. A repeated event is recorded once.
 func (c *Client) ClaudeCodeHook(ctx context.Context, o HookOptions, event json.RawMessage) (answer json.RawMessage, err error) {
 	query := url.Values{}
 	for name, value := range map[string]string{"agent": o.Agent, "redact": o.Redact} {

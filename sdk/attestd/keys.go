@@ -5,18 +5,18 @@ import (
 	"net/http"
 )
 
-// Role is what a credential may do.
+// Role is the role of a credential. Each role includes the rights of the ones before it.
 type Role string
 
 const (
 	Reader Role = "reader" // read
-	Writer Role = "writer" // that, and attest and check passports
-	Admin  Role = "admin"  // everything
+	Writer Role = "writer" // also attest and check passports
+	Admin  Role = "admin"  // all operations
 )
 
-// NewCredential says what an API key or an OAuth client is made for.
+// NewCredential is the request to create an API key or an OAuth client.
 type NewCredential struct {
-	Label     string `json:"label,omitempty"`     // of keys alone; for people
+	Label     string `json:"label,omitempty"`     // of API keys only; for people
 	Role      Role   `json:"role,omitempty"`      // "" is Admin
 	ExpiresAt string `json:"expiresAt,omitempty"` // 2026-03-02T09:00:00.000Z; "" never
 }
@@ -28,7 +28,7 @@ type APIKey struct {
 	CreatedAt string `json:"createdAt"`
 }
 
-// CreateKey makes an API key.
+// CreateKey creates an API key.
 func (c *Client) CreateKey(ctx context.Context, n NewCredential) (k APIKey, err error) {
 	err = c.post(ctx, "/v1/keys", http.StatusCreated, n, &k)
 	return k, err
@@ -41,12 +41,12 @@ func (c *Client) Keys(ctx context.Context) ([]APIKey, error) {
 	return answer.Keys, err
 }
 
-// DeleteKey deletes an API key, but never the company's last.
+// DeleteKey deletes an API key. Deleting the company's last admin key is an error (409).
 func (c *Client) DeleteKey(ctx context.Context, key string) error {
 	return c.delete(ctx, "/v1/keys/{key}", key)
 }
 
-// CredentialInfo is what may be known of a key or OAuth client without its secret.
+// CredentialInfo describes an API key or OAuth client without its secret.
 type CredentialInfo struct {
 	Kind        string `json:"kind"`        // apiKey or oauthClient
 	Fingerprint string `json:"fingerprint"` // the first 16 hex digits of the SHA-256 of the secret

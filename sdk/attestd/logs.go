@@ -7,12 +7,12 @@ import (
 	"strconv"
 )
 
-// LogInfo is a chain as a log that standard tools read.
+// LogInfo describes a log for standard tools.
 type LogInfo struct {
 	Log        Log      `json:"log"`
 	LogID      string   `json:"logId"`
 	Origin     string   `json:"origin"`
-	VKeys      []string `json:"vkeys"` // the one that signs now first
+	VKeys      []string `json:"vkeys"` // the current one first
 	Size       int64    `json:"size"`
 	MerkleRoot string   `json:"merkleRoot"` // of the tree of chain
 	Root       string   `json:"root"`       // of the tree of RFC 6962
@@ -38,33 +38,33 @@ func (c *Client) Tile(ctx context.Context, logID, path string) (data []byte, err
 	return data, err
 }
 
-// LogProof returns a proof that a record is in a log, with the checkpoint (c2sp.org/tlog-proof).
+// LogProof returns the inclusion proof of a record, with the checkpoint (c2sp.org/tlog-proof).
 func (c *Client) LogProof(ctx context.Context, logID string, index int64) (text []byte, err error) {
 	err = c.get(ctx, "/v1/log/{logId}/proof/{index}", nil, &text, logID, strconv.FormatInt(index, 10))
 	return text, err
 }
 
-// LogConsistency returns the newest checkpoint and the proof that a log has only grown since it had
+// LogConsistency returns the newest checkpoint of a log, and its consistency proof from the first
 // from records.
 func (c *Client) LogConsistency(ctx context.Context, logID string, from int64) (text []byte, err error) {
 	err = c.get(ctx, "/v1/log/{logId}/consistency", url.Values{"from": {strconv.FormatInt(from, 10)}}, &text, logID)
 	return text, err
 }
 
-// Witness is a service as a witness of others' logs.
+// Witness describes a service as a witness.
 type Witness struct {
 	Name string `json:"name"`
 	VKey string `json:"vkey"`
 }
 
-// Witness returns the witness that the service is.
+// Witness returns the name and key of the service as a witness.
 func (c *Client) Witness(ctx context.Context) (w Witness, err error) {
 	err = c.get(ctx, "/v1/witness", nil, &w)
 	return w, err
 }
 
-// AddCheckpoint asks the service, as a witness, for a cosignature; the body is that of
-// c2sp.org/tlog-witness.
+// AddCheckpoint requests a cosignature from the service as a witness. c2sp.org/tlog-witness
+// specifies the body.
 func (c *Client) AddCheckpoint(ctx context.Context, body []byte) (cosignature []byte, err error) {
 	err = c.do(ctx, request{
 		method: http.MethodPost, route: "/v1/witness/add-checkpoint", body: body, contentType: "text/plain", status: http.StatusOK,

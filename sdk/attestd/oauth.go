@@ -5,8 +5,7 @@ import (
 	"net/http"
 )
 
-// OAuthClient is an OAuth client of the company. ClientSecret stands only in the answer to its
-// making.
+// OAuthClient is an OAuth client of the company. Only the response to its creation has ClientSecret.
 type OAuthClient struct {
 	ClientID     string `json:"clientId"`
 	ClientSecret string `json:"clientSecret,omitempty"`
@@ -14,7 +13,7 @@ type OAuthClient struct {
 	CreatedAt    string `json:"createdAt"`
 }
 
-// CreateOAuthClient makes an OAuth client; it has no label.
+// CreateOAuthClient creates an OAuth client, which has no label.
 func (c *Client) CreateOAuthClient(ctx context.Context, n NewCredential) (made OAuthClient, err error) {
 	err = c.post(ctx, "/v1/oauth/clients", http.StatusCreated, n, &made)
 	return made, err
@@ -27,7 +26,7 @@ func (c *Client) OAuthClients(ctx context.Context) ([]OAuthClient, error) {
 	return answer.Clients, err
 }
 
-// DeleteOAuthClient deletes an OAuth client; its access tokens end with it.
+// DeleteOAuthClient deletes an OAuth client and its access tokens.
 func (c *Client) DeleteOAuthClient(ctx context.Context, clientID string) error {
 	return c.delete(ctx, "/v1/oauth/clients/{clientId}", clientID)
 }

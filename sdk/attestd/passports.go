@@ -9,13 +9,13 @@ import (
 	"net/http"
 )
 
-// NewPassport is what a passport is issued for.
+// NewPassport is the request to issue a passport.
 type NewPassport struct {
 	Scopes []string `json:"scopes,omitempty"` // nil: tool:* and attest:write
 	TTL    int      `json:"ttl,omitempty"`    // seconds, at most a day; 0: an hour
 }
 
-// Passport is an answer with a new passport.
+// Passport is a new passport.
 type Passport struct {
 	AgentID         string   `json:"agentId"`
 	SPIFFEID        string   `json:"spiffeId"`
@@ -44,8 +44,8 @@ func (c *Client) RotatePassport(ctx context.Context, agentID, passport string) (
 	return p, err
 }
 
-// PassportVerdict is what the service says of a passport. One that does not verify is no error of
-// the call: Valid is false, and Code says which check failed.
+// PassportVerdict is the service's verdict on a passport. An invalid passport is not an error of the
+// call: Valid is false, and Code names the failed check.
 type PassportVerdict struct {
 	Valid        bool            `json:"valid"`
 	Claims       json.RawMessage `json:"claims,omitempty"` // as they stand in the token
@@ -55,8 +55,8 @@ type PassportVerdict struct {
 	Error        string          `json:"error,omitempty"`
 }
 
-// VerifyPassport has the service check a passport, revocation included, and for a tool unless that
-// is "".
+// VerifyPassport makes the service check a passport, including revocation, and its scope for a tool
+// unless tool is "".
 func (c *Client) VerifyPassport(ctx context.Context, passport, tool string) (v PassportVerdict, err error) {
 	body := map[string]string{"passport": passport}
 	if tool != "" {
@@ -66,7 +66,7 @@ func (c *Client) VerifyPassport(ctx context.Context, passport, tool string) (v P
 	if err != nil {
 		return v, err
 	}
-	// To ask twice changes nothing.
+	// Repeating the request has no effect.
 	err = c.do(ctx, request{method: http.MethodPost, route: "/v1/passport/verify", body: text, status: http.StatusOK, safe: true}, &v)
 	var denied *Error
 	if errors.As(err, &denied) && denied.Status == http.StatusBadRequest && denied.Code != "" {
@@ -87,14 +87,13 @@ type PassportSummary struct {
 	Reason    string   `json:"reason,omitempty"`
 }
 
-// PassportFilter says which passports are looked for: those for which all of it holds. What is
-// empty is not asked.
+// PassportFilter selects the passports that match all its fields. An empty field matches all.
 type PassportFilter struct {
 	AgentID string
 	Status  string // valid, revoked or expired
 }
 
-// Passports returns the company's passports, the newest first, reading them page by page.
+// Passports returns the company's passports, newest first. It fetches one page at a time.
 func (c *Client) Passports(ctx context.Context, f PassportFilter) iter.Seq2[PassportSummary, error] {
 	return pages(func(cursor string) ([]PassportSummary, string, error) {
 		var page struct {
@@ -106,7 +105,7 @@ func (c *Client) Passports(ctx context.Context, f PassportFilter) iter.Seq2[Pass
 	})
 }
 
-// Revocation is a passport that was revoked.
+// Revocation is a revoked passport.
 type Revocation struct {
 	JTI       string `json:"jti"`
 	RevokedAt string `json:"revokedAt"`
@@ -141,10 +140,10 @@ type PassportStatus struct {
 	CAPublicKey string `json:"caPublicKey"`
 	Signature   string `json:"signature"`
 
-	raw json.RawMessage // as it was sent, for Verify
+	raw json.RawMessage // the bytes received, for Verify
 }
 
-// UnmarshalJSON reads a status.
+// UnmarshalJSON decodes a status and stores its bytes for Verify.
 func (s *PassportStatus) UnmarshalJSON(text []byte) error {
 	type plain PassportStatus
 	var read plain

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Quota is what the service lets a credential attest in any 60 seconds.
+// Quota is a credential's limit of attestations in a window of 60 seconds.
 type Quota struct {
 	Limit     int
-	Remaining int       // when the answer was made; of the company's, where it has less left
-	Reset     time.Time // when there will be more
+	Remaining int       // at the time of the response; the company's if that is less
+	Reset     time.Time // when Remaining increases
 }
 
-// AttestQuota is the quota that the newest answer to an attestation spoke of; ok is false where
-// none did.
+// AttestQuota returns the quota in the latest response to an attestation. ok is false if there was
+// none.
 func (c *Client) AttestQuota() (q Quota, ok bool) {
 	if known := c.quota.Load(); known != nil {
 		return *known, true
@@ -22,8 +22,8 @@ func (c *Client) AttestQuota() (q Quota, ok bool) {
 	return q, false
 }
 
-// noteQuota keeps what an answer says of the quota.
-func (c *Client) noteQuota(h http.Header) {
+// storeQuota stores the quota in a response.
+func (c *Client) storeQuota(h http.Header) {
 	var q Quota
 	var reset int64
 	for _, member := range []struct {
