@@ -45,8 +45,8 @@ func readClaims(src []byte, ns string) (claims, error) {
 	return c, err
 }
 
-// checkCommon makes the checks that all kinds share, from TOKEN_EXPIRED to INVALID_ISSUER. A time
-// that cannot be read is no reason here: readLifetime refuses it when its turn comes.
+// checkCommon makes the checks that all kinds share, from TOKEN_EXPIRED to INVALID_ISSUER. It
+// ignores malformed times, which readLifetime refuses later.
 func (i *Issuer) checkCommon(c claims, audience string, now time.Time) error {
 	at := now.Unix()
 	if exp, ok := asTime(c.exp); ok && exp <= at {
@@ -64,15 +64,15 @@ func (i *Issuer) checkCommon(c claims, audience string, now time.Time) error {
 	return nil
 }
 
-// lifetime is what every token says of itself beside its subject.
+// lifetime has the times and the ID of a token.
 type lifetime struct {
 	id            string // jti
 	iat, nbf, exp int64  // Unix seconds
 }
 
-// readLifetime reads the claims that are numbers, and jti, of a kind of token whose longest life is
-// most. What it refuses is CodeMalformedClaims. A token that is valid before its iat is refused
-// too: dated ahead, it could be valid for longer than most.
+// readLifetime parses the numeric claims and jti of a kind of token with the largest lifetime most.
+// Its errors have CodeMalformedClaims. It also refuses a token whose nbf is before its iat, which
+// could be valid for longer than most.
 func readLifetime(c claims, most time.Duration) (lifetime, error) {
 	var l lifetime
 	var ok1, ok2, ok3, ok4 bool

@@ -10,8 +10,8 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// Delegation is what a checked delegation token, or a plain SVID (Act null, Chain only the
-// subject), says. In JSON it is the DelegationInfo of the specification.
+// Delegation is the content of a verified delegation token or plain SVID (Act null, Chain only the
+// subject). In JSON it is the DelegationInfo of the specification.
 type Delegation struct {
 	Subject string `json:"subject"`
 	// Subject, then each actor; the last is the proximate actor
@@ -41,10 +41,10 @@ func (d Delegation) Canonical() []byte {
 	return append(dst, '}')
 }
 
-// Delegate issues a token that says: actor acts for all that is in from. from.Act is extended at
-// its innermost place; of from only Subject and Chain are read, and with an empty Chain it is the
-// subject alone. scope "" issues no scope claim. More than MaxActors actors, a principal that is no
-// SPIFFE ID of the trust domain, or a token over the size limit, is an *Error.
+// Delegate issues a token that adds actor to the delegation from, at the innermost place of act. It
+// reads only Subject and Chain of from; an empty Chain means only the subject. scope "" issues no
+// scope claim. The error is an *Error for more than MaxActors actors, a principal that is no SPIFFE
+// ID of the trust domain, or a token over the size limit.
 func (i *Issuer) Delegate(from Delegation, actor, scope string, now time.Time) (token string, d Delegation, err error) {
 	chain := make([]string, 0, len(from.Chain)+2)
 	if len(from.Chain) == 0 {

@@ -9,9 +9,9 @@
 //	passport    typ CAP+JWT  {"iss","sub","aud":[service:passport:v1],"jti","iat","nbf","exp",
 //	                          service:{"v":1,"agentId","org","orgSpiffeId","scopes":[…],"delegationChain":[…]}}
 //
-// One key signs every kind, so each check demands the typ, the audience and the claims of its own
-// kind. Reading inward, act names the principals from the one after the subject to the proximate
-// actor, which holds the token.
+// One key signs every kind, so each check requires the typ, the audience and the claims of its own
+// kind. From the outside in, act names the principals from the one after the subject to the
+// proximate actor, which holds the token.
 package cred
 
 import (
@@ -19,16 +19,16 @@ import (
 	"strings"
 )
 
-// Domain is what all tokens of one service share: the trust domain and the service's name on the
-// wire. The zero value is of no use.
+// Domain has the trust domain and the service's name on the wire, which all tokens of a service
+// share. The zero value is invalid.
 type Domain struct {
 	TrustDomain string // e.g. attestd.local
 	Service     string // e.g. service
 }
 
 // Check refuses a trust domain outside [a-z0-9._-]{1,255} and a service name outside
-// ^[a-z][a-z0-9]{1,31}$, or one that is taken: the name is the prefix of API keys (where oauth_ and
-// cc_ mean something else) and a claim of passports.
+// ^[a-z][a-z0-9]{1,31}$, or a reserved one: the name is the prefix of API keys (where oauth_ and
+// cc_ have another meaning) and a claim of passports.
 func (d Domain) Check() error {
 	if n := len(d.TrustDomain); n < 1 || n > 255 || !only(d.TrustDomain, isTrustDomainByte) {
 		return errors.New("the trust domain must be 1 to 255 characters of a-z, 0-9, '.', '_' and '-'")
@@ -73,7 +73,7 @@ func (d Domain) Title() string {
 	return strings.ToUpper(d.Service[:1]) + d.Service[1:]
 }
 
-// splitID takes a SPIFFE ID of this trust domain apart; agent is "" in that of a company.
+// splitID parses a SPIFFE ID of this trust domain; agent is "" in the ID of a company.
 func (d Domain) splitID(id string) (company, agent string, ok bool) {
 	id, ok1 := strings.CutPrefix(id, "spiffe://")
 	id, ok2 := strings.CutPrefix(id, d.TrustDomain)
@@ -93,8 +93,8 @@ func (d Domain) isID(id string) bool {
 	return ok
 }
 
-// CheckSegment refuses what cannot be one SPIFFE path segment here: [A-Za-z0-9._-]{1,128}, not "."
-// or "..". The error says which characters are allowed.
+// CheckSegment returns an error unless s is a valid SPIFFE path segment: [A-Za-z0-9._-]{1,128}, not
+// "." or "..". The error lists the allowed characters.
 func CheckSegment(s string) error {
 	if !isSegment(s) {
 		return errors.New(`must be 1 to 128 characters of A-Z, a-z, 0-9, '.', '_' and '-', and not "." or ".."`)

@@ -1,7 +1,7 @@
 package cred
 
-// Codes of Error, in the order in which the checks are made: a token that fails several is refused
-// with the first.
+// Codes of Error, in the order of the checks. A token that fails several checks gets the code of the
+// first.
 const (
 	// not three strict base64url parts of strict JSON, too long, or a header member that is not
 	// allowed
@@ -35,8 +35,8 @@ func Codes() []string {
 	}
 }
 
-// Error says why a token is refused. Message never holds any part of the token, so it may be
-// answered and logged.
+// Error is the reason why a token is refused. Message never contains any part of the token, so it
+// can be sent and logged.
 type Error struct {
 	Code    string // one of Codes
 	Message string

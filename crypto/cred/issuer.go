@@ -37,23 +37,23 @@ type Issuer struct {
 	passportAud string
 }
 
-// Former is a key that signed a company's tokens until it ended, and was not declared compromised.
+// Former is a retired key of a company that was not declared compromised.
 type Former struct {
 	Key   ed25519.PublicKey
 	Ended time.Time
 }
 
-// formerKey is a Former whose tokens are dated no later than its end, and may be valid before
-// until.
+// formerKey is a Former whose tokens have an iat no later than its end, and are valid before until
+// at most.
 type formerKey struct {
 	keys.Public
 	ended, until time.Time
 }
 
-// NewIssuer derives all that a company's tokens need from its key. d must pass Check, company
-// CheckSegment, and key must be a whole Ed25519 private key. Issuers may share one memory of
-// verified signatures, or have none. Tokens of the former keys, which stand from the newest to the
-// oldest, that are dated no later than their key's end are accepted until they expire.
+// NewIssuer returns an Issuer for a company's key. d MUST pass Check, company MUST pass
+// CheckSegment, and key MUST be a complete Ed25519 private key. Issuers may share one cache of
+// verified signatures, or have none. The former keys are ordered from newest to oldest. Their
+// tokens with an iat no later than the key's end are accepted until they expire.
 func NewIssuer(d Domain, company string, key ed25519.PrivateKey, verified *Verified, former ...Former) *Issuer {
 	if len(key) != ed25519.PrivateKeySize {
 		panic(fmt.Sprintf("cred: an Ed25519 private key of %d bytes", len(key)))
@@ -64,8 +64,8 @@ func NewIssuer(d Domain, company string, key ed25519.PrivateKey, verified *Verif
 	return i
 }
 
-// NewChecker returns an Issuer for whoever has the public keys alone: it checks tokens, and panics
-// where it should sign.
+// NewChecker returns an Issuer that has only public keys. It verifies tokens and panics when asked
+// to sign.
 func NewChecker(d Domain, company string, key ed25519.PublicKey, former ...Former) *Issuer {
 	var before []formerKey
 	for _, f := range former {
@@ -88,7 +88,7 @@ func (i *Issuer) CompanyID() string { return i.companyID }
 // AgentID is the SPIFFE ID of an agent of the issuer's company. agent must pass CheckSegment.
 func (i *Issuer) AgentID(agent string) string { return i.Domain.AgentID(i.Company, agent) }
 
-// OwnAgent returns the agent that a SPIFFE ID names, when it is one of the issuer's company.
+// OwnAgent returns the agent ID in a SPIFFE ID, if the agent belongs to the issuer's company.
 func (i *Issuer) OwnAgent(id string) (agent string, ok bool) {
 	company, agent, ok := i.Domain.splitID(id)
 	return agent, ok && company == i.Company && agent != ""
@@ -105,8 +105,8 @@ func (i *Issuer) Keys(now time.Time) []keys.Public {
 	return accepted
 }
 
-// keyNamed returns the key of the company that a kid names, nil when there is none, when no token
-// of it can be valid any more, or when it had ended before iat.
+// keyNamed returns the company's key with a kid. It is nil when there is none, when all its tokens
+// have expired, or when it was retired before iat.
 func (i *Issuer) keyNamed(kid string, iat []byte, now time.Time) ed25519.PublicKey {
 	if kid == i.Public.KID {
 		return i.Public.Key

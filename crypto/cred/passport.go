@@ -53,10 +53,10 @@ func (c PassportClaims) append(dst []byte) []byte {
 	return append(dst, "}}"...)
 }
 
-// Passport issues a CAP+JWT for an agent of the company. agent must pass CheckSegment, scopes
-// CheckScopes, and ttl be whole seconds from 1 to MaxPassportTTL. chain nil means [company, agent];
-// else it must end in the agent. An error (type *Error) only where the token would be over the size
-// limit.
+// Passport issues a CAP+JWT for an agent of the company. agent MUST pass CheckSegment, scopes MUST
+// pass CheckScopes, and ttl MUST be whole seconds from 1 to MaxPassportTTL. chain nil means
+// [company, agent]; another chain MUST end in the agent. The only error (type *Error) is a token
+// over the size limit.
 func (i *Issuer) Passport(agent string, scopes, chain []string, ttl time.Duration, now time.Time) (token string, c PassportClaims, err error) {
 	sub := i.AgentID(agent)
 	if chain == nil {
@@ -85,7 +85,7 @@ func (i *Issuer) Passport(agent string, scopes, chain []string, ttl time.Duratio
 }
 
 // CheckPassport makes every check from CodeMalformedToken to CodeChainIncoherent, in that order,
-// offline: revocation is the caller's question to ask. Its errors are of type *Error.
+// offline. The caller MUST check revocation. Its errors have the type *Error.
 func (i *Issuer) CheckPassport(token string, now time.Time) (PassportClaims, error) {
 	raw, err := i.open(token, TypePassport, now)
 	if err != nil {
@@ -166,8 +166,8 @@ func readNamespaced(src []byte) (namespaced, error) {
 	return n, CheckScopes(n.scopes)
 }
 
-// UnverifiedOrg returns the org that a well-formed passport names, without any check of its
-// signature: only good for choosing whose key to try.
+// UnverifiedOrg returns the org in a well-formed passport without verifying the signature. Callers
+// MUST use it only to choose a key.
 func (d Domain) UnverifiedOrg(token string) (string, bool) {
 	t, err := parse(token, d.Service)
 	if err != nil || t.typ != TypePassport {

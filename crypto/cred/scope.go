@@ -7,8 +7,8 @@ import (
 
 // CheckScopes refuses an empty list, more than MaxScopes, and anything but *, category:* and
 // category:name, where category is [A-Za-z0-9._-]{1,64} and name is 1 to 128 visible ASCII
-// characters without *. Its error is an *Error with CodeMalformedClaims that gives the place, not
-// the text, of the scope at fault.
+// characters without *. Its error is an *Error with CodeMalformedClaims that has the position, not
+// the text, of the invalid scope.
 func CheckScopes(scopes []string) error {
 	if len(scopes) == 0 {
 		return refuse(CodeMalformedClaims, "at least one scope is required")
@@ -36,7 +36,8 @@ func isScope(scope string) bool {
 func isScopeNameByte(c byte) bool { return '!' <= c && c <= '~' && c != '*' }
 
 // Grant returns the first scope that covers tool:<tool>; with tool nil the broadest one: *, else
-// the first x:*, else the first scope. No cover is an *Error with CodeScopeDenied.
+// the first x:*, else the first scope. If no scope covers the tool, the error is an *Error with
+// CodeScopeDenied.
 func (c PassportClaims) Grant(tool *string) (string, error) {
 	if tool == nil {
 		return broadest(c.Scopes)

@@ -20,7 +20,7 @@ const (
 	maxDepth     = 128       // of a claim or a header member; act with MaxActors is far from it
 )
 
-// token is a compact JWS whose form is sound. Nothing in it is trusted yet.
+// token is a well-formed compact JWS. Nothing in it is verified yet.
 type token struct {
 	alg, typ, kid string // "" where absent or not a string
 	signed        string // what the signature covers: the first two parts
@@ -81,8 +81,8 @@ func parse(compact, ns string) (token, error) {
 // base64url refuses trailing bits that are not zero, so that a token has one spelling.
 var base64url = base64.RawURLEncoding.Strict()
 
-// open parses a token and demands that it is of the kind typ and signed by the company. kid is
-// compared with those of the company's own keys and never followed.
+// open parses a token and requires the kind typ and a signature of the company. kid only selects one
+// of the company's own keys.
 func (i *Issuer) open(compact, typ string, now time.Time) (claims, error) {
 	t, err := parse(compact, i.Domain.Service)
 	switch {
@@ -102,8 +102,8 @@ func (i *Issuer) open(compact, typ string, now time.Time) (claims, error) {
 	return t.claims, nil
 }
 
-// signed reports whether t, read from compact, carries the signature of a key. What is remembered
-// of a key that is no longer accepted is never asked for.
+// signed reports whether t, parsed from compact, has a valid signature of a key. It is called for
+// accepted keys only, so cached results of other keys are never used.
 func (i *Issuer) signed(compact string, t token, key ed25519.PublicKey) bool {
 	id := verifiedID(key, compact)
 	if i.verified.has(id) {

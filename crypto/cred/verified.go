@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// maxVerified bounds what a Verified holds, to a few megabytes.
+// maxVerified bounds a Verified to a few megabytes.
 const maxVerified = 1 << 16
 
-// Verified remembers which tokens carry a good signature, for a signature costs ten times what all
-// the other checks of a token do together, and the same token is shown again and again. It knows
-// nothing else of a token: claims and times are checked at each sight, and so is revocation by
-// whoever asks. It is safe for concurrent use; a nil one remembers nothing.
+// Verified caches which tokens have a valid signature. Verifying a signature costs ten times all
+// other checks, and the same tokens are presented repeatedly. It caches nothing else: claims, times
+// and revocation are checked at each use. It is safe for concurrent use; a nil Verified caches
+// nothing.
 type Verified struct {
 	mu   sync.RWMutex
 	seen map[[sha256.Size]byte]struct{} // SHA-256 of key and token
@@ -28,7 +28,7 @@ func (v *Verified) has(id [sha256.Size]byte) bool {
 	return ok
 }
 
-// add remembers a token. A full memory starts over: to be forgotten costs one signature check.
+// add caches a token. A full cache is cleared first, which costs one signature check per token.
 func (v *Verified) add(id [sha256.Size]byte) {
 	if v == nil {
 		return
@@ -41,8 +41,8 @@ func (v *Verified) add(id [sha256.Size]byte) {
 	v.seen[id] = struct{}{}
 }
 
-// verifiedID binds a compact token, every byte of it, to the key that is to have signed it. A key
-// has a fixed length, so there is one way to read what is hashed.
+// verifiedID is a hash of a complete compact token and its key. The key has a fixed length, so the
+// hashed text is unambiguous.
 func verifiedID(key ed25519.PublicKey, compact string) [sha256.Size]byte {
 	buf := make([]byte, 0, 1024)
 	return sha256.Sum256(append(append(buf, key...), compact...))

@@ -1,9 +1,9 @@
-// Package keyring is the keys of a company as they follow one another, and the proof that each
-// follows from the one before.
+// Package keyring has the sequence of a company's keys, and the proofs that each follows the one
+// before it.
 //
 // A key signs the records of each of the company's logs from an index on, up to that of the next
-// key. Where one key follows another, both sign for each log, with Ed25519 (RFC 8032), this
-// statement, in UTF-8 and each line ended by a line feed:
+// key. At a rotation both keys sign, for each log, with Ed25519 (RFC 8032), this statement in UTF-8,
+// each line ended by a line feed:
 //
 //	attestd/key-rotation/v2
 //	<origin of the log>
@@ -12,12 +12,12 @@
 //	<fingerprint of the new key>
 //
 // A fingerprint is "SHA256:" and the base64url, without padding, of the SHA-256 of the key's SPKI
-// DER. Until version 2 a statement said attestd/key-rotation/v1 and named both keys by their kids,
-// the first 64 bits of that digest in lower-case hex. Those that were made then prove as much as
-// their kids do, and stay good.
+// DER. Version 1 of the statement began with attestd/key-rotation/v1 and named both keys by their
+// kids, the first 64 bits of that digest in lower-case hex. Such statements remain valid, with the
+// strength of 64 bits.
 //
-// So whoever trusts one key of a company can check which keys came after it, and from where on,
-// without trusting whoever shows them.
+// With one trusted key of a company, a verifier can therefore check all later keys and their first
+// indexes, from any source.
 package keyring
 
 import (
@@ -63,9 +63,9 @@ func isStatement(text, origin string, from int64, old, next ed25519.PublicKey) b
 		text == fmt.Sprintf("attestd/key-rotation/v1\n%s\n%d\n%s\n%s\n", origin, from, keys.Describe(old).KID, keys.Describe(next).KID)
 }
 
-// Flaws says of each key of a company, given in their order as one of its logs has them from the
-// first on, why it is not proven to be the company's, or "". A key that follows one that is not
-// proven is not proven either. Only the first is taken as it stands.
+// Flaws returns for each key of a log, in order from the first, why it is not proven to be the
+// company's, or "". A key after an unproven one is unproven too. The first key is trusted; the
+// caller MUST authenticate it.
 func Flaws(origin string, ring []Key) []string {
 	return flaws(origin, ring, func(i int) string {
 		if i == 0 && ring[0].Generation != 0 {
@@ -75,11 +75,10 @@ func Flaws(origin string, ring []Key) []string {
 	})
 }
 
-// FlawsBeside is Flaws for a log that was made when its company may have had several keys: the
-// first key of ring is the one that the company had then. So no key is taken as it stands: all is
-// every key of the company in another log, and of each key that log must prove that it is the
-// company's (proven is what Flaws says of all), as this one proves from which record on it signs
-// here.
+// FlawsBeside is Flaws for a log created after its company may have had several keys. Then even the
+// first key of ring is not trusted. all has every key of the company in another log, and proven is
+// the result of Flaws for all. That log MUST prove that each key is the company's, and this log
+// proves the first record that it signs here.
 func FlawsBeside(origin string, ring, all []Key, proven []string) []string {
 	return flaws(origin, ring, func(i int) string {
 		k := &ring[i]
@@ -93,7 +92,7 @@ func FlawsBeside(origin string, ring, all []Key, proven []string) []string {
 
 const missing = "the first key is missing"
 
-// flaws is what is common to logs; beside says what else is wrong with a key.
+// flaws is common to both kinds of log; beside returns other reasons against a key.
 func flaws(origin string, ring []Key, beside func(i int) string) []string {
 	flaws := make([]string, len(ring))
 	for i := range ring {

@@ -1,5 +1,5 @@
-// Package keys holds what is known of an Ed25519 key beside the key itself (its JWK, PEM, kid and
-// fingerprint) and makes the bearer secrets of the service.
+// Package keys derives the published forms of an Ed25519 key (JWK, PEM, kid and fingerprint) and
+// generates the bearer secrets of the service.
 package keys
 
 import (

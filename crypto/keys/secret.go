@@ -15,9 +15,9 @@ func NewSecret(prefix string) string {
 	return prefix + "_" + base64.RawURLEncoding.EncodeToString(random[:])
 }
 
-// HashSecret is what is stored of a secret that is shown once: SHA-256 suffices, for secrets carry
-// 256 random bits and cannot be guessed offline as passwords are.
+// HashSecret returns the stored hash of a secret that is shown once. SHA-256 suffices, because
+// secrets have 256 random bits and cannot be guessed offline.
 func HashSecret(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
-// Fingerprint names a secret without telling it: the first 16 hex digits of its hash.
+// Fingerprint identifies a secret without disclosing it: the first 16 hex digits of its hash.
 func Fingerprint(hash [32]byte) string { return hex.EncodeToString(hash[:8]) }

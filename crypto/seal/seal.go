@@ -1,15 +1,14 @@
-// Package seal keeps secrets unreadable in a file that others may come to see: a backup, a disk, a
-// snapshot.
+// Package seal encrypts secrets in a file that others may read: a backup, a disk, a snapshot.
 //
-// Everything follows from one master key of 32 random bytes, which never stands in the file, and a
-// salt of 16, which does:
+// All keys derive from one master key of 32 random bytes, which is never in the file, and a salt of
+// 16, which is:
 //
 //	key id  = HKDF-SHA256(master, salt none, info "attestd/master-key-id/v1", 8 bytes)
 //	AES key = HKDF-SHA256(master, salt, info "attestd/seal/v1", 32 bytes)
 //	sealed  = 0x01 ‖ nonce (12 random bytes) ‖ AES-256-GCM(AES key, nonce, secret, associated data)
 //
-// The associated data names the place of the secret, so that one that was moved does not open. The
-// key id says which master key a file asks for, and tells nothing of it.
+// The associated data names the place of the secret, so that a moved secret does not open. The key
+// id identifies the master key of a file without disclosing it.
 package seal
 
 import (
@@ -35,11 +34,11 @@ const (
 	version = 1 // the first byte of what is sealed
 )
 
-// ErrSealed says that something does not open: it was sealed under another key or for another
+// ErrSealed reports that a secret does not open: it was sealed with another key or for another
 // place, or was changed.
 var ErrSealed = errors.New("a sealed secret does not open")
 
-// Master is the key that all others follow from.
+// Master is the master key.
 type Master struct{ key [MasterSize]byte }
 
 // NewMaster makes a master key of 32 random bytes.
@@ -48,8 +47,8 @@ func NewMaster() (m Master) {
 	return m
 }
 
-// ParseMaster reads a master key as a file or a program of a key store gives it: the 32 bytes, or
-// those in standard base64, with a line end or without.
+// ParseMaster parses a master key from a file or a key store: 32 bytes, or their standard base64,
+// with or without a line end.
 func ParseMaster(b []byte) (m Master, err error) {
 	if len(b) != MasterSize {
 		text := bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))
@@ -63,10 +62,10 @@ func ParseMaster(b []byte) (m Master, err error) {
 	return Master{[MasterSize]byte(b)}, nil
 }
 
-// Bytes are the 32 bytes, for the file in which the key is kept.
+// Bytes returns the 32 bytes, to be stored in a file.
 func (m Master) Bytes() []byte { return bytes.Clone(m.key[:]) }
 
-// Format keeps the key out of whatever prints it by mistake.
+// Format prints a placeholder instead of the key.
 func (m Master) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "master key "+m.ID()) }
 
 // ID names the key: 16 hex digits.
@@ -87,7 +86,7 @@ func NewSalt() []byte {
 	return salt
 }
 
-// Key seals and opens secrets. It may be used by many goroutines.
+// Key seals and opens secrets. It is safe for concurrent use.
 type Key struct{ aead cipher.AEAD }
 
 // Key derives the key of a file with a salt.
@@ -102,12 +101,12 @@ func (m Master) Key(salt []byte) *Key {
 	panic("seal: " + err.Error()) // cannot be, for a key of 32 bytes
 }
 
-// Seal returns secret as it may be kept at the place that place names: 29 bytes longer.
+// Seal returns the sealed form of secret for a place, which is 29 bytes longer.
 func (k *Key) Seal(secret []byte, place string) []byte {
 	return k.aead.Seal([]byte{version}, nil, secret, []byte(place))
 }
 
-// Open returns the secret that was sealed for place; ErrSealed.
+// Open returns the secret that was sealed for place. The error is ErrSealed.
 func (k *Key) Open(sealed []byte, place string) ([]byte, error) {
 	if len(sealed) == 0 || sealed[0] != version {
 		return nil, ErrSealed

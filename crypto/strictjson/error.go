@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Error names the place and the reason why a text is refused. Of the text it holds names of members
-// on the way to that place, and a few characters that stand there.
+// Error has the position and the reason of a refusal. It contains the names of members on the path
+// to that position, and a few characters of the text there.
 type Error struct {
 	// a JSON Pointer (RFC 6901) to the member or element at fault; "" is the whole value. A long
 	// one is cut and ends in …

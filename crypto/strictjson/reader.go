@@ -7,10 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Reader reads one value in steps, for those who need its inner parts too. It makes every check of
-// this package but that of depth, which a caller who goes inwards counts for itself. Its errors are
-// of type *Error. A Reader is made to be used again: its decoder is larger than most of what it
-// reads.
+// Reader reads one value in steps, for callers that need its inner parts. It makes every check of
+// this package except that of depth, which the caller MUST count. Its errors have the type *Error. A
+// Reader should be reused, because its decoder is larger than most values.
 //
 // The decoder, in its default mode, is what refuses duplicate names, invalid UTF-8 and lone
 // surrogates.

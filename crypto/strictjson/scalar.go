@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Unquote returns what the valid JSON string quoted says, as a part of it where it holds no escape.
+// Unquote returns the text of a valid JSON string. It aliases quoted if that has no escapes.
 func Unquote(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]

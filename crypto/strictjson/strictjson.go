@@ -1,14 +1,13 @@
-// Package strictjson reads JSON that a stranger wrote. It takes RFC 8259 and nothing beside it, and
-// of that it refuses what two readers may understand in two ways:
+// Package strictjson parses untrusted JSON. It accepts RFC 8259 only, and refuses texts that two
+// parsers may interpret differently:
 //
 //   - a member name that occurs twice in one object, in whatever spelling, at any depth;
-//   - bytes that are no UTF-8, and escapes of lone surrogates, in names and in strings;
+//   - invalid UTF-8, and escapes of lone surrogates, in names and in strings;
 //   - anything but white space after the value;
 //   - containers nested deeper than the caller allows.
 //
-// Values are given as they are spelt in the source, of which they are sub-slices: nothing is
-// copied, and a number keeps the digits that it was sent with. The source must not change while
-// they are used.
+// Values are sub-slices of the source with their original spelling, so a number keeps its digits.
+// The caller MUST NOT change the source while it uses them.
 package strictjson
 
 import (
@@ -16,14 +15,13 @@ import (
 	"sync"
 )
 
-// ErrKind says that the source holds one sound value, and that it is of another kind than the one
-// that was asked for.
+// ErrKind reports that the source has one valid value of another kind than the requested one.
 var ErrKind = errors.New("JSON of another kind")
 
 // EachMember calls yield for every member of the object src, in order, with its unquoted name and
-// its value as it is spelt in src. Each value may nest maxDepth deep. An error is an *Error, or
-// ErrKind where src is no object. When there is one, yield may have seen members already: the
-// caller must drop what it kept.
+// its value as spelt in src. Each value may nest maxDepth deep. The error is an *Error, or ErrKind
+// if src is no object. yield may have been called before an error: the caller MUST then discard the
+// results.
 func EachMember(src []byte, maxDepth int, yield func(name, value []byte)) error {
 	r := open(src)
 	defer r.release()
@@ -44,8 +42,8 @@ func EachMember(src []byte, maxDepth int, yield func(name, value []byte)) error 
 	return r.leave()
 }
 
-// EachElement calls yield for every element of the array src, in order, as it is spelt there. All
-// else is as for EachMember.
+// EachElement calls yield for every element of the array src, in order, as spelt there. Otherwise it
+// is like EachMember.
 func EachElement(src []byte, maxDepth int, yield func(value []byte)) error {
 	r := open(src)
 	defer r.release()

@@ -2,7 +2,7 @@ package strictjson
 
 import "bytes"
 
-// Weight is what decides how much memory a text takes when it is decoded, beside its bytes.
+// Weight measures how much memory decoding a text requires, apart from its bytes.
 type Weight struct {
 	Members  int // most members that the objects have together that are open at one place
 	Elements int // elements of all arrays, and empty arrays
@@ -12,8 +12,8 @@ type Weight struct {
 // small is a size below which nothing in a text weighs much.
 const small = 1 << 10
 
-// Weigh returns the weight of src, without memory of its own and in linear time. It checks nothing:
-// of a text that is no JSON the weight is at least that of its beginning, as far as a reader gets.
+// Weigh returns the weight of src, in linear time and without allocation. It does not validate: the
+// weight of invalid JSON is at least that of the part that a parser reads.
 func Weigh(src []byte) (w Weight) {
 	if len(src) <= small {
 		return w
