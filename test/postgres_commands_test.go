@@ -95,9 +95,9 @@ func TestMoveCommand(t *testing.T) {
 	exits(t, 6, "stop the servers first", "move", file, there)
 	must(t, s.interrupt())
 
-	digest := exits(t, 0, "every chain verified on both sides", "move", file, there).stdout
+	digest := exits(t, 0, "verified every chain on both sides", "move", file, there).stdout
 	exits(t, 5, "a database of attestd is there already", "move", file, there)
-	exits(t, 2, "attestd backup copies one", "move", file, back)
+	exits(t, 2, "attestd backup copies a file", "move", file, back)
 	exits(t, 3, "not found", "move", filepath.Join(t.TempDir(), "nothing.db"), other)
 	exits(t, 3, "no database of attestd is there", "move", other, back)
 	execute(t, other, "CREATE TABLE notes (text text)")
@@ -213,7 +213,7 @@ func TestCommandsOnPostgres(t *testing.T) {
 	for command, instead := range map[string]string{"backup out.db": "docs/postgres.md", "restore in.db": "attestd move", "rekey --off": "attestd move"} {
 		exits(t, 2, instead, append(strings.Fields(command), "--db", db)...)
 	}
-	exits(t, 2, "for files", "backup", db)
+	exits(t, 2, "works on files only", "backup", db)
 	exits(t, 3, "no database of attestd is there", "verify", "--db", empty)
 	exits(t, 3, "no database of attestd is there", "recover-key", "--company", "acme", "--db", empty)
 	exits(t, 2, "--heads is required", "accept-rollback", "--reason", "none", "--db", db)

@@ -1,5 +1,5 @@
-// Package hook answers the command hooks of coding agents: it attests what an agent reports, and
-// refuses what it may not do.
+// Package hook answers the command hooks of coding agents. It attests the reported events and
+// refuses calls that are not allowed.
 package hook
 
 import (
@@ -17,7 +17,7 @@ import (
 	"attestd/sdk/attestd/spool"
 )
 
-// Hook says what becomes of an event.
+// Hook configures the processing of events.
 type Hook struct {
 	Source   hookevent.Source
 	Agent    string // in whose name it is attested
@@ -28,14 +28,14 @@ type Hook struct {
 	Spool    *spool.Spool // for what attestd cannot be given now
 }
 
-// Answer is what the agent is given.
+// Answer is the answer to the agent.
 type Answer struct {
 	Output []byte // JSON
 	Denied string // why the call is refused; "" for one that goes on
 }
 
-// Answer attests one event. With an error the answer still stands: an event that could be neither
-// recorded nor kept is no reason to stop an agent whose owner has not asked for that.
+// Answer attests one event. The answer is valid even with an error: an event that could be neither
+// recorded nor spooled does not stop an agent unless its owner has configured that.
 func (h *Hook) Answer(ctx context.Context, body []byte) (Answer, error) {
 	report, err := h.Source.Parse(body)
 	if err != nil {
@@ -58,8 +58,8 @@ func (h *Hook) Answer(ctx context.Context, body []byte) (Answer, error) {
 	return h.proceed(), err
 }
 
-// Unrecorded answers an event that can be neither recorded nor kept: what must be recorded is
-// refused.
+// Unrecorded answers an event that can be neither recorded nor spooled. It refuses calls that must
+// be recorded.
 func (h *Hook) Unrecorded(body []byte, why error) (Answer, error) {
 	report, unread := h.Source.Parse(body)
 	if (h.Closed || h.Passport) && (report.Asks || unread != nil) {
@@ -77,7 +77,7 @@ func (h *Hook) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 	if h.Passport {
 		covered, err := h.covered(ctx, e.Tool)
 		if err != nil {
-			return h.deny(ctx, h.keep, asked, e, "attestd: this call needs a passport, and whether there is one could not be found out, so it is refused: "+err.Error())
+			return h.deny(ctx, h.enqueue, asked, e, "attestd: this call needs a passport, and whether there is one could not be found out, so it is refused: "+err.Error())
 		}
 		if !covered {
 			return h.deny(ctx, h.record, asked, e, hookevent.NoPassport(h.Agent, e.Tool))
@@ -87,7 +87,7 @@ func (h *Hook) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 		return h.proceed(), h.record(ctx, asked)
 	}
 	if err := h.attest(ctx, asked); err != nil {
-		return h.deny(ctx, h.keep, asked, e, "attestd: this call could not be recorded, so it is refused: "+err.Error())
+		return h.deny(ctx, h.enqueue, asked, e, "attestd: this call could not be recorded, so it is refused: "+err.Error())
 	}
 	return h.proceed(), nil
 }
@@ -117,14 +117,14 @@ func (h *Hook) covered(ctx context.Context, tool string) (bool, error) {
 	return false, nil
 }
 
-// record attests what has happened, or keeps it until attestd can be given it.
+// record attests an event, or spools it if attestd is unreachable.
 func (h *Hook) record(ctx context.Context, a attestd.Attestation) error {
 	err := h.attest(ctx, a)
 	if err == nil {
 		return nil
 	}
-	if kept := h.keep(ctx, a); kept != nil {
-		return errors.Join(err, kept)
+	if spoolErr := h.enqueue(ctx, a); spoolErr != nil {
+		return errors.Join(err, spoolErr)
 	}
 	if isRefusal(err) { // another credential may be what it waits for, and somebody has to know
 		return err
@@ -132,13 +132,12 @@ func (h *Hook) record(ctx context.Context, a attestd.Attestation) error {
 	return nil
 }
 
-// keep keeps what has happened until attestd can be given it, also when time is over: that may be
-// why there was no answer.
-func (h *Hook) keep(ctx context.Context, a attestd.Attestation) error {
+// enqueue spools an event. It ignores the end of ctx, which may be why there was no response.
+func (h *Hook) enqueue(ctx context.Context, a attestd.Attestation) error {
 	return h.Spool.Add(context.WithoutCancel(ctx), a)
 }
 
-// flush sends what was kept.
+// flush sends the spooled events.
 func (h *Hook) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
@@ -146,10 +145,10 @@ func (h *Hook) flush(ctx context.Context) error {
 	if err := h.Spool.Flush(ctx); errors.As(err, &refused) {
 		return err
 	}
-	return nil // what is not sent stays
+	return nil // unsent events stay in the spool
 }
 
-// flushTime is how long an agent's turn is held up at most by what was kept before.
+// flushTime is the longest delay of an agent's turn by sending spooled events.
 const flushTime = time.Second
 
 // complete attests what an agent says of calls of which it may have spoken before. Its denials, and
@@ -193,7 +192,7 @@ func (h *Hook) attestation(e toolcall.Event) attestd.Attestation {
 	return attestd.Attestation{AgentID: h.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: r.Key}
 }
 
-// isRefusal says whether attestd has answered, and will answer the same to the same.
+// isRefusal reports whether attestd has refused a request permanently.
 func isRefusal(err error) bool {
 	var answer *attestd.Error
 	return errors.As(err, &answer) && answer.Status >= 400 && answer.Status < 500 && answer.Status != http.StatusTooManyRequests && answer.Status != http.StatusRequestTimeout

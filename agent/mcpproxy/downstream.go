@@ -24,7 +24,7 @@ func (p *Proxy) downstream(fromServer io.Reader, toClient io.Writer, hangUp func
 		if err != nil {
 			return fmt.Errorf("read from the server: %w", err)
 		}
-		line, outcomes := p.judge(line, time.Now())
+		line, outcomes := p.filter(line, time.Now())
 		if broken == nil {
 			if broken = p.write(toClient, line); broken != nil {
 				hangUp()
@@ -44,10 +44,10 @@ func (p *Proxy) write(toClient io.Writer, line []byte) error {
 	return err
 }
 
-// judge returns what goes on to the client of a line that arrived then, and what is to be recorded
-// of it. An answer that two readers could understand in two ways is recorded whole, and an error
-// goes on in its place; so it does in place of an answer to no request, and of what is no message.
-func (p *Proxy) judge(line []byte, arrived time.Time) (on []byte, outcomes []ended) {
+// filter returns the part of a line to forward to the client, and the outcomes to record. A response
+// that two parsers could read differently is recorded completely and replaced by an error. So are
+// responses to no request, and lines that are no message.
+func (p *Proxy) filter(line []byte, arrived time.Time) (on []byte, outcomes []ended) {
 	if isBlank(line) {
 		return line, nil
 	}

@@ -1,6 +1,5 @@
-// Package run runs a command and attests that it began, how it ended, and which commits were made
-// meanwhile. The command notices nothing: its input, output and errors are its own, and signals and
-// its exit status are handed on.
+// Package run runs a command and attests its start, its end, and the commits made meanwhile. The
+// command keeps its input, output and errors. Signals and the exit status are forwarded.
 //
 // The records, whose payloads are JSON objects without what is absent:
 //
@@ -30,7 +29,7 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// Exit statuses of a command that did not begin, as those of a shell.
+// Exit statuses of a command that could not start, as in a shell.
 const (
 	notFound      = 127
 	notExecutable = 126
@@ -53,8 +52,8 @@ type Config struct {
 	Keep func(context.Context, attestd.Attestation) error
 }
 
-// Run runs the command to its end and returns its exit status. An error says that it did not begin,
-// or that something of what it did is not attested.
+// Run runs the command to its end and returns its exit status. An error means that it did not start,
+// or that a record of it is missing.
 func Run(ctx context.Context, c Config) (status int, err error) {
 	r := running{Config: c, id: rand.Text(), keys: attestd.NewIdempotencyKey()}
 	var repository *repository

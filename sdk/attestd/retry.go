@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Retry says how often a request is sent again, and after how long.
+// Retry sets the number of retries of a request, and their delays.
 type Retry struct {
 	Times int // beyond the first attempt; 0 sends once
 	// The wait before a retry is random between Min and twice Min, four times Min and so on, at
@@ -18,11 +18,11 @@ type Retry struct {
 	Min, Max time.Duration
 }
 
-// DefaultRetry sends twice more, after 0.5 to 8 seconds.
+// DefaultRetry allows two retries, after 0.5 to 8 seconds.
 func DefaultRetry() Retry { return Retry{Times: 2, Min: 500 * time.Millisecond, Max: 8 * time.Second} }
 
 // patience is the longest Retry-After that a call waits for: the window of the service's rate
-// limits. After a longer one it returns the error at once.
+// limits. With a longer one, the call returns the error at once.
 const patience = 60 * time.Second
 
 // wait returns how long to wait before retry number n, from 0 on, after err; false when it is not
@@ -43,8 +43,8 @@ func (r Retry) wait(n int, err error, safe bool) (time.Duration, bool) {
 	return wait, wait <= max(patience, r.Max)
 }
 
-// retryable reports whether a request may be sent again after err; safe says that to carry it out
-// twice is no more than once.
+// retryable reports whether a request may be sent again after err. safe means that the request is
+// idempotent.
 func retryable(err error, safe bool) bool {
 	var answer *Error
 	if !errors.As(err, &answer) {
@@ -76,7 +76,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// sleep waits, or returns an error at once when ctx ends before.
+// sleep waits, or returns an error as soon as ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
 		return context.DeadlineExceeded

@@ -1,5 +1,5 @@
-// Package private finds out whether a path belongs to its user alone, and keeps secrets there. Who
-// may write a folder may replace what stands in it, and so may who may write one above it.
+// Package private checks that only the user can change a path, and stores secrets there. Whoever can
+// write a folder, or one above it, can replace the files in it.
 package private
 
 import (
@@ -62,8 +62,8 @@ func check(path string, above bool, links int) error {
 	return check(parent, true, links)
 }
 
-// Secret reads the secret in the file at path, which it makes where there is none, for its user
-// alone. All processes that do so at the same time get the same one.
+// Secret reads the secret in the file at path. It creates a missing file, which only the user can
+// read. Concurrent processes get the same secret.
 func Secret(path string) ([]byte, error) {
 	if err := Check(path); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func Secret(path string) ([]byte, error) {
 	return secret, nil
 }
 
-// create makes a secret that is there whole or not at all. The first of several processes wins.
+// create writes a secret atomically. The first of several processes wins.
 func create(path string) error {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails

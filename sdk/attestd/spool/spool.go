@@ -1,28 +1,27 @@
 // Package spool keeps attestations on disk until the service has them.
 //
-// What Add has acknowledged is synced, and stays until the service has answered 201 for it or has
-// refused it for good; then it is set apart, with the reason. Nothing is ever dropped. Each
-// attestation is sent under the idempotency key that it was added with, so what a process that was
-// killed had sent, and what was first tried without the spool, is not recorded twice. The service
-// knows a key for 30 days: an attestation whose answer was lost and that waits here for longer than
-// that may be recorded twice.
+// An attestation is synced to disk when Add returns. It stays there until the service has answered
+// 201, or has refused it permanently; a refused one is moved to another file with the reason.
+// Nothing is ever dropped. Each attestation is sent with the idempotency key that it was added with,
+// so one that a killed process had sent is not recorded twice. The service stores a key for 30 days:
+// an attestation whose response was lost, and that is spooled for longer, may be recorded twice.
 //
 // # Files
 //
-// Many processes may share a folder. In it stand
+// Several processes may share a folder. Its files are:
 //
-//	queue                      what is being added to
-//	00000000000000000001.queue what is full or is being sent, in the order of the numbers
+//	queue                      the queue for new attestations
+//	00000000000000000001.queue queues that are full or being sent, in the order of their numbers
 //	00000000000000000001.queue.sent
-//	                           which of its lines are done, so that each is sent and set apart once
-//	limited                    the last queue that waits for the rate limit: what comes after it goes first
-//	refused                    what the service refuses, a JSON object a line: when, why, and the attestation
-//	damaged                    lines that were not read as they were written, as they are
-//	add.lock, flush.lock       held while someone adds, and while someone sends
+//	                           the lines that are done, so that each is processed once
+//	limited                    the last rate-limited queue; later queues are sent first
+//	refused                    refused attestations, as JSON lines with time, reason and attestation
+//	damaged                    lines with a wrong checksum, unchanged
+//	add.lock, flush.lock       locks of processes that add and send
 //
 // A line of a queue is the CRC-32C (Castagnoli) of the rest in eight hex digits, a space, and the
-// attestation as an item of POST /v1/attest/batch. A process that is killed while it adds may leave
-// an incomplete last line, which nobody was told of; the next one removes it.
+// attestation as an item of POST /v1/attest/batch. A process that is killed in Add may leave an
+// incomplete last line, which was not acknowledged; the next process removes it.
 package spool
 
 import (
@@ -39,20 +38,20 @@ import (
 	"attestd/sdk/attestd/private"
 )
 
-// DefaultLimit is how many bytes a folder may hold unless Limit is set.
+// DefaultLimit is the largest size of a folder in bytes, unless Limit is set.
 const DefaultLimit = 1 << 30
 
-// ErrFull says that the folder holds Limit bytes. Nothing was added.
+// ErrFull reports that the folder has Limit bytes. Nothing was added.
 var ErrFull = errors.New("spool: full")
 
-// Spool is a folder of attestations that wait. Many goroutines may use it at once; each process
-// opens it for itself.
+// Spool is a folder of unsent attestations. It is safe for concurrent use; each process opens its
+// own Spool.
 type Spool struct {
 	Limit int64 // in bytes, of all files together; set it before the first Add
 
-	// FreshKeys says that a program has made the keys of what it adds. One that stands for
-	// something else already, be it because somebody has claimed it, is replaced by a fresh one;
-	// else the attestation is refused and set apart.
+	// FreshKeys states that the program derived the keys of its attestations. A key that was used for
+	// another request, perhaps by an attacker, is then replaced by a new one. Otherwise such an
+	// attestation is refused.
 	FreshKeys bool
 
 	dir    string
@@ -63,8 +62,8 @@ type Spool struct {
 	waiting []*entry // the lines that the next to write writes, with one sync for all
 }
 
-// Open opens the folder dir, which it makes where there is none. A folder that others may write to,
-// or that stands below one, is refused: they could add, change and take away.
+// Open opens the folder dir and creates a missing one. It refuses a folder that others can write, or
+// that is below one, because they could add, change and remove attestations.
 func Open(dir string, c *attestd.Client) (*Spool, error) {
 	err := private.Check(dir)
 	if err == nil {
@@ -83,7 +82,7 @@ func Open(dir string, c *attestd.Client) (*Spool, error) {
 	return &Spool{Limit: DefaultLimit, dir: dir, client: c, turn: make(chan struct{}, 1)}, nil
 }
 
-// Dir is the folder.
+// Dir returns the path of the folder.
 func (s *Spool) Dir() string { return s.dir }
 
 // Attest sends an attestation, and adds it where no answer is to be had now: then queued is true
