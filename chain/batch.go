@@ -187,8 +187,8 @@ func runRows(tx Transaction, batch []*waiter) (failed []*waiter, err error) {
 	return nil, nil
 }
 
-// run runs the row function of a change. A panic there must not end the log, so it becomes the error
-// of the change.
+// run runs the row function of a change. A panic there must not end the log, so it becomes the
+// error of the change.
 func (s *waiter) run(tx Transaction, alone bool) (panicked bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -285,8 +285,8 @@ func (w *writer) commit(batch []*waiter, groups []group, extensions []Extension)
 	}
 }
 
-// setRecords sets the records of the drafts: those that the batch has added, or those that resolve has
-// found them.
+// setRecords sets the records of the drafts: those that the batch has added, or those that resolve
+// has found them.
 func (s *waiter) setRecords(added map[int64][]Record) {
 	s.records = make([]Record, len(s.drafts))
 	for i := range s.drafts {

@@ -59,7 +59,8 @@ type Draft struct {
 	Payload    []byte // the stored bytes: a JSON object
 	Canonical  []byte // the RFC 8785 form of Payload
 	Delegation []byte // canonical DelegationInfo, or nil
-	// Key makes the append idempotent. It is nil for an append without a key, and for drafts of Write.
+	// Key makes the append idempotent. It is nil for an append without a key, and for drafts of
+	// Write.
 	Key *Key
 }
 
@@ -105,8 +106,8 @@ var (
 	// ErrStale reports that the head on disk is not the one that an extension was built on.
 	ErrStale = errors.New("chain: head on disk has moved")
 
-	// ErrAgain reports that a transaction was lost through no fault of its own. Nothing was written,
-	// and the caller MUST retry it.
+	// ErrAgain reports that a transaction was lost through no fault of its own. Nothing was
+	// written, and the caller MUST retry it.
 	ErrAgain = errors.New("chain: transaction lost")
 
 	// ErrClosed reports that the log is closed. Nothing was written.
@@ -124,7 +125,8 @@ var (
 type Base struct {
 	Head Head
 	Key  ed25519.PrivateKey // signs the chain's next record
-	// Shared reports that other processes write this chain now, so that its head must not be cached.
+	// Shared reports that other processes write this chain now, so that its head must not be
+	// cached.
 	Shared bool
 	// Err is the error of reading the base. It applies to this chain only, while the transaction's
 	// Err is nil.
@@ -142,11 +144,11 @@ type Storage interface {
 
 // Transaction writes one batch. Commit or Rollback ends it.
 type Transaction interface {
-	// Bases returns the bases of chains, in the order of the argument, as the transaction sees them.
-	// The log calls it before Kept and Record.
+	// Bases returns the bases of chains, in the order of the argument, as the transaction sees
+	// them. The log calls it before Kept and Record.
 	Bases(chains []int64) []Base
-	// Rekeyed returns the chains whose signing key the transaction's row functions have changed. The
-	// new key signs all records of the transaction.
+	// Rekeyed returns the chains whose signing key the transaction's row functions have changed.
+	// The new key signs all records of the transaction.
 	Rekeyed() []int64
 	// Kept yields the entries of idempotency keys, given by chain and name, as the transaction sees
 	// them. An error applies to the returned chain.
@@ -156,16 +158,16 @@ type Transaction interface {
 	// Extend MUST refuse with ErrStale when the head of the chain is not the extension's From,
 	// unless Commit does. The keys of the records become theirs.
 	Extend(e *Extension) error
-	// Savepoint calls rows. If that returns an error, Savepoint MUST roll back its writes and return
-	// the error.
+	// Savepoint calls rows. If that returns an error, Savepoint MUST roll back its writes and
+	// return the error.
 	Savepoint(rows func() error) error
 	// Err returns why the transaction can no longer be committed, or nil. While it is nil, an error
 	// of Kept, Record or Extend applies to that chain only.
 	Err() error
-	// Commit MUST return nil only after everything is durable, and MUST fail if Err is not nil. After
-	// an error nothing is written, now or after the next start, unless the error wraps ErrUnknown.
-	// A transaction that has changed no rows may omit extensions whose From is no longer the head;
-	// stale has their chains.
+	// Commit MUST return nil only after everything is durable, and MUST fail if Err is not nil.
+	// After an error nothing is written, now or after the next start, unless the error wraps
+	// ErrUnknown. A transaction that has changed no rows may omit extensions whose From is no
+	// longer the head; stale has their chains.
 	Commit() (stale []int64, err error)
 	Rollback()
 }
@@ -175,8 +177,8 @@ type Reader interface {
 	// Tip returns, from one snapshot, the head, and one more than the greatest record index on disk
 	// (0 without records). If there is no head, the error MUST wrap ErrMissing.
 	Tip(ctx context.Context, chain int64) (head Head, next int64, err error)
-	// KeySet returns the keys of a chain. They MUST cover all records of a head that was read before.
-	// If there are none, the error MUST wrap ErrMissing.
+	// KeySet returns the keys of a chain. They MUST cover all records of a head that was read
+	// before. If there are none, the error MUST wrap ErrMissing.
 	KeySet(ctx context.Context, chain int64) (KeySet, error)
 	// Owner returns the owner of a chain's records.
 	Owner(ctx context.Context, chain int64) (Owner, error)

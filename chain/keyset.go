@@ -19,8 +19,8 @@ type KeyRange struct {
 	Flaw string
 }
 
-// KeySet has all keys of a chain in the order of their ranges, the first from index 0. A KeySet MUST
-// NOT be changed after it was returned.
+// KeySet has all keys of a chain in the order of their ranges, the first from index 0. A KeySet
+// MUST NOT be changed after it was returned.
 type KeySet []KeyRange
 
 // At returns the range of a record: the last one that begins at or before its index, because a key

@@ -49,9 +49,9 @@ func NewLog(s Storage) *Log {
 	return &Log{storage: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// Append returns the record once it is durable. After an error nothing was written, unless the error
-// wraps ErrUnknown. The error is ctx.Err() if ctx ended while the append was queued, ErrUnknown and
-// ctx.Err() if it ended later, and ErrClosed if the log is closed.
+// Append returns the record once it is durable. After an error nothing was written, unless the
+// error wraps ErrUnknown. The error is ctx.Err() if ctx ended while the append was queued,
+// ErrUnknown and ctx.Err() if it ended later, and ErrClosed if the log is closed.
 func (l *Log) Append(ctx context.Context, d Draft) (Record, error) {
 	all, err := l.AppendAll(ctx, []Draft{d})
 	if err != nil {

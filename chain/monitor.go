@@ -115,9 +115,10 @@ func (m *Monitor) Publish(batch []Extension, external bool) {
 	}
 }
 
-// Grown reports that other servers have appended the records [from, to) of a shared chain. Calls may
-// be late or repeated; known records are ignored. A call of Publish for the chain MUST NOT precede
-// the calls about the records before it. Grown never blocks, and is cheap without listeners.
+// Grown reports that other servers have appended the records [from, to) of a shared chain. Calls
+// may be late or repeated; known records are ignored. A call of Publish for the chain MUST NOT
+// precede the calls about the records before it. Grown never blocks, and is cheap without
+// listeners.
 func (m *Monitor) Grown(chain, from, to int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -243,7 +244,8 @@ func (m *Monitor) next(ctx context.Context, q *queue) *watch {
 	return nil
 }
 
-// known reports whether the state of a chain covers the records before from, or is on the way there.
+// known reports whether the state of a chain covers the records before from, or is on the way
+// there.
 func (m *Monitor) known(w *watch) bool {
 	return w.epoch == m.epoch && (w.bad != nil || w.tree.length == w.from || m.isBehind(w))
 }

@@ -86,8 +86,8 @@ func (v *verifyRun) effort() effort {
 	return full(v.workers)
 }
 
-// acquireTurn goes on by a range at least, until it has come to the given length, others should have
-// their turn, or the effort should be another one. No goroutine outlives the call.
+// acquireTurn goes on by a range at least, until it has come to the given length, others should
+// have their turn, or the effort should be another one. No goroutine outlives the call.
 func (v *verifyRun) acquireTurn(ctx context.Context, length int64, check bool) error {
 	began, effort := time.Now(), v.effort()
 	over := func() bool {

@@ -46,8 +46,8 @@ var modest = effort{workers: 1, ranges: 1, checkedRows: 24, trustedRows: 256, gi
 // turns shares the processors among the runs of a Verifier, and between them and appends.
 //
 // One run works at a time and uses all allowed processors. Two at once would not end sooner, and
-// would need twice the memory. After turnTime a run goes to the end of the queue of waiting runs. So
-// each of n runs gets an n-th of the time, and a run over a short chain ends after n turns,
+// would need twice the memory. After turnTime a run goes to the end of the queue of waiting runs.
+// So each of n runs gets an n-th of the time, and a run over a short chain ends after n turns,
 // regardless of the length of other chains.
 //
 // While records are appended, all runs together use a fifth of a core; otherwise they use all.

@@ -22,8 +22,8 @@ type Voucher struct {
 	tree  tree     // of a valid chain: the tree of the records before next
 }
 
-// Vouch returns a voucher for the records of a chain from an index on. The index MUST NOT be greater
-// than the length.
+// Vouch returns a voucher for the records of a chain from an index on. The index MUST NOT be
+// greater than the length.
 func (m *Monitor) Vouch(chain, from int64) *Voucher { return &Voucher{m: m, chain: chain, next: from} }
 
 // Doubt reports that another process may have changed a chain. The monitor verifies it from disk

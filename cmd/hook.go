@@ -23,8 +23,8 @@ const (
 	hookTimeout = 2 * time.Second
 	// maxEvent is the largest size of an event, in bytes.
 	maxEvent = 64 << 20
-	// exitBlocked tells Claude Code, Gemini CLI and Codex not to call the tool, and to show standard
-	// error to the model.
+	// exitBlocked tells Claude Code, Gemini CLI and Codex not to call the tool, and to show
+	// standard error to the model.
 	exitBlocked = 2
 )
 

@@ -149,8 +149,8 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// chooseHooks chooses HTTP or command hooks by the version of the agent, and returns a sentence with
-// the reason.
+// chooseHooks chooses HTTP or command hooks by the version of the agent, and returns a sentence
+// with the reason.
 func (f *initFlags) chooseHooks(cmd *cobra.Command) (how string, err error) {
 	version := f.kind.Version(cmd.Context())
 	agent := f.kind.Title + " " + string(version)

@@ -88,8 +88,8 @@ type storedClient struct {
 	company string
 }
 
-// storedKey returns a client with the key in the connection file. It is nil when there is no key, or
-// the server rejects it.
+// storedKey returns a client with the key in the connection file. It is nil when there is no key,
+// or the server rejects it.
 func storedKey(ctx context.Context, path string, file map[string]string, at string) (*storedClient, error) {
 	key, named := file["ATTESTD_KEY"], file["ATTESTD_URL"]
 	if key == "" {

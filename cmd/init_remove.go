@@ -36,8 +36,8 @@ func recordSettings(path, settings string) error {
 	return nil
 }
 
-// userName returns the name of settings in the connection file, which does not depend on the working
-// folder.
+// userName returns the name of settings in the connection file, which does not depend on the
+// working folder.
 func userName(settings string) (string, error) {
 	if settings == printedSettings {
 		return settings, nil
@@ -131,8 +131,8 @@ func drain(ctx context.Context, file map[string]string) (unsent int, err error) 
 	return queue.Pending(), nil
 }
 
-// deleteKey deletes the key on the server if the environment has an admin's credential. It returns a
-// sentence with the outcome.
+// deleteKey deletes the key on the server if the environment has an admin's credential. It returns
+// a sentence with the outcome.
 func deleteKey(cmd *cobra.Command, file map[string]string) string {
 	key := file["ATTESTD_KEY"]
 	sum := sha256.Sum256([]byte(key))

@@ -11,9 +11,9 @@ import (
 
 // logBuffer queues log lines and writes them in its own goroutine, so that no request waits for the
 // reader of the log. It writes lines in batches, because a system call for each line would cost a
-// tenth of a small request. A batch is written after logDelay, or sooner when it is large or urgent.
-// A line is dropped when the queue is full or its write fails; the next batch ends with the number
-// of dropped lines. A killed process loses the lines of its last logDelay.
+// tenth of a small request. A batch is written after logDelay, or sooner when it is large or
+// urgent. A line is dropped when the queue is full or its write fails; the next batch ends with the
+// number of dropped lines. A killed process loses the lines of its last logDelay.
 type logBuffer struct {
 	out    io.Writer
 	notice func(dropped int) string // returns the line about dropped ones

@@ -36,8 +36,8 @@ func (f *masterKeyFlags) add(cmd *cobra.Command, prefix, which string) {
 	cmd.Flags().StringVar(&f.command, prefix+"master-key-command", "", "shell `command` that prints "+which+", 32 bytes or their base64")
 }
 
-// read returns the master key, or nil when no flag names one. Errors wrap store.ErrMasterKey, unless
-// they are usage errors.
+// read returns the master key, or nil when no flag names one. Errors wrap store.ErrMasterKey,
+// unless they are usage errors.
 func (f masterKeyFlags) read(ctx context.Context) (*seal.Master, error) {
 	var text []byte
 	var err error

@@ -20,8 +20,8 @@ func (p *passportFlags) add(cmd *cobra.Command) {
 	_ = cmd.Flags().SetAnnotation("pinned-key", typedOnly, []string{"true"}) // the flag is there
 }
 
-// startTimeout is the time limit for getting the company's keys from the service. After it, the keys
-// of an earlier run are used.
+// startTimeout is the time limit for getting the company's keys from the service. After it, the
+// keys of an earlier run are used.
 const startTimeout = 5 * time.Second
 
 // check returns usage errors.
@@ -35,8 +35,8 @@ func (p *passportFlags) check() error {
 	return nil
 }
 
-// gate configures a proxy to require the passport, if there is one, and sets an unnamed agent to the
-// passport's. The keys of the company are stored in the folder.
+// gate configures a proxy to require the passport, if there is one, and sets an unnamed agent to
+// the passport's. The keys of the company are stored in the folder.
 func (p *passportFlags) gate(cmd *cobra.Command, folder string, config *mcpproxy.Config) error {
 	if p.file == "" {
 		return nil

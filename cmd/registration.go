@@ -15,7 +15,8 @@ const (
 	maxToken = 4096
 )
 
-// parseRegistration parses who may register a company, and reads the token if the mode requires one.
+// parseRegistration parses who may register a company, and reads the token if the mode requires
+// one.
 func parseRegistration(mode, tokenFile string) (r server.Registration, err error) {
 	if r.Mode, err = server.ParseRegistration(mode); err != nil {
 		return r, usagef("--registration: %v", err)
@@ -28,7 +29,8 @@ func parseRegistration(mode, tokenFile string) (r server.Registration, err error
 	return r, err
 }
 
-// readToken reads a token from a file that only its owner may read. Errors do not contain the token.
+// readToken reads a token from a file that only its owner may read. Errors do not contain the
+// token.
 func readToken(path string) (string, error) {
 	switch info, err := os.Stat(path); {
 	case err != nil:

@@ -78,8 +78,8 @@ For a database file, no server may have it open: while one runs, use POST
 	return cmd
 }
 
-// refuseOlder returns an error for a missing database, or one of an older schema. Only attestd serve
-// creates and upgrades databases, because its flags set the names of their logs.
+// refuseOlder returns an error for a missing database, or one of an older schema. Only attestd
+// serve creates and upgrades databases, because its flags set the names of their logs.
 func refuseOlder(ctx context.Context, db string) error {
 	found, err := store.OpenReadOnly(ctx, db)
 	if err != nil {

@@ -44,9 +44,9 @@ func (p *Proxy) write(toClient io.Writer, line []byte) error {
 	return err
 }
 
-// filter returns the part of a line to forward to the client, and the outcomes to record. A response
-// that two parsers could read differently is recorded completely and replaced by an error. So are
-// responses to no request, and lines that are no message.
+// filter returns the part of a line to forward to the client, and the outcomes to record. A
+// response that two parsers could read differently is recorded completely and replaced by an error.
+// So are responses to no request, and lines that are no message.
 func (p *Proxy) filter(line []byte, arrived time.Time) (on []byte, outcomes []ended) {
 	if isBlank(line) {
 		return line, nil

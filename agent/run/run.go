@@ -52,8 +52,8 @@ type Config struct {
 	Keep func(context.Context, attestd.Attestation) error
 }
 
-// Run runs the command to its end and returns its exit status. An error means that it did not start,
-// or that a record of it is missing.
+// Run runs the command to its end and returns its exit status. An error means that it did not
+// start, or that a record of it is missing.
 func Run(ctx context.Context, c Config) (status int, err error) {
 	r := running{Config: c, id: rand.Text(), keys: attestd.NewIdempotencyKey()}
 	var repository *repository

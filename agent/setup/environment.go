@@ -40,8 +40,8 @@ func ParseEnvironment(text string) map[string]string {
 
 var keyForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// checkKey checks the form of an API key that a server returned. The error does not repeat the text,
-// which may contain terminal or shell sequences.
+// checkKey checks the form of an API key that a server returned. The error does not repeat the
+// text, which may contain terminal or shell sequences.
 func checkKey(key string) error {
 	if !keyForm.MatchString(key) {
 		return errors.New("the server's response has no valid API key (letters, digits, _ and - only); nothing was written")

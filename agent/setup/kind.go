@@ -87,7 +87,8 @@ func (k Kind) SettingsFile() (string, error) {
 // Version is a program's version, such as "2.1.330".
 type Version string
 
-// versionTime is the time limit for a program to print its version. Some start an interpreter first.
+// versionTime is the time limit for a program to print its version. Some start an interpreter
+// first.
 const versionTime = 20 * time.Second
 
 var versionForm = regexp.MustCompile(`\d{1,9}\.\d{1,9}\.\d{1,9}`)

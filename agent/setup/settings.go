@@ -113,9 +113,9 @@ func (h Hooks) Settings() []byte {
 	return settings
 }
 
-// Merge adds the hooks to settings, which may be empty, and replaces earlier hooks of attestd. Other
-// members keep their order and spelling; only white space may change. Settings that are not one JSON
-// object, or have hooks of an unknown form, are an error.
+// Merge adds the hooks to settings, which may be empty, and replaces earlier hooks of attestd.
+// Other members keep their order and spelling; only white space may change. Settings that are not
+// one JSON object, or have hooks of an unknown form, are an error.
 func (h Hooks) Merge(settings []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(settings)) == 0 {
 		settings = []byte("{}")
@@ -139,8 +139,8 @@ func (h Hooks) Merge(settings []byte) ([]byte, error) {
 	return indented(all)
 }
 
-// Remove removes attestd's hooks from settings, and then the lists and members that are empty. found
-// reports whether there were any; settings without them are returned unchanged.
+// Remove removes attestd's hooks from settings, and then the lists and members that are empty.
+// found reports whether there were any; settings without them are returned unchanged.
 func Remove(settings []byte) (rest []byte, found bool, err error) {
 	all, err := parse(settings)
 	if err != nil {

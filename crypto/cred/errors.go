@@ -1,7 +1,7 @@
 package cred
 
-// Codes of Error, in the order of the checks. A token that fails several checks gets the code of the
-// first.
+// Codes of Error, in the order of the checks. A token that fails several checks gets the code of
+// the first.
 const (
 	// not three strict base64url parts of strict JSON, too long, or a header member that is not
 	// allowed

@@ -81,8 +81,8 @@ func parse(compact, ns string) (token, error) {
 // base64url refuses trailing bits that are not zero, so that a token has one spelling.
 var base64url = base64.RawURLEncoding.Strict()
 
-// open parses a token and requires the kind typ and a signature of the company. kid only selects one
-// of the company's own keys.
+// open parses a token and requires the kind typ and a signature of the company. kid only selects
+// one of the company's own keys.
 func (i *Issuer) open(compact, typ string, now time.Time) (claims, error) {
 	t, err := parse(compact, i.Domain.Service)
 	switch {

@@ -2,8 +2,8 @@
 // before it.
 //
 // A key signs the records of each of the company's logs from an index on, up to that of the next
-// key. At a rotation both keys sign, for each log, with Ed25519 (RFC 8032), this statement in UTF-8,
-// each line ended by a line feed:
+// key. At a rotation both keys sign, for each log, with Ed25519 (RFC 8032), this statement in
+// UTF-8, each line ended by a line feed:
 //
 //	attestd/key-rotation/v2
 //	<origin of the log>

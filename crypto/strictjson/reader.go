@@ -8,8 +8,8 @@ import (
 )
 
 // Reader reads one value in steps, for callers that need its inner parts. It makes every check of
-// this package except that of depth, which the caller MUST count. Its errors have the type *Error. A
-// Reader should be reused, because its decoder is larger than most values.
+// this package except that of depth, which the caller MUST count. Its errors have the type *Error.
+// A Reader should be reused, because its decoder is larger than most values.
 //
 // The decoder, in its default mode, is what refuses duplicate names, invalid UTF-8 and lone
 // surrogates.

@@ -42,8 +42,8 @@ func EachMember(src []byte, maxDepth int, yield func(name, value []byte)) error 
 	return r.leave()
 }
 
-// EachElement calls yield for every element of the array src, in order, as spelt there. Otherwise it
-// is like EachMember.
+// EachElement calls yield for every element of the array src, in order, as spelt there. Otherwise
+// it is like EachMember.
 func EachElement(src []byte, maxDepth int, yield func(value []byte)) error {
 	r := open(src)
 	defer r.release()

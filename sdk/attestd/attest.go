@@ -17,8 +17,8 @@ import (
 type Attestation struct {
 	AgentID    string // 1 to 256 characters; the agent need not be registered
 	ActionType string // 1 to 256 characters, such as tool.completed
-	// Payload is encoded by encoding/json. A json.RawMessage is sent byte for byte, except text that
-	// is not well-formed (see the package comment).
+	// Payload is encoded by encoding/json. A json.RawMessage is sent byte for byte, except text
+	// that is not well-formed (see the package comment).
 	Payload    any
 	Delegation string // delegation token of the agent, or ""
 	// IdempotencyKey has 1 to 255 printable ASCII characters. If it is "", the client generates one
@@ -130,8 +130,8 @@ func headerKey(key string) string {
 // MaxBatch is the largest number of attestations in a batch.
 const MaxBatch = 1000
 
-// AttestBatch appends up to MaxBatch records, all or none, and returns them in order. The Pointer of
-// an *Error names the refused one: /records/3/payload.
+// AttestBatch appends up to MaxBatch records, all or none, and returns them in order. The Pointer
+// of an *Error names the refused one: /records/3/payload.
 func (c *Client) AttestBatch(ctx context.Context, as []Attestation) ([]Record, error) {
 	if len(as) == 0 || len(as) > MaxBatch {
 		return nil, fmt.Errorf("a batch has 1 to %d attestations, not %d", MaxBatch, len(as))

@@ -28,8 +28,8 @@ type request struct {
 
 func (r *request) operation() string { return r.method + " " + r.route }
 
-// target returns the request's URL below base. Each parameter is one segment, except a final {path},
-// which may have several.
+// target returns the request's URL below base. Each parameter is one segment, except a final
+// {path}, which may have several.
 func (r *request) target(base *url.URL) string {
 	var b strings.Builder
 	b.WriteString(base.String())

@@ -1,7 +1,8 @@
 // Package attestd is the Go client of attestd. It has a method for each operation of the API
 // reference, and verifies responses offline.
 //
-//	c, err := attestd.New(attestd.Config{URL: "http://127.0.0.1:8080", Credential: attestd.Key(key)})
+//	config := attestd.Config{URL: "http://127.0.0.1:8080", Credential: attestd.Key(key)}
+//	c, err := attestd.New(config)
 //	record, err := c.Attest(ctx, attestd.Attestation{
 //		AgentID: "bot", ActionType: "file.written", Payload: map[string]any{"path": "a.txt"},
 //	})
@@ -45,8 +46,8 @@ type Config struct {
 	// HTTP may be nil for a client that reuses connections. Redirects are never followed, because a
 	// redirected POST becomes a GET.
 	HTTP *http.Client
-	// Timeout limits one attempt, including the response; 0 is 30 s. It does not apply to streams and
-	// long reads.
+	// Timeout limits one attempt, including the response; 0 is 30 s. It does not apply to streams
+	// and long reads.
 	Timeout time.Duration
 	Retry   *Retry // nil: DefaultRetry
 }

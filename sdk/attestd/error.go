@@ -51,8 +51,8 @@ func (e *Error) Is(target error) bool {
 // maxErrorBody is the largest number of bytes read from an error response.
 const maxErrorBody = 64 << 10
 
-// readError makes an Error of a response. It ignores a body that is not the service's, for example a
-// proxy's page.
+// readError makes an Error of a response. It ignores a body that is not the service's, for example
+// a proxy's page.
 func readError(operation string, answer *http.Response) *Error {
 	e := &Error{
 		Status:     answer.StatusCode,

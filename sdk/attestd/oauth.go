@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// OAuthClient is an OAuth client of the company. Only the response to its creation has ClientSecret.
+// OAuthClient is an OAuth client of the company. Only the response to its creation has
+// ClientSecret.
 type OAuthClient struct {
 	ClientID     string `json:"clientId"`
 	ClientSecret string `json:"clientSecret,omitempty"`

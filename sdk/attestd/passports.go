@@ -44,8 +44,8 @@ func (c *Client) RotatePassport(ctx context.Context, agentID, passport string) (
 	return p, err
 }
 
-// PassportVerdict is the service's verdict on a passport. An invalid passport is not an error of the
-// call: Valid is false, and Code names the failed check.
+// PassportVerdict is the service's verdict on a passport. An invalid passport is not an error of
+// the call: Valid is false, and Code names the failed check.
 type PassportVerdict struct {
 	Valid        bool            `json:"valid"`
 	Claims       json.RawMessage `json:"claims,omitempty"` // as they stand in the token

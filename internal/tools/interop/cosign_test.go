@@ -62,8 +62,8 @@ func TestCosignerAcceptsTessera(t *testing.T) {
 	}
 }
 
-// litewitness and another attestd cosign our log, which requests that as it grows. torchwood accepts
-// the published checkpoint as cosigned by both.
+// litewitness and another attestd cosign our log, which requests that as it grows. torchwood
+// accepts the published checkpoint as cosigned by both.
 func TestWitnessesCosignOurLog(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)

@@ -1,5 +1,5 @@
-// Package private checks that only the user can change a path, and stores secrets there. Whoever can
-// write a folder, or one above it, can replace the files in it.
+// Package private checks that only the user can change a path, and stores secrets there. Whoever
+// can write a folder, or one above it, can replace the files in it.
 package private
 
 import (

@@ -2,9 +2,10 @@
 //
 // An attestation is synced to disk when Add returns. It stays there until the service has answered
 // 201, or has refused it permanently; a refused one is moved to another file with the reason.
-// Nothing is ever dropped. Each attestation is sent with the idempotency key that it was added with,
-// so one that a killed process had sent is not recorded twice. The service stores a key for 30 days:
-// an attestation whose response was lost, and that is spooled for longer, may be recorded twice.
+// Nothing is ever dropped. Each attestation is sent with the idempotency key that it was added
+// with, so one that a killed process had sent is not recorded twice. The service stores a key for
+// 30 days: an attestation whose response was lost, and that is spooled for longer, may be recorded
+// twice.
 //
 // # Files
 //
@@ -49,8 +50,8 @@ var ErrFull = errors.New("spool: full")
 type Spool struct {
 	Limit int64 // in bytes, of all files together; set it before the first Add
 
-	// FreshKeys states that the program derived the keys of its attestations. A key that was used for
-	// another request, perhaps by an attacker, is then replaced by a new one. Otherwise such an
+	// FreshKeys states that the program derived the keys of its attestations. A key that was used
+	// for another request, perhaps by an attacker, is then replaced by a new one. Otherwise such an
 	// attestation is refused.
 	FreshKeys bool
 
@@ -62,8 +63,8 @@ type Spool struct {
 	waiting []*entry // the lines that the next to write writes, with one sync for all
 }
 
-// Open opens the folder dir and creates a missing one. It refuses a folder that others can write, or
-// that is below one, because they could add, change and remove attestations.
+// Open opens the folder dir and creates a missing one. It refuses a folder that others can write,
+// or that is below one, because they could add, change and remove attestations.
 func Open(dir string, c *attestd.Client) (*Spool, error) {
 	err := private.Check(dir)
 	if err == nil {
