@@ -47,7 +47,7 @@ func TestADatabaseWhoseGuardsAreSilent(t *testing.T) {
 	defer db.Close()
 	_, err := db.Exec("ALTER DATABASE " + name + " SET session_replication_role = replica")
 	must(t, err)
-	if err := opened(store.Open(ctx, url, "", store.Options{})); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "session_replication_role is replica") {
+	if err := opened(store.Open(ctx, url, "", store.Options{Master: master()})); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "session_replication_role is replica") {
 		t.Errorf("served: %v", err)
 	}
 	r := got(store.OpenReadOnly(ctx, url))(t)
