@@ -124,7 +124,7 @@ func TestBrowserStory(t *testing.T) {
 	b.shows(`[data-token="ok"]`)
 	b.shows(`.ok[data-status="valid"][data-verdict="usable now"]`)
 	b.press("Rotate")
-	b.wait(`[...document.querySelectorAll(".notice")].some((n) => n.textContent.includes("is revoked"))`)
+	b.wait(`[...document.querySelectorAll(".notice")].some((n) => n.textContent.replace(/\s+/g, " ").includes("is revoked"))`)
 	b.wait(`document.querySelectorAll('tr[data-status]').length === 2`)
 	b.shows(`tr[data-status="revoked"]`)
 	b.shows(`.card [data-status="valid"]`)

@@ -9,6 +9,7 @@ import { storedList } from './stored_list.js';
 const of = (kind, members, optional) =>
   exactly({ kind: oneOf(kind), companyId: string, found: timestamp, ...members }, optional);
 
+/** @type {Forms} */
 const forms = {
   // At that time the log had so many records that are not the beginning of the now records that the
   // server showed. Those before from still were.
@@ -32,12 +33,15 @@ const forms = {
   key: of('key', { fingerprint: string }),
 };
 
-/** The form of a finding. */
-export function finding(node, source, name) {
-  const kind = member(node, 'kind')?.value;
-  if (!Object.hasOwn(forms, kind)) throw new FormError(`${name} is no finding`);
-  return forms[kind](node, source, name);
-}
+/**
+ * The form of a finding.
+ * @type {Form<any>}
+ */
+export const finding = (node, source, name) => {
+  const kind = member(node, 'kind');
+  if (kind?.type !== 'string' || !Object.hasOwn(forms, kind.value)) throw new FormError(`${name} is not a finding`);
+  return forms[kind.value](node, source, name);
+};
 
 /** All findings of all companies, as a store of {all}. */
 export const findings = storedList('attestd.findings', finding);

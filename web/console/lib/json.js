@@ -9,6 +9,10 @@
 
 /** Where (a JSON Pointer, RFC 6901; '' is the whole value) and why a text is refused. */
 export class JSONError extends Error {
+  /**
+   * @param {string} pointer
+   * @param {string} reason
+   */
   constructor(pointer, reason) {
     super(pointer ? `${pointer}: ${reason}` : reason);
     this.pointer = pointer;
@@ -23,10 +27,15 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 const FEW = 16; // members, among which a name is found without a Set
 
 class Parser {
+  /**
+   * @param {string} source
+   * @param {number} maxDepth
+   */
   constructor(source, maxDepth) {
     this.source = source;
     this.maxDepth = maxDepth;
     this.at = 0;
+    /** @type {(string | number)[]} */
     this.path = [];
   }
 
@@ -47,6 +56,10 @@ class Parser {
     }
   }
 
+  /**
+   * @param {number} depth
+   * @returns {JSONNode}
+   */
   value(depth) {
     const start = this.at;
     switch (this.source[start]) {
@@ -65,6 +78,10 @@ class Parser {
     return { type: 'number', lexeme: m[0], start, end: this.at };
   }
 
+  /**
+   * @param {'true' | 'false' | 'null'} w
+   * @returns {JSONNode}
+   */
   word(w) {
     const start = this.at;
     if (!this.source.startsWith(w, start)) this.fail(`unexpected character at offset ${start}`);
@@ -97,6 +114,10 @@ class Parser {
     return value;
   }
 
+  /**
+   * @param {number} depth
+   * @returns {JSONNode}
+   */
   array(depth) {
     const start = this.at++;
     if (depth > this.maxDepth) this.fail(`nested deeper than ${this.maxDepth}`);
@@ -114,15 +135,21 @@ class Parser {
     return { type: 'array', items: items.slice(), start, end: this.at }; // without the room that push has made
   }
 
+  /**
+   * @param {number} depth
+   * @returns {JSONNode}
+   */
   object(depth) {
     const start = this.at++;
     if (depth > this.maxDepth) this.fail(`nested deeper than ${this.maxDepth}`);
     const members = [];
+    /** @type {Set<string> | null} */
     let seen = null; // names of an object that has many
     this.space();
     if (this.source[this.at] !== '}') {
       for (;;) {
         if (this.source[this.at] !== '"') this.fail(`expected a key at offset ${this.at}`);
+        /** @type {any} */
         const member = { start: this.at, key: this.string(), end: this.at };
         this.path.push(member.key);
         if (members.length === FEW) seen = new Set(members.map(({ key }) => key));
@@ -142,7 +169,10 @@ class Parser {
     return { type: 'object', members: members.slice(), start, end: this.at };
   }
 
-  // True after a comma, false at the closing character, which stays.
+  /**
+   * True after a comma, false at the closing character, which stays.
+   * @param {string} close
+   */
   comma(close) {
     this.space();
     const c = this.source[this.at];
@@ -154,7 +184,12 @@ class Parser {
   }
 }
 
-/** Parses a text that holds exactly one JSON value, nested at most maxDepth deep. */
+/**
+ * Parses a text that holds exactly one JSON value, nested at most maxDepth deep.
+ * @param {string} source
+ * @param {number} [maxDepth]
+ * @returns {JSONNode}
+ */
 export function parse(source, maxDepth = 160) {
   const p = new Parser(source, maxDepth);
   p.space();
@@ -164,7 +199,12 @@ export function parse(source, maxDepth = 160) {
   return node;
 }
 
-/** The value of a member of an object node, or undefined. */
+/**
+ * The value of a member of an object node, or undefined.
+ * @param {JSONNode | undefined} node
+ * @param {string} key
+ * @returns {JSONNode | undefined}
+ */
 export function member(node, key) {
   return node?.type === 'object' ? node.members.find((m) => m.key === key)?.value : undefined;
 }

@@ -55,11 +55,10 @@ class ReportCheck extends Check {
     must(file.keys.length > 0, 'header.keys is empty');
     must(sameList(file.notProven, NOT_PROVEN), 'notProven does not say what a report does not prove');
     must(file.from <= file.to, 'the period ends before it begins');
-    for (const one of file.logs) {
-      one.roots = one.frontier.map(unbase64);
-      must(one.roots.every(({ length }) => length === 32), 'a frontier has hashes that are none');
-    }
-    this.file = file;
+    const logs = file.logs.map((one) => ({ ...one, roots: one.frontier.map(unbase64) }));
+    for (const { roots } of logs)
+      must(roots.every(({ length }) => length === 32), 'a frontier has hashes that are none');
+    this.file = { ...file, logs };
   }
 
   async keys() {

@@ -33,7 +33,9 @@ export async function checkStatus(text, key, { jti, now, maxAge = MAX_AGE }) {
   const status = form(node, text, 'status');
   if ((status.status === 'revoked') !== (status.revokedAt !== undefined))
     throw new Error('its status and revokedAt do not go together');
-  const signed = { ...node, members: node.members.filter((m) => m.key !== 'caPublicKey' && m.key !== 'signature') };
+  const unsigned = ['caPublicKey', 'signature'];
+  const members = node.type === 'object' ? node.members.filter(({ key }) => !unsigned.includes(key)) : [];
+  const signed = { ...node, members };
   const digest = await sha256(utf8(canonical(signed)));
   const { prepared } = statementKey(key, status.caPublicKey, status.checkedAt);
   if (!(await verify(prepared, unbase64url(status.signature), digest))) throw new Error('this key did not sign it');

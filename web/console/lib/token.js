@@ -11,8 +11,11 @@ const MAX_TOKEN = 16 * 1024;
 const LONGEST = { passport: 86400, delegation: 3600, SVID: 3600 }; // lives, in seconds
 const HEADER = ['alg', 'kid', 'typ']; // what a header has here; crit, jwk and their like change what a signature means
 
+/** @type {Form<any>} */
 const actForm = (node, source, name) => having({ sub: string }, { act: actForm })(node, source, name);
-const audience = (node, ...rest) => (node.type === 'array' ? list(string)(node, ...rest) : [string(node, ...rest)]);
+/** @type {Form<string[]>} */
+const audience = (node, source, name) =>
+  node.type === 'array' ? list(string)(node, source, name) : [string(node, source, name)];
 const headerForm = having({ alg: string, typ: string }, { kid: string });
 const claimsForm = having(
   { sub: string },

@@ -23,7 +23,8 @@ export async function open(bytes) {
   let small;
   try {
     const text = utf8Text(bytes);
-    if (member(parse(text), 'type')?.value === saved.TYPE) small = await saved.read(text);
+    const type = member(parse(text), 'type');
+    if (type?.type === 'string' && type.value === saved.TYPE) small = await saved.read(text);
   } catch (err) {
     throw unreadable(err);
   }
