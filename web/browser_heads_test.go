@@ -58,8 +58,8 @@ func TestBrowserRollbackIsRed(t *testing.T) {
 	s.attest(key, 1)
 	b.reconnects(`document.querySelector('.pulse.bad')`)
 	b.reads(".pulse-word", "rewritten")
-	b.reads(`[data-rewritten="actions"]`, "20 records; the server now has 1")
-	b.reads(`[data-rewritten="actions"]`, "Records before 10 are still what they were")
+	b.reads(`[data-rewritten="actions"]`, "20 records; the server now has only 1")
+	b.reads(`[data-rewritten="actions"]`, "Records before 10 are unchanged")
 	b.look(1280, "light")
 	b.picture("live-rewritten-1280-light", "")
 	b.goTo("#/verify")
@@ -112,7 +112,7 @@ func TestBrowserRewrittenHistoryIsRed(t *testing.T) {
 		b.reconnects(`document.querySelector('.pulse.bad')`)
 		b.shows(`[data-rewritten="` + string(log) + `"]`)
 		if log == store.Actions {
-			b.reads(`[data-rewritten]`, "Records before 35 are still what they were")
+			b.reads(`[data-rewritten]`, "Records before 35 are unchanged")
 		}
 	}
 }

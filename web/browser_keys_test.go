@@ -52,7 +52,7 @@ func TestBrowserRotatesTheKey(t *testing.T) {
 		t.Fatal("the key is the same after a rotation")
 	}
 	b.reads(`[data-rotated]`, second)
-	b.reads(`[aria-label="Signing key"] .notice`, "From record 2 on a new key signs. Anyone who pinned the fingerprint of the old key must pin the new one.")
+	b.reads(`[aria-label="Signing key"] .notice`, "A new key signs from record 2 on. Anyone who pinned the fingerprint of the old key must pin the new one.")
 	// for it follows from the one that was
 	b.reads(`[aria-label="Signing key"] .badge`, "confirmed by you")
 	s.api("POST", "/v1/passport/verify", key, passport)

@@ -41,7 +41,7 @@ func TestBrowserWaitsForRateLimit(t *testing.T) {
 	b.signIn(key)
 	wait.Store("2")
 	b.goTo("#/agents")
-	b.reads(`[data-pause]`, "What waits goes on by itself in 2 s")
+	b.reads(`[data-pause]`, "Waiting requests continue by themselves in 2 s")
 	b.reads(".rows li", "bot")
 	b.wait(`!document.querySelector('[data-pause]') && !document.querySelector('[role="alert"]')`)
 
@@ -125,11 +125,11 @@ func TestBrowserNamesInvalidKeyCharacter(t *testing.T) {
 	s := startService(t, "", "")
 	b := openBrowser(t, s.base)
 	for typed, says := range map[string]string{
-		"svc_abc–def":     "its 8. character is “–” (U+2013), which no key contains",
-		"«svc_abc":        "its 1. character is “«” (U+00AB)",
-		"svc_a\u200bb":    "its 6. character is U+200B",
-		"svc_a b":         "its 6. character is U+0020",
-		"svc_\U0001f511x": "its 5. character is “\U0001f511” (U+1F511)",
+		"svc_abc–def":     "character 8 is “–” (U+2013), which no key contains",
+		"«svc_abc":        "character 1 is “«” (U+00AB)",
+		"svc_a\u200bb":    "character 6 is U+200B",
+		"svc_a b":         "character 6 is U+0020",
+		"svc_\U0001f511x": "character 5 is “\U0001f511” (U+1F511)",
 	} {
 		eval[bool](b, fmt.Sprintf(`(() => { const i = document.querySelector('input[name="key"]'); i.value = %s; return i.dispatchEvent(new Event('input')); })()`, jsString(typed)))
 		b.press("Sign in")

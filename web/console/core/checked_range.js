@@ -50,6 +50,7 @@ export class CheckedRange {
   async add(record, key) {
     this.to++;
     this.#agreed = false;
+    /** @type {any} */
     const other = await this.#whole?.append([record], headsOf(key, LOG));
     if (other)
       rewrittenSince(key, LOG, other, {

@@ -6,19 +6,28 @@ const encoder = new TextEncoder();
 // ignoreBOM keeps a byte order mark in the text, where the JSON parser refuses it.
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/**
+ * @param {string} text
+ * @returns {Bytes}
+ */
 export const utf8 = (text) => encoder.encode(text);
 
-/** The text of UTF-8 bytes; throws a TypeError on anything else. */
+/**
+ * The text of UTF-8 bytes; throws a TypeError on anything else.
+ * @param {Uint8Array} bytes
+ */
 export const text = (bytes) => decoder.decode(bytes);
 
 const HEX = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'));
 
+/** @param {Uint8Array} bytes */
 export function hex(bytes) {
   let out = '';
   for (const b of bytes) out += HEX[b];
   return out;
 }
 
+/** @param {string} s */
 export function unhex(s) {
   if (typeof s !== 'string' || s.length % 2 || !/^[0-9a-f]*$/.test(s)) throw new Error('not lower-case hex');
   const out = new Uint8Array(s.length / 2);
@@ -26,18 +35,23 @@ export function unhex(s) {
   return out;
 }
 
+/** @param {unknown} s */
 export const isHash = (s) => typeof s === 'string' && /^[0-9a-f]{64}$/.test(s);
 
+/** @param {string} s */
 function fromBase64(s) {
   const raw = atob(s);
   return Uint8Array.from(raw, (c) => c.charCodeAt(0));
 }
 
+/** @param {Uint8Array} bytes */
 const toBase64 = (bytes) => btoa(Array.from(bytes, (b) => String.fromCharCode(b)).join(''));
 
+/** @param {Uint8Array} bytes */
 export const base64url = (bytes) =>
   toBase64(bytes).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
 
+/** @param {string} s */
 export function unbase64url(s) {
   if (typeof s !== 'string' || !/^[A-Za-z0-9_-]*$/.test(s) || s.length % 4 === 1) throw new Error('not base64url');
   const bytes = fromBase64(s.replace(/-/g, '+').replace(/_/g, '/'));
@@ -45,7 +59,10 @@ export function unbase64url(s) {
   return bytes;
 }
 
-/** Standard base64 with padding, in its only spelling. */
+/**
+ * Standard base64 with padding, in its only spelling.
+ * @param {string} s
+ */
 export function unbase64(s) {
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(s) || s.length % 4) throw new Error('not base64');
   const bytes = fromBase64(s);
@@ -53,6 +70,7 @@ export function unbase64(s) {
   return bytes;
 }
 
+/** @param {...Uint8Array} parts */
 export function concat(...parts) {
   const out = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
   let at = 0;
@@ -63,6 +81,10 @@ export function concat(...parts) {
   return out;
 }
 
+/**
+ * @param {Uint8Array} a
+ * @param {Uint8Array} b
+ */
 export function equalBytes(a, b) {
   return a.length === b.length && a.every((v, i) => v === b[i]);
 }
@@ -70,7 +92,10 @@ export function equalBytes(a, b) {
 // The fixed head of a SubjectPublicKeyInfo that holds an Ed25519 key (RFC 8410 §4).
 const SPKI_HEAD = unhex('302a300506032b6570032100');
 
-/** The SPKI DER of a raw 32-byte Ed25519 public key. */
+/**
+ * The SPKI DER of a raw 32-byte Ed25519 public key.
+ * @param {Uint8Array} raw
+ */
 export function spki(raw) {
   const der = new Uint8Array(SPKI_HEAD.length + 32);
   der.set(SPKI_HEAD);
@@ -78,10 +103,16 @@ export function spki(raw) {
   return der;
 }
 
-/** A raw Ed25519 public key as attestd writes it in PEM. */
+/**
+ * A raw Ed25519 public key as attestd writes it in PEM.
+ * @param {Uint8Array} raw
+ */
 export const pemOf = (raw) => `-----BEGIN PUBLIC KEY-----\n${toBase64(spki(raw))}\n-----END PUBLIC KEY-----\n`;
 
-/** The raw 32 bytes of an Ed25519 public key in SPKI PEM. */
+/**
+ * The raw 32 bytes of an Ed25519 public key in SPKI PEM.
+ * @param {string} pem
+ */
 export function rawKeyFromPEM(pem) {
   const m = /^\s*-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]+)-----END PUBLIC KEY-----\s*$/.exec(pem);
   if (!m) throw new Error('not a PEM public key');

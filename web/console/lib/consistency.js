@@ -5,6 +5,8 @@
 /**
  * Whether a proof leads from the root of the first from leaves to that of the first to; join makes
  * the hash of a node from those of its two.
+ * @param {{from: number, to: number, fromRoot: string, toRoot: string, proof: string[]}} growth
+ * @param {(left: string, right: string) => Promise<string>} join
  */
 export async function grows({ from, to, fromRoot, toRoot, proof }, join) {
   if (from > to) return false;
@@ -16,9 +18,10 @@ export async function grows({ from, to, fromRoot, toRoot, proof }, join) {
   while (fn & 1n) [fn, sn] = [fn >> 1n, sn >> 1n];
   const rest = proof.slice();
   let older = fn > 0n ? rest.shift() : fromRoot;
+  if (older === undefined) return false;
   let newer = older;
   for (const hash of rest) {
-    if (older === undefined || sn === 0n) return false;
+    if (sn === 0n) return false;
     if (fn & 1n || fn === sn) {
       older = await join(hash, older);
       newer = await join(hash, newer);

@@ -23,12 +23,21 @@ const LOW = [
   '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
 ];
 
+/** @param {Bytes} point */
 function isOdd(point) {
   const y = point.slice();
   y[31] &= 0x7f;
   return LOW.includes(hex(y)) || /^(e[def]|f.)(ff){30}7f$/.test(hex(y));
 }
 
+/**
+ * @typedef {object} Engine
+ * @property {string} name
+ * @property {(raw: Bytes) => Promise<PreparedKey>} key
+ * @property {(key: PreparedKey, signature: Bytes, message: Bytes) => Promise<boolean>} verify
+ */
+
+/** @type {Engine} */
 const webcrypto = {
   name: 'WebCrypto',
   key: async (raw) => ({
@@ -41,9 +50,13 @@ const webcrypto = {
   },
 };
 
+/** @param {Bytes} bytes */
 const littleEndian = (bytes) => BigInt('0x' + hex(bytes.slice().reverse()));
 
-// noble's own verify multiplies by the cofactor, and so takes signatures that the others refuse.
+/**
+ * noble's own verify multiplies by the cofactor, and so accepts signatures that the others refuse.
+ * @returns {Promise<Engine>}
+ */
 async function nobleEngine() {
   const { Point } = await import('../vendor/noble/ed25519.js');
   const order = Point.CURVE().n;
@@ -66,6 +79,7 @@ async function nobleEngine() {
   };
 }
 
+/** @param {Engine} engine */
 async function works(engine) {
   try {
     const key = await engine.key(PROBE_KEY);
@@ -87,6 +101,7 @@ async function choose() {
   return noble;
 }
 
+/** @type {Promise<Engine> | undefined} */
 let chosen;
 /**
  * The engine in use, chosen and proved at the first call: {name, key(raw), verify(key, signature,
@@ -102,12 +117,20 @@ export const fallback = nobleEngine;
 
 /**
  * A key ready for verify, from its raw 32 bytes. What is no point of the curve verifies nothing.
+ * @param {Bytes} raw
+ * @returns {Promise<PreparedKey>}
  */
 export async function publicKey(raw) {
   if (raw.length !== 32) throw new Error('an Ed25519 key has 32 bytes');
   return (await engine()).key(raw);
 }
 
+/**
+ * @param {PreparedKey} key
+ * @param {Bytes} signature
+ * @param {Bytes} message
+ * @returns {Promise<boolean>}
+ */
 export async function verify(key, signature, message) {
   if (signature.length !== 64) return false;
   return (await engine()).verify(key, signature, message);

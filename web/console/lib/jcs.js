@@ -10,18 +10,30 @@ const AT_ONCE = 1 << 10; // parts that are encoded together
  * The canonical form of a JSON text; throws a JSONError for what that form cannot carry without
  * loss: syntax errors, duplicate keys, lone surrogates, and numbers that are not the double they
  * would become.
+ * @param {string} source
+ * @param {number} [maxDepth]
  */
 export const canonicalize = (source, maxDepth) => canonical(parse(source, maxDepth));
 
-/** The canonical form of a node of json.js. */
+/**
+ * The canonical form of a node of json.js.
+ * @param {JSONNode} node
+ */
 export function canonical(node) {
+  /** @type {string[]} */
   const out = [];
   write(node, out, '');
   return out.join('');
 }
 
-/** The UTF-8 bytes of the canonical form of a node, between two texts. */
+/**
+ * The UTF-8 bytes of the canonical form of a node, between two texts.
+ * @param {string} before
+ * @param {JSONNode} node
+ * @param {string} after
+ */
 export function canonicalBytes(before, node, after) {
+  /** @type {Bytes[]} */
   const chunks = [];
   let some = [before];
   const flush = () => {
@@ -39,11 +51,19 @@ export function canonicalBytes(before, node, after) {
   return concat(...chunks);
 }
 
-/** Throws for what the canonical form cannot carry without loss, as canonicalize does. */
+/**
+ * Throws for what the canonical form cannot carry without loss, as canonicalize does.
+ * @param {JSONNode} node
+ */
 export function lossless(node) {
   write(node, { push() {} }, '');
 }
 
+/**
+ * @param {JSONNode} node
+ * @param {{push(...parts: string[]): unknown}} out
+ * @param {string} pointer
+ */
 function write(node, out, pointer) {
   switch (node.type) {
     case 'object': {
@@ -79,7 +99,11 @@ function write(node, out, pointer) {
   }
 }
 
-// A long string in parts, of which none is a large copy and none ends within a character.
+/**
+ * A long string in parts, of which none is a large copy and none ends within a character.
+ * @param {string} value
+ * @param {{push(...parts: string[]): unknown}} out
+ */
 function writeLong(value, out) {
   out.push('"');
   for (let at = 0, end; at < value.length; at = end) {
@@ -90,7 +114,11 @@ function writeLong(value, out) {
   out.push('"');
 }
 
-// The ECMAScript spelling of a number whose decimal value that spelling keeps.
+/**
+ * The ECMAScript spelling of a number whose decimal value that spelling keeps.
+ * @param {string} lexeme
+ * @param {string} pointer
+ */
 function number(lexeme, pointer) {
   const value = Number(lexeme);
   if (!Number.isFinite(value)) throw new JSONError(pointer, 'number is too large for a double');
@@ -101,8 +129,11 @@ function number(lexeme, pointer) {
   return spelled;
 }
 
-// A spelling of the exact decimal value that equal values share: sign, digits without outer zeros,
-// exponent.
+/**
+ * A spelling of the exact decimal value that equal values share: sign, digits without outer zeros,
+ * exponent.
+ * @param {string} lexeme
+ */
 function decimal(lexeme) {
   const parts = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(lexeme);
   const [, sign, whole, fraction = '', exponent = '0'] = parts ?? ['', '', lexeme];

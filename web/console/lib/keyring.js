@@ -10,7 +10,10 @@ import { sha256 } from './sha256.js';
 const DAY = 86400; // seconds; no token lasts longer
 const LATE = 60; // seconds after its key's end that a statement may still be of, for it was under way
 
-/** The kid (16 hex digits) and fingerprint of a raw key: both come from SHA-256 of its SPKI DER. */
+/**
+ * The kid (16 hex digits) and fingerprint of a raw key: both come from SHA-256 of its SPKI DER.
+ * @param {Bytes} raw
+ */
 export async function identify(raw) {
   const digest = await sha256(spki(raw));
   return { kid: hex(digest).slice(0, 16), fingerprint: 'SHA256:' + base64url(digest) };
@@ -19,6 +22,8 @@ export async function identify(raw) {
 /**
  * A published key, {companyId, spiffeId, kid, fingerprint, pem, x}, made ready for checks; what it
  * says of itself must be so.
+ * @param {PublishedKey & {companyId: string, spiffeId: string}} published
+ * @returns {Promise<CompanyKey>}
  */
 export async function prepareKey(published) {
   const raw = rawKeyFromPEM(published.pem);
@@ -31,11 +36,19 @@ export async function prepareKey(published) {
   return { ...published, raw, prepared: await publicKey(raw) };
 }
 
+/**
+ * @param {string} version
+ * @param {...(string | number)} lines
+ */
 const text = (version, ...lines) => [`attestd/key-rotation/${version}`, ...lines, ''].join('\n');
 
 /**
  * What both keys of a rotation sign: with whole fingerprints, or in the form of before, with the
  * kids alone.
+ * @param {string} origin
+ * @param {number} index
+ * @param {{kid: string, fingerprint: string}} old
+ * @param {{kid: string, fingerprint: string}} next
  */
 const statements = (origin, index, old, next) => [
   text('v2', origin, index, old.fingerprint, next.fingerprint),
@@ -45,6 +58,9 @@ const statements = (origin, index, old, next) => [
 /**
  * Whether next is proven to follow old in the log of an origin; each has kid, fingerprint, prepared
  * and fromIndex.
+ * @param {string} origin
+ * @param {any} old
+ * @param {any} next
  */
 export async function follows(origin, old, next) {
   const { rotation } = next;
@@ -63,6 +79,8 @@ export async function follows(origin, old, next) {
  * A company's keys, {companyId, spiffeId, origin, keys}, each as for prepareKey with its fromIndex
  * and rotation, made ready for checks: the key that signs now, and in its ring all of them, the
  * oldest first. Throws an Error where one does not follow from the one before it.
+ * @param {{companyId: string, spiffeId: string, origin: string, keys: PublishedKey[]}} company
+ * @returns {Promise<CompanyKey>}
  */
 export async function prepareRing({ companyId, spiffeId, origin, keys }) {
   const ring = await Promise.all(keys.map((key) => prepareKey({ ...key, companyId, spiffeId })));
@@ -72,19 +90,30 @@ export async function prepareRing({ companyId, spiffeId, origin, keys }) {
     if (!(await follows(origin, ring[i - 1], ring[i])))
       throw new FormError(`nothing proves that key ${ring[i].kid} follows key ${ring[i - 1].kid}`);
   }
-  return { ...ring.at(-1), origin, ring };
+  return { ...ring[ring.length - 1], origin, ring };
 }
 
-/** The key that signs a record: one key alone signs all. */
-export const keyAt = (key, index) => key.ring?.findLast(({ fromIndex }) => fromIndex <= index) ?? key;
+/**
+ * The key that signs a record: one key alone signs all.
+ * @param {any} key
+ * @param {number} index
+ * @returns {any}
+ */
+export const keyAt = (key, index) =>
+  key.ring?.findLast((/** @type {{fromIndex: number}} */ { fromIndex }) => fromIndex <= index) ?? key;
 
 /**
  * The key with which a token that names a kid and is of a time, iat, may be signed; the company's
  * own where there is none. A key that has ended has signed nothing later. Times are in seconds.
+ * @param {CompanyKey} key
+ * @param {string | undefined} kid
+ * @param {number} iat
+ * @param {number} now
  */
 export function tokenKey(key, kid, iat, now) {
+  /** @param {CompanyKey} key */
   const good = ({ endedAt, compromisedAt }) => {
-    const end = Date.parse(endedAt) / 1000;
+    const end = Date.parse(endedAt ?? '') / 1000;
     return !compromisedAt && (!endedAt || (iat <= end && now < end + DAY));
   };
   return key.ring?.find((one) => one.kid === kid && good(one)) ?? key;
@@ -93,8 +122,12 @@ export function tokenKey(key, kid, iat, now) {
 /**
  * The key that a statement of a time, in text, names by its PEM; the company's own where that is
  * not the one of its time.
+ * @param {CompanyKey} key
+ * @param {string} pem
+ * @param {string} at
  */
 export function statementKey(key, pem, at) {
+  /** @param {CompanyKey} key */
   const good = ({ endedAt, compromisedAt }) =>
     !compromisedAt && (!endedAt || Date.parse(at) <= Date.parse(endedAt) + LATE * 1000);
   return key.ring?.find((one) => one.pem === pem && good(one)) ?? key;

@@ -5,13 +5,22 @@ import { concat, hex, unbase64, unhex } from './bytes.js';
 import { must } from './note.js';
 import { sha256 } from './sha256.js';
 
+/**
+ * @param {Bytes} left
+ * @param {Bytes} right
+ */
 const node = (left, right) => sha256(concat(Uint8Array.of(1), left, right));
 
-/** The hash of a node from those of its two in hex, for grows of consistency.js. */
+/**
+ * The hash of a node from those of its two in hex, for grows of consistency.js.
+ * @param {string} left
+ * @param {string} right
+ */
 export const nodeOfHex = async (left, right) => hex(await node(unhex(left), unhex(right)));
 
 /** A growing tree, of which only the roots of its perfect subtrees are held. */
 export class LogTree {
+  /** @type {any[]} */
   #peaks = []; // by level; null where the tree has no perfect subtree of that size
 
   size = 0;
@@ -19,6 +28,8 @@ export class LogTree {
   /**
    * A tree of a size by its frontier: the roots of its perfect subtrees, the largest first. Throws
    * where they do not fit the size.
+   * @param {number} size
+   * @param {Bytes[]} frontier
    */
   static from(size, frontier) {
     const tree = new LogTree();
@@ -37,7 +48,10 @@ export class LogTree {
     return this.#peaks.filter(Boolean).reverse();
   }
 
-  /** Adds the hashes of leaves. Those of one level are computed together. */
+  /**
+   * Adds the hashes of leaves. Those of one level are computed together.
+   * @param {Bytes[]} leaves
+   */
   async append(leaves) {
     this.size += leaves.length;
     let fresh = leaves;
@@ -62,6 +76,8 @@ export class LogTree {
 /**
  * Reads the answer of GET /v1/log/{logId}/consistency from a size: {hashes, signed}, with the text
  * of the checkpoint.
+ * @param {string} text
+ * @param {number | bigint} size
  */
 export function readConsistency(text, size) {
   const cut = text.indexOf('\n\n');

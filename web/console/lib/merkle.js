@@ -4,11 +4,17 @@
 import { exactly, hash, list, oneOf } from './form.js';
 import { sha256hex } from './sha256.js';
 
+/**
+ * @param {string} left
+ * @param {string} right
+ */
 export const nodeHash = (left, right) => sha256hex(left + right);
 
 /**
  * Climbs from a leaf to the root. Each step is {left, right, position, parent}, where position says
  * on which side the sibling of the proof stands.
+ * @param {string} leaf
+ * @param {{sibling: string, position: 'left' | 'right'}[]} proof
  */
 export async function climb(leaf, proof) {
   const steps = [];
@@ -26,6 +32,8 @@ export async function climb(leaf, proof) {
  * On which side the sibling of each step stands on the way from a record to the root of a tree of a
  * size, as [position…]: index and size leave no choice. Both are whole numbers up to 2^53 - 1, and
  * index is below size.
+ * @param {number} index
+ * @param {number} size
  */
 export function sidesOf(index, size) {
   const sides = [];
@@ -39,6 +47,8 @@ export function sidesOf(index, size) {
 /**
  * Whether there is a size with these sides for a record: only in the last subtree of each level a
  * step may be missing, and from there on all others stand on the left.
+ * @param {number} index
+ * @param {string[]} sides
  */
 export function fitsSomeSize(index, sides) {
   for (let level = 0, at = index; level <= sides.length; at = Math.floor(at / 2), level++) {
@@ -64,7 +74,10 @@ export class Frontier {
 
   length;
 
-  /** peaks: those of a frontier that was kept. */
+  /**
+   * peaks: those of a frontier that was kept.
+   * @param {{size: number, hash: string}[]} peaks
+   */
   constructor(peaks = []) {
     this.#peaks = peaks.slice();
     this.length = peaks.reduce((sum, { size }) => sum + size, 0);
@@ -74,10 +87,11 @@ export class Frontier {
     return this.#peaks.slice();
   }
 
+  /** @param {string} leaf */
   async push(leaf) {
     let node = { size: 1, hash: leaf };
     while (this.#peaks.at(-1)?.size === node.size) {
-      const left = this.#peaks.pop();
+      const [left] = this.#peaks.splice(-1);
       node = { size: 2 * node.size, hash: await nodeHash(left.hash, node.hash) };
     }
     this.#peaks.push(node);
@@ -86,7 +100,7 @@ export class Frontier {
 
   async root(peaks = this.#peaks) {
     if (peaks.length === 0) return sha256hex('');
-    let root = peaks.at(-1).hash;
+    let root = peaks[peaks.length - 1].hash;
     for (let i = peaks.length - 2; i >= 0; i--) root = await nodeHash(peaks[i].hash, root);
     return root;
   }

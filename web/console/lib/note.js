@@ -20,17 +20,31 @@ export function must(holds, reason) {
   if (!holds) throw new FormError(reason);
 }
 
-/** Whether a name may stand in a signature line. */
+/**
+ * Whether a name may stand in a signature line.
+ * @param {string} name
+ */
 export const isName = (name) =>
   name !== '' &&
   utf8(name).length <= 255 &&
   // Eslint-disable-line no-control-regex.
   !/[\0-\x20+\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/.test(name);
 
+/**
+ * @param {string} name
+ * @param {number} type
+ * @param {Bytes} raw
+ */
 const keyID = async (name, type, raw) =>
   (await sha256(concat(utf8(`${name}\n`), Uint8Array.of(type), raw))).slice(0, 4);
 
-/** A key that may sign notes: {name, raw, id, prepared}. */
+/**
+ * A key that may sign notes: {name, raw, id, prepared}.
+ * @param {string} name
+ * @param {number} type
+ * @param {Bytes} raw
+ * @returns {Promise<NoteKey>}
+ */
 export const noteKey = async (name, type, raw) => ({
   name,
   raw,
@@ -38,7 +52,12 @@ export const noteKey = async (name, type, raw) => ({
   prepared: await publicKey(raw),
 });
 
-/** Reads a vkey of a type: {vkey, name, raw, id, prepared}. */
+/**
+ * Reads a vkey of a type: {vkey, name, raw, id, prepared}.
+ * @param {string} vkey
+ * @param {number} type
+ * @returns {Promise<NoteKey & {vkey: string}>}
+ */
 export async function readVKey(vkey, type) {
   const [name, tag, ...rest] = vkey.split('+');
   const key = unbase64(rest.join('+'));
@@ -48,7 +67,11 @@ export async function readVKey(vkey, type) {
   return { vkey, ...read };
 }
 
-/** The lines below a checkpoint, [{name, id, blob}]. */
+/**
+ * The lines below a checkpoint, [{name, id, blob}].
+ * @param {string} text
+ * @returns {NoteLine[]}
+ */
 export function signatureLines(text) {
   must(text.endsWith('\n'), 'a signed note ends in a line break');
   return text
@@ -66,14 +89,27 @@ export function signatureLines(text) {
     });
 }
 
+/**
+ * @param {NoteLine} line
+ * @param {NoteKey} key
+ */
 const claims = (line, key) => line.name === key.name && equalBytes(line.id, key.id);
 
-/** Whether a line is the signature of a key of a log over the text of a checkpoint. */
+/**
+ * Whether a line is the signature of a key of a log over the text of a checkpoint.
+ * @param {NoteLine} line
+ * @param {string} text
+ * @param {NoteKey} key
+ */
 export const signedBy = async (line, text, key) => claims(line, key) && verify(key.prepared, line.blob, utf8(text));
 
 /**
  * Whose of some witnesses' a line is, and when it was made: {witness, time}, or null. Throws where
  * it says that it is of one of them and does not verify.
+ * @template {NoteKey} W
+ * @param {NoteLine} line
+ * @param {string} text
+ * @param {W[]} witnesses
  */
 export async function cosignature(line, text, witnesses) {
   const claimed = witnesses.filter((witness) => claims(line, witness));
@@ -89,6 +125,8 @@ export async function cosignature(line, text, witnesses) {
 /**
  * Reads a signed checkpoint: {origin, size, root, text, lines}; size is a BigInt. Signatures are
  * not checked.
+ * @param {string} signed
+ * @returns {Checkpoint}
  */
 export function readCheckpoint(signed) {
   const [head, below, ...more] = signed.split('\n\n');
@@ -106,7 +144,11 @@ export function readCheckpoint(signed) {
   return checkpoint;
 }
 
-/** Reads a tlog-proof of a record: {hashes, signed}, with the text of its checkpoint. */
+/**
+ * Reads a tlog-proof of a record: {hashes, signed}, with the text of its checkpoint.
+ * @param {string} text
+ * @param {number} index
+ */
 export function readProof(text, index) {
   const cut = text.indexOf('\n\n');
   must(cut >= 0, 'not a tlog-proof');
@@ -117,11 +159,22 @@ export function readProof(text, index) {
   return { hashes, signed: text.slice(cut + 2) };
 }
 
-/** The hash of the leaf of a record: of its hash, its signature, and the raw key that made that. */
+/**
+ * The hash of the leaf of a record: of its hash, its signature, and the raw key that made that.
+ * @param {string} hash
+ * @param {Bytes} signature
+ * @param {Bytes} raw
+ */
 export const leafHash = async (hash, signature, raw) =>
   sha256(concat(Uint8Array.of(0), unhex(hash), signature, await sha256(raw)));
 
-/** Whether hashes lead from a leaf to the root of a checkpoint (RFC 9162 §2.1.3.2). */
+/**
+ * Whether hashes lead from a leaf to the root of a checkpoint (RFC 9162 §2.1.3.2).
+ * @param {Bytes[]} hashes
+ * @param {Bytes} leaf
+ * @param {number} index
+ * @param {{size: bigint, root: Bytes}} checkpoint
+ */
 export async function leads(hashes, leaf, index, { size, root }) {
   let at = BigInt(index);
   let last = size - 1n;

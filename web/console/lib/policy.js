@@ -5,21 +5,26 @@ import { COSIGNER, LOG, cosignature, must, readVKey } from './note.js';
 
 /** A policy while it is read. */
 class Reader {
+  /** @type {NoteKey[]} */
   logs = [];
 
+  /** @type {[string, NoteKey][]} */
   witnesses = []; // [name, key]
 
+  /** @type {[string, number, string[]][]} */
   groups = []; // [name, how many, members]; members stand before those that they are members of
 
   name = ''; // of the quorum
 
   free = new Map([['none', false]]); // by each name that is defined: whether it may still become a member of a group
 
+  /** @param {string} name */
   define(name) {
     must(!this.free.has(name), `${name} is defined already`);
     this.free.set(name, true);
   }
 
+  /** @param {string[]} items */
   async log(items) {
     must(items.length >= 1 && items.length <= 2, 'want log <vkey> [<url>]');
     const key = await readVKey(items[0], LOG);
@@ -27,6 +32,7 @@ class Reader {
     this.logs.push(key);
   }
 
+  /** @param {string[]} items */
   async witness(items) {
     must(items.length >= 2 && items.length <= 3, 'want witness <name> <vkey> [<url>]');
     const key = await readVKey(items[1], COSIGNER);
@@ -35,6 +41,7 @@ class Reader {
     this.define(items[0]);
   }
 
+  /** @param {string[]} items */
   group([name, asked, ...members]) {
     must(members.length > 0, 'want group <name> all|any|<k> <member>…');
     const k = { all: members.length, any: 1 }[asked] ?? (/^[1-9][0-9]*$/.test(asked) ? Number(asked) : Infinity);
@@ -47,6 +54,7 @@ class Reader {
     this.define(name);
   }
 
+  /** @param {string[]} items */
   quorum([name, ...more]) {
     must(
       name !== undefined && !more.length && !this.name && this.free.has(name),
@@ -55,13 +63,21 @@ class Reader {
     this.name = name;
   }
 
+  /**
+   * @param {string} keyword
+   * @param {string[]} items
+   */
   async line(keyword, items) {
     must(['log', 'witness', 'group', 'quorum'].includes(keyword), `want log, witness, group or quorum, not ${keyword}`);
-    await this[keyword](items);
+    await this[/** @type {'log' | 'witness' | 'group' | 'quorum'} */ (keyword)](items);
   }
 }
 
-/** Reads a policy. Throws an Error that names the line. */
+/**
+ * Reads a policy. Throws an Error that names the line.
+ * @param {string} text
+ * @returns {Promise<Policy>}
+ */
 export async function readPolicy(text) {
   must(utf8(text).length <= 1 << 20, 'the policy is longer than a mebibyte');
   must(
@@ -85,6 +101,9 @@ export async function readPolicy(text) {
 /**
  * The names of a policy's witnesses that have cosigned a checkpoint, or null where they are no
  * quorum. Throws where a cosignature of one does not verify.
+ * @param {Policy} policy
+ * @param {{lines: NoteLine[], text: string}} checkpoint
+ * @returns {Promise<string[] | null>}
  */
 export async function quorum(policy, { lines, text }) {
   const by = [];

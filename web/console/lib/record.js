@@ -9,8 +9,11 @@ import { member } from './json.js';
 import { keyAt } from './keyring.js';
 import { sha256 } from './sha256.js';
 
-// Parts that moved between index, timestamp, payload and delegation would give the same preimage.
-// The forms refuse them.
+/**
+ * Parts that moved between index, timestamp, payload and delegation would give the same preimage.
+ * The forms refuse them.
+ * @param {Forms} log
+ */
 const formOf = (log) =>
   exactly(
     {
@@ -37,12 +40,29 @@ const controlForm = formOf({ log: oneOf('control') });
  * The form of an AttestationRecord: {text, source, index, timestamp, agentId, companyId,
  * actionType, delegation, hash, signature} and the nodes that were hashed. inner is the node of the
  * caller's own value.
+ * @param {JSONNode} node
+ * @param {string} source
+ * @param {string} name
+ * @returns {LogRecord}
  */
 export const recordForm = (node, source, name) => of(actionForm, node, source, name);
 
-/** The form of a record of the control log, which says so of itself. */
+/**
+ * The form of a record of the control log, which says so of itself.
+ * @param {JSONNode} node
+ * @param {string} source
+ * @param {string} name
+ * @returns {LogRecord}
+ */
 export const controlRecordForm = (node, source, name) => of(controlForm, node, source, name);
 
+/**
+ * @param {Form<any>} form
+ * @param {JSONNode} node
+ * @param {string} source
+ * @param {string} name
+ * @returns {LogRecord}
+ */
 function of(form, node, source, name) {
   const { payload, delegation, ...rest } = form(node, source, name);
   return {
@@ -63,17 +83,29 @@ function of(form, node, source, name) {
   };
 }
 
+/** @param {string} text */
 export const parseRecord = (text) => read(recordForm, text, 'record');
 
-/** A record of the log that is named, actions or control; a record of the other one is none. */
+/**
+ * A record of the log that is named, actions or control; a record of the other one is none.
+ * @param {string} log
+ * @param {string} text
+ */
 export const parseRecordOf = (log, text) => read(log === 'control' ? controlRecordForm : recordForm, text, 'record');
 
-/** The text whose UTF-8 bytes are hashed. */
+/**
+ * The text whose UTF-8 bytes are hashed.
+ * @param {LogRecord} record
+ */
 export const preimage = (record) => text(preimageBytes(record));
 
-/** What is hashed. */
+/**
+ * What is hashed.
+ * @param {LogRecord} record
+ */
 export function preimageBytes({ index, timestamp, payloadNode, delegationNode }) {
-  const head = canonicalBytes(`${index}|${timestamp}|`, payloadNode, delegationNode ? '|' : '');
+  const head = canonicalBytes(`${index}|${timestamp}|`, /** @type {JSONNode} */ (payloadNode), delegationNode ? '|'
+    : '');
   return delegationNode ? concat(head, canonicalBytes('', delegationNode, '')) : head;
 }
 
@@ -82,6 +114,8 @@ export function preimageBytes({ index, timestamp, payloadNode, delegationNode })
  * hashOK, signatureOK, ok, reason}. The signature is checked over the hash that was computed here,
  * never over the one that the record names: it says something about the content that is shown, or
  * nothing. It is over the 32 raw bytes of the digest, not over their hex spelling.
+ * @param {LogRecord} record
+ * @param {any} key
  */
 export async function checkRecord(record, key) {
   const result = { computed: '', hashOK: false, signatureOK: false, ok: false, reason: '' };

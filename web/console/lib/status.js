@@ -27,6 +27,9 @@ const form = exactly(
  * Checks the text of an answer of GET /v1/ocsp/:jti with a company's key, {companyId, prepared}:
  * {status, checkedAt, revokedAt, reason}. Throws an Error where it says nothing about this passport
  * now. now is in seconds.
+ * @param {string} text
+ * @param {CompanyKey} key
+ * @param {{jti: string, now: number, maxAge?: number}} about
  */
 export async function checkStatus(text, key, { jti, now, maxAge = MAX_AGE }) {
   const node = parse(text);

@@ -8,6 +8,7 @@ import { member, parse } from './json.js';
 import { tokenKey } from './keyring.js';
 
 const MAX_TOKEN = 16 * 1024;
+/** @type {Record<string, number>} */
 const LONGEST = { passport: 86400, delegation: 3600, SVID: 3600 }; // lives, in seconds
 const HEADER = ['alg', 'kid', 'typ']; // what a header has here; crit, jwk and their like change what a signature means
 
@@ -37,6 +38,12 @@ const passportForm = having({
   delegationChain: list(string),
 });
 
+/**
+ * @template T
+ * @param {string} encoded
+ * @param {string} name
+ * @param {Form<T>} form
+ */
 function part(encoded, name, form) {
   try {
     const source = utf8Text(unbase64url(encoded));
@@ -50,6 +57,7 @@ function part(encoded, name, form) {
 /**
  * Reads a compact JWT without believing anything it says. Throws an Error that says what is
  * malformed.
+ * @param {string} token
  */
 export function decode(token) {
   const compact = token.trim();
@@ -70,22 +78,34 @@ export function decode(token) {
   return { compact, header, claims, signature, signed: `${parts[0]}.${parts[1]}`, passport, kind, companyId };
 }
 
-// The namespaced object is the one member that looks like it: its key is the service's own name.
-/** @returns {any} */
+/**
+ * The namespaced object is the one member that looks like it: its key is the service's own name.
+ * @param {any} claims
+ * @returns {any}
+ */
 function passportOf({ node, source }) {
-  const found = node.members.filter(({ value }) => member(value, 'agentId') && member(value, 'scopes'));
+  const found = node.members.filter((/** @type {JSONMember} */ { value }) =>
+    member(value, 'agentId') && member(value, 'scopes'));
   if (found.length !== 1) throw new Error('claims: not those of one passport');
   const [{ key, value }] = found;
   return { namespace: key, ...passportForm(value, source, `claims.${key}`) };
 }
 
-// Which company's key to try. An SVID names its company in its subject, and so does a delegation
-// that acts within one company; whether that is true, only the signature says.
+/**
+ * Which company's key to try. An SVID names its company in its subject, and so does a delegation
+ * that acts within one company; whether that is true, only the signature says.
+ * @param {any} token
+ * @returns {string}
+ */
 function companyOf({ passport, claims }) {
   return passport?.org ?? /^spiffe:\/\/[^/]+\/company\/([^/]+)/.exec(claims.value.sub)?.[1] ?? '';
 }
 
-/** The principals of a token from the subject to the one that acts. */
+/**
+ * The principals of a token from the subject to the one that acts.
+ * @param {any} token
+ * @returns {string[]}
+ */
 export function principals({ passport, claims }) {
   if (passport) return passport.delegationChain;
   const chain = [claims.value.sub];
@@ -97,6 +117,9 @@ export function principals({ passport, claims }) {
  * Checks a decoded token against a company's key, {companyId, spiffeId, kid, prepared}, and what
  * its service says of tokens, {audience, issuer}: a list of {name, ok, detail}. now is in seconds.
  * Revocation is the one question that only the service can answer.
+ * @param {any} decoded
+ * @param {CompanyKey} key
+ * @param {{audience: string, issuer: string, now: number}} expected
  */
 export async function check(decoded, key, { audience: expected, issuer, now }) {
   const {
@@ -105,10 +128,18 @@ export async function check(decoded, key, { audience: expected, issuer, now }) {
     passport,
   } = decoded;
   const signer = tokenKey(key, h.kid, c.iat, now);
+  /** @type {{name: string, ok: boolean, detail: string}[]} */
   const results = [];
+  /**
+   * @param {string} name
+   * @param {unknown} ok
+   * @param {string} detail
+   */
   const add = (name, ok, detail) => results.push({ name, ok: Boolean(ok), detail });
   add('Algorithm', h.alg === 'EdDSA', `alg is ${h.alg}`);
-  const others = node.members.map((m) => m.key).filter((name) => !HEADER.includes(name));
+  /** @type {string[]} */
+  const names = node.members.map((/** @type {JSONMember} */ m) => m.key);
+  const others = names.filter((name) => !HEADER.includes(name));
   add(
     'Header',
     !others.length && (passport || h.typ === 'JWT'),
@@ -150,6 +181,7 @@ export async function check(decoded, key, { audience: expected, issuer, now }) {
   return results;
 }
 
+/** @param {unknown} seconds */
 export function iso(seconds) {
   const date = new Date(Number(seconds) * 1000);
   return Number.isNaN(date.getTime()) ? 'not a time' : date.toISOString().replace('.000Z', 'Z');

@@ -9,17 +9,21 @@
 const UNSEEN = /(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 const PIECES = new RegExp(`(${UNSEEN.source})`, 'u');
 
-const named = (character) => `⟨U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`;
+/** @param {string} character */
+const named = (character) => `⟨U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`;
 
 /**
  * A text in which every character that would not be seen stands as ⟨U+202E⟩: for attributes, titles
  * and what is shown as plain text.
+ * @param {string} text
+ * @returns {string}
  */
 export const visible = (text) => (UNSEEN.test(text) ? pieces(text).map(({ shown }) => shown).join('') : text);
 
 /**
  * The same in pieces, {shown, unseen}: those that stand for a character that would not be seen, and
  * the text between them.
+ * @param {string} text
  */
 export const pieces = (text) =>
   text

@@ -10,7 +10,10 @@ export class WholeLog {
 
   #tree;
 
-  /** state: of a log that was read so far, as state gives it. */
+  /**
+   * state: of a log that was read so far, as state gives it.
+   * @param {{peaks?: {size: number, hash: string}[], roots?: Bytes[]}} [state]
+   */
   constructor({ peaks = [], roots = [] } = {}) {
     this.#frontier = new Frontier(peaks);
     this.#tree = LogTree.from(this.length, roots);
@@ -41,8 +44,13 @@ export class WholeLog {
    * Adds records, {hash, leaf} each, where leaf is that of the log tree. Returns the first of some
    * heads, {size, root, logRoot} of which one root may be missing, that ends within them and is not
    * a beginning of this log; null where there is none.
+   * @template {Head} H
+   * @param {{hash: string, leaf: Bytes}[]} records
+   * @param {H[]} [heads]
+   * @returns {Promise<H | null>}
    */
   async append(records, heads = []) {
+    /** @type {H | null} */
     let contradicted = null;
     for (let i = 0; i < records.length; ) {
       const next = records.slice(
@@ -60,6 +68,9 @@ export class WholeLog {
   /**
    * The first of some heads that is of as many records as this log, and of others; null where there
    * is none.
+   * @template {Head} H
+   * @param {H[]} heads
+   * @returns {Promise<H | null>}
    */
   async contradicts(heads) {
     const due = heads.filter(({ size }) => size === this.length);

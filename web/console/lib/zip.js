@@ -7,13 +7,17 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
   return n;
 });
 
+/** @param {Uint8Array} bytes */
 function crc32(bytes) {
   let c = ~0;
   for (const b of bytes) c = TABLE[(c ^ b) & 255] ^ (c >>> 8);
   return ~c >>> 0;
 }
 
-// Numbers in little-endian order; each is [bytes, value].
+/**
+ * Numbers in little-endian order; each is [bytes, value].
+ * @param {...[number, number]} fields
+ */
 function numbers(...fields) {
   const out = new DataView(new ArrayBuffer(fields.reduce((n, [size]) => n + size, 0)));
   let at = 0;
@@ -25,8 +29,13 @@ function numbers(...fields) {
   return new Uint8Array(out.buffer);
 }
 
-/** The archive of files, each {name, text}, of a time. Names are in ASCII. */
+/**
+ * The archive of files, each {name, text}, of a time. Names are in ASCII.
+ * @param {{name: string, text: string}[]} files
+ * @param {Date} [time]
+ */
 export function zip(files, time = new Date()) {
+  /** @type {[number, number][]} */
   const clock = [
     [2, (time.getHours() << 11) | (time.getMinutes() << 5) | (time.getSeconds() >> 1)],
     [2, ((time.getFullYear() - 1980) << 9) | ((time.getMonth() + 1) << 5) | time.getDate()],
@@ -36,6 +45,7 @@ export function zip(files, time = new Date()) {
   let at = 0;
   for (const file of files) {
     const [name, body] = [utf8(file.name), utf8(file.text)];
+    /** @type {[number, number][]} */
     const facts = [
       [2, 20],
       [2, 0x800],

@@ -38,7 +38,7 @@ async function askServer(decoded, found) {
   if (company.companyId !== decoded.companyId) return { unasked: SIGNED_OUT.other };
   try {
     if (!decoded.passport) {
-      const agentId = /\/agent\/([^/]+)$/.exec(principals(decoded).at(-1))?.[1];
+      const agentId = /\/agent\/([^/]+)$/.exec(principals(decoded).at(-1) ?? '')?.[1];
       return agentId ? (await findAgent(agentId)) ?? {} : {};
     }
     const { jti } = decoded.claims.value;
