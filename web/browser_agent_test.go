@@ -319,5 +319,5 @@ func TestBrowserAgentReload(t *testing.T) {
 	b.goTo("#/agents/no%2Fbody")
 	b.reads(`[aria-label="Registration"]`, "No agent with this ID is registered")
 	b.shows(`[data-records="1"] li[data-check="warn"]`)
-	b.reads(`[aria-label="Authority"]`, "the agent was not registered then")
+	b.reads(`[aria-label="Authority"]`, "the agent was not registered at that time")
 }

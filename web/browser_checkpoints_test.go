@@ -210,8 +210,8 @@ func TestBrowserStoredCheckpoints(t *testing.T) {
 		b.shows(fmt.Sprintf(`[data-saved=%q][data-tone=%q]`, name, tone))
 		b.reads(fmt.Sprintf(`[data-saved=%q]`, name), says)
 	}
-	kept("early.txt", early, "ok", "the first 4 of today’s 13 records are those")
-	kept("late.txt", late, "ok", "the first 10 of today’s 13 records are those")
+	kept("early.txt", early, "ok", "the first 4 of the 13 records are those")
+	kept("late.txt", late, "ok", "the first 10 of the 13 records are those")
 	kept("control.txt", control, "ok", "Unchanged: the log still has exactly")
 	kept("other.txt", checkpointOf(s, globex, "actions", 0), "bad", "which is not one of this company")
 	kept("forged.txt", strings.Replace(late, "\n10\n", "\n11\n", 1), "bad", "no key of the company has signed it")
@@ -234,7 +234,7 @@ func TestBrowserStoredCheckpoints(t *testing.T) {
 	b.reopen(key)
 	b.goTo("#/checkpoints")
 	b.shows(`[data-log="actions"]`)
-	kept("late.txt", late, "bad", "History was rewritten: the 10 records of this checkpoint are no beginning of the 13 records")
+	kept("late.txt", late, "bad", "History was rewritten: the 13 records that the server shows now don’t begin with the 10 records")
 	b.shows(`[data-rewritten="actions"][data-first="0"][data-last="9"]`)
 	// proven, and nothing is green beside a rewritten history
 	kept("early.txt", early, "warn", "the first 4")

@@ -1,5 +1,5 @@
-// Canonicalizes each line of standard input: base64 of a JSON text in, "ok <canonical form>" or "refused" out.
-// The Go tests compare this with attestd/crypto/jcs.
+// Canonicalizes each line of standard input: base64 of a JSON text in, "ok <canonical form>" or
+// "refused" out. The Go tests compare this with attestd/crypto/jcs.
 import { createInterface } from 'node:readline';
 import { text } from '../console/lib/bytes.js';
 import { canonicalize } from '../console/lib/jcs.js';

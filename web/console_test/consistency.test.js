@@ -2,10 +2,13 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { grows } from '../console/lib/consistency.js';
 
-// The slow, obvious tree: a node's hash is its children in brackets, so that two trees are one where their texts are.
+// The slow, obvious tree: a node's hash is its children in brackets, so that two trees are one
+// where their texts are.
 const join = async (left, right) => `(${left}${right})`;
 const split = (n) => 2 ** Math.floor(Math.log2(n - 1));
-const tree = (leaves) => (leaves.length === 1 ? leaves[0] : `(${tree(leaves.slice(0, split(leaves.length)))}${tree(leaves.slice(split(leaves.length)))})`);
+const tree = (leaves) =>
+  (leaves.length === 1 ? leaves[0]
+    : `(${tree(leaves.slice(0, split(leaves.length)))}${tree(leaves.slice(split(leaves.length)))})`);
 const leaves = (n) => Array.from({ length: n }, (_, i) => `${i}.`);
 const root = (n) => (n ? tree(leaves(n)) : '');
 
@@ -31,7 +34,8 @@ test('a tree is the beginning of each longer one, for every pair of sizes, and n
         ...claim.proof.map((_, i) => ({ proof: claim.proof.with(i, 'x') })),
         ...claim.proof.map((_, i) => ({ proof: claim.proof.toSpliced(i, 1) })),
       ];
-      for (const change of wrong) assert.equal(await grows({ ...claim, ...change }, join), false, `${where} ${JSON.stringify(change)}`);
+      for (const change of wrong) assert.equal(await grows({ ...claim, ...change }, join), false,
+        `${where} ${JSON.stringify(change)}`);
     }
   }
 });

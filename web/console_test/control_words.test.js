@@ -41,7 +41,8 @@ const one = { // a payload of each kind
 // The text of what a component gives, with those that it holds.
 function textOf(node) {
   if (Array.isArray(node)) return node.map(textOf).join('');
-  if (node === null || typeof node !== 'object') return node === null || node === undefined || typeof node === 'boolean' ? '' : String(node);
+  if (node === null || typeof node !== 'object') return node === null || node === undefined || typeof node === 'boolean'
+    ? '' : String(node);
   return textOf(typeof node.type === 'function' ? node.type(node.props) : node.props.children);
 }
 

@@ -104,7 +104,8 @@ test('a small evidence file of an earlier console is read, and any flipped bit i
   const leaves = [sha('0'), r.hash, sha('2')];
   const id = await identify(raw);
   const rest = JSON.stringify({
-    proof: slowProof(leaves, 1), root: slowRoot(leaves), publicKey: { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', pem, x: base64url(raw), ...id },
+    proof: slowProof(leaves, 1), root: slowRoot(leaves),
+      publicKey: { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', pem, x: base64url(raw), ...id },
   });
   const file = `{"type":"attestd-evidence","v":1,"savedAt":"2026-01-01T00:00:00Z","record":${text},${rest.slice(1)}`;
   const opened = (given) => open(new TextEncoder().encode(given));
@@ -138,7 +139,8 @@ test('a passport is read strictly and each failed check is named', async () => {
     (await check(decode(token), key, { ...expected, ...extra })).filter((r) => !r.ok).map((r) => r.name).join();
 
   const good = decode(jwt(header, claims));
-  assert.deepEqual([good.kind, good.companyId, good.passport.namespace, principals(good)], ['passport', 'acme', 'service', ['o', agent]]);
+  assert.deepEqual([good.kind, good.companyId, good.passport.namespace, principals(good)],
+    ['passport', 'acme', 'service', ['o', agent]]);
   assert.equal(await failed(jwt(header, claims)), '');
   assert.equal(await failed(jwt(header, claims), { now: 200 }), 'Expiry');
   assert.equal(await failed(jwt(header, claims), { now: 99 }), 'Not before');
@@ -150,26 +152,32 @@ test('a passport is read strictly and each failed check is named', async () => {
   assert.equal(await failed(jwt(header, { ...claims, service: { ...claims.service, org: 'other' } })), 'Subject');
   assert.equal(await failed(jwt(header, { ...claims, service: { ...claims.service, agentId: 'b' } })), 'Subject');
   assert.equal(await failed(jwt(header, { ...claims, service: { ...claims.service, v: 2 } })), 'Version');
-  for (const wrong of [{ exp: '200' }, { sub: { type: 'div' } }, { aud: [1] }, { iss: {} }, { service: { ...claims.service, scopes: [{}] } }, { service: 1 }]) {
+  for (const wrong of [{ exp: '200' }, { sub: { type: 'div' } }, { aud: [1] }, { iss: {} },
+    { service: { ...claims.service, scopes: [{}] } }, { service: 1 }]) {
     assert.throws(() => decode(jwt(header, { ...claims, ...wrong })), /claims/, JSON.stringify(wrong));
   }
   const [h, c, s] = jwt(header, claims).split('.');
   const other = Buffer.from(JSON.stringify({ ...claims, exp: 999 })).toString('base64url');
   assert.equal(await failed(`${h}.${other}.${s}`), 'Signature');
-  for (const bad of ['', 'a.b', `${h}.${c}`, `${h}.${c}.${s}=`, `${h}.${c}.${s}\n.x`]) assert.throws(() => decode(bad), bad);
+  for (const bad of ['', 'a.b', `${h}.${c}`, `${h}.${c}.${s}=`,
+    `${h}.${c}.${s}\n.x`]) assert.throws(() => decode(bad), bad);
 });
 
 test('a delegation token names its principals from the subject inward', () => {
-  const token = decode(jwt({ alg: 'EdDSA', typ: 'JWT' }, { sub: 'spiffe://d/company/acme', act: { sub: 'a', act: { sub: 'b' } } }));
-  assert.deepEqual([token.kind, token.companyId, principals(token)], ['delegation', 'acme', ['spiffe://d/company/acme', 'a', 'b']]);
+  const token = decode(jwt({ alg: 'EdDSA', typ: 'JWT' },
+    { sub: 'spiffe://d/company/acme', act: { sub: 'a', act: { sub: 'b' } } }));
+  assert.deepEqual([token.kind, token.companyId, principals(token)],
+    ['delegation', 'acme', ['spiffe://d/company/acme', 'a', 'b']]);
 });
 
-// Keys of low and of mixed order, odd spellings, S above the order: valid is what Go's crypto/ed25519 says (TestNonCanonicalSignatures).
+// Keys of low and of mixed order, odd spellings, S above the order: valid is what Go's
+// crypto/ed25519 says (TestNonCanonicalSignatures).
 test('both Ed25519 engines take the odd signatures that Go takes, and no others', async () => {
   const cases = JSON.parse(readFileSync(new URL('../testdata/ed25519_odd.json', import.meta.url), 'utf8'));
   for (const e of [await engine(), await fallback()]) {
     for (const c of cases) {
-      assert.equal(await e.verify(await e.key(unhex(c.key)), unhex(c.signature), unhex(c.message)), c.valid, `${e.name}: ${c.name}`);
+      assert.equal(await e.verify(await e.key(unhex(c.key)), unhex(c.signature), unhex(c.message)), c.valid,
+        `${e.name}: ${c.name}`);
     }
   }
 });

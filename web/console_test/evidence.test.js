@@ -19,7 +19,8 @@ function sidesByDefinition(index, n) {
 
 test('the sides of a path follow from index and size', () => {
   for (let size = 1; size <= 130; size++) {
-    for (let index = 0; index < size; index++) assert.deepEqual(sidesOf(index, size), sidesByDefinition(index, size), `${index} of ${size}`);
+    for (let index = 0; index < size; index++) assert.deepEqual(sidesOf(index, size), sidesByDefinition(index, size),
+      `${index} of ${size}`);
   }
   assert.equal(sidesOf(2 ** 53 - 2, 2 ** 53 - 1).length > 0, true);
 });
@@ -46,9 +47,13 @@ test('what stands in a file of the service is there for a page, with who cosigne
   assert.equal(opened.leaf, opened.record.hash);
   assert.equal(opened.key.ring.length, 3);
   const { cosignatures } = opened.found.checkpoints.get('actions');
-  assert.deepEqual(cosignatures.map(({ at, vkey }) => [at.slice(0, 4), vkey.split('+')[0]]), [['2026', 'witness-101.example'], ['2026', 'witness-102.example']]);
-  assert.deepEqual(await opened.found.meets(await readPolicy(sample('policy').toString())), [{ log: 'actions', by: ['a', 'b'] }, { log: 'control', by: ['a'] }]);
-  await assert.rejects(async () => opened.found.meets(await readPolicy(sample('policy').toString().replace('any', 'all'))), /not cosigned by a quorum/);
+  assert.deepEqual(cosignatures.map(({ at, vkey }) => [at.slice(0, 4), vkey.split('+')[0]]),
+    [['2026', 'witness-101.example'], ['2026', 'witness-102.example']]);
+  assert.deepEqual(await opened.found.meets(await readPolicy(sample('policy').toString())),
+    [{ log: 'actions', by: ['a', 'b'] }, { log: 'control', by: ['a'] }]);
+  await assert.rejects(async () =>
+    opened.found.meets(await readPolicy(sample('policy').toString().replace('any', 'all'))),
+      /not cosigned by a quorum/);
 });
 
 test('a file about a control record is opened with the keys of its log', async () => {

@@ -18,9 +18,11 @@ const sha = (s) => createHash('sha256').update(s).digest();
 const { privateKey, publicKey: nodeKey } = generateKeyPairSync('ed25519');
 const pem = nodeKey.export({ type: 'spki', format: 'pem' });
 const raw = rawKeyFromPEM(pem);
-const key = { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', pem, x: base64url(raw), ...(await identify(raw)) };
+const key = { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', pem, x: base64url(raw),
+  ...(await identify(raw)) };
 
-// A record with a delegation; its members stand in canonical order, so that its own text is its preimage's.
+// A record with a delegation; its members stand in canonical order, so that its own text is its
+// preimage's.
 const timestamp = '2026-01-02T03:04:05.678Z';
 const payload = '{"actionType":"x","agentId":"a","companyId":"acme","payload":{"n":2}}';
 const delegation = '{"act":null,"delegationChain":["s"],"subject":"s","tokenId":"t"}';
@@ -31,13 +33,16 @@ const recordText = `{"index":7,"timestamp":"${timestamp}","payload":${payload},"
 const sibling = sha('sibling').toString('hex');
 const climb = (leaf) => sha(sibling + leaf).toString('hex');
 const root = climb(climb(climb(digest.toString('hex')))); // record 7 of 8 has three siblings on the left
-const rest = JSON.stringify({ proof: [{ sibling, position: 'left' }, { sibling, position: 'left' }, { sibling, position: 'left' }], root, publicKey: key });
-const file = `{"type":"attestd-evidence","v":1,"savedAt":"2026-01-01T00:00:00Z","record":${recordText},${rest.slice(1)}`; // as earlier consoles saved it
+const rest = JSON.stringify({ proof: [{ sibling, position: 'left' }, { sibling, position: 'left' },
+  { sibling, position: 'left' }], root, publicKey: key });
+// As earlier consoles saved it.
+const file = `{"type":"attestd-evidence","v":1,"savedAt":"2026-01-01T00:00:00Z","record":${recordText},${rest.slice(1)}`;
 const service = readFileSync(new URL('../../chain/evidence/testdata/whole.json', import.meta.url), 'utf8');
 const opened = (text) => open(new TextEncoder().encode(text));
 
 test('the genuine record and evidence hold', async () => {
-  assert.equal((await checkRecord(parseRecord(recordText), { companyId: 'acme', prepared: await publicKey(raw) })).ok, true);
+  assert.equal((await checkRecord(parseRecord(recordText), { companyId: 'acme', prepared: await publicKey(raw) })).ok,
+    true);
   assert.equal((await opened(file)).ok, true);
   assert.equal((await opened(service)).ok, true);
 });
@@ -59,9 +64,11 @@ for (const [name, text] of Object.entries(moved)) {
 
 const now = 1_800_000_000;
 function statusText(members) {
-  const said = { checkedAt: new Date(now * 1000).toISOString(), companyId: 'acme', jti: 'j', status: 'valid', ...members };
+  const said = { checkedAt: new Date(now * 1000).toISOString(), companyId: 'acme', jti: 'j', status: 'valid',
+    ...members };
   const canonical = JSON.stringify(Object.fromEntries(Object.entries(said).sort(([a], [b]) => (a < b ? -1 : 1))));
-  return JSON.stringify({ ...said, caPublicKey: pem, signature: sign(null, sha(canonical), privateKey).toString('base64url') });
+  return JSON.stringify({ ...said, caPublicKey: pem,
+    signature: sign(null, sha(canonical), privateKey).toString('base64url') });
 }
 
 test('a signed status is of this passport, this company and this hour (row 7)', async () => {
@@ -82,21 +89,26 @@ test('a signed status is of this passport, this company and this hour (row 7)', 
   await assert.rejects(ask(statusText().replace('"valid"', '"unknown"')), /did not sign/);
 });
 
-// What a form returns holds nothing but texts, numbers, booleans, nodes of json.js (which go to JSONView alone), and arrays and objects made
-// here. In particular no object of it could be a node of Preact: those have no constructor.
+// What a form returns holds nothing but texts, numbers, booleans, nodes of json.js (which go to
+// JSONView alone), and arrays and objects made here. In particular no object of it could be a node
+// of Preact: those have no constructor.
 function assertOurs(value, at) {
   if (value === null || ['string', 'number', 'bigint', 'boolean', 'undefined'].includes(typeof value)) return;
   assert.equal(typeof value, 'object', at);
-  assert.ok(Array.isArray(value) || value instanceof Uint8Array || [Object, Map].includes(value.constructor) || value instanceof CryptoKey || value.constructor.name === 'Check', `${at} is an object of another kind`);
+  assert.ok(Array.isArray(value) || value instanceof Uint8Array || [Object, Map].includes(value.constructor)
+    || value instanceof CryptoKey || value.constructor.name === 'Check', `${at} is an object of another kind`);
   if (value instanceof Uint8Array || value instanceof CryptoKey) return;
   if (/(Node|inner|node)$/.test(at)) return;
-  for (const [name, member] of value instanceof Map ? value : Object.entries(value)) assertOurs(member, `${at}.${name}`);
+  for (const [name, member] of value instanceof Map ? value
+    : Object.entries(value)) assertOurs(member, `${at}.${name}`);
 }
 
 const element = '{"__b":1,"type":"div","props":{"id":"injected","children":null},"constructor":null,"key":null,"ref":null,"__k":null}';
-const strange = [element, `[${element}]`, 'null', 'true', '1.0', '-1', '1e3', '99999999999999999999', '""', '"left "', '[]', '{}', '{"toString":1}', '{"__proto__":{"type":"div"}}', `"${sibling.toUpperCase()}"`];
+const strange = [element, `[${element}]`, 'null', 'true', '1.0', '-1', '1e3', '99999999999999999999', '""', '"left "',
+  '[]', '{}', '{"toString":1}', '{"__proto__":{"type":"div"}}', `"${sibling.toUpperCase()}"`];
 
-// Every value of a text, replaced by each strange one; every member, left out and doubled. Of each every-th place only.
+// Every value of a text, replaced by each strange one; every member, left out and doubled. Of each
+// every-th place only.
 function* mutations(text, every = 1) {
   const places = [];
   const walk = (value, path) => {
@@ -120,7 +132,8 @@ function* mutations(text, every = 1) {
   }
 }
 
-test('nothing but strings and numbers comes out of a changed evidence file, and none holds that was changed (row 31)', async () => {
+test('nothing but strings and numbers comes out of a changed evidence file, and none holds that was changed (row 31)',
+  async () => {
   for (const [genuine, unsigned] of [[file, ['savedAt', 'publicKey']], [service, []]]) {
     let tried = 0;
     let readable = 0;
@@ -135,7 +148,9 @@ test('nothing but strings and numbers comes out of a changed evidence file, and 
       }
       readable++;
       assertOurs(found, 'evidence');
-      if (!unsigned.includes(path[0]) && JSON.stringify(JSON.parse(text)) !== JSON.stringify(JSON.parse(genuine))) assert.equal(found.ok, false, `${path.join('.')}: ${text}`);
+      if (!unsigned.includes(path[0])
+        && JSON.stringify(JSON.parse(text)) !== JSON.stringify(JSON.parse(genuine))) assert.equal(found.ok, false,
+          `${path.join('.')}: ${text}`);
     }
     assert.ok(tried > 700 && readable > 20, `${readable} of ${tried}`);
   }
@@ -149,14 +164,18 @@ test('answers of the API give what their forms name and nothing else (row 31)', 
     company: { companyId: 'acme', spiffeId: 's', registeredAt: timestamp, metadata: { a: 1 } },
     discovery: { company_id: 'acme', issuer: 'i', passport_format: { audience: 'a' } },
     chainVerdict: { valid: true, merkleRoot: root },
-    agentPage: { agents: [{ agentId: 'a', spiffeId: 's', registeredAt: timestamp, disabledAt: timestamp }], total: 1, next: 'n' },
-    passportPage: { passports: [{ jti: 'j', agentId: 'a', scopes: ['*'], issuedAt: timestamp, expiresAt: timestamp, status: 'revoked', revokedAt: timestamp, reason: 'r' }] },
+    agentPage: { agents: [{ agentId: 'a', spiffeId: 's', registeredAt: timestamp, disabledAt: timestamp }], total: 1,
+      next: 'n' },
+    passportPage: { passports: [{ jti: 'j', agentId: 'a', scopes: ['*'], issuedAt: timestamp, expiresAt: timestamp,
+      status: 'revoked', revokedAt: timestamp, reason: 'r' }] },
     authorityForm: {
-      index: 1, timestamp, control: { size: 4 }, agent: { agentId: 'a', state: 'registered', registered: entry, last: entry, next: null },
+      index: 1, timestamp, control: { size: 4 },
+        agent: { agentId: 'a', state: 'registered', registered: entry, last: entry, next: null },
       passports: [{ jti: 'j', scopes: ['*'], issuedAt: timestamp, expiresAt: timestamp, issued: entry, revoked: null }],
       delegation: { delegationChain: ['s'], agents: [] }, signingKey: { kid: 'k', rotated: null }, cannotSay: ['what'],
     },
-    credential: { kind: 'apiKey', fingerprint: 'f', label: null, createdAt: timestamp, role: 'admin', madeBy: 'g', lastUsedAt: timestamp, expiresAt: timestamp },
+    credential: { kind: 'apiKey', fingerprint: 'f', label: null, createdAt: timestamp, role: 'admin', madeBy: 'g',
+      lastUsedAt: timestamp, expiresAt: timestamp },
     failure: { error: 'e', code: 'C' },
   };
   for (const [name, sample] of Object.entries(samples)) {
@@ -179,15 +198,18 @@ test('answers of the API give what their forms name and nothing else (row 31)', 
 });
 
 test('a timestamp has one form', () => {
-  for (const bad of ['2026-01-02T03:04:05Z', '2026-01-02T03:04:05.678+00:00', '2026-02-30T03:04:05.678Z', '2026-01-02 03:04:05.678Z', `${timestamp}\\n`, '2026-01-02T24:00:00.000Z']) {
+  for (const bad of ['2026-01-02T03:04:05Z', '2026-01-02T03:04:05.678+00:00', '2026-02-30T03:04:05.678Z',
+    '2026-01-02 03:04:05.678Z', `${timestamp}\\n`, '2026-01-02T24:00:00.000Z']) {
     assert.throws(() => parseRecord(recordText.replace(timestamp, bad)), FormError, bad);
   }
 });
 
-// The forms are the one door: nothing in the console makes objects of JSON from outside by another way (row 31).
+// The forms are the one door: nothing in the console makes objects of JSON from outside by another
+// way (row 31).
 test('no module reads JSON around the forms', () => {
   const folder = new URL('../console/', import.meta.url);
-  const own = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.js') && !name.startsWith('vendor'));
+  const own = readdirSync(folder, { recursive: true }).filter((name) =>
+    name.endsWith('.js') && !name.startsWith('vendor'));
   const allowed = {
     'lib/json.js': 'JSON.parse', // of one string that is already scanned
     'core/trust.js': 'JSON.parse', // this browser's own storage, strings alone are taken

@@ -4,14 +4,17 @@ import test, { beforeEach } from 'node:test';
 
 // A browser's storage and a server with two logs, from which what is asked for is counted.
 const kept = new Map();
-globalThis.localStorage = { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value) };
+globalThis.localStorage = { getItem: (name) => kept.get(name) ?? null,
+  setItem: (name, value) => kept.set(name, value) };
 globalThis.Request = class { constructor(path) { this.path = path; } };
 const asked = [];
 let answer;
 globalThis.fetch = async ({ path }) => {
   asked.push(path);
   const body = await answer(path);
-  return new Response(typeof body === 'string' ? body : JSON.stringify(body), { headers: { 'Content-Type': typeof body === 'string' ? 'text/plain' : 'application/json' } });
+  return new Response(typeof body === 'string' ? body
+    : JSON.stringify(body), { headers: { 'Content-Type': typeof body === 'string' ? 'text/plain'
+      : 'application/json' } });
 };
 
 const { findingOf } = await import('../console/core/findings.js');
@@ -30,7 +33,8 @@ function rootOf(list, join) {
 function proofOf(m, list, join, whole = true) {
   if (m === list.length) return whole ? [] : [rootOf(list, join)];
   const k = split(list.length);
-  return m <= k ? [...proofOf(m, list.slice(0, k), join, whole), rootOf(list.slice(k), join)] : [...proofOf(m - k, list.slice(k), join, false), rootOf(list.slice(0, k), join)];
+  return m <= k ? [...proofOf(m, list.slice(0, k), join, whole), rootOf(list.slice(k), join)]
+    : [...proofOf(m - k, list.slice(k), join, false), rootOf(list.slice(0, k), join)];
 }
 const leavesOf = (seed, n) => Array.from({ length: n }, (_, i) => sha(Buffer.from(`${seed} ${i}`)));
 const hex = (hash) => hash.toString('hex');
@@ -50,10 +54,14 @@ function serve(logs, signs = (name) => logs[name].length, signer = privateKey) {
   answer = (path) => {
     const url = new URL(path, 'http://service');
     if (url.pathname === '/v1/logs') {
-      return { logs: ['actions', 'control'].map((log) => ({ log, logId: log, origin: `o/v1/log/${log}`, vkeys: [], size: logs[log].length, merkleRoot: hex(rootOf(logs[log], specified)), root: hex(rootOf(logs[log], rfc6962)) })) };
+      return { logs: ['actions', 'control'].map((log) =>
+        ({ log, logId: log, origin: `o/v1/log/${log}`, vkeys: [], size: logs[log].length,
+          merkleRoot: hex(rootOf(logs[log], specified)), root: hex(rootOf(logs[log], rfc6962)) })) };
     }
     const from = Number(url.searchParams.get('from'));
-    if (url.pathname === '/v1/consistency') return { from, to: Number(url.searchParams.get('to')), proof: proofOf(from, logs[url.searchParams.get('log')].slice(0, Number(url.searchParams.get('to'))), specified).map(hex) };
+    if (url.pathname === '/v1/consistency') return { from, to: Number(url.searchParams.get('to')),
+      proof: proofOf(from, logs[url.searchParams.get('log')].slice(0, Number(url.searchParams.get('to'))),
+        specified).map(hex) };
     const name = url.pathname.split('/')[3];
     const signed = logs[name].slice(0, signs(name));
     const lines = [`old ${from}`, ...proofOf(from, signed, rfc6962).map((hash) => hash.toString('base64'))];
@@ -62,11 +70,13 @@ function serve(logs, signs = (name) => logs[name].length, signer = privateKey) {
   };
 }
 
-const key = { companyId: 'acme', fingerprint: 'K1', ring: [{ fingerprint: 'K0', raw: new Uint8Array(32) }, { fingerprint: 'K1', raw }] };
+const key = { companyId: 'acme', fingerprint: 'K1',
+  ring: [{ fingerprint: 'K0', raw: new Uint8Array(32) }, { fingerprint: 'K1', raw }] };
 const records = leavesOf('honest', 200);
 const at = (n) => ({ actions: records.slice(0, n), control: records.slice(100, 103) });
 const red = () => findingOf('rewritten', 'acme');
-const checkpoint = (n, leaves = records) => pinHead(key, { log: 'actions', size: n, logRoot: hex(rootOf(leaves.slice(0, n), rfc6962)), source: 'checkpoint' });
+const checkpoint = (n, leaves = records) =>
+  pinHead(key, { log: 'actions', size: n, logRoot: hex(rootOf(leaves.slice(0, n), rfc6962)), source: 'checkpoint' });
 
 beforeEach(() => {
   for (const log of ['actions', 'control']) forgetHeads({ companyId: 'acme', log });
@@ -94,7 +104,8 @@ test('a head that is proven to have grown is proven with what it has grown into,
   checkpoint(10);
   await proveSince(key);
   assert.deepEqual(headsOf(key, 'actions').map(({ size, proven }) => [size, proven]), [[10, true], [18, false]]);
-  // The log tree parts from the one that was proven after record 15, and the specification's tree does not.
+  // The log tree parts from the one that was proven after record 15, and the specification's tree
+  // does not.
   const other = [...records.slice(0, 15), ...leavesOf('other', 30)];
   serve(at(30));
   const honest = answer;
@@ -159,7 +170,8 @@ test('what no key of the company has signed is not remembered, and accuses nobod
   for (const [name, lie] of Object.entries(lies)) {
     lie();
     await proveSince(key);
-    assert.ok(headsOf(key, 'actions').every(({ size, root, logRoot }) => size === 20 && !root && logRoot === hex(rootOf(records.slice(0, 20), rfc6962))), name);
+    assert.ok(headsOf(key, 'actions').every(({ size, root, logRoot }) =>
+      size === 20 && !root && logRoot === hex(rootOf(records.slice(0, 20), rfc6962))), name);
     honest();
     await proveSince(key);
     assert.equal(red(), null, name);
@@ -173,7 +185,8 @@ test('what no key of the company has signed is not remembered, and accuses nobod
 
 test('a lie is found where the server does not repeat it, and stays found', async () => {
   serve(at(20));
-  pinHead(key, { log: 'actions', size: 20, root: hex(rootOf(records.slice(0, 20), specified)), logRoot: hex(rootOf(records.slice(0, 20), rfc6962)), source: 'checked' });
+  pinHead(key, { log: 'actions', size: 20, root: hex(rootOf(records.slice(0, 20), specified)),
+    logRoot: hex(rootOf(records.slice(0, 20), rfc6962)), source: 'checked' });
   await proveSince(key);
   const honest = answer;
   let once = true;

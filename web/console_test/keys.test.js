@@ -4,7 +4,8 @@ import test from 'node:test';
 
 // A browser with storage and one tab, and a server that publishes keys.
 const kept = new Map();
-globalThis.localStorage = { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value) };
+globalThis.localStorage = { getItem: (name) => kept.get(name) ?? null,
+  setItem: (name, value) => kept.set(name, value) };
 globalThis.BroadcastChannel = undefined;
 globalThis.navigator ??= { onLine: true };
 globalThis.Request = class { constructor(path) { this.path = path; } };
@@ -13,7 +14,9 @@ let asked = 0;
 globalThis.fetch = async ({ path }) => {
   asked++;
   if (!published) throw new TypeError('away');
-  const body = path.startsWith('/v1/ca/public-keys') ? { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', origin: 'o', keys: published } : { company_id: 'acme', issuer: 'i', passport_format: { audience: 'a' } };
+  const body = path.startsWith('/v1/ca/public-keys')
+    ? { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', origin: 'o', keys: published }
+      : { company_id: 'acme', issuer: 'i', passport_format: { audience: 'a' } };
   return new Response(JSON.stringify(body), { headers: { 'Content-Type': 'application/json' } });
 };
 
@@ -31,12 +34,14 @@ async function makeKey() {
 }
 const [K1, K2, other] = await Promise.all([makeKey(), makeKey(), makeKey()]);
 
-// What a server publishes of keys that follow one another, each from ten records after the one before it.
+// What a server publishes of keys that follow one another, each from ten records after the one
+// before it.
 const ringOf = (...keys) => keys.map(({ own }, i) => {
   if (i === 0) return { ...own, fromIndex: 0 };
   const said = `attestd/key-rotation/v2\no\n${10 * i}\n${keys[i - 1].own.fingerprint}\n${own.fingerprint}\n`;
   const by = ({ privateKey }) => base64url(sign(null, Buffer.from(said), privateKey));
-  return { ...own, fromIndex: 10 * i, rotation: { statement: said, oldSignature: by(keys[i - 1]), newSignature: by(keys[i]) } };
+  return { ...own, fromIndex: 10 * i,
+    rotation: { statement: said, oldSignature: by(keys[i - 1]), newSignature: by(keys[i]) } };
 });
 
 async function signedIn(...keys) {
@@ -67,14 +72,16 @@ test('what was checked with a key that the next one continues stays; with anothe
   published = ringOf(K1, K2);
   await refreshKey('acme');
   assert.equal(session.get().turn, 0);
-  for (const [turn, ring] of [[1, ringOf(K1, other)], [2, ringOf(other)], [3, ringOf(K1, K2)], [4, ringOf(other, K1, K2)]]) {
+  for (const [turn, ring] of [[1, ringOf(K1, other)], [2, ringOf(other)], [3, ringOf(K1, K2)],
+    [4, ringOf(other, K1, K2)]]) {
     published = ring;
     await refreshKey('acme');
     assert.equal(session.get().turn, turn);
   }
 });
 
-test('a key that was there and is there no more was not followed, and stays found after it is there again', async () => {
+test('a key that was there and is there no more was not followed, and stays found after it is there again',
+  async () => {
   await signedIn(K1);
   for (const lie of [ringOf(K1, other), ringOf(K1), ringOf(other)]) {
     published = ringOf(K1, K2); // proven to follow; nobody has taken notice of it yet

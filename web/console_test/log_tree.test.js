@@ -18,13 +18,17 @@ function rootOf(list) {
 function proofOf(m, list, whole = true) {
   if (m === list.length) return whole ? [] : [rootOf(list)];
   const k = split(list.length);
-  return m <= k ? [...proofOf(m, list.slice(0, k), whole), rootOf(list.slice(k))] : [...proofOf(m - k, list.slice(k), false), rootOf(list.slice(0, k))];
+  return m <= k ? [...proofOf(m, list.slice(0, k), whole), rootOf(list.slice(k))]
+    : [...proofOf(m - k, list.slice(k), false), rootOf(list.slice(0, k))];
 }
 const treeOf = (n) => ({ size: n, root: rootOf(leaves.slice(0, n)) });
 const hex = (bytes) => Buffer.from(bytes).toString('hex');
-const isBeginning = (from, to, proof) => grows({ from: from.size, to: to.size, fromRoot: hex(from.root), toRoot: hex(to.root), proof: proof.map(hex) }, nodeOfHex);
+const isBeginning = (from, to, proof) =>
+  grows({ from: from.size, to: to.size, fromRoot: hex(from.root), toRoot: hex(to.root), proof: proof.map(hex) },
+    nodeOfHex);
 
-test('a tree that grows by leaves, many or few at a time, has the root that its leaves have, from any frontier on', async () => {
+test('a tree that grows by leaves, many or few at a time, has the root that its leaves have, from any frontier on',
+  async () => {
   for (let first = 0; first <= leaves.length; first++) {
     for (const step of [1, 3, 40]) {
       const grown = new LogTree();
@@ -35,7 +39,8 @@ test('a tree that grows by leaves, many or few at a time, has the root that its 
       assert.deepEqual(await grown.root(), treeOf(leaves.length).root);
     }
     const frontier = [];
-    for (let at = 0, width = 64; width >= 1; width /= 2) if (first & width) frontier.push(rootOf(leaves.slice(at, at += width)));
+    for (let at = 0, width = 64; width >= 1; width /= 2) if (first & width) frontier.push(rootOf(leaves.slice(at,
+      at += width)));
     const taken = LogTree.from(first, frontier);
     assert.deepEqual(await taken.root(), treeOf(first).root);
     await taken.append(leaves.slice(first));
@@ -65,13 +70,16 @@ test('of all sizes, only the right proof shows that one tree is the beginning of
 
 test('a proof of consistency is read in its one form', () => {
   const line = Buffer.from(leaves[0]).toString('base64');
-  assert.deepEqual(readConsistency(`old 2\n${line}\n\ncheckpoint\n`, 2), { hashes: [leaves[0]], signed: 'checkpoint\n' });
-  for (const bad of [`old 3\n${line}\n\nx`, `old 2\n${line}\nx`, `old 2\n${line.slice(1)}\n\nx`, `old 2\n${Buffer.from('short').toString('base64')}\n\nx`, `old 2\n${`${line}\n`.repeat(64)}\nx`]) {
+  assert.deepEqual(readConsistency(`old 2\n${line}\n\ncheckpoint\n`, 2),
+    { hashes: [leaves[0]], signed: 'checkpoint\n' });
+  for (const bad of [`old 3\n${line}\n\nx`, `old 2\n${line}\nx`, `old 2\n${line.slice(1)}\n\nx`,
+    `old 2\n${Buffer.from('short').toString('base64')}\n\nx`, `old 2\n${`${line}\n`.repeat(64)}\nx`]) {
     assert.throws(() => readConsistency(bad, 2));
   }
 });
 
-test('a log that is read whole finds the first head that is not its beginning, in either tree, however its records come', async () => {
+test('a log that is read whole finds the first head that is not its beginning, in either tree, however its ' +
+  'records come', async () => {
   const records = leaves.map((leaf) => ({ hash: hex(sha(leaf)), leaf }));
   const heads = [];
   const log = new WholeLog();
@@ -82,7 +90,8 @@ test('a log that is read whole finds the first head that is not its beginning, i
   assert.deepEqual(heads.map(({ logRoot }) => logRoot), heads.map(({ size }) => hex(treeOf(size).root)));
   for (const step of [1, 7, 40]) {
     for (const at of [0, 6, 7, 21, 39]) {
-      for (const wrong of [null, { root: hex(sha()) }, { logRoot: hex(sha()) }, { root: undefined }, { logRoot: undefined }]) {
+      for (const wrong of [null, { root: hex(sha()) }, { logRoot: hex(sha()) }, { root: undefined },
+        { logRoot: undefined }]) {
         const given = heads.map((head, i) => (i === at ? { ...head, ...wrong } : head));
         let read = new WholeLog();
         let found = null;

@@ -1,4 +1,5 @@
-// Checks each line of standard input, base64 of a report, and says its verdict and code. The Go tests compare this with attestd/evidence.
+// Checks each line of standard input, base64 of a report, and says its verdict and code. The Go
+// tests compare this with attestd/evidence.
 import { createInterface } from 'node:readline';
 import { checkReport, linesOf } from '../console/lib/report.js';
 

@@ -4,7 +4,8 @@ import test from 'node:test';
 import { PART, isGreen, assessWith, verdict } from '../console/core/verdict.js';
 
 const found = '2026-01-02T03:04:05.678Z';
-const rewritten = { kind: 'rewritten', companyId: 'acme', found, log: 'control', size: 9, at: found, source: 'seen', from: 3, now: 9 };
+const rewritten = { kind: 'rewritten', companyId: 'acme', found, log: 'control', size: 9, at: found, source: 'seen',
+  from: 3, now: 9 };
 const failure = { kind: 'failure', companyId: 'acme', found, failedAt: '7', reason: 'r', by: 'here' };
 const inControl = { ...failure, log: 'control' };
 const root = { ...failure, failedAt: 'the root' };
@@ -14,7 +15,8 @@ const record = (index, log = 'actions') => ({ log, index });
 test('without a finding the tone is that of the check and its key', () => {
   for (const about of [undefined, PART, record(7)]) {
     for (const [ok, keyState, tone, is] of [
-      [true, 'confirmed', 'ok', 'checked'], [true, 'unconfirmed', 'warn', 'checked'], [true, 'other', 'bad', 'another key'], [false, 'confirmed', 'bad', 'fails'],
+      [true, 'confirmed', 'ok', 'checked'], [true, 'unconfirmed', 'warn', 'checked'],
+        [true, 'other', 'bad', 'another key'], [false, 'confirmed', 'bad', 'fails'],
     ]) assert.deepEqual(verdict({ ok, keyState, found: [], about }), { tone, own: tone, is, against: null });
   }
 });
@@ -24,10 +26,12 @@ test('no finding leaves anything green that it bears on', () => {
     ...[rewritten, failure, inControl, root, key].map((one) => [one, undefined, 'bad']),
     [rewritten, PART, 'warn'], [key, PART, 'warn'], [failure, PART, 'ok'],
     [rewritten, record(1), 'warn'], [key, record(1), 'warn'], [root, record(1), 'ok'],
-    [failure, record(7), 'bad'], [failure, record(8), 'ok'], [failure, record(7, 'control'), 'ok'], [inControl, record(7, 'control'), 'bad'], [inControl, record(7), 'ok'],
+    [failure, record(7), 'bad'], [failure, record(8), 'ok'], [failure, record(7, 'control'), 'ok'],
+      [inControl, record(7, 'control'), 'bad'], [inControl, record(7), 'ok'],
   ]) {
     const said = verdict({ ok: true, keyState: 'confirmed', found: [finding], about });
-    assert.deepEqual([said.tone, said.own, said.against], [tone, 'ok', tone === 'ok' ? null : finding], `${JSON.stringify(finding)} and ${JSON.stringify(about)}`);
+    assert.deepEqual([said.tone, said.own, said.against], [tone, 'ok', tone === 'ok' ? null : finding],
+      `${JSON.stringify(finding)} and ${JSON.stringify(about)}`);
   }
   assert.equal(verdict({ ok: true, keyState: 'confirmed', found: [key, failure, rewritten] }).against, rewritten);
 });
@@ -43,10 +47,12 @@ test('a assess takes the findings of its own company alone', () => {
 // a class that is it.
 test('no other module names the tone of what holds', () => {
   const folder = new URL('../console/', import.meta.url);
-  const own = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.js') && !name.startsWith('vendor') && name !== 'core/verdict.js');
+  const own = readdirSync(folder, { recursive: true }).filter((name) =>
+    name.endsWith('.js') && !name.startsWith('vendor') && name !== 'core/verdict.js');
   for (const name of own) {
     const source = readFileSync(new URL(name, folder), 'utf8');
-    assert.deepEqual(source.match(/(['"`])ok\1|class=(["'`])[^"'`]*(?<![.\w-])ok(?![\w-])|\b(kind|tone)=ok\b|--accent/g) ?? [], [], name);
+    assert.deepEqual(source.match(/(['"`])ok\1|class=(["'`])[^"'`]*(?<![.\w-])ok(?![\w-])|\b(kind|tone)=ok\b|--accent/g)
+      ?? [], [], name);
   }
   assert.ok(own.length > 100);
 });

@@ -18,7 +18,8 @@ test('what nobody sees is shown by its number', () => {
 });
 
 test('what is seen stays as it is', () => {
-  for (const text of ['', 'agent-1', 'two\nlines\tand a tab', 'Łukasz & Söhne', 'דוד', 'محمد', '支払い', '🧾 e\u0301', 'a\u00a0b']) assert.equal(visible(text), text);
+  for (const text of ['', 'agent-1', 'two\nlines\tand a tab', 'Łukasz & Söhne', 'דוד', 'محمد', '支払い', '🧾 e\u0301',
+    'a\u00a0b']) assert.equal(visible(text), text);
 });
 
 test('every control, format and default-ignorable character there is', () => {
@@ -32,7 +33,9 @@ test('every control, format and default-ignorable character there is', () => {
 
 test('the pieces are the text, and say which of them stands for what is not seen', () => {
   assert.deepEqual(pieces('a\u202eb\u200b'), [
-    { shown: 'a', unseen: false }, { shown: '⟨U+202E⟩', unseen: true }, { shown: 'b', unseen: false }, { shown: '⟨U+200B⟩', unseen: true },
+    { shown: 'a', unseen: false }, { shown: '⟨U+202E⟩', unseen: true }, { shown: 'b', unseen: false },
+      { shown: '⟨U+200B⟩', unseen: true },
   ]);
-  assert.deepEqual(pieces('⟨U+202E⟩'), [{ shown: '⟨U+202E⟩', unseen: false }]); // a text that only says so does not stand out
+  assert.deepEqual(pieces('⟨U+202E⟩'),
+    [{ shown: '⟨U+202E⟩', unseen: false }]); // a text that only says so does not stand out
 });

@@ -58,7 +58,7 @@ function words({ ok, reason, unrelated, size, now }) {
   if (ok)
     return now === size
       ? `Unchanged: the log still has exactly the ${plural(size, 'record')} that this checkpoint covers.`
-      : `Consistent: the first ${count(size)} of now ${plural(now, 'record')} are those that this checkpoint covers.`;
+      : `Consistent: the first ${count(size)} of the ${plural(now, 'record')} are those that this checkpoint covers.`;
   if (reason === 'shorter')
     return `Rolled back: this checkpoint covers ${plural(size, 'record')}, and the server now shows ${count(now)}. ` +
       `Later records were removed.`;
