@@ -252,7 +252,7 @@ func TestBrowserStoredCheckpoints(t *testing.T) {
 	b.reopen(key)
 	b.goTo("#/checkpoints")
 	kept("late.txt", late, "warn", "Unchanged: the log still has exactly")
-	kept("last.txt", last, "bad", "Rolled back: this checkpoint is of 13 records, and the server now shows 10")
+	kept("last.txt", last, "bad", "Rolled back: this checkpoint covers 13 records, and the server now shows 10")
 }
 
 // reopen loads the console anew and signs in.
