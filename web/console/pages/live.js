@@ -111,7 +111,8 @@ function ServerSays({ state }) {
           ${server.reason && html`: <${Text} of=${server.reason} />`}</dd>`}
         ${server?.root && html`<dt>root</dt><dd>${short12(server.root)}</dd>`}
       </dl>
-      <p class="small muted">Not verified. <a href=${href('verify')}>Verify</a> recomputes the whole chain.</p>
+      <p class="small muted">Claimed by the server, not verified.${' '}
+        <a href=${href('verify')}>Verify</a> recomputes the whole chain.</p>
     </section>`;
 }
 
