@@ -52,15 +52,12 @@ func (e *Evidence) File(ctx context.Context, by store.Caller, name store.LogName
 	if index >= head.Length {
 		return nil, refuse(NotFound, fmt.Sprintf("Index out of bounds: the chain has %d records", head.Length))
 	}
-	g := gatherer{by: by, notPublished: map[store.LogName]error{}}
-	_, g.notPublished[l.Name] = e.Checkpoints.Covering(ctx, by, l, index)
-	var control chain.Head
-	if name == store.Actions {
-		if control, err = e.publish(ctx, &g, by.Company.Control); err != nil {
-			return nil, err
-		}
+	control, _, err := e.Store.Tip(ctx, by.Company.Control.Chain)
+	if err != nil {
+		return nil, err
 	}
-	err = e.Store.Snapshot(ctx, func(v *store.View) error {
+	g := gatherer{by: by}
+	gather := func(v *store.View) error {
 		if err := g.begin(ctx, v); err != nil {
 			return err
 		}
@@ -68,13 +65,23 @@ func (e *Evidence) File(ctx context.Context, by store.Caller, name store.LogName
 		if err := g.record(ctx, l, index); err != nil {
 			return err
 		}
-		if name == store.Actions {
-			if err := g.authority(ctx, control.Length, jti); err != nil {
-				return err
-			}
+		if name == store.Control {
+			return nil
 		}
-		return g.keys(ctx)
-	})
+		return g.authority(ctx, control.Length, jti)
+	}
+	if _, err := e.Checkpoints.Covering(ctx, by, l, index); err != nil {
+		return nil, err
+	}
+	err = e.Store.Snapshot(ctx, gather)
+	if behind := (*notPublishedError)(nil); errors.As(err, &behind) {
+		// which of the control records bear on the action is known now, and they are no more than
+		// the first control.Length
+		if _, err := e.Checkpoints.Covering(ctx, by, behind.log, behind.index); err != nil {
+			return nil, err
+		}
+		err = e.Store.Snapshot(ctx, gather)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -85,14 +92,6 @@ func (e *Evidence) File(ctx context.Context, by store.Caller, name store.LogName
 	return text, nil
 }
 
-// publish makes sure that the last checkpoint of a log that was published covers all its records.
-func (e *Evidence) publish(ctx context.Context, g *gatherer, l store.Log) (head chain.Head, err error) {
-	if head, _, err = e.Store.Tip(ctx, l.Chain); err == nil && head.Length > 0 {
-		_, g.notPublished[l.Name] = e.Checkpoints.Covering(ctx, g.by, l, head.Length-1)
-	}
-	return head, err
-}
-
 // gatherer collects an evidence file, or what stands before the records of a report, from one view.
 // What it signs is of trees that were published before, so that nothing is signed here that may
 // still be undone, also where the database was rolled back and nothing more is published.
@@ -100,35 +99,54 @@ type gatherer struct {
 	by   store.Caller // of the company as it is in the view
 	view *store.View
 	file *evidence.File
-	// why a log could not be published up to the records that are asked for; it matters where an
-	// older checkpoint does not cover them
-	notPublished map[store.LogName]error
 }
 
-// begin begins a file, in a view.
-func (g *gatherer) begin(ctx context.Context, v *store.View) (err error) {
-	g.view = v
-	if g.by.Company, err = v.CompanyNow(ctx, g.by.Company.Chain); err != nil {
-		return err
-	}
-	g.file = &evidence.File{CompanyID: g.by.Company.ID}
-	return nil
+// notPublishedError says that no checkpoint that was published of a log covers a record.
+type notPublishedError struct {
+	log   store.Log
+	index int64
 }
 
-// published returns the tree of the last checkpoint of a log that was published, which must cover
-// the records up to index.
-func (g *gatherer) published(ctx context.Context, l store.Log, index int64) (tlog.Checkpoint, error) {
-	size, note, err := g.view.Checkpoint(ctx, l.ID)
-	if err == nil && (note == "" || index >= size) {
-		if err = g.notPublished[l.Name]; err == nil {
-			err = fmt.Errorf("log %s: no checkpoint covers record %d", l.ID, index)
+func (e *notPublishedError) Error() string {
+	return fmt.Sprintf("log %s: no checkpoint covers record %d", e.log.ID, e.index)
+}
+
+// begin begins a file, in a view, with the keys of both logs.
+func (g *gatherer) begin(ctx context.Context, v *store.View) error {
+	g.view, g.file = v, &evidence.File{CompanyID: g.by.Company.ID}
+	for _, l := range g.by.Company.Logs() {
+		origin, ring, err := v.KeyRing(ctx, l.Chain)
+		if err != nil {
+			return err
+		}
+		g.file.Logs = append(g.file.Logs, evidence.Log{Name: string(l.Name), ID: l.ID, Origin: origin, Keys: ring})
+		if l.Name == store.Actions {
+			for _, k := range ring {
+				g.file.Keys = append(g.file.Keys, k.Public)
+			}
 		}
 	}
-	if err != nil {
-		return tlog.Checkpoint{}, err
+	if last := len(g.file.Keys) - 1; last >= 0 && g.file.Keys[last].Equal(g.by.Company.Issuer.Public.Key) {
+		return nil
 	}
-	checkpoint, _, err := tlog.ParseSignedCheckpoint([]byte(note))
-	return checkpoint, err
+	// its key has ended since the caller was looked up
+	company, err := v.CompanyNow(ctx, g.by.Company.Chain)
+	g.by.Company = company
+	return err
+}
+
+// published returns the last checkpoint of a log that was published, which must cover the records
+// up to index: *notPublishedError.
+func (g *gatherer) published(ctx context.Context, l store.Log, index int64) (checkpoint tlog.Checkpoint, note string, err error) {
+	size, note, err := g.view.Checkpoint(ctx, l.ID)
+	if err == nil && (note == "" || index >= size) {
+		err = &notPublishedError{l, index}
+	}
+	if err != nil {
+		return checkpoint, "", err
+	}
+	checkpoint, _, err = tlog.ParseSignedCheckpoint([]byte(note))
+	return checkpoint, note, err
 }
 
 // record gathers the record and its proofs in both trees, of the size of the same checkpoint.
@@ -170,7 +188,7 @@ func recordAt(ctx context.Context, v *store.View, l store.Log, index int64) (rec
 // signed with the key of the view, whichever key it was published under: the proofs show that it is
 // of this log.
 func (g *gatherer) prover(ctx context.Context, l store.Log, index int64) (prove func(index int64) (string, error), size int64, err error) {
-	checkpoint, err := g.published(ctx, l, index)
+	checkpoint, note, err := g.published(ctx, l, index)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -184,7 +202,8 @@ func (g *gatherer) prover(ctx context.Context, l store.Log, index int64) (prove 
 			return nil, 0, err
 		}
 		if older != "" {
-			if checkpoint, _, err = tlog.ParseSignedCheckpoint([]byte(older)); err != nil {
+			note = older
+			if checkpoint, _, err = tlog.ParseSignedCheckpoint([]byte(note)); err != nil {
 				return nil, 0, err
 			}
 			if lines, witnesses, err = g.view.Cosignatures(ctx, l.ID, checkpoint.Size); err != nil {
@@ -192,9 +211,11 @@ func (g *gatherer) prover(ctx context.Context, l store.Log, index int64) (prove 
 			}
 		}
 	}
-	signed, err := g.by.Company.SignCheckpoint(l, checkpoint.Tree)
-	if err != nil {
-		return nil, 0, err
+	signed := []byte(note)
+	if !SignedBy(note, l.VKey(g.by.Company.Issuer.Public.Key)) {
+		if signed, err = g.by.Company.SignCheckpoint(l, checkpoint.Tree); err != nil {
+			return nil, 0, err
+		}
 	}
 	signed = append(signed, lines...)
 	g.cosigned(witnesses)
@@ -254,23 +275,6 @@ func (g *gatherer) entries(ctx context.Context, indices []int64, prove func(inde
 		list = append(list, e)
 	}
 	return list, nil
-}
-
-// keys gathers the keys of both logs.
-func (g *gatherer) keys(ctx context.Context) error {
-	for _, l := range g.by.Company.Logs() {
-		origin, ring, err := g.view.KeyRing(ctx, l.Chain)
-		if err != nil {
-			return err
-		}
-		g.file.Logs = append(g.file.Logs, evidence.Log{Name: string(l.Name), ID: l.ID, Origin: origin, Keys: ring})
-		if l.Name == store.Actions {
-			for _, k := range ring {
-				g.file.Keys = append(g.file.Keys, k.Public)
-			}
-		}
-	}
-	return nil
 }
 
 // cosigned adds the witnesses of a checkpoint to those of the file.

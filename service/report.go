@@ -25,7 +25,7 @@ func (e *Evidence) Report(ctx context.Context, by store.Caller, from, to string)
 	if !chain.IsTimestamp(from) || !chain.IsTimestamp(to) || from > to || to > now {
 		return evidence.Report{}, refuse(Invalid, "from and to must be times, as in 2026-03-02T09:05:04.218Z, with from ≤ to ≤ now")
 	}
-	g := gatherer{by: by, notPublished: map[store.LogName]error{}}
+	g := gatherer{by: by}
 	r := evidence.Report{From: from, To: to}
 	var periods [2][2]int64 // sizes of the logs
 	for i, l := range by.Company.Logs() {
@@ -38,7 +38,9 @@ func (e *Evidence) Report(ctx context.Context, by store.Caller, from, to string)
 				return r, err
 			}
 		}
-		_, g.notPublished[l.Name] = e.Checkpoints.Covering(ctx, by, l, periods[i][1]-1)
+		if _, err := e.Checkpoints.Covering(ctx, by, l, periods[i][1]-1); err != nil {
+			return r, err
+		}
 	}
 	err := e.Store.Snapshot(ctx, func(v *store.View) (err error) {
 		if err := g.begin(ctx, v); err != nil {
@@ -49,7 +51,7 @@ func (e *Evidence) Report(ctx context.Context, by store.Caller, from, to string)
 				return err
 			}
 		}
-		return g.keys(ctx)
+		return nil
 	})
 	r.File = g.file
 	return r, err
@@ -57,7 +59,7 @@ func (e *Evidence) Report(ctx context.Context, by store.Caller, from, to string)
 
 // period is where a log began and ended in a period.
 func (g *gatherer) period(ctx context.Context, l store.Log, sizes [2]int64) (p evidence.Period, err error) {
-	published, err := g.published(ctx, l, sizes[1]-1)
+	published, _, err := g.published(ctx, l, sizes[1]-1)
 	if err != nil {
 		return p, err
 	}
