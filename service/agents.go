@@ -95,8 +95,8 @@ type DisabledAgent struct {
 	RevokedPassports int64  `json:"revokedPassports"`
 }
 
-// Disable disables an agent: from its answer on, nothing is issued to the agent and nothing recorded
-// in its name.
+// Disable disables an agent: from its answer on, nothing is issued to the agent and nothing
+// recorded in its name.
 func (a *Agents) Disable(ctx context.Context, by store.Caller, id string) (DisabledAgent, error) {
 	agent, revoked, err := a.Store.DisableAgent(ctx, by, id)
 	return DisabledAgent{agent.ID, agent.DisabledAt, revoked}, agentError(id, err)

@@ -108,7 +108,8 @@ func (p *Passports) verifyOwn(ctx context.Context, by store.Caller, token, agent
 		return claims, refuse(Forbidden, "Passport was not issued by the authenticated company")
 	case err != nil:
 		return claims, untrusted(Untrusted, err)
-	case claims.AgentID != agentID: // which is the agent of its subject, or the passport would not have passed
+	case claims.AgentID != agentID:
+		// which is the agent of its subject, or the passport would not have passed
 		return claims, refuse(Forbidden, "Passport does not belong to the specified agent")
 	}
 	return claims, nil

@@ -16,8 +16,8 @@ import (
 const firstTime = "0001-01-01T00:00:00.000Z"
 
 // Report returns what stands before the records of a period of both logs, and says which they are:
-// those between the two checkpoints of each. It is asked for by times, "" for the first and for now:
-// the logs have sizes of their own, and one clock.
+// those between the two checkpoints of each. It is asked for by times, "" for the first and for
+// now: the logs have sizes of their own, and one clock.
 func (e *Evidence) Report(ctx context.Context, by store.Caller, from, to string) (evidence.Report, error) {
 	// the end is no part of the period, and what has just happened is
 	now := chain.FormatTime(by.At.Add(time.Millisecond))

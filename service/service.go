@@ -3,9 +3,9 @@
 // no HTTP and no SQL: package server reads requests and writes answers, package store has the rows.
 //
 // Each kind of thing has a small type of its own: [Attestations], [Delegations], [Agents],
-// [Passports], [Evidence], [Checkpoints]. An error is an [*Error] where the request is at fault, and
-// otherwise what store and chain say; a [*chain.DraftError] around it names the item of several that
-// it is about.
+// [Passports], [Evidence], [Checkpoints]. An error is an [*Error] where the request is at fault,
+// and otherwise what store and chain say; a [*chain.DraftError] around it names the item of several
+// that it is about.
 package service
 
 import "errors"

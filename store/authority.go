@@ -76,8 +76,8 @@ func (v *View) BeginsWithRegistration(ctx context.Context, c *Company) (is bool,
 	return is, err
 }
 
-// PassportsAt returns the first of the passports of an agent that were valid at a time, as the table
-// says.
+// PassportsAt returns the first of the passports of an agent that were valid at a time, as the
+// table says.
 func (v *View) PassportsAt(ctx context.Context, c *Company, agentID string, at time.Time, most int) (found []Passport, err error) {
 	err = v.read(ctx, func(r *conn) error {
 		found = nil

@@ -9,9 +9,9 @@ import (
 // How long what may change is taken from memory without asking the database: a change by this
 // process counts at once, and one by another process after this. In a file that is a tool; in a
 // database that other servers write too it is any of them, so that what takes something away is
-// answered only when all of them know: see waitPropagation. While the writer of a file sees that nobody
-// else has written, nothing has to be read again for rememberedUnchanged: under load from thousands
-// of tenants, each would come too seldom to be remembered.
+// answered only when all of them know: see waitPropagation. While the writer of a file sees that
+// nobody else has written, nothing has to be read again for rememberedUnchanged: under load from
+// thousands of tenants, each would come too seldom to be remembered.
 const (
 	rememberedOfFile    = time.Second
 	rememberedUnchanged = 10 * time.Second

@@ -110,8 +110,8 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 	return tx, external, nil
 }
 
-// disableAutoCheckpoint keeps SQLite from moving the log into the database by itself, where we can look
-// at it before; see committed.
+// disableAutoCheckpoint keeps SQLite from moving the log into the database by itself, where we can
+// look at it before; see committed.
 func (w *fileWriter) disableAutoCheckpoint(c *conn) error {
 	if !w.files.HasLogCopy() {
 		return nil

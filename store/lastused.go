@@ -5,8 +5,8 @@ import "sync"
 // credentialID is an API key or an OAuth client: the row of one of the two.
 type credentialID struct{ key, client int64 }
 
-// lastUsed is in which hour credentials were used last, as far as the file does not know it yet. It is
-// written with whatever is written next: nobody waits for it, and a credential is as good where
+// lastUsed is in which hour credentials were used last, as far as the file does not know it yet. It
+// is written with whatever is written next: nobody waits for it, and a credential is as good where
 // nothing can be written.
 type lastUsed struct {
 	mu      sync.Mutex

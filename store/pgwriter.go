@@ -76,8 +76,8 @@ func (w *pgWriter) changing() (*conn, error) {
 	return w.conn, nil
 }
 
-// writeLastUsed writes in which hour credentials were used last. What cannot be written is noted again
-// at the next use.
+// writeLastUsed writes in which hour credentials were used last. What cannot be written is noted
+// again at the next use.
 func (w *pgWriter) writeLastUsed() {
 	var keys, clients []postgres.Use
 	for id, hour := range w.lastUsed.drain(maxUses) {

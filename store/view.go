@@ -25,9 +25,9 @@ func (v *View) read(ctx context.Context, fn func(*conn) error) error {
 
 // Snapshot calls fn with the database as it is at one moment: what others commit meanwhile, fn does
 // not see. fn MUST return soon, for it holds a connection of the pool, and on SQLite keeps the
-// write-ahead log from being moved; it MUST NOT call the Store, which would take another connection,
-// nor keep the View. fn runs once more where the connection was lost before anything was read, so it
-// sets what it returns and never adds to it.
+// write-ahead log from being moved; it MUST NOT call the Store, which would take another
+// connection, nor keep the View. fn runs once more where the connection was lost before anything
+// was read, so it sets what it returns and never adds to it.
 func (s *Store) Snapshot(ctx context.Context, fn func(*View) error) error {
 	return s.read(ctx, func(c *conn) (err error) {
 		if _, err := c.exec(c.dialect.snapshot); err != nil {

@@ -10,10 +10,10 @@ import (
 	"attestd/store/sqlite"
 )
 
-// RecoverKey is Store.RecoverKey for the command line: of the database at path, which a server may have
-// open. Where the record cannot be made now it is left for the next start of the server; where not
-// even that can be written, as on read-only media, the key is returned with the reason, for whoever
-// reads the file has the key.
+// RecoverKey is Store.RecoverKey for the command line: of the database at path, which a server may
+// have open. Where the record cannot be made now it is left for the next start of the server; where
+// not even that can be written, as on read-only media, the key is returned with the reason, for
+// whoever reads the file has the key.
 func RecoverKey(ctx context.Context, path, schema, companyID string, master *seal.Master, at time.Time) (key store.APIKey, notRecorded error, err error) {
 	s, err := store.OpenReadOnly(ctx, path)
 	if err != nil {

@@ -37,7 +37,7 @@ interface PublishedKey {
   rotation?: Rotation;
 }
 
-/** A key of a company with which signatures are checked; ring has all that it had, the oldest first. */
+/** A key of a company that checks signatures; ring has all that it had, the oldest first. */
 interface CompanyKey extends PublishedKey {
   companyId: string;
   spiffeId: string;
