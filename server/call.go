@@ -60,9 +60,9 @@ func (c *call) identify(credential string) {
 	}
 }
 
-// reauthenticate takes the time of the request, and looks at its credential again, once the request is
-// whole: its body may have taken a minute, in which a key is deleted and a token expires. The first
-// look keeps a stranger's body from being read; this one decides.
+// reauthenticate takes the time of the request, and looks at its credential again, once the request
+// is whole: its body may have taken a minute, in which a key is deleted and a token expires. The
+// first look keeps a stranger's body from being read; this one decides.
 func (c *call) reauthenticate() error {
 	now := time.Now()
 	// nothing large is made of the body of a public route

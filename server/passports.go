@@ -32,7 +32,8 @@ type rotatePassportRequest struct {
 // rotatePassport takes the passport from the header under the service's name, or under the
 // product's own, which is always accepted.
 func (s *Server) rotatePassport(ctx context.Context, by store.Caller, r rotatePassportRequest) (service.Passport, error) {
-	header := by.Company.Issuer.Domain.Title() + "-Passport" // Service-Passport for a service named service
+	// Service-Passport for a service named service
+	header := by.Company.Issuer.Domain.Title() + "-Passport"
 	presented := cmp.Or(r.Header.Get(header), r.Header.Get("Attestd-Passport"))
 	if given := len(r.Header.Values(header)); given > 1 || header != "Attestd-Passport" && given+len(r.Header.Values("Attestd-Passport")) > 1 {
 		return service.Passport{}, twice(header)
