@@ -28,7 +28,8 @@ func runGroup(program *exec.Cmd) error {
 	}
 	program.SysProcAttr.Foreground, program.SysProcAttr.Ctty = true, int(tty.Fd())
 	defer func() {
-		signal.Ignore(syscall.SIGTTOU) // a background process that sets the foreground group gets it
+		// a background process that sets the foreground group gets it
+		signal.Ignore(syscall.SIGTTOU)
 		_ = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPGRP, syscall.Getpgrp())
 		signal.Reset(syscall.SIGTTOU)
 	}()

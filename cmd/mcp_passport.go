@@ -45,7 +45,8 @@ func (p *passportFlags) gate(cmd *cobra.Command, folder string, config *mcpproxy
 	if err != nil {
 		return err
 	}
-	connection.Retry = &attestd.Retry{} // a tool call waits for the response; the next call asks again
+	// a tool call waits for the response; the next call asks again
+	connection.Retry = &attestd.Retry{}
 	c, err := attestd.New(connection)
 	if err != nil {
 		return usageError{err}

@@ -194,7 +194,8 @@ func (s *recordSearch) period(ctx context.Context, c *attestd.Client, ask *attes
 			earlier(at.Add(time.Millisecond))
 		}
 	}
-	const up = time.Millisecond - time.Nanosecond // rounds up, since records have whole milliseconds
+	// rounds up, since records have whole milliseconds
+	const up = time.Millisecond - time.Nanosecond
 	if !since.IsZero() {
 		ask.Since = chain.FormatTime(since.Add(up))
 	}

@@ -23,7 +23,8 @@ import (
 
 // serveFlags are the flags of `attestd serve` as typed.
 type serveFlags struct {
-	version, schema                                                                       string // of the program
+	// of the program
+	version, schema                                                                       string
 	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody, logFormat string
 	registration, registrationTokenFile, maxInflight                                      string
 	maxConnections, maxConnectionsPerAddress, maxStreams                                  int64
