@@ -175,7 +175,7 @@ func TestPayloadRefused(t *testing.T) {
 	agent := row{does: "a lone surrogate in agentId", as: acme, call: "POST /v1/attest", status: 400, gets: `{"error":"…/agentId…"}`, body: `{"agentId":"\ud800","actionType":"b","payload":1}`}
 	twice := row{does: "payload twice", as: acme, call: "POST /v1/attest", status: 400, gets: `{"error":"…/payload…"}`, body: `{"agentId":"a","actionType":"b","payload":1,"payload":1}`}
 	respelt := row{
-		does: "2^64, a double whose canonical form has other digits (row 37)", as: acme, call: "POST /v1/attest", status: 400,
+		does: "2^64, a double whose canonical form has other digits", as: acme, call: "POST /v1/attest", status: 400,
 		body: `{"agentId":"a","actionType":"b","payload":[18446744073709551616]}`,
 		gets: `{"error":"Malformed JSON at \"/payload/0\": number 18446744073709551616 is an IEEE 754 double whose canonical form has other digits, 18446744073709552000; send those, or send it as a string"}`,
 	}

@@ -124,7 +124,7 @@ func TestTampering(t *testing.T) {
 		{"a record is doubled over another", `UPDATE record SET (hash, signature, timestamp, payload) = (SELECT hash, signature, timestamp, payload FROM record WHERE id = 1 << 40 | 2) WHERE id = 1 << 40 | 3`, 3},
 		{"the last record is cut off", `DELETE FROM record WHERE id = 1 << 40 | 5`, 5},
 		{"half the chain is cut off", `DELETE FROM record WHERE id >= 1 << 40 | 3`, 3},
-		{"all of it is cut off", `DELETE FROM record`, 0},
+		{"all of it is cut off", `DELETE FROM record WHERE id >> 40 = 1`, 0},
 		{"the head is taken away", `DROP TRIGGER head_no_delete; DELETE FROM head WHERE chain = 1`, 0},
 		{"a record is taken out of the middle", `DELETE FROM record WHERE id = 1 << 40 | 2`, 2},
 		{"the record is valid JSON no more", `UPDATE record SET payload = '{' WHERE id = 1 << 40 | 3`, 3},
@@ -153,7 +153,7 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// HEAD asks whether one may ask, and reads nothing of the chain (row 19).
+// HEAD asks whether one may ask, and reads nothing of the chain.
 func TestHeadOfVerifyReadsNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t)

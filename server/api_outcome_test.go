@@ -58,7 +58,7 @@ func (c caller) endsAStolenKey(t *testing.T, code string) {
 }
 
 // The database is moved away under a server: no 201 goes into the orphan, the log says what
-// happened, and a restart on the file goes on with all that was acknowledged (row 24).
+// happened, and a restart on the file goes on with all that was acknowledged.
 func TestAMovedDatabase(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -93,8 +93,7 @@ func TestAMovedDatabase(t *testing.T) {
 	}
 }
 
-// A clock that is decades ahead of the database writes nothing until a start that vouches for it
-// (row 26).
+// A clock that is decades ahead of the database writes nothing until a start that vouches for it.
 func TestAClockAheadOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)

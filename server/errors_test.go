@@ -11,7 +11,7 @@ import (
 )
 
 // The answer to a write that failed says what became of it: not carried out, and when to try again,
-// or unknown, and how to find out (row 4).
+// or unknown, and how to find out.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -30,7 +30,7 @@ func (l *exhausted) Accept() (net.Conn, error) {
 }
 
 // Connections that cannot be accepted for want of descriptors are a warning, and the service goes
-// on; the end of the listener is none (row 27).
+// on; the end of the listener is none.
 func TestAcceptErrorsAreWarnings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

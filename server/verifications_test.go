@@ -70,7 +70,7 @@ func (s *slowVerifications) verify(ctx context.Context, number int64) (chain.Ver
 }
 
 // Many requests for one chain cost two verifications, and keep nobody else waiting; no answer is
-// about a state older than its request (row 19).
+// about a state older than its request.
 func TestVerificationsAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestVerificationsOutliveTheirFirstRequest(t *testing.T) {
 }
 
 // The queue is bounded for each company and in all, and what all others have filled is still open
-// to a company with none in it (row 19).
+// to a company with none in it.
 func TestVerificationsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

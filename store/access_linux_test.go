@@ -14,7 +14,7 @@ import (
 )
 
 // A file that others could reach past the lock or past its owner is refused before anything is
-// written, with a sentence that says what to do. (row 8)
+// written, with a sentence that says what to do.
 func TestFilesThatOthersReachAreNotServed(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -87,7 +87,6 @@ func TestTheOwnersGroup(t *testing.T) {
 	}
 }
 
-// (row 8)
 func TestAFileThatOthersReadIsServedWithAWarning(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -103,7 +102,7 @@ func TestAFileThatOthersReadIsServedWithAWarning(t *testing.T) {
 }
 
 // The lock is on the file as well as on its name: neither another name, nor a removed lock file,
-// nor a move makes room for a second server. (row 8)
+// nor a move makes room for a second server.
 func TestASecondServerByAnotherName(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -146,7 +146,7 @@ func failingSync(path string) error {
 	return nil
 }
 
-// What a sync that fails has reached nobody can say, and nor does the answer (row 4). Nothing is
+// What a sync that fails has reached nobody can say, and nor does the answer. Nothing is
 // lost that was acknowledged.
 func TestACommitWhoseSyncFailsIsUnknown(t *testing.T) {
 	storetest.AboutFile(t)
@@ -228,7 +228,7 @@ func failingWrite(path string) error {
 }
 
 // A commit that failed while it was being written is written over at once: what that made sure of
-// is no longer unknown (row 4).
+// is no longer unknown.
 func TestACommitThatFailedIsWrittenOver(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -280,7 +280,7 @@ func manyWriters(path string) error {
 }
 
 // A service needs no folder for temporary files, however many write: no file is made but the
-// database and what stands beside it, so nothing is lost where none can be made (row 22).
+// database and what stands beside it, so nothing is lost where none can be made.
 func TestNoTemporaryFileIsMade(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

@@ -92,7 +92,6 @@ func compareShapes(t testing.TB, what string, have, want map[string]string) {
 	}
 }
 
-// (row 9)
 func TestAFileOfAnOlderSchemaIsUpgraded(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

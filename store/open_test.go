@@ -305,7 +305,7 @@ func TestOpenSetsWALAgain(t *testing.T) {
 }
 
 // A long read keeps the write-ahead log from starting over, so it grows with every write. After
-// that it does not keep its peak size. (row 28)
+// that it does not keep its peak size.
 func TestTheLogShrinksAfterABurst(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

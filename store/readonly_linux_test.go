@@ -35,7 +35,6 @@ func readOnly(t *testing.T, fill func(dir string)) string {
 	return dir
 }
 
-// (row 28)
 func TestReadOnlyMedia(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

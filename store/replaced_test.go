@@ -51,7 +51,7 @@ var replaced = map[string]func(t *testing.T, path, older string) (happened, stan
 
 // Once the database or its log is not where the server opened it, nothing is acknowledged any more,
 // by no method; the log says once what happened; reads go on. At the end all that was acknowledged
-// stands in the database that was open, and nothing that is not ours was touched (row 24).
+// stands in the database that was open, and nothing that is not ours was touched.
 func TestNothingIsAcknowledgedIntoAnOrphan(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

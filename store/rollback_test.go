@@ -55,7 +55,6 @@ func fingerprint(k store.APIKey) string {
 	return fmt.Sprintf("%x", hash[:8])
 }
 
-// (row 29)
 func TestARestoreSaysWhatItTakesBack(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // A backup that was killed leaves a copy of every key. The next backup, restore or start in that
-// folder removes it, and nothing that is not ours or that somebody works on. (row 28)
+// folder removes it, and nothing that is not ours or that somebody works on.
 func TestWhatKilledCommandsLeftIsRemoved(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

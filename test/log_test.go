@@ -16,7 +16,7 @@ import (
 )
 
 // Standard error is a pipe that nobody reads, and soon full: every request is answered all the
-// same, and a stop is prompt (row 23).
+// same, and a stop is prompt.
 func TestUnreadLogDoesNotBlockServer(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -27,8 +27,7 @@ func TestUnreadLogDoesNotBlockServer(t *testing.T) {
 	must(t, s.wait())
 }
 
-// The reader of standard error dies: the server goes on, and its exit status is that of any other
-// (row 23).
+// The reader of standard error dies: the server goes on, and its exit status is that of any other.
 func TestServerSurvivesLogReader(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

@@ -47,7 +47,7 @@ test('the genuine record and evidence hold', async () => {
   assert.equal((await opened(service)).ok, true);
 });
 
-// All of these have the preimage, hash and signature of the genuine record (row 7).
+// All of these have the preimage, hash and signature of the genuine record.
 const moved = {
   'index and timestamp in the index': `{"index":"7|${timestamp}","timestamp":${JSON.stringify(payload)},"payload":${delegation},${seal}}`,
   'the payload in the timestamp': `{"index":7,"timestamp":${JSON.stringify(`${timestamp}|${payload}`)},"payload":${delegation},${seal}}`,
@@ -71,7 +71,7 @@ function statusText(members) {
     signature: sign(null, sha(canonical), privateKey).toString('base64url') });
 }
 
-test('a signed status is of this passport, this company and this hour (row 7)', async () => {
+test('a signed status is of this passport, this company and this hour', async () => {
   const own = { companyId: 'acme', prepared: await publicKey(raw) };
   const ask = (text, more) => checkStatus(text, own, { jti: 'j', now, ...more });
   assert.equal((await ask(statusText())).status, 'valid');
@@ -132,7 +132,7 @@ function* mutations(text, every = 1) {
   }
 }
 
-test('nothing but strings and numbers comes out of a changed evidence file, and none holds that was changed (row 31)',
+test('nothing but strings and numbers comes out of a changed evidence file, and none holds that was changed',
   async () => {
   for (const [genuine, unsigned] of [[file, ['savedAt', 'publicKey']], [service, []]]) {
     let tried = 0;
@@ -158,7 +158,7 @@ test('nothing but strings and numbers comes out of a changed evidence file, and 
 
 const answers = { ...general, ...agents, ...credentials };
 
-test('answers of the API give what their forms name and nothing else (row 31)', () => {
+test('answers of the API give what their forms name and nothing else', () => {
   const entry = { index: 2, timestamp, actionType: 'agent.registered', by: 'f' };
   const samples = {
     company: { companyId: 'acme', spiffeId: 's', registeredAt: timestamp, metadata: { a: 1 } },
@@ -205,7 +205,7 @@ test('a timestamp has one form', () => {
 });
 
 // The forms are the one door: nothing in the console makes objects of JSON from outside by another
-// way (row 31).
+// way.
 test('no module reads JSON around the forms', () => {
   const folder = new URL('../console/', import.meta.url);
   const own = readdirSync(folder, { recursive: true }).filter((name) =>
