@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 var update = flag.Bool("update", false, "write the picture of rooms into docs/design.md")
@@ -34,6 +36,7 @@ var testOnly = []string{"internal/harness", "internal/rewrite", "internal/testen
 // Imports go downward only, and the picture in docs/design.md shows what they are.
 func TestImportsGoDownward(t *testing.T) {
 	t.Parallel()
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f",
 		`{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}}{{"\n"}}{{end}}`, "attestd/...").Output()
 	must(t, err)

@@ -37,7 +37,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		args               []string
 		out, shown, atLast string
 	}{
-		{[]string{"verify", "--db", db}, `^acme: valid, 10 records, root [0-9a-f]{64}\nacme \(control\): valid, [0-9]+ records, root [0-9a-f]{64}\n$`, `records .*/1[0-9]\)`, ``},
+		{[]string{"verify", "--db", db}, `^acme: valid, 10 records, root [0-9a-f]{64}\nacme \(control\): valid, [0-9]+ records, root [0-9a-f]{64}\nlog of the companies: valid, 2 records, root [0-9a-f]{64}\n$`, `records .*/1[0-9]\)`, ``},
 		{[]string{"backup", filepath.Join(folder, "copy.db"), "--db", db}, `^$`, `copy .*B`, `backed up .* and verified the copy`},
 		{[]string{"restore", filepath.Join(folder, "copy.db"), "--db", db, "--force"}, `^$`, `verify .*/1[0-9]\)`, `restored .*`},
 	} {
