@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
 )
@@ -48,6 +49,7 @@ func TestPublicBodiesAreSmall(t *testing.T) {
 // Members and elements of a body have bounds, which ordinary bodies do not reach.
 func TestMembersOfABodyAreBounded(t *testing.T) {
 	t.Parallel()
+	testenv.Needs(t, testenv.NotRaced)
 	s := start(t)
 	acme := s.company(t, "acme")
 	attest := func(payload string) string { return `{"agentId":"a","actionType":"b","payload":` + payload + `}` }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 )
 
@@ -48,6 +49,7 @@ func (*pieces) SetWriteDeadline(time.Time) error { return nil }
 // A list is written as it is read, in pieces, however long it is.
 func TestListsStream(t *testing.T) {
 	t.Parallel()
+	testenv.Needs(t, testenv.NotRaced)
 	s := start(t)
 	acme := s.company(t, "acme")
 	const rows, most = 3000, 64 << 10

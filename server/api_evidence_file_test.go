@@ -7,6 +7,7 @@ import (
 
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
 )
@@ -152,6 +153,7 @@ func TestEvidenceIsWitnessed(t *testing.T) {
 // each of its bytes weighs most; of a heavier one the answer says that there is none.
 func TestEvidenceOfHeavyPayloads(t *testing.T) {
 	t.Parallel()
+	testenv.Needs(t, testenv.NotRaced)
 	s := start(t, func(c *server.Config) { c.MaxBody, c.Budgets = 8<<20, limit.Defaults(8<<20) })
 	acme := s.company(t, "acme")
 	const fits = 4<<20 - 100

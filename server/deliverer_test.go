@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 	"attestd/server/limit"
 	"attestd/server/webhook"
 	"attestd/store"
@@ -224,6 +225,7 @@ func TestRetrySchedule(t *testing.T) {
 // An endpoint that asks to be left alone for a while is, for a day at most; and no answer at all is
 // a failure like others.
 func TestRetryAfterIsHonoured(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	deliver(t, func(t *testing.T, d *delivering) {
 		d.webhook("https://hooks.example/")
 		for i, c := range []struct {
@@ -359,6 +361,7 @@ func TestAChangeWaitsForNoEndpoint(t *testing.T) {
 
 // A former secret signs for 24 hours, and not a message longer.
 func TestFormerSecret(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	deliver(t, func(t *testing.T, d *delivering) {
 		id := d.webhook("https://hooks.example/")
 		_, err := d.store.RotateWebhookSecret(t.Context(), d.by, id, kept(webhook.NewKeys()), time.Now().Add(formerSecret))
