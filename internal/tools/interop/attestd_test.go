@@ -42,7 +42,7 @@ func build(m *testing.M) int {
 	bin = dir
 	for _, cmd := range []*exec.Cmd{
 		exec.Command("go", "build", "-o", dir+"/", "tool"), // those that go.mod names
-		exec.Command("go", "-C", filepath.Join("..", ".."), "build", "-o", filepath.Join(dir, "attestd"), "."),
+		exec.Command("go", "-C", filepath.Join("..", "..", ".."), "build", "-o", filepath.Join(dir, "attestd"), "."),
 	} {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n%s", cmd, err, out)
