@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // document is web/openapi.yaml, and the way from a request to its operation there.
@@ -64,13 +67,98 @@ func obeysDocument(req *http.Request, status int, header http.Header, raw []byte
 	if err != nil {
 		return err
 	}
-	return openapi3filter.ValidateResponse(req.Context(), &openapi3filter.ResponseValidationInput{
+	if err := openapi3filter.ValidateResponse(req.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route},
 		Status:                 status,
 		Header:                 header,
 		Body:                   io.NopCloser(bytes.NewReader(raw)),
-		Options:                &openapi3filter.Options{IncludeResponseStatus: true},
-	})
+		Options:                &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: true},
+	}); err != nil {
+		return err
+	}
+	return bodyObeys(route, status, header.Get("Content-Type"), raw)
+}
+
+// bodies has the schemas that bodies of answers were held against, compiled, by their place in the
+// document: to compile one takes far longer than to use it.
+var bodies struct {
+	sync.Mutex
+	compiler *jsonschema.Compiler
+	schemas  map[string]*jsonschema.Schema
+}
+
+func bodyObeys(route *routers.Route, status int, contentType string, raw []byte) error {
+	response := route.Operation.Responses.Status(status)
+	if response == nil {
+		response = route.Operation.Responses.Default()
+	}
+	kind, _, _ := strings.Cut(contentType, ";")
+	content := response.Value.Content
+	if len(content) == 0 {
+		if len(raw) > 0 && !strings.HasPrefix(kind, "text/") {
+			return fmt.Errorf("status %d has no body in the document, and here %q", status, raw)
+		}
+		return nil
+	}
+	media := content[kind]
+	if media == nil {
+		return fmt.Errorf("status %d has no content of the type %q in the document", status, contentType)
+	}
+	if media.Schema == nil || !strings.HasSuffix(kind, "json") {
+		return nil
+	}
+	at := "#/paths/" + escaped(route.Path) + "/" + strings.ToLower(route.Method) + "/responses/" + strconv.Itoa(status)
+	if route.Operation.Responses.Value(strconv.Itoa(status)) == nil {
+		at = strings.TrimSuffix(at, strconv.Itoa(status)) + "default"
+	}
+	if response.Ref != "" {
+		at = response.Ref
+	}
+	schema, err := bodySchema(at + "/content/" + escaped(kind) + "/schema")
+	if err != nil {
+		return err
+	}
+	body, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(body)
+}
+
+// escaped is a member's name in a JSON pointer.
+func escaped(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+func bodySchema(pointer string) (*jsonschema.Schema, error) {
+	bodies.Lock()
+	defer bodies.Unlock()
+	if bodies.compiler == nil {
+		file, err := os.Open("../web/openapi.json")
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		doc, err := jsonschema.UnmarshalJSON(file)
+		if err != nil {
+			return nil, err
+		}
+		c := jsonschema.NewCompiler()
+		c.DefaultDraft(jsonschema.Draft2020)
+		c.AssertFormat()
+		if err := c.AddResource("attestd:openapi.json", doc); err != nil {
+			return nil, err
+		}
+		bodies.compiler, bodies.schemas = c, map[string]*jsonschema.Schema{}
+	}
+	if s := bodies.schemas[pointer]; s != nil {
+		return s, nil
+	}
+	s, err := bodies.compiler.Compile("attestd:openapi.json" + pointer)
+	if err == nil {
+		bodies.schemas[pointer] = s
+	}
+	return s, err
 }
 
 func outsideDocument(status int, raw []byte) error {

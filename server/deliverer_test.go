@@ -175,7 +175,7 @@ func TestRetrySchedule(t *testing.T) {
 		time.Sleep(3 * time.Hour) // four attempts at the bad one
 		d.halt()
 		d.start()
-		time.Sleep(7 * 24 * time.Hour)
+		time.Sleep(4 * 24 * time.Hour)
 		var gaps []time.Duration
 		good, last, ids := 0, began, map[string]bool{}
 		for _, a := range d.take() {

@@ -202,7 +202,8 @@ func (w *Writer) HangUp() {
 	w.conn, w.native, w.open = nil, nil, false
 }
 
-// Close ends the writer and takes its row away.
+// Close ends the writer and takes its row away. Where the connection is lost the row stays, as it
+// does after a crash, and a later server takes it away.
 func (w *Writer) Close() error {
 	if w.conn == nil || w.native.IsClosed() {
 		return nil
@@ -210,7 +211,11 @@ func (w *Writer) Close() error {
 	b := &pgx.Batch{}
 	b.Queue(`DELETE FROM writer WHERE id = $1`, w.row)
 	err := w.send(b, time.Now().Add(answerTimeout))
+	lost := w.native.IsClosed()
 	w.HangUp()
+	if lost {
+		return nil
+	}
 	return err
 }
 
