@@ -160,6 +160,7 @@ func (d *delivering) state(id string) store.Webhook {
 // control record that nobody has asked for. A restart in the midst of it changes no time, and no
 // ID. Other endpoints have everything at once.
 func TestRetrySchedule(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	deliver(t, func(t *testing.T, d *delivering) {
 		d.outcome = func(url string, _ webhook.Message) webhook.Outcome {
 			if strings.Contains(url, "bad") {
