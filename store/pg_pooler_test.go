@@ -115,7 +115,7 @@ func opened(s *store.Store, err error) error {
 // was not to be durable: each record that is there was written by a transaction that waits for the
 // disk.
 func TestPoolerThatIsSwitchedUnderServers(t *testing.T) {
-	testenv.Needs(t, testenv.Slow) // until deadlines have passed
+	testenv.Needs(t, testenv.Hours) // two minutes, until deadlines have passed
 	t.Parallel()
 	direct := pgtest.Database(t)
 	pooler := pgtest.NewPooler(t, direct, "session", ignoring+"\ndefault_pool_size = 3\nserver_reset_query =")

@@ -127,8 +127,10 @@ func TestBrowserPagesDark(t *testing.T) {
 
 func auditPages(t *testing.T, scheme string) {
 	widths := []int64{1280}
-	if testenv.Long() {
+	if testenv.Night() {
 		widths = append(widths, 360, 600, 800, 1920)
+	} else if testenv.Long() && scheme == "light" {
+		widths = append(widths, 360)
 	}
 	s := startService(t, "", "")
 	key := furnish(s)

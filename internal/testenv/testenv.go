@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	long  = flag.Bool("long", false, "run the slow tests, and all rounds of the others: CI's form")
-	night = flag.Bool("night", false, "run the tests of failing networks and servers for hours")
+	long  = flag.Bool("long", false, "run the slow tests, and more rounds of the others: CI's form")
+	night = flag.Bool("night", false, "run every test, with all its rounds: hours")
 )
 
 // CI says whether the tests run where every program is installed.
@@ -32,10 +32,14 @@ func Long() bool { return *long || *night }
 // Night says whether -night is given.
 func Night() bool { return *night }
 
-// Rounds is how often a test tries what depends on chance: few times, or with -long often.
+// Rounds is how often a test tries what depends on chance: few times, with -night often, and with
+// -long a quarter of the way between the two.
 func Rounds(few, often int) int {
-	if Long() {
+	switch {
+	case Night():
 		return often
+	case Long():
+		return few + (often-few)/4
 	}
 	return few
 }
@@ -64,6 +68,8 @@ type Need struct {
 var (
 	// Slow is time: the test runs with -long alone.
 	Slow = Need{lacks: unless(Long, "slow: runs with -long")}
+	// Hours is more time than CI has: the test runs with -night alone.
+	Hours = Need{lacks: unless(Night, "long: runs with -night")}
 	// NotRaced is about what the race detector sees nothing of, such as other processes, or what it
 	// makes many times slower and other raced tests cover.
 	NotRaced = Need{lacks: unless(func() bool { return !Raced }, "not for the race detector")}
