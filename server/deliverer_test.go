@@ -160,7 +160,7 @@ func (d *delivering) state(id string) store.Webhook {
 // control record that nobody has asked for. A restart in the midst of it changes no time, and no
 // ID. Other endpoints have everything at once.
 func TestRetrySchedule(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	deliver(t, func(t *testing.T, d *delivering) {
 		d.outcome = func(url string, _ webhook.Message) webhook.Outcome {
 			if strings.Contains(url, "bad") {
@@ -226,7 +226,7 @@ func TestRetrySchedule(t *testing.T) {
 // An endpoint that asks to be left alone for a while is, for a day at most; and no answer at all is
 // a failure like others.
 func TestRetryAfterIsHonoured(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	deliver(t, func(t *testing.T, d *delivering) {
 		d.webhook("https://hooks.example/")
 		for i, c := range []struct {
@@ -362,7 +362,7 @@ func TestAChangeWaitsForNoEndpoint(t *testing.T) {
 
 // A former secret signs for 24 hours, and not a message longer.
 func TestFormerSecret(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	deliver(t, func(t *testing.T, d *delivering) {
 		id := d.webhook("https://hooks.example/")
 		_, err := d.store.RotateWebhookSecret(t.Context(), d.by, id, kept(webhook.NewKeys()), time.Now().Add(formerSecret))

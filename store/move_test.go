@@ -110,7 +110,7 @@ func relations(t testing.TB, url string) (n int) {
 // is the same, so all roots, keys, passports and the control logs are; each move prints the same
 // digest; the sources are as they were; and every credential is good in both copies, which go on.
 func TestMoveThereAndBack(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()
@@ -185,7 +185,7 @@ func TestMoveBetweenServers(t *testing.T) {
 // A tampered source is refused in either direction, and nothing is left at the target: a changed
 // record, a head with another root, and a guard that is gone.
 func TestATamperedSourceIsNotMoved(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()

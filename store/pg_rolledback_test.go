@@ -249,7 +249,7 @@ func appendOthers(n int) func(t *testing.T, s *store.Store, acme *store.Company)
 // A lost connection alone, or another server that writes the same logs, stops nothing: the head
 // files of all servers follow.
 func TestLostConnectionsAreNoRollback(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	db := pgtest.Database(t)
 	servers := []*headed{openHeaded(t, db), openHeaded(t, db)}

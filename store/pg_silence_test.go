@@ -88,7 +88,7 @@ func withoutServer(t *testing.T, w write) {
 
 // A slow network delays, and nothing else.
 func TestSlowNetwork(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	f := newFar(t)
 	for _, w := range writes {

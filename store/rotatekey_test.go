@@ -244,7 +244,7 @@ func TestRotationsUnderLoad(t *testing.T) {
 // only with it. The log of the database is cut at every frame, and within one: what SQLite then
 // finds is what a crash would have left.
 func TestARotationIsWholeOrAbsent(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)

@@ -17,6 +17,7 @@ import (
 // asks again under its key, 64 at once for one of them: every action is in the chain once, and
 // whoever had an answer gets the same one.
 func TestRetriesAfterAKill(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	rounds := testenv.Rounds(3, 6)
 	db := storetest.New(t)

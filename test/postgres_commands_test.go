@@ -298,7 +298,7 @@ func TestNoPasswordIsShown(t *testing.T) {
 // A point-in-time recovery is noticed by the next start with a head file, which writes nothing, and
 // by verify; so is one on another server. Accepted, it goes on.
 func TestPointInTimeRecoveryIsDetected(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	db, _ := postgres(t)
 	folder := t.TempDir()
 	heads := filepath.Join(folder, "attestd.heads")

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // exchange lets an agent act on the token of a principal: the delegation token, and the SVID of an
@@ -58,6 +60,7 @@ func (b *browser) edges(selector string) string {
 // picture are those of the delegation chains of its records, it says from how many it was drawn,
 // and a list says the same.
 func TestBrowserAgentPage(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := delegated(s)
 	b := openBrowser(t, s.base)
@@ -135,6 +138,7 @@ func TestBrowserAgentOfManyRecords(t *testing.T) {
 // A server that changes one principal in the delegation of a record is caught: what that record
 // says is not drawn, and the page says so in red.
 func TestBrowserAgentDelegationLies(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := delegated(s)
 	base := lie(t, s, func(path string, answer []byte) []byte {

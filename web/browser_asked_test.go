@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // An answer about something else than was asked is refused, on every page, and nothing of it is
 // shown under the name that was asked for.
 func TestBrowserRejectsResponseToAnotherRequest(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := administer(s)
 	told := ""
@@ -78,6 +81,7 @@ func TestBrowserRejectsResponseToAnotherRequest(t *testing.T) {
 // of a search says how many it found and which part of the log
 // it read, and a log is at least as long as a checkpoint that the company has signed.
 func TestBrowserDetectsRecordsOmittedAtTheEnd(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := administer(s)
 	s.attest(key, 40)
@@ -142,6 +146,7 @@ func TestBrowserDetectsRecordsOmittedAtTheEnd(t *testing.T) {
 // One answer that nobody has signed says that the logs have other roots. It is not remembered: when
 // the service is asked again, nothing is held against it.
 func TestBrowserUnsignedHeadIsNoProof(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 20)

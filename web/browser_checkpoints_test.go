@@ -125,6 +125,7 @@ func TestBrowserCheckpointsAndWitnesses(t *testing.T) {
 // A checkpoint whose root or size the server changes is not shown as the company's, nor is one of a
 // smaller log than the server lists, and a cosignature that it breaks is red.
 func TestBrowserCheckpointsFindLies(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s, key, policy := witnessed(t, "acme")
 	s.attest(key, 12)
 	told := ""

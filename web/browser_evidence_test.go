@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // evidenceOf is the file of a path of the service, byte for byte.
@@ -77,6 +79,7 @@ func (b *browser) judged(name, file, tone string) {
 // A key that nobody confirmed is never green, and a file signed with another key than the company's
 // is red, however well it agrees with itself.
 func TestBrowserEvidenceOfAnotherKey(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 5)

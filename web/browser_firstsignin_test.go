@@ -29,6 +29,7 @@ func (b *browser) everyPage(f func(name string)) {
 // is, and says that it was compared by entering what came from elsewhere; another text is no
 // comparison. This browser remembers it.
 func TestBrowserFirstSignInShowsTheFingerprint(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 3)
@@ -134,6 +135,7 @@ func TestBrowserShowsKeyRollback(t *testing.T) {
 // fingerprints, and is not red; dismissed, it stays so. One whose statement was tampered with
 // explains nothing.
 func TestBrowserShowsAProvenRotation(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 3)

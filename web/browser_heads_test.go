@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/internal/rewrite"
+	"attestd/internal/testenv"
 	"attestd/store"
 )
 
@@ -36,6 +37,7 @@ func (b *browser) reconnects(condition string) {
 // open, in words that say what is gone and since when; Verify is, although what the server shows
 // verifies by itself; and so is a page that is opened later. It is over only when a person says so.
 func TestBrowserRollbackIsRed(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	address := freePort(t)
 	s := startService(t, "", address)
 	key := s.company("acme")

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // An admin changes the company's key on the page of keys: after a question that says what happens,
@@ -198,6 +200,7 @@ func TestBrowserKeysByUse(t *testing.T) {
 // made, and from the control log the agents, passports and webhooks that were made with it. Each
 // control record is checked here; one that a server has changed is shown in red.
 func TestBrowserKeysOpened(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	ci := s.api("POST", "/v1/keys", key, map[string]any{"label": "ci"})["key"].(string)

@@ -51,6 +51,7 @@ func lie(t *testing.T, s *service, change func(path string, answer []byte) []byt
 // and what it says stand apart, a part that was checked is not green, and reading the whole chain
 // finds what it hides.
 func TestBrowserLiveSeparatesServerClaims(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 1112)
@@ -84,6 +85,7 @@ func TestBrowserLiveSeparatesServerClaims(t *testing.T) {
 // What was checked in full is green, goes on being so record by record, and is grey with its time
 // once the connection is lost. A chain without records is not called valid, but empty.
 func TestBrowserLiveChecksAll(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	address := freePort(t)
 	s := startService(t, "", address)
 	key := s.company("acme")

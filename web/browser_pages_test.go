@@ -118,7 +118,10 @@ func TestBrowserPagesUnconfirmed(t *testing.T) {
 }
 
 // Every page is free of what axe-core finds wrong, and fits the window at any width.
-func TestBrowserPagesLight(t *testing.T) { auditPages(t, "light") }
+func TestBrowserPagesLight(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
+	auditPages(t, "light")
+}
 
 func TestBrowserPagesDark(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)

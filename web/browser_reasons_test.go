@@ -8,11 +8,14 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"attestd/internal/testenv"
 )
 
 // What the server puts off is counted down, and read by itself when the time is over; also at once,
 // for who does not want to wait. What would change something is not sent a second time.
 func TestBrowserWaitsForRateLimit(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.api("POST", "/v1/agents/register", key, `{"agentId":"bot"}`)
@@ -263,6 +266,7 @@ func TestBrowserReportsRecordsMissingFromStream(t *testing.T) {
 // Why a worker did not start is found out; where another program refuses the credential to a
 // worker, the session ends as it does for the page.
 func TestBrowserShowsWorkerError(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 3)

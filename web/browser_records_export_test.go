@@ -12,11 +12,13 @@ import (
 	"testing"
 
 	"attestd/chain/evidence"
+	"attestd/internal/testenv"
 )
 
 // What a search finds is taken away as NDJSON and CSV; evidence of the records that were selected,
 // each a file that proves its record; and a report that proves the whole period.
 func TestBrowserRecordsExport(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
 	var chain struct{ Records []json.RawMessage }

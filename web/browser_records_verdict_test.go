@@ -11,12 +11,15 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"attestd/internal/testenv"
 )
 
 // A record that was changed in the file never looks normal: its row is red in every list, it is red
 // as soon as it is opened, and "Failures only" finds it among all. The opened record leads to the
 // one before and after it in the list, by buttons and by keys.
 func TestBrowserRecordsShowsWhatFails(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
 	b := openBrowser(t, s.base)
@@ -79,6 +82,7 @@ func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 // list of every kind, and in the opened record. So is one that answers a search with what was not
 // asked for, or twice.
 func TestBrowserRecordsCatchesALie(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
 	base := lie(t, s, func(path string, answer []byte) []byte {
@@ -159,6 +163,7 @@ func TestBrowserRecordsStopsASearch(t *testing.T) {
 // A log of two million records, as a lying server says of 30, is scrolled and jumped through with
 // few rows in the page; each that the server does not give is red.
 func TestBrowserRecordsOfAnyLength(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
 	base := lie(t, s, func(path string, answer []byte) []byte {

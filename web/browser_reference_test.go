@@ -79,6 +79,7 @@ const shownOperations = `[...document.querySelectorAll('.op')].map((e) => ({
 // role and tier and a curl line with the server's own address and $KEY, every section with an
 // anchor, and its Markdown without a mark left over.
 func TestBrowserReferenceShowsTheWholeDocument(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	d := readDocument(t)
 	b := openBrowser(t, s.base)

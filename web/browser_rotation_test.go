@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // Who confirmed one key sees green under those that follow from it: live, in the chain, in proofs
 // and evidence, with the page open while the key changes and after a reload.
 func TestBrowserAcrossARotation(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 3)
@@ -78,6 +81,7 @@ func TestBrowserAcrossARotation(t *testing.T) {
 
 // A key that nothing ties to the one that was confirmed is red, whatever it signed.
 func TestBrowserRefusesAKeyThatIsNotProven(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 2)

@@ -68,6 +68,7 @@ func (s *service) spare(key string) (spare string, remove func()) {
 // A key that is deleted ends the session with a reason, also where only the stream hears of it; the
 // page that was shown is there again for whoever signs in, on it or on Start.
 func TestBrowserSessionEndsWithItsKey(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 5)
@@ -151,6 +152,7 @@ func TestBrowserSignsOutAtAnyRefusal(t *testing.T) {
 
 // A deep link opens what it names once its reader has signed in, in its place or on Start.
 func TestBrowserDeepLinksSurviveSigningIn(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 5)

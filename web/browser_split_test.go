@@ -259,6 +259,7 @@ func TestBrowserFindingStaysRedAfterServerRecovers(t *testing.T) {
 // A chain of another key that verified while the server published that key has its verdict with
 // that key alone: it does not turn green when the server publishes the confirmed one again.
 func TestBrowserVerdictBelongsToItsKey(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s, other := startService(t, "", ""), startService(t, "", "")
 	key, otherKey := s.company("acme"), other.company("acme")
 	s.attest(key, 5)

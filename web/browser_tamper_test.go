@@ -25,6 +25,7 @@ func tamper(t *testing.T, db string, statements ...string) {
 // A record changed in the file while the service runs: the next record shows it on Live, and Verify
 // finds it by itself.
 func TestBrowserShowsFailingIndex(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 30)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"attestd/internal/testenv"
 )
 
 // A key that is to be kept for the tab survives a reload, and a wrong one is refused in words.
@@ -55,6 +57,7 @@ func TestBrowserWithoutWebCrypto(t *testing.T) {
 // The console is usable with the keyboard alone: the list of the chain, and the way into and out of
 // a record.
 func TestBrowserKeyboard(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 200)

@@ -95,6 +95,7 @@ func TestBrowserVerifier(t *testing.T) {
 // What stands in a file is text, wherever it stands, and never an element, an address to fetch or a
 // script.
 func TestBrowserVerifierShowsText(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	b := openPage(t, fromDisk(t))
 	eval[bool](b, `(window.elements = document.head.childElementCount, true)`)
 	for i, value := range strange {

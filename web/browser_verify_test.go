@@ -3,12 +3,15 @@ package web_test
 import (
 	"encoding/json"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // The result of a run over the whole chain is there after other pages were shown, and can be saved:
 // what was checked, with which key, by which engine, and what the server said. It is gone when
 // somebody signs out.
 func TestBrowserVerifyKeepsItsResult(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 300)

@@ -36,6 +36,7 @@ func consoleModules(t *testing.T) []string {
 
 // The compiler checks the types of each module, as tsconfig.json says; nothing is built.
 func TestConsoleTypes(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	compiler := "../sdk/typescript/node_modules/typescript/lib/tsc.js"
 	if _, err := os.Stat(compiler); err != nil {
