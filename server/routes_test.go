@@ -70,7 +70,11 @@ func TestRequestsAreTheDocument(t *testing.T) {
 		if rt.handler.form == nil {
 			continue
 		}
-		op := doc.Paths.Find(documented(rt.path)).GetOperation(rt.method)
+		path := doc.Paths.Find(documented(rt.path))
+		if path == nil || path.GetOperation(rt.method) == nil {
+			continue // TestRoutesAreTheDocument says so
+		}
+		op := path.GetOperation(rt.method)
 		if got, want := read(rt.handler.form), described(op); !slices.Equal(got, want) {
 			t.Errorf("%s %s reads %q, the document describes %q", rt.method, rt.path, got, want)
 		}

@@ -208,7 +208,8 @@ func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
 }
 
 // A crash at any moment leaves the old schema or the new one. The log of an upgrade is cut at every
-// frame, and within one (with -long every third time): what SQLite then finds is what a crash would have left.
+// frame, and within one (with -long every third time): what SQLite then finds is what a crash would
+// have left.
 func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	storetest.AboutFile(t)
