@@ -17,6 +17,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
+	s.close()
 	if s.log != nil {
 		s.log.Close()
 		if s.heads != nil {

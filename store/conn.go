@@ -10,11 +10,12 @@ import (
 // conn is one connection to the file and the statements that it has prepared. One goroutine at a
 // time uses it.
 //
-// Its statements run under a context that nobody can cancel: an interrupted write would take the
-// other writes of its commit with it, and a watched read costs a goroutine. Who reads long looks at
-// its own context between rows.
+// A read ends with the context of its caller: before its next statement or row, and on a server in
+// the middle of a statement. Writes run under a context that nobody can cancel, because an
+// interrupted write would take the other writes of its commit with it.
 type conn struct {
 	sql     *sql.Conn
+	ctx     context.Context // of its statements; see under
 	dialect dialect
 	stmts   map[string]*sql.Stmt // by their text, which is constant
 	// the first error after which the transaction, or the connection, may have ended; see dialect
@@ -24,6 +25,8 @@ type conn struct {
 	// makes another error of one that calls the database corrupt; may be nil
 	suspect    func(error) error
 	generation int64 // of the connections that were lost together; see readServer
+	// its context ended during a statement, and a connection to a server with it
+	isCanceled bool
 }
 
 func dial(ctx context.Context, db *sql.DB) (*conn, error) {
@@ -35,7 +38,14 @@ func dial(ctx context.Context, db *sql.DB) (*conn, error) {
 }
 
 func newConn(c *sql.Conn, d dialect) *conn {
-	return &conn{sql: c, dialect: d, stmts: make(map[string]*sql.Stmt)}
+	return &conn{sql: c, ctx: context.Background(), dialect: d, stmts: make(map[string]*sql.Stmt)}
+}
+
+// under ends the read with ctx from now on, until restore is called.
+func (c *conn) under(ctx context.Context) (restore func()) {
+	before := c.ctx
+	c.ctx = ctx
+	return func() { c.ctx = before }
 }
 
 // onFile calls fn with a connection of its own to the file at path.
@@ -60,11 +70,22 @@ func (c *conn) close() error {
 	return c.sql.Close()
 }
 
+// watched is the context that the driver watches while it carries out a statement.
+func (c *conn) watched() context.Context {
+	if c.dialect.isRemote {
+		return c.ctx
+	}
+	return context.Background()
+}
+
 func (c *conn) prepare(query string) (*sql.Stmt, error) {
+	if err := c.ctx.Err(); err != nil {
+		return nil, err
+	}
 	if s, ok := c.stmts[query]; ok {
 		return s, nil
 	}
-	s, err := c.sql.PrepareContext(context.Background(), c.dialect.bind(query))
+	s, err := c.sql.PrepareContext(c.watched(), c.dialect.bind(query))
 	if err != nil {
 		return nil, c.failed(err)
 	}
@@ -73,8 +94,12 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 }
 
 // failed keeps err in mind when it may have cost more than its statement, and makes a sentinel of
-// it.
+// it. A statement that its context has ended is no failure of the database.
 func (c *conn) failed(err error) error {
+	if ended := c.ctx.Err(); ended != nil {
+		c.isCanceled = true
+		return ended
+	}
 	err, fatal := c.dialect.judge(err)
 	if c.suspect != nil && isDamage(err) {
 		err = c.suspect(err)
@@ -91,7 +116,7 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := s.ExecContext(context.Background(), c.dialect.arguments(args)...)
+	r, err := s.ExecContext(c.watched(), c.dialect.arguments(args)...)
 	if err != nil {
 		return 0, c.failed(err)
 	}
@@ -104,7 +129,7 @@ func (c *conn) one(dest []any, query string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	if err := s.QueryRowContext(context.Background(), c.dialect.arguments(args)...).Scan(dest...); err != nil {
+	if err := s.QueryRowContext(c.watched(), c.dialect.arguments(args)...).Scan(dest...); err != nil {
 		return c.failed(err)
 	}
 	return nil
@@ -116,12 +141,15 @@ func (c *conn) each(row func(*sql.Rows) error, query string, args ...any) error 
 	if err != nil {
 		return err
 	}
-	rows, err := s.QueryContext(context.Background(), c.dialect.arguments(args)...)
+	rows, err := s.QueryContext(c.watched(), c.dialect.arguments(args)...)
 	if err != nil {
 		return c.failed(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
+		if err := c.ctx.Err(); err != nil {
+			return c.failed(err)
+		}
 		c.yielded = true
 		if err := row(rows); err != nil {
 			return err

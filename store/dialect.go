@@ -22,6 +22,9 @@ type dialect struct {
 	rekey string
 	// begins a transaction that reads at one moment
 	snapshot string
+	// a statement may wait for a network or a lock, so the driver watches its context; in a file that
+	// costs half as much as a short read, and none takes longer than 50 ms
+	isRemote bool
 }
 
 var sqliteDialect = dialect{
@@ -35,7 +38,7 @@ var sqliteDialect = dialect{
 }
 
 var postgresDialect = dialect{bind: postgres.Rebind, text: postgres.Text, judge: judgePostgres, rekey: `UPDATE head SET epoch = epoch + 1 WHERE chain = ? RETURNING length`,
-	snapshot: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
+	snapshot: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", isRemote: true}
 
 // arguments makes text of an engine's kind of the strings among the arguments of a statement.
 func (d *dialect) arguments(args []any) []any {

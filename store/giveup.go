@@ -30,7 +30,7 @@ func (s *Store) AllBehind(ctx context.Context) ([]Behind, error) {
 // company that is there, all in one transaction. What the logs say already is not recorded once
 // more. Somebody runs s.
 func (s *Store) AcceptBehind(ctx context.Context, accepted []Behind, reason string) error {
-	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.acceptBehind(w, accepted, reason) })
+	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.acceptBehind(ctx, w, accepted, reason) })
 	return err
 }
 
@@ -58,7 +58,7 @@ func (s *Store) MakeHeadFile(ctx context.Context, path string) error {
 // acceptBehind sets the count of revocations to what is there, takes out what witnesses have signed
 // of trees that are given up, and drafts the records. What the control log says already, because
 // the head file was not brought to it, is not recorded once more.
-func (s *Store) acceptBehind(w *conn, accepted []Behind, reason string) (drafts []chain.Draft, err error) {
+func (s *Store) acceptBehind(ctx context.Context, w *conn, accepted []Behind, reason string) (drafts []chain.Draft, err error) {
 	if _, err := w.exec(`UPDATE company_usage SET revocations =
 		(SELECT count(*) FROM passport WHERE passport.company = company_usage.company AND revoked_at IS NOT NULL)`); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *Store) acceptBehind(w *conn, accepted []Behind, reason string) (drafts 
 		}
 	}
 	for _, company := range slices.Sorted(maps.Keys(lost)) {
-		c, err := s.CompanyOfChain(context.Background(), company)
+		c, err := s.CompanyOfChain(ctx, company)
 		if err != nil {
 			return nil, err
 		}

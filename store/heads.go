@@ -44,6 +44,8 @@ type heads struct {
 	wake  chan struct{} // holds a token when there may be something to write
 	stop  chan struct{} // closed when nothing more is to come
 	ended chan struct{} // closed when run has returned
+	// ends what run reads; set by start
+	abandon context.CancelFunc
 
 	proofs proofPace // of the goroutine of run
 
@@ -84,7 +86,9 @@ func (h *heads) start(log *slog.Logger) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.started = !h.closed; h.started {
-		go h.run(log)
+		ctx, cancel := context.WithCancel(context.Background())
+		h.abandon = cancel
+		go h.run(ctx, log)
 	}
 }
 
@@ -99,6 +103,7 @@ func (h *heads) close() error {
 		select {
 		case <-h.ended:
 		case <-time.After(headsPatience):
+			h.abandon()
 			return fmt.Errorf("%w: the head file %s is behind, for it cannot be written", ErrUnavailable, h.path)
 		}
 	}
@@ -151,7 +156,7 @@ func (h *heads) ring() {
 	}
 }
 
-func (h *heads) run(log *slog.Logger) {
+func (h *heads) run(ctx context.Context, log *slog.Logger) {
 	defer close(h.ended)
 	for ending := false; !ending; {
 		var again <-chan time.Time
@@ -169,7 +174,7 @@ func (h *heads) run(log *slog.Logger) {
 		case <-h.stop:
 			ending = true
 		}
-		h.report(h.flush(context.Background(), ending, log), log)
+		h.report(h.flush(ctx, ending, log), log)
 		select {
 		case <-time.After(headsRest):
 		case <-h.stop:

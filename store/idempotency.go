@@ -116,7 +116,7 @@ func (c *conn) kept(number int64, names []chain.Hash, now time.Time, yield func(
 // record reads a record under a key. That it is gone says that somebody has changed the file.
 func (c *conn) record(number, index int64) (*chain.Record, error) {
 	var found *chain.Record
-	err := c.records(context.Background(), number, index, index+1, "ORDER BY id", func(r *chain.Record) error {
+	err := c.records(number, index, index+1, "ORDER BY id", func(r *chain.Record) error {
 		copied := r.Clone()
 		found = &copied
 		return nil

@@ -95,7 +95,7 @@ func (l LogReader) EachLeaf(ctx context.Context, from, to int64, yield func(*tlo
 		leaf := made.Of(r)
 		return yield(&leaf)
 	}
-	err = l.from.read(ctx, func(c *conn) error { return c.records(ctx, l.number, from, to, "ORDER BY id", leaf) })
+	err = l.from.read(ctx, func(c *conn) error { return c.records(l.number, from, to, "ORDER BY id", leaf) })
 	if err == nil && next < to {
 		err = fmt.Errorf("record %d: %w", next, chain.ErrMissing)
 	}

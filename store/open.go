@@ -59,6 +59,8 @@ type Store struct {
 	suspected  chan error   // what is to be examined; see guardFile
 	idle       chan *conn   // the readers that are free
 	closed     bool
+	closing    context.Context
+	close      context.CancelFunc // ends closing, when Run or the store is to end
 
 	verified cred.Verified // shared by all companies
 	notices  []string      // see Notices
@@ -292,6 +294,7 @@ func (s *Store) readable() {
 func newStore(path string) *Store {
 	s := &Store{path: path, idle: make(chan *conn, readers), suspected: make(chan error, 1)}
 	s.store = s
+	s.closing, s.close = context.WithCancel(context.Background())
 	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.passports.max, &s.agents.max, &s.clients.max} {
 		*limit = maxCached
 	}
@@ -325,6 +328,7 @@ func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
 	select {
 	case c := <-s.idle:
 		defer func() { s.idle <- c }()
+		defer c.under(ctx)()
 		if s.isPostgres {
 			return s.readServer(ctx, c, fn)
 		}

@@ -67,7 +67,7 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 	if err := s.lookStandby(ctx); err != nil {
 		return nil, err
 	}
-	to := postgres.NewWriter(s.db, notes)
+	to := postgres.NewWriter(s.closing, s.db, notes)
 	if _, err := to.Conn(); errors.Is(err, postgres.ErrRefused) {
 		return nil, s.namedServer(err)
 	}

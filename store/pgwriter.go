@@ -258,10 +258,11 @@ func (tx *pgTransaction) Rollback() {
 }
 
 // readServer runs fn on a connection of the pool. Where that has been lost before anything was read
-// on it, fn runs once more on another.
+// on it, fn runs once more on another. A connection that its caller's context has ended says nothing
+// about the others.
 func (s *Store) readServer(ctx context.Context, c *conn, fn func(*conn) error) (err error) {
 	for again := true; ; again = false {
-		if c.sql == nil || c.fatal != nil || c.generation != s.lost.Load() {
+		if c.sql == nil || c.isCanceled || c.fatal != nil || c.generation != s.lost.Load() {
 			if err := s.redial(ctx, c); err != nil {
 				return err
 			}
@@ -290,14 +291,18 @@ func (s *Store) redial(ctx context.Context, c *conn) error {
 	generation := s.lost.Load()
 	fresh, err := s.db.Conn(ctx)
 	c.sql = nil
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	if err == nil {
+		if err = postgres.ForReading(fresh, readSilence); err != nil {
+			_ = fresh.Close()
+		}
 	}
-	if err := postgres.LimitSilence(fresh, readSilence); err != nil {
-		_ = fresh.Close()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	*c = *newConn(fresh, postgresDialect)
-	c.generation = generation
+	c.ctx, c.generation = ctx, generation
 	return nil
 }

@@ -54,23 +54,20 @@ func (v *View) Owner(ctx context.Context, number int64) (o chain.Owner, err erro
 // Records implements chain.Reader with one statement, and so one snapshot, that lasts as long as
 // yield takes: callers read short ranges.
 func (v *View) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
-	return v.read(ctx, func(c *conn) error { return c.records(ctx, number, from, to, "ORDER BY id", yield) })
+	return v.read(ctx, func(c *conn) error { return c.records(number, from, to, "ORDER BY id", yield) })
 }
 
 // RecordsBackward is Records from the last record to the first.
 func (v *View) RecordsBackward(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
-	return v.read(ctx, func(c *conn) error { return c.records(ctx, number, from, to, "ORDER BY id DESC", yield) })
+	return v.read(ctx, func(c *conn) error { return c.records(number, from, to, "ORDER BY id DESC", yield) })
 }
 
 // records is Records on one connection, in an order.
-func (c *conn) records(ctx context.Context, number, from, to int64, order string, yield func(*chain.Record) error) error {
+func (c *conn) records(number, from, to int64, order string, yield func(*chain.Record) error) error {
 	var r chain.Record
 	var id int64
 	var hash, signature, payload, delegation sql.RawBytes
 	row := func(rows *sql.Rows) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		if err := rows.Scan(&id, &hash, &signature, &r.Timestamp, &payload, &delegation); err != nil {
 			return fmt.Errorf("records of chain %d: %w", number, err)
 		}

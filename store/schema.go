@@ -68,7 +68,7 @@ func (c *conn) strayRows(ctx context.Context, schema sqlite.Schema) (stray []str
 }
 
 func (c *conn) readSchema() (sqlite.Schema, error) {
-	found, err := sqlite.ReadSchema(context.Background(), c.sql)
+	found, err := sqlite.ReadSchema(c.ctx, c.sql)
 	return found, sentinel(err)
 }
 

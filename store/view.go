@@ -20,6 +20,7 @@ func (v *View) read(ctx context.Context, fn func(*conn) error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
+	defer v.conn.under(ctx)()
 	return fn(v.conn)
 }
 
@@ -35,6 +36,7 @@ func (s *Store) Snapshot(ctx context.Context, fn func(*View) error) error {
 		}
 		// also where fn panics, or the connection would see that moment for ever
 		defer func() {
+			defer c.under(context.WithoutCancel(ctx))()
 			if _, end := c.exec("ROLLBACK"); end != nil && err == nil {
 				err = fmt.Errorf("end a snapshot: %w", end)
 			}

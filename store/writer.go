@@ -71,6 +71,7 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if o.Steady == nil {
 		o.Steady = processClock()
 	}
+	defer context.AfterFunc(ctx, s.close)()
 	var vouched time.Time
 	if o.AcceptClock {
 		vouched = o.Now()

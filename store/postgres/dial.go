@@ -18,6 +18,8 @@ type wire struct {
 	net.Conn
 	// how long, in nanoseconds, it may take to send anything while it is asked to; 0 for ever
 	silence atomic.Int64
+	// it only reads, so that what it asks may be cancelled
+	readsOnly atomic.Bool
 }
 
 // dial is a pgconn.DialFunc.
@@ -41,10 +43,15 @@ func (w *wire) Read(b []byte) (int, error) {
 	return w.Conn.Read(b)
 }
 
-// RemoteAddr implements net.Conn with an address that nobody can dial: pgx does to send a cancel
-// after a connection that it has found broken. That would end the wait for the standby of a commit,
-// which then is seen by all though a failover may lose it.
-func (w *wire) RemoteAddr() net.Addr { return undialable{w.Conn.RemoteAddr()} }
+// RemoteAddr implements net.Conn, of a connection that writes with an address that nobody can dial:
+// pgx does to send a cancel after a connection that it has found broken. That would end the wait for
+// the standby of a commit, which then is seen by all though a failover may lose it.
+func (w *wire) RemoteAddr() net.Addr {
+	if w.readsOnly.Load() {
+		return w.Conn.RemoteAddr()
+	}
+	return undialable{w.Conn.RemoteAddr()}
+}
 
 type undialable struct{ net.Addr }
 
@@ -85,20 +92,22 @@ func onNative(c *sql.Conn, fn func(*pgx.Conn) error) error {
 	return c.Raw(func(driver any) error { return fn(driver.(*stdlib.Conn).Conn()) })
 }
 
-// LimitSilence closes a connection whose server, asked something, sends nothing for so long.
-func LimitSilence(c *sql.Conn, limit time.Duration) error {
+// ForReading prepares a connection that never writes. It is closed when its server, asked something,
+// sends nothing for so long, and the end of a context cancels the statement on the server too.
+func ForReading(c *sql.Conn, silence time.Duration) error {
 	return onNative(c, func(native *pgx.Conn) error {
-		limitSilence(native, limit)
+		w := wireOf(native)
+		w.silence.Store(int64(silence))
+		w.readsOnly.Store(true)
 		return nil
 	})
 }
 
-func limitSilence(c *pgx.Conn, limit time.Duration) {
+// wireOf is what dial has made of a connection.
+func wireOf(c *pgx.Conn) *wire {
 	below := c.PgConn().Conn()
 	if encrypted, is := below.(*tls.Conn); is {
 		below = encrypted.NetConn()
 	}
-	if w, is := below.(*wire); is {
-		w.silence.Store(int64(limit))
-	}
+	return below.(*wire)
 }

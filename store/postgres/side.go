@@ -37,6 +37,10 @@ func (s *Side) Row(ctx context.Context, dest []any, statement string, args ...an
 		return false, ctx.Err()
 	}
 	defer func() { <-s.turn }()
+	// A caller who leaves now must not cost those behind it the connection.
+	deadline, _ := ctx.Deadline()
+	ctx, end := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	defer end()
 	if s.native == nil || s.native.IsClosed() {
 		if err := s.dial(ctx); err != nil {
 			return false, err

@@ -44,6 +44,8 @@ var (
 // transaction was. Both hold on the other side of a failover too, for the transaction that takes
 // the row away waits for the standby like every other.
 type Writer struct {
+	closing context.Context // ends the pauses between attempts, and all attempts but one
+
 	db     *sql.DB
 	notes  *atomic.Int64 // warnings that the servers have sent; see committed
 	conn   *sql.Conn     // nil while there is none
@@ -73,10 +75,10 @@ type receipt struct {
 	moved []int64
 }
 
-// NewWriter returns a writer that has no connection yet. notes counts the warnings of db's
-// connections.
-func NewWriter(db *sql.DB, notes *atomic.Int64) *Writer {
-	return &Writer{db: db, notes: notes, known: newStates(maxChains), shared: make(map[int64]*other)}
+// NewWriter returns a writer that has no connection yet. Once closing is done it tries everything
+// once. notes counts the warnings of db's connections.
+func NewWriter(closing context.Context, db *sql.DB, notes *atomic.Int64) *Writer {
+	return &Writer{closing: closing, db: db, notes: notes, known: newStates(maxChains), shared: make(map[int64]*other)}
 }
 
 // Conn returns the connection for a batch, or for another attempt at one, and makes a new one where
@@ -109,13 +111,16 @@ func (w *Writer) deadline(patience time.Duration) time.Time {
 }
 
 // reach makes a connection and a row for it, and takes away the row of the connection before it. It
-// tries again until the deadline.
+// tries again until the deadline, or the writer is closing.
 func (w *Writer) reach(deadline time.Time) (err error) {
 	for {
 		w.HangUp()
 		// others that lost their connection at the same time come back at other times
 		if w.failing > 0 {
-			time.Sleep(retryPause/2 + rand.N(retryPause))
+			select {
+			case <-time.After(retryPause/2 + rand.N(retryPause)):
+			case <-w.closing.Done():
+			}
 		}
 		if err = w.dial(deadline); err == nil {
 			if err = w.renew(deadline); err == nil {
@@ -129,7 +134,7 @@ func (w *Writer) reach(deadline time.Time) (err error) {
 			w.Rollback()
 			w.free()
 		}
-		if class := ClassOf(err); class == Other || class == Constraint || time.Now().After(deadline) {
+		if class := ClassOf(err); class == Other || class == Constraint || time.Now().After(deadline) || w.closing.Err() != nil {
 			w.HangUp()
 			w.down = true
 			return err
@@ -141,7 +146,7 @@ func (w *Writer) dial(deadline time.Time) (err error) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	if w.conn, w.native, err = connect(ctx, w.db); err == nil {
-		limitSilence(w.native, answerTimeout)
+		wireOf(w.native).silence.Store(int64(answerTimeout))
 		err = checkPooler(ctx, w.db, w.conn)
 	}
 	return err

@@ -1,0 +1,213 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"attestd/chain"
+	"attestd/crypto/keys"
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
+)
+
+// isEnd says whether an error is that of a context, and not one of the database.
+func isEnd(err error) bool {
+	return errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, chain.ErrAgain)
+}
+
+// A caller who leaves in the middle of a read gets no more rows, and the error of its context; every
+// connection then reads the present.
+func TestReadEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	c, _ := company(t, s, "acme")
+	attest(t, s, c, 100)
+	for range 12 { // more than there are connections
+		leaving, leave := context.WithCancel(ctx)
+		rows := 0
+		err := s.Records(leaving, c.Chain, 0, 100, func(*chain.Record) error {
+			rows++
+			leave()
+			return nil
+		})
+		if rows != 1 || !isEnd(err) {
+			t.Fatalf("%d rows, then %v", rows, err)
+		}
+
+		leaving, leave = context.WithCancel(ctx)
+		err = s.Snapshot(leaving, func(v *store.View) error {
+			_, _, err := v.Tip(leaving, c.Chain)
+			must(t, err)
+			leave()
+			_, _, err = v.Tip(leaving, c.Chain)
+			return err
+		})
+		if !isEnd(err) {
+			t.Fatalf("snapshot: %v", err)
+		}
+		before := length(t, s, c)
+		attest(t, s, c, 1)
+		var wait sync.WaitGroup
+		for range 12 {
+			wait.Go(func() {
+				if n := length(t, s, c); n != before+1 {
+					t.Errorf("length %d, want %d", n, before+1)
+				}
+			})
+		}
+		wait.Wait()
+	}
+}
+
+// What a caller who has left did not read is remembered by nobody: neither an agent nor a
+// credential nor a company counts as missing, nor as changed.
+func TestCanceledReadIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	path := storetest.New(t)
+	s := open(t, path)
+	c, key := company(t, s, "acme")
+	_, err := s.RegisterAgent(ctx, by(c, now), "bot", nil, many)
+	must(t, err)
+
+	left, leave := context.WithCancel(ctx)
+	leave()
+	hash := keys.HashSecret(key.Key)
+	reads := map[string]func(context.Context) error{
+		"company":    func(ctx context.Context) error { _, err := s.Company(ctx, "acme"); return err },
+		"chain":      func(ctx context.Context) error { _, err := s.CompanyOfChain(ctx, c.Chain); return err },
+		"credential": func(ctx context.Context) error { _, err := s.Authenticate(ctx, hash, now); return err },
+		"agent":      func(ctx context.Context) error { return s.CheckAgent(ctx, by(c, now), "bot") },
+		"verify":     func(ctx context.Context) error { return s.VerifyAll(ctx, "", 2, nil, nil) },
+	}
+	for name, read := range reads {
+		must(t, s.Close()) // so that nothing is remembered
+		s = open(t, path)
+		if err := read(left); !isEnd(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := read(ctx); err != nil {
+			t.Errorf("%s, the next caller: %v", name, err)
+		}
+	}
+}
+
+// locked holds what reads need until unlock is called; reads says how many wait for it, and on which
+// connections of the server the store reads.
+func locked(t *testing.T, path string) (unlock func(), waiting func() []int) {
+	t.Helper()
+	held, watch := got(pgx.Connect(ctx, path))(t), got(pgx.Connect(ctx, path))(t)
+	t.Cleanup(func() {
+		held.Close(ctx)
+		watch.Close(ctx)
+	})
+	_, err := held.Exec(ctx, "BEGIN; LOCK TABLE head IN ACCESS EXCLUSIVE MODE")
+	must(t, err)
+	return func() {
+			_, err := held.Exec(ctx, "ROLLBACK")
+			must(t, err)
+		}, func() []int {
+			rows, err := watch.Query(ctx, `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE 'SELECT length%'`)
+			must(t, err)
+			return got(pgx.CollectRows(rows, pgx.RowTo[int]))(t)
+		}
+}
+
+// A caller who leaves while the database server lets it wait ends its statement there too, and costs
+// nobody else a connection.
+func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
+	t.Parallel()
+	const readers = 8
+	path := pgtest.Database(t)
+	s := open(t, path)
+	c, _ := company(t, s, "acme")
+
+	// fill lets every connection read at once, and returns them and what ends the first read.
+	fill := func() (pids []int, cancel func(), reads chan error, unlock func(), waiting func() []int) {
+		unlock, waiting = locked(t, path)
+		reads = make(chan error, readers)
+		first, cancel := context.WithCancel(ctx)
+		for i := range readers {
+			of := ctx
+			if i == 0 {
+				of = first
+			}
+			go func() {
+				_, _, err := s.Tip(of, c.Chain)
+				reads <- err
+			}()
+		}
+		return waitFor(t, waiting, readers), cancel, reads, unlock, waiting
+	}
+	before, cancel, reads, unlock, waiting := fill()
+	cancel()
+	if err := <-reads; !isEnd(err) {
+		t.Errorf("the read of the caller who left: %v", err)
+	}
+	waitFor(t, waiting, readers-1)
+	unlock()
+	for range readers - 1 {
+		must(t, <-reads)
+	}
+	after, cancel, reads, unlock, _ := fill()
+	defer cancel()
+	unlock()
+	for range readers {
+		must(t, <-reads)
+	}
+	if lost := slices.DeleteFunc(before, func(pid int) bool { return slices.Contains(after, pid) }); len(lost) != 1 {
+		t.Errorf("%d connections were lost, not one: %v", len(lost), lost)
+	}
+}
+
+// waitFor returns the connections that wait once there are so many.
+func waitFor(t *testing.T, waiting func() []int, n int) (pids []int) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		if pids = waiting(); len(pids) == n {
+			return pids
+		}
+	}
+	t.Fatalf("%d connections wait, not %d", len(pids), n)
+	return nil
+}
+
+// A store that closes while its writer tries to reach the database server again and again does not
+// wait for the end of that, and who waits for a write hears that nothing was written.
+func TestCloseEndsReconnecting(t *testing.T) {
+	t.Parallel()
+	network, path := through(t, pgtest.Database(t))
+	s := openWith(t, path, store.RunOptions{})
+	c, _ := company(t, s, "acme")
+	network.proxy.Stop()
+	broken := got(net.Listen("tcp", network.proxy.Listen))(t)
+	defer broken.Close()
+	written := make(chan error, 1)
+	go func() {
+		_, err := s.Append(ctx, draft(c))
+		written <- err
+	}()
+	for range 10 { // attempts, of which each takes the store a pause
+		must(t, got(broken.Accept())(t).Close())
+	}
+	go func() { // later attempts fail too
+		for conn, err := broken.Accept(); err == nil; conn, err = broken.Accept() {
+			conn.Close()
+		}
+	}()
+	began := time.Now()
+	s.Close()
+	if took := time.Since(began); took > 8*time.Second { // it is tried for 12 s otherwise
+		t.Errorf("closing took %v", took)
+	}
+	if err := <-written; !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("the write: %v", err)
+	}
+}
