@@ -89,6 +89,14 @@ func BenchmarkAtMillion(b *testing.B) {
 			_ = tlog.Proof{Index: i % n, Hashes: hashes, Checkpoint: signed}.Format()
 		}
 	})
+	b.Run("frontier", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := int64(0); b.Loop(); i += 123_457 {
+			if _, err := tlog.FrontierAt(b.Context(), g, i%n); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	b.Run("tile", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := int64(0); b.Loop(); i += 1237 {

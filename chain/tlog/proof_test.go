@@ -5,10 +5,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-
-	"filippo.io/torchwood"
 
 	"attestd/chain/tlog"
 )
@@ -23,7 +22,16 @@ func proofOf(t testing.TB, g *grown, size, index int64) tlog.Proof {
 	return tlog.Proof{Index: index, Hashes: hashes, Checkpoint: g.checkpoint(t, size)}
 }
 
-// Text and parts lead to each other, and the text is what torchwood writes.
+// proofText is the text of c2sp.org/tlog-proof, put together line by line.
+func proofText(p tlog.Proof, extra string) string {
+	text := "c2sp.org/tlog-proof@v1\n" + extra + "index " + strconv.FormatInt(p.Index, 10) + "\n"
+	for _, hash := range p.Hashes {
+		text += base64.StdEncoding.EncodeToString(hash[:]) + "\n"
+	}
+	return text + "\n" + string(p.Checkpoint)
+}
+
+// Text and parts lead to each other, and the text is that of the standard.
 func TestProofText(t *testing.T) {
 	t.Parallel()
 	g := grow(40)
@@ -31,7 +39,7 @@ func TestProofText(t *testing.T) {
 		for index := range size {
 			p := proofOf(t, g, size, index)
 			text := p.Format()
-			if want := torchwood.FormatProof(index, p.Hashes, p.Checkpoint); !bytes.Equal(text, want) {
+			if want := proofText(p, ""); string(text) != want {
 				t.Fatalf("proof %q, want %q", text, want)
 			}
 			again, err := tlog.ParseProof(text)
@@ -47,7 +55,7 @@ func TestProofText(t *testing.T) {
 	p := proofOf(t, g, 7, 3)
 	p.Extra = []byte("from elsewhere")
 	text := p.Format()
-	if want := torchwood.FormatProofWithExtraData(3, p.Extra, p.Hashes, p.Checkpoint); !bytes.Equal(text, want) {
+	if want := proofText(p, "extra ZnJvbSBlbHNld2hlcmU=\n"); string(text) != want {
 		t.Errorf("proof %q, want %q", text, want)
 	}
 	if again, err := tlog.ParseProof(text); err != nil || !bytes.Equal(again.Extra, p.Extra) {
