@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/torchwood"
+
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
@@ -164,14 +166,27 @@ func testLog(t *testing.T, acme caller, name string) {
 	if root := first.Root(); string(top) != string(root[:]) {
 		t.Errorf("tile 1/000.p/1 is %x, want %x", top, root)
 	}
-	entries, err := tlog.ParseBundle(tile("entries/001.p/44"), 44)
-	must(t, err)
-	for i, entry := range entries {
-		leaf := tlog.Leaf(entry)
+	for i, leaf := range bundledLeaves(t, tile("entries/001.p/44"), 44) {
 		if leaf.Hash() != leaves[256+i] {
 			t.Errorf("entry %d is not the record's leaf", 256+i)
 		}
 	}
+}
+
+// bundledLeaves reads an entry bundle, which must hold exactly width leaves.
+func bundledLeaves(t *testing.T, bundle []byte, width int) (leaves []tlog.Leaf) {
+	t.Helper()
+	for len(bundle) > 0 {
+		entry, rest, err := torchwood.ReadTileEntry(bundle)
+		if err != nil || len(entry) != tlog.LeafSize {
+			t.Fatalf("entry %d has %d bytes: %v", len(leaves), len(entry), err)
+		}
+		leaves, bundle = append(leaves, tlog.Leaf(entry)), rest
+	}
+	if len(leaves) != width {
+		t.Fatalf("the bundle has %d entries, want %d", len(leaves), width)
+	}
+	return leaves
 }
 
 // What is not in its one form, not there yet or not the company's own is 404, and never anything of

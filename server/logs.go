@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"filippo.io/torchwood"
+
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
@@ -127,7 +129,7 @@ func (s *Server) readTile(ctx context.Context, l store.Log, t tlog.Tile, size in
 	from, to := t.Range()
 	content = make([]byte, 0, t.Width*(2+tlog.LeafSize))
 	err = tree.EachLeaf(ctx, from, to, func(leaf *tlog.Leaf) error {
-		content, err = tlog.AppendEntry(content, leaf[:])
+		content, err = torchwood.AppendTileEntry(content, leaf[:])
 		return err
 	})
 	return content, err

@@ -128,12 +128,10 @@ func (v value) base64url(size int) []byte {
 }
 
 // root demands a hash in standard base64, in its only spelling.
-func (v value) root() (h tlog.Hash) {
-	s := v.text()
-	data, err := base64.StdEncoding.DecodeString(s)
-	if err != nil || len(data) != len(h) || base64.StdEncoding.EncodeToString(data) != s {
+func (v value) root() tlog.Hash {
+	h, ok := tlog.ParseHash(v.text())
+	if !ok {
 		v.form.refuse("%s is not a hash in base64", v.name)
-		return h
 	}
-	return tlog.Hash(data)
+	return h
 }

@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
+	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
 )
 
 // maxCheckpoint bounds a signed checkpoint: 16 signatures, as many as signed-note demands, of
 // post-quantum length.
 const maxCheckpoint = 128 << 10
+
+var errCheckpoint = fmt.Errorf("%w: checkpoint", ErrMalformed)
 
 // Checkpoint is what a log signs: that its tree of this size has this root.
 type Checkpoint struct {
@@ -37,20 +39,13 @@ func (c Checkpoint) Sign(private ed25519.PrivateKey) ([]byte, error) {
 
 // ParseCheckpoint reads the text of a checkpoint without its signatures. Errors wrap ErrMalformed.
 func ParseCheckpoint(text string) (Checkpoint, error) {
-	malformed := fmt.Errorf("%w: checkpoint", ErrMalformed)
-	lines := strings.SplitN(text, "\n", 4)
-	if len(lines) != 4 || lines[3] != "" || !validOrigin(lines[0]) {
-		return Checkpoint{}, malformed
+	read, err := torchwood.ParseCheckpoint(text)
+	c := Checkpoint{read.Origin, Tree{read.N, read.Hash}}
+	// torchwood accepts extension lines and a root with stray bits or line breaks: Text has neither
+	if err != nil || !validOrigin(c.Origin) || c.Size > maxSize || c.Text() != text {
+		return Checkpoint{}, errCheckpoint
 	}
-	size, ok := parseDecimal(lines[1])
-	if !ok {
-		return Checkpoint{}, malformed
-	}
-	root, ok := parseHash(lines[2])
-	if !ok {
-		return Checkpoint{}, malformed
-	}
-	return Checkpoint{lines[0], Tree{size, root}}, nil
+	return c, nil
 }
 
 // ParseSignedCheckpoint reads a signed checkpoint whose signatures it does not check: to find the

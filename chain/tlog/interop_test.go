@@ -188,7 +188,7 @@ func (s served) ReadTiles(ctx context.Context, tiles []modtlog.Tile) (data [][]b
 			if i == s.flip {
 				l[40] ^= 1
 			}
-			if bundle, err = tlog.AppendEntry(bundle, l[:]); err != nil {
+			if bundle, err = torchwood.AppendTileEntry(bundle, l[:]); err != nil {
 				return nil, err
 			}
 		}

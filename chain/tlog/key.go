@@ -24,6 +24,8 @@ const (
 	maxVKey = maxName + 1 + 8 + 1 + (1+ed25519.PublicKeySize+2)/3*4 // bytes
 )
 
+var errVKey = fmt.Errorf("%w: vkey", ErrMalformed)
+
 // VKey is a verifier key: a public key, whose it is, and what kind of signature it makes.
 type VKey struct {
 	Name   string
@@ -48,18 +50,18 @@ func (k VKey) String() string {
 // ParseVKey reads a vkey of one of the types above and refuses all others with an error that wraps
 // ErrMalformed.
 func ParseVKey(vkey string) (VKey, error) {
-	malformed := fmt.Errorf("%w: vkey", ErrMalformed)
-	parts := strings.SplitN(vkey, "+", 3) // base64 may hold a + too
-	if len(vkey) > maxVKey || len(parts) != 3 || !validName(parts[0]) {
-		return VKey{}, malformed
+	if len(vkey) > maxVKey {
+		return VKey{}, errVKey
 	}
-	key, ok := parseBase64(parts[2])
-	if !ok || len(key) != 1+ed25519.PublicKeySize || key[0] != TypeEd25519 && key[0] != TypeCosignature {
-		return VKey{}, malformed
+	name, rest, _ := strings.Cut(vkey, "+")
+	_, encoded, _ := strings.Cut(rest, "+") // base64 may have a + too
+	key, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(key) != 1+ed25519.PublicKeySize || !validName(name) {
+		return VKey{}, errVKey
 	}
-	k := VKey{parts[0], key[0], key[1:]}
-	if k.String() != vkey { // the key ID
-		return VKey{}, malformed
+	k := VKey{name, key[0], key[1:]}
+	if k.Type != TypeEd25519 && k.Type != TypeCosignature || k.String() != vkey { // String has the right key ID
+		return VKey{}, errVKey
 	}
 	return k, nil
 }

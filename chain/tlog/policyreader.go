@@ -126,7 +126,7 @@ func (r *policyReader) group(items []string) error {
 		return errors.New("want group <name> all|any|<k> <member>…")
 	}
 	g := group{name: items[0], members: items[2:]}
-	switch k, ok := parseDecimal(items[1]); {
+	switch k, ok := ParseDecimal(items[1]); {
 	case items[1] == "all":
 		g.k = len(g.members)
 	case items[1] == "any":

@@ -2,9 +2,10 @@ package tlog
 
 import (
 	"bytes"
-	"encoding/base64"
 	"fmt"
 	"strings"
+
+	"filippo.io/torchwood"
 )
 
 const (
@@ -25,18 +26,10 @@ type Proof struct {
 
 // Format is the proof as text. Extra has at most 64 KiB.
 func (p Proof) Format() []byte {
-	var b bytes.Buffer
-	b.WriteString(proofHeader)
-	if len(p.Extra) > 0 {
-		fmt.Fprintf(&b, "extra %s\n", base64.StdEncoding.EncodeToString(p.Extra))
+	if len(p.Extra) == 0 {
+		return torchwood.FormatProof(p.Index, p.Hashes, p.Checkpoint)
 	}
-	fmt.Fprintf(&b, "index %d\n", p.Index)
-	for _, hash := range p.Hashes {
-		b.WriteString(hash.String() + "\n")
-	}
-	b.WriteByte('\n')
-	b.Write(p.Checkpoint)
-	return b.Bytes()
+	return torchwood.FormatProofWithExtraData(p.Index, p.Extra, p.Hashes, p.Checkpoint)
 }
 
 // ParseProof reads a proof. It checks the form of everything, and no signature and no hash; that is
@@ -66,11 +59,11 @@ func ParseProof(text []byte) (Proof, error) {
 	if !ok || len(lines)-1 > maxHashes {
 		return Proof{}, malformed
 	}
-	if p.Index, ok = parseDecimal(index); !ok {
+	if p.Index, ok = ParseDecimal(index); !ok {
 		return Proof{}, malformed
 	}
 	for _, line := range lines[1:] {
-		hash, ok := parseHash(line)
+		hash, ok := ParseHash(line)
 		if !ok {
 			return Proof{}, malformed
 		}

@@ -3,8 +3,8 @@ package tlog
 import (
 	"context"
 	"fmt"
-	"math/bits"
 
+	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
@@ -27,23 +27,15 @@ func Root(ctx context.Context, r Reader, size int64) (Hash, error) {
 
 // FrontierAt computes the frontier of the first size leaves. It reads at most 256 hashes of each
 // stored level below log₂ size.
-func FrontierAt(ctx context.Context, r Reader, size int64) (f Frontier, err error) {
+func FrontierAt(ctx context.Context, r Reader, size int64) (Frontier, error) {
 	if size < 0 || size > maxProvable {
-		return f, fmt.Errorf("tlog: no tree of size %d", size)
+		return Frontier{}, fmt.Errorf("tlog: no tree of size %d", size)
 	}
-	s := newSubtrees(ctx, r, size)
-	for level := bits.Len64(uint64(size)) - 1; level >= 0; level-- {
-		if size>>level&1 == 0 {
-			continue
-		}
-		root, err := s.Root(level, size>>level-1)
-		if err != nil {
-			return f, fmt.Errorf("tlog: frontier of size %d: %w", size, err)
-		}
-		f.Roots = append(f.Roots, root)
+	roots, err := newSubtrees(ctx, r, size).ReadHashes(torchwood.RightEdge(size))
+	if err != nil {
+		return Frontier{}, fmt.Errorf("tlog: frontier of size %d: %w", size, err)
 	}
-	f.Size = size
-	return f, nil
+	return Frontier{size, roots}, nil
 }
 
 // ProveInclusion builds the proof of RFC 6962 §2.1.1 that leaf index is in tree: the siblings on

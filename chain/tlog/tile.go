@@ -2,11 +2,10 @@ package tlog
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
+
+	"filippo.io/torchwood"
+	"golang.org/x/mod/sumdb/tlog"
 )
 
 const (
@@ -20,6 +19,8 @@ const (
 	maxTilePath  = 64 // bytes; the longest with an index of 2⁶⁰ has 54
 )
 
+var errTilePath = fmt.Errorf("%w: tile path", ErrMalformed)
+
 // Tile names a tile or an entry bundle: its level (0 to 63, or Entries), its number in the level,
 // and its width, 1 to 256.
 type Tile struct {
@@ -30,48 +31,20 @@ type Tile struct {
 
 // Path is the canonical path below a log's prefix.
 func (t Tile) Path() string {
-	level := "entries"
-	if t.Level != Entries {
-		level = strconv.Itoa(t.Level)
-	}
-	number := fmt.Sprintf("%03d", t.Index%1000)
-	for n := t.Index / 1000; n > 0; n /= 1000 {
-		number = fmt.Sprintf("x%03d/%s", n%1000, number)
-	}
-	if t.Width < TileWidth {
-		return fmt.Sprintf("tile/%s/%s.p/%d", level, number, t.Width)
-	}
-	return "tile/" + level + "/" + number
+	return torchwood.TilePath(tlog.Tile{H: torchwood.TileHeight, L: t.Level, N: t.Index, W: t.Width})
 }
 
 // ParseTilePath reads a canonical path and refuses all others with an error that wraps
 // ErrMalformed.
 func ParseTilePath(path string) (Tile, error) {
-	malformed := fmt.Errorf("%w: tile path", ErrMalformed)
-	parts := strings.SplitN(path, "/", 3)
-	if len(path) > maxTilePath || len(parts) != 3 {
-		return Tile{}, malformed
+	if len(path) > maxTilePath {
+		return Tile{}, errTilePath
 	}
-	t := Tile{Level: Entries, Width: TileWidth}
-	if parts[1] != "entries" {
-		level, ok := parseDecimal(parts[1])
-		if !ok || level > maxTileLevel {
-			return Tile{}, malformed
-		}
-		t.Level = int(level)
-	}
-	number, width, partial := strings.Cut(parts[2], ".p/")
-	if partial {
-		w, ok := parseDecimal(width)
-		if !ok || w < 1 || w >= TileWidth {
-			return Tile{}, malformed
-		}
-		t.Width = int(w)
-	}
-	var err error
-	t.Index, err = strconv.ParseInt(strings.NewReplacer("x", "", "/", "").Replace(number), 10, 64)
-	if err != nil || t.Index < 0 || t.Index > maxSize || t.Path() != path {
-		return Tile{}, malformed
+	read, err := torchwood.ParseTilePath(path)
+	t := Tile{read.L, read.N, read.W}
+	// torchwood accepts tile/data of Go's checksum database too; Path writes tile/entries
+	if err != nil || t.Level > maxTileLevel || t.Index > maxSize || t.Path() != path {
+		return Tile{}, errTilePath
 	}
 	return t, nil
 }
@@ -108,31 +81,4 @@ func ReadTile(ctx context.Context, r Reader, t Tile, size int64) ([]byte, error)
 		data = append(data, hash[:]...)
 	}
 	return data, nil
-}
-
-// AppendEntry appends an entry to a bundle. An entry has at most 65,535 bytes.
-func AppendEntry(bundle, entry []byte) ([]byte, error) {
-	if len(entry) > math.MaxUint16 {
-		return nil, fmt.Errorf("tlog: an entry of %d bytes", len(entry))
-	}
-	bundle = binary.BigEndian.AppendUint16(bundle, uint16(len(entry)))
-	return append(bundle, entry...), nil
-}
-
-// ParseBundle splits a bundle into its entries, of which there must be exactly width. The entries
-// share the memory of bundle.
-func ParseBundle(bundle []byte, width int) ([][]byte, error) {
-	var entries [][]byte
-	for len(bundle) >= 2 && len(entries) < width {
-		length := int(binary.BigEndian.Uint16(bundle))
-		if length > len(bundle)-2 {
-			break
-		}
-		entries = append(entries, bundle[2:2+length:2+length])
-		bundle = bundle[2+length:]
-	}
-	if len(bundle) > 0 || len(entries) != width {
-		return nil, fmt.Errorf("%w: entry bundle", ErrMalformed)
-	}
-	return entries, nil
 }

@@ -3,7 +3,6 @@ package tlog_test
 import (
 	"bytes"
 	"errors"
-	"slices"
 	"testing"
 
 	"attestd/chain/tlog"
@@ -112,41 +111,6 @@ func TestTilesOfStandard(t *testing.T) {
 	}
 }
 
-func TestBundle(t *testing.T) {
-	t.Parallel()
-	entries := [][]byte{{}, []byte("a"), bytes.Repeat([]byte("b"), 128), bytes.Repeat([]byte("c"), 65535), {}}
-	var bundle []byte
-	for _, entry := range entries {
-		var err error
-		if bundle, err = tlog.AppendEntry(bundle, entry); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !bytes.Equal(bundle[:6], []byte{0, 0, 0, 1, 'a', 0}) {
-		t.Errorf("bundle starts %x", bundle[:6])
-	}
-	got, err := tlog.ParseBundle(bundle, len(entries))
-	if err != nil || !slices.EqualFunc(got, entries, bytes.Equal) {
-		t.Errorf("entries differ: %v", err)
-	}
-	for name, parse := range map[string]func() ([][]byte, error){
-		"a width too small":        func() ([][]byte, error) { return tlog.ParseBundle(bundle, 4) },
-		"a width too great":        func() ([][]byte, error) { return tlog.ParseBundle(bundle, 6) },
-		"a negative width":         func() ([][]byte, error) { return tlog.ParseBundle(bundle, -1) },
-		"half a length":            func() ([][]byte, error) { return tlog.ParseBundle(bundle[:1], 1) },
-		"a cut entry":              func() ([][]byte, error) { return tlog.ParseBundle(bundle[:130], 3) },
-		"a byte behind the last":   func() ([][]byte, error) { return tlog.ParseBundle(append(slices.Clone(bundle), 0), 5) },
-		"nothing where one is due": func() ([][]byte, error) { return tlog.ParseBundle(nil, 1) },
-	} {
-		if _, err := parse(); !errors.Is(err, tlog.ErrMalformed) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := tlog.AppendEntry(nil, make([]byte, 65536)); err == nil {
-		t.Error("an entry of 65,536 bytes was taken")
-	}
-}
-
 // What the grammar has is accepted and written again as it was; nothing else is.
 func FuzzTilePath(f *testing.F) {
 	for _, path := range []string{"tile/0/000", "tile/entries/x001/x234/067.p/9", "tile/63/000.p/255", "tile/data/000", "tile/0/x001/x152/x921/x504/x606/x846/976"} {
@@ -156,27 +120,6 @@ func FuzzTilePath(f *testing.F) {
 		tile, err := tlog.ParseTilePath(path)
 		if (err == nil) != isTilePath(path) || err == nil && tile.Path() != path {
 			t.Errorf("%q is read as %+v: %v", path, tile, err)
-		}
-	})
-}
-
-// Whatever is parsed is that bundle again when it is put together.
-func FuzzBundle(f *testing.F) {
-	f.Add([]byte{0, 1, 'a', 0, 0}, 2)
-	f.Add([]byte{255, 255, 0}, 1)
-	f.Fuzz(func(t *testing.T, bundle []byte, width int) {
-		entries, err := tlog.ParseBundle(bundle, width)
-		if err != nil {
-			return
-		}
-		var again []byte
-		for _, entry := range entries {
-			if again, err = tlog.AppendEntry(again, entry); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if len(entries) != width || !bytes.Equal(again, bundle) {
-			t.Errorf("%x is read as %d entries: %x", bundle, len(entries), again)
 		}
 	})
 }

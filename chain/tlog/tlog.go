@@ -90,6 +90,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"strconv"
+	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -138,20 +139,22 @@ const maxSize = 1 << 60 // of trees in what is parsed and checked
 // EmptyRoot is the root of a tree without leaves.
 func EmptyRoot() Hash { return sha256.Sum256(nil) }
 
-// parseDecimal reads a number of [0, maxSize] in its only spelling.
-func parseDecimal(s string) (int64, bool) {
+// ParseDecimal reads a number of [0, 2⁶⁰] in its only spelling.
+func ParseDecimal(s string) (int64, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return n, err == nil && n >= 0 && n <= maxSize && strconv.FormatInt(n, 10) == s
 }
 
-// parseBase64 reads standard base64 in its only spelling. The decoder would skip line breaks, even
-// a strict one.
+var strictBase64 = base64.StdEncoding.Strict()
+
+// parseBase64 reads standard base64 in its only spelling. Even a strict decoder skips line breaks.
 func parseBase64(s string) ([]byte, bool) {
-	data, err := base64.StdEncoding.DecodeString(s)
-	return data, err == nil && base64.StdEncoding.EncodeToString(data) == s
+	data, err := strictBase64.DecodeString(s)
+	return data, err == nil && !strings.ContainsAny(s, "\r\n")
 }
 
-func parseHash(s string) (Hash, bool) {
+// ParseHash reads a hash in base64, in its only spelling.
+func ParseHash(s string) (Hash, bool) {
 	data, ok := parseBase64(s)
 	if !ok || len(data) != tlog.HashSize {
 		return Hash{}, false

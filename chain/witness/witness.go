@@ -33,10 +33,7 @@ package witness
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"strings"
-
-	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
 )
@@ -82,8 +79,8 @@ func ParseRequest(body []byte) (Request, error) {
 		return Request{}, malformed
 	}
 	for _, line := range lines[1:] {
-		hash, err := modtlog.ParseHash(line)
-		if err != nil || hash.String() != line { // it takes stray bits
+		hash, ok := tlog.ParseHash(line)
+		if !ok {
 			return Request{}, malformed
 		}
 		r.Proof = append(r.Proof, hash)
@@ -93,6 +90,6 @@ func ParseRequest(body []byte) (Request, error) {
 
 // parseSize reads the size of a tree, which is at most tlog.MaxSize, in its only spelling.
 func parseSize(s string) (int64, bool) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	return n, err == nil && n >= 0 && n <= tlog.MaxSize && strconv.FormatInt(n, 10) == s
+	size, ok := tlog.ParseDecimal(s)
+	return size, ok && size <= tlog.MaxSize
 }
