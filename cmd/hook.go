@@ -90,7 +90,7 @@ func newHook(from, redact, require, fail string) (h hook.Hook, err error) {
 	if h.Passport, err = parseRequire(require); err != nil {
 		return h, err
 	}
-	h.Closed, err = parseFail(fail)
+	h.FailClosed, err = parseFail(fail)
 	return h, err
 }
 

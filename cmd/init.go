@@ -158,7 +158,7 @@ func (f *initFlags) chooseHooks(cmd *cobra.Command) (how string, err error) {
 		agent = f.kind.Title + " of an unknown version (" + f.kind.Program + " --version prints none)"
 	}
 	flag := cmd.Flag("command")
-	strict := f.kind.HTTP && (f.hooks.Closed || f.hooks.Passport) && !version.AtLeast(setup.HTTPRefuses)
+	strict := f.kind.HTTP && (f.hooks.FailClosed || f.hooks.Passport) && !version.AtLeast(setup.HTTPRefuses)
 	why := ""
 	switch {
 	case strict && flag.Changed && !f.command:
@@ -192,7 +192,7 @@ func (f *initFlags) validate() error {
 	if f.hooks.Passport, err = parseRequire(f.require); err != nil {
 		return err
 	}
-	if f.hooks.Closed, err = parseFail(f.fail); err != nil {
+	if f.hooks.FailClosed, err = parseFail(f.fail); err != nil {
 		return err
 	}
 	if f.settings == "" {

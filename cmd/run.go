@@ -113,7 +113,7 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 
 	queued := make(chan struct{}, 1)
 	started := false
-	config.Keep = func(ctx context.Context, a attestd.Attestation) error {
+	config.Record = func(ctx context.Context, a attestd.Attestation) error {
 		if closed && !started {
 			_, err := c.AttestDerived(ctx, a)
 			started = err == nil

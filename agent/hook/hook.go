@@ -19,19 +19,19 @@ import (
 
 // Hook configures the processing of events.
 type Hook struct {
-	Source   hookevent.Source
-	Agent    string // in whose name it is attested
-	Policy   toolcall.Policy
-	Passport bool // a tool is called only while a valid passport of the agent covers it
-	Closed   bool // a tool is called only once attestd has recorded that it was asked for
-	Client   *attestd.Client
-	Spool    *spool.Spool // for what attestd cannot be given now
+	Source     hookevent.Source
+	Agent      string // the agent of the records
+	Policy     toolcall.Policy
+	Passport   bool // allow a call only if a valid passport of the agent covers the tool
+	FailClosed bool // allow a call only after attestd has recorded the request
+	Client     *attestd.Client
+	Spool      *spool.Spool // for events that cannot be sent now
 }
 
 // Answer is the answer to the agent.
 type Answer struct {
 	Output []byte // JSON
-	Denied string // why the call is refused; "" for one that goes on
+	Denied string // why the call is refused; "" if it is not
 }
 
 // Answer attests one event. The answer is valid even with an error: an event that could be neither
@@ -51,7 +51,7 @@ func (h *Hook) Answer(ctx context.Context, body []byte) (Answer, error) {
 	default:
 		err = h.record(ctx, h.attestation(report.Events[0]))
 	}
-	// The agent waits for nothing but its next turn now.
+	// Now the agent does not wait for permission, so there is time to send spooled events.
 	if err == nil && h.Spool.Pending() > 0 {
 		err = h.flush(ctx)
 	}
@@ -62,7 +62,7 @@ func (h *Hook) Answer(ctx context.Context, body []byte) (Answer, error) {
 // be recorded.
 func (h *Hook) Unrecorded(body []byte, why error) (Answer, error) {
 	report, unread := h.Source.Parse(body)
-	if (h.Closed || h.Passport) && (report.Asks || unread != nil) {
+	if (h.FailClosed || h.Passport) && (report.Asks || unread != nil) {
 		reason := "attestd: this call must be recorded and cannot be, so it is refused: " + why.Error()
 		return Answer{h.Source.Deny(reason), reason}, nil
 	}
@@ -71,19 +71,19 @@ func (h *Hook) Unrecorded(body []byte, why error) (Answer, error) {
 
 func (h *Hook) proceed() Answer { return Answer{Output: []byte(hookevent.Proceed)} }
 
-// ask answers an agent that waits for whether it may call a tool.
+// ask answers an agent that waits for permission to call a tool.
 func (h *Hook) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 	asked := h.attestation(e)
 	if h.Passport {
 		covered, err := h.covered(ctx, e.Tool)
 		if err != nil {
-			return h.deny(ctx, h.enqueue, asked, e, "attestd: this call needs a passport, and whether there is one could not be found out, so it is refused: "+err.Error())
+			return h.deny(ctx, h.enqueue, asked, e, "attestd: this call needs a passport, and the check for one failed, so it is refused: "+err.Error())
 		}
 		if !covered {
 			return h.deny(ctx, h.record, asked, e, hookevent.NoPassport(h.Agent, e.Tool))
 		}
 	}
-	if !h.Closed {
+	if !h.FailClosed {
 		return h.proceed(), h.record(ctx, asked)
 	}
 	if err := h.attest(ctx, asked); err != nil {
@@ -92,16 +92,16 @@ func (h *Hook) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 	return h.proceed(), nil
 }
 
-// deny refuses a call; both that it was asked for and that it was refused go where record puts
-// them.
+// deny refuses a call. It gives the request and the refusal to record.
 func (h *Hook) deny(ctx context.Context, record func(context.Context, attestd.Attestation) error, asked attestd.Attestation, e toolcall.Event, reason string) (Answer, error) {
 	err := errors.Join(record(ctx, asked), record(ctx, h.attestation(hookevent.Denied(e, reason))))
 	return Answer{h.Source.Deny(reason), reason}, err
 }
 
-// covered says whether a valid passport of the agent covers the tool.
+// covered reports whether a valid passport of the agent covers the tool.
 func (h *Hook) covered(ctx context.Context, tool string) (bool, error) {
-	// A passport lives for a day at most, and the newest come first. An hour allows for clocks.
+	// A passport is valid for a day at most, and the newest come first. The extra hour allows for
+	// clock skew.
 	oldest := time.Now().Add(-25 * time.Hour).UTC().Format(time.RFC3339)
 	for p, err := range h.Client.Passports(ctx, attestd.PassportFilter{AgentID: h.Agent, Status: "valid"}) {
 		if err != nil || p.IssuedAt < oldest {
@@ -126,7 +126,7 @@ func (h *Hook) record(ctx context.Context, a attestd.Attestation) error {
 	if spoolErr := h.enqueue(ctx, a); spoolErr != nil {
 		return errors.Join(err, spoolErr)
 	}
-	if isRefusal(err) { // another credential may be what it waits for, and somebody has to know
+	if isRefusal(err) { // it may need another credential, so report the error
 		return err
 	}
 	return nil
@@ -151,12 +151,11 @@ func (h *Hook) flush(ctx context.Context) error {
 // flushTime is the longest delay of an agent's turn by sending spooled events.
 const flushTime = time.Second
 
-// complete attests what an agent says of calls of which it may have spoken before. Its denials, and
-// calls that could not be made, are reported here alone; how others ended, their own events have
-// said.
+// complete attests the events of a late report. It is the only report of denials and of calls that
+// failed before a hook ran; other calls have been reported by events of their own.
 func (h *Hook) complete(ctx context.Context, events []toolcall.Event) (err error) {
 	for i := 0; i+1 < len(events); i += 2 {
-		// mostly its own event has said how; what is not taken now may wait in the spool
+		// The call's own event is usually recorded or in the spool, so an error does not matter.
 		if events[i+1].Kind == toolcall.Ended {
 			_, _ = h.Client.Attest(ctx, h.attestation(events[i+1]))
 			continue
@@ -171,8 +170,8 @@ func (h *Hook) complete(ctx context.Context, events []toolcall.Event) (err error
 	return err
 }
 
-// attest attests what has happened now. What has the call ID of something else becomes a record of
-// its own: that must hide nothing.
+// attest sends an event. An event with a reused call ID gets its own record, so that reuse hides
+// nothing.
 func (h *Hook) attest(ctx context.Context, a attestd.Attestation) error {
 	_, err := h.Client.Attest(ctx, a)
 	if errors.Is(err, &attestd.Error{Code: attestd.KeyReused}) {
@@ -182,8 +181,8 @@ func (h *Hook) attest(ctx context.Context, a attestd.Attestation) error {
 	return err
 }
 
-// attestation is what is attested of an event. Its key is the same for every try, in this process
-// and the next.
+// attestation returns the attestation of an event. Its key is the same for every attempt, also in
+// another process.
 func (h *Hook) attestation(e toolcall.Event) attestd.Attestation {
 	r := h.Policy.Record(h.Agent, e)
 	if r.Key == "" {

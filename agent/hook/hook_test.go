@@ -19,13 +19,13 @@ import (
 	"attestd/sdk/attestd/spool"
 )
 
-// server takes attestations as attestd does: one record for a key, and 422 for another request
-// under it.
+// server accepts attestations as attestd does: one record per idempotency key, and 422 if a key is
+// reused for another request.
 type server struct {
 	*httptest.Server
 	mu     sync.Mutex
 	status int // of every answer, unless it is 0
-	claims int // so many keys are claimed by somebody else
+	claims int // number of keys that another writer has already used
 	keys   map[string]string
 	lines  []string // what was recorded: action, and call ID
 }
@@ -154,24 +154,24 @@ func TestUnsentEventsAreSentLater(t *testing.T) {
 		answer(t, h, event("PostToolUse", "2", ""), false, false)
 		s.recorded(t, "tool.requested 2", "tool.completed 2", "tool.requested 1", "tool.completed 1")
 		if n := h.Spool.Pending(); n != 0 {
-			t.Errorf("%d are left", n)
+			t.Errorf("%d events are left in the spool", n)
 		}
 	}
 }
 
-// A credential that is refused is said, and what happened is kept for a better one.
+// A refused credential is reported, and the events stay in the spool.
 func TestRefusedCredential(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	h := s.hook(t)
 	s.answers(401)
 	answer(t, h, event("PreToolUse", "1", ""), false, true)
-	h.Closed = true
+	h.FailClosed = true
 	answer(t, h, event("PreToolUse", "2", ""), true, false)
-	h.Closed, h.Passport = false, true
+	h.FailClosed, h.Passport = false, true
 	answer(t, h, event("PreToolUse", "3", ""), true, false)
 	if n := h.Spool.Pending(); n != 5 {
-		t.Errorf("%d are kept", n)
+		t.Errorf("%d events are in the spool, want 5", n)
 	}
 	s.answers(0)
 	answer(t, h, event("PostToolUse", "4", ""), false, false)
@@ -199,16 +199,16 @@ func TestReusedCallIDs(t *testing.T) {
 	s.recorded(t, "tool.requested 1", "tool.requested 1", "tool.completed 1", "tool.requested 2", "tool.denied 2", "tool.ended 3")
 }
 
-// Keys that somebody has claimed before cost no record, be it sent at once or from the spool.
+// Keys that another writer used first suppress no record, sent directly or from the spool.
 func TestPreemptedKeysHideNoRecord(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	h := s.hook(t)
-	h.Closed, h.Spool.FreshKeys = true, true
-	s.claims = 2 // the key, and the one that is made of it and of the content
+	h.FailClosed, h.Spool.FreshKeys = true, true
+	s.claims = 2 // the key, and its OtherKey
 	answer(t, h, event("PreToolUse", "1", ""), false, false)
 	s.answers(503)
-	h.Closed = false
+	h.FailClosed = false
 	answer(t, h, event("PreToolUse", "2", ""), false, false)
 	s.answers(0)
 	s.claims = 0
@@ -226,7 +226,7 @@ func TestPreemptedKeysHideNoRecord(t *testing.T) {
 	s.recorded(t, "tool.requested 1", "tool.completed 3", "tool.requested 2", "tool.requested 4")
 }
 
-// A key tells nothing of its event to who lacks the secret, and is the same for the same event in
+// A key reveals nothing about its event without the secret, and is the same for the same event in
 // the next process.
 func TestKeysNeedTheSecret(t *testing.T) {
 	t.Parallel()
@@ -254,15 +254,15 @@ func TestUnwritableSpool(t *testing.T) {
 	s.answers(503)
 	h.Spool.Limit = 1
 	answer(t, h, event("PreToolUse", "1", ""), false, true)
-	h.Closed = true
+	h.FailClosed = true
 	answer(t, h, event("PreToolUse", "1", ""), true, true)
 	answer(t, h, []byte("{"), true, false)
 	if _, err := h.Unrecorded(event("PostToolUse", "1", ""), errors.New("no folder")); err == nil {
-		t.Error("an outcome that is lost is not said")
+		t.Error("a lost outcome is not reported")
 	}
 	if _, err := os.Stat(filepath.Join(h.Spool.Dir(), "queue")); err == nil {
 		if n := h.Spool.Pending(); n != 0 {
-			t.Errorf("%d were kept beyond the limit", n)
+			t.Errorf("%d events are in the spool, over its limit", n)
 		}
 	}
 }

@@ -1,6 +1,5 @@
-// Package hookevent reads what coding agents send to their hooks, and writes what they take for an
-// answer. Members and events that it does not know are left alone: agents add both with each
-// version.
+// Package hookevent parses the events that coding agents send to their hooks, and formats the
+// answers. It ignores unknown members and events, because agents add both with each version.
 package hookevent
 
 import (
@@ -18,17 +17,17 @@ import (
 	"attestd/internal/printable"
 )
 
-// Source is an agent whose hooks are understood.
+// Source is an agent whose hook events can be parsed.
 type Source string
 
-// The agents. Codex sends what Claude Code sends, but for failures and batches.
+// The agents. Codex sends the events of Claude Code except failures and batches.
 const (
 	ClaudeCode Source = "claude-code"
 	Gemini     Source = "gemini"
 	Codex      Source = "codex"
 )
 
-// ParseSource reads the name of an agent.
+// ParseSource parses the name of an agent.
 func ParseSource(name string) (Source, error) {
 	if s := Source(name); slices.Contains([]Source{ClaudeCode, Gemini, Codex}, s) {
 		return s, nil
@@ -36,18 +35,18 @@ func ParseSource(name string) (Source, error) {
 	return "", fmt.Errorf("want claude-code, gemini or codex, not %q", name)
 }
 
-// Report is what a hook has reported.
+// Report is the content of one message to a hook.
 type Report struct {
-	Events []toolcall.Event // none where nothing is to be recorded
-	Asks   bool             // the agent waits for whether it may call the tool of the first event
+	Events []toolcall.Event // the events to record
+	Asks   bool             // the agent waits for permission to call the tool of the first event
 
-	// Late says that most of the events have been reported before, and better: only what was not is
-	// to be recorded.
+	// Late says that most of the events have been reported before, in more detail. Only unreported
+	// ones are recorded.
 	Late bool
 }
 
-// Parse reads what a hook was sent, one JSON object. An error says that it is none, or that readers
-// may understand it in several ways: a member that is read here comes twice, or in another case.
+// Parse parses a message to a hook, one JSON object. It rejects an object whose known members are
+// duplicated or differ in case, because other parsers could read it differently.
 func (s Source) Parse(body []byte) (Report, error) {
 	o, err := parseObject(body, common...)
 	if err != nil {
@@ -59,16 +58,15 @@ func (s Source) Parse(body []byte) (Report, error) {
 	return o.claudeCode(s)
 }
 
-// common are the members of an event that are read.
+// common are the known members of an event.
 var common = []string{
 	"hook_event_name", "tool_name", "tool_use_id", "session_id", "agent_type", "tool_input", "tool_response", "tool_calls",
 	"mcp_server", "mcp_context", "duration_ms", "prompt_id", "timestamp", "error", "reason",
 }
 
-// Deny is the answer that keeps the agent from calling the tool that it asks about; the model reads
-// the reason.
+// Deny returns the answer that refuses a call. The model reads the reason.
 func (s Source) Deny(reason string) []byte {
-	// which the agent shows its user
+	// The agent also shows the reason to its user, on a terminal.
 	quoted := string(jcs.AppendString(nil, printable.Text(reason)))
 	if s == Gemini {
 		return []byte(`{"decision":"deny","reason":` + quoted + `}`)
@@ -76,29 +74,27 @@ func (s Source) Deny(reason string) []byte {
 	return []byte(`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":` + quoted + `}}`)
 }
 
-// Proceed is the answer that leaves everything to the agent and the rules of its user. It never
-// allows: that would override them.
+// Proceed is the answer that leaves the decision to the agent and its user's rules. It does not say
+// "allow", which would override those rules.
 const Proceed = `{}`
 
-// Denied is the outcome of a call that was asked for and refused.
+// Denied returns the outcome of a requested call that is refused.
 func Denied(asked toolcall.Event, reason string) toolcall.Event {
 	asked.Kind, asked.Input, asked.Reason = toolcall.Denied, nil, reason
 	return asked
 }
 
-// NoPassport is why a tool is refused that no valid passport of the agent covers, in words for the
-// model that wanted to call it.
+// NoPassport returns the reason for a refusal without a valid passport, written for the model.
 func NoPassport(agent, tool string) string {
 	return fmt.Sprintf("attestd: no valid passport of the agent %q covers tool:%s, so this call is refused and recorded. "+
 		"Do not look for a way around it; ask the user, who can have a passport with that scope issued.", agent, tool)
 }
 
-// object is a JSON object as it was sent: the value of each member that is read, verbatim and as a
-// part of what was sent.
+// object has the values of the known members of a JSON object, as slices of the message.
 type object map[string][]byte
 
-// parseObject reads the named members of an object; others are left alone. It takes text that is
-// not well-formed, which agents do send: see toolcall for what becomes of it.
+// parseObject parses the named members of an object and ignores others. It accepts malformed text,
+// which agents do send; package toolcall replaces it.
 func parseObject(body []byte, members ...string) (object, error) {
 	o := object{}
 	err := eachValue(body, '{', func(dec *jsontext.Decoder) error {
@@ -116,11 +112,11 @@ func parseObject(body []byte, members ...string) (object, error) {
 			case !strings.EqualFold(name, member):
 				continue
 			case name != member:
-				return fmt.Errorf("the member %.40q differs from %s in its case alone", name, member)
+				return fmt.Errorf("the member %.40q differs from %s only in case", name, member)
 			case o[name] != nil:
-				return fmt.Errorf("the member %s comes twice", name)
+				return fmt.Errorf("duplicate member %s", name)
 			}
-			// a part of body, which the decoder reads in place
+			// a slice of body, which the decoder reads in place
 			o[name] = value[:len(value):len(value)]
 		}
 		return nil
@@ -128,15 +124,15 @@ func parseObject(body []byte, members ...string) (object, error) {
 	return o, err
 }
 
-// eachValue calls read for what stands in a container of the kind that begins with a bracket, until
-// it has read all of it.
+// eachValue calls read until it has read all values of an object or array. bracket is the opening
+// one.
 func eachValue(text []byte, bracket jsontext.Kind, read func(*jsontext.Decoder) error) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if dec.PeekKind() != bracket {
 		return map[jsontext.Kind]error{'{': errNoObject, '[': errNoArray}[bracket]
 	}
 	_, err := dec.ReadToken()
-	for err == nil && dec.PeekKind() != bracket+2 { // of { and [ in ASCII, the closing one
+	for err == nil && dec.PeekKind() != bracket+2 { // the closing bracket in ASCII
 		err = read(dec)
 	}
 	if err == nil {
@@ -154,12 +150,12 @@ var (
 )
 
 func unquote(quoted []byte) string {
-	// its error is text that is not well-formed, which it replaces
+	// The error reports malformed text, which is replaced.
 	text, _ := jsontext.AppendUnquote(nil, quoted)
 	return string(text)
 }
 
-// text is what a member that is a string says, and the JSON of one that is anything else but null.
+// text returns the text of a string member, "" for null, and the JSON of another value.
 func (o object) text(name string) string {
 	switch value := o[name]; {
 	case len(value) == 0 || value[0] == 'n':
@@ -171,7 +167,7 @@ func (o object) text(name string) string {
 	}
 }
 
-// inner is the text of a member of an object that is a member itself; "" where there is none.
+// inner returns the text of a member of the object that is the member name; "" if it is absent.
 func (o object) inner(name, member string) (string, error) {
 	inner, err := parseObject(o[name], member)
 	if errors.Is(err, errNoObject) {
@@ -188,10 +184,10 @@ func (o object) milliseconds(name string) int64 {
 	return int64(n)
 }
 
-// MaxCalls is how many calls an event may tell of.
+// MaxCalls is the maximum number of calls in an event.
 const MaxCalls = 5000
 
-// calls are the elements of tool_calls that are objects.
+// calls returns the elements of tool_calls that are objects.
 func (o object) calls() (list []object, err error) {
 	n := 0
 	err = eachValue(o["tool_calls"], '[', func(dec *jsontext.Decoder) error {
@@ -215,7 +211,7 @@ func (o object) calls() (list []object, err error) {
 	return list, err
 }
 
-// call is what all events of a call have in common.
+// call returns an event with the members that all events of a call have.
 func (o object) call(source Source) toolcall.Event {
 	return toolcall.Event{
 		Source: string(source), Tool: o.text("tool_name"), CallID: o.text("tool_use_id"), SessionID: o.text("session_id"), AgentType: o.text("agent_type"),

@@ -60,8 +60,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A call is denied where the agent says so in its own words. What a tool that ran has written
-// counts as no denial.
+// A call is denied only if the agent says so in one of its own messages. The output of a tool that
+// ran is not a denial.
 func TestOutputIsNotDenial(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]toolcall.Kind{
@@ -86,8 +86,7 @@ func TestOutputIsNotDenial(t *testing.T) {
 	}
 }
 
-// Each agent reads the refusal of a call in its own form, with the reason in it; none of them is
-// ever told to allow one.
+// Each agent gets a refusal in its own format, with the reason. No answer explicitly allows a call.
 func TestDeny(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[hookevent.Source]string{
@@ -100,7 +99,7 @@ func TestDeny(t *testing.T) {
 		}
 	}
 	if hookevent.Proceed != `{}` {
-		t.Error("what proceeds decides nothing")
+		t.Error("Proceed makes a decision")
 	}
 }
 
@@ -112,11 +111,11 @@ func TestParseSource(t *testing.T) {
 		}
 	}
 	if _, err := hookevent.ParseSource("cursor"); err == nil {
-		t.Error("cursor is understood")
+		t.Error("an unknown agent was accepted")
 	}
 }
 
-// Whatever is sent, each event that comes of it has a source, a kind and, of a batch, a call ID.
+// Each event of any message has a source and a kind, and in a batch a call ID.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"hook_event_name":"PostToolBatch","session_id":"s","tool_calls":[{"tool_use_id":"c","tool_name":"Bash","tool_response":"Permission to use Bash has been denied."}]}`)
 	f.Add(`{"hook_event_name":"PreToolUse","tool_input":"\ud800","duration_ms":1e999}`)
@@ -130,7 +129,7 @@ func FuzzParse(f *testing.F) {
 				}
 			}
 			if err == nil && !json.Valid([]byte(strings.ToValidUTF8(body, "?"))) && !strings.Contains(body, `\u`) {
-				t.Fatal("what is no JSON was read", fmt.Sprint(report))
+				t.Fatal("invalid JSON was accepted", fmt.Sprint(report))
 			}
 			if report.Asks && len(report.Events) != 1 {
 				t.Fatalf("%+v", report)

@@ -6,7 +6,7 @@ import (
 	"attestd/agent/toolcall"
 )
 
-// claudeCode reads the events of Claude Code (2.1.330) and of Codex.
+// claudeCode parses the events of Claude Code (2.1.330) and of Codex.
 func (o object) claudeCode(source Source) (r Report, err error) {
 	e := o.call(source)
 	if e.Server, err = o.inner("mcp_server", "name"); err != nil {
@@ -22,8 +22,7 @@ func (o object) claudeCode(source Source) (r Report, err error) {
 	case "PostToolBatch":
 		return o.batch(e)
 	case "SessionEnd":
-		// A session can be taken up again and end once more; its last prompt tells one end from
-		// another.
+		// A session can be resumed and end again; the last prompt identifies each end.
 		e = toolcall.Event{Kind: toolcall.SessionEnded, Source: e.Source, SessionID: e.SessionID, TurnID: o.text("prompt_id"), Reason: o.text("reason")}
 	default:
 		return Report{}, nil
@@ -32,9 +31,9 @@ func (o object) claudeCode(source Source) (r Report, err error) {
 	return r, nil
 }
 
-// batch reads the event that follows a model's turn with all its calls. It alone tells of calls
-// that the agent itself has denied, by its user's rules or by its user, and of those that never
-// came so far because the model made a mistake.
+// batch parses the event that follows a model's turn and lists all its calls. Only this event
+// reports the calls that the user or the user's rules denied, and those that failed before a hook
+// ran because the model made a mistake.
 func (o object) batch(common toolcall.Event) (Report, error) {
 	r := Report{Late: true}
 	calls, err := o.calls()
@@ -44,7 +43,7 @@ func (o object) batch(common toolcall.Event) (Report, error) {
 	for _, c := range calls {
 		asked := common
 		asked.Tool, asked.CallID = c.text("tool_name"), c.text("tool_use_id")
-		if asked.CallID == "" { // it could not be told from one that was recorded
+		if asked.CallID == "" { // it may have been recorded already
 			continue
 		}
 		outcome := asked
@@ -62,9 +61,8 @@ func (o object) batch(common toolcall.Event) (Report, error) {
 	return r, nil
 }
 
-// isDenial recognizes what Claude Code answers the model in place of a call of the tool that it did
-// not carry out: texts of its own, from their first word on. A tool's output that speaks of a
-// denial is none.
+// isDenial reports whether a text is Claude Code's answer to the model for a denied call. It
+// compares from the first word on, because a tool's own output may mention a denial.
 func isDenial(tool, answer string) bool {
 	const near = 500
 	answer = answer[:min(near, len(answer))]
@@ -84,7 +82,7 @@ func isDenial(tool, answer string) bool {
 	return false
 }
 
-// gemini reads the events of Gemini CLI. Its calls have no IDs.
+// gemini parses the events of Gemini CLI. Its calls have no IDs.
 func (o object) gemini() (r Report, err error) {
 	e := o.call(Gemini)
 	if e.Server, err = o.inner("mcp_context", "server_name"); err != nil {
@@ -95,8 +93,7 @@ func (o object) gemini() (r Report, err error) {
 		e.Kind, e.Input, r.Asks = toolcall.Requested, o["tool_input"], true
 	case "AfterTool":
 		e.Kind, e.Output = toolcall.Completed, o["tool_response"]
-		// Of a tool's own output nothing is refused: where it names its error twice it is recorded
-		// whole.
+		// A tool's output is never rejected: one with a duplicate error member is recorded whole.
 		if failure, err := o.inner("tool_response", "error"); err == nil && failure != "" {
 			e.Kind, e.Output, e.Error = toolcall.Failed, nil, failure
 		}

@@ -17,8 +17,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// Service is the Authority that the company of a client's credential is. Its keys come from the
-// service and are kept in a file, so that a session can begin while the service is away.
+// Service is the Authority of the company of a client's credential. It fetches the company's keys
+// and caches them in a file, so that a session can start while the service is unavailable.
 type Service struct {
 	client *attestd.Client
 	cache  string // path
@@ -29,15 +29,15 @@ type Service struct {
 	fetched time.Time
 }
 
-// issuerFile is what the cache holds.
+// issuerFile is the content of the cache.
 type issuerFile struct {
 	Issuer attestd.Issuer
-	Pinned string // the fingerprint that was held against the keys
+	Pinned string // the pinned fingerprint with which the keys were verified
 }
 
-// NewService fetches the company's keys, or takes those of the cache where the service cannot be
-// reached. With pinned, the fingerprint of a key that came another way, the keys must follow from
-// that one.
+// NewService fetches the company's keys, or reads the cache if the service is unavailable. If
+// pinned is the fingerprint of a key from another source, rotations from that key MUST lead to the
+// keys.
 func NewService(ctx context.Context, c *attestd.Client, cache, pinned string) (*Service, error) {
 	s := &Service{client: c, cache: cache, pinned: pinned}
 	err := s.fetch(ctx)
@@ -55,9 +55,9 @@ func NewService(ctx context.Context, c *attestd.Client, cache, pinned string) (*
 
 var errNotPinned = errors.New("the company's keys do not follow from the pinned one")
 
-// fetch reads the company's keys from the service. s.mu is held, or nobody else has s.
+// fetch reads the company's keys from the service. s.mu is held, or s is not yet shared.
 func (s *Service) fetch(ctx context.Context) error {
-	// that of the credential: no other company's passport counts
+	// the credential's company, whose passports alone are accepted
 	company, err := s.client.Company(ctx)
 	if err != nil {
 		return err
@@ -87,17 +87,17 @@ func (s *Service) fetch(ctx context.Context) error {
 		if issuer.Former, err = all.Former(); err != nil {
 			return err
 		}
-		if err := s.compare(all, keys); err != nil {
+		if err := s.checkPinned(all, keys); err != nil {
 			return err
 		}
 	}
 	s.issuer, s.fetched = issuer, time.Now()
-	return s.keep()
+	return s.writeCache()
 }
 
-// compare demands, where a key is pinned, that those of which tokens are taken follow from it, and
-// that the service signs with the last.
-func (s *Service) compare(all attestd.PublicKeys, keys []ed25519.PublicKey) error {
+// checkPinned checks that rotations lead from the pinned key, if there is one, to all keys, and that
+// the service signs with the last.
+func (s *Service) checkPinned(all attestd.PublicKeys, keys []ed25519.PublicKey) error {
 	if s.pinned != "" {
 		ring, err := all.Pin(s.pinned)
 		if err != nil {
@@ -113,8 +113,8 @@ func (s *Service) compare(all attestd.PublicKeys, keys []ed25519.PublicKey) erro
 	return nil
 }
 
-// keep writes the cache.
-func (s *Service) keep() error {
+// writeCache writes the cache atomically.
+func (s *Service) writeCache() error {
 	text, err := json.Marshal(issuerFile{s.issuer, s.pinned})
 	if err != nil {
 		return err
@@ -131,13 +131,13 @@ func (s *Service) keep() error {
 		err = os.Rename(part.Name(), s.cache)
 	}
 	if err != nil {
-		_ = os.Remove(part.Name()) // what matters is the error before
+		_ = os.Remove(part.Name()) // the first error is reported
 	}
 	return err
 }
 
-// CheckPassport implements Authority. A passport whose key is not known may be of a key that is
-// newer than what was fetched.
+// CheckPassport implements Authority. It fetches the keys again for an unknown key, which may be a
+// new one.
 func (s *Service) CheckPassport(token string, now time.Time) (cred.PassportClaims, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *Service) CheckPassport(token string, now time.Time) (cred.PassportClaim
 	if refused := (*cred.Error)(nil); errors.As(err, &refused) && refused.Code == cred.CodeSignatureInvalid && time.Since(s.fetched) >= statusLife {
 		ctx, cancel := context.WithTimeout(context.Background(), statusTimeout)
 		defer cancel()
-		s.fetched = time.Now() // whatever comes of it
+		s.fetched = time.Now() // even if the fetch fails
 		if s.fetch(ctx) == nil {
 			return s.verify(token, now)
 		}
@@ -156,14 +156,14 @@ func (s *Service) CheckPassport(token string, now time.Time) (cred.PassportClaim
 func (s *Service) verify(token string, now time.Time) (cred.PassportClaims, error) {
 	claims, _, err := s.issuer.VerifyPassport(token, "", now)
 	if refused := (*cred.Error)(nil); errors.As(err, &refused) {
-		err = refused // without what the client says around it
+		err = refused // without the client's context
 	}
 	return claims, err
 }
 
-// Revoked implements Authority. It fetches the keys too, for one that was declared compromised
-// signs no valid passport any more. The signed status is of an ID alone: whether this passport is
-// the one that was issued under it, the service says without a signature.
+// Revoked implements Authority. It also fetches the keys, because a compromised key signs no valid
+// passports. The signed status covers only the ID; the service's unsigned answer says whether this
+// passport is the issued one.
 func (s *Service) Revoked(ctx context.Context, token, jti string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

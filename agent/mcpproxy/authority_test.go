@@ -22,19 +22,19 @@ import (
 
 var domain = cred.Domain{TrustDomain: "attestd.local", Service: "service"}
 
-// issuer is a company of the name with its own key.
+// issuer returns an issuer for a company, with a key from the seed.
 func issuer(company, seed string) *cred.Issuer {
 	return cred.NewIssuer(domain, company, ed25519.NewKeyFromSeed([]byte(strings.Repeat(seed, ed25519.SeedSize))), nil)
 }
 
-// directory is the part of the service that names keys and says what is revoked.
+// directory simulates the service's endpoints for keys and revocation.
 type directory struct {
 	away    bool
 	company *cred.Issuer
 	former  []attestd.CompanyKey // the oldest first
-	status  string               // of every passport
-	signer  *cred.Issuer         // of the status
-	altered bool                 // no passport is as it was issued
+	status  string               // the status of every passport
+	signer  *cred.Issuer         // signs the status
+	altered bool                 // report that every passport differs from the issued one
 	asked   int
 }
 
@@ -91,8 +91,8 @@ func passport(t *testing.T, i *cred.Issuer) string {
 	return token
 }
 
-// A passport is checked with the keys of the company whose credential this is, and with no other's.
-// The keys are kept for a start without the service.
+// A passport is verified with the keys of the credential's company only. They are cached for a
+// start without the service.
 func TestAuthority(t *testing.T) {
 	ours := issuer("acme", "a")
 	stranger := issuer("other", "b")
@@ -106,7 +106,7 @@ func TestAuthority(t *testing.T) {
 		}
 		for _, i := range []*cred.Issuer{stranger, forged} {
 			if _, err := s.CheckPassport(passport(t, i), time.Now()); err == nil {
-				t.Errorf("a passport of %s was taken", i.Company)
+				t.Errorf("a passport of %s was accepted", i.Company)
 			}
 		}
 		if _, err := s.CheckPassport(passport(t, ours), time.Now().Add(2*time.Hour)); err == nil || err.Error() != "token has expired" {
@@ -124,14 +124,14 @@ func TestAuthority(t *testing.T) {
 	}
 	check(s)
 	if _, err := NewService(t.Context(), d.client(t), cache, ours.Public.Fingerprint); err == nil {
-		t.Error("keys were taken from the cache that nobody had held against the pinned one")
+		t.Error("cached keys were accepted that had not been verified with the pinned one")
 	}
 	if _, err := NewService(t.Context(), d.client(t), cache+"x", ""); err == nil {
-		t.Error("there are no keys, and no error")
+		t.Error("no error without keys")
 	}
 }
 
-// A status counts only when the company's key has signed it. All but valid is revoked.
+// A status counts only with a signature of the company's key. Every status but valid means revoked.
 func TestAuthorityStatus(t *testing.T) {
 	ours := issuer("acme", "a")
 	forged := issuer("acme", "c")
@@ -148,16 +148,16 @@ func TestAuthorityStatus(t *testing.T) {
 	}
 	d.status, d.altered = "valid", true
 	if revoked, err := s.Revoked(t.Context(), "token", "1"); !revoked || err != nil {
-		t.Error("a passport that is not as it was issued was taken", revoked, err)
+		t.Error("a passport that differs from the issued one was accepted", revoked, err)
 	}
 	d.status, d.signer = "valid", forged
 	if _, err := s.Revoked(t.Context(), "token", "1"); err == nil {
-		t.Error("a forged status was taken")
+		t.Error("a forged status was accepted")
 	}
 }
 
-// After a rotation of the company's key, a passport of the new one is taken: the keys are fetched
-// again, at most every 30 s. One of the old key that the service no longer names is not.
+// After a key rotation, a passport of the new key is accepted: the keys are fetched again, at most
+// every 30 s. A passport of an old key that the service no longer lists is refused.
 func TestAuthorityRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := issuer("acme", "a")
@@ -175,17 +175,16 @@ func TestAuthorityRotation(t *testing.T) {
 		asked := d.asked
 		for range 10 {
 			if _, err := s.CheckPassport(passport(t, before), time.Now()); err == nil {
-				t.Error("a passport of the old key was taken")
+				t.Error("a passport of the old key was accepted")
 			}
 		}
 		if d.asked != asked {
-			t.Errorf("the keys were fetched %d times more", d.asked-asked)
+			t.Errorf("the keys were fetched %d more times", d.asked-asked)
 		}
 	})
 }
 
-// A passport of a former key counts when it is dated no later than the key's end, also where the
-// keys come from the cache.
+// A passport of a former key is valid if it was issued before the key's end, also with cached keys.
 func TestAuthorityPreviousKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := issuer("acme", "a"), issuer("acme", "c")
@@ -207,7 +206,7 @@ func TestAuthorityPreviousKey(t *testing.T) {
 				}
 			}
 			if _, err := s.CheckPassport(late, time.Now()); err == nil {
-				t.Errorf("away %v: a passport dated after its key's end was taken", away)
+				t.Errorf("away %v: a passport dated after its key's end was accepted", away)
 			}
 		}
 		d.away, d.former[0].CompromisedAt = false, ended.EndedAt
@@ -216,7 +215,7 @@ func TestAuthorityPreviousKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := s.CheckPassport(old, time.Now()); err == nil {
-			t.Error("a passport of a compromised key was taken")
+			t.Error("a passport of a compromised key was accepted")
 		}
 	})
 }

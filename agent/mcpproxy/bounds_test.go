@@ -12,13 +12,14 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// A line over the bound, of either side, ends the session: what is in it cannot be known.
+// A line over the length limit, in either direction, ends the session, because its content is
+// unknown.
 func TestLineTooLong(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	s := start(t, Config{MaxLine: 1000})
 	go func() { _, _ = s.client.Write([]byte(long + "\n")) }()
 	if _, err := s.toServer.ReadByte(); err == nil {
-		t.Error("it went on")
+		t.Error("it was forwarded")
 	}
 	if err := s.end(); !errors.Is(err, errLineTooLong) {
 		t.Error(err)
@@ -32,7 +33,7 @@ func TestLineTooLong(t *testing.T) {
 	equal(t, s.record.lines(t, false), []string{"requested x 1", "failed x 1 the server ended before it answered"})
 }
 
-// The calls that are open are bounded: one more is refused.
+// The proxy refuses a call over the limit of open calls.
 func TestTooManyCalls(t *testing.T) {
 	cs, now := newCalls(), time.Now()
 	for n := range maxCalls {
@@ -40,12 +41,12 @@ func TestTooManyCalls(t *testing.T) {
 			t.Fatal(n)
 		}
 	}
-	if _, err := cs.add([]byte("-1"), toolCall{name: "x"}, now); !errors.Is(err, errFull) {
-		t.Fatal("there was room")
+	if _, err := cs.add([]byte("-1"), toolCall{name: "x"}, now); !errors.Is(err, errTooManyCalls) {
+		t.Fatal("a call over the limit was accepted")
 	}
 	cs.forget([]byte("7"), cs.open["7"])
 	if _, err := cs.add([]byte("-1"), toolCall{name: "x"}, now); err != nil {
-		t.Fatal("no room after one was forgotten")
+		t.Fatal("a call was refused below the limit")
 	}
 	if n := len(cs.overdue(now.Add(callLife))); n != maxCalls || cs.count != 0 || len(cs.open)+len(cs.parked) != 0 {
 		t.Fatalf("%d were overdue, %d are left", n, cs.count)
@@ -57,7 +58,7 @@ func TestTooManyCalls(t *testing.T) {
 	s.end()
 }
 
-// A line may hold a thousand messages.
+// A line may have at most 1,000 messages.
 func TestBatchTooLong(t *testing.T) {
 	s := start(t, Config{})
 	batch := func(n int) string { return "[" + strings.Repeat(`{"method":"x"},`, n-1) + `{"method":"x"}]` }
@@ -89,11 +90,11 @@ func TestClientQueueIsBounded(t *testing.T) {
 	})
 }
 
-// Answers whose outcome is not kept yet are bounded too; they have gone to the client by then.
+// The queue of forwarded responses that are not yet recorded is bounded.
 func TestOutcomesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		s := start(t, Config{Recorder: &recorder{keep: func(a attestd.Attestation) error {
+		s := start(t, Config{Recorder: &recorder{persist: func(a attestd.Attestation) error {
 			if a.ActionType == "tool.completed" {
 				<-hold
 			}
@@ -112,7 +113,7 @@ func TestOutcomesAreBounded(t *testing.T) {
 		}()
 		synctest.Wait()
 		if answered < maxOutcomes || answered > 2*maxOutcomes+3 {
-			t.Errorf("%d answers have gone on", answered)
+			t.Errorf("%d responses were forwarded", answered)
 		}
 		close(hold)
 		synctest.Wait()
@@ -123,7 +124,7 @@ func TestOutcomesAreBounded(t *testing.T) {
 	})
 }
 
-// slowGate never says anything.
+// slowGate never decides.
 type slowGate struct{}
 
 func (slowGate) Check(ctx context.Context, _ string) error {

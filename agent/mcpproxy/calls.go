@@ -12,63 +12,64 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// kind is what a request of the client asks for, as far as it matters here.
+// kind is the kind of a client's request.
 type kind int
 
 const (
-	otherRequest kind = iota // nothing of it is recorded
+	otherRequest kind = iota // not recorded
 	toolCalled
-	taskResult // the outcome of a call that has become a task
-	taskStatus // how such a call stands; some servers answer with its outcome
+	taskResult // a request for the outcome of a call that has become a task
+	taskStatus // a request for the status of such a call; some servers respond with its outcome
 )
 
-// call is a request of the client whose answer has not been seen yet, or a call that has an answer
-// and no outcome.
+// call is a request of the client without a response, or a call with a response that is no outcome.
 type call struct {
-	kind      kind
-	number    uint64 // of this session's calls, from 1 on
-	tool      string
-	name      string // callId in the records
-	trace     string
-	modern    bool
-	began     time.Time // when it went to the server; zero before
-	deadline  time.Time // when it is given up; zero is never
-	cancelled string    // what to say of it when no answer comes; "" while it is not cancelled
-	parked    string    // what to say of it when it stays parked; "" while it is open
-	task      *call     // whose outcome or status it asks for, where that is a call
-	fetched   bool      // parked, and its outcome is recorded
+	kind     kind
+	number   uint64 // sequence number in this session, from 1
+	tool     string
+	name     string // callId in the records
+	trace    string
+	modern   bool
+	began    time.Time // when it was forwarded; zero before
+	deadline time.Time // when it counts as unanswered; zero is never
+	// the error to record without a response; "" unless the client has cancelled
+	cancelled string
+	parked    string // the error to record if it stays parked; "" while it is open
+	task      *call  // the call whose outcome or status it requests, or nil
+	fetched   bool   // it is parked, and its outcome is recorded
 }
 
 const (
-	maxCalls = 10_000         // open at once, and as many other requests
-	callLife = 24 * time.Hour // how long an answer is waited for
-	// the same once the client has cancelled: the answer may be under way
+	maxCalls = 10_000         // open at the same time, and as many other requests
+	callLife = 24 * time.Hour // time limit for a response
+	// the same after a cancellation, which the response may have crossed
 	cancelledLife = 10 * time.Minute
-	// how long the call is waited for that brings the input which a server has asked for
+	// time limit for the call that brings the input which a server has requested
 	inputLife      = time.Hour
 	sweepInterval  = time.Minute
-	maxCallName    = 256 // bytes of what is kept of names; a longer one is kept as its beginning
+	maxCallName    = 256 // maximum bytes of a stored name; longer ones are truncated
 	maxTraceparent = 128
 )
 
-// Why a request is refused that would leave it unclear what an answer belongs to.
+// Reasons to refuse a request whose response could not be attributed.
 var (
-	errFull  = fmt.Errorf("%d calls are open", maxCalls)
-	errEnded = errors.New("the server has ended")
-	errTaken = errors.New("its ID is that of another open request")
+	errTooManyCalls = fmt.Errorf("%d calls are open", maxCalls)
+	errEnded        = errors.New("the server has ended")
+	errDuplicateID  = errors.New("another open request has its ID")
 )
 
-// calls are the open requests of a session. Those of the client alone: a server's have IDs of their
-// own, which may be the same.
+// calls are the client's open requests in a session. The server's requests are not among them: they
+// have an ID space of their own.
 type calls struct {
-	mu     sync.Mutex
-	ended  bool           // no more are added
-	asking sync.WaitGroup // calls that are neither sent nor forgotten
-	last   uint64
-	count  int              // of calls, open or parked
-	others int              // of open requests beside them
-	open   map[string]*call // by the request's ID
-	// whose answer was no outcome, by what the client goes on with: the tool and state, or the task
+	mu        sync.Mutex
+	ended     bool           // add refuses further calls
+	undecided sync.WaitGroup // calls that are neither forwarded nor dropped
+	last      uint64
+	count     int              // open and parked calls
+	others    int              // other open requests
+	open      map[string]*call // by request ID
+	// calls whose response was no outcome, by the key of the client's continuation: tool and state,
+	// or task
 	parked map[string][]*call
 }
 
@@ -76,50 +77,50 @@ func newCalls() *calls {
 	return &calls{open: make(map[string]*call), parked: make(map[string][]*call)}
 }
 
-// add notes a call that is on its way to the server; whoever adds it calls asking.Done when it is
-// decided. It returns nil when the server has ended. With another error the call is not open, and
-// must not go on. One that brings the input which the server has asked for takes the place, and the
-// name, of the one that it goes on from.
+// add opens a call. It returns no call after the server has ended. Otherwise the caller MUST call
+// undecided.Done when the call is forwarded or refused. A call with an error is not open and MUST
+// NOT be forwarded. A call that brings requested input replaces the call that it continues and
+// inherits its name.
 func (cs *calls) add(id []byte, t toolCall, now time.Time) (*call, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.ended {
 		return nil, errEnded
 	}
-	cs.asking.Add(1)
+	cs.undecided.Add(1)
 	cs.last++
 	c := &call{
-		kind: toolCalled, number: cs.last, tool: brief(t.name), name: t.toolUseID, trace: t.trace, modern: t.modern, deadline: now.Add(callLife),
+		kind: toolCalled, number: cs.last, tool: truncate(t.name), name: t.toolUseID, trace: t.trace, modern: t.modern, deadline: now.Add(callLife),
 	}
 	if c.name == "" {
 		if c.name = text(id); c.name == "" {
 			c.name = string(id)
 		}
 	}
-	c.name = brief(c.name)
+	c.name = truncate(c.name)
 	if len(c.trace) > maxTraceparent {
 		c.trace = ""
 	}
 	switch {
-	case id == nil: // nobody answers a call without one
+	case id == nil: // a call without an ID has no response
 		return c, nil
 	case cs.open[idKey(id)] != nil:
-		return c, errTaken
+		return c, errDuplicateID
 	}
-	if place := inputPlace(c.tool, t.state); t.again && len(cs.parked[place]) > 0 {
+	if place := inputPlace(c.tool, t.state); t.retry && len(cs.parked[place]) > 0 {
 		before := cs.parked[place][0]
 		cs.unpark(place, before)
 		c.name = before.name
 	}
 	if cs.count >= maxCalls {
-		return c, errFull
+		return c, errTooManyCalls
 	}
 	cs.open[idKey(id)] = c
 	cs.count++
 	return c, nil
 }
 
-// track notes a request that is no call, so that its answer is not taken for that of one.
+// track opens a request that is not a call, so that its response is not attributed to a call.
 func (cs *calls) track(id []byte, k kind, task string, now time.Time) (*call, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -127,14 +128,14 @@ func (cs *calls) track(id []byte, k kind, task string, now time.Time) (*call, er
 	case cs.ended:
 		return nil, errEnded
 	case cs.open[idKey(id)] != nil:
-		return nil, errTaken
+		return nil, errDuplicateID
 	case cs.others >= maxCalls:
-		return nil, errFull
+		return nil, errTooManyCalls
 	}
 	c := &call{kind: otherRequest}
 	if list := cs.parked[taskPlace(task)]; task != "" && len(list) > 0 {
-		// Every answer is recorded on its own: a server may answer one request with something else
-		// than the next.
+		// Every response is recorded separately, because a server may answer each request
+		// differently.
 		cs.last++
 		of := list[0]
 		c = &call{kind: k, number: cs.last, tool: of.tool, name: of.name, trace: of.trace, modern: of.modern, deadline: now.Add(callLife), task: of}
@@ -144,7 +145,7 @@ func (cs *calls) track(id []byte, k kind, task string, now time.Time) (*call, er
 	return c, nil
 }
 
-// idKey bounds what is kept of an ID.
+// idKey returns a map key of bounded size for an ID.
 func idKey(id []byte) string {
 	if len(id) <= maxCallName {
 		return string(id)
@@ -153,14 +154,14 @@ func idKey(id []byte) string {
 	return "#" + string(sum[:])
 }
 
-func brief(s string) string {
+func truncate(s string) string {
 	if len(s) > maxCallName {
 		return strings.Clone(s[:maxCallName])
 	}
 	return s
 }
 
-// drop takes an open request out. cs.mu is held.
+// drop removes an open request. cs.mu is held.
 func (cs *calls) drop(key string, c *call) {
 	if cs.open[key] != c {
 		return
@@ -173,22 +174,22 @@ func (cs *calls) drop(key string, c *call) {
 	}
 }
 
-// forget drops a request that does not go to the server.
+// forget drops a request that is not forwarded.
 func (cs *calls) forget(id []byte, c *call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.drop(idKey(id), c)
 }
 
-// isOpen reports whether a request of that ID has no answer yet.
+// isOpen reports whether a request with that ID has no response yet.
 func (cs *calls) isOpen(id []byte) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return cs.open[idKey(id)] != nil
 }
 
-// sent notes that requests have gone to the server now.
-func (cs *calls) sent(list []*call, now time.Time) {
+// markSent sets the time at which requests were forwarded.
+func (cs *calls) markSent(list []*call, now time.Time) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, c := range list {
@@ -196,7 +197,7 @@ func (cs *calls) sent(list []*call, now time.Time) {
 	}
 }
 
-// cancel notes that the client has given a request up. It stays open, for its answer may still
+// cancel marks a request as cancelled by the client. It stays open, because a response may still
 // come.
 func (cs *calls) cancel(id []byte, reason string, now time.Time) {
 	cs.mu.Lock()
@@ -205,19 +206,19 @@ func (cs *calls) cancel(id []byte, reason string, now time.Time) {
 	if c == nil {
 		return
 	}
-	c.cancelled = brief("cancelled by the client: " + reason)
+	c.cancelled = truncate("cancelled by the client: " + reason)
 	if reason == "" {
 		c.cancelled = "cancelled by the client"
 	}
 	c.deadline = now.Add(cancelledLife)
 }
 
-// answered takes out the request that an answer, which arrived then, is to. It returns nil when
-// there is none, and for an answer that a server has given before the request went to it.
+// answered removes and returns the request with that ID. It returns nil if there is none, or if the
+// response arrived before the request was forwarded.
 func (cs *calls) answered(id []byte, arrived time.Time) *call {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	for _, spelling := range [][]byte{id, otherKind(id)} {
+	for _, spelling := range [][]byte{id, otherIDType(id)} {
 		if spelling == nil {
 			continue
 		}
@@ -230,9 +231,9 @@ func (cs *calls) answered(id []byte, arrived time.Time) *call {
 	return nil
 }
 
-// otherKind is the number that an ID names as a string, or the string of a number: some servers
-// answer so, and some clients take it. It is nil where there is none.
-func otherKind(id []byte) []byte {
+// otherIDType converts an ID from a number to a string or back, or returns nil. Some servers
+// respond with the other type, and some clients accept that.
+func otherIDType(id []byte) []byte {
 	switch {
 	case id == nil:
 		return nil
@@ -246,16 +247,16 @@ func otherKind(id []byte) []byte {
 	return identifier(digits)
 }
 
-// end lets no call be added any more, and returns when all that were are decided.
+// end makes add refuse further calls, and returns when no call is undecided.
 func (cs *calls) end() {
 	cs.mu.Lock()
 	cs.ended = true
 	cs.mu.Unlock()
-	cs.asking.Wait()
+	cs.undecided.Wait()
 }
 
-// overdue takes out the requests whose time is over; with the zero time, all. It returns those that
-// have no outcome.
+// overdue removes the requests past their deadline, or all if now is zero. It returns those without
+// an outcome.
 func (cs *calls) overdue(now time.Time) (list []*call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -264,7 +265,7 @@ func (cs *calls) overdue(now time.Time) (list []*call) {
 		if over(c) {
 			cs.drop(key, c)
 			list = append(list, c)
-			if c.kind == taskResult { // that it has no answer is the outcome
+			if c.kind == taskResult { // the missing response is the outcome
 				c.task.fetched = true
 			}
 		}

@@ -11,11 +11,11 @@ import (
 	"attestd/agent/toolcall"
 )
 
-// downstream carries lines from the server to the client until the server's output ends. hangUp is
-// called when the client no longer reads: what is under way is recorded still.
+// downstream forwards lines from the server to the client until the server's output ends. It calls
+// hangUp when the client no longer reads, and still records the outcomes of open calls.
 func (p *Proxy) downstream(fromServer io.Reader, toClient io.Writer, hangUp func()) error {
 	in := newLines(fromServer, p.MaxLine)
-	var broken error
+	var writeErr error
 	for {
 		line, err := in.next()
 		if err == io.EOF {
@@ -25,8 +25,8 @@ func (p *Proxy) downstream(fromServer io.Reader, toClient io.Writer, hangUp func
 			return fmt.Errorf("read from the server: %w", err)
 		}
 		line, outcomes := p.filter(line, time.Now())
-		if broken == nil {
-			if broken = p.write(toClient, line); broken != nil {
+		if writeErr == nil {
+			if writeErr = p.write(toClient, line); writeErr != nil {
 				hangUp()
 			}
 		}
@@ -65,7 +65,7 @@ func (p *Proxy) filter(line []byte, arrived time.Time) (on []byte, outcomes []en
 		}
 		why := m.flaw
 		if why == "" && m.outcome && c == nil {
-			why = "it is the answer to no open request"
+			why = "it answers no open request"
 		}
 		if why == "" && c != nil {
 			outcomes = p.answered(outcomes, c, m, arrived)
@@ -78,7 +78,7 @@ func (p *Proxy) filter(line []byte, arrived time.Time) (on []byte, outcomes []en
 		if c == nil {
 			m.id = nil
 		} else if c.kind != otherRequest {
-			e := toolcall.Event{Kind: toolcall.Failed, Error: "attestd withheld what the server answered: " + why, Output: m.raw}
+			e := toolcall.Event{Kind: toolcall.Failed, Error: "attestd withheld the server's response: " + why, Output: m.raw}
 			outcomes = append(outcomes, p.ended(c, e, m, arrived))
 		}
 		parts[i] = withheld(c, m.id, why)
@@ -92,7 +92,7 @@ func (p *Proxy) filter(line []byte, arrived time.Time) (on []byte, outcomes []en
 	return withEnd(parts[0]), outcomes
 }
 
-// answered appends what is to be recorded of an answer.
+// answered appends the event to record for a response.
 func (p *Proxy) answered(outcomes []ended, c *call, m message, arrived time.Time) []ended {
 	e := toolcall.Event{Kind: toolcall.Completed, Output: m.result}
 	result := readToolResult(m.result)
@@ -111,17 +111,17 @@ func (p *Proxy) answered(outcomes []ended, c *call, m message, arrived time.Time
 	return append(outcomes, p.ended(c, e, m, arrived))
 }
 
-// ended is what an answer makes of a call.
+// ended returns a call with its outcome.
 func (p *Proxy) ended(c *call, e toolcall.Event, m message, arrived time.Time) ended {
 	if c.task != nil {
-		p.calls.fetch(c.task, arrived)
+		p.calls.markFetched(c.task, arrived)
 	}
 	e.DurationMS = arrived.Sub(c.began).Milliseconds()
 	return ended{c, e, int64(len(m.raw))}
 }
 
-// giveUp records that a call has no answer.
-func (p *Proxy) giveUp(c *call, why string) {
+// recordUnanswered records a call without a response as failed.
+func (p *Proxy) recordUnanswered(c *call, why string) {
 	switch {
 	case c.kind == otherRequest, c.kind == taskStatus:
 		return
@@ -133,36 +133,35 @@ func (p *Proxy) giveUp(c *call, why string) {
 	p.outcome(ended{call: c, event: toolcall.Event{Kind: toolcall.Failed, Error: why}})
 }
 
-// ended is a call that has come to an end, and how.
+// ended is a call and the event that ended it.
 type ended struct {
 	call  *call
 	event toolcall.Event
-	size  int64 // of what the event holds
+	size  int64 // bytes of the message
 }
 
-// outcome hands an outcome over to be recorded while the session goes on. It waits when too much
-// waits already.
+// outcome queues an outcome for recording. It blocks while the queue is full.
 func (p *Proxy) outcome(e ended) {
 	e.size = min(e.size, maxQueuedBytes)
-	// what has happened is recorded, however the session ends
+	// Outcomes are recorded even if the session is cancelled.
 	_ = p.outcomes.Acquire(context.Background(), e.size)
 	p.queue <- e
 }
 
-// keepOutcomes records outcomes until no more come. Their records are made one after the other, for
-// that takes a stack which many would have, and kept at the same time.
-func (p *Proxy) keepOutcomes(ctx context.Context) {
+// recordOutcomes records outcomes until the queue is closed. It makes the records sequentially,
+// because that needs a deep stack, and persists them concurrently.
+func (p *Proxy) recordOutcomes(ctx context.Context) {
 	var keepers errgroup.Group
 	keepers.SetLimit(maxOutcomes)
 	for e := range p.queue {
 		a := p.attestation(e.call, e.event)
 		p.outcomes.Release(e.size)
 		keepers.Go(func() error {
-			if err := p.Recorder.Keep(ctx, a); err != nil {
+			if err := p.Recorder.Persist(ctx, a); err != nil {
 				p.warn("the outcome of a call of %q cannot be recorded: %v", e.call.tool, err)
 			}
 			return nil
 		})
 	}
-	_ = keepers.Wait() // they return none
+	_ = keepers.Wait() // they return no errors
 }

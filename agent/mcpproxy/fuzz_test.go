@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// seeds are lines of every kind that the proxy tells apart.
+// seeds are lines of every kind that the proxy distinguishes.
 var seeds = []string{
 	`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1,2.5,null]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
 	`[{"id":"a","method":"tools\/call","params":{"name":"y"}},{"id":2,"method":"ping"}]`,
@@ -20,8 +20,8 @@ var seeds = []string{
 	`{"id":1,"Method":"tools/call"}`, `{"id":1e999,"method":"tools/call","params":{"name":"\ud83d"}}`, `[]`, ` `, `x`, `{"id":{}}`, `[[{"method":"tools/call"}]]`,
 }
 
-// FuzzReadLine holds the reading of lines against encoding/json: what that reads as a call to a
-// tool, with members that stand there once, is one here.
+// FuzzReadLine compares readLine with encoding/json: without duplicate members, both find the same
+// messages.
 func FuzzReadLine(f *testing.F) {
 	for _, line := range seeds {
 		f.Add([]byte(line))
@@ -30,7 +30,7 @@ func FuzzReadLine(f *testing.F) {
 		messages, batch, err := readLine(line)
 		var plain any
 		if decoder := json.NewDecoder(bytes.NewReader(line)); decoder.Decode(&plain) != nil {
-			// jsontext may take what encoding/json does not, such as an array that nests deeper
+			// jsontext accepts some lines that encoding/json does not, such as deeper nesting
 			return
 		}
 		if err != nil {
@@ -62,9 +62,9 @@ func FuzzReadLine(f *testing.F) {
 	})
 }
 
-// FuzzSession sends any line through a proxy in both directions. It goes on as it is, or with its
-// line separators escaped, or an answer or error stands in its place; then it is no call that was
-// not recorded. No reader sees more lines in what goes on than there are.
+// FuzzSession sends a line through a proxy in both directions. The proxy forwards it unchanged or
+// with escaped line separators, or replaces it with a response. No call is forwarded unrecorded,
+// and no reader sees additional lines in the output.
 func FuzzSession(f *testing.F) {
 	for _, line := range append(seeds, "{\"id\":1,\"method\":\"x\"}\r{\"id\":2,\"method\":\"tools/call\"}", `{"id":1,"method":"x","result":"`+"\u2028\u0085"+`"}`, "\r", "\xff", "\v", "\u2029") {
 		f.Add(line)
@@ -114,11 +114,11 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// anyLineEnd is whatever any reader takes for the end of a line: \v to RS as Python's
-// str.splitlines does.
+// anyLineEnd matches everything that some reader treats as the end of a line, such as Python's
+// str.splitlines.
 var anyLineEnd = regexp.MustCompile("\r\n|[\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029]")
 
-// upTo reads lines until the marker, and returns what came before it.
+// upTo returns the text before the marker line.
 func upTo(from *bufio.Reader, marker string) string {
 	var all strings.Builder
 	for {

@@ -14,19 +14,19 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// recorder keeps records in memory.
+// recorder stores records in memory.
 type recorder struct {
 	mu      sync.Mutex
 	records []attestd.Attestation
 	keys    map[string]bool
 
-	keep   func(attestd.Attestation) error // nil keeps all
-	attest func(context.Context, attestd.Attestation) error
+	persist func(attestd.Attestation) error // may return an error; nil accepts all
+	attest  func(context.Context, attestd.Attestation) error
 }
 
-func (r *recorder) Keep(_ context.Context, a attestd.Attestation) error {
-	if r.keep != nil {
-		if err := r.keep(a); err != nil {
+func (r *recorder) Persist(_ context.Context, a attestd.Attestation) error {
+	if r.persist != nil {
+		if err := r.persist(a); err != nil {
 			return err
 		}
 	}
@@ -48,10 +48,10 @@ func (r *recorder) Attest(ctx context.Context, a attestd.Attestation) error {
 			return err
 		}
 	}
-	return r.Keep(ctx, a)
+	return r.Persist(ctx, a)
 }
 
-// recorded is what the tests look at in a record.
+// recorded has the members of a record that the tests check.
 type recorded struct {
 	Action      string
 	Tool        string
@@ -79,7 +79,7 @@ func (r *recorder) all(t testing.TB) (list []recorded) {
 	return list
 }
 
-// lines are the records in short, in the order of their text where sorted.
+// lines returns one short line for each record, optionally sorted.
 func (r *recorder) lines(t testing.TB, sorted bool) []string {
 	t.Helper()
 	var list []string
@@ -92,19 +92,19 @@ func (r *recorder) lines(t testing.TB, sorted bool) []string {
 	return list
 }
 
-// session is a proxy between a client and a server that the test plays.
+// session is a proxy between a client and a server that the test simulates.
 type session struct {
 	t      testing.TB
 	proxy  *Proxy
 	record *recorder
 
-	client, server     io.WriteCloser // what each sends
-	toClient, toServer *bufio.Reader  // what each gets
-	clientEnd          io.Closer      // of what the client reads
+	client, server     io.WriteCloser // sending ends
+	toClient, toServer *bufio.Reader  // receiving ends
+	clientEnd          io.Closer      // closes the client's receiving end
 	done               chan error
 }
 
-// start begins a session. It ends when the test has ended the server.
+// start starts a session, which ends when the test ends the server.
 func start(t testing.TB, c Config) *session {
 	t.Helper()
 	s := &session{t: t, done: make(chan error, 1)}
@@ -152,7 +152,7 @@ func send(t testing.TB, to io.Writer, line string) {
 	}
 }
 
-// gets demands that the next line at a side is this one.
+// gets checks the next line on one side.
 func gets(t testing.TB, side *bufio.Reader, want string) {
 	t.Helper()
 	got, err := side.ReadString('\n')
@@ -164,14 +164,14 @@ func gets(t testing.TB, side *bufio.Reader, want string) {
 	}
 }
 
-// ask sends a call through to the server.
+// ask sends a line from the client and checks that the server gets it.
 func (s *session) ask(line string) {
 	s.t.Helper()
 	send(s.t, s.client, line)
 	gets(s.t, s.toServer, line)
 }
 
-// reply sends an answer through to the client.
+// reply sends a line from the server and checks that the client gets it.
 func (s *session) reply(line string) {
 	s.t.Helper()
 	send(s.t, s.server, line)

@@ -8,25 +8,25 @@ import (
 	"io"
 )
 
-// errLineTooLong ends a session: what is in such a line cannot be known, so it must not go on.
-var errLineTooLong = errors.New("a message is longer than the proxy takes")
+// errLineTooLong ends a session, because the proxy does not know the content of such a line.
+var errLineTooLong = errors.New("a message is too long")
 
-// lines reads the lines of a stream, each whole.
+// lines reads complete lines from a stream.
 type lines struct {
-	in   *bufio.Reader
-	most int // bytes of a line
+	in    *bufio.Reader
+	limit int // bytes of a line
 }
 
 func newLines(in io.Reader, most int) *lines { return &lines{bufio.NewReaderSize(in, 32<<10), most} }
 
-// next returns a line with its end, in memory of its own. The last may have no end. After the last
-// it returns io.EOF.
+// next returns a copy of the next line with its end. The last line may have none. After it, next
+// returns io.EOF.
 func (l *lines) next() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := l.in.ReadSlice('\n')
-		if len(line)+len(part) > l.most {
-			return nil, fmt.Errorf("%w: over %d bytes", errLineTooLong, l.most)
+		if len(line)+len(part) > l.limit {
+			return nil, fmt.Errorf("%w: over %d bytes", errLineTooLong, l.limit)
 		}
 		line = append(line, part...)
 		switch {
@@ -38,14 +38,13 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// separators are characters that some readers take for the end of a line, Node's readline and
-// Java's Scanner among them, and how JSON writes them so that none does. In JSON they stand in
-// strings alone.
+// separators are characters that some readers treat as the end of a line, such as Node's readline
+// and Java's Scanner, and their JSON escapes. In JSON they occur only in strings.
 var separators = []struct{ raw, escaped []byte }{
 	{[]byte("\u0085"), []byte(`\u0085`)}, {[]byte("\u2028"), []byte(`\u2028`)}, {[]byte("\u2029"), []byte(`\u2029`)},
 }
 
-// escape writes a line so that all readers see one line. Nothing else of it changes.
+// escape escapes the separators in a line, so that all readers see one line.
 func (l *lines) escape(line []byte) ([]byte, error) {
 	size := len(line)
 	for _, s := range separators {
@@ -54,8 +53,8 @@ func (l *lines) escape(line []byte) ([]byte, error) {
 	if size == len(line) {
 		return line, nil
 	}
-	if size > l.most {
-		return nil, fmt.Errorf("%w: over %d bytes", errLineTooLong, l.most)
+	if size > l.limit {
+		return nil, fmt.Errorf("%w: over %d bytes", errLineTooLong, l.limit)
 	}
 	for _, s := range separators {
 		line = bytes.ReplaceAll(line, s.raw, s.escaped)

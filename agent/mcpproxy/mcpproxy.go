@@ -1,42 +1,37 @@
-// Package mcpproxy stands between an MCP client and a server that speaks over standard input and
-// output, and records each tools/call and its outcome. What goes on is what was judged: lines go on
-// byte for byte, in their order, whatever revision of the protocol they are of. Only U+0085, U+2028
-// and U+2029, which some readers take for the end of a line, go on as escapes.
+// Package mcpproxy is a proxy between an MCP client and a stdio server. It records each tools/call
+// and its outcome. It forwards lines byte for byte and in order, for every revision of the
+// protocol. Only U+0085, U+2028 and U+2029, which some readers treat as the end of a line, are
+// replaced with their escapes.
 //
 // # What is recorded
 //
-// A call makes two records (package toolcall): tool.requested, and tool.completed, tool.failed or
-// tool.denied. A call goes on to the server only when the first is kept: synced on this machine's
-// disk, or, where the proxy fails closed, acknowledged by the service. The answer goes on to the
-// client at once, and its record is kept after; so a proxy that is killed may leave a call without
-// an outcome, but none unrecorded.
+// A call has two records (package toolcall): tool.requested, and tool.completed, tool.failed or
+// tool.denied. The proxy forwards a call only after the first is durable: synced to the local disk
+// or, if the proxy fails closed, acknowledged by the service. It forwards the response at once and
+// records it afterwards. So a killed proxy may leave a call without an outcome, but no call
+// unrecorded. A response with input_required is not an outcome; it is recorded whole as
+// tool.pending. The call that brings the input has the same callId and its own tool.requested. A
+// task is not an outcome either: its outcome is each response to tasks/result, and each response to
+// another tasks/ request with more than a status. A pending response with any other content is
+// recorded as the outcome.
 //
-// An answer with input_required is no outcome, and recorded whole as tool.pending. The call that
-// brings the input goes on from it under the same callId, with a tool.requested of its own. Nor is
-// a task: its outcome is each answer to tasks/result, and to other requests about the task where
-// that says more than how it stands. An answer that holds anything beside is recorded as the
-// outcome. A call that is cancelled stays open, for its answer may still come. A call fails in the
-// records when the server ends before it answers, and when no answer comes within a day; ten
-// minutes after it was cancelled; an hour after input was asked for.
+// A cancelled call stays open, because a response may still come. A call fails in the records if
+// the server ends without a response to it. It also fails after a day without a response, ten
+// minutes after a cancellation, and an hour after a request for input.
 //
 // # What is refused
-//
-// A call that must not go on is answered here: with a result that is an error, so that the agent
-// reads why. Refused are calls that cannot be recorded, that the passport does not cover, that are
-// open beside 10,000 others, that have the ID of an open request, and that two readers could
-// understand in two ways, as with a carriage return that does not end the line. A line of the
-// client that is no JSON, or holds more than 1,000 messages, is answered with the error that a
-// server would give. A line that is longer than the bound ends the session.
-//
-// Of the server, what two readers could understand in two ways, what answers no open request and
-// what is no JSON does not go on. An error stands in its place; where it is to a call, it is
-// recorded whole, as tool.failed.
+// The proxy answers a refused call itself, with an error result, so that the agent reads the
+// reason. It refuses a call that cannot be recorded, that the passport does not cover, or that has
+// the ID of an open request; a call when 10,000 others are open; and an ambiguous call, which two
+// parsers could read differently, such as one with a carriage return inside its line. If a client's
+// line is not JSON or has more than 1,000 messages, the proxy returns the error that a server would
+// return. A line over the length limit ends the session. The proxy replaces a server's line with an
+// error if it is ambiguous, answers no open request or is not JSON. A replaced response to a call
+// is recorded whole as tool.failed.
 //
 // # Memory
-//
-// On their way to the server are at most 256 lines, and at most 64 MiB of them, however many calls
-// wait to be recorded; as much of outcomes waits to be recorded. What comes beyond waits with its
-// sender. A lone line may be as long as the bound on lines.
+// The proxy queues at most 256 lines and 64 MiB for the server, and outcomes of 64 MiB for the
+// recorder. Beyond that it stops reading. A single line may be as long as the length limit.
 package mcpproxy
 
 import (
@@ -54,50 +49,51 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// Recorder takes records.
+// Recorder stores records.
 type Recorder interface {
-	// Keep returns when the record will reach the service, whatever happens to this process.
-	Keep(ctx context.Context, a attestd.Attestation) error
+	// Persist returns when the record is durable: it will reach the service even if this process is
+	// killed.
+	Persist(ctx context.Context, a attestd.Attestation) error
 	// Attest returns when the service has acknowledged the record.
 	Attest(ctx context.Context, a attestd.Attestation) error
 }
 
-// Gate says which tools may be called.
+// Gate decides which tools may be called.
 type Gate interface {
-	// Check returns an error, whose text the agent reads, for a tool that may not be called now.
+	// Check returns an error for a tool that may not be called now. The agent reads its text.
 	Check(ctx context.Context, tool string) error
 }
 
-// Config is what a proxy needs. Agent, Server and Recorder must be given.
+// Config configures a proxy. Agent, Server and Recorder are required.
 type Config struct {
-	Agent      string // in whose name it records
-	Server     string // what the records call the server
+	Agent      string // the agent of the records
+	Server     string // the server's name in the records
 	Recorder   Recorder
 	Policy     toolcall.Policy
-	FailClosed bool // calls wait until the service has acknowledged their record
-	Gate       Gate // nil lets all pass
+	FailClosed bool // forward a call only after the service has acknowledged its record
+	Gate       Gate // nil allows all tools
 	MaxLine    int  // bytes; 0 is DefaultMaxLine
 	Warn       func(text string)
 }
 
 const (
-	// DefaultMaxLine bounds a line of either side.
+	// DefaultMaxLine is the default length limit of a line in either direction.
 	DefaultMaxLine = 64 << 20
 
-	maxQueued      = 256      // lines of the client on their way to the server
-	maxQueuedBytes = 64 << 20 // of such lines, and of answers whose record is not kept yet
-	maxOutcomes    = 32       // whose record is being kept, and as many whose turn it is next
+	maxQueued      = 256      // lines from the client that are not yet forwarded
+	maxQueuedBytes = 64 << 20 // of such lines, and of responses that are not yet recorded
+	maxOutcomes    = 32       // recorded concurrently, and as many queued
 )
 
-// ackTimeout is how long a call may wait for the service to acknowledge its record.
+// ackTimeout bounds the wait for the service to acknowledge the record of a call.
 const ackTimeout = 10 * time.Second
 
 // Proxy is one session of a client with a server.
 type Proxy struct {
 	Config
 	session string
-	// what all its idempotency keys begin with; it stands in no record, so that nobody can take a
-	// key beforehand
+	// secret prefix of the idempotency keys; no record contains it, so nobody else can use a key
+	// first
 	keys  string
 	calls *calls
 
@@ -105,7 +101,7 @@ type Proxy struct {
 	outcomes *semaphore.Weighted // bytes
 	queue    chan ended
 
-	out sync.Mutex // of the client's input: a line is written whole
+	out sync.Mutex // serialises writes to the client, so that lines do not interleave
 }
 
 // New returns a proxy for one session.
@@ -122,9 +118,9 @@ func New(c Config) *Proxy {
 	}
 }
 
-// Run carries the session until the server's output ends, and returns when the records of all its
-// calls are kept. A client that ends closes the server's input; the server then has its time to
-// answer. Of fromClient it may leave a read behind that has not returned.
+// Run forwards lines until the server's output ends, and returns when all calls are recorded. When
+// the client ends, Run closes the server's input and still forwards what the server sends. It may
+// leave a blocked read of fromClient behind.
 func (p *Proxy) Run(ctx context.Context, fromClient io.Reader, toClient io.Writer, fromServer io.Reader, toServer io.WriteCloser) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -134,7 +130,7 @@ func (p *Proxy) Run(ctx context.Context, fromClient io.Reader, toClient io.Write
 	kept := make(chan struct{})
 	go func() {
 		defer close(kept)
-		p.keepOutcomes(context.WithoutCancel(ctx))
+		p.recordOutcomes(context.WithoutCancel(ctx))
 	}()
 
 	up := make(chan error, 1)
@@ -146,14 +142,14 @@ func (p *Proxy) Run(ctx context.Context, fromClient io.Reader, toClient io.Write
 	err := p.downstream(fromServer, toClient, hangUp)
 	hangUp()
 	select {
-	case upErr := <-up: // the client is gone, or its line was too long
+	case upErr := <-up: // the client has ended, or its line was too long
 		err = errors.Join(err, upErr)
 	default:
 	}
 	cancel()
 	p.calls.end()
 	for _, c := range p.calls.overdue(time.Time{}) {
-		p.giveUp(c, "the server ended before it answered")
+		p.recordUnanswered(c, "the server ended before it answered")
 	}
 	background.Wait()
 	close(p.queue)
@@ -161,7 +157,7 @@ func (p *Proxy) Run(ctx context.Context, fromClient io.Reader, toClient io.Write
 	return err
 }
 
-// sweep gives up calls whose time is over.
+// sweep records calls without a response as failed after their deadline.
 func (p *Proxy) sweep(ctx context.Context) {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
@@ -171,17 +167,18 @@ func (p *Proxy) sweep(ctx context.Context) {
 			return
 		case now := <-ticker.C:
 			for _, c := range p.calls.overdue(now) {
-				p.giveUp(c, fmt.Sprintf("no answer came within %v", callLife))
+				p.recordUnanswered(c, fmt.Sprintf("no answer came within %v", callLife))
 			}
 		}
 	}
 }
 
-// attestation makes the record of an event in the life of a call.
+// attestation makes the record of an event of a call.
 func (p *Proxy) attestation(c *call, e toolcall.Event) attestd.Attestation {
 	e.Source, e.Server, e.Tool, e.CallID, e.SessionID, e.Trace = source, p.Server, c.tool, c.name, p.session, c.trace
 	r := p.Policy.Record(p.Agent, e)
-	// A client's names of calls may come twice, so the key has the number. A call has one outcome.
+	// A client may reuse its call IDs, so the key has the proxy's own number. All outcomes share a
+	// key, because a call has only one.
 	key := fmt.Sprintf("%s:%d:tool.outcome", p.keys, c.number)
 	if e.Kind == toolcall.Requested || e.Kind == toolcall.Pending {
 		key = fmt.Sprintf("%s:%d:%s", p.keys, c.number, e.Kind)
@@ -189,7 +186,7 @@ func (p *Proxy) attestation(c *call, e toolcall.Event) attestd.Attestation {
 	return attestd.Attestation{AgentID: p.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: key}
 }
 
-// source is what the records name as their source.
+// source is the source member of the records.
 const source = "mcp"
 
 func (p *Proxy) warn(format string, args ...any) { p.Warn(fmt.Sprintf(format, args...)) }

@@ -14,7 +14,7 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// Every line goes on byte for byte, in both directions, whatever it is.
+// The proxy forwards lines unchanged, byte for byte, in both directions.
 func TestLinesAreUnchanged(t *testing.T) {
 	lines := []string{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`,
@@ -47,12 +47,12 @@ func TestLinesAreUnchanged(t *testing.T) {
 	}
 }
 
-// Batches of revisions before 2025-06-18 are read message by message.
+// The proxy handles each message of a batch, which revisions before 2025-06-18 allow.
 func TestBatch(t *testing.T) {
 	s := start(t, Config{Gate: only("good")})
 	s.ask(`[{"id":1,"method":"tools/call","params":{"name":"good"}},{"id":2,"method":"tools/call","params":{"name":"good"}}, {"id":3,"method":"ping"}]`)
 	s.reply(`[{"id":3,"result":{}},{"id":2,"result":{"isError":true}},{"id":1,"result":{}}]`)
-	// What is refused is taken out, and the rest stays as it is spelt.
+	// A refused message is removed from the batch, and the others are unchanged.
 	send(t, s.client, `[{"id":4,"method":"tools/call","params":{"name":"evil"}}, {"id" : 5, "method":"tools/call","params":{"name":"good"}},{"method":"notifications/x"}]`)
 	gets(t, s.toServer, `[{"id" : 5, "method":"tools/call","params":{"name":"good"}},{"method":"notifications/x"}]`)
 	gets(t, s.toClient, `[{"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"attestd refused this call: evil is not allowed"}],"isError":true}}]`)
@@ -63,7 +63,7 @@ func TestBatch(t *testing.T) {
 	})
 }
 
-// only is a Gate that lets one tool pass.
+// only is a Gate that allows one tool.
 type only string
 
 func (o only) Check(_ context.Context, tool string) error {
@@ -81,8 +81,9 @@ func TestRefusal(t *testing.T) {
 	gets(t, s.toClient, `{"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"attestd refused this call: evil is not allowed"}],"isError":true}}`)
 	send(t, s.client, `{"id":2,"method":"tools/call","params":{"name":"evil","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
 	gets(t, s.toClient, `{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[{"type":"text","text":"attestd refused this call: evil is not allowed"}],"isError":true}}`)
-	send(t, s.client, `{"method":"tools/call","params":{"name":"evil"}}`) // nobody to answer
-	// the server sees nothing of them
+	// without an ID there is no response
+	send(t, s.client, `{"method":"tools/call","params":{"name":"evil"}}`)
+	// the server received none of them
 	s.ask(`{"id":3,"method":"ping"}`)
 	s.end()
 	equal(t, s.record.lines(t, true), []string{
@@ -90,9 +91,8 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
-// What two readers could understand in two ways, and what is no JSON, does not go on: a server
-// might see a call in it that was not recorded.
-func TestAmbiguous(t *testing.T) {
+// Ambiguous messages and invalid JSON are refused: a server might find an unrecorded call in them.
+func TestAmbiguousRequestsAreRefused(t *testing.T) {
 	s := start(t, Config{})
 	for _, line := range []string{
 		`{"id":1,"method":"tools/call","method":"ping","params":{"name":"x"}}`,
@@ -100,26 +100,26 @@ func TestAmbiguous(t *testing.T) {
 		`{"id":1,"Id":2,"method":"ping"}`,
 	} {
 		send(t, s.client, line)
-		gets(t, s.toClient, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid Request: a member stands in it twice"}}`)
+		gets(t, s.toClient, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid Request: it has a duplicate member"}}`)
 	}
 	send(t, s.client, `{"id":2,"method":"tools/call","params":{"name":"x","name":"y"}}`)
-	gets(t, s.toClient, `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"attestd refused this call: a member stands in it twice"}],"isError":true}}`)
+	gets(t, s.toClient, `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"attestd refused this call: it has a duplicate member"}],"isError":true}}`)
 	for _, line := range []string{`{"id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":NaN}}}`, `{"id":1} {"id":2}`, `{`, `x`} {
 		send(t, s.client, line)
-		gets(t, s.toClient, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: the line is no JSON"}}`)
+		gets(t, s.toClient, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: the line is not JSON"}}`)
 	}
 	s.end()
-	equal(t, s.record.lines(t, false), []string{"requested y 2", "denied y 2 a member stands in it twice"})
+	equal(t, s.record.lines(t, false), []string{"requested y 2", "denied y 2 it has a duplicate member"})
 }
 
-// A call goes on when its record is kept and not before; what the client has sent after it waits,
-// so that order stays, while the records of many calls are being kept at once.
+// A call is forwarded only after its record is durable. Later lines wait, which preserves their
+// order, while many calls are recorded concurrently.
 func TestCallWaitsForItsRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keep := make(chan struct{})
 		waiting := 0
 		r := &recorder{}
-		r.keep = func(a attestd.Attestation) error {
+		r.persist = func(a attestd.Attestation) error {
 			if a.ActionType == "tool.requested" {
 				r.mu.Lock()
 				waiting++
@@ -145,9 +145,9 @@ func TestCallWaitsForItsRecord(t *testing.T) {
 		}
 		synctest.Wait()
 		if waiting != 40 || len(arrived) != 0 {
-			t.Fatalf("%d records are being kept, %d lines have arrived", waiting, len(arrived))
+			t.Fatalf("%d records are in progress, %d lines have arrived", waiting, len(arrived))
 		}
-		s.reply(`{"method":"notifications/from-the-server"}`) // which waits for nothing
+		s.reply(`{"method":"notifications/from-the-server"}`) // the other direction is not blocked
 		close(keep)
 		var got []string
 		for range want {
@@ -158,8 +158,8 @@ func TestCallWaitsForItsRecord(t *testing.T) {
 	})
 }
 
-// With FailClosed a call goes on when the service has acknowledged its record, and is refused when
-// it does not; the records are kept then too.
+// With FailClosed a call is forwarded after the service has acknowledged its record, and refused if
+// it does not. A refused call is recorded too.
 func TestFailClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := false
@@ -186,17 +186,16 @@ func TestFailClosed(t *testing.T) {
 	})
 }
 
-// A call that cannot be recorded is refused in both modes, so that none runs unrecorded.
+// A call that cannot be recorded is refused in both modes.
 func TestUnrecordableCallIsRefused(t *testing.T) {
-	s := start(t, Config{Recorder: &recorder{keep: func(attestd.Attestation) error { return errors.New("disk full") }}})
+	s := start(t, Config{Recorder: &recorder{persist: func(attestd.Attestation) error { return errors.New("disk full") }}})
 	send(t, s.client, `{"id":1,"method":"tools/call","params":{"name":"x"}}`)
-	gets(t, s.toClient, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"attestd refused this call: its record cannot be kept"}],"isError":true}}`)
+	gets(t, s.toClient, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"attestd refused this call: its record cannot be stored"}],"isError":true}}`)
 	s.ask(`{"id":2,"method":"ping"}`)
 	s.end()
 }
 
-// When the client no longer reads, the server's input is closed, and what it still answers is
-// recorded.
+// When the client no longer reads, the proxy closes the server's input and still records responses.
 func TestClientEnds(t *testing.T) {
 	s := start(t, Config{})
 	s.ask(`{"id":1,"method":"tools/call","params":{"name":"x"}}`)
@@ -209,7 +208,7 @@ func TestClientEnds(t *testing.T) {
 	equal(t, s.record.lines(t, false), []string{"requested x 1", "completed x 1"})
 }
 
-// Whoever reads the records of a session cannot foretell the idempotency keys of its next ones.
+// The records of a session do not reveal its next idempotency keys.
 func TestKeysAreUnpredictable(t *testing.T) {
 	s := start(t, Config{})
 	s.ask(`{"id":1,"method":"tools/call","params":{"name":"x"}}`)

@@ -10,34 +10,33 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// message is what the proxy reads of a JSON-RPC 2.0 message. Its values are parts of the line, as
-// they are spelt there.
+// message is a parsed JSON-RPC 2.0 message. Its values are slices of the line.
 type message struct {
 	raw    []byte
-	method string // "" of an answer
-	id     []byte // nil where there is none, or one that is neither a string nor a number
+	method string // "" in a response
+	id     []byte // nil if absent, or neither a string nor a number
 	params []byte
-	result []byte // of an answer, that or fault
+	result []byte // a response has result or fault
 	fault  []byte
-	hasID  bool // of whatever kind
+	hasID  bool // of any type
 
-	// flaw says why two readers could see two messages in it; "" is the flaw of none.
+	// flaw says why two parsers could read the message differently, or is "".
 	flaw string
 
-	// outcome says that some reader finds a result or an error in it.
+	// outcome says that some parser finds a result or an error in it.
 	outcome bool
 }
 
-// Flaws of messages, as the subject of their sentence is the message.
+// Flaws of messages. "It" is the message.
 const (
-	// or also with other capitals, which some readers take for the same
-	flawTwice    = "a member stands in it twice"
-	flawReturn   = "a carriage return stands inside its line"
-	flawID       = "its ID is neither a string nor a number"
-	flawMethod   = "its method is no string"
-	flawBoth     = "it is a request and an answer at once"
-	flawOutcomes = "it has a result and an error"
-	flawNeither  = "it is neither a request nor an answer"
+	// also in a different case, which some parsers ignore
+	flawDuplicate      = "it has a duplicate member"
+	flawCarriageReturn = "its line contains a carriage return"
+	flawID             = "its ID is neither a string nor a number"
+	flawMethod         = "its method is not a string"
+	flawBoth           = "it is both a request and a response"
+	flawOutcomes       = "it has a result and an error"
+	flawNeither        = "it is neither a request nor a response"
 )
 
 // maxBatch bounds the messages in one line.
@@ -45,30 +44,29 @@ const maxBatch = 1000
 
 var errBatch = errors.New("more than 1000 messages in a line")
 
-// readLine reads a line: one message, or an array of them, which revisions before 2025-06-18 allow.
-// It takes escapes of lone surrogates, for such calls are carried out too. A line that is no UTF-8
-// is no JSON (RFC 8259 section 8.1).
+// readLine parses a line: one message, or an array of messages, which revisions before 2025-06-18
+// allow. It accepts escapes of lone surrogates, because servers execute such calls. A line that is
+// not UTF-8 is not JSON (RFC 8259 section 8.1).
 func readLine(line []byte) (messages []message, batch bool, err error) {
 	if !utf8.Valid(line) {
-		return nil, false, errors.New("the line is no UTF-8")
+		return nil, false, errors.New("the line is not UTF-8")
 	}
-	if messages, batch, err = readMessages(line); err != nil || !returnInside(line) {
+	if messages, batch, err = readMessages(line); err != nil || !hasCarriageReturn(line) {
 		return messages, batch, err
 	}
 	for i := range messages {
-		messages[i].flaw = flawReturn
+		messages[i].flaw = flawCarriageReturn
 	}
 	return messages, batch, nil
 }
 
-// returnInside reports whether a carriage return stands in a line elsewhere than before the line
-// feed at its end. Readers with universal newlines, such as those of Python, take it for the end of
-// a line.
-func returnInside(line []byte) bool {
+// hasCarriageReturn reports whether a line has a carriage return other than in its CRLF at the end.
+// Readers with universal newlines, such as Python's, treat it as the end of a line.
+func hasCarriageReturn(line []byte) bool {
 	return bytes.IndexByte(bytes.TrimSuffix(line, []byte("\r\n")), '\r') >= 0
 }
 
-// isBlank reports whether a line holds nothing that any reader takes for a message.
+// isBlank reports whether a line has no message for any parser.
 func isBlank(line []byte) bool {
 	return len(bytes.Trim(line, " \t\n")) == 0 || string(bytes.TrimLeft(line, " \t")) == "\r\n"
 }
@@ -110,17 +108,17 @@ func atEnd(d *jsontext.Decoder) error {
 	return nil
 }
 
-// read reads the members of m.raw. One that is no object has none.
+// read parses the members of m.raw. A value that is not an object has none.
 func (m *message) read() error {
 	methodIsText := true
-	seen, twice, err := members(m.raw, map[string]func([]byte){
+	seen, duplicate, err := members(m.raw, map[string]func([]byte){
 		"method": func(v []byte) { m.method, methodIsText = text(v), v[0] == '"' },
 		"id":     func(v []byte) { m.id = identifier(v) },
 		"params": func(v []byte) { m.params = v },
 		"result": func(v []byte) { m.result = v },
 		"error":  func(v []byte) { m.fault = v },
 	})
-	// some servers write both, and one of them empty
+	// some servers send both, one of them null
 	if m.result != nil && string(m.fault) == "null" {
 		m.fault = nil
 	} else if m.fault != nil && string(m.result) == "null" {
@@ -128,8 +126,8 @@ func (m *message) read() error {
 	}
 	m.hasID, m.outcome = seen["id"], seen["result"] || seen["error"]
 	switch {
-	case twice:
-		m.flaw = flawTwice
+	case duplicate:
+		m.flaw = flawDuplicate
 	case !methodIsText:
 		m.flaw = flawMethod
 	case seen["method"] && m.outcome:
@@ -144,10 +142,10 @@ func (m *message) read() error {
 	return err
 }
 
-// members calls the function of each member of an object that has one, and of nothing else none.
-// Seen are those of wanted that stand there, be it with other capitals. Of one that stands there
-// twice the last counts; twice says that there is such a one.
-func members(object []byte, wanted map[string]func(value []byte)) (seen map[string]bool, twice bool, err error) {
+// members calls the functions in wanted with the values of an object's members. seen has the wanted
+// names that occur in any case. duplicate reports whether one occurs more than once; then the last
+// value is used. Other JSON values have no members.
+func members(object []byte, wanted map[string]func(value []byte)) (seen map[string]bool, duplicate bool, err error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if d.PeekKind() != '{' {
 		return nil, false, nil
@@ -159,39 +157,38 @@ func members(object []byte, wanted map[string]func(value []byte)) (seen map[stri
 	for d.PeekKind() != '}' {
 		quoted, err := d.ReadValue()
 		if err != nil {
-			return seen, twice, err
+			return seen, duplicate, err
 		}
 		name := text(quoted)
 		value, err := d.ReadValue()
 		if err != nil {
-			return seen, twice, err
+			return seen, duplicate, err
 		}
-		take := wanted[name]
+		set := wanted[name]
 		for known := range wanted {
 			if strings.EqualFold(known, name) {
-				twice = twice || seen[known] || take == nil
+				duplicate = duplicate || seen[known] || set == nil
 				seen[known] = true
 			}
 		}
-		if take != nil {
-			take(value[:len(value):len(value)])
+		if set != nil {
+			set(value[:len(value):len(value)])
 		}
 	}
-	return seen, twice, nil
+	return seen, duplicate, nil
 }
 
-// text is the text of a JSON string, "" of another value. What is not well-formed in it becomes
-// U+FFFD.
+// text returns the text of a JSON string, or "" for another value. Malformed parts become U+FFFD.
 func text(value []byte) string {
 	if len(value) == 0 || value[0] != '"' {
 		return ""
 	}
-	s, _ := jsontext.AppendUnquote(nil, value) // its error is text that is not well-formed
+	s, _ := jsontext.AppendUnquote(nil, value) // the error reports malformed text
 	return string(s)
 }
 
-// identifier returns a request's ID in one spelling, so that an answer which spells it in another
-// is found: a string keeps its quotation marks, so that "1" is not 1.
+// identifier returns the canonical form of a request's ID, which a response may spell differently.
+// A string keeps its quotation marks, so "1" differs from 1.
 func identifier(value []byte) []byte {
 	id := jsontext.Value(bytes.Clone(value))
 	switch id.Kind() {
@@ -200,7 +197,7 @@ func identifier(value []byte) []byte {
 			return value
 		}
 	case '0':
-		// an integer stays as it is, for it may be longer than a double keeps
+		// an integer is not changed, because a double may not represent it
 		if bytes.ContainsAny(id, ".eE") && id.Canonicalize() != nil {
 			return value
 		}

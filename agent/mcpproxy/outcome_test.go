@@ -11,11 +11,11 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// unasked stands in place of an answer that belongs to no open request.
-const unasked = `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"attestd withheld what the server answered: it is the answer to no open request"}}`
+// unasked replaces a response to no open request.
+const unasked = `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"attestd withheld the server's response: it answers no open request"}}`
 
-// A call makes two records: the request and the outcome. Results, errors of tools, errors of the
-// protocol and input_required differ. IDs are compared by value, not by spelling.
+// A call has two records, the request and the outcome. The outcome is a result, a tool error, a
+// protocol error, or pending with input_required. IDs are compared by value.
 func TestOutcomes(t *testing.T) {
 	s := start(t, Config{})
 	call := func(id, tool, more string) {
@@ -26,9 +26,9 @@ func TestOutcomes(t *testing.T) {
 	call(`2.0`, "broken", "")
 	call(`"a\/b"`, "asks", "")
 	s.ask(`{"jsonrpc":"2.0","id":9,"method":"ping"}`)
-	// the server's own request, of the same ID
+	// a request of the server with the same ID
 	s.reply(`{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}`)
-	// and its answer
+	// and the client's response
 	s.ask(`{"jsonrpc":"2.0","id":1,"result":{"role":"assistant"}}`)
 	s.reply(`{"jsonrpc":"2.0","id":9,"result":{}}`)
 	s.reply(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no such tool","data":[1]}}`)
@@ -56,8 +56,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// The model's own name of a call, and its trace, are in both records, so that they can be found
-// from the agent's side.
+// Both records have the model's tool use ID and the trace, which correlate them with the agent's
+// logs.
 func TestCorrelation(t *testing.T) {
 	s := start(t, Config{})
 	trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -121,13 +121,12 @@ func TestMissingInputFailsCall(t *testing.T) {
 	})
 }
 
-// When the server ends, the calls that it has not answered have failed, also those that are being
-// recorded at that moment.
+// When the server ends, open calls fail, including those that are being recorded at that moment.
 func TestServerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		r := &recorder{}
-		r.keep = func(a attestd.Attestation) error {
+		r.persist = func(a attestd.Attestation) error {
 			if a.ActionType == "tool.requested" && strings.Contains(a.IdempotencyKey, ":2:") {
 				<-hold
 			}
@@ -150,11 +149,11 @@ func TestServerEnds(t *testing.T) {
 	})
 }
 
-// An answer that a server gives before the call went to it is not the outcome of that call.
+// A response that arrives before its call was forwarded is not the call's outcome.
 func TestEarlyAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		r := &recorder{keep: func(a attestd.Attestation) error {
+		r := &recorder{persist: func(a attestd.Attestation) error {
 			if a.ActionType == "tool.requested" {
 				<-hold
 			}
@@ -177,9 +176,9 @@ func TestEarlyAnswer(t *testing.T) {
 	})
 }
 
-// A client may bring the input in the very moment in which it reads that it is needed: by then the
-// call is found that it goes on from.
-func TestInputArrivesAtOnce(t *testing.T) {
+// A client may send the input at the same moment as it receives the request for input. The call
+// that it continues is already parked.
+func TestInputArrivesImmediately(t *testing.T) {
 	s := start(t, Config{})
 	s.ask(`{"id":0,"method":"tools/call","params":{"name":"x"}}`)
 	for id := range 200 {
@@ -198,8 +197,8 @@ func TestInputArrivesAtOnce(t *testing.T) {
 	}
 }
 
-// A call that became a task has its outcome when the client fetches that, each time, and has failed
-// when nobody does.
+// Each fetched result of a task is recorded as the call's outcome. A task whose result is not
+// fetched fails.
 func TestTasks(t *testing.T) {
 	s := start(t, Config{})
 	for id := range 3 {

@@ -7,36 +7,35 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// toolCall is what the proxy reads of the params of a tools/call.
+// toolCall has the parsed params of a tools/call.
 type toolCall struct {
 	name      string
 	arguments []byte
-	toolUseID string // of the model's call that it serves, where the client says so
+	toolUseID string // the ID of the model's tool use, if the client sends it
 	trace     string // W3C traceparent
-	modern    bool   // of a revision from 2026-07-28 on, which has no initialize
-	state     []byte // requestState: nil where it is no answer to input_required
-	again     bool   // brings what the server has asked for
-	flaw      string // why two readers could see two calls in it; "" for one that is plain
+	modern    bool   // revision 2026-07-28 or later, which has no initialize
+	state     []byte // requestState; nil unless the call continues after input_required
+	retry     bool   // it brings the input that the server has requested
+	flaw      string // why two parsers could read the call differently, or ""
 }
 
-// protocolVersion is the member of _meta in which requests of the revisions from 2026-07-28 on name
-// their revision.
+// protocolVersion is the member of _meta with the revision in requests of 2026-07-28 and later.
 const protocolVersion = "io.modelcontextprotocol/protocolVersion"
 
 func readToolCall(params []byte) (c toolCall) {
 	var meta []byte
 	wellFormed := false
-	// The line was read whole before, so what is in it is JSON.
-	_, twice, _ := members(params, map[string]func([]byte){
+	// The line has been parsed, so there are no errors.
+	_, duplicate, _ := members(params, map[string]func([]byte){
 		"name":           func(v []byte) { c.name, wellFormed = text(v), isText(v) },
 		"arguments":      func(v []byte) { c.arguments = v },
 		"_meta":          func(v []byte) { meta = v },
-		"requestState":   func(v []byte) { c.state, c.again = v, true },
-		"inputResponses": func([]byte) { c.again = true },
+		"requestState":   func(v []byte) { c.state, c.retry = v, true },
+		"inputResponses": func([]byte) { c.retry = true },
 	})
 	switch {
-	case twice:
-		c.flaw = flawTwice
+	case duplicate:
+		c.flaw = flawDuplicate
 	case !wellFormed:
 		c.flaw = "it names no tool"
 	}
@@ -48,7 +47,7 @@ func readToolCall(params []byte) (c toolCall) {
 	return c
 }
 
-// isText reports whether a value is a JSON string that all readers read alike.
+// isText reports whether a value is a well-formed JSON string.
 func isText(value []byte) bool {
 	if value[0] != '"' {
 		return false
@@ -57,25 +56,25 @@ func isText(value []byte) bool {
 	return err == nil
 }
 
-// readCancelled reads which request a notifications/cancelled is about, and why it is given up.
-func readCancelled(params []byte) (id []byte, reason string, twice bool) {
-	_, twice, _ = members(params, map[string]func([]byte){
+// readCancelled parses the params of notifications/cancelled.
+func readCancelled(params []byte) (id []byte, reason string, duplicate bool) {
+	_, duplicate, _ = members(params, map[string]func([]byte){
 		"requestId": func(v []byte) { id = identifier(v) },
 		"reason":    func(v []byte) { reason = text(v) },
 	})
-	return id, reason, twice
+	return id, reason, duplicate
 }
 
-// toolResult is what the proxy reads of the result of a tools/call.
+// toolResult has the parsed result of a tools/call.
 type toolResult struct {
-	failed     bool // isError: the tool has failed, and the agent reads how
-	needsInput bool // input_required: not an outcome yet
+	failed     bool // isError
+	needsInput bool // input_required, which is not an outcome
 	state      []byte
-	task       string // that the call has become: not an outcome either
+	task       string // ID of the task that the call has become, which is not an outcome either
 }
 
-// Members of results that are no outcome. A result that has another one beside them, which holds
-// anything, is recorded as the outcome, for a client may show that to its model.
+// Members of results that are not outcomes. A result with another non-empty member is recorded as
+// the outcome, because a client may show it to its model.
 var (
 	inputMembers  = []string{"resultType", "inputRequests", "requestState", "_meta"}
 	taskMembers   = []string{"resultType", "task", "_meta"}
@@ -87,14 +86,14 @@ var (
 
 func readToolResult(result []byte) (r toolResult) {
 	kind, task := "", ""
-	_, twice, _ := members(result, map[string]func([]byte){
+	_, duplicate, _ := members(result, map[string]func([]byte){
 		"isError":      func(v []byte) { r.failed = string(v) == "true" },
 		"resultType":   func(v []byte) { kind = text(v) },
 		"requestState": func(v []byte) { r.state = v },
 		"task":         func(v []byte) { task, _ = readTaskID(v) },
 	})
 	switch {
-	case twice:
+	case duplicate:
 	case kind == "input_required":
 		r.needsInput = hasOnly(result, inputMembers)
 	case task != "" && hasOnly(result, taskMembers):
@@ -103,12 +102,11 @@ func readToolResult(result []byte) (r toolResult) {
 	return r
 }
 
-// isStatus reports whether a result of tasks/get and its like says how a task stands, and holds no
-// result of it.
+// isStatus reports whether a result of a tasks/ request has only the status of the task.
 func isStatus(result []byte) bool { return hasOnly(result, statusMembers) }
 
-// hasOnly reports whether a value is an object all of whose members have these names, each at most
-// once, or hold nothing: some servers write "content":[] into each result.
+// hasOnly reports whether a value is an object whose members have these names, each at most once,
+// or are empty: some servers write "content":[] into each result.
 func hasOnly(object []byte, names []string) bool {
 	if len(object) == 0 || object[0] != '{' {
 		return false
@@ -132,21 +130,21 @@ func hasOnly(object []byte, names []string) bool {
 	return err == nil
 }
 
-// readTaskID reads the ID of a task, or of the task that the params of a request are about.
-func readTaskID(object []byte) (id string, twice bool) {
-	_, twice, _ = members(object, map[string]func([]byte){"taskId": func(v []byte) { id = text(v) }})
-	return id, twice
+// readTaskID parses the ID in a task, or in the params of a tasks/ request.
+func readTaskID(object []byte) (id string, duplicate bool) {
+	_, duplicate, _ = members(object, map[string]func([]byte){"taskId": func(v []byte) { id = text(v) }})
+	return id, duplicate
 }
 
-// readFault reads an error object of JSON-RPC. Output is what stands in it beside the code and the
-// message.
+// readFault parses a JSON-RPC error object. output is its data, or the whole object if it has other
+// members.
 func readFault(fault []byte) (code, message string, output []byte) {
-	_, twice, _ := members(fault, map[string]func([]byte){
+	_, duplicate, _ := members(fault, map[string]func([]byte){
 		"code":    func(v []byte) { code = string(v) },
 		"message": func(v []byte) { message = text(v) },
 		"data":    func(v []byte) { output = v },
 	})
-	if twice || !hasOnly(fault, []string{"code", "message", "data"}) {
+	if duplicate || !hasOnly(fault, []string{"code", "message", "data"}) {
 		output = fault
 	}
 	return code, message, output

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// inputPlace and taskPlace are where calls are parked that a tool has answered with this state, or
-// that have become this task.
+// inputPlace and taskPlace return the map keys of parked calls: those that wait for input for this
+// tool and state, and those that have become this task.
 func inputPlace(tool string, state []byte) string {
 	sum := sha256.Sum256([]byte(tool + "\x00" + string(state)))
 	return "input " + string(sum[:])
@@ -18,7 +18,7 @@ func taskPlace(task string) string {
 	return "task " + string(sum[:])
 }
 
-// park keeps a call that has an answer and no outcome.
+// park stores a call whose response is not an outcome.
 func (cs *calls) park(c *call, r toolResult, arrived time.Time) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -32,15 +32,15 @@ func (cs *calls) park(c *call, r toolResult, arrived time.Time) {
 	cs.count++
 }
 
-// fetch notes that the outcome of a task is recorded. Its call stays parked for a while, for that
-// may be asked for again.
-func (cs *calls) fetch(task *call, now time.Time) {
+// markFetched marks a task's outcome as recorded. Its call stays parked for a while, because the
+// client may request the outcome again.
+func (cs *calls) markFetched(task *call, now time.Time) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	task.fetched, task.deadline = true, now.Add(inputLife)
 }
 
-// unpark takes a call out. cs.mu is held.
+// unpark removes a parked call. cs.mu is held.
 func (cs *calls) unpark(place string, c *call) {
 	list := cs.parked[place]
 	at := slices.Index(list, c)

@@ -13,29 +13,29 @@ import (
 	"attestd/crypto/cred"
 )
 
-// Authority says what a company's passports are worth.
+// Authority verifies the passports of a company.
 type Authority interface {
-	// CheckPassport makes every check of a passport but that of revocation, without the service.
+	// CheckPassport verifies everything but revocation, offline.
 	CheckPassport(token string, now time.Time) (cred.PassportClaims, error)
-	// Revoked asks the service whether a passport is revoked, or was not issued as it stands. An
-	// error says that no answer is to be had.
+	// Revoked asks the service whether a passport is revoked, or differs from the issued one. An
+	// error means that the status is unknown.
 	Revoked(ctx context.Context, token, jti string) (bool, error)
 }
 
-// Passport is a Gate that lets those tools be called which the passport in a file covers. It is
-// read at each call: a new one may stand there. Whether it is revoked is asked at a call, at most
-// every 30 s. While the service does not answer, what it has said last counts; it may have said
-// nothing.
+// Passport is a Gate that allows the tools which the passport in a file covers. It reads the file
+// at each call, so the file can be replaced. It checks revocation at a call, at most every 30 s.
+// While the service is unavailable, the last known status counts, and an unknown one counts as
+// valid.
 type Passport struct {
 	path       string
 	agent      string
 	authority  Authority
-	failClosed bool // nothing passes while the service does not answer
+	failClosed bool // refuse all calls while the service is unavailable
 
 	mu      sync.Mutex
-	token   string    // the passport that was asked about
-	asked   time.Time // when; zero where nothing is known
-	revoked bool      // is never taken back
+	token   string    // the passport of the last status check
+	asked   time.Time // time of that check; zero for none
+	revoked bool      // final
 }
 
 const (
@@ -43,8 +43,8 @@ const (
 	statusTimeout = 2 * time.Second
 )
 
-// NewPassport reads the passport in a file and checks it. agent "" takes that of the passport, else
-// they must be the same.
+// NewPassport reads and checks the passport in a file. If agent is "", the passport's agent is
+// used; otherwise they MUST be equal.
 func NewPassport(path, agent string, a Authority, failClosed bool) (*Passport, error) {
 	p := &Passport{path: path, agent: agent, authority: a, failClosed: failClosed}
 	_, claims, err := p.read(time.Now())
@@ -55,7 +55,7 @@ func NewPassport(path, agent string, a Authority, failClosed bool) (*Passport, e
 	return p, nil
 }
 
-// Agent is whose passport it is.
+// Agent returns the passport's agent.
 func (p *Passport) Agent() string { return p.agent }
 
 // Check implements Gate.
@@ -70,29 +70,29 @@ func (p *Passport) Check(ctx context.Context, tool string) error {
 	return p.status(ctx, token, claims.ID)
 }
 
-// read reads the passport and makes every check but those of scope and revocation.
+// read reads the passport and checks everything but scope and revocation.
 func (p *Passport) read(now time.Time) (token string, c cred.PassportClaims, err error) {
 	f, err := os.Open(p.path)
 	if err != nil {
-		return "", c, errors.New("the file of the passport cannot be read")
+		return "", c, errors.New("the passport file cannot be read")
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, cred.MaxTokenSize+2)) // the line may have an end
+	text, err := io.ReadAll(io.LimitReader(f, cred.MaxTokenSize+2)) // allows for a line end
 	if err != nil {
-		return "", c, errors.New("the file of the passport cannot be read")
+		return "", c, errors.New("the passport file cannot be read")
 	}
 	token = strings.TrimSpace(string(text))
 	if c, err = p.authority.CheckPassport(token, now); err != nil {
 		return "", c, fmt.Errorf("the passport is not valid: %w", err)
 	}
 	if p.agent != "" && c.AgentID != p.agent {
-		return "", c, errors.New("the passport is of another agent")
+		return "", c, errors.New("the passport belongs to another agent")
 	}
 	return token, c, nil
 }
 
-// status refuses a passport that is revoked, or not as it was issued, as far as is known. One call
-// asks for all that come meanwhile.
+// status refuses a passport that is known to be revoked or to differ from the issued one.
+// Concurrent calls wait for one request.
 func (p *Passport) status(ctx context.Context, token, jti string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *Passport) status(ctx context.Context, token, jti string) error {
 		case err == nil:
 			p.asked, p.revoked = time.Now(), revoked
 		case p.failClosed:
-			return errors.New("attestd does not say whether the passport is revoked")
+			return errors.New("attestd gave no revocation status for the passport")
 		default:
 			p.asked = time.Now()
 		}

@@ -12,7 +12,7 @@ import (
 	"attestd/crypto/cred"
 )
 
-// authority knows passports by their text.
+// authority is an Authority with a table of passports.
 type authority struct {
 	passports map[string]cred.PassportClaims
 	revoked   map[string]bool
@@ -54,8 +54,8 @@ func refused(t *testing.T, p *Passport, tool, want string) {
 	}
 }
 
-// A passport opens the tools of its scopes until it expires, and one that is put in its place
-// counts from the next call on.
+// A passport allows the tools in its scopes until it expires. A replaced file is used at the next
+// call.
 func TestPassport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		soon := time.Now().Add(time.Hour).Unix()
@@ -76,19 +76,19 @@ func TestPassport(t *testing.T) {
 		_ = os.WriteFile(path, []byte("two"), 0o600)
 		refused(t, p, "write", "")
 		_ = os.WriteFile(path, []byte("other"), 0o600)
-		refused(t, p, "write", "the passport is of another agent")
+		refused(t, p, "write", "the passport belongs to another agent")
 		_ = os.WriteFile(path, []byte("forged"), 0o600)
 		refused(t, p, "write", "the passport is not valid: token has expired")
 		_ = os.Remove(path)
-		refused(t, p, "write", "the file of the passport cannot be read")
+		refused(t, p, "write", "the passport file cannot be read")
 		if _, err := NewPassport(passportFile(t, "one"), "another", a, false); err == nil {
-			t.Error("a passport of another agent was taken")
+			t.Error("a passport of another agent was accepted")
 		}
 	})
 }
 
-// Revocation is asked for at most every 30 s and is final. While the service is away the last
-// answer counts, and with failClosed nothing passes.
+// Revocation is checked at most every 30 s and is final. While the service is unavailable the last
+// status counts, and with failClosed all calls are refused.
 func TestRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &authority{revoked: map[string]bool{}, passports: map[string]cred.PassportClaims{
@@ -106,7 +106,7 @@ func TestRevoked(t *testing.T) {
 		time.Sleep(statusLife)
 		refused(t, open, "x", "")
 		closed, _ := NewPassport(path, "bot", a, true)
-		refused(t, closed, "x", "attestd does not say whether the passport is revoked")
+		refused(t, closed, "x", "attestd gave no revocation status for the passport")
 		a.away = false
 		refused(t, closed, "x", "the passport is revoked")
 		time.Sleep(statusLife)

@@ -12,19 +12,18 @@ import (
 )
 
 const (
-	// how long the output of a server that has ended is still read: what it has left behind may
-	// hold it open
+	// how long the output is read after the server has ended: a child process may hold it open
 	outputGrace = 2 * time.Second
-	// how long a server that has closed its output may take to end, and then to heed a signal
+	// how long a server may take to end after it has closed its output, and again after SIGTERM
 	endGrace = 5 * time.Second
 )
 
-// signalled is added to the number of the signal that has ended a server, as shells do.
-const signalled = 128
+// signalBase plus the signal number is the status of a server that a signal has ended, as in
+// shells.
+const signalBase = 128
 
-// Serve starts the server and carries a session with it until it has ended. It sets the server's
-// standard input and output and leaves the rest of the command as it is. What comes from signals is
-// handed on to the server. The status is the one with which the server has exited.
+// Serve starts the server and runs a session until it has ended. It sets the command's standard
+// input and output only. It forwards signals to the server. status is the server's exit status.
 func (p *Proxy) Serve(ctx context.Context, server *exec.Cmd, in io.Reader, out io.Writer, signals <-chan os.Signal) (status int, err error) {
 	toServer, err := server.StdinPipe()
 	if err != nil {
@@ -42,15 +41,15 @@ func (p *Proxy) Serve(ctx context.Context, server *exec.Cmd, in io.Reader, out i
 		return 0, err
 	}
 	ended := make(chan struct{})
-	var handing sync.WaitGroup
-	handing.Go(func() { handOn(server.Process, signals, ended) })
+	var forwarding sync.WaitGroup
+	forwarding.Go(func() { forward(server.Process, signals, ended) })
 	go func() {
 		defer close(ended)
-		_ = server.Wait() // its state says more than its error
+		_ = server.Wait() // ProcessState has the result
 		time.AfterFunc(outputGrace, func() { fromServer.Close() })
 	}()
 	err = p.Run(ctx, in, out, untilClosed{fromServer}, toServer)
-	fromServer.Close() // a server that writes on learns that nobody reads
+	fromServer.Close() // further writes of the server fail
 	for _, stop := range []func() error{func() error { return server.Process.Signal(syscall.SIGTERM) }, server.Process.Kill} {
 		select {
 		case <-ended:
@@ -59,12 +58,12 @@ func (p *Proxy) Serve(ctx context.Context, server *exec.Cmd, in io.Reader, out i
 		}
 	}
 	<-ended
-	handing.Wait()
+	forwarding.Wait()
 	return exitStatus(server.ProcessState), err
 }
 
-// handOn hands signals on until the server has ended.
-func handOn(server *os.Process, signals <-chan os.Signal, ended <-chan struct{}) {
+// forward forwards signals until the server has ended.
+func forward(server *os.Process, signals <-chan os.Signal, ended <-chan struct{}) {
 	for {
 		select {
 		case s := <-signals:
@@ -77,12 +76,12 @@ func handOn(server *os.Process, signals <-chan os.Signal, ended <-chan struct{})
 
 func exitStatus(state *os.ProcessState) int {
 	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		return signalled + int(w.Signal())
+		return signalBase + int(w.Signal())
 	}
 	return state.ExitCode()
 }
 
-// untilClosed reads a file that ends when it is closed.
+// untilClosed is a file that returns io.EOF after Close.
 type untilClosed struct{ *os.File }
 
 func (f untilClosed) Read(b []byte) (int, error) {

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// asServer makes this test binary a server that does what the variable says.
-const asServer = "MCPPROXY_TEST_SERVER"
+// serverRole is the variable that makes this test binary a server with that behaviour.
+const serverRole = "MCPPROXY_TEST_SERVER"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(asServer) {
+	switch os.Getenv(serverRole) {
 	case "":
 		os.Exit(m.Run())
 	case "echo": // until its input ends
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "leaves": // another process behind that holds its output
 		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), asServer+"=left")
+		child.Env = append(os.Environ(), serverRole+"=left")
 		child.Stdout = os.Stdout
 		_ = child.Start()
 		os.Exit(5)
@@ -47,16 +47,16 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveTest runs a server of TestMain. What the client sends comes from in.
+// serveTest runs a server of TestMain. in is the client's output.
 func serveTest(t *testing.T, does string, in io.Reader, out io.Writer, signals <-chan os.Signal) (int, error) {
 	t.Helper()
 	server := exec.Command(os.Args[0])
-	server.Env = append(os.Environ(), asServer+"="+does)
+	server.Env = append(os.Environ(), serverRole+"="+does)
 	server.Stderr = os.Stderr
 	return New(Config{Agent: "bot", Server: "x", Recorder: new(recorder)}).Serve(t.Context(), server, in, out, signals)
 }
 
-// The server's input ends with the client's, and the exit status is the server's.
+// The server's input ends when the client's output ends, and its exit status is returned.
 func TestExitStatus(t *testing.T) {
 	in, client := io.Pipe()
 	atClient, out := io.Pipe()
@@ -78,15 +78,15 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// eternal is an input that neither ends nor has anything.
+// eternal is an input that blocks forever.
 func eternal(t *testing.T) io.Reader {
 	in, client := io.Pipe()
 	t.Cleanup(func() { client.Close() })
 	return in
 }
 
-// A signal is handed on to the server, which may heed it as it likes.
-func TestSignal(t *testing.T) {
+// Signals are forwarded to the server, which may handle them.
+func TestSignalsAreForwardedToServer(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	atClient, out := io.Pipe()
 	go func() {
@@ -98,7 +98,7 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// A session ends with its server, although a process that the server left holds its output open.
+// A session ends with its server even if a child process of the server holds its output open.
 func TestSessionEndsWhileOutputIsOpen(t *testing.T) {
 	if status, err := serveTest(t, "leaves", eternal(t), io.Discard, nil); status != 5 || err != nil {
 		t.Errorf("%d, %v", status, err)

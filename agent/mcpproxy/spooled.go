@@ -10,27 +10,27 @@ import (
 	"attestd/sdk/attestd/spool"
 )
 
-// Spooled is a Recorder that keeps records in a spool and sends them on.
+// Spooled is a Recorder that stores records in a spool and sends them in the background.
 type Spooled struct {
 	client *attestd.Client
 	spool  *spool.Spool
 	warn   func(text string)
-	kept   chan struct{} // holds one when something was kept
-	turn   chan struct{} // holds one for each request under way
+	added  chan struct{} // holds a token after a record was added
+	turn   chan struct{} // holds a token for each request in progress
 }
 
-// maxRequests is how many records are on their way to the service at once: what waits meanwhile
-// costs less memory than a request.
+// maxRequests bounds concurrent requests to the service: a waiting record needs less memory than a
+// request.
 const maxRequests = 8
 
-// NewSpooled returns a Spooled that sends nothing before Send is called.
+// NewSpooled returns a Spooled. The caller MUST run Send, which sends the spool.
 func NewSpooled(c *attestd.Client, s *spool.Spool, warn func(text string)) *Spooled {
-	return &Spooled{client: c, spool: s, warn: warn, kept: make(chan struct{}, 1), turn: make(chan struct{}, maxRequests)}
+	return &Spooled{client: c, spool: s, warn: warn, added: make(chan struct{}, 1), turn: make(chan struct{}, maxRequests)}
 }
 
-// Keep adds a record to the spool. Where that has no room, or its disk fails, the service must take
-// the record at once.
-func (s *Spooled) Keep(ctx context.Context, a attestd.Attestation) error {
+// Persist adds a record to the spool. If the spool is full or its disk fails, it sends the record
+// to the service instead.
+func (s *Spooled) Persist(ctx context.Context, a attestd.Attestation) error {
 	err := s.spool.Add(ctx, a)
 	if err != nil {
 		if sent := s.Attest(ctx, a); sent != nil {
@@ -39,7 +39,7 @@ func (s *Spooled) Keep(ctx context.Context, a attestd.Attestation) error {
 		return nil
 	}
 	select {
-	case s.kept <- struct{}{}:
+	case s.added <- struct{}{}:
 	default:
 	}
 	return nil
@@ -60,15 +60,15 @@ func (s *Spooled) Attest(ctx context.Context, a attestd.Attestation) error {
 }
 
 const (
-	gatherFor = 50 * time.Millisecond // what is kept meanwhile goes in one batch
+	gatherFor = 50 * time.Millisecond // records added meanwhile are sent in one batch
 	minPause  = time.Second           // after a failure
 	maxPause  = 30 * time.Second
-	// to send what is left when a session is over; the rest waits for the next
+	// to send the remaining records at the end of a session; the next session sends the rest
 	lastAttempt = 2 * time.Second
 )
 
-// Send sends what the spool holds, also what earlier sessions have left there, until ctx is done,
-// and then once more. What cannot be sent stays.
+// Send sends the records in the spool, including those of earlier sessions, until ctx is done, and
+// then once more. Unsent records stay in the spool.
 func (s *Spooled) Send(ctx context.Context) {
 	pause, waiting := minPause, false
 	for ctx.Err() == nil {
@@ -78,19 +78,19 @@ func (s *Spooled) Send(ctx context.Context) {
 		case err == nil:
 			pause, waiting = minPause, false
 			select {
-			case <-s.kept:
+			case <-s.added:
 				sleep(ctx, gatherFor)
 			case <-ctx.Done():
 			}
 		case errors.As(err, &limited):
 			if !waiting {
-				s.warn(fmt.Sprintf("records wait on this machine, for the rate limit: %v", err))
+				s.warn(fmt.Sprintf("records stay in the spool because of the rate limit: %v", err))
 			}
 			waiting = true
 			s.await(ctx, limited.After)
 		case ctx.Err() == nil:
 			if pause == minPause {
-				s.warn(fmt.Sprintf("records wait on this machine, for they cannot be sent: %v", err))
+				s.warn(fmt.Sprintf("records stay in the spool because they cannot be sent: %v", err))
 			}
 			sleep(ctx, pause)
 			pause = min(2*pause, maxPause)
@@ -99,12 +99,11 @@ func (s *Spooled) Send(ctx context.Context) {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAttempt)
 	defer cancel()
 	if err := s.flush(last); err != nil {
-		s.warn(fmt.Sprintf("records wait on this machine for the next start: %v", err))
+		s.warn(fmt.Sprintf("records stay in the spool until the next start: %v", err))
 	}
 }
 
-// flush sends what is there. That the service has refused some of it for good is said, and no
-// reason to try again.
+// flush sends the spool. Records that the service refuses permanently cause a warning and no retry.
 func (s *Spooled) flush(ctx context.Context) error {
 	err := s.spool.Flush(ctx)
 	if refused := (*spool.RefusedError)(nil); errors.As(err, &refused) {
@@ -114,13 +113,13 @@ func (s *Spooled) flush(ctx context.Context) error {
 	return err
 }
 
-// await waits until the time is over or something was kept: that goes before what waits for the
+// await waits for the duration or for a new record, which is sent before those that wait for the
 // rate limit.
 func (s *Spooled) await(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-s.kept:
+	case <-s.added:
 		sleep(ctx, gatherFor)
 	case <-timer.C:
 	case <-ctx.Done():

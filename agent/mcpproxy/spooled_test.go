@@ -17,7 +17,7 @@ import (
 	"attestd/sdk/attestd/spool"
 )
 
-// batches is a service that takes batches while it is there.
+// batches simulates a service that accepts batches while it is available.
 type batches struct {
 	mu     sync.Mutex
 	away   bool
@@ -72,7 +72,7 @@ func (b *batches) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
 }
 
-// spooled returns a Spooled on a new folder, and what it has warned of.
+// spooled returns a Spooled on a new folder, and a function that returns its warnings.
 func spooled(t *testing.T, b *batches) (s *Spooled, warnings func() string) {
 	t.Helper()
 	c, err := attestd.New(attestd.Config{URL: "http://attestd.test", Credential: attestd.Key("k"), HTTP: &http.Client{Transport: b}, Retry: &attestd.Retry{}})
@@ -100,8 +100,8 @@ func keyed(key string) attestd.Attestation {
 	return attestd.Attestation{AgentID: "bot", ActionType: "x", Payload: json.RawMessage("1"), IdempotencyKey: key}
 }
 
-// What is kept is sent, in batches; what cannot be sent is said once, waits, and is sent when the
-// service is back.
+// Records are sent in batches. While the service is unavailable there is one warning, and the
+// records are sent when it is back.
 func TestSpooledSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(batches)
@@ -110,7 +110,7 @@ func TestSpooledSends(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); s.Send(ctx) }()
 		keep := func(key string) {
-			if err := s.Keep(ctx, keyed(key)); err != nil {
+			if err := s.Persist(ctx, keyed(key)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -121,7 +121,7 @@ func TestSpooledSends(t *testing.T) {
 		keep("b")
 		time.Sleep(time.Minute)
 		keep("c")
-		if got := warnings(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "records wait on this machine") {
+		if got := warnings(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "records stay in the spool") {
 			t.Error(got)
 		}
 		b.set(false, false)
@@ -144,7 +144,7 @@ func TestSpooledSendsEarlierRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &batches{away: true}
 		s, _ := spooled(t, b)
-		if err := s.Keep(t.Context(), keyed("a")); err != nil {
+		if err := s.Persist(t.Context(), keyed("a")); err != nil {
 			t.Fatal(err)
 		}
 		b.set(false, false)
@@ -160,12 +160,12 @@ func TestSpooledSendsEarlierRecords(t *testing.T) {
 	})
 }
 
-// What the service refuses for good is said and set apart: it holds nothing up.
+// A record that the service refuses permanently causes a warning, and the others are sent.
 func TestSpooledRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &batches{refuse: true}
 		s, warnings := spooled(t, b)
-		if err := s.Keep(t.Context(), keyed("a")); err != nil {
+		if err := s.Persist(t.Context(), keyed("a")); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -180,35 +180,35 @@ func TestSpooledRefused(t *testing.T) {
 	})
 }
 
-// Where the spool has no room, the service must take the record at once; only where that fails too
-// it is not kept.
+// If the spool is full, the record is sent to the service directly. Persist fails only if that
+// fails too.
 func TestSpoolFull(t *testing.T) {
 	b := new(batches)
 	s, _ := spooled(t, b)
 	s.spool.Limit = 1
-	if err := s.Keep(t.Context(), keyed("a")); err != nil || len(b.taken) != 1 {
+	if err := s.Persist(t.Context(), keyed("a")); err != nil || len(b.taken) != 1 {
 		t.Error(err, b.taken)
 	}
 	b.set(true, false)
-	if err := s.Keep(t.Context(), keyed("b")); !errors.Is(err, spool.ErrFull) {
+	if err := s.Persist(t.Context(), keyed("b")); !errors.Is(err, spool.ErrFull) {
 		t.Error(err)
 	}
 }
 
-// What is recorded while older records wait for the rate limit is sent at once.
+// New records are sent immediately, even while older ones wait for the rate limit.
 func TestSpooledSendsLiveRecordsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &batches{full: true}
 		s, warnings := spooled(t, b)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		if err := s.Keep(ctx, keyed("old")); err != nil {
+		if err := s.Persist(ctx, keyed("old")); err != nil {
 			t.Fatal(err)
 		}
 		go func() { defer close(done); s.Send(ctx) }()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if err := s.Keep(ctx, keyed("new")); err != nil {
+		if err := s.Persist(ctx, keyed("new")); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * gatherFor)
@@ -232,8 +232,8 @@ func TestSpooledSendsLiveRecordsFirst(t *testing.T) {
 	})
 }
 
-// A key that somebody has claimed refuses no call and loses no record; and what is recorded of a
-// session tells no key.
+// An idempotency key that another writer used first refuses no call and loses no record, and
+// records reveal no keys.
 func TestClaimedKeys(t *testing.T) {
 	t.Parallel()
 	b := &batches{claims: 1}

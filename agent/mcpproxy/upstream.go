@@ -14,18 +14,18 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// departure is a line of the client on its way to the server. Its place in the queue is that of the
-// line; what becomes of it is known when decided is closed.
+// departure is a line from the client in the queue to the server. When decided is closed, the other
+// fields say what to forward and what to answer.
 type departure struct {
 	decided chan struct{}
 	size    int64
-	line    []byte  // what goes to the server: the line, in a batch what is left of it, or nil
-	answer  []byte  // what goes back to the client, or nil
-	calls   []*call // requests that are in line
+	line    []byte  // to forward: the line, the allowed part of a batch, or nil
+	answer  []byte  // the proxy's own response to the client, or nil
+	calls   []*call // the requests in line
 }
 
-// upstream carries lines from the client to the server until the client ends. Calls are recorded at
-// the same time, and go on in their order.
+// upstream forwards lines from the client to the server until the client ends. Calls are recorded
+// concurrently and forwarded in order.
 func (p *Proxy) upstream(ctx context.Context, fromClient io.Reader, toServer, toClient io.Writer) error {
 	queue := make(chan *departure, maxQueued)
 	failed := make(chan error, 1)
@@ -33,22 +33,22 @@ func (p *Proxy) upstream(ctx context.Context, fromClient io.Reader, toServer, to
 		defer close(queue)
 		failed <- p.receive(ctx, fromClient, queue)
 	}()
-	var broken error // the server no longer reads: it is about to end
+	var writeErr error // then the server no longer reads and is about to end
 	for d := range queue {
 		<-d.decided
-		if d.line != nil && broken == nil {
-			p.calls.sent(d.calls, time.Now())
-			_, broken = toServer.Write(d.line)
+		if d.line != nil && writeErr == nil {
+			p.calls.markSent(d.calls, time.Now())
+			_, writeErr = toServer.Write(d.line)
 		}
 		if d.answer != nil {
-			_ = p.write(toClient, d.answer) // a client that does not read ends its session
+			_ = p.write(toClient, d.answer) // an error also ends downstream
 		}
 		p.queued.Release(d.size)
 	}
 	return <-failed
 }
 
-// receive reads lines and begins to decide each.
+// receive reads lines and starts to decide each.
 func (p *Proxy) receive(ctx context.Context, fromClient io.Reader, queue chan<- *departure) error {
 	in := newLines(fromClient, p.MaxLine)
 	for {
@@ -72,8 +72,8 @@ func (p *Proxy) receive(ctx context.Context, fromClient io.Reader, queue chan<- 
 	}
 }
 
-// decide finds out what becomes of a line. It returns when the line's calls are open, and closes
-// d.decided when they are recorded.
+// decide decides which messages of a line to forward. It returns when the line's calls are open,
+// and closes d.decided when they are recorded.
 func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 	if isBlank(line) {
 		d.line = line
@@ -86,12 +86,12 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 		close(d.decided)
 		return
 	}
-	answers := make([][]byte, len(messages)) // of what does not go on
-	var asking sync.WaitGroup
+	answers := make([][]byte, len(messages)) // to refused messages
+	var undecided sync.WaitGroup
 	calling := false
 	for i, m := range messages {
 		if m.method != "tools/call" {
-			if why := p.follow(d, m); why != nil {
+			if why := p.trackOther(d, m); why != nil {
 				answers[i] = invalid(p.answerable(m), why.Error())
 				p.warn("a message of the client is refused: %v", why)
 			}
@@ -107,16 +107,16 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 			why = errors.New(flaw)
 		}
 		d.calls, calling = append(d.calls, c), true
-		// here, for it takes a stack that many would have
+		// made here and not in the goroutine, because it needs a deep stack
 		requested := p.attestation(c, toolcall.Event{Kind: toolcall.Requested, Input: t.arguments})
-		asking.Go(func() {
-			defer p.calls.asking.Done()
-			why := p.ask(ctx, c, t.name, requested, why)
+		undecided.Go(func() {
+			defer p.calls.undecided.Done()
+			why := p.recordRequest(ctx, c, t.name, requested, why)
 			if why == nil {
 				return
 			}
-			// nobody waits for an answer of that ID, or for another
-			if p.calls.forget(m.id, c); m.id == nil || errors.Is(why, errTaken) {
+			// no request has that ID, or another open one has it
+			if p.calls.forget(m.id, c); m.id == nil || errors.Is(why, errDuplicateID) {
 				answers[i] = invalid(nil, why.Error())
 				return
 			}
@@ -130,34 +130,34 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 	}
 	go func() {
 		defer close(d.decided)
-		asking.Wait()
+		undecided.Wait()
 		d.assemble(line, messages, batch, answers)
 	}()
 }
 
-// follow notes a message of the client that is no call, and returns why it must not go on.
-func (p *Proxy) follow(d *departure, m message) error {
-	request, task, twice := otherRequest, "", false
+// trackOther opens a client's message that is not a call, or returns why it is refused.
+func (p *Proxy) trackOther(d *departure, m message) error {
+	request, task, duplicate := otherRequest, "", false
 	switch {
 	case m.flaw != "":
 		return errors.New(m.flaw)
 	case m.method == "notifications/cancelled":
 		var id []byte
 		var reason string
-		if id, reason, twice = readCancelled(m.params); !twice {
+		if id, reason, duplicate = readCancelled(m.params); !duplicate {
 			p.calls.cancel(id, reason, time.Now())
 		}
 	case m.method == "tasks/result":
 		request = taskResult
-		task, twice = readTaskID(m.params)
+		task, duplicate = readTaskID(m.params)
 	case strings.HasPrefix(m.method, "tasks/"):
 		request = taskStatus
-		task, twice = readTaskID(m.params)
+		task, duplicate = readTaskID(m.params)
 	}
-	if twice {
-		return errors.New(flawTwice)
+	if duplicate {
+		return errors.New(flawDuplicate)
 	}
-	if m.method == "" || m.id == nil { // an answer or a notification
+	if m.method == "" || m.id == nil { // a response or a notification
 		return nil
 	}
 	c, err := p.calls.track(m.id, request, task, time.Now())
@@ -167,9 +167,8 @@ func (p *Proxy) follow(d *departure, m message) error {
 	return err
 }
 
-// answerable is the ID under which a message of the client may be refused. It is nil for one that
-// is an answer, and where another request is open under it, whose answer the refusal must not be
-// taken for.
+// answerable returns the ID for the refusal of a client's message. It is nil for a response, and if
+// another request with that ID is open, so that the refusal is not taken for its response.
 func (p *Proxy) answerable(m message) []byte {
 	if m.method == "" && m.outcome || p.calls.isOpen(m.id) {
 		return nil
@@ -177,8 +176,8 @@ func (p *Proxy) answerable(m message) []byte {
 	return m.id
 }
 
-// assemble sets what goes on and what goes back. A batch loses what is refused, and what is left of
-// it stays byte for byte.
+// assemble sets the line to forward and the answer. It removes refused messages from a batch and
+// leaves the others unchanged, byte for byte.
 func (d *departure) assemble(line []byte, messages []message, batch bool, answers [][]byte) {
 	var left, back [][]byte
 	for i, m := range messages {
@@ -202,10 +201,10 @@ func (d *departure) assemble(line []byte, messages []message, batch bool, answer
 	}
 }
 
-// ask records a call that is about to go to the server, and returns why it must not; that may be
-// known before.
-func (p *Proxy) ask(ctx context.Context, c *call, tool string, requested attestd.Attestation, why error) error {
-	keep := context.WithoutCancel(ctx) // what was asked is recorded, however the session ends
+// recordRequest records a call before it is forwarded, and returns an error if it is refused. why
+// is a reason that is already known, or nil.
+func (p *Proxy) recordRequest(ctx context.Context, c *call, tool string, requested attestd.Attestation, why error) error {
+	background := context.WithoutCancel(ctx) // the request is recorded even if the session ends
 	if why == nil && p.Gate != nil {
 		why = p.Gate.Check(ctx, tool)
 	}
@@ -219,18 +218,18 @@ func (p *Proxy) ask(ctx context.Context, c *call, tool string, requested attestd
 			why = errors.New("attestd has not acknowledged its record")
 		}
 	default:
-		if err := p.Recorder.Keep(keep, requested); err != nil {
-			p.warn("a call of %q is refused, for its record cannot be kept: %v", c.tool, err)
-			return errors.New("its record cannot be kept")
+		if err := p.Recorder.Persist(background, requested); err != nil {
+			p.warn("a call of %q is refused, for its record cannot be stored: %v", c.tool, err)
+			return errors.New("its record cannot be stored")
 		}
 	}
 	if why == nil {
 		return nil
 	}
-	// Whether the service has the first record is not known where it gave no answer. By its key it
-	// is the same record.
+	// After a timeout the service may already have the first record. The idempotency key prevents a
+	// second one.
 	denied := p.attestation(c, toolcall.Event{Kind: toolcall.Denied, Reason: why.Error()})
-	if err := errors.Join(p.Recorder.Keep(keep, requested), p.Recorder.Keep(keep, denied)); err != nil {
+	if err := errors.Join(p.Recorder.Persist(background, requested), p.Recorder.Persist(background, denied)); err != nil {
 		p.warn("the refusal of a call of %q cannot be recorded: %v", c.tool, err)
 	}
 	return why

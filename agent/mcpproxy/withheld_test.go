@@ -12,17 +12,17 @@ import (
 func TestAmbiguousLinesAreRefused(t *testing.T) {
 	t.Parallel()
 	const hidden = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil"}}`
-	const parse = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: the line is no JSON"}}`
+	const parse = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: the line is not JSON"}}`
 	invalid := func(id, why string) string {
 		return `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":"Invalid Request: ` + why + `"}}`
 	}
 	const denied = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"attestd refused this call: `
 	for _, c := range []struct{ line, answer string }{
-		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}\r,\"x\":[\r" + hidden + "\r]}", invalid("1", flawReturn)},
-		{"{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"good\"}\r}", denied + flawReturn + `"}],"isError":true}}`},
-		{"[\r" + hidden + "\r]", `[{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"attestd refused this call: ` + flawReturn + `"}],"isError":true}}]`},
-		{hidden + "\r\r", `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"attestd refused this call: ` + flawReturn + `"}],"isError":true}}`},
-		{"\r" + hidden, `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"attestd refused this call: ` + flawReturn + `"}],"isError":true}}`},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}\r,\"x\":[\r" + hidden + "\r]}", invalid("1", flawCarriageReturn)},
+		{"{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"good\"}\r}", denied + flawCarriageReturn + `"}],"isError":true}}`},
+		{"[\r" + hidden + "\r]", `[{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"attestd refused this call: ` + flawCarriageReturn + `"}],"isError":true}}]`},
+		{hidden + "\r\r", `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"attestd refused this call: ` + flawCarriageReturn + `"}],"isError":true}}`},
+		{"\r" + hidden, `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"attestd refused this call: ` + flawCarriageReturn + `"}],"isError":true}}`},
 		{"\r \r", parse},
 		{"\v", parse}, {"\u2028", parse}, {"\u00a0", parse},
 		{hidden + " " + hidden, parse}, {hidden + "\x00" + hidden, parse}, {"\ufeff" + hidden, parse}, {hidden + "\x1e" + hidden, parse},
@@ -35,7 +35,7 @@ func TestAmbiguousLinesAreRefused(t *testing.T) {
 		{`{"id":1,"method":"tools/call","params":{"name":["x"]}}`, denied + `it names no tool"}],"isError":true}}`},
 		{`{"id":1,"method":"tools/call","params":{"name":"x\ud800"}}`, denied + `it names no tool"}],"isError":true}}`},
 		{`{"id":1,"method":"ping","result":{}}`, invalid("1", flawBoth)},
-		{`{"id":1,"method":"tasks/result","params":{"taskId":"a","taskId":"b"}}`, invalid("1", flawTwice)},
+		{`{"id":1,"method":"tasks/result","params":{"taskId":"a","taskId":"b"}}`, invalid("1", flawDuplicate)},
 	} {
 		s := start(t, Config{Warn: func(string) {}})
 		send(t, s.client, c.line)
@@ -50,8 +50,8 @@ func TestAmbiguousLinesAreRefused(t *testing.T) {
 	}
 }
 
-// Line separators of Unicode go on as their escapes, which mean the same, so that no reader ends a
-// line there.
+// Unicode line separators are replaced with their equivalent JSON escapes, so that no reader sees
+// additional lines.
 func TestLineSeparatorsAreEscaped(t *testing.T) {
 	t.Parallel()
 	const raw, escaped = "a\\\u2028b\u2029c\u0085d", `a\\u2028b\u2029c\u0085d`
@@ -64,25 +64,24 @@ func TestLineSeparatorsAreEscaped(t *testing.T) {
 	equal(t, s.record.lines(t, true), []string{"completed x 1", "requested x 1"})
 }
 
-// An answer that two readers could understand in two ways does not reach the client: an error goes
-// on in its place, and the whole answer is recorded.
+// The client gets an error in place of an ambiguous response, which is recorded whole.
 func TestAmbiguousResponsesAreWithheld(t *testing.T) {
 	t.Parallel()
 	const content = `{"content":[{"type":"text","text":"SECRETLY TOLD"}]}`
 	for _, c := range []struct{ answer, why string }{
 		{`{"jsonrpc":"2.0","id":1,"result":` + content + `,"error":{"code":1,"message":"x"}}`, flawOutcomes},
-		{`{"jsonrpc":"2.0","id":1,"result":{},"Result":` + content + `}`, flawTwice},
-		{`{"jsonrpc":"2.0","id":1,"result":{},"result":` + content + `}`, flawTwice},
-		{`{"jsonrpc":"2.0","id":1,"re\u017fult":` + content + `}`, flawTwice},
+		{`{"jsonrpc":"2.0","id":1,"result":{},"Result":` + content + `}`, flawDuplicate},
+		{`{"jsonrpc":"2.0","id":1,"result":{},"result":` + content + `}`, flawDuplicate},
+		{`{"jsonrpc":"2.0","id":1,"re\u017fult":` + content + `}`, flawDuplicate},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping","result":` + content + `}`, flawBoth},
-		{`{"jsonrpc":"2.0","id":1,"Method":"ping","result":` + content + `}`, flawTwice},
+		{`{"jsonrpc":"2.0","id":1,"Method":"ping","result":` + content + `}`, flawDuplicate},
 		{`{"jsonrpc":"2.0","id":1,"method":7,"result":` + content + `}`, flawMethod},
-		{"{\"jsonrpc\":\"2.0\",\"id\":1,\r\"result\":" + content + "}", flawReturn},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\r\"result\":" + content + "}", flawCarriageReturn},
 	} {
 		s := start(t, Config{Warn: func(string) {}})
 		s.ask(`{"id":1,"method":"tools/call","params":{"name":"x"}}`)
 		send(t, s.server, c.answer)
-		gets(t, s.toClient, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"attestd withheld what the server answered: `+c.why+`"}],"isError":true}}`)
+		gets(t, s.toClient, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"attestd withheld the server's response: `+c.why+`"}],"isError":true}}`)
 		s.end()
 		list := s.record.all(t)
 		if len(list) != 2 || list[1].Action != "tool.failed" || !strings.Contains(list[1].Error, c.why) || !bytes.Contains(list[1].Output, []byte("SECRETLY TOLD")) {
@@ -91,8 +90,7 @@ func TestAmbiguousResponsesAreWithheld(t *testing.T) {
 	}
 }
 
-// What belongs to no open request, and what no reader should take for a message, does not reach the
-// client.
+// Responses to no open request and lines that are not messages are not forwarded to the client.
 func TestUnmatchedResponsesAreWithheld(t *testing.T) {
 	t.Parallel()
 	const stray = `"result":{"content":[{"type":"text","text":"SECRETLY TOLD"}]}}`
@@ -111,20 +109,19 @@ func TestUnmatchedResponsesAreWithheld(t *testing.T) {
 			s.ask(`{"id":1,"method":"tools/call","params":{"name":"y"}}`)
 		}
 	}
-	// some servers answer a number with its text
+	// some servers return a numeric ID as a string
 	s.reply(`[{"id":"1","result":{}},{"method":"notifications/x"}]`)
 	s.reply(`{"id":0,"error":null,"result":{}}`)
 	s.end()
-	equal(t, s.record.lines(t, true), []string{"completed y 1", "failed x 1 attestd withheld what the server answered: " + flawTwice, "requested x 1", "requested y 1"})
+	equal(t, s.record.lines(t, true), []string{"completed y 1", "failed x 1 attestd withheld the server's response: " + flawDuplicate, "requested x 1", "requested y 1"})
 }
 
-// An ID that is open already is refused to a second request, so that the answers of the two cannot
-// be taken for each other.
+// A request with the ID of an open one is refused, so that their responses cannot be confused.
 func TestOpenIDIsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{Warn: func(string) {}})
 	const call = `,"method":"tools/call","params":{"name":"x"}}`
-	const taken = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request: its ID is that of another open request"}}`
+	const taken = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request: another open request has its ID"}}`
 	s.ask(`{"id":1` + call)
 	s.ask(`{"id":2,"method":"ping"}`)
 	for _, line := range []string{`{"id":1` + call, `{"id":1.0` + call, `{"id":2` + call, `{"id":1,"method":"ping"}`, `{"id":2,"method":"ping"}`} {
@@ -137,7 +134,7 @@ func TestOpenIDIsRefused(t *testing.T) {
 	s.reply(`{"id":1,"result":{"n":2}}`)
 	s.end()
 	list := s.record.lines(t, true)
-	if strings.Count(strings.Join(list, "\n"), "its ID is that of another open request") != 3 || len(list) != 10 {
+	if strings.Count(strings.Join(list, "\n"), "another open request has its ID") != 3 || len(list) != 10 {
 		t.Error(strings.Join(list, "\n"))
 	}
 }
@@ -176,8 +173,8 @@ func TestPendingResponsesAreRecorded(t *testing.T) {
 	}
 }
 
-// A server may hand the outcome of a task over with its status, and other outcomes to who asks
-// again: each is recorded.
+// A server may return a task's outcome with its status, and different outcomes for repeated
+// requests. Each is recorded.
 func TestEachTaskResponseIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{})

@@ -13,19 +13,18 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// maxBody bounds a request, in bytes. A server takes payloads of 4 MiB unless it was told
-// otherwise.
+// maxBody bounds a request body in bytes. By default a server accepts payloads of 4 MiB.
 const maxBody = 8 << 20
 
-// Handler serves the tools as streamable HTTP at /mcp, without sessions. Each request must bring
-// the credential with which attestd is asked, and none is answered that attestd does not know. port
-// is the one that it listens on, on the loopback: a page of a browser reaches that too, so requests
-// for another host or from another origin are refused.
+// Handler serves the tools over stateless streamable HTTP at /mcp. Each request must have its own
+// credential, which is used for attestd; a credential that attestd does not know is refused. The
+// handler listens on port of the loopback interface. Pages in a browser can reach that too, so it
+// refuses requests for another host or from another origin.
 func (f *Factory) Handler(service attestd.Config, port string) http.Handler {
 	tools := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		c, err := clientOf(service, r)
 		if err != nil {
-			return nil // answered with 400; the check before has let it pass, so it never is
+			return nil // unreachable: the same check has passed below
 		}
 		return f.Server(c)
 	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody})
@@ -41,11 +40,11 @@ func (f *Factory) Handler(service attestd.Config, port string) http.Handler {
 			tools.ServeHTTP(w, r)
 		case errors.Is(err, errNoBearer), errors.As(err, &answer) && answer.Status == http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "a credential of attestd is needed: Authorization: Bearer …", http.StatusUnauthorized)
+			http.Error(w, "an attestd credential is required: Authorization: Bearer …", http.StatusUnauthorized)
 		case errors.As(err, &answer) && answer.Status == http.StatusTooManyRequests:
 			http.Error(w, "too many requests", http.StatusTooManyRequests)
 		default:
-			http.Error(w, "attestd does not answer", http.StatusBadGateway)
+			http.Error(w, "the attestd server is unavailable", http.StatusBadGateway)
 		}
 	})
 	return localOnly(port, mux)
@@ -53,7 +52,7 @@ func (f *Factory) Handler(service attestd.Config, port string) http.Handler {
 
 var errNoBearer = errors.New("no bearer")
 
-// clientOf returns a client with the credential of a request, and with no other.
+// clientOf returns a client that has only the credential of the request.
 func clientOf(service attestd.Config, r *http.Request) (*attestd.Client, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(r.Header.Values("Authorization")) != 1 || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
@@ -63,12 +62,11 @@ func clientOf(service attestd.Config, r *http.Request) (*attestd.Client, error) 
 	return attestd.New(service)
 }
 
-// localOnly refuses requests that were not made for this address: a name that was rebound to it, or
-// a page of another origin.
+// localOnly refuses requests for another host, as after DNS rebinding, and from another origin.
 func localOnly(port string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLocal(r.Host, port) {
-			http.Error(w, "this host is not served here", http.StatusForbidden)
+			http.Error(w, "unknown host", http.StatusForbidden)
 			return
 		}
 		for _, origin := range r.Header.Values("Origin") {

@@ -1,6 +1,5 @@
-// Package mcpserver offers operations of attestd as tools of an MCP server, over standard input and
-// output or over HTTP. It holds no rights of its own: what a tool may do is what the credential may
-// do that it was called with.
+// Package mcpserver offers attestd's operations as tools of an MCP server over stdio or HTTP. It
+// has no rights of its own: a tool has the rights of the credential with which it is called.
 package mcpserver
 
 import (
@@ -15,15 +14,15 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// Config says for whom the tools are.
+// Config configures the tools.
 type Config struct {
 	Version string // of attestd
-	// in whose name is attested and whose records are searched; "" lets each call name one
+	// the agent of the records; "" lets each call name one
 	Agent  string
-	Pinned string // fingerprint of a key of the company that came another way, or ""
+	Pinned string // fingerprint of a company key from another source, or ""
 }
 
-// Factory makes servers.
+// Factory creates servers.
 type Factory struct {
 	Config
 	schemas *mcp.SchemaCache
@@ -32,10 +31,10 @@ type Factory struct {
 // New returns a Factory.
 func New(c Config) *Factory { return &Factory{c, mcp.NewSchemaCache()} }
 
-// instructions are what a model reads about the server.
+// instructions tell a model how to use the server.
 const instructions = `attestd keeps a signed, append-only chain of what agents did. Use attest for actions that should be provable later. What was attested cannot be taken back.`
 
-// Server makes a server whose tools use one client, and so one credential.
+// Server creates a server whose tools use one client, and so one credential.
 func (f *Factory) Server(c *attestd.Client) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "attestd", Title: "attestd", Version: f.Version}, &mcp.ServerOptions{
 		Instructions: instructions, SchemaCache: f.schemas, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
@@ -67,8 +66,8 @@ func (f *Factory) Server(c *attestd.Client) *mcp.Server {
 	return s
 }
 
-// offer adds a tool. What it returns is answered as JSON, and an error as a result that the model
-// reads.
+// offer adds a tool. Its result is returned as JSON, and its error as an error result, which the
+// model reads.
 func offer[In any](s *mcp.Server, t *mcp.Tool, call func(context.Context, In) (any, error)) {
 	mcp.AddTool(s, t, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		out, err := call(ctx, in)
@@ -83,7 +82,7 @@ func offer[In any](s *mcp.Server, t *mcp.Tool, call func(context.Context, In) (a
 	})
 }
 
-// explain says of an error what the one who reads it can do.
+// explain rewrites an error so that the reader knows what to do.
 func explain(tool string, err error) error {
 	var answer *attestd.Error
 	switch {

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	searchWindow = 500       // records that are read at once
-	searchMost   = 10_000    // records that a search reads; the next goes on from there
+	searchWindow = 500       // records in a request to attestd
+	searchMost   = 10_000    // records that a search reads; a further search continues
 	foundMost    = 100       // records in an answer
 	payloadMost  = 16 << 10  // bytes of a payload in an answer
 	answerMost   = 256 << 10 // bytes of payloads in an answer
 )
 
-// searchRecords reads the chain backwards.
+// searchRecords reads the log backwards.
 func (t tools) searchRecords(ctx context.Context, in searchInput) (any, error) {
 	agent, err := t.agent(in.AgentID)
 	if err != nil {
@@ -66,7 +66,7 @@ func (t tools) searchRecords(ctx context.Context, in searchInput) (any, error) {
 	return answer, nil
 }
 
-// length is how many records the chain has.
+// length returns the number of records in the log.
 func (t tools) length(ctx context.Context) (int64, error) {
 	logs, err := t.client.Logs(ctx)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// tools are the tools for one credential.
+// tools implements the tools for one credential.
 type tools struct {
 	Config
 	client *attestd.Client
 }
 
-// agent is the one that the server is for, or else the one that a call names.
+// agent returns the configured agent, or else the one that a call names.
 func (t tools) agent(named string) (string, error) {
 	switch {
 	case t.Agent == "" && named == "":
@@ -54,7 +54,7 @@ type proveInput struct {
 	Index int64 `json:"index" jsonschema:"the index of the record"`
 }
 
-// proven is a proof that holds, and with whose key.
+// proven is a verified proof and the key with which it was verified.
 type proven struct {
 	attestd.Proof
 	Checked string `json:"checked"`
@@ -108,16 +108,16 @@ type searchInput struct {
 	Limit      int    `json:"limit,omitempty" jsonschema:"the most records, 1 to 100; 20 where it is not given"`
 }
 
-// found is a record as a search shows it.
+// found is a search result.
 type found struct {
 	Index      int64           `json:"index"`
 	Timestamp  string          `json:"timestamp"`
 	ActionType string          `json:"actionType"`
-	Payload    json.RawMessage `json:"payload"` // or null where it is too long
+	Payload    json.RawMessage `json:"payload"` // null if it is too long
 	Bytes      int             `json:"bytes"`   // of the payload
 }
 
 type foundRecords struct {
 	Records []found `json:"records"`
-	Next    int64   `json:"next,omitempty"` // before of the search that goes on from here
+	Next    int64   `json:"next,omitempty"` // value of before for the next search
 }

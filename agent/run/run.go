@@ -1,7 +1,6 @@
 // Package run runs a command and attests its start, its end, and the commits made meanwhile. The
-// command keeps its input, output and errors. Signals and the exit status are forwarded.
-//
-// The records, whose payloads are JSON objects without what is absent:
+// command has the caller's standard streams. Signals and the exit status are forwarded. These are
+// the records. Absent members are left out of the payloads:
 //
 //	run.started  {"source":"run","runId":"…","command":["go","test"]}
 //	run.ended    {"source":"run","runId":"…","exitStatus":0,"durationMs":12}, or "signal":"killed" for the exit
@@ -9,7 +8,7 @@
 //	git.commit   {"source":"run","runId":"…","commit":"…",
 //	             "author":"Ada <ada@example.com>","committedAt":"…","subject":"…"}
 //
-// Secrets in the command's arguments and in subjects are masked as those of tool calls are. Its
+// Secrets in the command's arguments and in commit subjects are masked as in tool calls. The
 // environment is never recorded.
 package run
 
@@ -33,23 +32,24 @@ import (
 const (
 	notFound      = 127
 	notExecutable = 126
-	signalled     = 128 // and the signal's number
+	signalBase    = 128 // plus the signal's number
 )
 
-// Config says what is run, and how it is attested.
+// Config configures a run.
 type Config struct {
 	Agent   string
 	Command []string // at least one
-	Git     string   // folder of the repository whose commits are attested; "" is none
+	Git     string   // folder of the repository whose commits are attested; "" for none
 
 	Stdin, Stdout, Stderr *os.File
-	Signals               <-chan os.Signal // handed on to the command
-	// whose keys send the command their signals without us: those must not come twice
+	Signals               <-chan os.Signal // forwarded to the command
+	// The command shares a terminal, which sends it keyboard signals directly. They are not
+	// forwarded, so that they do not arrive twice.
 	Terminal bool
 
-	// Keep returns when a record is safe: in the spool or, with a closed door, with the service. An
-	// error before the command began keeps it from beginning.
-	Keep func(context.Context, attestd.Attestation) error
+	// Record returns when a record is durable: in the spool or, with --fail closed, acknowledged by
+	// the service. If it fails for the start, the command is not started.
+	Record func(context.Context, attestd.Attestation) error
 }
 
 // Run runs the command to its end and returns its exit status. An error means that it did not
@@ -62,13 +62,13 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 			return 1, err
 		}
 	}
-	err = r.keep(ctx, "run.started", "started", struct {
+	err = r.record(ctx, "run.started", "started", struct {
 		Source  string   `json:"source"`
 		RunID   string   `json:"runId"`
 		Command []string `json:"command"`
 	}{source, r.id, toolcall.MaskArguments(c.Command)})
 	if err != nil {
-		return 1, fmt.Errorf("the command was not started, for that could not be attested: %w", err)
+		return 1, fmt.Errorf("the command was not started because its start could not be attested: %w", err)
 	}
 	start := time.Now()
 	end, err := r.command()
@@ -78,28 +78,28 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 		err = errors.Join(err, failed)
 		for _, commit := range commits {
 			commit.Source, commit.RunID = source, r.id
-			err = errors.Join(err, r.keep(ctx, "git.commit", "git:"+commit.Commit, commit))
+			err = errors.Join(err, r.record(ctx, "git.commit", "git:"+commit.Commit, commit))
 		}
 	}
-	return end.status, errors.Join(err, r.keep(ctx, "run.ended", "ended", end))
+	return end.status, errors.Join(err, r.record(ctx, "run.ended", "ended", end))
 }
 
 const source = "run"
 
-// running is a run under way.
+// running is a run in progress.
 type running struct {
 	Config
 	id string
-	// what its idempotency keys begin with; it stands in no record, so that nobody can take a key
-	// beforehand
+	// secret prefix of the idempotency keys; no record contains it, so nobody else can use a key
+	// first
 	keys string
 }
 
-func (r *running) keep(ctx context.Context, action, event string, payload any) error {
-	return r.Keep(ctx, attestd.Attestation{AgentID: r.Agent, ActionType: action, Payload: payload, IdempotencyKey: r.keys + ":" + event})
+func (r *running) record(ctx context.Context, action, event string, payload any) error {
+	return r.Record(ctx, attestd.Attestation{AgentID: r.Agent, ActionType: action, Payload: payload, IdempotencyKey: r.keys + ":" + event})
 }
 
-// ended is how a command came to its end.
+// ended is the payload of run.ended.
 type ended struct {
 	Source     string `json:"source"`
 	RunID      string `json:"runId"`
@@ -108,10 +108,10 @@ type ended struct {
 	Error      string `json:"error,omitempty"`
 	DurationMS int64  `json:"durationMs"`
 
-	status int // for whoever runs us
+	status int // exit status of attestd run
 }
 
-// command runs the command. The error is of one that did not begin.
+// command runs the command. err is an error to start or wait for it.
 func (r *running) command() (end ended, err error) {
 	cmd := exec.Command(r.Command[0], r.Command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.Stdin, r.Stdout, r.Stderr
@@ -123,14 +123,14 @@ func (r *running) command() (end ended, err error) {
 		return end, err
 	}
 	done := make(chan struct{})
-	handing := make(chan struct{})
+	forwarding := make(chan struct{})
 	go func() {
-		defer close(handing)
+		defer close(forwarding)
 		for {
 			select {
 			case s := <-r.Signals:
 				if !r.Terminal || s != os.Interrupt && s != syscall.SIGQUIT {
-					_ = cmd.Process.Signal(s) // it may have ended
+					_ = cmd.Process.Signal(s) // fails if it has ended
 				}
 			case <-done:
 				return
@@ -139,21 +139,21 @@ func (r *running) command() (end ended, err error) {
 	}()
 	err = cmd.Wait()
 	close(done)
-	<-handing
+	<-forwarding
 	if cmd.ProcessState == nil {
-		end.status, end.Error = 1, "how the command ended is not known"
+		end.status, end.Error = 1, "the command's exit status is unknown"
 		return end, err
 	}
 	end.status = cmd.ProcessState.ExitCode()
 	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
-		end.status, end.Signal = signalled+int(s.Signal()), s.Signal().String()
+		end.status, end.Signal = signalBase+int(s.Signal()), s.Signal().String()
 	} else {
 		end.ExitStatus = &end.status
 	}
 	return end, nil
 }
 
-// commit is a commit that was made meanwhile.
+// commit is the payload of git.commit.
 type commit struct {
 	Source      string `json:"source"`
 	RunID       string `json:"runId"`
@@ -163,10 +163,10 @@ type commit struct {
 	Subject     string `json:"subject"`
 }
 
-// repository is a git repository as it was when a run began.
+// repository is the state of a git repository at the start of a run.
 type repository struct {
 	dir   string
-	known []string // what could be reached then
+	known []string // reachable commits at that time
 }
 
 func openRepository(ctx context.Context, dir string) (*repository, error) {
@@ -174,7 +174,7 @@ func openRepository(ctx context.Context, dir string) (*repository, error) {
 	if _, err := r.git(ctx, "", "rev-parse", "--git-dir"); err != nil {
 		return nil, err
 	}
-	// Everything that a ref or a reflog names. What can be reached from there was made before.
+	// Commits reachable from a ref or a reflog were made before the run.
 	out, err := r.git(ctx, "", "rev-list", "--no-walk", "--all", "--reflog")
 	if err != nil {
 		return nil, err
@@ -183,9 +183,9 @@ func openRepository(ctx context.Context, dir string) (*repository, error) {
 	return r, nil
 }
 
-// since returns the commits that came into the repository since it was opened, the oldest first,
-// those too that an amendment or a reset has left behind. What was fetched from elsewhere and
-// committed before start is left out.
+// since returns the commits added to the repository since it was opened, the oldest first,
+// including those that an amend or a reset has left unreachable. It omits fetched commits that are
+// older than start.
 func (r *repository) since(ctx context.Context, start time.Time) ([]commit, error) {
 	var not strings.Builder
 	for _, hash := range r.known {
@@ -207,7 +207,7 @@ func (r *repository) since(ctx context.Context, start time.Time) ([]commit, erro
 	var commits []commit
 	for line := range strings.Lines(out) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\x00")
-		if len(fields) != 5 { // "commit …" stands before each
+		if len(fields) != 5 { // a line "commit …" precedes each
 			continue
 		}
 		var seconds int64
@@ -221,8 +221,8 @@ func (r *repository) since(ctx context.Context, start time.Time) ([]commit, erro
 	return commits, nil
 }
 
-// git runs git and returns what it prints. It takes no lock and starts no program of the
-// repository's settings.
+// git runs git and returns its output. It prevents locks and programs from the repository's
+// configuration.
 func (r *repository) git(ctx context.Context, input string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-C", r.dir}, args...)...)
 	cmd.Stdin = strings.NewReader(input)

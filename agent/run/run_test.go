@@ -19,8 +19,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// TestMain makes this test binary the command that the tests run: it waits for a signal, and exits
-// with 7.
+// TestMain lets this test binary also be the command of the tests, which waits for a signal and
+// exits with 7.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "wait-for-signal" {
 		signals := make(chan os.Signal, 1)
@@ -32,14 +32,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// kept remembers what was attested.
-type kept struct {
+// recorder remembers what was attested.
+type recorder struct {
 	records []string
 	keys    map[string]bool
 	fails   string // action type
 }
 
-func (k *kept) keep(_ context.Context, a attestd.Attestation) error {
+func (k *recorder) record(_ context.Context, a attestd.Attestation) error {
 	if a.ActionType == k.fails {
 		return errors.New("no room")
 	}
@@ -58,24 +58,24 @@ func open(t *testing.T) (*os.File, *os.File) {
 	return r, w
 }
 
-// A signal is handed on to the command, whose own exit status is that of the run.
+// Signals are forwarded to the command, and its exit status is returned.
 func TestSignalsAreForwarded(t *testing.T) {
 	out, w := open(t)
 	signals := make(chan os.Signal)
-	k := &kept{keys: map[string]bool{}}
+	k := &recorder{keys: map[string]bool{}}
 	go func() {
 		if line, err := bufio.NewReader(out).ReadString('\n'); err == nil && line == "ready\n" {
 			signals <- syscall.SIGTERM
 		}
 	}()
-	status, err := run.Run(t.Context(), run.Config{Agent: "bot", Command: []string{os.Args[0], "wait-for-signal"}, Stdout: w, Stderr: os.Stderr, Signals: signals, Keep: k.keep})
+	status, err := run.Run(t.Context(), run.Config{Agent: "bot", Command: []string{os.Args[0], "wait-for-signal"}, Stdout: w, Stderr: os.Stderr, Signals: signals, Record: k.record})
 	if status != 7 || err != nil {
 		t.Errorf("%d %v", status, err)
 	}
 	if len(k.records) != 2 || len(k.keys) != 2 || !strings.HasPrefix(k.records[0], "bot run.started ") || !strings.Contains(k.records[1], `"exitStatus":7`) {
 		t.Errorf("%q", k.records)
 	}
-	for key := range k.keys { // a reader of the records could take the next one else
+	for key := range k.keys { // otherwise a reader of the records could use the next key first
 		if secret, _, _ := strings.Cut(key, ":"); len(secret) < 39 || strings.Contains(strings.Join(k.records, ""), secret) {
 			t.Errorf("the key %q of %q", key, k.records)
 		}
@@ -87,20 +87,20 @@ func TestSignalsAreForwarded(t *testing.T) {
 func TestUnattestableCommand(t *testing.T) {
 	trace := filepath.Join(t.TempDir(), "ran")
 	command := []string{"sh", "-c", `echo >"$0"; exit 3`, trace}
-	k := &kept{keys: map[string]bool{}, fails: "run.started"}
-	if status, err := run.Run(t.Context(), run.Config{Agent: "bot", Command: command, Keep: k.keep}); status == 0 || err == nil {
+	k := &recorder{keys: map[string]bool{}, fails: "run.started"}
+	if status, err := run.Run(t.Context(), run.Config{Agent: "bot", Command: command, Record: k.record}); status == 0 || err == nil {
 		t.Errorf("%d %v", status, err)
 	}
 	if _, err := os.Stat(trace); err == nil {
 		t.Error("the command was run")
 	}
 	k.fails = "run.ended"
-	if status, err := run.Run(t.Context(), run.Config{Agent: "bot", Command: command, Keep: k.keep}); status != 3 || err == nil {
+	if status, err := run.Run(t.Context(), run.Config{Agent: "bot", Command: command, Record: k.record}); status != 3 || err == nil {
 		t.Errorf("%d %v", status, err)
 	}
 }
 
-// A secret in a commit's subject is masked.
+// Secrets in commit subjects are masked.
 func TestSubjectsAreMasked(t *testing.T) {
 	git := testenv.Path(t, "git")
 	dir := t.TempDir()
@@ -112,8 +112,8 @@ func TestSubjectsAreMasked(t *testing.T) {
 	if out, err := exec.Command(git, "-C", dir, "init", "-q").CombinedOutput(); err != nil {
 		t.Fatalf("%s %v", out, err)
 	}
-	k := &kept{keys: map[string]bool{}}
-	c := run.Config{Agent: "ci", Git: dir, Keep: k.keep, Stderr: os.Stderr, Command: []string{git, "-C", dir, "commit", "-q", "--allow-empty", "-m", "set PGPASSWORD=hunter2 for tests"}}
+	k := &recorder{keys: map[string]bool{}}
+	c := run.Config{Agent: "ci", Git: dir, Record: k.record, Stderr: os.Stderr, Command: []string{git, "-C", dir, "commit", "-q", "--allow-empty", "-m", "set PGPASSWORD=hunter2 for tests"}}
 	if status, err := run.Run(t.Context(), c); status != 0 || err != nil {
 		t.Fatal(status, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// maxDepth is how deep settings may nest.
+// maxDepth is the maximum nesting depth of settings.
 const maxDepth = 64
 
 // object is a JSON object that preserves the order and spelling of its members.

@@ -9,8 +9,7 @@ import (
 	"attestd/agent/setup"
 )
 
-// What is removed is what was put there: settings are again what they were, in order and spelling,
-// whichever agent and program had the hooks.
+// Remove restores the settings before Merge, in order and spelling, for every agent and program.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]string{
@@ -20,7 +19,7 @@ func TestRemove(t *testing.T) {
 	} {
 		for _, h := range []setup.Hooks{
 			{Source: hookevent.ClaudeCode, URL: "http://127.0.0.1:8080", Agent: "a"},
-			{Source: hookevent.ClaudeCode, URL: "http://127.0.0.1:8080/$(x)", Agent: "a", Command: "/opt/it's here/other name", Closed: true},
+			{Source: hookevent.ClaudeCode, URL: "http://127.0.0.1:8080/$(x)", Agent: "a", Command: "/opt/it's here/other name", FailClosed: true},
 			{Source: hookevent.Gemini, URL: "http://127.0.0.1:8080", Agent: "a", Command: "attestd.exe", Redact: "input,output"},
 			{Source: hookevent.Codex, URL: "http://127.0.0.1:8080", Agent: "a", Command: "/x/attestd-built", Passport: true},
 		} {
@@ -39,8 +38,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A file that only ever held our hooks goes with them; one that is a link, or cannot be understood,
-// stays.
+// A file with only our hooks is deleted. A link or a file that cannot be parsed is not.
 func TestRemoveFromFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -87,8 +85,8 @@ func TestRemoveFromFiles(t *testing.T) {
 	}
 }
 
-// The environment file says which settings need it, whatever their path holds, and is read back as
-// it was written.
+// The environment file lists the settings that use it, with any path, and is parsed back as
+// written.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	text := setup.Environment([2]string{"A", "it's $(x)"}, [2]string{"B", `"`})
@@ -106,7 +104,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// Versions are compared by their numbers; one that is unknown is no good.
+// Versions are compared numerically. An unknown version is never sufficient.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[setup.Version]bool{"2.1.330": true, "2.1.331": true, "2.10.0": true, "10.0.0": true, "2.1.197": false, "2.1.99": false, "1.9.999": false, "": false} {

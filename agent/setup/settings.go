@@ -1,4 +1,5 @@
-// Package setup puts a coding agent under watch: its settings, and what the server must know of it.
+// Package setup sets up the recording of a coding agent: the hooks in its settings, and its
+// registration on the server.
 package setup
 
 import (
@@ -18,12 +19,12 @@ import (
 
 // Hooks are the hooks of a coding agent that report its tool calls to attestd.
 type Hooks struct {
-	Source   hookevent.Source
-	URL      string // of the server
-	Agent    string // whose calls are recorded
-	Redact   string // input, output or both; see toolcall.ParseRedaction
-	Passport bool   // a tool requires a passport
-	Closed   bool   // a call that cannot be recorded is refused
+	Source     hookevent.Source
+	URL        string // of the server
+	Agent      string // whose calls are recorded
+	Redact     string // input, output or both; see toolcall.ParseRedaction
+	Passport   bool   // a tool requires a passport
+	FailClosed bool   // refuse a call that cannot be recorded
 
 	// Command is the program whose hook command runs for each event. If it is "", the agent sends
 	// events to the server by HTTP.
@@ -51,7 +52,7 @@ type hook struct {
 func (h Hooks) group(event string) []byte {
 	kind := kindOf(h.Source)
 	of := hook{Type: "http", URL: h.address(), Timeout: timeout * kind.unit, Headers: map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}, AllowedEnvVars: []string{"ATTESTD_KEY"}}
-	if (h.Closed || h.Passport) && event == kind.Events[0] {
+	if (h.FailClosed || h.Passport) && event == kind.Events[0] {
 		of.OnFailure = "block"
 	}
 	if h.Command != "" {
@@ -87,7 +88,7 @@ func (h Hooks) command() string {
 	if h.Redact != "" {
 		command += " --redact " + printable.ShellWord(h.Redact)
 	}
-	if h.Closed {
+	if h.FailClosed {
 		command += " --fail closed"
 	}
 	return command

@@ -11,8 +11,7 @@ import (
 	"attestd/agent/setup"
 )
 
-// Whatever settings there are, the hooks of others and all other members stay; to merge again
-// changes nothing; and ours are there once under each event.
+// Merge preserves other hooks and members, is idempotent, and adds one hook to each event.
 func FuzzMerge(f *testing.F) {
 	f.Add(`{"a":1.50,"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"command","command":"attestd hook --agent x"},{"type":"command","command":"other"}]}],"Stop":[]}}`)
 	f.Add(` `)
@@ -55,7 +54,7 @@ func read(t *testing.T, text string) (members map[string]json.RawMessage) {
 	return members
 }
 
-// same compares spellings, but for the white space between tokens.
+// same compares JSON texts except for white space between tokens.
 func same(t *testing.T, a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	if json.Compact(&x, a) != nil || json.Compact(&y, b) != nil {
@@ -64,7 +63,7 @@ func same(t *testing.T, a, b json.RawMessage) bool {
 	return x.String() == y.String()
 }
 
-// The settings hold no secret, and only the question before a call can stop it.
+// The settings have no secret, and only the hook before a call can refuse it.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	type entry struct {
@@ -84,7 +83,7 @@ func TestSettings(t *testing.T) {
 		}
 		return found
 	}
-	http := setup.Hooks{Source: hookevent.ClaudeCode, URL: "http://127.0.0.1:8080", Agent: "bot", Closed: true}
+	http := setup.Hooks{Source: hookevent.ClaudeCode, URL: "http://127.0.0.1:8080", Agent: "bot", FailClosed: true}
 	for event, e := range of(http) {
 		want := entry{"http", "http://127.0.0.1:8080/v1/hooks/claude-code?agent=bot", "", "", map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}}
 		if event == "PreToolUse" {

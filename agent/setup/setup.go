@@ -12,7 +12,7 @@ import (
 // Steps set up an agent on the server so that its hooks can report. Each step is idempotent.
 type Steps struct {
 	Agent string
-	Print func(what, how string) // prints one line for a step; what is a word
+	Print func(what, how string) // prints one line for a step; what is one word
 }
 
 // errRole is the server's error for a valid credential whose role is too low.

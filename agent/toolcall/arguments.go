@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// MaskArguments returns the arguments of a command with the secrets in them masked, those too that
-// follow an option in an argument of their own: --password hunter2.
+// MaskArguments returns the arguments of a command with their secrets masked. It also masks a
+// secret that is the argument after its option, as in --password hunter2.
 func MaskArguments(arguments []string) []string {
 	shown := make([]string, len(arguments))
 	var c command
@@ -17,22 +17,22 @@ func MaskArguments(arguments []string) []string {
 	return shown
 }
 
-// MaskText returns a text with the secrets in it masked.
+// MaskText returns a text with its secrets masked.
 func MaskText(text string) string { return mask(text) }
 
-// command is what was read of a command whose arguments are strings of their own, as in an array.
+// command is the state between the arguments of a command line that is an array of strings.
 type command struct {
-	curl   bool   // it is one of curl
-	before string // the argument before; "" for none
+	curl   bool   // one of the arguments was curl
+	before string // the previous argument; "" for none
 }
 
-// userOption matches an option whose value is a name and a password, with any program.
+// userOption matches an option whose value is name:password for any program.
 var userOption = regexp.MustCompile(`^(?:-u|--user|--proxy-user)$`)
 
-// userID matches what such an option has too, as of docker run: no secret.
+// userID matches numeric user IDs, which docker run takes in the same option. They are no secret.
 var userID = regexp.MustCompile(`^[0-9]*:?[0-9]*$`)
 
-// mask masks the next argument as it would stand in a line behind those before.
+// mask masks the next argument as if it followed the previous ones on a command line.
 func (c *command) mask(argument string) string {
 	before := c.before
 	c.before = argument

@@ -7,7 +7,7 @@ import (
 	"attestd/agent/toolcall"
 )
 
-// A secret is masked where it stands in an argument, and where it is one that follows its option.
+// A secret is masked inside an argument, and as the argument after its option.
 func TestArgumentsAreMasked(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ given, want []string }{

@@ -5,37 +5,37 @@ import (
 	"strings"
 )
 
-// masked stands where a secret stood.
+// masked replaces a secret.
 const masked = "[masked]"
 
-// pattern is one form of a secret. Every text that it matches holds one of the hints, in lower
-// case; to look for those first makes most texts cost no regular expression.
+// pattern is one form of a secret. Every text that it matches contains one of the hints in lower
+// case. The search for hints comes first, so most texts need no regular expression.
 type pattern struct {
 	hints  []string
-	secret *regexp.Regexp // its first group is the secret, or all of it where it has none
+	secret *regexp.Regexp // the first group is the secret; without a group, the whole match
 }
 
-// names are the ends of names whose values are secrets.
+// names matches the ends of names whose values are secrets.
 const names = `(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|signing[_-]?key|authorization|credentials?)`
 
-// secretName matches the name of a JSON member whose strings and numbers, and all below it, are
-// secrets.
+// secretName matches the name of a JSON member whose value is secret, with all strings and numbers
+// below it.
 var secretName = regexp.MustCompile(`(?i)(?:` + names + `|cookie|secrets|passw(?:or)?ds)$`)
 
-// secretOption matches an option of a command whose value is a secret.
+// secretOption matches a command-line option whose value is a secret.
 var secretOption = regexp.MustCompile(`(?i)^--?[a-z0-9-]*(?:` + names + `|cookie)$`)
 
-// quotation is what may stand around a value, also where it stands in a text that is quoted itself.
+// quotation matches an optional quotation mark, also inside a text that is itself quoted.
 const quotation = `(?:\\*["'])?`
 
-// privateKey is a PEM private key, also one whose end was cut off.
+// privateKey matches a PEM private key, also one without its end.
 var privateKey = pattern{
 	[]string{"private key"},
 	regexp.MustCompile(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|$)`),
 }
 
-// patterns are the other forms of secrets that are masked, each within a line; docs/agents.md lists
-// them for users. Go's regular expressions take linear time.
+// patterns are the other forms of secrets, each within a line; docs/agents.md lists them for users.
+// Go's regular expressions take linear time.
 var patterns = []pattern{
 	// Keys and tokens of well-known forms.
 	// AWS
@@ -53,11 +53,11 @@ var patterns = []pattern{
 		regexp.MustCompile(`\b(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|dop_v1_[a-f0-9]{64}|AGE-SECRET-KEY-1[A-Z0-9]{50,})`)},
 	{[]string{"eyj"}, // signed tokens: JWTs, ours among them
 		regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)},
-	// our own; of keys with another --service-name, those under names below
+	// attestd's own; the names below cover keys with another --service-name
 	{[]string{"svc_", "cs_", "oauth_", "whpk_"},
 		regexp.MustCompile(`(?:svc|cs|oauth)_[A-Za-z0-9_-]{43}`)},
 
-	// What stands where secrets stand: headers, URLs, options of commands, assignments.
+	// Places of secrets: headers, URLs, command-line options, assignments.
 	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)},
 	{[]string{"authorization"}, regexp.MustCompile(`(?i)authorization` + quotation + `\s*[:=]\s*` + quotation + `((?:[a-z]+[ \t]+)?[^\s"'\\,;]+)`)},
 	{[]string{"cookie"}, regexp.MustCompile(`(?i)cookie` + quotation + `\s*:\s*` + quotation + `([^\r\n"'\\]+)`)},
@@ -70,9 +70,9 @@ var patterns = []pattern{
 			`(\\+"[^"\\]*|"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'\\,;&)}\]=][^\s"'\\,;&)}\]]*)`)},
 }
 
-// mask writes [masked] in place of each secret that a pattern finds in the text.
+// mask replaces each secret in the text with [masked].
 func mask(text string) string {
-	const shortest = 8 // no pattern with a secret in it is shorter
+	const shortest = 8 // no match of a pattern is shorter
 	if len(text) < shortest {
 		return text
 	}
@@ -92,8 +92,8 @@ func mask(text string) string {
 	return b.String()
 }
 
-// lineLength is how long the first line of a text is, its end included, and the lines that it goes
-// on in, as in a shell.
+// lineLength returns the length of a text's first line with its end. As in a shell, a line that
+// ends in a backslash continues in the next.
 func lineLength(text string) int {
 	for n := 0; ; {
 		end := strings.IndexByte(text[n:], '\n')
@@ -114,8 +114,8 @@ func (p pattern) mask(text string) string {
 	var b strings.Builder
 	done := 0
 	for _, at := range found {
-		start, end := at[len(at)-2], at[len(at)-1]   // of the group, or of all
-		if strings.HasPrefix(text[start:], masked) { // by another pattern
+		start, end := at[len(at)-2], at[len(at)-1]   // of the group, or of the whole match
+		if strings.HasPrefix(text[start:], masked) { // another pattern has masked it
 			continue
 		}
 		b.WriteString(text[done:start])
@@ -135,8 +135,8 @@ func containsAny(text string, hints []string) bool {
 	return false
 }
 
-// endsInKey says whether a text ends inside a PEM private key, when what came before it did or did
-// not.
+// endsInKey reports whether a text ends inside a PEM private key. before says whether the preceding
+// text did.
 func endsInKey(text string, before bool) bool {
 	begins, ends := strings.LastIndex(text, "-----BEGIN "), strings.LastIndex(text, "-----END ")
 	if begins >= 0 && strings.Contains(text[begins:], "PRIVATE KEY") {

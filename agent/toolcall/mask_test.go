@@ -9,11 +9,11 @@ import (
 	"attestd/crypto/keys"
 )
 
-// letters are such as stand in secrets; the examples below are put together here, so that no
-// scanner takes them for real ones.
+// letters are the characters of the secrets below, which are joined at run time so that no secret
+// scanner reports them.
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789abcdefghijklmnopqrstuvwxyz"
 
-// Each documented form of a secret is masked in a command, and what stands around it is kept.
+// Each documented form of a secret is masked in a command, and the text around it is unchanged.
 func TestSecretsAreMasked(t *testing.T) {
 	t.Parallel()
 	jwt := "ey" + "JhbGciOiJF." + "ey" + "JzdWIiOiJh." + letters
@@ -70,7 +70,7 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
-// Strings under the names of secrets are masked, and so are the lines of a private key.
+// Strings under the names of secrets are masked, and the lines of a private key.
 func TestSecretMembersAreMasked(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -1,27 +1,24 @@
-// Package toolcall makes the records of an agent's tool calls: what was asked, and what came of it.
-// It is pure, so that whoever sees the same event twice, be it a server or a process beside the
-// agent, makes the very same bytes and the same key of it.
-//
-// A record's actionType is the Kind of its event, and its payload is one JSON object, in this order
-// and without what is absent:
+// Package toolcall makes the records of an agent's tool calls: the request and its outcome. It is
+// pure: a server and a process beside the agent make the same bytes and the same key from the same
+// event. A record's actionType is the Kind of its event. Its payload is one JSON object with these
+// members in this order; absent ones are left out:
 //
 //	{"source":"claude-code","tool":"Bash","server":"…","callId":"…","sessionId":"…","agentType":"…",
 //	 "traceparent":"…","input":…,"output":…,"error":…,"reason":…,"durationMs":12}
 //
-// Input, output, error and reason are values of the agent's. Each goes through the same three
-// steps:
+// Input, output, error and reason come from the agent. Each goes through the same three steps:
 //
 //   - It is made well-formed, so that the canonical form (RFC 8785) can carry it: a lone surrogate
-//     or a byte that is no UTF-8 becomes U+FFFD, and a number that no double holds becomes a string
-//     of its digits. What is no JSON, names a member twice or nests deeper than 64 is recorded as
-//     its text, a string.
-//   - Secrets in it are masked: what the patterns of this package find, and all strings and numbers
-//     below names such as password, is written as [masked]. Masking is a net with holes: it knows
-//     forms of secrets, not secrets.
-//   - It is bounded: a value of more bytes than the limit becomes
-//     {"sha256":"…","bytes":N,"head":"…"}, and one that the policy reduces becomes
-//     {"sha256":"…","bytes":N}. Both are those of the canonical form of the value, well-formed and
-//     masked; so a hash is no way to guess what was masked. The head is the beginning of its text.
+//     or a byte that is not UTF-8 becomes U+FFFD, and a number that no double can represent becomes
+//     a string of its digits. A value that is not JSON, has a duplicate member or nests deeper than
+//     64 is recorded as a string of its text.
+//   - Its secrets are replaced with [masked]: matches of this package's patterns, and all strings
+//     and numbers below names such as password. Masking is incomplete: it knows forms of secrets,
+//     not the secrets themselves.
+//   - It is bounded: a value over the limit becomes {"sha256":"…","bytes":N,"head":"…"}, and one
+//     that the policy redacts becomes {"sha256":"…","bytes":N}. Hash and size are those of the
+//     canonical form after masking, so a hash does not help to guess a masked secret. The head is
+//     the beginning of its text.
 package toolcall
 
 import (
@@ -37,23 +34,22 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// Kind is what has happened; it is the actionType of the record.
+// Kind is the kind of an event, and the actionType of its record.
 type Kind string
 
-// The kinds of events. All but the first two and the last are outcomes.
+// The kinds of events. Completed, Failed, Denied and Ended are outcomes.
 const (
 	Requested Kind = "tool.requested"
-	// it was answered and is not over: it needs input, or has become a task
+	// the response has no outcome yet: the call needs input, or has become a task
 	Pending      Kind = "tool.pending"
 	Completed    Kind = "tool.completed"
-	Failed       Kind = "tool.failed" // it came to an error
-	Denied       Kind = "tool.denied" // it was not carried out
-	Ended        Kind = "tool.ended"  // it is over, and how is not known for certain
+	Failed       Kind = "tool.failed" // with an error
+	Denied       Kind = "tool.denied" // the tool was not called
+	Ended        Kind = "tool.ended"  // it is over, with an uncertain outcome
 	SessionEnded Kind = "session.ended"
 )
 
-// Event is one event in the life of a tool call, or of a session. Source and Kind are needed, all
-// else may be absent.
+// Event is one event of a tool call or of a session. Source and Kind are required.
 type Event struct {
 	Kind      Kind
 	Source    string // what reported it, such as claude-code or mcp
@@ -61,34 +57,34 @@ type Event struct {
 	Server    string // the MCP server that has the tool
 	CallID    string // names the call within its session
 	SessionID string
-	// of the last turn of a session that has ended, which may be taken up and end again; it is only
-	// in the key
+	// the last turn of an ended session, which may be resumed and end again; only the key contains
+	// it
 	TurnID     string
 	AgentType  string          // the kind of subagent that called
 	Trace      string          // W3C traceparent
-	Input      json.RawMessage // as it came; what is no JSON is recorded as text
+	Input      json.RawMessage // as received; recorded as text if it is not JSON
 	Output     json.RawMessage
 	Error      string
 	Reason     string
-	DurationMS int64 // recorded where it is more than 0
+	DurationMS int64 // recorded if it is positive
 }
 
-// Policy says how much of an event goes into its record. The zero Policy records all within the
-// default limit, and masks secrets.
+// Policy says how much of an event goes into its record. The zero Policy records all values within
+// the default limit, with secrets masked.
 type Policy struct {
-	HashInput  bool // only the hash of the input
-	HashOutput bool // only the hashes of the output and of the error
-	// the most bytes of the input, the output, the error and the reason, each; 0 is DefaultLimit
+	HashInput  bool // record only the hash of the input
+	HashOutput bool // record only the hashes of the output and of the error
+	// maximum size in bytes of the input, output, error and reason, each; 0 is DefaultLimit
 	Limit int
 
-	// Secret makes keys that nobody foretells who does not know it: keys that go out as
-	// Idempotency-Key need it, or whoever may write to the same log could take them beforehand.
-	// Without it a key follows from the event alone.
+	// Secret makes keys unpredictable. Keys that are sent as Idempotency-Key need it: otherwise
+	// another writer of the same log could use them first. Without it a key follows from the event
+	// alone.
 	Secret []byte
 }
 
-// ParseRedaction reads which parts of a call are reduced to hashes: input, output, or both with a
-// comma between; "" is none.
+// ParseRedaction parses the parts of a call that are recorded as hashes: "input", "output", both
+// joined by a comma, or "" for none.
 func ParseRedaction(list string) (p Policy, err error) {
 	if list == "" {
 		return p, nil
@@ -106,26 +102,26 @@ func ParseRedaction(list string) (p Policy, err error) {
 	return p, nil
 }
 
-// DefaultLimit is the most bytes of a value that is recorded whole.
+// DefaultLimit is the maximum size in bytes of a value that is recorded whole.
 const DefaultLimit = 16 << 10
 
-// Record is what is attested of an event.
+// Record is the attested form of an event.
 type Record struct {
 	ActionType string
-	Payload    json.RawMessage // a JSON object that the canonical form can carry
+	Payload    json.RawMessage // a JSON object that has a canonical form
 
-	// Key is the idempotency key: source, agent, session, call, and the kind, which is tool.outcome
-	// for all outcomes, for a call has but one. It is "" for the event of a call that has no ID,
-	// which cannot be told from another one like it.
+	// Key is the idempotency key, made of source, agent, session, call and kind. The kind is
+	// tool.outcome for all outcomes, because a call has only one. Key is "" for a call without an
+	// ID, whose events cannot be distinguished.
 	Key string
 }
 
-// OtherKey is the key of a record whose Key is taken by another event of the same kind: a call ID
-// came twice. It follows from the content, too.
+// OtherKey is the key of a record if its call ID is reused and an event of the same kind has its
+// Key. It also depends on the content.
 func (r Record) OtherKey() string { return digest(r.Key, string(r.Payload)) }
 
-// Record makes the record of an event in the name of the agent. It is the same for the same
-// arguments. Time and memory are linear in the event's size.
+// Record makes an agent's record of an event. Equal arguments give equal records. Time and memory
+// are linear in the event's size.
 func (p Policy) Record(agent string, e Event) Record {
 	payload := appendText([]byte(`{"source":`), name(e.Source))
 	member := func(name string, value []byte) {
@@ -150,8 +146,8 @@ func (p Policy) Record(agent string, e Event) Record {
 	return Record{string(e.Kind), append(payload, '}'), e.Key(agent, p.Secret)}
 }
 
-// maxName is the most bytes of a name or ID in a payload. Longer ones are cut, which the key does
-// not see.
+// maxName is the maximum size in bytes of a name or ID in a payload. A longer one is truncated in
+// the payload, but not for the key.
 const maxName = 256
 
 func name(s string) string { return mask(cut(s, maxName)) }
@@ -163,7 +159,7 @@ func optional(s string) []byte {
 	return appendText(nil, name(s))
 }
 
-// cut returns the beginning of s, at most n bytes of it and no part of a character.
+// cut returns at most the first n bytes of s and does not split a character.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -174,15 +170,14 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// appendText appends s as a JSON string; what is no UTF-8 becomes U+FFFD.
+// appendText appends s as a JSON string; a byte that is not UTF-8 becomes U+FFFD.
 func appendText(dst []byte, s string) []byte { return jcs.AppendString(dst, s) }
 
-// maxKey is the most bytes of an idempotency key.
+// maxKey is the maximum size in bytes of an idempotency key.
 const maxKey = 255
 
-// Key is the idempotency key of the event's record. Under a secret that is a MAC of its parts. Else
-// its parts are joined where they can be told apart in the result, and their digest stands for them
-// where they cannot.
+// Key returns the idempotency key of the event's record. With a secret it is a MAC of its parts.
+// Without, it is the joined parts, or their digest if the join would be ambiguous.
 func (e Event) Key(agent string, secret []byte) string {
 	last := string(e.Kind)
 	switch {
@@ -191,7 +186,7 @@ func (e Event) Key(agent string, secret []byte) string {
 	case e.Kind != SessionEnded && e.Kind != Requested:
 		last = "tool.outcome"
 	}
-	// an event has at most one of the two
+	// An event has a call ID or a turn ID, or neither.
 	parts := []string{e.Source, agent, e.SessionID, e.CallID + e.TurnID, last}
 	if len(secret) > 0 {
 		mac := hmac.New(sha256.New, secret)
@@ -204,19 +199,20 @@ func (e Event) Key(agent string, secret []byte) string {
 	return digest(parts...)
 }
 
-// isOdd says of all but A-Z a-z 0-9 . _ - that it is.
+// isOdd reports whether a character is none of A-Z a-z 0-9 . _ -
 func isOdd(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// digest is the SHA-256 of the parts, each behind its length, in hex.
+// digest returns the SHA-256 of the length-prefixed parts in hexadecimal.
 func digest(parts ...string) string {
 	h := sha256.New()
 	writeParts(h, parts)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// writeParts writes the parts so that each can be told from the others.
+// writeParts writes the parts, each after its length, so that different lists never give the same
+// bytes.
 func writeParts(w io.Writer, parts []string) {
 	for _, part := range parts {
 		fmt.Fprintf(w, "%d:%s", len(part), part)

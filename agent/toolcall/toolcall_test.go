@@ -34,8 +34,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// Other events have other keys, however their parts could be run together; a key is plain ASCII of
-// at most 255 bytes.
+// Different events have different keys, even if their joined parts would be equal. A key is
+// printable ASCII of at most 255 bytes.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 300)
@@ -52,7 +52,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// What the canonical form cannot carry is mended, or recorded as its text.
+// A value without a canonical form is sanitized, or recorded as its text.
 func TestWellFormed(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 65) + strings.Repeat("]", 65)
@@ -78,8 +78,8 @@ func TestWellFormed(t *testing.T) {
 	}
 }
 
-// A value over the limit keeps its hash, its size and its beginning, which is no part of a
-// character; a reduced one has no beginning.
+// A value over the limit is recorded as its hash, size and beginning, without a split character. A
+// redacted value has no beginning.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	event := toolcall.Event{Kind: toolcall.Failed, Source: "s", Input: json.RawMessage(`{"a":"äbc"}`), Output: json.RawMessage(`"äbcdefgh"`), Error: "äbcdefgh"}
@@ -109,8 +109,7 @@ func shortened(payload string) string {
 	return strings.Join(parts, `"sha256":"`)
 }
 
-// Whatever an agent sends, the record is one that a server takes, is the same again, and is
-// bounded.
+// Whatever an agent sends, the record is valid, deterministic and bounded.
 func FuzzRecord(f *testing.F) {
 	f.Add("Bash", "toolu_1", []byte(`{"command":"curl -u a:b https://c:d@e","password":"x"}`), []byte(`{"stdout":"-----BEGIN PRIVATE KEY-----\nM"}`), "Authorization: Bearer abcdefghij")
 	f.Add("\xff", "\ud7ff", []byte(`{"a":[1e400,{"a":1,"a":2}],"\ud800":"\udfff"}`), []byte(`[[["-----BEGIN RSA PRIVATE KEY-----","x"]]]`), "\x00")
@@ -131,9 +130,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// Under a secret a key tells nothing of its event, and who knows the event and not the secret
-// cannot make it.
-func TestKeysUnderASecret(t *testing.T) {
+// A key with a secret reveals nothing about its event and cannot be computed without the secret.
+func TestKeysWithSecret(t *testing.T) {
 	t.Parallel()
 	e := toolcall.Event{Kind: toolcall.Requested, Source: "claude-code", SessionID: "s-1", CallID: "t1"}
 	outcome := e

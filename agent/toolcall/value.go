@@ -13,25 +13,25 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// maxDepth is how deep a value may nest; a server takes 128 in all.
+// maxDepth is the maximum nesting depth of a value; a server accepts 128 in all.
 const maxDepth = 64
 
-// maxHead is the most bytes of the beginning that stands for a value over the limit.
+// maxHead is the maximum size in bytes of a recorded beginning.
 const maxHead = 1 << 10
 
-// value returns what is recorded of a JSON value, nil where there is none.
+// value returns the recorded form of a JSON value, or nil for an absent one.
 func (p Policy) value(raw json.RawMessage, hashed bool) []byte {
 	if len(raw) == 0 {
 		return nil
 	}
-	canonical, err := jcs.Append(nil, mend(raw), maxDepth)
-	if err != nil { // it is no JSON, or what the canonical form cannot carry
+	canonical, err := jcs.Append(nil, sanitize(raw), maxDepth)
+	if err != nil { // it is not JSON, or has no canonical form
 		return p.text(string(raw), hashed)
 	}
 	return p.bound(canonical, hashed)
 }
 
-// text returns what is recorded of a text, nil where there is none.
+// text returns the recorded form of a text, or nil for an empty one.
 func (p Policy) text(s string, hashed bool) []byte {
 	if s == "" {
 		return nil
@@ -39,7 +39,7 @@ func (p Policy) text(s string, hashed bool) []byte {
 	return p.bound(appendText(nil, mask(s)), hashed)
 }
 
-// bound returns the canonical value, or what stands for it.
+// bound returns the canonical value, or its hash and size if it is too long or redacted.
 func (p Policy) bound(canonical []byte, hashed bool) []byte {
 	limit := p.Limit
 	if limit == 0 {
@@ -60,10 +60,10 @@ func (p Policy) bound(canonical []byte, hashed bool) []byte {
 	return append(short, '}')
 }
 
-// mend writes a JSON value anew, well-formed and masked. What it cannot mend it leaves for the
-// canonical form to refuse.
-func mend(raw []byte) []byte {
-	m := mender{dec: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
+// sanitize rewrites a JSON value well-formed and masked. It returns nil for a value that it cannot
+// parse.
+func sanitize(raw []byte) []byte {
+	m := sanitizer{dec: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
 	if !m.value(0, false) {
 		return nil
 	}
@@ -73,21 +73,21 @@ func mend(raw []byte) []byte {
 	return m.dst
 }
 
-type mender struct {
+type sanitizer struct {
 	dec *jsontext.Decoder
 	dst []byte
 
-	// inKey says that a private key has begun and not ended: it may stand in an array line by line,
-	// as in a patch. Then all strings up to its end, or the end of the array, are masked.
+	// inKey says that a private key has begun and not ended. An array may contain one line by line,
+	// as in a patch. All strings up to its end, or the end of the array, are masked.
 	inKey bool
 
-	// the strings of this array so far: behind an option such as --password stands a secret
+	// the strings of this array so far: a secret follows an option such as --password
 	command command
 }
 
-// value writes the next value, which stands inside depth containers. All below the name of a secret
-// is one.
-func (m *mender) value(depth int, secret bool) bool {
+// value writes the next value, which is nested in depth containers. secret says that it is below a
+// name such as password.
+func (m *sanitizer) value(depth int, secret bool) bool {
 	switch kind := m.dec.PeekKind(); kind {
 	case '{', '[':
 		if depth == maxDepth {
@@ -118,7 +118,7 @@ func (m *mender) value(depth int, secret bool) bool {
 	if err != nil {
 		return false
 	}
-	if _, err := jcs.Append(nil, raw, 0); err != nil { // a number that no double holds
+	if _, err := jcs.Append(nil, raw, 0); err != nil { // a number that no double can represent
 		m.dst = appendText(m.dst, cut(string(raw), maxName))
 		return true
 	}
@@ -126,7 +126,7 @@ func (m *mender) value(depth int, secret bool) bool {
 	return true
 }
 
-func (m *mender) object(depth int, secret bool) bool {
+func (m *sanitizer) object(depth int, secret bool) bool {
 	outer := m.command
 	m.dst = append(m.dst, '{')
 	for first := true; m.dec.PeekKind() != '}'; first = false {
@@ -149,7 +149,7 @@ func (m *mender) object(depth int, secret bool) bool {
 	return err == nil
 }
 
-func (m *mender) array(depth int, secret bool) bool {
+func (m *sanitizer) array(depth int, secret bool) bool {
 	outer := m.command
 	m.command = command{}
 	m.dst = append(m.dst, '[')
@@ -167,8 +167,9 @@ func (m *mender) array(depth int, secret bool) bool {
 	return err == nil
 }
 
-// mask masks a string; secret says that it stands below the name of one.
-func (m *mender) mask(s string, secret bool) string {
+// mask masks the secrets in a string, or all of it if secret is set or a private key continues in
+// it.
+func (m *sanitizer) mask(s string, secret bool) string {
 	within := m.inKey
 	m.inKey = endsInKey(s, within)
 	shown := m.command.mask(s)
@@ -178,13 +179,13 @@ func (m *mender) mask(s string, secret bool) string {
 	return shown
 }
 
-// read reads the next string, or name of a member, as its text.
-func (m *mender) read() (string, bool) {
+// read reads the next string or member name.
+func (m *sanitizer) read() (string, bool) {
 	raw, err := m.dec.ReadValue()
 	if err != nil || len(raw) == 0 || raw[0] != '"' {
 		return "", false
 	}
-	// its error is text that is not well-formed, which it replaces
+	// The error reports malformed text, which is replaced.
 	text, _ := jsontext.AppendUnquote(nil, raw)
 	return string(text), true
 }
