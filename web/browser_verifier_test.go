@@ -81,7 +81,7 @@ func TestBrowserVerifier(t *testing.T) {
 	b.enter(`input[name="fingerprint"]`, "")
 	b.enter(`textarea[name="policy"]`, sample(t, "policy"))
 	verdict("whole.json", "holds")
-	b.reads("main", "Your policy takes the checkpoint")
+	b.reads("main", "Your policy accepts the checkpoint")
 	b.enter(`textarea[name="policy"]`, "log nonsense")
 	b.reads(`[role="alert"]`, "line 1 of the policy")
 	b.wait(`!document.querySelector('[data-verdict]')`)

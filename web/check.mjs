@@ -413,7 +413,7 @@ export class Evidence { // a file while it is checked
       }
     }
     if (this.fingerprint || this.policy) return { verdict: "holds", code: "", reason: "" };
-    return { verdict: "self-consistent only", code: "", reason: "nothing from outside says whose keys these are: anyone can make such a file" };
+    return { verdict: "self-consistent only", code: "", reason: "the key is not confirmed: anyone can make such a file" };
   }
 
   form() {
@@ -459,7 +459,7 @@ export class Evidence { // a file while it is checked
 
   signed(log, record) {
     const digest = digestOf(record, this.file.companyId, log.log);
-    must(verifies(signer(log, record).raw, unbase64url(record.signature), digest), "the key that the company had then has not signed it");
+    must(verifies(signer(log, record).raw, unbase64url(record.signature), digest), "it was not signed with the company's key at that time");
   }
 
   record() {
@@ -533,7 +533,7 @@ export class Evidence { // a file while it is checked
 
   delegation() {
     const of = (object) => (Object.hasOwn(object, "delegation") ? canonical(object.delegation) : "");
-    must(of(this.file) === of(this.file.record), "delegation is not that of the record");
+    must(of(this.file) === of(this.file.record), "delegation differs from record.delegation");
   }
 
 
@@ -545,7 +545,7 @@ export class Evidence { // a file while it is checked
       const { index, timestamp: at, payload: { actionType: action, payload } } = record;
       const own = (name) => (Object.hasOwn(payload, name) ? payload[name] : undefined), text = (name) => (isString(own(name)) ? own(name) : "");
       must(payload && typeof payload === "object" && !Array.isArray(payload), "it does not say what was changed");
-      must(isString(own("subject")) && (isString(own("by")) || own("by") === null), "it does not say what was changed and by whom");
+      must(isString(own("subject")) && (isString(own("by")) || own("by") === null), "it does not name what was changed and by whom");
       must(index > last && about(own("subject"), action, text("agentId")), `control record ${index} does not belong there`);
       last = index;
       this.checked.push(`control record ${index}, ${at}: ${action}, ${own("subject")}, by ${own("by") || "the service itself"}`);
@@ -577,7 +577,7 @@ export class Evidence { // a file while it is checked
 
   status() {
     const { status: answer, passport, companyId } = this.file, raw = this.raw.at(-1);
-    must(Boolean(passport) === Boolean(answer), "passport and status are not there together");
+    must(Boolean(passport) === Boolean(answer), "only one of passport and status is present");
     if (!answer) return;
     const { caPublicKey, signature, ...signed } = answer, { status, revokedAt, reason } = signed, revoked = status === "revoked";
     must(answer.jti === passport.jti && answer.companyId === companyId, "the status is of another passport");
@@ -599,7 +599,7 @@ export class Evidence { // a file while it is checked
 
   notProven() {
     const { file } = this, want = [...NOT_PROVEN, ...NOT_PROVEN_OF.filter(([, ...members]) => members.some((name) => name in file)).map(([said]) => said)];
-    must(canonical(file.notProven) === canonical(want), "notProven does not say what such a file does not prove");
+    must(canonical(file.notProven) === canonical(want), "notProven is not the list for the members of this file");
   }
 
   key() {

@@ -20,6 +20,7 @@
 // minutes after a cancellation, and an hour after a request for input.
 //
 // # What is refused
+//
 // The proxy answers a refused call itself, with an error result, so that the agent reads the
 // reason. It refuses a call that cannot be recorded, that the passport does not cover, or that has
 // the ID of an open request; a call when 10,000 others are open; and an ambiguous call, which two
@@ -30,6 +31,7 @@
 // is recorded whole as tool.failed.
 //
 // # Memory
+//
 // The proxy queues at most 256 lines and 64 MiB for the server, and outcomes of 64 MiB for the
 // recorder. Beyond that it stops reading. A single line may be as long as the length limit.
 package mcpproxy

@@ -1,6 +1,7 @@
 // Package run runs a command and attests its start, its end, and the commits made meanwhile. The
-// command has the caller's standard streams. Signals and the exit status are forwarded. These are
-// the records. Absent members are left out of the payloads:
+// command has the caller's standard streams. Signals and the exit status are forwarded.
+//
+// These are the records. Absent members are left out of the payloads:
 //
 //	run.started  {"source":"run","runId":"…","command":["go","test"]}
 //	run.ended    {"source":"run","runId":"…","exitStatus":0,"durationMs":12}, or "signal":"killed" for the exit

@@ -1,6 +1,8 @@
 // Package toolcall makes the records of an agent's tool calls: the request and its outcome. It is
 // pure: a server and a process beside the agent make the same bytes and the same key from the same
-// event. A record's actionType is the Kind of its event. Its payload is one JSON object with these
+// event.
+//
+// A record's actionType is the Kind of its event. Its payload is one JSON object with these
 // members in this order; absent ones are left out:
 //
 //	{"source":"claude-code","tool":"Bash","server":"…","callId":"…","sessionId":"…","agentType":"…",

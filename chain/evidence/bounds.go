@@ -2,12 +2,11 @@ package evidence
 
 import "fmt"
 
-// maxWeight bounds what a file makes its reader hold; see weight in the format.
+// maxWeight bounds the memory that a parsed file needs; see weight in the format.
 const maxWeight = 9_000_000
 
-// Bounded demands, before anything is read, that a JSON text is no heavier than maxWeight and nests
-// no deeper than maxDepth. Of a text that is not valid it may say either: whoever reads the text
-// refuses it.
+// Bounded checks that a JSON text weighs at most maxWeight and nests at most maxDepth deep. Its
+// result for invalid JSON is arbitrary, because the parser refuses that later.
 func Bounded(src []byte) error {
 	weight, depth := 0, 0
 	for i := 0; i < len(src); i++ {

@@ -9,13 +9,14 @@ import (
 	"attestd/chain/tlog"
 )
 
-// Trust is what the person who checks has from elsewhere. The zero Trust is nothing.
+// Trust is what the checking person trusts, from a source other than the file. The zero Trust is
+// nothing.
 type Trust struct {
 	Fingerprint string       // of a key of the company, "SHA256:…"
 	Policy      *tlog.Policy // or nil
 }
 
-// Check checks a file with what is trusted.
+// Check checks an evidence file.
 func Check(src []byte, t Trust) Verdict {
 	c := newChecker(t)
 	return c.verdict(c.check(src))
@@ -25,7 +26,7 @@ func newChecker(t Trust) *checker {
 	return &checker{trust: t, cosigned: make(map[string]bool), notes: make(map[string]note)}
 }
 
-// verdict is what a check comes to that has ended with err.
+// verdict returns the verdict of a check that has ended with err.
 func (c *checker) verdict(err error) Verdict {
 	v := Verdict{Outcome: Holds, Checked: append([]string{}, c.checked...), NotProven: []string{}}
 	var f *failure
@@ -34,23 +35,23 @@ func (c *checker) verdict(err error) Verdict {
 		v.Outcome, v.Code, v.Reason = Fails, f.code, f.reason
 		return v
 	case c.trust == Trust{}:
-		v.Outcome, v.Reason = SelfConsistent, "nothing from outside says whose keys these are: anyone can make such a file"
+		v.Outcome, v.Reason = SelfConsistent, "the key is not confirmed: anyone can make such a file"
 	}
 	v.NotProven = c.file.NotProven
 	return v
 }
 
-// checker is a file while it is checked.
+// checker is the state of the check of one file.
 type checker struct {
 	trust      Trust
-	form       []byte // memory for the RFC 8785 form of what is checked
+	form       []byte // buffer for the RFC 8785 form
 	file       *File
 	witnesses  []tlog.VKey
 	content    content         // of the record
 	signer     string          // kid of the key of the record
-	notes      map[string]note // the checkpoint of each log, by its name
-	cosigned   map[string]bool // by the name of a log and the vkey of a witness
-	cosigners  []string        // vkeys, in the order in which they were met
+	notes      map[string]note // the checkpoint of each log, by the log's name
+	cosigned   map[string]bool // by the log's name and the witness's vkey
+	cosigners  []string        // vkeys, in order of appearance
 	ofPassport []event         // control records of the passport
 	checked    []string
 }
@@ -77,28 +78,28 @@ func (c *checker) delegation() error {
 	f := c.file
 	own := f.Record.Delegation
 	if (own == nil) != (f.Delegation == nil) {
-		return fail(BadDelegation, "delegation and record.delegation are not there together")
+		return fail(BadDelegation, "only one of delegation and record.delegation is present")
 	}
 	if own != nil && !bytes.Equal(canonical(own), canonical(f.Delegation)) {
-		return fail(BadDelegation, "delegation is not that of the record")
+		return fail(BadDelegation, "delegation differs from record.delegation")
 	}
 	return nil
 }
 
 func (c *checker) notProven() error {
 	if !slices.Equal(c.file.NotProven, c.file.notProven()) {
-		return fail(BadNotProven, "notProven does not say what such a file does not prove")
+		return fail(BadNotProven, "notProven is not the list for the members of this file")
 	}
 	return nil
 }
 
-// trusted looks at what was given from outside.
+// trusted checks the file against the trusted fingerprint or policy.
 func (c *checker) trusted() error {
 	switch pinned := c.trust; {
 	case pinned.Fingerprint != "":
 		at := slices.IndexFunc(c.file.published, func(k published) bool { return k.Fingerprint == pinned.Fingerprint })
 		if at < 0 {
-			return fail(KeyUntrusted, "the key that you trust, %s, is none of the file", pinned.Fingerprint)
+			return fail(KeyUntrusted, "the file does not contain the key that you trust, %s", pinned.Fingerprint)
 		}
 		last := len(c.file.Keys) - 1
 		if at == last {
@@ -112,30 +113,30 @@ func (c *checker) trusted() error {
 	return nil
 }
 
-// policy holds every checkpoint against the policy. A policy cannot name one key for two logs, so
-// the line that names the last key for one of the company's logs counts for the other too.
+// policy checks every checkpoint against the policy. A policy cannot name one key for two logs, so
+// a line that names the last key for one of the company's logs counts for the other too.
 func (c *checker) policy(p tlog.Policy) error {
 	last := c.file.Keys[len(c.file.Keys)-1]
 	named := slices.ContainsFunc(c.file.Logs, func(l Log) bool {
 		return slices.ContainsFunc(p.Logs, func(line tlog.PolicyLog) bool { return line.Key.String() == l.vkey(last).String() })
 	})
 	if !named {
-		return fail(PolicyUnmet, "the policy does not name the key that has signed the checkpoints, for none of the logs")
+		return fail(PolicyUnmet, "the policy has no log with the key that has signed the checkpoints")
 	}
 	for _, l := range c.file.Logs {
 		n, ok := c.notes[l.Name]
 		if !ok {
-			continue // of actions beside control only the keys are here
+			continue // only the keys of actions are in a file about control
 		}
 		p.Logs = []tlog.PolicyLog{{Key: l.vkey(last)}}
 		w, err := p.Open([]byte(n.text))
 		if err != nil {
-			return fail(PolicyUnmet, "the policy does not take the checkpoint of %s: %v", l.Name, err)
+			return fail(PolicyUnmet, "the policy does not accept the checkpoint of %s: %v", l.Name, err)
 		}
 		if !w.Quorum {
 			return fail(PolicyUnmet, "the checkpoint of %s is not cosigned by a quorum of the policy", l.Name)
 		}
-		c.say("your policy takes the checkpoint of %s at %d records, which %d of its witnesses have cosigned", l.Name, w.Size, len(w.By))
+		c.say("your policy accepts the checkpoint of %s at %d records, which %d of its witnesses have cosigned", l.Name, w.Size, len(w.By))
 	}
 	return nil
 }

@@ -10,18 +10,18 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// event is what a control record says.
+// event is the content of a control record.
 type event struct {
 	index                      int64
 	timestamp, action, subject string
-	by                         string // credential, "" for the service itself
-	agentID, revokedAt         string // "" where it has none
-	reason                     []byte // canonical; null where it has none
-	// the setting before and from then on; nil where it does not say
+	by                         string // credential; "" for the service itself
+	agentID, revokedAt         string // "" if absent
+	reason                     []byte // canonical; null if absent
+	// the setting before and after the record; nil if absent
 	before, witnesses *string
 }
 
-// event checks a control record and its place in the control log.
+// event checks a control record and its inclusion in the control log.
 func (c *checker) event(e *Entry) (event, error) {
 	l := c.file.log(Control)
 	in, err := c.signed(l, &e.Record)
@@ -34,7 +34,7 @@ func (c *checker) event(e *Entry) (event, error) {
 	return newEvent(&e.Record, in)
 }
 
-// newEvent reads what a control record says.
+// newEvent parses a control record.
 func newEvent(r *chain.Record, in content) (event, error) {
 	v := event{index: r.Index, timestamp: r.Timestamp, action: in.actionType, reason: []byte("null")}
 	ok, isBy := false, false
@@ -51,19 +51,19 @@ func newEvent(r *chain.Record, in content) (event, error) {
 			v.revokedAt, _ = strictjson.AsString(src)
 		case "reason":
 			v.reason = canonical(src)
-		case "settings": // of a company that registers
+		case "settings": // of the registration of a company
 			v.witnesses = textAt(src, "witnesses")
-		case "changed": // of settings, by their names
+		case "changed": // changed settings, by name
 			v.before, v.witnesses = textAt(src, "witnesses", "from"), textAt(src, "witnesses", "to")
 		}
 	})
 	if err != nil || !ok || !isBy {
-		return event{}, errors.New("it does not say what was changed and by whom")
+		return event{}, errors.New("it does not name what was changed and by whom")
 	}
 	return v, nil
 }
 
-// textAt returns the text at the end of a path of members, nil where there is none.
+// textAt returns the string at a path of members, or nil.
 func textAt(src []byte, path ...string) (text *string) {
 	_ = strictjson.EachMember(src, maxDepth, func(name, value []byte) {
 		if string(name) != path[0] {
@@ -78,7 +78,7 @@ func textAt(src []byte, path ...string) (text *string) {
 	return text
 }
 
-// events checks control records, each of which must be about one of the subjects that about takes.
+// events checks control records. about reports whether an event may be in the list.
 func (c *checker) events(code Code, entries []Entry, about func(event) bool) (events []event, err error) {
 	last := int64(-1)
 	for i := range entries {
@@ -86,7 +86,7 @@ func (c *checker) events(code Code, entries []Entry, about func(event) bool) (ev
 		switch {
 		case err != nil:
 		case e.index <= last:
-			err = errors.New("it does not stand in order")
+			err = errors.New("it is out of order")
 		case !about(e):
 			err = fmt.Errorf("it is about something else, %s", e.subject)
 		}
@@ -107,8 +107,7 @@ func by(credential string) string {
 	return credential
 }
 
-// authority checks what bears on whether the record's agent might act, and says what follows from
-// it.
+// authority checks the control records about the authority of the record's agent.
 func (c *checker) authority() error {
 	if c.file.Authority == nil {
 		return nil
@@ -132,18 +131,18 @@ func (c *checker) authority() error {
 	state := ""
 	for _, e := range events {
 		if e.subject == "agent:"+c.content.agentID && e.timestamp <= c.file.Record.Timestamp {
-			state = fmt.Sprintf("after %s in control record %d", e.action, e.index)
+			state = fmt.Sprintf("%s, control record %d", e.action, e.index)
 		}
 	}
 	if state == "" {
 		c.say("nothing here says that the agent %s was registered when the record was made", c.content.agentID)
 	} else {
-		c.say("when the record was made the agent %s stood %s, as far as these records say", c.content.agentID, state)
+		c.say("the latest of these control records about the agent %s when the record was made: %s", c.content.agentID, state)
 	}
 	return nil
 }
 
-// passport checks the control records of the passport that was asked about.
+// passport checks the control records of the file's passport.
 func (c *checker) passport() (err error) {
 	p := c.file.Passport
 	if p == nil {
@@ -165,12 +164,12 @@ func (c *checker) passport() (err error) {
 	return err
 }
 
-// agrees says whether a status is what a control record of its passport leaves it.
+// agrees reports whether a status is consistent with a control record of the passport.
 func (e *event) agrees(s *status) bool {
 	switch e.action {
 	case "passport.issued":
 		return s.state != "unknown"
-	case "agent.disabled": // which revokes those that were not
+	case "agent.disabled": // it revokes all passports of the agent
 		return s.state == "revoked"
 	case "passport.revoked":
 		reason := []byte("null")

@@ -8,7 +8,7 @@ import (
 	"attestd/chain/evidence"
 )
 
-// A file is checked with the fingerprint of a key of the company, got from elsewhere.
+// Check a file with the fingerprint of a company key from another source.
 func ExampleCheck() {
 	file, err := os.ReadFile("testdata/small.json")
 	if err != nil {
@@ -24,7 +24,7 @@ func ExampleCheck() {
 	verdict = evidence.Check(changed, evidence.Trust{Fingerprint: fingerprint})
 	fmt.Println(verdict.Outcome, verdict.Code)
 
-	// Without anything from elsewhere nothing says whose the key is.
+	// Without a fingerprint the owner of the key is not confirmed.
 	fmt.Println(evidence.Check(file, evidence.Trust{}).Outcome)
 	// Output:
 	// holds

@@ -17,8 +17,7 @@ const (
 	Control = "control"
 )
 
-// File is an evidence file as it stands between reading and checking, or between gathering and
-// writing.
+// File is the content of an evidence file.
 type File struct {
 	CompanyID  string
 	Log        string // of the record
@@ -26,16 +25,16 @@ type File struct {
 	HexProof   HexProof
 	Proof      string // tlog-proof of the record
 	Logs       []Log
-	Keys       []ed25519.PublicKey // from the first to the one that has signed the checkpoints
+	Keys       []ed25519.PublicKey // from the first to the signer of the checkpoints
 	Witnesses  []string            // vkeys
-	Delegation []byte              // nil where the record has none
+	Delegation []byte              // nil if the record has none
 	Passport   *Passport
-	Status     []byte // of the passport: the answer of GET /v1/ocsp/{jti}
+	Status     []byte // of the passport: the response of GET /v1/ocsp/{jti}
 	Authority  *Authority
 	NotProven  []string
 
-	published []keys.Public // Keys as they stand in the file
-	bothLogs  bool          // whether Logs has both, as in a report
+	published []keys.Public // Keys in their published form
+	bothLogs  bool          // Logs has both logs, as in a report
 }
 
 // HexProof leads from the record's hash to the root of the specified tree of a size.
@@ -45,14 +44,14 @@ type HexProof struct {
 	Size  int64
 }
 
-// Log is one of the company's logs with the keys that sign it, as far as Keys has them. Of a key
-// only what is signed counts: Generation (its place in Keys), Public, From and Rotation.
+// Log is one of the company's logs with those of its keys that are in Keys. Only the signed fields
+// of a key are used: Generation (its index in Keys), Public, From and Rotation.
 type Log struct {
 	Name, ID, Origin string
 	Keys             []keyring.Key
 }
 
-// Entry is a control record with its place in the control log.
+// Entry is a control record with its inclusion proof.
 type Entry struct {
 	Record chain.Record
 	Proof  string // tlog-proof
@@ -64,10 +63,11 @@ type Passport struct {
 	Entries []Entry
 }
 
-// Authority is the control records that bear on whether the record's agent might act.
+// Authority has the control records about the authority of the record's agent.
 type Authority struct{ Entries []Entry }
 
-// NotProven returns what a file of this form does not show, for the people who read it.
+// notProven returns sentences for people about what the file does not prove. They are part of the
+// format.
 func (f *File) notProven() []string {
 	list := []string{
 		"That nothing was left out: this file shows one record, not what came before it, after it or beside it.",

@@ -12,28 +12,29 @@ import (
 
 type published = keys.Public
 
-// keys checks that the keys are what they say, and that each follows from the one before.
+// keys checks that kid and fingerprint match each key, and that each key follows from its
+// predecessor.
 func (c *checker) keys() error {
 	f := c.file
 	seen := make(map[string]bool)
 	for i, k := range f.published {
 		is := keys.Describe(k.Key)
 		if k.KID != is.KID || k.Fingerprint != is.Fingerprint || k.JWK != is.JWK {
-			return fail(KeysUnproven, "key %d is not the one that it says", i)
+			return fail(KeysUnproven, "kid, fingerprint or jwk of key %d do not match the key", i)
 		}
 		if seen[is.Fingerprint] {
-			return fail(KeysUnproven, "key %d stands twice", i)
+			return fail(KeysUnproven, "key %d is a duplicate", i)
 		}
 		seen[is.Fingerprint] = true
 	}
 	if want, have := f.neededLogs(), f.logNames(); !slices.Equal(have, want) {
-		return fail(KeysUnproven, "the logs are %v, and not %v", have, want)
+		return fail(KeysUnproven, "the logs are %v, want %v", have, want)
 	}
-	var all []keyring.Key // of actions, when that is there
+	var all []keyring.Key // those of actions, if present
 	var proven []string
 	for _, l := range f.Logs {
 		if !strings.HasSuffix(l.Origin, "/v1/log/"+l.ID) {
-			return fail(KeysUnproven, "the origin of the log %s is of another one", l.Name)
+			return fail(KeysUnproven, "the origin of the log %s does not match its logId", l.Name)
 		}
 		if len(l.Keys) == 0 {
 			return fail(KeysUnproven, "the log %s has no key", l.Name)
@@ -69,14 +70,14 @@ func (f *File) logNames() (names []string) {
 	return names
 }
 
-// neededLogs are the logs without which the file could not be checked; of another one nothing would
-// be known.
+// neededLogs returns the names of the logs that a check of the file needs. A file has no others,
+// because nothing would authenticate them.
 func (f *File) neededLogs() (names []string) {
 	if f.bothLogs {
 		return []string{Actions, Control}
 	}
 	control := f.Log == Control || f.Authority != nil && len(f.Authority.Entries) > 0 || f.Passport != nil && len(f.Passport.Entries) > 0
-	later := false // whether the first key of the control log is not the company's first
+	later := false // the first key of the control log is not the company's first
 	for _, l := range f.Logs {
 		later = later || l.Name == Control && len(l.Keys) > 0 && l.Keys[0].Generation != 0
 	}
@@ -89,12 +90,12 @@ func (f *File) neededLogs() (names []string) {
 	return names
 }
 
-// log returns a log that neededLogs has found to be there.
+// log returns a log. It MUST be one of neededLogs, which keys has checked.
 func (f *File) log(name string) *Log {
 	return &f.Logs[slices.IndexFunc(f.Logs, func(l Log) bool { return l.Name == name })]
 }
 
-// keyAt is the key that a log has for a record.
+// keyAt returns the key that signs a record of the log.
 func (l *Log) keyAt(index int64) ed25519.PublicKey { return l.keySet().At(index).Key }
 
 func (l *Log) keySet() chain.KeySet {

@@ -15,7 +15,7 @@ import (
 
 func keyID(l *Log, index int64) string { return keys.Describe(l.keyAt(index)).KID }
 
-// readWitnesses reads the vkeys of witnesses. Nothing is trusted because they have cosigned.
+// readWitnesses parses the vkeys of witnesses. Their cosignatures alone create no trust.
 func (c *checker) readWitnesses() error {
 	for _, vkey := range c.file.Witnesses {
 		k, err := tlog.ParseVKey(vkey)
@@ -23,30 +23,29 @@ func (c *checker) readWitnesses() error {
 			return fail(BadWitnesses, "%q is not the vkey of a witness", vkey)
 		}
 		if slices.ContainsFunc(c.witnesses, func(w tlog.VKey) bool { return w.Public.Equal(k.Public) }) {
-			return fail(BadWitnesses, "the witness %s stands twice", k.Name)
+			return fail(BadWitnesses, "the witness %s is a duplicate", k.Name)
 		}
 		c.witnesses = append(c.witnesses, k)
 	}
 	return nil
 }
 
-// allCosigned demands that the witnesses are those who have cosigned, in the order in which they
-// first did.
+// allCosigned checks that witnesses lists exactly the cosigners, in order of appearance.
 func (c *checker) allCosigned() error {
 	if !slices.Equal(c.cosigners, c.file.Witnesses) {
-		return fail(BadWitnesses, "the witnesses are not those who have cosigned, in their order")
+		return fail(BadWitnesses, "witnesses does not list exactly the cosigners, in order")
 	}
 	return nil
 }
 
-// included checks the place of a record in its log.
+// included checks the inclusion proof of a record.
 func (c *checker) included(l *Log, r *chain.Record, text string) (tlog.Checkpoint, error) {
 	p, err := tlog.ParseProof([]byte(text))
 	if err != nil {
 		return tlog.Checkpoint{}, err
 	}
 	if p.Extra != nil {
-		return tlog.Checkpoint{}, errors.New("nothing authenticates its line extra")
+		return tlog.Checkpoint{}, errors.New("it has a line extra, which nothing authenticates")
 	}
 	if p.Index != r.Index {
 		return tlog.Checkpoint{}, fmt.Errorf("the proof is of record %d", p.Index)
@@ -114,7 +113,7 @@ func signedBy(c tlog.Checkpoint, line string, key tlog.VKey) error {
 func (c *checker) cosignature(l *Log, checkpoint tlog.Checkpoint, line string) error {
 	by, err := checkpoint.ParseCosignatures([]byte(line+"\n"), c.witnesses...)
 	if err != nil || len(by) != 1 {
-		return errors.New("below its checkpoint is a signature that is not of a witness of the file, or does not verify")
+		return errors.New("a signature below its checkpoint is not by a witness of the file, or does not verify")
 	}
 	vkey := by[0].Key.String()
 	if c.cosigned[l.Name+" "+vkey] {
@@ -129,12 +128,12 @@ func (c *checker) cosignature(l *Log, checkpoint tlog.Checkpoint, line string) e
 	return nil
 }
 
-// logProof checks the place of the record in the log that standard tools read.
+// logProof checks the record's inclusion in the RFC 6962 tree.
 func (c *checker) logProof() error {
 	f := c.file
 	checkpoint, err := c.included(f.log(f.Log), &f.Record, f.Proof)
 	if err == nil && checkpoint.Size != f.HexProof.Size {
-		err = fmt.Errorf("its checkpoint is of %d records, and hexProof of %d", checkpoint.Size, f.HexProof.Size)
+		err = fmt.Errorf("its checkpoint is for %d records, but hexProof for %d", checkpoint.Size, f.HexProof.Size)
 	}
 	if err != nil {
 		return fail(BadLogProof, "tlogProof: %v", err)

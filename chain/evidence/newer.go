@@ -6,16 +6,16 @@ import (
 	"attestd/chain/tlog"
 )
 
-// Newer is a checkpoint of a log that is younger than a file, with the proof that the file's
-// checkpoint is its beginning: what GET /v1/log/{logId}/consistency answers.
+// Newer is a checkpoint of a log that is newer than the file's, with the consistency proof between
+// them: the response of GET /v1/log/{logId}/consistency.
 type Newer struct {
-	From       int64 // the size from which Proof leads
+	From       int64 // the old size of Proof
 	Proof      []tlog.Hash
 	Checkpoint []byte // signed
 }
 
-// CheckNewer is Check, and then holds the checkpoint of the file against a newer one: a history
-// that was written anew since has no proof.
+// CheckNewer is Check followed by a comparison of the file's checkpoint with a newer one. A
+// rewritten history has no consistency proof.
 func CheckNewer(src []byte, n Newer, t Trust) Verdict {
 	c := newChecker(t)
 	err := c.check(src)
@@ -25,8 +25,8 @@ func CheckNewer(src []byte, n Newer, t Trust) Verdict {
 	return c.verdict(err)
 }
 
-// newer takes a newer checkpoint of the key that signed those of the file: another key's says
-// nothing that the file could show.
+// newer checks the newer checkpoint. The file's last key must have signed it, because the file
+// cannot authenticate another key.
 func (c *checker) newer(n Newer) error {
 	newer, _, err := tlog.ParseSignedCheckpoint(n.Checkpoint)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *checker) newer(n Newer) error {
 	}
 	at := slices.IndexFunc(c.file.Logs, func(l Log) bool { return l.Origin == newer.Origin })
 	if at < 0 {
-		return fail(NotFollowed, "the newer checkpoint is of the log %q, which is none of the file", newer.Origin)
+		return fail(NotFollowed, "the newer checkpoint is for the log %q, which the file does not have", newer.Origin)
 	}
 	l := c.file.Logs[at]
 	old, ok := c.notes[l.Name]
@@ -43,7 +43,7 @@ func (c *checker) newer(n Newer) error {
 	}
 	key := l.vkey(c.file.Keys[len(c.file.Keys)-1])
 	if _, _, err := tlog.OpenCheckpoint(n.Checkpoint, key); err != nil {
-		return fail(NotFollowed, "the key that signed the file's checkpoints has not signed the newer one; after a change of keys, compare with a newer evidence file's")
+		return fail(NotFollowed, "the key that signed the file's checkpoints has not signed the newer one; after a key rotation, use a newer evidence file")
 	}
 	if p := c.trust.Policy; p != nil {
 		held := *p
@@ -54,11 +54,11 @@ func (c *checker) newer(n Newer) error {
 		}
 	}
 	if n.From != old.Size {
-		return fail(NotFollowed, "the proof leads from %d records, and the file's checkpoint has %d", n.From, old.Size)
+		return fail(NotFollowed, "the proof starts at %d records, but the file's checkpoint has %d", n.From, old.Size)
 	}
 	if tlog.CheckConsistency(n.Proof, old.Tree, newer.Tree) != nil {
-		return fail(NotFollowed, "the newer checkpoint, of %d records, does not follow from the file's of %d: the history was written anew", newer.Size, old.Size)
+		return fail(NotFollowed, "the newer checkpoint of %d records is not consistent with the file's of %d: the history was rewritten", newer.Size, old.Size)
 	}
-	c.say("the newer checkpoint of %s, of %d records, follows from that of the file: nothing of it was changed since", l.Name, newer.Size)
+	c.say("the newer checkpoint of %s, of %d records, is consistent with the file's: its records are unchanged", l.Name, newer.Size)
 	return nil
 }

@@ -19,7 +19,7 @@ var (
 	uuidForm    = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 )
 
-// read reads a file and checks the form of everything in it, and nothing else.
+// read parses a file and checks its format only.
 func (c *checker) read(src []byte) (*File, error) {
 	if len(src) > MaxSize {
 		return nil, fmt.Errorf("the file is longer than %d bytes", MaxSize)
@@ -61,8 +61,8 @@ func (c *checker) read(src []byte) (*File, error) {
 	return f, r.err
 }
 
-// sound demands that a text is within the bounds of a file and has a form of RFC 8785. That form
-// overwrites what stood in the checker's memory for such forms, which is as long as the text.
+// sound checks that a text is within the bounds of a file and has an RFC 8785 form. It overwrites
+// c.form, and grows it to the length of the text.
 func (c *checker) sound(src []byte) (err error) {
 	if err := Bounded(src); err != nil {
 		return err
@@ -95,7 +95,8 @@ func (v value) timestamp() string {
 	return s
 }
 
-// record reads a record; what its payload and its delegation hold is for the check of the record.
+// record parses a record. It leaves the content of payload and delegation to the check of the
+// record.
 func (v value) record() (r chain.Record) {
 	m := v.object([]string{"index", "timestamp", "payload", "hash", "signature"}, "delegation")
 	r.Index, r.Timestamp = m["index"].number(), m["timestamp"].timestamp()
@@ -121,7 +122,7 @@ func (v value) hexProof() (p HexProof) {
 	return p
 }
 
-// readKeys reads the keys, each in all the forms in which it stands.
+// readKeys parses the keys in their published form.
 func (f *File) readKeys(v value) {
 	list := v.list(maxKeys)
 	if len(list) == 0 {
@@ -139,13 +140,12 @@ func (f *File) readKeys(v value) {
 	}
 }
 
-// log reads a log.
+// log parses a log.
 func (v value) log(f *File) Log {
 	return f.readLog(v.object([]string{"log", "logId", "origin", "keys"}))
 }
 
-// readLog reads a log of its members. Where its keys stand among those of the file, and that they
-// do, is for the check of the keys.
+// readLog parses the members of a log. The check of the keys compares them with those of the file.
 func (f *File) readLog(m map[string]value) Log {
 	l := Log{m["log"].logName(), m["logId"].like(logIDForm, "32 lower-case hex digits"), m["origin"].text(), nil}
 	list := m["keys"].list(maxKeys)

@@ -11,7 +11,7 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// canonical is the RFC 8785 form of what read has found to have one.
+// canonical returns the RFC 8785 form. It MUST exist, which read has checked.
 func canonical(src []byte) []byte {
 	dst, err := jcs.Append(nil, src, maxDepth)
 	if err != nil {
@@ -20,29 +20,30 @@ func canonical(src []byte) []byte {
 	return dst
 }
 
-// content is the payload of a record and, where it has one, its delegation.
+// content is the parsed payload and delegation of a record.
 type content struct {
 	agentID, actionType string
 	payload             []byte
 	delegated           []string // delegationChain
 }
 
-// signed checks a record of a log: form, hash and signature.
+// signed checks the format, hash and signature of a record.
 func (c *checker) signed(l *Log, r *chain.Record) (content, error) {
 	in, err := c.hashed(l, r)
 	if err == nil && !ed25519.Verify(l.keyAt(r.Index), r.Hash[:], r.Signature[:]) {
-		err = errors.New("the key that the company had then has not signed it")
+		err = errors.New("it was not signed with the company's key at that time")
 	}
 	return in, err
 }
 
-// hashed checks the form of a record of a log, and that its hash is that of its content.
+// hashed checks the format and hash of a record.
 func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	var in content
 	f := new(form)
 	names := []string{"agentId", "companyId", "actionType", "payload"}
 	if l.Name == Control {
-		// so that no action is taken for a control record: both logs have the same keys
+		// Both logs have the same keys, so this member keeps an action from passing as a control
+		// record.
 		names = append(names, "log")
 	}
 	m := value{f, "payload", r.Payload}.object(names)
@@ -71,9 +72,9 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	if company != c.file.CompanyID {
 		return in, fmt.Errorf("it is of the company %q", company)
 	}
-	// sound has found it to have a form
+	// sound has checked that a canonical form exists
 	if c.form, _ = jcs.Append(c.form[:0], r.Payload, maxDepth); sealed.ComputeHash(c.form) != r.Hash {
-		return in, errors.New("it was changed: it has another hash")
+		return in, errors.New("its hash does not match its content")
 	}
 	return in, nil
 }
@@ -90,17 +91,17 @@ func (c *checker) record() error {
 	return nil
 }
 
-// hexProof checks the way to the root of the specified tree.
+// hexProof checks the inclusion proof in the specified tree.
 func (c *checker) hexProof() error {
 	p, index := &c.file.HexProof, c.file.Record.Index
 	if index >= p.Size {
-		return fail(BadHexProof, "there is no record %d in a tree of %d", index, p.Size)
+		return fail(BadHexProof, "a tree of %[2]d has no record %[1]d", index, p.Size)
 	}
 	steps := p.Steps
 	for n := p.Size - 1; n > 0; index, n = index>>1, n>>1 {
 		if left := index&1 == 1; left || index < n {
 			if len(steps) == 0 || steps[0].Left != left {
-				return fail(BadHexProof, "the steps are not those of record %d in a tree of %d", c.file.Record.Index, p.Size)
+				return fail(BadHexProof, "the steps do not match record %d in a tree of %d", c.file.Record.Index, p.Size)
 			}
 			steps = steps[1:]
 		}
@@ -112,7 +113,7 @@ func (c *checker) hexProof() error {
 	return nil
 }
 
-// agents are those in whose name the record was made: by its payload, and by its delegation.
+// agents returns the agents of the record: that of its payload, and those of its delegation.
 func (c *checker) agents() map[string]bool {
 	agents := map[string]bool{c.content.agentID: true}
 	for _, id := range c.content.delegated {

@@ -14,8 +14,8 @@ import (
 
 // ReportFormat is the first member of every report.
 //
-// A report is all records of a period of both logs, as JSON lines: a header, the records of
-// control, those of actions, and nothing after them.
+// A report has all records of both logs in a
+// period, as JSON lines: a header, the records of control, then those of actions.
 //
 //	header  {"format":"attestd-report/v1","companyId","from","to","logs":[actions,
 //	        control],"keys","witnesses","notProven"}
@@ -25,10 +25,10 @@ import (
 //	        end       checkpoint at the end of the period, with cosignatures where there are any
 //	line    {"log":"control"|"actions","record"}
 //
-// The times of all records lie in [from, to), which is what was asked for. Whoever checks a report
-// computes the start's root of the frontier, adds the leaf of each record, and so comes to the
-// end's root: nothing was left out between the two checkpoints, and none was changed. Signatures of
-// records need no check of their own, for they stand in the leaves.
+// The times of all records lie in [from, to), the requested period. A checker computes the start's
+// root from the frontier, appends the leaf of each record, and compares the result with the end's
+// root. So no record between the two checkpoints is missing or changed. The signatures of records
+// need no separate check, because the leaves contain them.
 const ReportFormat = "attestd-report/v1"
 
 // Report is the header of a report.
@@ -38,7 +38,7 @@ type Report struct {
 	Periods  [2]Period
 }
 
-// Period is that of one log; those of a report stand in the order of its logs.
+// Period is the part of one log in a report.
 type Period struct {
 	Start    string // signed checkpoint
 	Frontier tlog.Frontier
@@ -91,23 +91,23 @@ func reportNotProven() []string {
 	}
 }
 
-// Event is a record of a report, for people.
+// Event is a record of a report in a form for people.
 type Event struct {
 	Log                string
 	Index              int64
 	Timestamp, AgentID string
 	Action             string
-	Delegated          []string // the delegation chain of an action
+	Delegated          []string // delegation chain of an action
 	Subject, By        string   // of a control record
 
-	// Of a control record that says which witnesses are asked: those before it and from it on, ""
-	// for none, and nil where it does not say.
+	// The configured witnesses before and after a control record that sets them: "" for none, nil
+	// if the record does not set them.
 	WitnessesBefore, Witnesses *string
 }
 
-// CheckReport checks a report as it reads it, in constant memory, and calls header once it is known
-// to be sound and then visit for each record. What it has called them with counts only when the
-// verdict says so: a record that is missing shows at the end.
+// CheckReport checks a report while reading it, in constant memory. It calls header after the
+// header has passed the checks, and visit for each record. The caller MUST discard both if the
+// verdict fails, because a missing record is detected only at the end.
 func CheckReport(src io.Reader, t Trust, header func(*Report), visit func(*Event)) Verdict {
 	c := newChecker(t)
 	return c.verdict(c.report(src, header, visit))
@@ -135,14 +135,13 @@ func (c *checker) report(src io.Reader, header func(*Report), visit func(*Event)
 			return err
 		}
 	}
-	if lines.Scan() || lines.Err() != nil { // a line that is too long to be read is a line
+	if lines.Scan() || lines.Err() != nil { // an overlong line is a line too
 		return missing(lines, Malformed, "there are more lines than the checkpoints have records")
 	}
 	return nil
 }
 
-// missing is the failure of a report that cannot be read on, or that has not the line that is asked
-// for.
+// missing returns the read error of lines, or the given failure if the input has ended.
 func missing(lines *bufio.Scanner, code Code, format string, args ...any) error {
 	if err := lines.Err(); err != nil {
 		return fail(Malformed, "the report cannot be read to its end: %v", err)
@@ -150,7 +149,7 @@ func missing(lines *bufio.Scanner, code Code, format string, args ...any) error 
 	return fail(code, format, args...)
 }
 
-// readReport reads the header.
+// readReport parses the header.
 func (c *checker) readReport(line []byte) (*Report, error) {
 	if err := c.sound(line); err != nil {
 		return nil, err
@@ -180,7 +179,7 @@ func (c *checker) readReport(line []byte) (*Report, error) {
 		said = append(said, v.text())
 	}
 	if f.NotProven = reportNotProven(); in.err == nil && !slices.Equal(said, f.NotProven) {
-		in.refuse("notProven does not say what a report does not prove")
+		in.refuse("notProven is not the list for a report")
 	}
 	if r.From > r.To {
 		in.refuse("the period ends before it begins")
@@ -188,7 +187,7 @@ func (c *checker) readReport(line []byte) (*Report, error) {
 	return r, in.err
 }
 
-// periods checks the checkpoints of the period, and that the frontiers are theirs.
+// periods checks the checkpoints of the period and their frontiers.
 func (c *checker) periods(r *Report) error {
 	for i := range c.file.Logs {
 		l, p := &c.file.Logs[i], &r.Periods[i]
@@ -200,7 +199,7 @@ func (c *checker) periods(r *Report) error {
 			switch {
 			case err != nil:
 			case start.Origin != l.Origin || start.Size > end.Size || bytes.Count([]byte(p.Start), []byte("\n")) != 5:
-				err = errors.New("it does not start with a checkpoint of the log, with one signature, of before its end")
+				err = errors.New("its start is not a checkpoint of the log with one signature, at or before its end")
 			default:
 				err = p.Frontier.Check(start.Root)
 			}
@@ -213,7 +212,7 @@ func (c *checker) periods(r *Report) error {
 	return nil
 }
 
-// period reads the records of one log and comes from one checkpoint to the other.
+// period checks that the records of one log lead from its start to its end.
 func (c *checker) period(r *Report, i int, lines *bufio.Scanner, visit func(*Event)) error {
 	l := &c.file.Logs[i]
 	tree, end := r.Periods[i].Frontier, c.notes[l.Name].Checkpoint
@@ -227,9 +226,9 @@ func (c *checker) period(r *Report, i int, lines *bufio.Scanner, visit func(*Eve
 		switch {
 		case err != nil:
 		case record.Index != tree.Size:
-			err = fmt.Errorf("record %d stands in its place", record.Index)
+			err = fmt.Errorf("record %d is in its place", record.Index)
 		case record.Timestamp < last || record.Timestamp >= r.To:
-			err = fmt.Errorf("its time %s is not of the period, or before that of the one before", record.Timestamp)
+			err = fmt.Errorf("its time %s is outside the period or before that of its predecessor", record.Timestamp)
 		}
 		if err != nil {
 			return fail(BadRecord, "log %s, record %d: %v", l.Name, tree.Size, err)
@@ -242,11 +241,11 @@ func (c *checker) period(r *Report, i int, lines *bufio.Scanner, visit func(*Eve
 	if tree.Tree() != end.Tree {
 		return fail(BadLogProof, "log %s: the records do not lead from the checkpoint at the start to the one at the end", l.Name)
 	}
-	c.say("log %s: %d records, which lead from one checkpoint to the other: none was left out between them or changed", l.Name, end.Size-r.Periods[i].Frontier.Size)
+	c.say("log %s: %d records, which lead from one checkpoint to the other: none is missing or changed", l.Name, end.Size-r.Periods[i].Frontier.Size)
 	return nil
 }
 
-// line reads a record of a log.
+// line parses and checks a record of a log.
 func (c *checker) line(l *Log, line []byte) (*chain.Record, *Event, error) {
 	if err := c.sound(line); err != nil {
 		return nil, nil, err

@@ -9,16 +9,16 @@ import (
 	"attestd/crypto/keys"
 )
 
-// status is the signed status of a passport as it is read.
+// status is a parsed signed status of a passport.
 type status struct {
 	jti, companyID, state, checkedAt, revokedAt, pem string
 	reason                                           []byte // nil where absent
 	signature                                        []byte
-	// the members that the signature covers
+	// members covered by the signature
 	signed map[string][]byte
 }
 
-// status reads the answer of GET /v1/ocsp/{jti}.
+// status parses the response of GET /v1/ocsp/{jti}.
 func (v value) status() (s status) {
 	m := v.object([]string{"jti", "companyId", "status", "checkedAt", "caPublicKey", "signature"}, "revokedAt", "reason")
 	s.jti, s.companyID, s.state, s.pem = m["jti"].text(), m["companyId"].text(), m["status"].text(), m["caPublicKey"].text()
@@ -39,8 +39,7 @@ func (v value) status() (s status) {
 	return s
 }
 
-// preimage is what the hash is taken of that was signed: the canonical form of what the service
-// says.
+// preimage returns the canonical form of the signed members, whose hash is signed.
 func (s *status) preimage() []byte {
 	dst := []byte{'{'}
 	for i, name := range slices.Sorted(maps.Keys(s.signed)) {
@@ -53,11 +52,11 @@ func (s *status) preimage() []byte {
 	return append(dst, '}')
 }
 
-// status checks the signed status of the passport, and that it agrees with the control records.
+// status checks the signed status of the passport and its consistency with the control records.
 func (c *checker) status() error {
 	f := c.file
 	if (f.Passport == nil) != (f.Status == nil) {
-		return fail(BadStatus, "passport and status are not there together")
+		return fail(BadStatus, "only one of passport and status is present")
 	}
 	if f.Status == nil {
 		return nil
@@ -69,15 +68,15 @@ func (c *checker) status() error {
 	case s.jti != f.Passport.JTI || s.companyID != f.CompanyID:
 		return fail(BadStatus, "the status is of another passport")
 	case s.state != "valid" && s.state != "revoked" && s.state != "unknown":
-		return fail(BadStatus, "%q is no status", s.state)
+		return fail(BadStatus, "%q is not a status", s.state)
 	case (s.state == "revoked") != (s.revokedAt != "") || s.reason != nil && s.state != "revoked":
-		return fail(BadStatus, "revokedAt and reason do not go with the status %q", s.state)
+		return fail(BadStatus, "revokedAt and reason do not match the status %q", s.state)
 	case s.pem != keys.Describe(last.Key).PEM || !ed25519.Verify(last.Key, digest[:], s.signature):
 		return fail(BadStatus, "the company's last key has not signed the status")
 	}
 	for _, e := range c.ofPassport {
 		if !e.agrees(&s) {
-			return fail(BadStatus, "the status %q is not what control record %d leaves of the passport", s.state, e.index)
+			return fail(BadStatus, "the status %q contradicts control record %d", s.state, e.index)
 		}
 	}
 	c.say("the passport %s was %s at %s, as the company's last key has signed", s.jti, s.state, s.checkedAt)

@@ -23,15 +23,15 @@ const (
 	maxEntries = 10_000
 )
 
-// value is a part of a file, with the name that it has for people. Its methods demand a form; the
-// first that is not met stays in form.
+// value is a part of a file and its name in errors. Its methods check a format and store the first
+// error in form.
 type value struct {
 	form *form
 	name string
-	src  []byte // nil where it is absent
+	src  []byte // nil if absent
 }
 
-// form is how reading a file goes.
+// form has the first format error of a file.
 type form struct{ err error }
 
 func (f *form) refuse(format string, args ...any) {
@@ -40,12 +40,12 @@ func (f *form) refuse(format string, args ...any) {
 	}
 }
 
-// object demands an object that has all of must, of may perhaps some, and nothing else.
+// object checks for an object with all members of must, any of may, and no others.
 func (v value) object(must []string, may ...string) map[string]value {
 	members := make(map[string]value, len(must)+len(may))
 	err := strictjson.EachMember(v.src, maxDepth, func(name, src []byte) {
 		if !slices.Contains(must, string(name)) && !slices.Contains(may, string(name)) {
-			v.form.refuse("%s has a member %.100q", v.name, name)
+			v.form.refuse("%s has an unknown member %.100q", v.name, name)
 			return
 		}
 		members[string(name)] = value{v.form, v.name + "." + string(name), src}
@@ -64,16 +64,16 @@ func (v value) object(must []string, may ...string) map[string]value {
 	return members
 }
 
-// list demands an array of most elements at most.
-func (v value) list(most int) (elements []value) {
+// list checks for an array of at most limit elements.
+func (v value) list(limit int) (elements []value) {
 	count := 0
 	err := strictjson.EachElement(v.src, maxDepth, func(src []byte) {
-		if count++; count <= most {
+		if count++; count <= limit {
 			elements = append(elements, value{v.form, fmt.Sprintf("%s[%d]", v.name, len(elements)), src})
 		}
 	})
-	if err != nil || count > most {
-		v.form.refuse("%s is not an array of at most %d", v.name, most)
+	if err != nil || count > limit {
+		v.form.refuse("%s is not an array of at most %d elements", v.name, limit)
 		return nil
 	}
 	return elements
@@ -87,7 +87,7 @@ func (v value) text() string {
 	return s
 }
 
-// like demands a string of a form.
+// like checks for a string that matches form.
 func (v value) like(form *regexp.Regexp, what string) string {
 	s := v.text()
 	if !form.MatchString(s) {
@@ -105,7 +105,7 @@ func (v value) number() int64 {
 	return n
 }
 
-// hex demands lower-case hex of that many bytes as dst has.
+// hex checks for lower-case hex of len(dst) bytes.
 func (v value) hex(dst []byte) {
 	s := v.text()
 	data, err := hex.DecodeString(s)
@@ -116,7 +116,7 @@ func (v value) hex(dst []byte) {
 	copy(dst, data)
 }
 
-// base64url demands base64url without padding, of size bytes, in its only spelling.
+// base64url checks for canonical base64url of size bytes without padding.
 func (v value) base64url(size int) []byte {
 	s := v.text()
 	data, err := base64.RawURLEncoding.DecodeString(s)
@@ -127,7 +127,7 @@ func (v value) base64url(size int) []byte {
 	return data
 }
 
-// root demands a hash in standard base64, in its only spelling.
+// root checks for a hash in canonical base64.
 func (v value) root() tlog.Hash {
 	h, ok := tlog.ParseHash(v.text())
 	if !ok {

@@ -23,7 +23,7 @@ const (
 	NotFollowed   Code = "NEWER" // of CheckNewer
 )
 
-// Outcome is what a check comes to.
+// Outcome is the result of a check.
 type Outcome string
 
 // The outcomes.
@@ -33,13 +33,13 @@ const (
 	SelfConsistent Outcome = "self-consistent"
 )
 
-// Verdict is what was found of a file, in words for people and in codes for programs.
+// Verdict is the result of a check with its details: sentences for people, codes for programs.
 type Verdict struct {
 	Outcome   Outcome  `json:"verdict"`
 	Code      Code     `json:"code,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
 	Checked   []string `json:"checked"`
-	NotProven []string `json:"notProven"` // of a file that fails, empty
+	NotProven []string `json:"notProven"` // empty for a file that fails
 }
 
 // failure is the first check that failed.

@@ -10,9 +10,8 @@ import (
 	"attestd/crypto/keys"
 )
 
-// JSON returns the file as it travels. Logs that are not needed are left out, and so are keys of
-// logs after the last of Keys; NotProven is what such a file does not prove. Payloads are written
-// byte for byte.
+// JSON returns the encoded file. It omits unneeded logs, and keys of logs after the last of Keys,
+// and it sets notProven. Payloads are written byte for byte.
 func (f *File) JSON() []byte {
 	w := writer(make([]byte, 0, 8<<10+len(f.Record.Payload)))
 	w.object(func(m *members) {
@@ -81,7 +80,7 @@ func (l *Log) write(m *members, count int) {
 	m.list("keys", l.writeKeys(count))
 }
 
-// writeKeys writes those of the log's keys that are among the first count of the company's.
+// writeKeys writes the log's keys that are among the first count keys of the company.
 func (l *Log) writeKeys(count int) func(each func(func(*members))) {
 	return func(each func(func(*members))) {
 		for _, k := range l.Keys {
@@ -120,10 +119,10 @@ func (f *File) writeKeys(each func(func(*members))) {
 	}
 }
 
-// writer appends JSON. encoding/json would change the spelling of payloads.
+// writer appends JSON. It does not use encoding/json, which would reformat payloads.
 type writer []byte
 
-// members writes those of one object.
+// members writes the members of one object.
 type members struct {
 	w     *writer
 	wrote bool
@@ -163,7 +162,7 @@ func (m *members) object(name string, write func(*members)) {
 	m.w.object(write)
 }
 
-// list writes an array of objects: write calls each for every one of them.
+// list writes an array of objects: write calls each once for every object.
 func (m *members) list(name string, write func(each func(func(*members)))) {
 	m.name(name)
 	*m.w = append(*m.w, '[')

@@ -2,47 +2,46 @@ package search
 
 import "attestd/chain"
 
-// Builder makes summaries of chains while these grow. It has seen a range from its first record on
-// or leaves it out: where others extend a chain too, or what was added did not come to stay, its
-// summary is to be made of what is on disk, by Summarize.
+// Builder makes summaries of chains while they grow. It omits a range of which it has not seen
+// every record, as after a failed write or a write by another process. Summarize makes the summary
+// of such a range from the stored records.
 type Builder struct {
 	chains map[int64]*growing
-	open   []int64 // chains to which was added since the last Keep or Drop
-	size   int     // of all, in bytes
+	open   []int64 // chains with records added since the last Keep or Drop
+	size   int     // bytes of all summaries
 	terms  Terms
 }
 
-// growing is the summary of the last range of a chain, and the number of the record that comes
-// next.
+// growing is the incomplete summary of the last range of a chain, and the index of the next record.
 type growing struct {
 	summary *Summary
 	next    int64
 	size    int
 }
 
-// maxBuilding bounds what a Builder holds. A chain takes some 600 bytes most often, and 60 KB where
-// each record has an agent, an action and ten principals of its own; one that does not find room is
-// forgotten.
+// maxBuilding bounds the memory of a Builder. A chain usually takes about 600 bytes, and 60 KB if
+// each record has its own agent, action and ten principals. Over the bound, arbitrary chains are
+// dropped.
 const maxBuilding = 32 << 20
 
-// Ready is a summary that is complete.
+// Ready is a complete summary.
 type Ready struct {
 	Chain, Index int64
 	Terms        []byte
 }
 
-// NewBuilder returns one that has seen nothing.
+// NewBuilder returns an empty Builder.
 func NewBuilder() *Builder { return &Builder{chains: make(map[int64]*growing)} }
 
-// Add takes in records that follow one another in a chain. It returns the summaries that they
-// complete, and whether one of these is left out.
-func (b *Builder) Add(number int64, records []chain.Record) (ready []Ready, leftOut bool) {
+// Add adds consecutive records of a chain. It returns the summaries that they complete. leftOut
+// reports whether it omitted one.
+func (b *Builder) Add(chainID int64, records []chain.Record) (ready []Ready, leftOut bool) {
 	if len(records) == 0 {
 		return nil, false
 	}
-	b.open = append(b.open, number)
+	b.open = append(b.open, chainID)
 	var s *Summary
-	if g := b.chains[number]; g != nil && g.next == records[0].Index {
+	if g := b.chains[chainID]; g != nil && g.next == records[0].Index {
 		s = g.summary
 	}
 	for i := range records {
@@ -55,17 +54,17 @@ func (b *Builder) Add(number int64, records []chain.Record) (ready []Ready, left
 		}
 		if r.Index%Width == Width-1 {
 			if leftOut = leftOut || s == nil; s != nil {
-				ready = append(ready, Ready{number, r.Index / Width, s.Append(nil)})
+				ready = append(ready, Ready{chainID, r.Index / Width, s.Append(nil)})
 			}
 			s = nil
 		}
 	}
-	b.put(number, s, records[len(records)-1].Index+1)
+	b.put(chainID, s, records[len(records)-1].Index+1)
 	return ready, leftOut
 }
 
-func (b *Builder) put(number int64, s *Summary, next int64) {
-	b.forget(number)
+func (b *Builder) put(chainID int64, s *Summary, next int64) {
+	b.forget(chainID)
 	if s == nil {
 		return
 	}
@@ -76,41 +75,41 @@ func (b *Builder) put(number int64, s *Summary, next int64) {
 		}
 		b.forget(other)
 	}
-	b.chains[number] = &growing{s, next, size}
+	b.chains[chainID] = &growing{s, next, size}
 	b.size += size
 }
 
-func (b *Builder) forget(number int64) {
-	if g := b.chains[number]; g != nil {
+func (b *Builder) forget(chainID int64) {
+	if g := b.chains[chainID]; g != nil {
 		b.size -= g.size
-		delete(b.chains, number)
+		delete(b.chains, chainID)
 	}
 }
 
-// Keep says that all that was added has come to stay, but for what was added to some chains.
+// Keep confirms that the added records are stored, except those of the listed chains.
 func (b *Builder) Keep(but []int64) {
-	for _, number := range but {
-		b.forget(number)
+	for _, chainID := range but {
+		b.forget(chainID)
 	}
 	b.open = b.open[:0]
 }
 
-// Drop says that nothing of what was added since the last Keep has come to stay, as far as is
-// known.
+// Drop discards the records added since the last Keep: they are not stored, or their outcome is
+// unknown.
 func (b *Builder) Drop() {
-	for _, number := range b.open {
-		b.forget(number)
+	for _, chainID := range b.open {
+		b.forget(chainID)
 	}
 	b.open = b.open[:0]
 }
 
-// Clear forgets all: someone else has written.
+// Clear discards everything, after a write by another process.
 func (b *Builder) Clear() {
 	clear(b.chains)
 	b.open, b.size = b.open[:0], 0
 }
 
-// size is about how much memory a summary in the making takes.
+// size estimates the memory of an incomplete summary.
 func (s *Summary) size() int {
 	size := 256 + 8*(cap(s.agents)+cap(s.principals)) + 72*cap(s.actions) + cap(s.records)
 	for i := range s.combinations {

@@ -7,9 +7,9 @@ import (
 	"attestd/chain"
 )
 
-// Count returns how many records of a chain match between each two of the borders, which ascend. It
-// reads only records of which no summary decides.
-func Count(ctx context.Context, r Reader, number int64, f Filter, borders []int64) ([]int64, error) {
+// Count returns the number of matching records of a chain between each two neighbours in borders,
+// which MUST ascend. It reads only records that no summary decides.
+func Count(ctx context.Context, r Reader, chainID int64, f Filter, borders []int64) ([]int64, error) {
 	counts := make([]int64, len(borders)-1)
 	at := 0
 	add := func(index int64) {
@@ -24,7 +24,7 @@ func Count(ctx context.Context, r Reader, number int64, f Filter, borders []int6
 		}
 		return counts, nil
 	}
-	s := NewScan(r, number, f, borders[0], borders[len(borders)-1], false)
+	s := NewScan(r, chainID, f, borders[0], borders[len(borders)-1], false)
 	for !s.Done() {
 		if err := s.count(ctx, add); err != nil {
 			return nil, err
@@ -33,7 +33,7 @@ func Count(ctx context.Context, r Reader, number int64, f Filter, borders []int6
 	return counts, nil
 }
 
-// count is Step for who needs no more of the records that match than their numbers.
+// count is Step for a caller that needs only the indexes of matching records.
 func (s *Scan) count(ctx context.Context, add func(index int64)) error {
 	if len(s.found) == 0 || s.found[0].verdicts == nil || slices.Contains(s.found[0].verdicts[:], Maybe) {
 		return s.Step(ctx, func(r *chain.Record) bool {
@@ -42,7 +42,7 @@ func (s *Scan) count(ctx context.Context, add func(index int64)) error {
 		})
 	}
 	c := s.found[0]
-	from, to := s.clip(c.from, c.to)
+	from, to := s.clamp(c.from, c.to)
 	for i := from; i < to; i++ {
 		if c.verdicts[i%Width] == Yes {
 			add(i)

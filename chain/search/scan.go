@@ -8,47 +8,48 @@ import (
 )
 
 const (
-	stepRecords = 1 << 10 // of one read: a long read transaction would stop WAL checkpoints
-	stepBytes   = 1 << 18 // of what was read in it, after which it ends
-	nearRecords = 4       // between two that match, so few that they are read with them
+	// maximum records in one read, because a long read transaction blocks WAL checkpoints
+	stepRecords = 1 << 10
+	stepBytes   = 1 << 18 // a read ends after so many bytes
+	nearRecords = 4       // up to so many non-matching records between matches are read too
 
-	windowSummaries  = 1 << 9 // of one read
-	windowCandidates = 16     // found in it, after which it ends: their verdicts stand in memory
+	windowSummaries  = 1 << 9 // maximum summaries in one read
+	windowCandidates = 16     // a read ends after so many candidates, whose verdicts are in memory
 )
 
-// Scan goes through the records [From, To) of a chain, which become fewer from one end as it
-// decides them.
+// Scan scans the records [From, To) of a chain from one end. The range shrinks as records are
+// decided.
 type Scan struct {
-	From, To int64 // numbers of the records that are not decided yet
-	Read     int64 // bytes of payloads and delegations that were read
+	From, To int64 // undecided records
+	Read     int64 // bytes of payloads and delegations read so far
 
 	reader   Reader
-	chain    int64
+	chainID  int64
 	filter   Filter
 	backward bool
-	// what lies ahead in [From, To) as far as summaries were read, in the order of the scan
+	// candidates in [From, To) up to seen, in the order of the scan
 	found []candidate
-	seen  int64 // where they end: what lies between matches nothing, but for what is found
+	seen  int64 // end of the summaries read so far: up to here only found can match
 	terms Terms
 }
 
-// candidate is a range of records of which some may match.
+// candidate is a range in which some records may match.
 type candidate struct {
 	from, to int64
-	verdicts *Verdicts // of the range of Width that they are of; nil where all is to be read
+	verdicts *Verdicts // of their range of Width records; nil if all records must be read
 }
 
-// NewScan begins a scan of records that all exist.
-func NewScan(r Reader, chain int64, f Filter, from, to int64, backward bool) *Scan {
-	s := &Scan{From: from, To: max(from, to), reader: r, chain: chain, filter: f, backward: backward}
+// NewScan starts a scan. All records in the range MUST exist.
+func NewScan(r Reader, chainID int64, f Filter, from, to int64, backward bool) *Scan {
+	s := &Scan{From: from, To: max(from, to), reader: r, chainID: chainID, filter: f, backward: backward}
 	s.seen = s.next()
 	return s
 }
 
-// Done says whether all is decided.
+// Done reports whether all records are decided.
 func (s *Scan) Done() bool { return s.From >= s.To }
 
-// next is the border between what is decided and what is not.
+// next returns the border between decided and undecided records.
 func (s *Scan) next() int64 {
 	if s.backward {
 		return s.To
@@ -56,7 +57,7 @@ func (s *Scan) next() int64 {
 	return s.From
 }
 
-// advance puts the border behind what has been decided since.
+// advance moves the border to to.
 func (s *Scan) advance(to int64) {
 	if s.backward {
 		s.To = max(to, s.From)
@@ -65,17 +66,17 @@ func (s *Scan) advance(to int64) {
 	}
 }
 
-var errEnough = errors.New("search: enough was read")
+var errStop = errors.New("search: read stopped")
 
-// Step decides some records, in one short read or two, and calls yield for those that match. Where
-// yield returns false, that record is not decided, and the step ends. What is read in a step is
-// bounded in records and bytes. A damaged record is a *DamageError, and stays undecided.
+// Step decides some records in one or two short reads of bounded size, and calls yield for the
+// matching ones. If yield returns false, the record stays undecided and the step ends. A damaged
+// record causes a *DamageError and stays undecided.
 func (s *Scan) Step(ctx context.Context, yield func(*chain.Record) bool) error {
 	if s.Done() {
 		return nil
 	}
 	if len(s.found) == 0 && s.next() == s.seen {
-		if err := s.look(ctx); err != nil {
+		if err := s.readWindow(ctx); err != nil {
 			return err
 		}
 	}
@@ -86,10 +87,10 @@ func (s *Scan) Step(ctx context.Context, yield func(*chain.Record) bool) error {
 	return s.read(ctx, s.found[0], yield)
 }
 
-// read decides records of the first candidate.
+// read decides records of candidate c, the first one.
 func (s *Scan) read(ctx context.Context, c candidate, yield func(*chain.Record) bool) error {
 	from, to := s.run(c)
-	if from >= to { // nothing more of it matches
+	if from >= to { // it has no further matches
 		s.found = s.found[1:]
 		return nil
 	}
@@ -103,7 +104,7 @@ func (s *Scan) read(ctx context.Context, c candidate, yield func(*chain.Record) 
 	if s.backward {
 		read = s.reader.RecordsBackward
 	}
-	err := read(ctx, s.chain, from, to, func(r *chain.Record) error {
+	err := read(ctx, s.chainID, from, to, func(r *chain.Record) error {
 		if at := s.at(); r.Index != at {
 			return &DamageError{at, chain.ErrMissing}
 		}
@@ -112,7 +113,7 @@ func (s *Scan) read(ctx context.Context, c candidate, yield func(*chain.Record) 
 			return err
 		}
 		if match && !yield(r) {
-			return errEnough
+			return errStop
 		}
 		if s.backward {
 			s.advance(r.Index)
@@ -122,11 +123,11 @@ func (s *Scan) read(ctx context.Context, c candidate, yield func(*chain.Record) 
 		count--
 		s.Read += int64(len(r.Payload) + len(r.Delegation))
 		if s.Read-before >= stepBytes {
-			return errEnough
+			return errStop
 		}
 		return nil
 	})
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errStop) {
 		return nil
 	}
 	if err == nil && count > 0 {
@@ -135,7 +136,7 @@ func (s *Scan) read(ctx context.Context, c candidate, yield func(*chain.Record) 
 	return err
 }
 
-// at is the number of the record that is decided next.
+// at returns the index of the next record to decide.
 func (s *Scan) at() int64 {
 	if s.backward {
 		return s.To - 1
@@ -143,8 +144,8 @@ func (s *Scan) at() int64 {
 	return s.From
 }
 
-// decide says whether a record of a candidate matches. One that its summary found is given as it
-// stands, for what it says now is the reader's to judge.
+// decide reports whether a record of a candidate matches. If the summary says Yes, the record is
+// returned unchecked; its verification is up to the caller.
 func (s *Scan) decide(c candidate, r *chain.Record) (bool, error) {
 	if c.verdicts != nil {
 		switch c.verdicts[r.Index%Width] {
@@ -160,10 +161,9 @@ func (s *Scan) decide(c candidate, r *chain.Record) (bool, error) {
 	return s.filter.matches(r, &s.terms)
 }
 
-// run is the next records of a candidate that are worth a read: those that may match and stand near
-// one another.
+// run returns the next records of a candidate to read: possible matches that are close together.
 func (s *Scan) run(c candidate) (from, to int64) {
-	from, to = s.clip(c.from, c.to)
+	from, to = s.clamp(c.from, c.to)
 	if c.verdicts == nil {
 		if s.backward {
 			return max(from, to-stepRecords), to

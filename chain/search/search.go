@@ -1,12 +1,11 @@
-// Package search finds records of a chain by who acted, what was done, in whose name, and what
-// their payloads say. It keeps nothing itself: a [Reader] gives records and summaries.
+// Package search finds records of a chain by agent, action, delegating principal and text of the
+// payload. It has no storage: a [Reader] provides records and summaries.
 //
 // # Summary
 //
-// Of each [Width] records whose first number is a multiple of Width there is a summary, once all of
-// them are there: which agents, actions and principals stand in them, and in which records. It
-// follows from the records alone, so all who make it make the same bytes. Numbers of more than one
-// byte stand with their greatest byte first.
+// Each complete range of [Width] records that starts at a multiple of Width has a summary: it lists
+// the agents, actions and principals, and maps records to them. It depends only on the records, so
+// every implementation makes the same bytes. Numbers are big-endian.
 //
 //	byte     1, the version of this form
 //	agents   their number less one (a byte), and of each 8 bytes: the beginning of the SHA-256 of the agentId
@@ -19,14 +18,13 @@
 //	           numbers (two bytes each)
 //	records  where there is more than one combination: of each record the number of its own (a byte)
 //
-// All lists are in the order in which their items first stand in the records; actions that are
-// stored alike are one item. The principals of a record are those who had given the power that it
-// was done with: the subject of its delegation, and the chain of that but for the last, who acted.
-// A record without a delegation has none, and no other has none.
+// Items of a list are in the order of their first record; actions with equal stored forms are one
+// item. The principals of a record are those who delegated: the subject of its delegation, and its
+// chain except the last, who acted. Exactly the records without a delegation have no principals.
 //
-// A summary has 37 KB at most, of records that name ten principals each; mostly a few hundred
-// bytes. It is not signed: whoever writes the database can hide a record from a search, and only
-// verification of the chain, which reads no summary, shows that nothing is missing.
+// A summary usually has a few hundred bytes, and at most 37 KB, for records with ten principals
+// each. It is not signed: whoever can write the database can hide a record from a search.
+// Verification of the chain reads no summaries, and shows that nothing is missing.
 package search
 
 import (
@@ -38,31 +36,29 @@ import (
 	"attestd/chain"
 )
 
-// Width is how many records have a summary in common: as many as a stored subtree of the lowest
+// Width is the number of records of a summary, equal to that of a stored subtree of the lowest
 // level.
 const Width = 1 << 8
 
-// Filter says which records are looked for: those for which all of it holds. The zero Filter holds
-// for all.
+// Filter selects the records that meet all its conditions. The zero Filter selects all.
 type Filter struct {
-	Agent  string // agentId; "" for any
-	Action string // actionType, or its beginning and a *; "" for any
-	// a principal of the record, * for any record with a delegation; "" for all records
+	Agent  string // exact agentId; "" for any
+	Action string // exact actionType, or a prefix and *; "" for any
+	// a principal of the record; * for any record with a delegation; "" for all records
 	DelegatedBy string
-	// stands in a string or a name within the payload, letters of ASCII in either case; "" for any
+	// text in a string or member name of the payload, ignoring ASCII case; "" for any
 	Text string
-	Hash string // of the record as it is stored, its 32 bytes; "" for any
+	Hash string // the 32 bytes of the record's stored hash; "" for any
 }
 
-// NeedsRecords says whether f asks for what stands in no summary, so that records have to be read
-// one by one.
+// NeedsRecords reports whether f has a condition that summaries do not cover, so that records must
+// be read.
 func (f *Filter) NeedsRecords() bool { return f.Text != "" || f.Hash != "" }
 
-// hasTerms says whether a summary can decide something of f.
+// hasTerms reports whether f has a condition that summaries cover.
 func (f *Filter) hasTerms() bool { return f.Agent != "" || f.Action != "" || f.DelegatedBy != "" }
 
-// DamageError says that a record is not on disk, or not in the form that records have. Verification
-// says what is wrong with it.
+// DamageError means that a record is missing or malformed. Verification gives the details.
 type DamageError struct {
 	Index int64
 	Cause error
@@ -71,22 +67,23 @@ type DamageError struct {
 func (e *DamageError) Error() string { return fmt.Sprintf("search: record %d: %v", e.Index, e.Cause) }
 func (e *DamageError) Unwrap() error { return e.Cause }
 
-var errUnreadable = errors.New("not of the form that records have")
+var errUnreadable = errors.New("malformed record")
 
-// Reader reads chains from disk.
+// Reader reads stored chains.
 type Reader interface {
-	// Records calls yield for the records of [from, to) that exist, in the order of their numbers;
-	// RecordsBackward in the other. The record and its slices are only valid during the call. An
-	// error of yield ends the read and is returned as it is.
+	// Records calls yield for the existing records in [from, to) in ascending order,
+	// RecordsBackward in descending order. The record and its slices are only valid during the
+	// call. An error of yield ends the read and is returned unwrapped.
 	Records(ctx context.Context, chain, from, to int64, yield func(*chain.Record) error) error
 	RecordsBackward(ctx context.Context, chain, from, to int64, yield func(*chain.Record) error) error
-	// Summaries calls yield for the summaries that exist of [from, to), which are numbered as
-	// stored subtrees are, in the order of their numbers or in the other. The bytes are only valid
-	// during the call. An error of yield is as above.
+	// Summaries calls yield for the existing summaries in [from, to), in ascending or descending
+	// order. Their indexes are those of stored subtrees. The bytes are only valid during the call.
+	// An error of yield ends the read and is returned unwrapped.
 	Summaries(ctx context.Context, chain, from, to int64, backward bool, yield func(index int64, summary []byte) error) error
 }
 
-// Matches says whether all of f holds for a record. Of a damaged one nobody can say: *DamageError.
+// Matches reports whether a record meets all conditions of f. For a damaged record it returns a
+// *DamageError.
 func (f *Filter) Matches(r *chain.Record) (bool, error) {
 	var t Terms
 	return f.matches(r, &t)

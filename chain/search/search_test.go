@@ -15,14 +15,14 @@ import (
 	"attestd/chain/search"
 )
 
-// shelf is a chain and its summaries in memory. It notes which records were read.
-type shelf struct {
+// memoryChain has a chain and its summaries in memory. It logs which records were read.
+type memoryChain struct {
 	records   []chain.Record
 	summaries map[int64][]byte
 	read      []int64
 }
 
-func (s *shelf) Records(_ context.Context, _, from, to int64, yield func(*chain.Record) error) error {
+func (s *memoryChain) Records(_ context.Context, _, from, to int64, yield func(*chain.Record) error) error {
 	for i := max(from, 0); i < min(to, int64(len(s.records))); i++ {
 		if err := s.lend(i, yield); err != nil {
 			return err
@@ -31,7 +31,7 @@ func (s *shelf) Records(_ context.Context, _, from, to int64, yield func(*chain.
 	return nil
 }
 
-func (s *shelf) RecordsBackward(_ context.Context, _, from, to int64, yield func(*chain.Record) error) error {
+func (s *memoryChain) RecordsBackward(_ context.Context, _, from, to int64, yield func(*chain.Record) error) error {
 	for i := min(to, int64(len(s.records))) - 1; i >= max(from, 0); i-- {
 		if err := s.lend(i, yield); err != nil {
 			return err
@@ -40,7 +40,7 @@ func (s *shelf) RecordsBackward(_ context.Context, _, from, to int64, yield func
 	return nil
 }
 
-func (s *shelf) lend(i int64, yield func(*chain.Record) error) error {
+func (s *memoryChain) lend(i int64, yield func(*chain.Record) error) error {
 	if s.records[i].Index < 0 { // it is missing
 		return nil
 	}
@@ -48,7 +48,7 @@ func (s *shelf) lend(i int64, yield func(*chain.Record) error) error {
 	return yield(&s.records[i])
 }
 
-func (s *shelf) Summaries(_ context.Context, _, from, to int64, backward bool, yield func(int64, []byte) error) error {
+func (s *memoryChain) Summaries(_ context.Context, _, from, to int64, backward bool, yield func(int64, []byte) error) error {
 	for n := range to - from {
 		i := from + n
 		if backward {
@@ -70,10 +70,9 @@ var (
 	payloads   = []string{`1`, `"Needle"`, `{"needle":1}`, `["\u006eEEDLE"]`, `{"a":"\"needle"}`, `"x"`}
 )
 
-// mixedShelf has n records of all kinds; of the ranges whose number a third divides nothing but the
-// records.
-func mixedShelf(random *rand.Rand, n int) *shelf {
-	s := &shelf{summaries: map[int64][]byte{}}
+// mixedChain returns n records of all kinds. Every third range has no summary.
+func mixedChain(random *rand.Rand, n int) *memoryChain {
+	s := &memoryChain{summaries: map[int64][]byte{}}
 	few := random.IntN(2) == 0 // then many ranges have nothing of what is looked for
 	for i := range n {
 		agent, action := agents[random.IntN(len(agents))], actions[random.IntN(len(actions))]
@@ -101,7 +100,7 @@ func mixedShelf(random *rand.Rand, n int) *shelf {
 	return s
 }
 
-// hashAt is the hash of the record at a place in a mixedShelf.
+// hashAt returns the hash of record i in a mixedChain.
 func hashAt(i int) chain.Hash { return chain.Hash{byte(i >> 8), byte(i)} }
 
 func payloadOf(agent, action, payload string) []byte {
@@ -135,7 +134,7 @@ func filterOf(random *rand.Rand) (f search.Filter) {
 func TestScan(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		s := mixedShelf(random, 1+random.IntN(6000))
+		s := mixedChain(random, 1+random.IntN(6000))
 		for range 10 {
 			f := filterOf(random)
 			from := random.Int64N(int64(len(s.records) + 1))
@@ -186,9 +185,9 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// Of two things that are common and never together, a scan reads no record that has a summary.
+// A scan for two common terms that never occur together reads no record that has a summary.
 func TestScanReadsOnlyCandidateRanges(t *testing.T) {
-	s := &shelf{summaries: map[int64][]byte{}}
+	s := &memoryChain{summaries: map[int64][]byte{}}
 	for i := range 20 * search.Width {
 		s.records = append(s.records, chain.Record{Index: int64(i), Payload: payloadOf([]string{"a", "b"}[i%2], []string{"x", "y"}[i%2], `1`)})
 	}
@@ -208,10 +207,10 @@ func TestScanReadsOnlyCandidateRanges(t *testing.T) {
 	}
 }
 
-// A damaged summary hides nothing: what is no summary is as if it were not there.
-func TestDamagedSummaryIsRefused(t *testing.T) {
+// A malformed summary is treated as missing and hides no records.
+func TestDamagedSummaryIsIgnored(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
-	s := mixedShelf(random, 3000)
+	s := mixedChain(random, 3000)
 	f := search.Filter{Agent: "a"}
 	whole, err := search.Count(t.Context(), s, 1, f, []int64{0, 3000})
 	if err != nil {
@@ -225,7 +224,7 @@ func TestDamagedSummaryIsRefused(t *testing.T) {
 	}
 }
 
-// A record that is missing or cannot be read ends a scan, before it and not behind.
+// A scan stops before a missing or malformed record.
 func TestScanStopsAtDamagedRecord(t *testing.T) {
 	for does, damage := range map[string]func(*chain.Record){
 		"missing":  func(r *chain.Record) { r.Index = -1 },
@@ -237,7 +236,7 @@ func TestScanStopsAtDamagedRecord(t *testing.T) {
 		"an open string":       func(r *chain.Record) { r.Payload = payloadOf("a", "x", `"needle`) },
 		"a delegation of none": func(r *chain.Record) { r.Delegation = []byte(`[]`) },
 	} {
-		s := mixedShelf(rand.New(rand.NewPCG(1, 1)), 100)
+		s := mixedChain(rand.New(rand.NewPCG(1, 1)), 100)
 		damage(&s.records[50])
 		for _, backward := range []bool{false, true} {
 			scan := search.NewScan(s, 1, search.Filter{Text: "needle"}, 0, 100, backward)

@@ -6,24 +6,24 @@ import (
 	"attestd/chain"
 )
 
-// Summarize makes the summary of the records of a chain of which it is number index, in short
-// reads. It is nil where one of them is such that there is none; *DamageError.
-func Summarize(ctx context.Context, r Reader, number, index int64) ([]byte, error) {
+// Summarize makes the summary with an index from stored records, in short reads. It returns nil if
+// a record does not fit into a summary, and a *DamageError for a damaged record.
+func Summarize(ctx context.Context, r Reader, chainID, index int64) ([]byte, error) {
 	var s Summary
 	var t Terms
 	var err error
 	fits := true
-	scan := NewScan(r, number, Filter{}, index*Width, (index+1)*Width, false)
+	scan := NewScan(r, chainID, Filter{}, index*Width, (index+1)*Width, false)
 	for err == nil && fits && !scan.Done() {
-		var unread error
+		var readErr error
 		err = scan.Step(ctx, func(r *chain.Record) bool {
-			if unread = t.Read(r); unread == nil {
+			if readErr = t.Read(r); readErr == nil {
 				fits = s.Add(&t)
 			}
-			return unread == nil && fits
+			return readErr == nil && fits
 		})
 		if err == nil {
-			err = unread
+			err = readErr
 		}
 	}
 	if err != nil || !fits {

@@ -10,23 +10,22 @@ import (
 const (
 	version = 1
 
-	maxAction   = 32  // bytes of an action that stands in a summary as it is
-	longAction  = 255 // in place of the length of one that does not
-	actionStart = 24  // bytes of that which stand there
+	maxAction   = 32  // maximum bytes of an action that a summary stores whole
+	longAction  = 255 // in place of the length of a longer one
+	actionStart = 24  // stored prefix of a longer one
 	hashSize    = 8
 
-	maxPrincipals = 16 // of a record; a delegation that we issue has ten at most
+	maxPrincipals = 16 // of a record; a delegation that attestd issues has at most ten
 )
 
-// Summary is the summary of a range of records in the making.
+// Summary is an incomplete summary of a range of records.
 type Summary struct {
-	// by their hashes: where two have the same, a record of either is found by both
+	// as hashes; a search for one of two names with the same hash finds the records of both
 	agents, principals []uint64
-	// as they are stored: by a hash alone, whoever makes two that have the same would hide the
-	// second
+	// in stored form; with hashes alone, a collision could hide an action
 	actions      [][]byte
 	combinations []combination
-	records      []byte // of each the number of its combination
+	records      []byte // combination of each record
 }
 
 type combination struct {
@@ -34,20 +33,20 @@ type combination struct {
 	principals    []uint16
 }
 
-// Len is how many records have been added, Width at most.
+// Len returns the number of added records, at most Width.
 func (s *Summary) Len() int { return len(s.records) }
 
-// Add takes in the terms of the next record. It reports false of a record with more principals than
-// one of ours can have: a range with such a record has no summary.
+// Add adds the terms of the next record. It returns false if the record has more than
+// maxPrincipals, which attestd never writes: such a range has no summary.
 func (s *Summary) Add(t *Terms) bool {
 	if len(t.Principals) > maxPrincipals {
 		return false
 	}
-	agent, action := number(&s.agents, hashOf(t.Agent)), s.action(t.Action)
+	agent, action := indexOf(&s.agents, hashOf(t.Agent)), s.action(t.Action)
 	var fixed [maxPrincipals]uint16
 	principals := fixed[:0]
 	for _, p := range t.Principals {
-		principals = append(principals, uint16(number(&s.principals, hashOf(p))))
+		principals = append(principals, uint16(indexOf(&s.principals, hashOf(p))))
 	}
 	same := func(c combination) bool {
 		return c.agent == uint8(agent) && c.action == uint8(action) && slices.Equal(c.principals, principals)
@@ -61,7 +60,7 @@ func (s *Summary) Add(t *Terms) bool {
 	return true
 }
 
-// Append appends the summary, when it has Width records.
+// Append appends the encoded summary, which MUST have Width records.
 func (s *Summary) Append(dst []byte) []byte {
 	dst = append(dst, version)
 	dst = appendHashes(append(dst, byte(len(s.agents)-1)), s.agents)
@@ -83,8 +82,8 @@ func (s *Summary) Append(dst []byte) []byte {
 	return dst
 }
 
-// number finds a hash in a list, or adds it there.
-func number(list *[]uint64, hash uint64) int {
+// indexOf returns the index of a hash in a list, to which it adds a new one.
+func indexOf(list *[]uint64, hash uint64) int {
 	at := slices.Index(*list, hash)
 	if at < 0 {
 		at = len(*list)
@@ -93,7 +92,7 @@ func number(list *[]uint64, hash uint64) int {
 	return at
 }
 
-// action finds an action in the list, or adds it there.
+// action returns the index of an action in the list, to which it adds a new one.
 func (s *Summary) action(action []byte) int {
 	var fixed [1 + max(maxAction, actionStart+hashSize)]byte
 	stored := appendAction(fixed[:0], action)

@@ -11,18 +11,18 @@ import (
 	"attestd/chain/search"
 )
 
-// Whatever order records come in, and in however many pieces, their summaries are those that are
-// made of what is on disk.
+// For records in any order and batches, Builder makes the same summaries as Summarize makes from
+// stored records.
 func TestBuilderEqualsSummarize(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
-	s := mixedShelf(random, 2000)
+	s := mixedChain(random, 2000)
 	b := search.NewBuilder()
 	var ready []search.Ready
 	for next := 0; next < len(s.records); {
 		end := min(next+1+random.IntN(600), len(s.records))
 		done, leftOut := b.Add(1, s.records[next:end])
 		if b.Keep(nil); leftOut {
-			t.Error("a range was left out")
+			t.Error("a range was omitted")
 		}
 		ready, next = append(ready, done...), end
 	}
@@ -40,7 +40,7 @@ func TestBuilderEqualsSummarize(t *testing.T) {
 // A Builder makes no summary of a range unless it saw every record of it. It misses records after
 // a failed append, an append by another process, or a reset. Later ranges have summaries again.
 func TestBuilderOmitsIncompleteRanges(t *testing.T) {
-	s := mixedShelf(rand.New(rand.NewPCG(4, 4)), 4*search.Width)
+	s := mixedChain(rand.New(rand.NewPCG(4, 4)), 4*search.Width)
 	for does, between := range map[string]func(b *search.Builder) (at int){
 		"it begins in the middle":     func(*search.Builder) int { return 10 },
 		"an addition is dropped":      func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Drop(); return 20 },
@@ -63,7 +63,7 @@ func TestBuilderOmitsIncompleteRanges(t *testing.T) {
 	}
 }
 
-// What a summary takes is bounded, whatever the records are.
+// The size of a summary is bounded for all records.
 func TestSummaryIsBounded(t *testing.T) {
 	var s search.Summary
 	for i := range search.Width {
@@ -72,7 +72,7 @@ func TestSummaryIsBounded(t *testing.T) {
 			terms.Principals = append(terms.Principals, fmt.Appendf(nil, "spiffe://d/%0300d/%d", i, p))
 		}
 		if !s.Add(&terms) {
-			t.Fatal("not taken")
+			t.Fatal("refused")
 		}
 	}
 	if n := len(s.Append(nil)); n > 38_000 {
@@ -80,16 +80,16 @@ func TestSummaryIsBounded(t *testing.T) {
 	}
 	many := search.Terms{Principals: make([][]byte, 17)}
 	if s.Add(&many) {
-		t.Error("a record with 17 principals is taken")
+		t.Error("a record with 17 principals was accepted")
 	}
 }
 
-// Whoever chooses names can find two whose hashes begin alike. Neither of two such actions hides
-// the other, nor do two such agents.
-func TestNamesWithOneHash(t *testing.T) {
+// An attacker can find two names with equal hash prefixes. Neither of two such actions hides the
+// other, nor do two such agents.
+func TestHashCollisionHidesNoRecord(t *testing.T) {
 	// SHA-256 of both begins with ec950d3087afa3a9
 	const one, other = "repo.read/5f285c7f14fe4659", "repo.read/43a1824a1b7b8aca"
-	s := &shelf{summaries: map[int64][]byte{}}
+	s := &memoryChain{summaries: map[int64][]byte{}}
 	for i := range search.Width {
 		name := []string{one, other}[i%2]
 		s.records = append(s.records, chain.Record{Index: int64(i), Payload: payloadOf(name, name, `1`)})
@@ -105,10 +105,10 @@ func TestNamesWithOneHash(t *testing.T) {
 	}
 }
 
-// FuzzJudge: bytes that are no summary are refused, and never read beyond their end; a filter that
-// asks for nothing takes every record of one that is.
-func FuzzJudge(f *testing.F) {
-	s := mixedShelf(rand.New(rand.NewPCG(5, 5)), 2*search.Width)
+// FuzzMatchSummary: malformed summaries are refused without a panic. The zero Filter matches every
+// record of a valid one.
+func FuzzMatchSummary(f *testing.F) {
+	s := mixedChain(rand.New(rand.NewPCG(5, 5)), 2*search.Width)
 	for _, summary := range s.summaries {
 		f.Add(summary, "a", "tool*", "*")
 		f.Add(summary[:len(summary)/2], `c"`, strings.Repeat("y", 40)+"*", principals[1])
@@ -117,19 +117,19 @@ func FuzzJudge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, summary []byte, agent, action, by string) {
 		var verdicts search.Verdicts
 		filter := search.Filter{Agent: agent, Action: action, DelegatedBy: by}
-		_, err := filter.Judge(summary, &verdicts)
-		some, errOfAll := new(search.Filter).Judge(summary, &verdicts)
+		_, err := filter.MatchSummary(summary, &verdicts)
+		some, errOfAll := new(search.Filter).MatchSummary(summary, &verdicts)
 		if (err == nil) != (errOfAll == nil) {
 			t.Fatalf("%v, but %v", err, errOfAll)
 		}
 		if errOfAll == nil && (!some || bytes.IndexFunc([]byte{byte(verdicts[0]), byte(verdicts[search.Width-1])}, func(v rune) bool { return v != rune(search.Yes) }) >= 0) {
-			t.Fatal("a filter that asks for nothing refuses a record")
+			t.Fatal("the zero filter refuses a record")
 		}
 	})
 }
 
-// FuzzSummary: of any two kinds of records that stand in a range, the summary says for each what
-// the record itself says, or that the record must be read.
+// FuzzSummary: for any two kinds of records in a range, the summary's verdict equals that of the
+// record, or is Maybe.
 func FuzzSummary(f *testing.F) {
 	f.Add("a", "tool.read", "b", "tool.write", "a", "tool*", "*")
 	f.Add("a", strings.Repeat("y", 40), "a", strings.Repeat("y", 41), "", strings.Repeat("y", 39)+"*", "spiffe://d/p1")
@@ -148,7 +148,7 @@ func FuzzSummary(f *testing.F) {
 			s.Add(&terms)
 		}
 		var verdicts search.Verdicts
-		some, err := filter.Judge(s.Append(nil), &verdicts)
+		some, err := filter.MatchSummary(s.Append(nil), &verdicts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func FuzzSummary(f *testing.F) {
 }
 
 func BenchmarkBuilder(b *testing.B) {
-	s := mixedShelf(rand.New(rand.NewPCG(6, 6)), 256)
+	s := mixedChain(rand.New(rand.NewPCG(6, 6)), 256)
 	builder := search.NewBuilder()
 	for i := 0; b.Loop(); i++ {
 		r := s.records[i%256]

@@ -7,10 +7,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-var errText = errors.New("a string of the payload cannot be read")
+var errText = errors.New("malformed string in the payload")
 
-// containsText says whether a string or a name within a JSON value says what text says, as a part,
-// letters of ASCII in either case. scratch is memory that it may use and keep.
+// containsText reports whether a string or a member name in a JSON value contains text, ignoring
+// ASCII case. scratch is a reusable buffer.
 func containsText(value []byte, text string, scratch *[]byte) (bool, error) {
 	low := appendLower((*scratch)[:0], text)
 	n := len(low)
@@ -19,7 +19,7 @@ func containsText(value []byte, text string, scratch *[]byte) (bool, error) {
 		low = appendLower(low, value)
 		*scratch = low
 		at := bytes.Index(low[n:], low[:n])
-		if at < 0 { // most often: what stands nowhere stands in no string
+		if at < 0 { // the usual case: the value does not contain it anywhere
 			return false, nil
 		}
 		value = low[n:]
@@ -66,7 +66,7 @@ func appendLower[T string | []byte](dst []byte, src T) []byte {
 	return dst
 }
 
-// lower makes letters of ASCII small.
+// lower converts ASCII letters to lower case.
 func lower(text []byte) {
 	for i, c := range text {
 		if 'A' <= c && c <= 'Z' {

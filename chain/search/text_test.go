@@ -9,9 +9,8 @@ import (
 	"attestd/chain/search"
 )
 
-// A text is found within one string or name as that reads, letters of ASCII in either case, and
-// nowhere else.
-func TestText(t *testing.T) {
+// A text is found in the decoded form of a single string or name, ignoring ASCII case.
+func TestPayloadText(t *testing.T) {
 	for _, c := range []struct {
 		payload, text string
 		want          bool
@@ -19,7 +18,7 @@ func TestText(t *testing.T) {
 		{`"Hello World"`, "lo wor", true}, {`"hello"`, "HELLO", true}, {`{"Name":1}`, "nam", true}, {`{"a":{"b":["deep"]}}`, "DEEP", true},
 		{`{"a":"hel","b":"lo"}`, "hello", false}, {`{"a":"b"}`, `a":"b`, false}, {`{"a":"b"}`, `"`, false}, {`12345`, "234", false}, {`true`, "true", false},
 		{`"a\"b"`, `"`, true}, {`"a\\b"`, `\`, true}, {`"a\\b"`, `\\`, false}, {`"line\nfeed"`, "\n", true}, {`"\u0041bc"`, "abc", true}, {`"\ud83d\ude00"`, "😀", true},
-		// the Kelvin sign is no K
+		// the Kelvin sign is not a K
 		{`"Ä"`, "ä", false}, {`"Ä"`, "Ä", true}, {`{"\u0061":""}`, "A", true}, {`["x","\\","needle"]`, "needle", true}, {"\"\u212a\"", "k", false},
 	} {
 		f := search.Filter{Text: c.text}
@@ -30,7 +29,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// FuzzText: in any JSON, a text is found where a slow and obvious reader finds it.
+// FuzzText: in any JSON, containsText agrees with a slow and obvious implementation.
 func FuzzText(f *testing.F) {
 	f.Add(`{"a":["b\"c",{"D":"\u0065"}]}`, "E")
 	f.Add(`"\\"`, `\`)
@@ -74,6 +73,6 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// repeats says whether an object may name a member twice: the obvious reader sees the last alone.
-// No payload of ours has one.
+// repeats reports whether an object may have duplicate members, of which the obvious implementation
+// sees only the last. Payloads have none.
 func repeats(payload string) bool { return strings.Count(payload, ":") > 1 }

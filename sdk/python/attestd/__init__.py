@@ -1391,7 +1391,7 @@ class Evidence:  # a file while it is checked
             except Exception as refused:
                 return "fails", code, str(refused) or type(refused).__name__
         if self.fingerprint is None and self.policy is None:
-            return "self-consistent only", "", "nothing from outside says whose keys these are: anyone can make such a file"
+            return "self-consistent only", "", "the key is not confirmed: anyone can make such a file"
         return "holds", "", ""
 
     def form(self):
@@ -1504,7 +1504,7 @@ class Evidence:  # a file while it is checked
 
     def delegation(self):
         own, copied = ([canonical(o["delegation"])] if "delegation" in o else [] for o in (self.file["record"], self.file))
-        must(own == copied, "delegation is not that of the record")
+        must(own == copied, "delegation differs from record.delegation")
 
     # control records, each of which must be about what it may be about
     def told(self, entries, about):
@@ -1543,7 +1543,7 @@ class Evidence:  # a file while it is checked
 
     def status(self):
         status, last = self.file.get("status"), self.raw[-1]
-        must(("passport" in self.file) == ("status" in self.file), "passport and status are not there together")
+        must(("passport" in self.file) == ("status" in self.file), "only one of passport and status is present")
         if not status:
             return
         state, at, why = status["status"], status.get("revokedAt"), status.get("reason")
@@ -1565,7 +1565,7 @@ class Evidence:  # a file while it is checked
         must(self.cosigners == self.file["witnesses"], "the witnesses are not those who have cosigned")
 
     def not_proven(self):
-        must(self.file["notProven"] == NOT_PROVEN + [said for said, members in NOT_PROVEN_OF if members & set(self.file)], "notProven does not say what such a file does not prove")
+        must(self.file["notProven"] == NOT_PROVEN + [said for said, members in NOT_PROVEN_OF if members & set(self.file)], "notProven is not the list for the members of this file")
 
     def key(self):
         must(self.fingerprint in [None, *(key["fingerprint"] for key in self.file["keys"])], "the key that you trust is none of the file's")

@@ -22,7 +22,7 @@ export class Evidence { // a file while it is checked
       }
     }
     if (this.fingerprint || this.policy) return { verdict: "holds", code: "", reason: "" };
-    return { verdict: "self-consistent only", code: "", reason: "nothing from outside says whose keys these are: anyone can make such a file" };
+    return { verdict: "self-consistent only", code: "", reason: "the key is not confirmed: anyone can make such a file" };
   }
 
   form() {
@@ -68,7 +68,7 @@ export class Evidence { // a file while it is checked
 
   signed(log, record) {
     const digest = digestOf(record, this.file.companyId, log.log);
-    must(verifies(signer(log, record).raw, unbase64url(record.signature), digest), "the key that the company had then has not signed it");
+    must(verifies(signer(log, record).raw, unbase64url(record.signature), digest), "it was not signed with the company's key at that time");
   }
 
   record() {
@@ -142,6 +142,6 @@ export class Evidence { // a file while it is checked
 
   delegation() {
     const of = (object) => (Object.hasOwn(object, "delegation") ? canonical(object.delegation) : "");
-    must(of(this.file) === of(this.file.record), "delegation is not that of the record");
+    must(of(this.file) === of(this.file.record), "delegation differs from record.delegation");
   }
 

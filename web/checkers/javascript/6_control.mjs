@@ -6,7 +6,7 @@
       const { index, timestamp: at, payload: { actionType: action, payload } } = record;
       const own = (name) => (Object.hasOwn(payload, name) ? payload[name] : undefined), text = (name) => (isString(own(name)) ? own(name) : "");
       must(payload && typeof payload === "object" && !Array.isArray(payload), "it does not say what was changed");
-      must(isString(own("subject")) && (isString(own("by")) || own("by") === null), "it does not say what was changed and by whom");
+      must(isString(own("subject")) && (isString(own("by")) || own("by") === null), "it does not name what was changed and by whom");
       must(index > last && about(own("subject"), action, text("agentId")), `control record ${index} does not belong there`);
       last = index;
       this.checked.push(`control record ${index}, ${at}: ${action}, ${own("subject")}, by ${own("by") || "the service itself"}`);
@@ -38,7 +38,7 @@
 
   status() {
     const { status: answer, passport, companyId } = this.file, raw = this.raw.at(-1);
-    must(Boolean(passport) === Boolean(answer), "passport and status are not there together");
+    must(Boolean(passport) === Boolean(answer), "only one of passport and status is present");
     if (!answer) return;
     const { caPublicKey, signature, ...signed } = answer, { status, revokedAt, reason } = signed, revoked = status === "revoked";
     must(answer.jti === passport.jti && answer.companyId === companyId, "the status is of another passport");
@@ -60,7 +60,7 @@
 
   notProven() {
     const { file } = this, want = [...NOT_PROVEN, ...NOT_PROVEN_OF.filter(([, ...members]) => members.some((name) => name in file)).map(([said]) => said)];
-    must(canonical(file.notProven) === canonical(want), "notProven does not say what such a file does not prove");
+    must(canonical(file.notProven) === canonical(want), "notProven is not the list for the members of this file");
   }
 
   key() {

@@ -14,7 +14,7 @@ class Evidence:  # a file while it is checked
             except Exception as refused:
                 return "fails", code, str(refused) or type(refused).__name__
         if self.fingerprint is None and self.policy is None:
-            return "self-consistent only", "", "nothing from outside says whose keys these are: anyone can make such a file"
+            return "self-consistent only", "", "the key is not confirmed: anyone can make such a file"
         return "holds", "", ""
 
     def form(self):
@@ -127,4 +127,4 @@ class Evidence:  # a file while it is checked
 
     def delegation(self):
         own, copied = ([canonical(o["delegation"])] if "delegation" in o else [] for o in (self.file["record"], self.file))
-        must(own == copied, "delegation is not that of the record")
+        must(own == copied, "delegation differs from record.delegation")

@@ -35,7 +35,7 @@
 
     def status(self):
         status, last = self.file.get("status"), self.raw[-1]
-        must(("passport" in self.file) == ("status" in self.file), "passport and status are not there together")
+        must(("passport" in self.file) == ("status" in self.file), "only one of passport and status is present")
         if not status:
             return
         state, at, why = status["status"], status.get("revokedAt"), status.get("reason")
@@ -57,7 +57,7 @@
         must(self.cosigners == self.file["witnesses"], "the witnesses are not those who have cosigned")
 
     def not_proven(self):
-        must(self.file["notProven"] == NOT_PROVEN + [said for said, members in NOT_PROVEN_OF if members & set(self.file)], "notProven does not say what such a file does not prove")
+        must(self.file["notProven"] == NOT_PROVEN + [said for said, members in NOT_PROVEN_OF if members & set(self.file)], "notProven is not the list for the members of this file")
 
     def key(self):
         must(self.fingerprint in [None, *(key["fingerprint"] for key in self.file["keys"])], "the key that you trust is none of the file's")

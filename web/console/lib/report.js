@@ -53,7 +53,7 @@ class ReportCheck extends Check {
     lossless(node);
     const file = headerForm(node, line, 'header');
     must(file.keys.length > 0, 'header.keys is empty');
-    must(sameList(file.notProven, NOT_PROVEN), 'notProven does not say what a report does not prove');
+    must(sameList(file.notProven, NOT_PROVEN), 'notProven is not the list for a report');
     must(file.from <= file.to, 'the period ends before it begins');
     const logs = file.logs.map((one) => ({ ...one, roots: one.frontier.map(unbase64) }));
     for (const { roots } of logs)
@@ -101,7 +101,7 @@ class ReportCheck extends Check {
   async line(text, name, index) {
     bounded(text);
     const { record } = lineForms[name](parse(text), text, 'it');
-    must(hex(await sha256(preimageBytes(record))) === record.hash, 'it was changed: it has another hash');
+    must(hex(await sha256(preimageBytes(record))) === record.hash, 'its hash does not match its content');
     must(record.companyId === this.file.companyId, `it is of the company ${record.companyId}`);
     must(record.index === index, `record ${record.index} stands in its place`);
     const said =

@@ -129,7 +129,7 @@ export class Check {
     must(index < size, `there is no record ${index} in a tree of ${size}`);
     must(
       sidesOf(index, size).join() === proof.map(({ position }) => position).join(),
-      `the steps are not those of record ${index} in a tree of ${size}`,
+      `the steps do not match record ${index} in a tree of ${size}`,
     );
     must((await climb(hash, proof)).root === root, 'the steps do not lead to the root');
     this.say(`Its hash leads to the root ${root} of ${size} records.`);
@@ -194,7 +194,7 @@ export class Check {
   delegation() {
     const { delegation, record } = this.file;
     const of = (value) => (value ? canonical(value.node) : '');
-    must(of(delegation) === of(record.delegation), 'delegation is not that of the record');
+    must(of(delegation) === of(record.delegation), 'delegation differs from record.delegation');
   }
 
   // Control records in order, each of which must be about what about takes.
@@ -224,7 +224,7 @@ export class Check {
 
   async status() {
     const { passport, status, companyId } = this.file;
-    must(Boolean(passport) === Boolean(status), 'passport and status are not there together');
+    must(Boolean(passport) === Boolean(status), 'only one of passport and status is present');
     if (!status) return;
     await checkStatus(status, passport.jti, companyId, this.last, this.ofPassport);
     this.say(
@@ -235,12 +235,12 @@ export class Check {
   cosigned() {
     must(
       sameList(this.cosigners, this.file.witnesses),
-      'the witnesses are not those who have cosigned, in their order',
+      'witnesses does not list exactly the cosigners, in order',
     );
   }
 
   notProven() {
-    must(sameList(this.file.notProven, notProven(this.file)), 'notProven does not say what such a file does not prove');
+    must(sameList(this.file.notProven, notProven(this.file)), 'notProven is not the list for the members of this file');
   }
 
   trustedKey() {
@@ -262,7 +262,7 @@ export class Check {
     const named = [...this.logs.values()].some(({ origin }) =>
       policy.logs.some(({ name, raw }) => name === origin && hex(raw) === hex(this.last.raw)),
     );
-    must(named, 'the policy does not name the key that has signed the checkpoints, for none of the logs');
+    must(named, 'the policy has no log with the key that has signed the checkpoints');
     const accepted = [];
     for (const [log, checkpoint] of this.checkpoints) {
       const by = await quorum(policy, checkpoint);
@@ -276,7 +276,7 @@ export class Check {
     if (!this.policy) return;
     for (const { log, by } of await this.meets(this.policy)) {
       this.say(
-        `Your policy takes the checkpoint of the log ${log}, cosigned by ` +
+        `Your policy accepts the checkpoint of the log ${log}, cosigned by ` +
           `${by.join(', ') || 'no witness, for it asks for none'}.`,
       );
     }

@@ -19,7 +19,7 @@ export function eventOf({ index, timestamp, actionType, inner }) {
   const by = member(inner, 'by');
   must(
     subject?.type === 'string' && (by?.type === 'string' || by?.type === 'null'),
-    'it does not say what was changed and by whom',
+    'it does not name what was changed and by whom',
   );
   const reason = member(inner, 'reason');
   return {
@@ -85,7 +85,7 @@ export async function checkStatus(status, jti, companyId, last, events) {
   const revoked = status.status === 'revoked';
   must(
     revoked === (status.revokedAt !== undefined) && (revoked || status.reason === undefined),
-    'revokedAt and reason do not go with the status',
+    'revokedAt and reason do not match the status',
   );
   const signed = {
     ...status.node,

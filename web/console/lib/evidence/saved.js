@@ -82,6 +82,6 @@ export async function check({ record, proof, root }, key) {
   const pathOK = placed && computed !== '' && (await climb(leaf, proof)).root === root;
   const wrong = placed
     ? 'the path does not lead to the root'
-    : `the steps are not those of record ${record.index} in a tree of any size`;
+    : `the steps do not match record ${record.index} in a tree of any size`;
   return { leaf, recordOK, pathOK, ok: recordOK && pathOK, reason: reason || (pathOK ? '' : wrong) };
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// look reads the next summaries.
-func (s *Scan) look(ctx context.Context) error {
+// readWindow reads the next summaries.
+func (s *Scan) readWindow(ctx context.Context) error {
 	if !s.filter.hasTerms() {
 		s.seen = s.From + s.To - s.next()
 		s.found = append(s.found, candidate{s.From, s.To, nil})
@@ -14,13 +14,13 @@ func (s *Scan) look(ctx context.Context) error {
 	}
 	ranges, end := s.window()
 	next := s.next()
-	err := s.reader.Summaries(ctx, s.chain, ranges[0], ranges[1], s.backward, func(index int64, summary []byte) error {
+	err := s.reader.Summaries(ctx, s.chainID, ranges[0], ranges[1], s.backward, func(index int64, summary []byte) error {
 		var verdicts Verdicts
-		any, err := s.filter.Judge(summary, &verdicts)
+		any, err := s.filter.MatchSummary(summary, &verdicts)
 		if err != nil {
-			return nil // as if it were not there
+			return nil // treat it as missing
 		}
-		from, to := s.clip(index*Width, (index+1)*Width)
+		from, to := s.clamp(index*Width, (index+1)*Width)
 		s.gap(next, from, to)
 		if any {
 			s.found = append(s.found, candidate{from, to, &verdicts})
@@ -29,7 +29,7 @@ func (s *Scan) look(ctx context.Context) error {
 			next = from
 		}
 		if len(s.found) >= windowCandidates {
-			return errEnough
+			return errStop
 		}
 		return nil
 	})
@@ -37,7 +37,7 @@ func (s *Scan) look(ctx context.Context) error {
 	case err == nil:
 		s.gap(next, end, end)
 		s.seen = end
-	case errors.Is(err, errEnough):
+	case errors.Is(err, errStop):
 		s.seen = next
 	default:
 		return err
@@ -45,22 +45,22 @@ func (s *Scan) look(ctx context.Context) error {
 	return nil
 }
 
-// window is the next summaries to be read, and where the records end that they are of.
+// window returns the range of the next summaries to read, and the end of their records in the
+// direction of the scan.
 func (s *Scan) window() (ranges [2]int64, end int64) {
 	if s.backward {
 		last := (s.To-1)/Width + 1
 		ranges = [2]int64{max(last-windowSummaries, s.From/Width), last}
-		end, _ = s.clip(ranges[0]*Width, s.To)
+		end, _ = s.clamp(ranges[0]*Width, s.To)
 		return ranges, end
 	}
 	first := s.From / Width
 	ranges = [2]int64{first, min(first+windowSummaries, (s.To-1)/Width+1)}
-	_, end = s.clip(s.From, ranges[1]*Width)
+	_, end = s.clamp(s.From, ranges[1]*Width)
 	return ranges, end
 }
 
-// gap makes a candidate of the records between what was seen and the range [from, to): they have no
-// summary.
+// gap adds the records without a summary before [from, to) as a candidate.
 func (s *Scan) gap(next, from, to int64) {
 	switch {
 	case s.backward && to < next:
@@ -70,4 +70,4 @@ func (s *Scan) gap(next, from, to int64) {
 	}
 }
 
-func (s *Scan) clip(from, to int64) (int64, int64) { return max(from, s.From), min(to, s.To) }
+func (s *Scan) clamp(from, to int64) (int64, int64) { return max(from, s.From), min(to, s.To) }

@@ -8,39 +8,39 @@ import (
 	"strings"
 )
 
-// Verdict is what a summary says of a record.
+// Verdict is the result of a summary for one record.
 type Verdict byte
 
 const (
 	No    Verdict = iota // it does not match
-	Maybe                // the record says
+	Maybe                // the record must be read
 	Yes                  // it matches
 )
 
-// Verdicts are those of the records of a range, in their order.
+// Verdicts has the verdicts of the records of a range, in order.
 type Verdicts [Width]Verdict
 
-// errSummary says that a summary is not of the form that summaries have.
+// errSummary means that a summary is malformed.
 var errSummary = errors.New("search: malformed summary")
 
-// Judge says of the records that a summary covers whether they match, and reports false when none
-// can. Its error is that the summary is malformed.
-func (f *Filter) Judge(summary []byte, verdicts *Verdicts) (any bool, err error) {
+// MatchSummary sets the verdicts of the records that a summary covers. It returns false if none can
+// match, and an error if the summary is malformed.
+func (f *Filter) MatchSummary(summary []byte, verdicts *Verdicts) (any bool, err error) {
 	agents, actions, principals, rest, err := f.lists(summary)
 	if err != nil || len(rest) == 0 {
 		return false, errSummary
 	}
 	count := int(rest[0]) + 1
 	rest = rest[1:]
-	var of [Width]Verdict // the combinations
+	var verdictOf [Width]Verdict // by combination
 	for i := range count {
 		if len(rest) < 3 || int(rest[0]) >= agents.len || int(rest[1]) >= actions.len || len(rest) < 3+2*int(rest[2]) {
 			return false, errSummary
 		}
 		named := rest[3 : 3+2*int(rest[2])]
-		of[i] = min(agents.of(int(rest[0])), actions.of(int(rest[1])), f.delegated(named, &principals))
+		verdictOf[i] = min(agents.of(int(rest[0])), actions.of(int(rest[1])), f.delegated(named, &principals))
 		rest = rest[3+len(named):]
-		any = any || of[i] != No
+		any = any || verdictOf[i] != No
 	}
 	if count == 1 && len(rest) != 0 || count > 1 && (len(rest) != Width || int(slices.Max(rest)) >= count) {
 		return false, errSummary
@@ -49,8 +49,8 @@ func (f *Filter) Judge(summary []byte, verdicts *Verdicts) (any bool, err error)
 		return false, nil
 	}
 	for i := range verdicts {
-		if verdicts[i] = of[0]; count > 1 {
-			verdicts[i] = of[rest[i]]
+		if verdicts[i] = verdictOf[0]; count > 1 {
+			verdicts[i] = verdictOf[rest[i]]
 		}
 		if f.NeedsRecords() && verdicts[i] == Yes {
 			verdicts[i] = Maybe
@@ -59,15 +59,15 @@ func (f *Filter) Judge(summary []byte, verdicts *Verdicts) (any bool, err error)
 	return true, nil
 }
 
-// judged is what a filter makes of one of the lists of a summary.
-type judged struct {
+// listMatch is the result of a filter for one of the lists of a summary.
+type listMatch struct {
 	len  int
 	all  bool
-	some []Verdict // of its items, where not all match
-	only int       // the item that matches, where some is nil; -1 for none
+	some []Verdict // verdict of each item; unused if all match
+	only int       // the matching item if some is nil; -1 for none
 }
 
-func (j *judged) of(item int) Verdict {
+func (j *listMatch) of(item int) Verdict {
 	switch {
 	case j.all, j.some == nil && j.only == item:
 		return Yes
@@ -77,9 +77,11 @@ func (j *judged) of(item int) Verdict {
 	return No
 }
 
-// lists reads the lists of items, up to that of the combinations.
-func (f *Filter) lists(src []byte) (agents, actions, principals judged, rest []byte, err error) {
-	fail := func() (judged, judged, judged, []byte, error) { return judged{}, judged{}, judged{}, nil, errSummary }
+// lists parses the lists of items before the combinations.
+func (f *Filter) lists(src []byte) (agents, actions, principals listMatch, rest []byte, err error) {
+	fail := func() (listMatch, listMatch, listMatch, []byte, error) {
+		return listMatch{}, listMatch{}, listMatch{}, nil, errSummary
+	}
 	if len(src) < 2 || src[0] != version {
 		return fail()
 	}
@@ -106,7 +108,7 @@ func (f *Filter) lists(src []byte) (agents, actions, principals judged, rest []b
 			return fail()
 		}
 		if !actions.all {
-			actions.some[i] = f.judgeAction(src[1:1+length], isLong)
+			actions.some[i] = f.matchAction(src[1:1+length], isLong)
 		}
 		src = src[1+length:]
 	}
@@ -120,7 +122,7 @@ func (f *Filter) lists(src []byte) (agents, actions, principals judged, rest []b
 	return agents, actions, principals, src, nil
 }
 
-// indexHash finds the hash of a text in a list, and returns what follows the list.
+// indexHash finds the hash of a text in a list, and returns the rest after the list.
 func indexHash(src []byte, count int, text string) (at int, rest []byte, ok bool) {
 	if len(src) < hashSize*count {
 		return 0, nil, false
@@ -139,7 +141,7 @@ func indexHash(src []byte, count int, text string) (at int, rest []byte, ok bool
 	return -1, rest, true
 }
 
-func (f *Filter) judgeAction(stored []byte, isLong bool) Verdict {
+func (f *Filter) matchAction(stored []byte, isLong bool) Verdict {
 	start, isPrefix := strings.CutSuffix(f.Action, "*")
 	switch {
 	case !isLong && f.action(string(stored)):
@@ -158,8 +160,9 @@ func (f *Filter) judgeAction(stored []byte, isLong bool) Verdict {
 	return No
 }
 
-// delegated judges the principals of a combination, of which there is a list of numbers.
-func (f *Filter) delegated(named []byte, principals *judged) Verdict {
+// delegated returns the verdict for the principals of a combination. named has their two-byte
+// numbers.
+func (f *Filter) delegated(named []byte, principals *listMatch) Verdict {
 	switch f.DelegatedBy {
 	case "":
 		return Yes
