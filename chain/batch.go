@@ -2,7 +2,6 @@ package chain
 
 import (
 	"crypto/ed25519"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -12,10 +11,6 @@ import (
 	"attestd/chain/tlog"
 )
 
-// maxHeads bounds the cached heads. It allows 10,000 busy chains, because a miss reads the key too.
-// Each head has about 1 KiB with its key, after a million records 2 KiB: 32 MiB at most.
-const maxHeads = 1 << 14
-
 // maxLost is how many times a batch with lost transactions is tried, because the batch itself may
 // end each of them.
 const maxLost = 10
@@ -23,22 +18,13 @@ const maxLost = 10
 // MaxLostTime is how long after the first attempt at such a batch a retry may begin.
 const MaxLostTime = 10 * time.Second
 
-// writer is the state that the goroutine of Log.Run owns. Heads are cached only after their commit.
+// writer is the state that the goroutine of Log.Run owns.
 type writer struct {
 	storage  Storage
 	now      func() time.Time
 	publish  func([]Extension, bool)
-	heads    map[int64]signedHead // as committed by this process, or read since
-	external bool                 // another process has written since the last publish
-}
-
-// signedHead is a head and the key that signs the record after it.
-type signedHead struct {
-	Head
-	key       ed25519.PrivateKey
-	keyDigest [sha256.Size]byte // of its public part, for leaves
-	cached    bool              // from an earlier batch
-	shared    bool              // must not be cached, because other processes write the chain
+	heads    heads
+	external bool // another process has written since the last publish
 }
 
 // write commits a batch and answers all its waiters. Waiters that make the transaction fail get the
@@ -102,9 +88,7 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 		return nil, err
 	}
 	if len(stale) > 0 {
-		for _, chain := range stale {
-			delete(w.heads, chain)
-		}
+		w.heads.forget(stale)
 		isStale := func(chain int64) bool { return slices.Contains(stale, chain) }
 		retry = slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool { return len(s.drafts) == 0 || !isStale(s.drafts[0].Chain) })
 		batch = without(batch, retry)
@@ -127,9 +111,7 @@ func (w *writer) plan(tx Transaction, batch []*waiter) (groups []group, failed [
 	if failed, err := runRows(tx, batch); err != nil {
 		return nil, failed, err
 	}
-	for _, chain := range tx.Rekeyed() {
-		delete(w.heads, chain) // the cached signing key is no longer current
-	}
+	w.heads.forget(tx.Rekeyed())
 	// Heads are read before idempotency keys: a key found missing must not predate a newer head.
 	bases, failed, err := w.bases(tx, batch)
 	if err != nil {
@@ -244,7 +226,7 @@ func (w *writer) bases(tx Transaction, batch []*waiter) (bases map[int64]signedH
 			}
 			return nil, failed, fmt.Errorf("chain: head of chain %d: %w", chain, err)
 		}
-		bases[chain] = signedHead{Head: b.Head, key: b.Key, keyDigest: tlog.KeyDigest(b.Key.Public().(ed25519.PublicKey)), shared: b.Shared}
+		bases[chain] = signedHead{Head: b.Head, epoch: b.Epoch, key: b.Key, keyDigest: tlog.KeyDigest(b.Key.Public().(ed25519.PublicKey)), shared: b.Shared}
 	}
 	return bases, nil, nil
 }
@@ -264,9 +246,9 @@ func (b *Base) check() error {
 // MUST be durable.
 func (w *writer) commit(batch []*waiter, groups []group, extensions []Extension) {
 	for i := range groups {
-		if from := &groups[i].from; !from.shared {
-			cachePut(w.heads, maxHeads, groups[i].chain, signedHead{Head: extensions[i].Head, key: from.key, keyDigest: from.keyDigest})
-		}
+		head := groups[i].from
+		head.Head = extensions[i].Head
+		w.heads.put(groups[i].chain, head)
 	}
 	if len(extensions) > 0 || w.external {
 		w.publish(extensions, w.external)

@@ -82,7 +82,7 @@ func build(groups []group, now time.Time) []Extension {
 			}
 			jobs = append(jobs, job{&records[j], d.Canonical, &g.from, &leaves[i][j]})
 		}
-		extensions[i] = Extension{Chain: g.chain, From: g.from.Head, Records: records, Keys: g.keys()}
+		extensions[i] = Extension{Chain: g.chain, From: g.from.Head, Epoch: g.from.epoch, Records: records, Keys: g.keys()}
 	}
 	parallel(len(jobs), func(i int) {
 		j := &jobs[i]

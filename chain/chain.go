@@ -95,7 +95,8 @@ type Node struct {
 // Extension is the part of a batch that one chain is extended by.
 type Extension struct {
 	Chain   int64
-	From    Head // the head that it extends
+	From    Head  // the head that it extends
+	Epoch   int64 // of From, as its Base had it
 	Records []Record
 	Keys    []*Key // of the records, in their order; nil where none of them has one
 	Nodes   []Node
@@ -124,7 +125,10 @@ var (
 // Base is the head that the next records of a chain extend, with the key that signs them.
 type Base struct {
 	Head Head
-	Key  ed25519.PrivateKey // signs the chain's next record
+	// Epoch grows on disk when the key changes, where the storage counts that. It is handed back in
+	// the Extension, so that one that was built with a former key is stale.
+	Epoch int64
+	Key   ed25519.PrivateKey // signs the chain's next record
 	// Shared reports that other processes write this chain now, so that its head must not be
 	// cached.
 	Shared bool

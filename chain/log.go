@@ -170,7 +170,7 @@ func (l *Log) Run(ctx context.Context, now func() time.Time, publish func(batch 
 		return nil
 	}
 	defer close(l.ended)
-	w := &writer{storage: l.storage, now: now, publish: publish, heads: make(map[int64]signedHead)}
+	w := &writer{storage: l.storage, now: now, publish: publish, heads: make(heads)}
 	for {
 		if ctx.Err() != nil {
 			l.refuse()

@@ -54,11 +54,13 @@ func (w *pgWriter) extend(batch []chain.Extension) error {
 	var chains []int64
 	for i := range batch {
 		chains = append(chains, batch[i].Chain)
+	}
+	for i, b := range tx.Bases(chains) {
+		batch[i].Epoch = b.Epoch
 		if err := tx.Extend(&batch[i]); err != nil {
 			return err
 		}
 	}
-	tx.Bases(chains) // as the log asks for them
 	_, err = tx.Commit()
 	return err
 }

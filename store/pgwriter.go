@@ -17,6 +17,7 @@ type pgWriter struct {
 	*writer
 	to      *postgres.Writer
 	heads   *heads // nil without a head file
+	watch   *watch // nil before Run
 	changed bool   // rows were changed in the transaction that is open
 }
 
@@ -155,11 +156,11 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 			b.Err = fmt.Errorf("%w: rows stand beyond the head", ErrCorrupt)
 		default:
 			company, _ := logOf(number)
-			if h.Was > 0 {
+			if was := tx.w.watch.length(number); was > h.Length {
 				tx.w.logger.Error("the database has gone back: records that were acknowledged are gone; was a standby promoted that was not synchronous?",
-					"chain", number, "records", h.Length, "were", h.Was)
+					"chain", number, "records", h.Length, "were", was)
 			}
-			b.Shared = h.Shared
+			b.Shared, b.Epoch = h.Shared, h.Epoch
 			b.Head.Length, b.Head.Timestamp = h.Length, h.Timestamp
 			fillHead(&b.Head, h.Root, h.Frontier, h.LogRoot, h.LogFrontier)
 			b.Key, b.Err = tx.w.secrets.PrivateKey(company, h.Generation, h.Seed, h.Public)

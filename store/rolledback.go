@@ -175,7 +175,7 @@ func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead
 		at, err = s.treeAt(ctx, l, head, known.Size)
 	}
 	switch {
-	case errors.Is(err, ErrUnavailable) || ctx.Err() != nil:
+	case err != nil && (errors.Is(err, ErrUnavailable) || ctx.Err() != nil):
 		return "", err
 	case err != nil:
 		return fmt.Sprintf("%s, and its root at that size cannot be found out: %v", was, err), nil

@@ -270,6 +270,16 @@ func (w *watch) publish(batch []chain.Extension, next func([]chain.Extension)) {
 	next(left)
 }
 
+// length is how long a chain is as far as was said; 0 where nothing was.
+func (w *watch) length(number int64) int64 {
+	if w == nil {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lengths[number]
+}
+
 // MultiWriter says whether other servers may write the database too.
 func (s *Store) MultiWriter() bool { return s.isPostgres }
 
@@ -281,6 +291,7 @@ func (s *Store) watched(ctx context.Context, o RunOptions, publish func([]chain.
 		return publish, func() {}
 	}
 	w := newWatch(postgres.NewFeed(s.db))
+	s.storage.(*pgWriter).watch = w
 	w.log, w.grown, w.others, w.changed = s.writer.logger, o.Grown, o.Others, o.Changed
 	w.shrunk = func(chains []int64) {
 		s.forget()

@@ -78,9 +78,9 @@ const (
 	summaryBits = 32
 )
 
-func (r *rows) add(e *chain.Extension, epoch int64) {
+func (r *rows) add(e *chain.Extension) {
 	h := &e.Head
-	r.chain, r.fromLength, r.epoch, r.length = append(r.chain, e.Chain), append(r.fromLength, e.From.Length), append(r.epoch, epoch), append(r.length, h.Length)
+	r.chain, r.fromLength, r.epoch, r.length = append(r.chain, e.Chain), append(r.fromLength, e.From.Length), append(r.epoch, e.Epoch), append(r.length, h.Length)
 	r.fromRoot, r.root, r.frontier = append(r.fromRoot, e.From.Root[:]), append(r.root, h.Root[:]), append(r.frontier, join(h.Frontier))
 	r.headTime = append(r.headTime, h.Timestamp)
 	r.logRoot, r.logFrontier = append(r.logRoot, h.LogRoot[:]), append(r.logFrontier, join(h.Log.Roots))

@@ -103,7 +103,7 @@ func (w *Writer) failed(err error) error {
 func (w *Writer) Commit(extensions []chain.Extension, summaries []search.Ready, keysExpire time.Time, whole bool) (stale []int64, err error) {
 	r := &rows{}
 	for i := range extensions {
-		r.add(&extensions[i], w.known.epoch(extensions[i].Chain))
+		r.add(&extensions[i])
 	}
 	r.addSummaries(summaries)
 	w.seq++

@@ -7,8 +7,7 @@ import (
 )
 
 const (
-	// of which a Writer remembers something at least; the log that writes remembers as many
-	maxChains = 16384
+	maxShared = 16384 // chains of which it is remembered that others extend them
 	// reads that find nothing of another server until a chain is taken for this one's alone
 	quiet = 3
 )
@@ -22,15 +21,12 @@ type other struct {
 
 // Head is a row of table head, and of company_key the row of the key that signs its next record.
 type Head struct {
-	Length                               int64
+	Length, Epoch                        int64
 	Root, Frontier, LogRoot, LogFrontier []byte
 	Timestamp                            string
 	Generation                           int64
 	Seed, Public                         []byte
 	Shared                               bool // other servers have extended the chain lately
-	// records that it had when this server wrote it last, if that was more: acknowledged ones are
-	// gone
-	Was int64
 	// rows stand beyond the head, which only an intruder can have written
 	Beyond bool
 }
@@ -73,15 +69,11 @@ func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 	}
 	b.Queue(text, chains).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			var c, epoch int64
+			var c int64
 			var h Head
-			if err := rows.Scan(&c, &h.Length, &h.Root, &h.Frontier, &h.Timestamp, &h.LogRoot, &h.LogFrontier, &epoch, &h.Generation, &h.Seed, &h.Public, &h.Beyond); err != nil {
+			if err := rows.Scan(&c, &h.Length, &h.Root, &h.Frontier, &h.Timestamp, &h.LogRoot, &h.LogFrontier, &h.Epoch, &h.Generation, &h.Seed, &h.Public, &h.Beyond); err != nil {
 				return err
 			}
-			if was, _ := w.known.get(c); was.length > h.Length {
-				h.Was = was.length
-			}
-			w.known.put(c, state{epoch, h.Length})
 			h.Shared = w.look(c, h.Length)
 			found[c] = h
 		}
@@ -116,20 +108,13 @@ func (w *Writer) look(chain, length int64) bool {
 func (w *Writer) committed(r *rows, moved []int64) (stale []int64) {
 	stale = r.stale(moved)
 	for _, c := range stale {
-		if w.known.epoch(c) == unknownEpoch {
-			continue // nobody else has moved it: it was forgotten here
-		}
-		if len(w.shared) >= maxChains {
+		if len(w.shared) >= maxShared {
 			clear(w.shared)
 		}
 		w.shared[c] = &other{length: -1}
 	}
 	for i, c := range r.chain {
-		if slices.Contains(stale, c) {
-			continue
-		}
-		w.known.put(c, state{r.epoch[i], r.length[i]})
-		if o := w.shared[c]; o != nil {
+		if o := w.shared[c]; o != nil && !slices.Contains(stale, c) {
 			o.length = r.length[i]
 		}
 	}

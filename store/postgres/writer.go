@@ -64,7 +64,6 @@ type Writer struct {
 
 	begun time.Time // when the batch under way, or one shortly before it, was begun
 
-	known  *states          // of the heads that were read or moved
 	shared map[int64]*other // chains that other servers have extended lately
 }
 
@@ -78,7 +77,7 @@ type receipt struct {
 // NewWriter returns a writer that has no connection yet. Once closing is done it tries everything
 // once. notes counts the warnings of db's connections.
 func NewWriter(closing context.Context, db *sql.DB, notes *atomic.Int64) *Writer {
-	return &Writer{closing: closing, db: db, notes: notes, known: newStates(maxChains), shared: make(map[int64]*other)}
+	return &Writer{closing: closing, db: db, notes: notes, shared: make(map[int64]*other)}
 }
 
 // Conn returns the connection for a batch, or for another attempt at one, and makes a new one where
