@@ -12,7 +12,7 @@ import (
 	"attestd/chain"
 )
 
-// BenchmarkEd25519Verify is what the first verification is measured against.
+// BenchmarkEd25519Verify is the baseline for the first verification of a chain.
 func BenchmarkEd25519Verify(b *testing.B) {
 	hash := sha256Sum("x")
 	signature := ed25519.Sign(key, hash[:])
@@ -21,8 +21,8 @@ func BenchmarkEd25519Verify(b *testing.B) {
 	}
 }
 
-// BenchmarkLog appends from many goroutines onto storage that costs nothing: hash, signature, tree
-// and the ways there and back.
+// BenchmarkLog appends from many goroutines to storage without cost. It measures hash, signature,
+// tree and queue.
 func BenchmarkLog(b *testing.B) {
 	for _, clients := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprintf("%d clients", clients), func(b *testing.B) {
@@ -34,8 +34,7 @@ func BenchmarkLog(b *testing.B) {
 	}
 }
 
-// BenchmarkLogBesideVerification is the same while a long chain is verified in the background for
-// the stream.
+// BenchmarkLogBesideVerification is BenchmarkLog during a background verification of a long chain.
 func BenchmarkLogBesideVerification(b *testing.B) {
 	d := newDisk(1)
 	grow(b, d, 1, 0, 5000)
@@ -82,7 +81,7 @@ func appendN(b *testing.B, l *chain.Log, clients, n int) {
 	all.Wait()
 }
 
-// nowhere is storage that forgets, after the time of a sync.
+// nowhere is storage that discards everything after the duration of a sync.
 type nowhere struct{ sync time.Duration }
 
 func (n nowhere) Begin(time.Time) (chain.Transaction, bool, error) { return n, false, nil }
@@ -91,7 +90,7 @@ func (nowhere) Bases(chains []int64) []chain.Base {
 	return slices.Repeat([]chain.Base{{Head: chain.EmptyHead(), Key: key}}, len(chains))
 }
 func (nowhere) Rekeyed() []int64 { return nil }
-func (nowhere) Kept(map[int64][]chain.Hash, func(int64, chain.Hash, chain.Kept)) (int64, error) {
+func (nowhere) KeyEntries(map[int64][]chain.Hash, func(int64, chain.Hash, chain.KeyEntry)) (int64, error) {
 	return 0, nil
 }
 func (nowhere) Record(int64, int64) (*chain.Record, error) { return nil, chain.ErrMissing }

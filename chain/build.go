@@ -15,10 +15,10 @@ type group struct {
 	chain   int64
 	from    signedHead
 	drafts  []*Draft
-	waiters []*waiter // whose changes have a draft here
+	waiters []*waiter // with a draft for this chain
 }
 
-// groupByChain lays the drafts of a batch out by chain.
+// groupByChain groups the drafts of a batch by chain.
 func groupByChain(batch []*waiter) []group {
 	var groups []group
 	places := make(map[int64]int)
@@ -44,7 +44,7 @@ func groupByChain(batch []*waiter) []group {
 	return groups
 }
 
-// keys are those of the drafts, nil where none has one.
+// keys returns the keys of the drafts, or nil if none has one.
 func (g *group) keys() []*Key {
 	if !slices.ContainsFunc(g.drafts, func(d *Draft) bool { return d.Key != nil }) {
 		return nil
@@ -56,8 +56,8 @@ func (g *group) keys() []*Key {
 	return keys
 }
 
-// build makes what a batch adds, on copies of the heads. Indices and times are given first, so that
-// hashes and signatures, nearly all of the work, can be made in parallel.
+// build makes the extensions of a batch on copies of the heads. It sets indices and times first, so
+// that hashes and signatures, nearly all of the work, can be computed in parallel.
 func build(groups []group, now time.Time) []Extension {
 	type job struct {
 		record    *Record
@@ -108,8 +108,8 @@ func (e *Extension) grow(leaves []tlog.Hash) {
 	e.Head = Head{t.length, t.root(), t.frontier, e.Records[len(e.Records)-1].Timestamp, log, log.Root()}
 }
 
-// parallel calls work for each of [0, n) and returns when all is done. A few pieces are not worth a
-// second goroutine.
+// parallel calls work for each i in [0, n) and returns when all calls have returned. It uses one
+// goroutine for few calls.
 func parallel(n int, work func(i int)) {
 	var next atomic.Int64
 	run := func() {

@@ -149,14 +149,14 @@ type Storage interface {
 // Transaction writes one batch. Commit or Rollback ends it.
 type Transaction interface {
 	// Bases returns the bases of chains, in the order of the argument, as the transaction sees
-	// them. The log calls it before Kept and Record.
+	// them. The log calls it before KeyEntries and Record.
 	Bases(chains []int64) []Base
 	// Rekeyed returns the chains whose signing key the transaction's row functions have changed.
 	// The new key signs all records of the transaction.
 	Rekeyed() []int64
-	// Kept yields the entries of idempotency keys, given by chain and name, as the transaction sees
+	// KeyEntries yields the entries of idempotency keys, given by chain and name, as the transaction sees
 	// them. An error applies to the returned chain.
-	Kept(names map[int64][]Hash, yield func(chain int64, name Hash, kept Kept)) (chain int64, err error)
+	KeyEntries(names map[int64][]Hash, yield func(chain int64, name Hash, entry KeyEntry)) (chain int64, err error)
 	// Record reads a record of a chain. If it is missing, the error MUST wrap ErrMissing.
 	Record(chain, index int64) (*Record, error)
 	// Extend MUST refuse with ErrStale when the head of the chain is not the extension's From,
@@ -166,7 +166,7 @@ type Transaction interface {
 	// return the error.
 	Savepoint(rows func() error) error
 	// Err returns why the transaction can no longer be committed, or nil. While it is nil, an error
-	// of Kept, Record or Extend applies to that chain only.
+	// of KeyEntries, Record or Extend applies to that chain only.
 	Err() error
 	// Commit MUST return nil only after everything is durable, and MUST fail if Err is not nil.
 	// After an error nothing is written, now or after the next start, unless the error wraps

@@ -62,8 +62,8 @@ func checkConsistency(t interface {
 	return c
 }
 
-// All pairs of sizes to 70, seen from heads of several lengths: the proof is that of the reference,
-// and whatever is changed is refused.
+// For all pairs of sizes up to 70 and heads of several lengths, the proof equals that of the
+// reference, and every changed proof is refused.
 func TestEveryConsistency(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestEveryConsistency(t *testing.T) {
 	}
 }
 
-// refuseOtherConsistency changes one thing at a time.
+// refuseOtherConsistency checks that a proof with any single change is refused.
 func refuseOtherConsistency(t *testing.T, c Consistency) {
 	t.Helper()
 	refuse := func(what string, changed Consistency) {
@@ -92,7 +92,7 @@ func refuseOtherConsistency(t *testing.T, c Consistency) {
 	changed := c
 	flip(&changed.FromRoot)
 	refuse("another old root", changed)
-	if c.From > 0 { // any tree goes on from the empty one
+	if c.From > 0 { // any tree extends the empty one
 		changed = c
 		flip(&changed.ToRoot)
 		refuse("another new root", changed)
@@ -124,8 +124,8 @@ func refuseOtherConsistency(t *testing.T, c Consistency) {
 	refuse("a negative size", changed)
 }
 
-// Around the sizes at which stored nodes appear: the proofs lead to the roots that the tree had,
-// and few hashes are read.
+// Around the sizes at which stored nodes appear, proofs lead to the former roots and read few
+// hashes.
 func TestConsistencyReadsLittle(t *testing.T) {
 	t.Parallel()
 	const n = 65536 + 700

@@ -14,8 +14,7 @@ func (m *Monitor) check(ctx context.Context, w *watch) {
 	m.mu.Unlock()
 
 	var err error
-	// of a shared chain, but of more records than those before from, or its records could not be
-	// read
+	// a shared chain has more records than those before from, or its records could not be read
 	if isFound {
 		before, err = m.treeBefore(ctx, w.chain, min(from, before.length), before)
 		if err == nil && unread {
@@ -60,7 +59,7 @@ var errGap = errors.New("record is missing")
 // deliverer's step.
 func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	m.mu.Lock()
-	if !m.known(w) { // since it was put into the queue
+	if !m.known(w) { // an external write came since it was queued
 		w.busy = false
 		m.schedule(w)
 		m.mu.Unlock()
@@ -76,7 +75,7 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	if len(records) > 0 {
 		to = from + int64(len(records))
 	}
-	w.from = to // so that what is committed meanwhile can be held
+	w.from = to // so that records committed meanwhile can be held
 	epoch, bad, t := w.epoch, w.bad, w.tree.clone()
 	m.mu.Unlock()
 
@@ -121,7 +120,7 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w.busy = false
-	// records were large, or are not there, and what is held comes after them
+	// large or missing records precede the held ones
 	if delivered != w.from {
 		m.drainHeld(w)
 		w.from = delivered
@@ -138,8 +137,8 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 	m.schedule(w)
 }
 
-// catchUp extends the tree of a shared chain towards the records to be delivered, after others have
-// extended the chain while nobody listened. It is a step of the deliverer too.
+// catchUp extends the tree of a shared chain up to the pending records, after other servers have
+// extended the chain without listeners. It is also a step of the deliverer.
 func (m *Monitor) catchUp(ctx context.Context, w *watch) {
 	m.mu.Lock()
 	epoch, to := w.epoch, min(w.from, w.tree.length+deliverAtOnce)

@@ -23,21 +23,21 @@ var (
 
 	errNotFound = errors.New("no such chain")
 	errDisk     = errors.New("disk failed")
-	errLost     = errors.New("transaction is lost") // what a fault wraps to end a transaction
+	errLost     = errors.New("transaction is lost") // a fault that wraps it ends the transaction
 )
 
-// disk is a chain.Storage and chain.Reader in memory. A test may change all of it, as an intruder
+// disk is a chain.Storage and chain.Reader in memory. Tests may change all of it, as an intruder
 // could change a file.
 type disk struct {
 	mu       sync.Mutex
 	chains   map[int64]*stored
-	table    []string // the rows beside the chains
-	external bool     // someone else has written since the last Begin
-	// other logs write it at the same time, so that it is Commit that finds heads which have moved
+	table    []string // rows other than chains
+	external bool     // another process has written since the last Begin
+	// other logs write concurrently, so that Commit detects moved heads
 	shared bool
-	// before each step; "committed" comes after the commit
+	// called before each step; "committed" after the commit
 	fault   func(step string, chain int64) error
-	steps   map[string]int // how often each was made
+	steps   map[string]int // calls of each step
 	batches []int          // sizes of the committed batches
 	tx      *transaction   // the one that is open
 }
@@ -52,13 +52,13 @@ type transaction struct {
 	lost       error
 }
 
-// stored is one chain on disk: rows by index, as a table would hold them.
+// stored is one chain on disk, with rows by index.
 type stored struct {
 	head  chain.Head
 	gone  bool // the head
 	keys  signing
 	rows  []chain.Record
-	keyed map[chain.Hash]chain.Kept // by name
+	keyed map[chain.Hash]chain.KeyEntry // by name
 	nodes map[[2]int64]chain.Hash
 	log   map[[2]int64]tlog.Hash // the same nodes in the log tree
 }
@@ -76,13 +76,13 @@ func signingBy(k ed25519.PrivateKey) signing {
 func newDisk(chains ...int64) *disk {
 	d := &disk{chains: make(map[int64]*stored), steps: make(map[string]int)}
 	for _, c := range chains {
-		d.chains[c] = &stored{head: chain.EmptyHead(), keys: signingBy(key), keyed: make(map[chain.Hash]chain.Kept), nodes: make(map[[2]int64]chain.Hash), log: make(map[[2]int64]tlog.Hash)}
+		d.chains[c] = &stored{head: chain.EmptyHead(), keys: signingBy(key), keyed: make(map[chain.Hash]chain.KeyEntry), nodes: make(map[[2]int64]chain.Hash), log: make(map[[2]int64]tlog.Hash)}
 	}
 	return d
 }
 
-// step counts a step and fails it where the test says so. The test's function runs without the
-// lock, so that it may wait.
+// step counts a step and returns the test's fault. It calls the test's function without the lock,
+// so that it may block.
 func (d *disk) step(name string, c int64) error {
 	d.mu.Lock()
 	d.steps[name]++
@@ -94,7 +94,7 @@ func (d *disk) step(name string, c int64) error {
 	return fault(name, c)
 }
 
-// setFault gives the next steps to fault.
+// setFault sets the fault for the next steps.
 func (d *disk) setFault(fault func(step string, chain int64) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -150,7 +150,7 @@ func (d *disk) Begin(time.Time) (chain.Transaction, bool, error) {
 // put is a row that a change writes.
 func (d *disk) put(row string) { d.tx.table = append(d.tx.table, row) }
 
-// failed notes an error that ends the transaction.
+// failed stores an error if it ends the transaction.
 func (tx *transaction) failed(err error) error {
 	if errors.Is(err, errLost) {
 		tx.lost = err
@@ -187,7 +187,7 @@ func (tx *transaction) base(c int64) chain.Base {
 	return chain.Base{Head: s.head, Key: s.keys.private}
 }
 
-// rekey is what a change does that gives a chain another key.
+// rekey changes the key of a chain, as a row function does.
 func (d *disk) rekey(c int64, k ed25519.PrivateKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,16 +215,16 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 	return nil
 }
 
-func (tx *transaction) Kept(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.Kept)) (int64, error) {
+func (tx *transaction) KeyEntries(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.KeyEntry)) (int64, error) {
 	for c := range names {
-		if err := tx.kept(c, names[c], func(name chain.Hash, kept chain.Kept) { yield(c, name, kept) }); err != nil {
+		if err := tx.kept(c, names[c], func(name chain.Hash, kept chain.KeyEntry) { yield(c, name, kept) }); err != nil {
 			return c, err
 		}
 	}
 	return 0, nil
 }
 
-func (tx *transaction) kept(c int64, names []chain.Hash, yield func(chain.Hash, chain.Kept)) error {
+func (tx *transaction) kept(c int64, names []chain.Hash, yield func(chain.Hash, chain.KeyEntry)) error {
 	if err := tx.d.step("kept", c); err != nil {
 		return tx.failed(err)
 	}
@@ -280,7 +280,7 @@ func (tx *transaction) Commit() ([]int64, error) {
 		s.rows = append(s.rows, e.Records...)
 		for i, k := range e.Keys {
 			if k != nil {
-				s.keyed[k.Name] = chain.Kept{Request: k.Request, Index: e.Records[i].Index}
+				s.keyed[k.Name] = chain.KeyEntry{Request: k.Request, Index: e.Records[i].Index}
 			}
 		}
 		for _, n := range e.Nodes {
@@ -328,7 +328,7 @@ func (d *disk) Tip(_ context.Context, c int64) (chain.Head, int64, error) {
 	return s.head, next, nil
 }
 
-// Owner demands nothing of the payloads of these tests.
+// Owner allows all payloads.
 func (d *disk) Owner(context.Context, int64) (chain.Owner, error) { return chain.Owner{}, nil }
 
 func (d *disk) KeySet(_ context.Context, c int64) (chain.KeySet, error) {
@@ -344,7 +344,7 @@ func (d *disk) KeySet(_ context.Context, c int64) (chain.KeySet, error) {
 	return s.keys.set, nil
 }
 
-// Records lends its memory as a database driver may: it is overwritten after each call of yield.
+// Records overwrites the record after each call of yield, as a database driver may.
 func (d *disk) Records(_ context.Context, c, from, to int64, yield func(*chain.Record) error) error {
 	if err := d.step("records", c); err != nil {
 		return err

@@ -10,10 +10,9 @@ import (
 	"attestd/chain"
 )
 
-// Each step of the storage fails twice in a row: without effect, and after its effect. Whatever
-// happens, what was acknowledged is there, once and in its place, and the chains verify — in this
-// log, and in one that starts afresh. Whether the caller is told that nothing was written, or that
-// it is unknown, is true.
+// Each step of the storage fails twice in a row, both before and after its effect. Each
+// acknowledged record is stored exactly once, and the chains verify in this log and after a
+// restart. The reported outcome (nothing written, or unknown) is correct.
 func TestEveryStepFailsTwice(t *testing.T) {
 	t.Parallel()
 	unknown := fmt.Errorf("%w: %w", chain.ErrUnknown, errDisk)
@@ -97,7 +96,7 @@ func TestEveryStepFailsTwice(t *testing.T) {
 	}
 }
 
-// fail makes a step fail so many times.
+// fail makes a step fail a number of times.
 func fail(times int, step string, err error) func(string, int64) error {
 	return func(s string, _ int64) error {
 		if s != step || times == 0 {
@@ -108,8 +107,8 @@ func fail(times int, step string, err error) func(string, int64) error {
 	}
 }
 
-// A remembered head that has moved is read again, once: one that was read a moment ago and has
-// moved fails its chain alone.
+// A cached head that is stale is read again. If a head that was just read is stale too, only its
+// chain fails.
 func TestStaleHead(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
@@ -133,8 +132,7 @@ func TestStaleHead(t *testing.T) {
 	}
 }
 
-// What is wrong with one chain on disk is no reason to refuse the records of others that wait
-// beside it.
+// A damaged chain does not fail the appends to other chains in its batch.
 func TestInvalidChainFailsAlone(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"head", "extend"} {
@@ -154,7 +152,7 @@ func TestInvalidChainFailsAlone(t *testing.T) {
 				})
 				l := chain.NewLog(d)
 				stop := run(t, l)
-				appendLater(l, draft(2, 0)) // stuck in its sync while the others gather
+				appendLater(l, draft(2, 0)) // blocked in its sync while the others are queued
 				bad, good, alsoBad := appendLater(l, draft(1, 1)), appendLater(l, draft(2, 2)), appendLater(l, draft(1, 3))
 				close(syncing)
 				for _, answer := range []func() (chain.Record, error){bad, alsoBad} {

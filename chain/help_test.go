@@ -13,8 +13,8 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// draft returns the i-th record of a chain before it is appended; every third one carries a
-// delegation. Its payload is spelled in a way that is not canonical.
+// draft returns the draft of record i of a chain. Its payload is not canonical, and every third has
+// a delegation.
 func draft(c int64, i int) chain.Draft {
 	payload := fmt.Appendf(nil, `{"companyId":"acme","agentId":"a","actionType":"t", "payload":{"z":[1.0,2e0],"chain":%d,"i":%d}}`, c, i)
 	canonical, err := jcs.Append(nil, payload, 129)
@@ -28,7 +28,7 @@ func draft(c int64, i int) chain.Draft {
 	return d
 }
 
-// reseal hashes and signs a row anew, as one who holds k could.
+// reseal hashes and signs a row again, as the holder of k could.
 func reseal(r *chain.Record, k ed25519.PrivateKey) {
 	canonical, err := jcs.Append(nil, r.Payload, 129)
 	if err != nil {
@@ -42,7 +42,7 @@ func reseal(r *chain.Record, k ed25519.PrivateKey) {
 	copy(r.Signature[:], ed25519.Sign(k, r.Hash[:]))
 }
 
-// reference grows the tree of the specification on hex strings, by itself: equal neighbours join.
+// reference is an independent implementation of the specified tree on hex strings.
 type reference struct {
 	frontier []subtree
 	nodes    map[[2]int64]chain.Hash // of the stored levels, when not nil
@@ -76,8 +76,7 @@ func (r *reference) root() chain.Hash {
 	return root
 }
 
-// rebuild makes nodes and head fit the rows, as an intruder would who thinks of everything but has
-// no key.
+// rebuild makes nodes and head match the rows, as an intruder without the key could.
 func rebuild(s *stored) {
 	r := reference{nodes: make(map[[2]int64]chain.Hash)}
 	var leaves []tlog.Hash
@@ -100,7 +99,7 @@ func rebuild(s *stored) {
 
 func sha256Sum(s string) chain.Hash { return sha256.Sum256([]byte(s)) }
 
-// run starts a log that nobody listens to and returns the function that ends it and waits for it.
+// run starts a log without publish and returns the function that stops it and waits.
 func run(t testing.TB, l *chain.Log) (stop func()) {
 	return runWith(t, l, func([]chain.Extension, bool) {})
 }

@@ -14,8 +14,8 @@ type Key struct {
 	Request Hash // hash of the request; another request with the same name is refused
 }
 
-// Kept is the stored entry of an idempotency key.
-type Kept struct {
+// KeyEntry is the stored entry of an idempotency key.
+type KeyEntry struct {
 	Request Hash
 	Index   int64 // of the record
 }
@@ -62,11 +62,11 @@ func (l *Log) AppendAll(ctx context.Context, drafts []Draft) ([]Appended, error)
 // source is the origin of a draft's record if the draft does not become one itself.
 type source struct {
 	record *Record // it is on disk
-	of     *waiter // it is that of an earlier draft of the same batch
+	of     *waiter // it is the record of an earlier draft of the same batch
 	draft  int     // of that
 }
 
-// source is that of a draft; the zero source when the draft becomes a record.
+// source returns the source of a draft, or the zero source if it becomes a record.
 func (s *waiter) source(draft int) source {
 	if s.sources == nil {
 		return source{}
@@ -108,20 +108,20 @@ type chainKey struct {
 // batchKeys holds the entries of the keys of a batch.
 type batchKeys struct {
 	tx      Transaction
-	kept    map[chainKey]Kept    // on disk
-	records map[chainKey]*Record // of those, what was read
-	fresh   map[chainKey]source  // of the others, the drafts that become records
+	entries map[chainKey]KeyEntry // on disk
+	records map[chainKey]*Record  // records of these entries, as far as read
+	fresh   map[chainKey]source   // for new keys, the drafts that become records
 }
 
 // read reads the entries of all keys of a batch.
 func (k *batchKeys) read(batch []*waiter) (failed []*waiter, err error) {
 	names, users := make(map[int64][]Hash), make(map[int64][]*waiter)
 	for _, s := range batch {
-		// its rows are written by now, so that it could not be refused any more: it has no keys
+		// its rows are already written, so it can no longer be refused; it has no keys
 		if s.rows != nil {
 			continue
 		}
-		s.sources, s.err = nil, nil // of an attempt that was given up
+		s.sources, s.err = nil, nil // left over from an abandoned attempt
 		for i := range s.drafts {
 			d := &s.drafts[i]
 			if d.Key == nil {
@@ -139,8 +139,8 @@ func (k *batchKeys) read(batch []*waiter) (failed []*waiter, err error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	k.kept, k.records, k.fresh = make(map[chainKey]Kept), make(map[chainKey]*Record), make(map[chainKey]source)
-	chain, err := k.tx.Kept(names, func(chain int64, name Hash, kept Kept) { k.kept[chainKey{chain, name}] = kept })
+	k.entries, k.records, k.fresh = make(map[chainKey]KeyEntry), make(map[chainKey]*Record), make(map[chainKey]source)
+	chain, err := k.tx.KeyEntries(names, func(chain int64, name Hash, entry KeyEntry) { k.entries[chainKey{chain, name}] = entry })
 	if err != nil && k.tx.Err() != nil {
 		return batch, err
 	}
@@ -154,14 +154,14 @@ func (k *batchKeys) read(batch []*waiter) (failed []*waiter, err error) {
 func (k *batchKeys) find(s *waiter, draft int) (source, error) {
 	d := &s.drafts[draft]
 	key := chainKey{d.Chain, d.Key.Name}
-	if kept, known := k.kept[key]; known {
-		if kept.Request != d.Key.Request {
+	if entry, known := k.entries[key]; known {
+		if entry.Request != d.Key.Request {
 			return source{}, ErrKeyReused
 		}
 		record, read := k.records[key]
 		if !read {
 			var err error
-			if record, err = k.tx.Record(d.Chain, kept.Index); err != nil {
+			if record, err = k.tx.Record(d.Chain, entry.Index); err != nil {
 				return source{}, err
 			}
 			k.records[key] = record

@@ -10,14 +10,14 @@ import (
 	"attestd/chain"
 )
 
-// keyedDraft is a draft under a key whose request is all that the draft says.
+// keyedDraft returns a draft with a key. The key's request is the hash of the draft.
 func keyedDraft(c int64, i int, name string) chain.Draft {
 	d := draft(c, i)
 	d.Key = &chain.Key{Name: sha256Sum(name), Request: sha256Sum(string(d.Canonical))}
 	return d
 }
 
-// submit starts an append and returns what waits for its answer.
+// submit starts an append and returns a function that waits for its result.
 func submit(l *chain.Log, drafts ...chain.Draft) (answer func() ([]chain.Appended, error)) {
 	var all []chain.Appended
 	var err error
@@ -30,8 +30,8 @@ func submit(l *chain.Log, drafts ...chain.Draft) (answer func() ([]chain.Appende
 	return func() ([]chain.Appended, error) { <-done; return all, err }
 }
 
-// Of 64 equal appends at once one becomes a record, in one batch or in many, and the others are
-// answered with it.
+// Of 64 equal concurrent appends, one becomes a record, in one or many batches. The others return
+// it.
 func TestConcurrentEqualAppendsAreOneRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,8 +61,7 @@ func TestConcurrentEqualAppendsAreOneRecord(t *testing.T) {
 	})
 }
 
-// A key outlives the log that wrote it: a retry after a restart is answered with the record of
-// before, and nobody hears of it again.
+// A retry after a restart returns the existing record and publishes nothing.
 func TestIdempotentRetryAfterRestart(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1, 2)

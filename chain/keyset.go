@@ -15,7 +15,8 @@ import (
 type KeyRange struct {
 	From int64
 	Key  ed25519.PublicKey
-	// Flaw is why the key is not proven to be the chain's, or "". No record of such a key verifies.
+	// Flaw is the reason why the key is not proven to belong to the chain, or "". No record of a
+	// key with a flaw verifies.
 	Flaw string
 }
 
@@ -39,7 +40,7 @@ func (s KeySet) At(index int64) KeyRange {
 type Leaves struct {
 	Keys KeySet
 
-	key    ed25519.PublicKey // whose digest is at hand
+	key    ed25519.PublicKey // the key of the cached digest
 	digest [sha256.Size]byte
 }
 

@@ -16,7 +16,7 @@ func keyNumber(n byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{100 + n}, ed25519.SeedSize))
 }
 
-// rekey gives a chain another key through the log, as a change of rows does.
+// rekey changes the key of a chain through the log, as a row function does.
 func rekey(t testing.TB, l *chain.Log, d *disk, c int64, k ed25519.PrivateKey) {
 	t.Helper()
 	_, err := l.Write(t.Context(), func() ([]chain.Draft, error) {
@@ -42,8 +42,7 @@ func TestKeySetAt(t *testing.T) {
 	}
 }
 
-// The log changes keys between two records, in order, whatever comes together: each record verifies
-// under the key of its index and no other.
+// Under concurrent appends and key changes, each record verifies with exactly the key of its index.
 func TestKeysChangeUnderLoad(t *testing.T) {
 	t.Parallel()
 	const writers, each, changes = 32, 40, 20
@@ -75,8 +74,8 @@ func TestKeysChangeUnderLoad(t *testing.T) {
 	}
 }
 
-// A change that is given up leaves the old key, one that waits in the same batch with records has
-// the new one sign them.
+// An abandoned key change leaves the old key. A committed one signs all records of its batch with
+// the new key.
 func TestKeyChangeIsAtomicWithItsTransaction(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
@@ -139,8 +138,8 @@ func grownKeys(t *testing.T) *disk {
 	return d
 }
 
-// A range or a key that is not as it was is found at the first record that it concerns, also by who
-// has verified the chain before.
+// A changed key range or key is detected at its first record, also by a verifier with a cached
+// prefix.
 func TestVerifyFindsChangedKeys(t *testing.T) {
 	t.Parallel()
 	other := otherKey.Public().(ed25519.PublicKey)
@@ -178,7 +177,7 @@ func TestVerifyFindsChangedKeys(t *testing.T) {
 	}
 }
 
-// What was verified under former keys is not checked again for a new one.
+// A new key does not invalidate the cached verification of records under former keys.
 func TestVerifyRemembersAcrossKeys(t *testing.T) {
 	t.Parallel()
 	d := grownKeys(t)
@@ -190,14 +189,13 @@ func TestVerifyRemembersAcrossKeys(t *testing.T) {
 	appendAll(t, l, 1, 12, 15)
 	stop()
 	d.steps["records"] = 0
-	// what it knows, and what is new
+	// the cached prefix, and the new records
 	if v := mustVerify(t, warm, 1); !v.Valid || v.Length != 15 || d.steps["records"] != 2 {
 		t.Errorf("%+v after %d reads", v, d.steps["records"])
 	}
 }
 
-// The stream goes on over a change of keys, for a chain that the monitor follows and for one that
-// it must first verify from disk.
+// The monitor follows a key change, both with a running tree and with a verification from disk.
 func TestMonitorAcrossKeys(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)

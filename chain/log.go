@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	maxBatch      = 1024     // changes and records in one transaction, but for the last change
-	maxBatchBytes = 16 << 20 // payload in one transaction, but for the last change
+	// changes and records in one transaction, except those of the last change
+	maxBatch      = 1024
+	maxBatchBytes = 16 << 20 // payload bytes in one transaction, except those of the last change
 )
 
 // Log is the single writer of all chains and of the rows beside them. Append and Write add a change
@@ -33,7 +34,7 @@ type waiter struct {
 	rows    func() ([]Draft, error)   // of Write and WriteAlone
 	prepare func(time.Time) time.Time // of WriteAlone
 	drafts  []Draft
-	sources []source // of the drafts; nil where all become records
+	sources []source // of the drafts; nil if all become records
 	records []Record
 	err     error
 	done    chan struct{}

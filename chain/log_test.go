@@ -12,8 +12,8 @@ import (
 	"attestd/chain"
 )
 
-// appendLater starts an append and returns when it waits, so that the order of arrival is known.
-// Only inside a bubble.
+// appendLater starts an append and returns when it is queued, so that the order is known. It
+// requires a synctest bubble.
 func appendLater(l *chain.Log, d chain.Draft) (answer func() (chain.Record, error)) {
 	type result struct {
 		record chain.Record
@@ -28,8 +28,8 @@ func appendLater(l *chain.Log, d chain.Draft) (answer func() (chain.Record, erro
 	return func() (chain.Record, error) { r := <-done; return r.record, r.err }
 }
 
-// While one batch syncs, all that arrives becomes the next one; answers come in order of arrival,
-// each chain by itself.
+// All appends that arrive during a sync form the next batch. Within a chain, records are in order
+// of arrival.
 func TestGroupCommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestGroupCommit(t *testing.T) {
 		l := chain.NewLog(d)
 		stop := run(t, l)
 
-		// the first batch, stuck in its sync
+		// the first batch, blocked in its sync
 		answers := []func() (chain.Record, error){appendLater(l, draft(1, 0))}
 		for i := 1; i < 10; i++ {
 			answers = append(answers, appendLater(l, draft(int64(1+i%2), i)))
@@ -71,7 +71,7 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
-// One transaction has a bound in records and in bytes.
+// A transaction is bounded in records and in bytes.
 func TestBatchIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -88,7 +88,7 @@ func TestBatchIsBounded(t *testing.T) {
 				d := newDisk(1)
 				l := chain.NewLog(d)
 				big := draft(1, 0)
-				big.Payload = make([]byte, c.payload) // nobody parses it here
+				big.Payload = make([]byte, c.payload) // not parsed here
 				for range c.drafts {
 					go l.Append(t.Context(), big)
 				}
@@ -102,7 +102,7 @@ func TestBatchIsBounded(t *testing.T) {
 	}
 }
 
-// The clock may be set back; the chain's times never go back.
+// The timestamps of a chain never decrease, even if the clock is set back.
 func TestTimestampsNeverGoBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,8 +137,8 @@ func TestTimestampsNeverGoBack(t *testing.T) {
 	})
 }
 
-// After the end of Run's context all that waits is answered, and nothing hangs: an Append is
-// durable or ErrClosed.
+// After the end of Run's context, all waiting appends return: the record is durable, or the error
+// is ErrClosed.
 func TestRunAnswersAllCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -175,8 +175,7 @@ func TestRunAnswersAllCallers(t *testing.T) {
 	})
 }
 
-// Many appends race with the end; those that were answered with a record, and only those, are on
-// disk.
+// In a race between appends and Close, exactly the acknowledged records are on disk.
 func TestCloseRace(t *testing.T) {
 	t.Parallel()
 	for range 50 {
@@ -231,7 +230,7 @@ func TestAppendEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		errs := make(chan error, 2)
-		for i := range 2 { // the first is taken, the second waits for its end
+		for i := range 2 { // the first is in a batch, the second in the queue
 			go func() {
 				_, err := l.Append(ctx, draft(1, i))
 				errs <- err
@@ -259,8 +258,8 @@ func TestAppendEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Close ends the log as the end of Run's context does, and waits for it; where nobody runs the log
-// nobody waits for ever.
+// Close ends the log like the end of Run's context, and waits for Run. Without Run, appends fail
+// and Close returns.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -288,7 +287,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A chain whose head cannot be read, or is not consistent, harms nobody else in the batch.
+// A chain with an unreadable or inconsistent head does not fail the other appends in the batch.
 func TestUnreadableHead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -305,7 +304,7 @@ func TestUnreadableHead(t *testing.T) {
 		}, errDisk},
 		"no such chain":           {func(d *disk) { delete(d.chains, 2) }, errNotFound},
 		"root does not fit":       {func(d *disk) { d.chains[2].head.Root[0] ^= 1 }, nil},
-		"frontier does not fit":   {func(d *disk) { d.chains[2].head.Frontier[0][0] ^= 1 }, nil},
+		"frontier does not match": {func(d *disk) { d.chains[2].head.Frontier[0][0] ^= 1 }, nil},
 		"length does not fit":     {func(d *disk) { d.chains[2].head.Length = 8 }, nil},
 		"length is negative":      {func(d *disk) { d.chains[2].head.Length = -1 }, nil},
 		"frontier has other size": {func(d *disk) { d.chains[2].head.Frontier = nil }, nil},

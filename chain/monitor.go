@@ -11,8 +11,8 @@ const (
 	maxWatched = 4096
 	// bytes of committed records kept in memory until they are delivered
 	maxHeld       = 16 << 20
-	deliverAtOnce = 256         // records read back from disk before other chains have their turn
-	retryAfter    = time.Second // when a chain could not be read
+	deliverAtOnce = 256         // records read back from disk before other chains get a turn
+	retryAfter    = time.Second // after a chain could not be read
 )
 
 // Event is one message of the stream: a committed record and the verdict on its whole chain.
@@ -54,18 +54,17 @@ type Monitor struct {
 // watch is the state of a chain in a Monitor; Monitor.mu guards it.
 type watch struct {
 	chain int64
-	epoch int64    // in which the state was found; 0 for never
-	bad   *Verdict // the state: not valid,
-	// or valid, and this the tree of the records before from; of a shared chain, of some that were
-	// verified
+	epoch int64    // epoch of the state; 0 for an unknown state
+	bad   *Verdict // verdict on an invalid chain, or nil
+	// tree of a valid chain before from; of a shared chain, a verified tree of another length
 	tree tree
 
-	// records that are committed and not yet delivered; both unheard before anything was heard of a
-	// shared chain
+	// committed records that are not yet delivered; both are unheard before the first notice about
+	// a shared chain
 	from, to int64
-	held     []Record // those of them in memory: the first ones, without a gap
-	busy     bool     // in a queue, or in the hands of its goroutine
-	unread   bool     // they could not be read from disk: the checker waits until they can
+	held     []Record // the first of them, in memory
+	busy     bool     // queued, or being processed
+	unread   bool     // the last read failed, so the checker waits before it retries
 }
 
 // unheard is the length of a chain that was verified before its first Publish or Grown.
@@ -135,7 +134,7 @@ func (m *Monitor) Grown(chain, from, to int64) {
 		}
 		w.to = to
 		m.schedule(w)
-	case w != nil: // its tree stays behind until somebody listens
+	case w != nil: // its tree is updated when there is a listener
 		w.from, w.to = to, to
 	}
 }
@@ -164,14 +163,14 @@ func (m *Monitor) fits(w *watch, from Head) bool {
 // enqueue schedules the records of e for delivery.
 func (m *Monitor) enqueue(e *Extension) {
 	w := m.watched[e.Chain]
-	if w == nil || e.From.Length < w.to { // a chain that got shorter is another chain
+	if w == nil || e.From.Length < w.to { // a shorter chain is a different one
 		m.forget(w)
 		w = &watch{chain: e.Chain, from: e.From.Length, to: e.From.Length}
 		m.watched[e.Chain] = w
 	}
 	if w.from == w.to && !w.busy {
 		if w.bad == nil && !m.fits(w, e.From) {
-			w.epoch = 0 // the known state belongs to another chain than the extended one
+			w.epoch = 0 // the known state does not belong to the extended chain
 		}
 		if !m.shared || w.to == unheard {
 			w.from = e.From.Length
@@ -223,7 +222,7 @@ func (m *Monitor) Run(ctx context.Context, emit func(Event)) error {
 	return nil
 }
 
-// next waits for a chain in a queue; nil when ctx is done.
+// next waits for a chain in a queue. It returns nil when ctx is done.
 func (m *Monitor) next(ctx context.Context, q *queue) *watch {
 	for ctx.Err() == nil {
 		m.mu.Lock()
@@ -244,14 +243,12 @@ func (m *Monitor) next(ctx context.Context, q *queue) *watch {
 	return nil
 }
 
-// known reports whether the state of a chain covers the records before from, or is on the way
-// there.
+// known reports whether the state of a chain covers the records before from, or will after catchUp.
 func (m *Monitor) known(w *watch) bool {
 	return w.epoch == m.epoch && (w.bad != nil || w.tree.length == w.from || m.isBehind(w))
 }
 
-// isBehind reports whether the tree of a shared chain is to be brought up to the records that are
-// to be delivered.
+// isBehind reports whether the tree of a shared chain must be extended before delivery.
 func (m *Monitor) isBehind(w *watch) bool {
 	return m.shared && w.bad == nil && w.tree.length < w.from
 }
@@ -271,7 +268,7 @@ func (m *Monitor) schedule(w *watch) {
 	}
 }
 
-// evict removes an arbitrary chain without pending records when there are too many.
+// evict removes an arbitrary chain without pending records if there are too many.
 func (m *Monitor) evict() {
 	if len(m.watched) <= maxWatched {
 		return
@@ -291,7 +288,7 @@ func (m *Monitor) forget(w *watch) {
 	}
 }
 
-// drainHeld returns the records of w in memory, which m then no longer holds.
+// drainHeld removes and returns the records of w in memory.
 func (m *Monitor) drainHeld(w *watch) []Record {
 	records := w.held
 	for i := range records {
@@ -301,5 +298,5 @@ func (m *Monitor) drainHeld(w *watch) []Record {
 	return records
 }
 
-// size is about what a held record occupies.
+// size estimates the memory of a held record.
 func size(r *Record) int { return 256 + len(r.Payload) + len(r.Delegation) }

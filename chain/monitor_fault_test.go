@@ -14,8 +14,8 @@ import (
 	"attestd/chain"
 )
 
-// The deliverer hangs and more is committed than memory may hold: the rest is read back from disk,
-// and nothing is lost or out of order.
+// If the deliverer blocks and commits exceed the memory limit, the rest is read back from disk. No
+// event is lost or out of order.
 func TestMonitorOverflow(t *testing.T) {
 	for name, c := range map[string]struct {
 		gone     int // this row vanishes from disk before it is read back
@@ -77,7 +77,7 @@ func TestMonitorOverflow(t *testing.T) {
 	}
 }
 
-// What cannot be read is tried again each second; no event is lost.
+// Read errors are retried each second, and no event is lost.
 func TestMonitorReadErrors(t *testing.T) {
 	for _, step := range []string{"keys", "tip", "records", "hashes"} {
 		t.Run(step, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestMonitorMissingChain(t *testing.T) {
 	}
 }
 
-// Reading back fails in the middle: the rest is delivered later, nothing twice.
+// After an error while reading back, the rest is delivered later, without duplicates.
 func TestMonitorReadBackFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -158,8 +158,7 @@ func TestMonitorReadBackFails(t *testing.T) {
 	})
 }
 
-// Rows vanish from disk while they wait to be delivered: those that are there are delivered, as
-// failed.
+// If pending rows are deleted from disk, the remaining ones are delivered as failed.
 func TestMonitorCommittedRecordsVanish(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -186,7 +185,7 @@ func TestMonitorCommittedRecordsVanish(t *testing.T) {
 	})
 }
 
-// The file is put back to an older state, head and all: the chain goes on from there.
+// After the file is replaced with an older copy, the chain continues from its head.
 func TestMonitorRollback(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -203,8 +202,8 @@ func TestMonitorRollback(t *testing.T) {
 	})
 }
 
-// A commit whose outcome was unknown and that turns out to be there: the next events are about the
-// whole chain, it included.
+// If a commit with unknown outcome was successful, the next events cover the whole chain including
+// it.
 func TestMonitorUnknownOutcome(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -222,7 +221,7 @@ func TestMonitorUnknownOutcome(t *testing.T) {
 	})
 }
 
-// More chains than states are kept: each is delivered all the same.
+// With more chains than cached states, all events are delivered.
 func TestMonitorManyChains(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const chains = 4500
@@ -252,8 +251,7 @@ func TestMonitorManyChains(t *testing.T) {
 	})
 }
 
-// Everything at once, on real goroutines: each chain's events are all its records, in order, none
-// twice.
+// Under load, each chain's events are all its records, in order and without duplicates.
 func TestMonitorUnderLoad(t *testing.T) {
 	t.Parallel()
 	d := newDisk(0, 1, 2, 3)

@@ -9,14 +9,14 @@ import (
 	"attestd/chain"
 )
 
-// watchShared is watch where other servers write the chains too.
+// watchShared is watch for chains that other servers write too.
 func watchShared(t *testing.T, d *disk) *watching { return watchAs(t, d, true) }
 
-// verifications is how often whole chains of 256 records and more were verified.
+// verifications counts verifications of whole chains of at least 256 records.
 func (d *disk) verifications() int { return d.count("hashes") }
 
-// Records of two servers come in one order, each once, whatever comes first of a notice and an own
-// commit, and however often the notice does. The chain is verified once, at the start.
+// Records of two servers are delivered once and in order, for any order of notices and own commits,
+// and repeated notices. The chain is verified once, at the start.
 func TestSharedMonitorFollows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -52,8 +52,8 @@ func TestSharedMonitorFollows(t *testing.T) {
 	})
 }
 
-// What another server has written is verified, each record and the head. The whole chain is not
-// valid where one is not, and stays so.
+// The monitor verifies each record and head that another server writes. An invalid one makes the
+// whole chain invalid, permanently.
 func TestSharedMonitorVerifies(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *stored)
@@ -105,8 +105,8 @@ func TestSharedMonitorVerifies(t *testing.T) {
 	}
 }
 
-// While nobody listens nothing is read. Who listens then gets what comes from then on, for which
-// what came in between is verified, and not the whole chain.
+// Without listeners nothing is read. A new listener gets later records; the records in between are
+// verified, but not the whole chain.
 func TestSharedMonitorWithoutListeners(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -143,7 +143,7 @@ func TestSharedMonitorWithoutListeners(t *testing.T) {
 	})
 }
 
-// A database that is away for a while costs no verification of what is known, and no event.
+// A temporary read error causes no repeated verification and loses no event.
 func TestSharedMonitorReadErrors(t *testing.T) {
 	for _, step := range []string{"keys", "tip", "records"} {
 		t.Run(step, func(t *testing.T) {
@@ -186,9 +186,8 @@ func TestSharedMonitorReadErrors(t *testing.T) {
 	}
 }
 
-// Who resumes reads what another server has written before anybody has heard of it: it is verified
-// record by record, the chain from its beginning once. What is broadcast afterwards begins where
-// the notice does.
+// A resumed stream reads another server's records before their notice. They are verified one by
+// one, and the whole chain once. Later events begin with the notice.
 func TestSharedVouch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -217,7 +216,7 @@ func TestSharedVouch(t *testing.T) {
 	})
 }
 
-// A database that is away says nothing against a chain.
+// A read error does not make a chain invalid.
 func TestSharedVouchThatFails(t *testing.T) {
 	for _, step := range []string{"keys", "records"} {
 		test := func(t *testing.T) {
@@ -252,8 +251,8 @@ func TestSharedVouchThatFails(t *testing.T) {
 	}
 }
 
-// However notices of others' writes, own writes, listeners and those who resume come together, each
-// record that comes while somebody listens is delivered once, in order, with its root.
+// For any order of notices, own writes, listeners and resumed streams, each record committed with a
+// listener is delivered once, in order, with its root.
 func TestSharedMonitorInAnyOrder(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run("", func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"attestd/chain"
 )
 
-// watching is a log and a monitor over one disk, and what the monitor has delivered.
+// watching has a log and a monitor on one disk, and the delivered events.
 type watching struct {
 	*chain.Log
 	*chain.Monitor
@@ -20,11 +20,11 @@ type watching struct {
 	pause     chan struct{} // when set, emit waits for it
 }
 
-// watch starts both, inside a bubble, with somebody listening.
+// watch starts both with a listener, in a synctest bubble.
 func watch(t *testing.T, d *disk) *watching { return watchAs(t, d, false) }
 
-// watchAs is watch where other servers may write the chains too: that they have is known from Grown
-// alone, and is no external write.
+// watchAs is watch for chains that other servers may write too. The monitor learns of those writes
+// from Grown; they are not external writes.
 func watchAs(t *testing.T, d *disk, shared bool) *watching {
 	w := &watching{disk: d}
 	w.Monitor = chain.NewMonitor(d, chain.NewVerifier(d, 2), shared)
@@ -54,7 +54,7 @@ func (w *watching) emit(e chain.Event) {
 	}
 }
 
-// events waits until nothing moves and takes what was delivered since the last call.
+// events waits until all goroutines block and returns the events since the last call.
 func (w *watching) events() []chain.Event {
 	synctest.Wait()
 	w.mu.Lock()
@@ -111,7 +111,7 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
-// A chain is read once, from then on the running tree knows, batch after batch.
+// A chain is read once. From then on the running tree verifies each batch.
 func TestMonitorFollows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -129,7 +129,7 @@ func TestMonitorFollows(t *testing.T) {
 	})
 }
 
-// After a start nothing is known: the whole chain is verified before the first event says anything.
+// After a start, the whole chain is verified before the first event.
 func TestMonitorAfterRestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1, 2)
@@ -144,8 +144,8 @@ func TestMonitorAfterRestart(t *testing.T) {
 	})
 }
 
-// An external write makes all forget; a chain found bad stays so, without being read again, until
-// the next external write.
+// An external write invalidates all states. An invalid chain is not read again until the next
+// external write.
 func TestMonitorForeignWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -170,7 +170,7 @@ func TestMonitorForeignWrite(t *testing.T) {
 	})
 }
 
-// While one long chain is verified the events of the others go on; its own wait, and come in order.
+// The verification of a long chain delays only its own events, which stay in order.
 func TestMonitorSlowVerification(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1, 2)
@@ -196,7 +196,7 @@ func TestMonitorSlowVerification(t *testing.T) {
 	})
 }
 
-// An external write while a chain is being verified: the verification counts no more.
+// An external write during a verification invalidates its result.
 func TestMonitorForeignWriteDuringVerification(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
@@ -218,8 +218,7 @@ func TestMonitorForeignWriteDuringVerification(t *testing.T) {
 	})
 }
 
-// An external write between a chain's place in the queue and its turn: it is verified first all the
-// same.
+// After an external write, a chain that is already queued is verified before delivery.
 func TestMonitorForeignWriteBeforeTurn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1, 2)
@@ -231,7 +230,7 @@ func TestMonitorForeignWriteBeforeTurn(t *testing.T) {
 		w.pause = make(chan struct{})
 		w.mu.Unlock()
 		appendAll(t, w.Log, 2, 10, 11)
-		synctest.Wait() // the deliverer hangs with chain 2
+		synctest.Wait() // the deliverer is blocked with chain 2
 		appendAll(t, w.Log, 1, 10, 11)
 		d.tamper(1, func(s *stored) { s.rows[3].Hash[0] ^= 1 })
 		appendAll(t, w.Log, 2, 11, 12)
@@ -248,8 +247,8 @@ func TestMonitorForeignWriteBeforeTurn(t *testing.T) {
 	})
 }
 
-// Nobody is delivered later what was committed while nobody listened; a state that was known then
-// stays up to date for free.
+// Records committed without listeners are never delivered. A known state stays current without
+// reads.
 func TestMonitorListen(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1, 2)
@@ -286,7 +285,7 @@ func TestMonitorListen(t *testing.T) {
 	})
 }
 
-// Listening ends while a chain is being verified: what waits for it is dropped.
+// When listening ends during a verification, the pending records are dropped.
 func TestMonitorListenEndsDuringVerification(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)

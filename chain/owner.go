@@ -7,16 +7,15 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// Owner says whose records a chain holds: what the payload of each must name. The zero value
-// demands nothing.
+// Owner identifies the company and log that each payload of a chain must name. The zero Owner
+// allows any payload.
 type Owner struct {
 	CompanyID string
 	Log       string // the member log of each record; "" for records that have none
 }
 
-// wrong returns what is wrong with a payload in canonical form, "" for nothing. Its members stand
-// in the order of their names, so that those which are looked at come first: actionType, agentId,
-// companyId, log, payload.
+// wrong returns what is wrong with a canonical payload, or "". Canonical members are sorted, so the
+// checked ones come first: actionType, agentId, companyId, log, payload.
 func (o Owner) wrong(canonical []byte) string {
 	if o == (Owner{}) {
 		return ""
@@ -42,7 +41,7 @@ func (o Owner) appendMembers(dst []byte) []byte {
 	return append(dst, `,"payload":`...)
 }
 
-// skipString returns what follows on the JSON string with which text begins; nil where none does.
+// skipString returns the rest of text after the JSON string at its start, or nil if there is none.
 func skipString(text []byte) []byte {
 	if len(text) == 0 || text[0] != '"' {
 		return nil

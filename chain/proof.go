@@ -10,13 +10,13 @@ import (
 // Step is a node of an inclusion proof, from the leaf upward.
 type Step struct {
 	Sibling Hash
-	Left    bool // the sibling stands on the left
+	Left    bool // the sibling is on the left
 }
 
 // Proof leads from a record to the root of its chain.
 type Proof []Step
 
-// Root returns the root that the proof gives for leaf.
+// Root returns the root that follows from leaf and the proof.
 func (p Proof) Root(leaf Hash) Hash {
 	current := leaf
 	for i := range p {
@@ -70,7 +70,7 @@ func ProveAt(ctx context.Context, r Reader, chain, index, size int64, head Head)
 		proof, err := Prove(ctx, r, chain, index, head)
 		return proof, head.Root, err
 	}
-	// the root of that size, checked against the head's
+	// returns the root of that size, checked against the head's
 	c, err := ProveConsistency(ctx, r, chain, size, size, head)
 	if err != nil {
 		return fail(err)
@@ -90,8 +90,8 @@ func ProveAt(ctx context.Context, r Reader, chain, index, size int64, head Head)
 	return proof, c.FromRoot, nil
 }
 
-// perfectSubtree finds the subtree of the frontier that holds a record: its place in the frontier
-// and its height.
+// perfectSubtree finds the frontier's subtree that contains a record, and returns its index in the
+// frontier and its height.
 func perfectSubtree(index, length int64) (place, height int) {
 	for {
 		height = bits.Len64(uint64(length)) - 1

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// At every size that a chain once had, each record has the proof that it had then.
+// ProveAt returns, for every former size, the proof of that time.
 func TestProveAt(t *testing.T) {
 	t.Parallel()
 	f := plant(600)

@@ -9,7 +9,7 @@ import (
 	"attestd/chain"
 )
 
-// publish sees every commit, in order, before the waiter does.
+// publish is called for every commit, in order, before the waiter returns.
 func TestPublish(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1, 2)
@@ -51,7 +51,8 @@ func TestPublish(t *testing.T) {
 	all.Wait()
 }
 
-// Someone else writes the file: the log goes on from what is there, and says so exactly once.
+// After a write by another process, the log continues from the stored heads and reports the write
+// once.
 func TestExternalWrite(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1, 2)
@@ -81,7 +82,7 @@ func TestExternalWrite(t *testing.T) {
 	}
 }
 
-// More chains than heads are cached.
+// The cache of heads is bounded.
 func TestManyChains(t *testing.T) {
 	t.Parallel()
 	const chains = 18_000

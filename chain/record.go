@@ -12,19 +12,18 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// Record is one entry of a chain, as it stands on disk.
+// Record is one entry of a chain, as stored.
 type Record struct {
 	Index     int64
 	Timestamp string
 	// JSON {agentId, companyId, actionType, payload}, the inner payload byte for byte as sent
 	Payload    []byte
-	Delegation []byte // canonical JSON DelegationInfo; empty when there is none
+	Delegation []byte // canonical JSON DelegationInfo; empty for none
 	Hash       Hash
 	Signature  [ed25519.SignatureSize]byte // over the 32 bytes of Hash
 }
 
-// AppendJSON appends the AttestationRecord of the API: no parsing, the stored bytes go out as they
-// are.
+// AppendJSON appends the AttestationRecord of the API. It copies the stored bytes without parsing.
 func (r *Record) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"index":`...)
 	dst = strconv.AppendInt(dst, r.Index, 10)
@@ -43,8 +42,8 @@ func (r *Record) AppendJSON(dst []byte) []byte {
 	return append(dst, `"}`...)
 }
 
-// AppendLine appends what AppendJSON appends, in one line. A payload may have line feeds between
-// its tokens; spaces, which say the same and are not hashed either, stand in their place.
+// AppendLine is AppendJSON without line feeds. It replaces line feeds between the tokens of a
+// payload with spaces, which the hash does not cover either.
 func (r *Record) AppendLine(dst []byte) []byte {
 	start := len(dst)
 	dst = r.AppendJSON(dst)
@@ -56,7 +55,7 @@ func (r *Record) AppendLine(dst []byte) []byte {
 	return dst
 }
 
-// appendPreimage appends what the hash of r is taken of; canonical is the RFC 8785 form of
+// appendPreimage appends the preimage of the hash of r; canonical is the RFC 8785 form of
 // r.Payload.
 func (r *Record) appendPreimage(dst, canonical []byte) []byte {
 	dst = strconv.AppendInt(dst, r.Index, 10)
@@ -71,8 +70,8 @@ func (r *Record) appendPreimage(dst, canonical []byte) []byte {
 	return dst
 }
 
-// ComputeHash returns the hash that a record of these contents has; canonical is the RFC 8785 form
-// of r.Payload.
+// ComputeHash returns the hash of the record's content; canonical is the RFC 8785 form of
+// r.Payload.
 func (r *Record) ComputeHash(canonical []byte) Hash {
 	return sha256.Sum256(r.appendPreimage(make([]byte, 0, 64+len(canonical)+len(r.Delegation)), canonical))
 }
@@ -83,14 +82,14 @@ func (r *Record) seal(canonical []byte, key ed25519.PrivateKey) {
 	copy(r.Signature[:], ed25519.Sign(key, r.Hash[:]))
 }
 
-// leafHash is the hash of the record's leaf in the log tree; keyDigest is of the key that signed
-// it.
+// leafHash returns the hash of the record's leaf in the log tree; keyDigest is that of the signing
+// key.
 func (r *Record) leafHash(keyDigest *[sha256.Size]byte) tlog.Hash {
 	leaf := tlog.NewLeaf(r.Hash, r.Signature, *keyDigest)
 	return leaf.Hash()
 }
 
-// Clone returns a copy that shares no memory with what a Reader lent.
+// Clone returns a deep copy.
 func (r *Record) Clone() Record {
 	c := *r
 	c.Payload = bytes.Clone(r.Payload)

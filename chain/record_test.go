@@ -11,7 +11,7 @@ import (
 	"attestd/chain"
 )
 
-// The whole format on one page: what a stranger needs to check a record.
+// TestRecordFormat specifies the format of a record, for implementers of a checker.
 func TestRecordFormat(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
@@ -72,7 +72,7 @@ func TestFormatTime(t *testing.T) {
 	t.Parallel()
 	for want, in := range map[string]time.Time{
 		"2026-01-02T03:04:05.000Z": time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		// cut off, not rounded
+		// truncated, not rounded
 		"2026-01-02T03:04:05.999Z": time.Date(2026, 1, 2, 3, 4, 5, 999_999_999, time.UTC),
 		"2026-01-01T22:04:05.010Z": time.Date(2026, 1, 2, 3, 4, 5, 10_000_000, time.FixedZone("", 5*3600)),
 	} {

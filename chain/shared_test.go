@@ -11,8 +11,8 @@ import (
 	"attestd/chain"
 )
 
-// Several logs on one storage extend the same chains: each record has a place of its own, whoever
-// wrote it, and every chain verifies.
+// Several logs extend the same chains in one storage. Each record has its own index, and every
+// chain verifies.
 func TestSeveralLogsExtendOneChain(t *testing.T) {
 	t.Parallel()
 	const callers, each = 12, 30
@@ -58,7 +58,7 @@ func TestOnlyStaleAppendsAreRetried(t *testing.T) {
 	defer run(t, l)()
 	appendAll(t, l, 1, 0, 3)
 	defer run(t, other)()
-	appendAll(t, other, 1, 3, 5) // of which l knows nothing
+	appendAll(t, other, 1, 3, 5) // not known to l
 	appendAll(t, l, 2, 0, 1)
 	appendAll(t, l, 1, 5, 7)
 	if v := verify(t, d, 1); !v.Valid || v.Length != 7 {
@@ -69,8 +69,7 @@ func TestOnlyStaleAppendsAreRetried(t *testing.T) {
 	}
 }
 
-// A batch whose transaction was lost is done again; one that is lost each time is answered in the
-// end.
+// A batch with a lost transaction is retried. After repeated losses, its callers get an error.
 func TestLostTransactionIsRetried(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"head", "extend", "commit"} {
@@ -107,8 +106,8 @@ func TestLostTransactionIsRetried(t *testing.T) {
 	}
 }
 
-// Each attempt at a batch whose transactions are lost may take long. No other one is begun after
-// MaxLostTime, so that callers are answered.
+// No retry of a lost transaction begins after MaxLostTime, so callers get an answer even if each
+// attempt is slow.
 func TestLostTransactionRetriesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,28 +8,28 @@ import (
 	"attestd/chain/tlog"
 )
 
-// tree is a Merkle tree that grows. It keeps only its frontier: one hash for each set bit of its
+// tree is an append-only Merkle tree. It stores only its frontier: one hash for each set bit of its
 // length.
 type tree struct {
 	length   int64
-	frontier []Hash // the largest subtree first
+	frontier []Hash // largest subtree first
 }
 
-// treeAt returns the tree of a head, which it does not share memory with. A head that does not fit
-// itself is an error: to build on it would hide that it was changed.
+// treeAt returns the tree of a head in memory of its own. An inconsistent head is an error, because
+// an extension would hide the change.
 func treeAt(h Head) (tree, error) {
 	if h.Length < 0 || len(h.Frontier) != bits.OnesCount64(uint64(h.Length)) {
-		return tree{}, errors.New("frontier does not fit the length")
+		return tree{}, errors.New("frontier does not match the length")
 	}
 	t := tree{h.Length, h.Frontier}.clone()
 	if t.root() != h.Root {
-		return tree{}, errors.New("frontier does not give the root")
+		return tree{}, errors.New("frontier does not match the root")
 	}
 	return t, nil
 }
 
-// clone leaves room for as many more levels as a batch may add, so that appends to the copy rarely
-// allocate.
+// clone returns a copy with capacity for the levels that a batch may add, so that appends to it
+// rarely allocate.
 func (t tree) clone() tree {
 	frontier := make([]Hash, len(t.frontier), len(t.frontier)+8)
 	copy(frontier, t.frontier)
@@ -39,12 +39,12 @@ func (t tree) clone() tree {
 // is reports whether t is the tree of h.
 func (t tree) is(h Head) bool { return t.length == h.Length && slices.Equal(t.frontier, h.Frontier) }
 
-// append adds a leaf, with one node hash on average and at most log₂ n. It appends the nodes to be
-// stored that the leaf completes, the lowest first.
+// append adds a leaf, with one node hash on average and at most log₂ n. It appends the completed
+// nodes of stored levels, the lowest first.
 func (t *tree) append(leaf Hash, completed []Node) []Node {
 	subtree := leaf
 	for level := 0; ; level++ {
-		if tlog.Stored(level) { // those of the log tree too, whose nodes stand in the same rows
+		if tlog.Stored(level) { // the log tree has the same stored levels
 			completed = append(completed, Node{Level: level, Index: t.length >> level, Hash: subtree})
 		}
 		if t.length>>level&1 == 0 {
@@ -59,10 +59,10 @@ func (t *tree) append(leaf Hash, completed []Node) []Node {
 	return completed
 }
 
-// root costs one node hash for each set bit of the length but the first.
+// root computes one node hash less than the length has set bits.
 func (t tree) root() Hash { return join(t.frontier) }
 
-// join returns the root over a run of subtrees, each smaller than the one before it.
+// join returns the root over adjacent subtrees of decreasing size.
 func join(subtrees []Hash) Hash {
 	last := len(subtrees) - 1
 	if last < 0 {

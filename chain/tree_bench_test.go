@@ -15,7 +15,7 @@ func BenchmarkTreeAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkTreeAppendAndRoot is what each event of the stream costs at a million records.
+// BenchmarkTreeAppendAndRoot measures the cost of each event of the stream at a million records.
 func BenchmarkTreeAppendAndRoot(b *testing.B) {
 	t := tree{length: 1<<20 - 1, frontier: make([]Hash, 20)}
 	h := leaf(0)
@@ -26,8 +26,8 @@ func BenchmarkTreeAppendAndRoot(b *testing.B) {
 	}
 }
 
-// million is a Reader of a million leaves that costs nothing to read; the hashes of leaves are made
-// of their index.
+// million is a Reader of a million leaves without read costs. The hash of a leaf derives from its
+// index.
 type million struct {
 	*forest
 	leaves []Hash

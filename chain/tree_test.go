@@ -61,7 +61,7 @@ func refProof(leaves []Hash, i int) []refStep {
 // leaf is the i-th leaf of all trees in these tests.
 func leaf(i int64) Hash { return sha256.Sum256(strconv.AppendInt([]byte("|"), i, 10)) }
 
-// forest is a Reader of the tree over leaf(0), leaf(1), …; it counts the hashes that are read.
+// forest is a Reader of the tree over leaf(0), leaf(1), …. It counts the hashes read.
 type forest struct {
 	Reader
 	tree tree
@@ -149,8 +149,8 @@ func TestRootOfNothingAndOfOne(t *testing.T) {
 	}
 }
 
-// Every size from 1 to 130 and every index: root and proof are those of the reference, and a bit
-// flipped anywhere is refused.
+// For every size from 1 to 130 and every index, root and proof equal those of the reference, and
+// any flipped bit is refused.
 func TestEveryProof(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -200,8 +200,8 @@ func refuseFlips(t *testing.T, proof Proof, leaf, root Hash, n, i int) {
 	}
 }
 
-// Around the sizes at which stored nodes appear: their places, the cost of a proof, and what a
-// damaged store does to it.
+// Around the sizes at which stored nodes appear, this checks their indexes, the cost of proofs, and
+// the errors for damaged nodes.
 func TestStoredNodes(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -278,7 +278,7 @@ func TestProveRefuses(t *testing.T) {
 	}
 }
 
-// Any size, any index, against the reference.
+// For random sizes and indexes, proofs equal those of the reference.
 func TestTreeAgainstReference(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

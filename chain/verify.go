@@ -10,21 +10,21 @@ import (
 	"attestd/chain/tlog"
 )
 
-// Verdict is the answer of a verification.
+// Verdict is the result of a verification.
 type Verdict struct {
 	Valid     bool
-	Length    int64  // records covered: all, or those before the failure
-	Timestamp string // of the last of them; an Event has it in its Record instead
-	Root      Hash   // when Valid
-	FailedAt  int64  // when not Valid: first failing index
-	Reason    string // when not Valid
+	Length    int64  // verified records: all, or those before the failure
+	Timestamp string // of the last of them; not set in an Event
+	Root      Hash   // if Valid
+	FailedAt  int64  // if not Valid: first failing index
+	Reason    string // if not Valid
 }
 
-// maxVerified bounds the chains of which a Verifier remembers something, about 130 bytes each.
+// maxVerified bounds the chains whose verified prefix a Verifier caches, about 130 bytes each.
 const maxVerified = 1 << 15
 
-// Verifier is the only code that verifies chains. It is safe for concurrent use; calls that overlap
-// take turns at the processors, and give way to the appends that Appended reports.
+// Verifier is the only code that verifies chains. It is safe for concurrent use. Concurrent calls
+// take turns, and yield to the appends that Appended reports.
 //
 // It remembers of each chain how many records it has verified, under which keys, and one SHA-256
 // over all that it read of them. When it reads the same bytes again their signatures need no second
@@ -38,34 +38,31 @@ type Verifier struct {
 	verified map[int64]prefix
 }
 
-// prefix is the part of a chain that has been verified.
+// prefix is the verified part of a chain.
 type prefix struct {
 	length int64
 	keys   Hash // KeySet.digest
 	owner  Owner
-	// over the encodings of the records, see rowRange.add, and the stored nodes of the log tree
-	// that they complete
+	// over the encodings of the records (see rowRange.add) and the stored nodes that they complete
 	digest Hash
-	log    tlog.Frontier // of the log tree over them
+	log    tlog.Frontier // frontier of the log tree
 }
 
-// NewVerifier returns a verifier over r that checks signatures on `workers` goroutines for each
-// call of Verify.
+// NewVerifier returns a verifier that reads from r. Each call of Verify checks signatures on
+// workers goroutines.
 func NewVerifier(r Reader, workers int) *Verifier {
 	return &Verifier{reader: r, workers: max(1, workers), turns: newTurns(), verified: make(map[int64]prefix)}
 }
 
-// Appended reports that records have just been appended to some chain: for a moment, calls under
-// way keep to what appends leave them of the machine.
+// Appended reports an append to any chain. Running verifications use less of the machine for a
+// moment.
 func (v *Verifier) Appended() { v.turns.appendedNow() }
 
-// Verify recomputes everything of a chain from what is on disk: that indices have no gap and
-// timestamps never go back, the hash of each record and its signature under the key of its index,
-// each stored node, and the head. It covers the records that the head of one moment covers; those
-// appended meanwhile are for the next call. FailedAt is the first index at which something is
-// wrong: of a wrong node the last record below it, of a record cut off the end the first missing
-// one, of a record that no head covers its own, of a wrong root the last record, of a missing head
-// 0.
+// Verify recomputes a chain from disk: it checks that indices have no gaps and timestamps never
+// decrease, the hash and signature of each record, each stored node, and the head. It covers the
+// records of the head at one moment, and ignores later ones. FailedAt is the first wrong index: for
+// a wrong node its last record, for a truncated chain the first missing record, for a record after
+// the head its own index, for a wrong root the last record, for a missing head 0.
 //
 // An error says that the chain could not be read, never that it is not valid; when ctx ends it is
 // ctx.Err(). progress, if not nil, is called now and then, by the goroutine that called Verify.
@@ -82,8 +79,8 @@ func (v *Verifier) VerifyInBackground(ctx context.Context, chain int64) (Verdict
 	return verdict, err
 }
 
-// verifyInBackground is Verify on no more than one core. It also returns the tree of the records
-// before snapshotAt, when the chain is valid and has as many.
+// verifyInBackground is VerifyInBackground. It also returns the tree of the records before
+// snapshotAt if the chain is valid and long enough.
 func (v *Verifier) verifyInBackground(ctx context.Context, chain, snapshotAt int64) (Verdict, tree, error) {
 	run := v.newRun(chain)
 	run.inBackground, run.snapshotAt = true, snapshotAt
@@ -91,8 +88,7 @@ func (v *Verifier) verifyInBackground(ctx context.Context, chain, snapshotAt int
 	return verdict, run.snapshot, err
 }
 
-// verifyWhole is Verify on no more than one core. It also returns the tree of all records, when the
-// chain is valid.
+// verifyWhole is VerifyInBackground. It also returns the tree of all records if the chain is valid.
 func (v *Verifier) verifyWhole(ctx context.Context, chain int64) (Verdict, tree, error) {
 	run := v.newRun(chain)
 	run.inBackground = true
@@ -115,7 +111,7 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 		return Verdict{}, fmt.Errorf("chain: head of chain %d: %w", run.chain, err)
 	}
 	run.hasLog = head.Log.Size != NoLog
-	// after the head, or a key might be missing that has signed what it covers
+	// read after the head, so that it has the keys of all covered records
 	run.keys, err = v.reader.KeySet(ctx, run.chain)
 	switch {
 	case errors.Is(err, ErrMissing):
@@ -141,7 +137,7 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 		}
 		return Verdict{}, fmt.Errorf("chain: reading chain %d: %w", run.chain, err)
 	}
-	if run.log.Size == run.tree.length { // else the run has ended in the midst of a range
+	if run.log.Size == run.tree.length { // otherwise the run ended inside a range
 		v.remember(run.chain, prefix{run.tree.length, run.keys.digest(run.tree.length), run.owner, run.digestSoFar(), run.log})
 	}
 	verdict := Verdict{Valid: wrong == nil, Length: run.tree.length, Timestamp: run.timestamp}
@@ -153,9 +149,9 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 	return verdict, nil
 }
 
-// readAll brings run to its total. What this verifier has verified before is first read without
-// checks; only if that gives other bytes than it gave then, or anything looks wrong in it, it is
-// checked in full from the start.
+// readAll runs the verification up to its total. It reads the verified prefix without checking
+// signatures. If the prefix has changed or anything in it is wrong, it starts again with all
+// checks.
 func (v *Verifier) readAll(ctx context.Context, run *verifyRun) error {
 	if known, ok := v.recall(run.chain); ok && known.length <= run.total && known.owner == run.owner && known.keys == run.keys.digest(known.length) {
 		err := run.readTo(ctx, known.length, false)
@@ -172,8 +168,7 @@ func (v *Verifier) readAll(ctx context.Context, run *verifyRun) error {
 	return run.readTo(ctx, run.total, true)
 }
 
-// compareHead checks what is not about a single record: that the head covers all records and only
-// them, and says of them what they say.
+// compareHead checks that the head matches the records and covers exactly them.
 func (v *verifyRun) compareHead(head Head, next int64) error {
 	switch {
 	case head.Length < 0:

@@ -5,11 +5,10 @@ import (
 	"errors"
 )
 
-// verifyNext reads the records of a chain that follow on a tree, up to an index or fewer where they
-// are large, and returns them with the tree behind them. Each is verified as Verify does it, and
-// the tree against the head where that covers no more; stored nodes and the log tree are not. An
-// error that contradicts says that they are not what they should be, any other that they could not
-// be read.
+// verifyNext reads and verifies the records of a chain after a tree, up to an index, or fewer if
+// they are large. It returns them with the extended tree. It checks each record as Verify does, and
+// the tree against a head of the same length, but not stored nodes and the log tree. An error for
+// which contradicts is true means that they are wrong; other errors are read errors.
 func (v *Verifier) verifyNext(ctx context.Context, chain int64, t tree, to int64) ([]Record, tree, error) {
 	head, _, err := v.reader.Tip(ctx, chain)
 	if err != nil {
@@ -42,8 +41,7 @@ func (v *Verifier) verifyNext(ctx context.Context, chain int64, t tree, to int64
 	return records, t, err
 }
 
-// verifyRecords verifies records of a chain that follow on a tree, and returns the tree behind
-// them.
+// verifyRecords verifies the records of a chain after a tree, and returns the extended tree.
 func (v *Verifier) verifyRecords(ctx context.Context, chain int64, t tree, records []Record) (tree, error) {
 	if len(records) == 0 {
 		return t, nil
@@ -56,7 +54,7 @@ func (v *Verifier) verifyRecords(ctx context.Context, chain int64, t tree, recor
 	if err != nil {
 		return t, err
 	}
-	var timestamp string // of the record before
+	var timestamp string // of the previous record
 	err = v.reader.Records(ctx, chain, t.length-1, t.length, func(r *Record) error {
 		timestamp = r.Timestamp
 		return nil
@@ -85,11 +83,11 @@ func (v *Verifier) verifyRecords(ctx context.Context, chain int64, t tree, recor
 	return t, nil
 }
 
-// errContradiction says that what stands on disk does not fit itself.
-var errContradiction = errors.New("not what it should be")
+// errContradiction means that stored data is inconsistent.
+var errContradiction = errors.New("stored data is inconsistent")
 
-// contradicts reports whether an error says that something on disk is not what it should be, and
-// not only that it could not be read.
+// contradicts reports whether an error means that stored data is inconsistent or missing. Other
+// errors are read errors.
 func contradicts(err error) bool {
 	wrong := (*failure)(nil)
 	return errors.As(err, &wrong) || errors.Is(err, ErrMissing) || errors.Is(err, errContradiction) || errors.Is(err, errGap)

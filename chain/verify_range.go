@@ -13,32 +13,32 @@ import (
 )
 
 const (
-	rangeBytes = 1 << 20 // a range with large rows ends here, its last row included
+	rangeBytes = 1 << 20 // a range ends with the row that exceeds this size
 
-	// payloadDepth is one more than a caller's value may be nested: the stored payload wraps it.
+	// payloadDepth is one more than the nesting limit of a caller's value, which the stored payload
+	// wraps.
 	payloadDepth = 128 + 1
 )
 
-// rowRange is a run of rows on its way through a verification. All that the rows point to is in the
-// range's own memory.
+// rowRange is a range of rows during a verification. It owns the memory of its rows.
 type rowRange struct {
 	rows    []row
 	memory  []byte
-	to      int64         // the rows are all that there are before this index
-	bad     int           // first row that is not what it should be; -1 when there is none
+	to      int64         // no further rows exist before this index
+	bad     int           // first wrong row; -1 for none
 	reason  string        // what is wrong with it
-	leaves  []tlog.Hash   // in the log tree, of the rows that were checked and found good
+	leaves  []tlog.Hash   // log tree leaves of the rows that passed the check
 	checked chan struct{} // gets a token from the worker
 }
 
 type row struct {
 	Record
-	encoding []byte // all of the record as read, in one piece
+	encoding []byte // the encoded record
 }
 
 var errFull = errors.New("range is full")
 
-// fill reads the rows of [from, to), or fewer when they are large.
+// fill reads the rows in [from, to), or fewer if they are large.
 func (g *rowRange) fill(ctx context.Context, r Reader, chain, from, to int64) error {
 	g.rows, g.memory, g.leaves, g.to, g.bad = g.rows[:0], g.memory[:0], g.leaves[:0], to, -1
 	err := r.Records(ctx, chain, from, to, func(r *Record) error {
@@ -73,7 +73,7 @@ func (g *rowRange) add(r *Record) {
 	m = append(m, r.Payload...)
 	delegation := len(m)
 	m = append(m, r.Delegation...)
-	// where it grew, the rows before keep the old memory alive until the range is filled again
+	// after a reallocation, earlier rows keep the old memory alive until the next fill
 	g.memory = m
 
 	kept := row{Record: *r, encoding: m[start:]}
@@ -81,7 +81,7 @@ func (g *rowRange) add(r *Record) {
 	g.rows = append(g.rows, kept)
 }
 
-// checker checks rows by themselves; what lies between rows is the fold's.
+// checker checks single rows; fold checks their order.
 type checker struct {
 	leaves    Leaves
 	owner     Owner
@@ -89,7 +89,8 @@ type checker struct {
 	preimage  []byte
 }
 
-// check looks for the first bad row of a range. It stops early when ctx ends: nobody will ask then.
+// check finds the first bad row of a range. It stops early when ctx ends, because the result is
+// then unused.
 func (c *checker) check(ctx context.Context, g *rowRange) {
 	for i := range g.rows {
 		if ctx.Err() != nil {
@@ -105,7 +106,7 @@ func (c *checker) check(ctx context.Context, g *rowRange) {
 	}
 }
 
-// reasonAgainst returns what is wrong with a record that a key is to have signed, or "".
+// reasonAgainst returns what is wrong with a record signed by a key, or "".
 func (c *checker) reasonAgainst(r *Record, key KeyRange) string {
 	if !IsTimestamp(r.Timestamp) {
 		return "the timestamp is not in the form of a timestamp"

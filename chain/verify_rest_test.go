@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A run that gives way to appends rests in the only turn: for a moment at most, however long the
-// disk took, and no longer than somebody waits for it.
+// A run that yields to appends rests while it has the turn. The rest is bounded, even after a slow
+// read, and ends with its context.
 func TestVerificationPauseIsBoundedAndCancelable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"attestd/chain/tlog"
 )
 
-// failure is how a run ends on a chain that is not valid.
+// failure is the error of a run on an invalid chain.
 type failure struct {
 	index  int64
 	reason string
@@ -24,29 +24,29 @@ func (f *failure) Error() string { return fmt.Sprintf("record %d: %s", f.index, 
 //
 //	read (one goroutine) → check hashes and signatures (the workers) → fold in order (the caller)
 //
-// Ranges of rows go round between the three; their number bounds the memory. A worker marks the
-// first bad row of its range, and the fold sees the ranges in order, so the first failure found is
-// the first there is.
+// Ranges of rows circulate between the three; their number bounds the memory. A worker marks the
+// first bad row of its range, and the fold processes the ranges in order, so it finds the first
+// failure of the chain.
 type verifyRun struct {
 	turns        *turns
 	workers      int
-	inBackground bool // never more than one core
+	inBackground bool // use at most one core
 	reader       Reader
 	chain        int64
 	keys         KeySet
 	owner        Owner
 	progress     func(done, total int64)
 	total        int64
-	snapshotAt   int64 // keep the tree of this length, -1 for none
+	snapshotAt   int64 // save the tree of this length; -1 for none
 
 	// Owned by the fold.
-	tree      tree      // of the records that are verified
-	timestamp string    // of the last of them
-	digest    hash.Hash // over their encodings, and those of the nodes that they complete
+	tree      tree      // of the verified records
+	timestamp string    // of the last verified record
+	digest    hash.Hash // over their encodings and those of the nodes that they complete
 	snapshot  tree
 	nodes     []Node
 	hasLog    bool
-	// of the log tree: of those records that were checked, or taken as verified before
+	// frontier of the log tree over checked and cached records
 	log tlog.Frontier
 }
 
@@ -54,15 +54,15 @@ func (v *verifyRun) reset() {
 	v.tree, v.timestamp, v.digest, v.snapshot, v.log = tree{}, "", sha256.New(), tree{}, tlog.Frontier{}
 }
 
-// digestSoFar leaves the running digest as it is.
+// digestSoFar returns the digest without changing its state.
 func (v *verifyRun) digestSoFar() (sum Hash) {
 	v.digest.Sum(sum[:0])
 	return sum
 }
 
-// readTo goes on to the given length, one turn after the other; without check it leaves out
-// canonical forms, record hashes and signatures. It returns a *failure for what is wrong and any
-// other error for what could not be read.
+// readTo continues to the given length in one or more turns. Without check it skips canonical
+// forms, record hashes and signatures. It returns a *failure for wrong data; other errors are read
+// errors.
 func (v *verifyRun) readTo(ctx context.Context, length int64, check bool) error {
 	for v.tree.length < length {
 		if err := v.turns.acquire(ctx); err != nil {
@@ -78,7 +78,7 @@ func (v *verifyRun) readTo(ctx context.Context, length int64, check bool) error 
 	return nil
 }
 
-// effort is what the run may take of the machine at this moment.
+// effort returns the share of the machine that the run may use now.
 func (v *verifyRun) effort() effort {
 	if v.inBackground || v.turns.appendsSince(time.Now().Add(-quietTime)) {
 		return modest
@@ -86,8 +86,9 @@ func (v *verifyRun) effort() effort {
 	return full(v.workers)
 }
 
-// acquireTurn goes on by a range at least, until it has come to the given length, others should
-// have their turn, or the effort should be another one. No goroutine outlives the call.
+// acquireTurn waits for a turn and processes at least one range. It returns at the given length,
+// when another run should have its turn, or when the effort should change. No goroutine outlives
+// the call.
 func (v *verifyRun) acquireTurn(ctx context.Context, length int64, check bool) error {
 	began, effort := time.Now(), v.effort()
 	over := func() bool {
@@ -107,7 +108,7 @@ func (v *verifyRun) acquireTurn(ctx context.Context, length int64, check bool) e
 	for range n {
 		free <- &rowRange{checked: make(chan struct{}, 1)}
 	}
-	var readErr error // belongs to the reading goroutine until it closes filled
+	var readErr error // owned by the reading goroutine until it closes filled
 	from := v.tree.length
 	group.Go(func() {
 		defer close(filled)
@@ -151,8 +152,8 @@ func (v *verifyRun) acquireTurn(ctx context.Context, length int64, check bool) e
 	return readErr
 }
 
-// read fills free ranges with the rows of [from, to), the first and more until the turn is over,
-// and hands them on; there are never more ranges than the channels hold.
+// read fills free ranges with the rows in [from, to) until the turn is over, at least one, and
+// passes them on. The channels have room for all ranges.
 func (v *verifyRun) read(ctx context.Context, from, to, rows int64, free <-chan *rowRange, over func() bool, hand func(*rowRange)) error {
 	for first := from; from < to; {
 		select {
@@ -172,12 +173,12 @@ func (v *verifyRun) read(ctx context.Context, from, to, rows int64, free <-chan 
 	return nil
 }
 
-// fold takes the rows of the next range into the trees, those that were only read into the first
-// alone: what they are in the log tree is remembered with the digest of what was read.
+// fold adds the rows of the next range to the trees. Unchecked rows are added only to the first
+// tree: their part of the log tree is cached with the digest of the prefix.
 func (v *verifyRun) fold(ctx context.Context, g *rowRange, checked bool) error {
 	var logNodes []tlog.Node
 	if checked {
-		v.log, logNodes = v.log.Append(g.leaves...) // those of the rows before a bad one
+		v.log, logNodes = v.log.Append(g.leaves...) // only rows before a bad one have leaves
 	}
 	for i := range g.rows {
 		r := &g.rows[i]
@@ -216,7 +217,7 @@ func (v *verifyRun) storeSnapshot() {
 	}
 }
 
-// compareNode reads the stored form of a node that the last record completed: one row in 256
+// compareNode compares a node that the last record completed with its stored row, once in 256
 // records.
 func (v *verifyRun) compareNode(ctx context.Context, n Node, checked bool) error {
 	last := v.tree.length - 1

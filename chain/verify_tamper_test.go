@@ -9,7 +9,7 @@ import (
 	"attestd/chain"
 )
 
-// fixtureSize gives two stored nodes, and 88 records that none covers.
+// fixtureSize has two stored nodes, and 88 records after them.
 const fixtureSize = 600
 
 func swapRows(s *stored, i, j int) {
@@ -46,7 +46,7 @@ func TestVerifyFindsTheFirstFailure(t *testing.T) {
 		{"signature edited", func(s *stored) { s.rows[300].Signature[63] ^= 1 }, 300, "signature"},
 		{"index edited", func(s *stored) { s.rows[300].Index = 299 }, 299, "twice"},
 
-		// by one who knows what hangs together
+		// changes that keep dependent fields consistent
 		{"payload and hash", func(s *stored) {
 			edit(&s.rows[300].Payload, `"z"`, `"y"`)
 			signature := s.rows[300].Signature

@@ -13,7 +13,7 @@ import (
 	"attestd/chain"
 )
 
-// What is signed is the canonical form: another spelling of the same value is no tampering.
+// Only the canonical form is signed, so another spelling of the same value is valid.
 func TestVerifyAcceptsAnotherSpelling(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
@@ -26,7 +26,7 @@ func TestVerifyAcceptsAnotherSpelling(t *testing.T) {
 	}
 }
 
-// Any set of edited rows: the first is found.
+// For any set of edited rows, the first is reported.
 func TestVerifyFirstOfMany(t *testing.T) {
 	t.Parallel()
 	original := newDisk(1)
@@ -83,8 +83,7 @@ func TestVerifyEmptyChain(t *testing.T) {
 	}
 }
 
-// A chain grows while it is verified again and again; the verdict is always about the head of one
-// moment.
+// A verdict on a growing chain always covers the head of one moment.
 func TestVerifyGrowingChain(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
@@ -99,7 +98,7 @@ func TestVerifyGrowingChain(t *testing.T) {
 	}
 }
 
-// Large records: ranges end by size, and the result is the same.
+// Large records end a range early and do not change the result.
 func TestVerifyLargeRecords(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
@@ -129,7 +128,7 @@ func TestVerifyLargeRecords(t *testing.T) {
 	}
 }
 
-// What cannot be read is an error and never a verdict, at whatever read it happens.
+// A failed read causes an error and never a verdict, for every read.
 func TestVerifyReadErrors(t *testing.T) {
 	t.Parallel()
 	original := newDisk(1)
@@ -173,7 +172,7 @@ func TestVerifyReadErrors(t *testing.T) {
 	}
 }
 
-// A failure before an unreadable place is a verdict: it was read.
+// A failure before an unreadable row causes a verdict.
 func TestVerifyFailureBeforeReadError(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1)
@@ -250,7 +249,7 @@ func TestVerifyProgress(t *testing.T) {
 	}
 }
 
-// One verifier serves many at once, on chains that grow and one that is tampered with.
+// A verifier can be used concurrently, on growing chains and a changed one.
 func TestVerifyConcurrently(t *testing.T) {
 	t.Parallel()
 	d := newDisk(1, 2, 3)

@@ -10,28 +10,28 @@ import (
 )
 
 const (
-	// turnTime is how long a run works on while another one waits for its turn.
+	// turnTime is the duration of a run's turn while another run waits.
 	turnTime = 10 * time.Millisecond
 
-	// quietTime is how long after an append a run takes no more than one core.
+	// quietTime is the time after an append in which a run uses at most one core.
 	quietTime = 100 * time.Millisecond
 
-	// restShare is how many times as long as it worked a run rests while there are appends: it
-	// keeps a fifth of a core.
+	// restShare is the ratio of rest to work of a run during appends, which leaves it a fifth of a
+	// core.
 	restShare = 4
 
-	// maxRest bounds a rest, for it is taken in the only turn: a range that took longer than a
-	// fraction of this has waited for the disk, not worked.
+	// maxRest bounds a rest, because the run keeps its turn meanwhile. A range that took longer
+	// than a fraction of this has waited for the disk.
 	maxRest = 40 * time.Millisecond
 )
 
 // effort is the share of the machine that a run uses.
 type effort struct {
 	workers     int
-	ranges      int   // in flight at once
+	ranges      int   // in progress at the same time
 	checkedRows int64 // in a range to be checked
 	trustedRows int64 // in a range that is only read
-	givesWay    bool  // to appends, after each range
+	givesWay    bool  // rests after each range
 }
 
 // full uses all workers. A range is about 5 ms of work, so that short chains are divided too.
@@ -82,8 +82,8 @@ func (t *turns) appendsSince(moment time.Time) bool {
 // get a processor back after yielding.
 type pacer struct {
 	turns     *turns
-	lastCheck time.Time // when it last lastCheck for appends
-	resumed   time.Time // when work began again
+	lastCheck time.Time // time of the last check for appends
+	resumed   time.Time // start of the current work
 }
 
 // rest is called after each range of rows. It ends early when ctx is done.

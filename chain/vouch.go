@@ -7,9 +7,9 @@ import (
 	"math/bits"
 )
 
-// Voucher makes the same events of records read from disk as a Monitor makes of appended ones:
-// whether the whole current chain verifies, and the root after the record. It MUST be used by one
-// goroutine at a time.
+// Voucher makes events of records read from disk, like those that a Monitor makes of appended
+// records: whether the whole current chain verifies, and the root after the record. It MUST be used
+// by one goroutine at a time.
 //
 // It requires no verification if the monitor has verified the chain and no external write came
 // since. It then links a record to the verified tree with a few hundred hashes.
@@ -26,9 +26,9 @@ type Voucher struct {
 // greater than the length.
 func (m *Monitor) Vouch(chain, from int64) *Voucher { return &Voucher{m: m, chain: chain, next: from} }
 
-// Doubt reports that another process may have changed a chain. The monitor verifies it from disk
-// before its next verdict.
-func (m *Monitor) Doubt(chain int64) {
+// Invalidate discards the verdict on a chain that another process may have changed. The monitor
+// verifies it from disk before its next verdict.
+func (m *Monitor) Invalidate(chain int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := m.watched[chain]; w != nil {
@@ -36,10 +36,10 @@ func (m *Monitor) Doubt(chain int64) {
 	}
 }
 
-// Next is the index of the record that the next events begin with.
+// Next returns the index of the first record of the next events.
 func (v *Voucher) Next() int64 { return v.next }
 
-// maxRetries is how many times in a row the disk may differ from what was just verified.
+// maxRetries bounds the consecutive reads that contradict the preceding verification.
 const maxRetries = 3
 
 // Events returns the events of the next records. read returns the records from an index on, in
@@ -180,14 +180,13 @@ func (m *Monitor) state(ctx context.Context, chain int64) (epoch int64, known tr
 	}
 }
 
-// install keeps what was found out of a whole chain, where that is the state before the records
-// that come next.
+// install stores the result of a verification if it is the state before the pending records.
 func (m *Monitor) install(chain int64, whole tree, bad *Verdict) {
 	w := m.watched[chain]
 	switch {
 	case w == nil:
 		w = &watch{chain: chain, from: whole.length, to: whole.length}
-		if m.shared { // others may have written what nobody has heard of yet
+		if m.shared { // other servers may have appended without a notice so far
 			w.from, w.to = unheard, unheard
 		}
 		m.watched[chain] = w
@@ -198,9 +197,9 @@ func (m *Monitor) install(chain int64, whole tree, bad *Verdict) {
 	m.evict()
 }
 
-// treeBefore returns the tree of the first n records of a chain. It leads to the chain's root; of a
-// shared chain it leads to or from the tree known, by records that it verifies where those are
-// more.
+// treeBefore returns the tree of the first n records of a chain, which it proves against the
+// chain's verified tree. If n is beyond the known tree of a shared chain, it verifies the records
+// between.
 func (m *Monitor) treeBefore(ctx context.Context, chain, n int64, known tree) (t tree, err error) {
 	head, _, err := m.reader.Tip(ctx, chain)
 	if err != nil {
@@ -216,7 +215,7 @@ func (m *Monitor) treeBefore(ctx context.Context, chain, n int64, known tree) (t
 		}
 		to = known.length
 	}
-	// which has checked that both roots lead to the head's
+	// also checks that both roots lead to the head's
 	proof, err := ProveConsistency(ctx, m.reader, chain, n, to, head)
 	if err != nil {
 		return tree{}, err

@@ -80,7 +80,7 @@ func TestVouchForAChangedChain(t *testing.T) {
 		w.events()
 		w.want(t, w.resumed(t, 1, 0), 1, 0, 303, 5)
 		d.tamper(1, func(s *stored) { s.rows[5] = good })
-		w.Doubt(1) // where nothing is written
+		w.Invalidate(1) // where nothing is written
 		w.want(t, w.resumed(t, 1, 0), 1, 0, 303, valid)
 	})
 }

@@ -56,7 +56,7 @@ func TestStreamEndsWithItsCredential(t *testing.T) {
 func TestStreamPlacesAreKept(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
-		c.Budgets.Streams = limit.Size{Most: 6, Share: 2, Kept: 2}
+		c.Budgets.Streams = limit.Size{Most: 6, Share: 2, Reserved: 2}
 	})
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
 	for range 4 { // loopback has no share

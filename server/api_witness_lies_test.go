@@ -130,7 +130,7 @@ func (l *liar) asking(t testing.TB) func(*server.Config) {
 	client, err := witness.NewClient(l.URL, liarVKey())
 	must(t, err)
 	return func(cfg *server.Config) {
-		cfg.Witnesses, cfg.AskEvery = []*witness.Client{client}, time.Millisecond
+		cfg.Witnesses, cfg.PublishEvery = []*witness.Client{client}, time.Millisecond
 	}
 }
 

@@ -230,7 +230,7 @@ func asking(t testing.TB, w *service) func(*server.Config) {
 	client, err := witness.NewClient(w.url+"/v1/witness", w.vkey(t))
 	must(t, err)
 	return func(cfg *server.Config) {
-		cfg.Witnesses, cfg.AskEvery = []*witness.Client{client}, time.Millisecond
+		cfg.Witnesses, cfg.PublishEvery = []*witness.Client{client}, time.Millisecond
 	}
 }
 
@@ -401,7 +401,9 @@ func TestWitnessThatCannotBeReached(t *testing.T) {
 	down.Store(true)
 	client, err := witness.NewClient(behind.URL+"/v1/witness", key)
 	must(t, err)
-	s := start(t, func(cfg *server.Config) { cfg.Witnesses, cfg.AskEvery = []*witness.Client{client}, time.Millisecond })
+	s := start(t, func(cfg *server.Config) {
+		cfg.Witnesses, cfg.PublishEvery = []*witness.Client{client}, time.Millisecond
+	})
 	acme := s.company(t, "acme")
 	acme.attestMany(t, 3)
 	eventually(t, "the log says that the witness cannot be asked", func() bool {

@@ -14,17 +14,17 @@ import (
 	"attestd/store"
 )
 
-// cosign publishes the newest checkpoint of a chain and keeps what the witness signs of it.
-func (a *asker) cosign(ctx context.Context, number int64) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// cosign sends the newest checkpoint of a chain to the witness and stores its cosignature.
+func (p *witnessPublisher) cosign(ctx context.Context, number int64) error {
+	ctx, cancel := context.WithTimeout(ctx, cosignTimeout)
 	defer cancel()
-	c, l, err := a.store.LogOfChain(ctx, number)
+	c, l, err := p.store.LogOfChain(ctx, number)
 	if err != nil {
 		return err
 	}
-	signed, err := a.checkpoints.Compared(ctx, store.Caller{Company: c, At: time.Now()}, l)
-	if a.store.HaltedChain(number) != nil {
-		return nil // of a log that went back nothing is asked any more
+	signed, err := p.checkpoints.Compared(ctx, store.Caller{Company: c, At: time.Now()}, l)
+	if p.store.HaltedChain(number) != nil {
+		return nil // a log that was rolled back is no longer published
 	}
 	if err != nil {
 		return err
@@ -33,27 +33,26 @@ func (a *asker) cosign(ctx context.Context, number int64) error {
 	if err != nil {
 		return err
 	}
-	cosignature, err := a.client.Cosign(ctx, signed, func(ctx context.Context, from int64, to tlog.Tree) ([]tlog.Hash, error) {
-		return tlog.ProveConsistency(ctx, a.store.LogTree(l), from, to)
+	cosignature, err := p.client.Cosign(ctx, signed, func(ctx context.Context, from int64, to tlog.Tree) ([]tlog.Hash, error) {
+		return tlog.ProveConsistency(ctx, p.store.LogTree(l), from, to)
 	})
 	if contests(err) {
-		return a.inquire(ctx, l, err)
+		return p.inquire(ctx, l, err)
 	}
 	if err != nil {
 		return fmt.Errorf("log %s: %w", l.Origin, err)
 	}
-	a.mu.Lock()
-	delete(a.overtook, number)
-	a.mu.Unlock()
-	if err := a.store.KeepCosignature(ctx, l.ID, checkpoint.Size, string(signed), cosignature); err != nil {
+	p.mu.Lock()
+	delete(p.overtook, number)
+	p.mu.Unlock()
+	if err := p.store.KeepCosignature(ctx, l.ID, checkpoint.Size, string(signed), cosignature); err != nil {
 		return err
 	}
-	return a.askIfGrown(ctx, number, checkpoint.Size)
+	return p.enqueueIfGrown(ctx, number, checkpoint.Size)
 }
 
-// contestedError says that a witness refuses a log, or answers with what is no cosignature, and
-// shows nothing that proves it right. It is an alarm, and stops nothing: what it answers nobody has
-// signed.
+// contestedError means that a witness refuses a log, or returns an invalid cosignature, without
+// proof of a rollback. It raises an alarm but stops nothing, because the response is not signed.
 type contestedError struct{ refusal, shown error }
 
 func (e *contestedError) Error() string {
@@ -61,8 +60,8 @@ func (e *contestedError) Error() string {
 }
 func (e *contestedError) Unwrap() []error { return []error{e.refusal, e.shown} }
 
-// contests says of an error of the witness whether it says of the log that it is not what it was,
-// or makes no sense.
+// contests reports whether an error of the witness means that the log changed, or that its response
+// is invalid.
 func contests(err error) bool {
 	var ahead *witness.AheadError
 	var answer *witness.StatusError
@@ -70,59 +69,57 @@ func contests(err error) bool {
 		errors.As(err, &answer) && (answer.Status == http.StatusConflict || answer.Status == http.StatusUnprocessableEntity)
 }
 
-// inquire finds out what it means that a witness contests a log: it is asked once what it has
-// cosigned last. A checkpoint that we have signed, of a tree that the log has not, proves that the
-// log went back, and halts its company. All else is an alarm, but for a tree that an accepted
-// rollback gave up.
-func (a *asker) inquire(ctx context.Context, l store.Log, refusal error) error {
-	if again, err := a.overtaken(ctx, l, refusal); err != nil || again {
+// inquire asks a witness that contests a log for the last checkpoint that it has cosigned. A
+// checkpoint with our signature that contradicts the log proves a rollback, and halts the company.
+// Everything else is an alarm, except a tree that an accepted rollback has abandoned.
+func (p *witnessPublisher) inquire(ctx context.Context, l store.Log, refusal error) error {
+	if again, err := p.overtaken(ctx, l, refusal); err != nil || again {
 		return err
 	}
 	refusal = fmt.Errorf("log %s: %w", l.Origin, refusal)
-	signed, err := a.client.Latest(ctx, l.Origin)
+	signed, err := p.client.Latest(ctx, l.Origin)
 	if err != nil {
-		// a witness that does not answer this is no witness that cannot be asked
+		// a failure of this request does not count as unreachable
 		return &contestedError{refusal, errors.New(err.Error())}
 	}
-	err = a.store.WitnessShows(ctx, l, a.client.Key(), signed)
+	err = p.store.WitnessShows(ctx, l, p.client.Key(), signed)
 	switch {
 	case errors.Is(err, store.ErrGivenUp):
 		return fmt.Errorf("%w: %w", refusal, err)
 	case errors.Is(err, store.ErrNoProof):
 		return &contestedError{refusal, err}
 	case errors.Is(err, store.ErrRolledBack):
-		return nil // which was logged, and readyz says
+		return nil // already logged, and reported by readyz
 	}
 	return err
 }
 
-// overtaken has a log asked about once more, and once only, of which the witness names a size that
-// it has reached by now: another server may have brought that tree there.
-func (a *asker) overtaken(ctx context.Context, l store.Log, refusal error) (bool, error) {
+// overtaken schedules one more attempt for a log if the witness knows a size that the log has
+// reached by now: another server may have published that tree.
+func (p *witnessPublisher) overtaken(ctx context.Context, l store.Log, refusal error) (bool, error) {
 	var ahead *witness.AheadError
 	if !errors.As(refusal, &ahead) {
 		return false, nil
 	}
-	head, _, err := a.store.Tip(ctx, l.Chain)
+	head, _, err := p.store.Tip(ctx, l.Chain)
 	if err != nil || ahead.Known > head.Length {
 		return false, err
 	}
-	a.mu.Lock()
-	before := a.overtook[l.Chain]
-	a.overtook[l.Chain] = true
-	a.mu.Unlock()
+	p.mu.Lock()
+	before := p.overtook[l.Chain]
+	p.overtook[l.Chain] = true
+	p.mu.Unlock()
 	if !before {
-		a.ask(l.Chain)
+		p.enqueue(l.Chain)
 	}
 	return !before, nil
 }
 
-// askIfGrown asks about a chain once more that has records which its newest checkpoint does not
-// cover.
-func (a *asker) askIfGrown(ctx context.Context, number, size int64) error {
-	head, _, err := a.store.Tip(ctx, number)
+// enqueueIfGrown schedules a chain again if it has records after the checkpoint.
+func (p *witnessPublisher) enqueueIfGrown(ctx context.Context, number, size int64) error {
+	head, _, err := p.store.Tip(ctx, number)
 	if err == nil && head.Length > size {
-		a.ask(number)
+		p.enqueue(number)
 	}
 	return err
 }

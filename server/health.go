@@ -22,8 +22,8 @@ func (s *Server) health(context.Context, store.Caller, none) (health, error) {
 // and how it stands with that. An addition to the specification.
 func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
 	r := readiness{Status: "ready", HeadFile: s.Store.HeadFile(), TablesChanged: len(s.Store.TablesChanged()), RolledBack: len(s.Store.Halted())}
-	for _, a := range s.askers {
-		r.WitnessAlarms += int(a.alarms.Load())
+	for _, p := range s.witnessPublishers {
+		r.WitnessAlarms += int(p.alarms.Load())
 	}
 	if s.Store.CosignerStopped() != nil {
 		r.Cosigner = "behind"

@@ -55,7 +55,7 @@ func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
 			// nothing can be written it would not show. In a database that others write too it
 			// shows nowhere, and each record is verified when it is read.
 			if !s.Store.MultiWriter() && s.Store.Ready(ctx) != nil {
-				s.monitor.Doubt(number)
+				s.monitor.Invalidate(number)
 			}
 		}
 		for {

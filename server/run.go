@@ -57,8 +57,8 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			func(ctx context.Context) error { return watchCheckpoints(ctx, s.Store, s.Log) },
 		},
 	}
-	for _, a := range s.askers {
-		l.workers = append(l.workers, a.run)
+	for _, p := range s.witnessPublishers {
+		l.workers = append(l.workers, p.run)
 	}
 	return l.run(ctx, limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log))
 }

@@ -39,13 +39,14 @@ type Config struct {
 	AllowedOrigins  []string          // URLs of pages elsewhere that may use the API from a browser
 	Bounds          Bounds            // of what a company may have
 	AcceptClock     bool              // see store.RunOptions
-	Cosigner        *witness.Cosigner // of the logs of others; nil cosigns none
-	// why there is none though there should be; nil where there should not
+	Cosigner        *witness.Cosigner // cosigns the logs of others; nil cosigns none
+	// why Cosigner is nil although configured, or nil
 	CosignerStopped error
-	CosignFor       string            // names the logs that Cosigner cosigns, for the control logs
-	Witnesses       []*witness.Client // that are asked to cosign our logs
-	// how often each of them is asked at most about the same log; 0 is every 2 seconds
-	AskEvery time.Duration
+	// names of the logs that Cosigner cosigns, for the control log
+	CosignFor string
+	Witnesses []*witness.Client // witnesses that cosign our logs
+	// minimum time between requests to a witness about the same log; 0 is 2 seconds
+	PublishEvery time.Duration
 
 	// whether webhooks may be of private networks and this machine, and by http
 	WebhooksAllowPrivate bool
@@ -67,18 +68,18 @@ var DefaultBounds = Bounds{Keys: 1000, Clients: 1000, Agents: 1_000_000, Webhook
 // Server answers the API. Run starts and stops everything it needs.
 type Server struct {
 	Config
-	monitor     *chain.Monitor
-	limiter     *limit.Limiter
-	bodies      *limit.Pool // of bytes
-	decoding    *limit.Decoding
-	hub         *stream.Hub
-	checkpoints *service.Checkpoints
-	askers      []*asker // one for each of Witnesses
-	feed        *feed.Feed
-	webhooks    *webhook.Client
-	deliverer   *deliverer
-	changes     *changes
-	tables      *tableWatch
+	monitor           *chain.Monitor
+	limiter           *limit.Limiter
+	bodies            *limit.Pool // of bytes
+	decoding          *limit.Decoding
+	hub               *stream.Hub
+	checkpoints       *service.Checkpoints
+	witnessPublishers []*witnessPublisher // one for each of Witnesses
+	feed              *feed.Feed
+	webhooks          *webhook.Client
+	deliverer         *deliverer
+	changes           *changes
+	tables            *tableWatch
 
 	agents       *service.Agents
 	delegations  *service.Delegations
@@ -124,7 +125,7 @@ func New(cfg Config) *Server {
 	s.checkpoints = service.NewCheckpoints(cfg.Store)
 	s.proofs = &service.Evidence{Store: cfg.Store, Checkpoints: s.checkpoints}
 	for _, w := range cfg.Witnesses {
-		s.askers = append(s.askers, newAsker(w, s))
+		s.witnessPublishers = append(s.witnessPublishers, newWitnessPublisher(w, s))
 	}
 	s.feed = feed.New(cfg.Store)
 	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, UserAgent: "attestd/" + cfg.Version})

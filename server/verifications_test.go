@@ -212,7 +212,7 @@ func TestVerificationsAreBounded(t *testing.T) {
 		if !refused(1) || refused(2) {
 			t.Error("what is full for one company is not full for another")
 		}
-		open := queueSize.Most - queueSize.Kept // to companies that have some waiting
+		open := queueSize.Most - queueSize.Reserved // to companies that have some waiting
 		for n := range open/queueSize.Share - 1 {
 			fill(n+2, int(queueSize.Share))
 		}
@@ -220,7 +220,7 @@ func TestVerificationsAreBounded(t *testing.T) {
 		if refused(101) || !refused(100) {
 			t.Error("a full queue is open to a company with none in it, and to no other")
 		}
-		for n := range queueSize.Kept - 1 {
+		for n := range queueSize.Reserved - 1 {
 			fill(200+n, 1)
 		}
 		if !refused(101) {

@@ -42,10 +42,10 @@ func inPieces(n int, fn func(from, to int) error) error {
 	return nil
 }
 
-// Kept implements chain.Transaction.
-func (tx *transaction) Kept(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.Kept)) (number int64, err error) {
+// KeyEntries implements chain.Transaction.
+func (tx *transaction) KeyEntries(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.KeyEntry)) (number int64, err error) {
 	for number := range names {
-		err := tx.kept(number, names[number], tx.keyTime, func(name chain.Hash, k chain.Kept) { yield(number, name, k) })
+		err := tx.keyEntries(number, names[number], tx.keyTime, func(name chain.Hash, k chain.KeyEntry) { yield(number, name, k) })
 		if errors.Is(err, ErrCorrupt) {
 			tx.fatal = nil // damage that a read has met is no reason to refuse others
 		}
@@ -73,8 +73,8 @@ func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key) (r *cha
 		if err != nil {
 			return err
 		}
-		var found *chain.Kept
-		err = c.kept(by.Company.Chain, []chain.Hash{key.Name}, now, func(_ chain.Hash, k chain.Kept) { found = &k })
+		var found *chain.KeyEntry
+		err = c.keyEntries(by.Company.Chain, []chain.Hash{key.Name}, now, func(_ chain.Hash, k chain.KeyEntry) { found = &k })
 		switch {
 		case err != nil:
 			return err
@@ -89,10 +89,10 @@ func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key) (r *cha
 	return r, err
 }
 
-func (c *conn) kept(number int64, names []chain.Hash, now time.Time, yield func(chain.Hash, chain.Kept)) error {
+func (c *conn) keyEntries(number int64, names []chain.Hash, now time.Time, yield func(chain.Hash, chain.KeyEntry)) error {
 	row := func(rows *sql.Rows) error {
 		var name, request sql.RawBytes
-		var kept chain.Kept
+		var kept chain.KeyEntry
 		if err := rows.Scan(&name, &request, &kept.Index); err != nil {
 			return err
 		}

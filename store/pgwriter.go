@@ -175,9 +175,9 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 // Rekeyed implements chain.Transaction.
 func (tx *pgTransaction) Rekeyed() []int64 { return tx.w.rekeyed }
 
-// Kept implements chain.Transaction.
-func (tx *pgTransaction) Kept(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.Kept)) (int64, error) {
-	if err := tx.w.to.Kept(names, tx.keyTime, yield); err != nil {
+// KeyEntries implements chain.Transaction.
+func (tx *pgTransaction) KeyEntries(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.KeyEntry)) (int64, error) {
+	if err := tx.w.to.KeyEntries(names, tx.keyTime, yield); err != nil {
 		tx.fatal = namedPG(err)
 		return 0, tx.fatal
 	}

@@ -92,7 +92,7 @@ func TestReadBody(t *testing.T) {
 // given back there is room again.
 func TestBodiesOverBudget(t *testing.T) {
 	t.Parallel()
-	pool := NewPool(Size{Most: 1 << 20, Share: 512 << 10, Kept: 256 << 10})
+	pool := NewPool(Size{Most: 1 << 20, Share: 512 << 10, Reserved: 256 << 10})
 	stranger := func(n int) Holder { return Holder{Address: address(n)} }
 	read := func(h Holder, size int) (*Body, error) {
 		return ReadBody(pool, h, bytes.NewReader(make([]byte, size)), int64(size))

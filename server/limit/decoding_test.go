@@ -13,7 +13,7 @@ import (
 func TestDecodingGoesInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pool := NewPool(Size{Most: 100, Share: 60, Kept: 40})
+		pool := NewPool(Size{Most: 100, Share: 60, Reserved: 40})
 		d := NewDecoding(pool)
 		stranger, known := Holder{Address: address(1)}, Holder{Company: 1, Known: true}
 		take := func(n int64, h Holder) func() {

@@ -42,18 +42,18 @@ func Defaults(maxBody int64) Budgets {
 // quarter, and a sixteenth is kept for the machine itself and for trusted proxies, which have no
 // share.
 func Connections(most, share int64) Size {
-	return Size{Most: most, Share: min(share, max(1, most/4)), Kept: most / 16}
+	return Size{Most: most, Share: min(share, max(1, most/4)), Reserved: most / 16}
 }
 
 // Streams is the budget of the stream's places, of 30 KB each: an address and a company may have a
 // sixteenth, and a quarter is kept for those with a credential.
-func Streams(most int64) Size { return Size{Most: most, Share: max(1, most/16), Kept: most / 4} }
+func Streams(most int64) Size { return Size{Most: most, Share: max(1, most/16), Reserved: most / 4} }
 
 // Bodies is the budget of bytes in request bodies: an address and a company may have a quarter, and
 // half is kept for those with a credential. A buffer grows by doubling, so there is always room for
 // two bodies of the largest size. most is at least that.
 func Bodies(most, maxBody int64) Size {
-	return Size{Most: most, Share: max(most/4, 2*maxBody), Kept: min(most/2, most-2*maxBody)}
+	return Size{Most: most, Share: max(most/4, 2*maxBody), Reserved: min(most/2, most-2*maxBody)}
 }
 
 // Webhooks is the budget of webhooks that are enabled, of 20 KB each.
@@ -61,7 +61,9 @@ func Webhooks(most int64) Size { return Size{Most: most, Share: most} }
 
 // Verifications is the budget of requests that wait for the verification of a chain: a company may
 // have an eighth, and half is kept for companies that have none waiting yet.
-func Verifications(most int64) Size { return Size{Most: most, Share: max(1, most/8), Kept: most / 2} }
+func Verifications(most int64) Size {
+	return Size{Most: most, Share: max(1, most/8), Reserved: most / 2}
+}
 
 // LongSearch is how many parts a search takes that reads every payload, or gives all that it finds;
 // others take one.
@@ -70,7 +72,7 @@ const LongSearch = 6
 // Searches is the budget of searches of records, in parts of some 300 KB: a company may have an
 // eighth, and half is kept for companies that have none under way, for who reads an answer slowly
 // holds his for long.
-func Searches(most int64) Size { return Size{Most: most, Share: max(1, most/8), Kept: most / 2} }
+func Searches(most int64) Size { return Size{Most: most, Share: max(1, most/8), Reserved: most / 2} }
 
 // Network is the address that all of a client's own addresses count as. For IPv6 it is the first of
 // the /64, the least that a site is given, for each site has 2⁶⁴ addresses to choose from. It has

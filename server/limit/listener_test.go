@@ -158,7 +158,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
 		c := callers{pipes.New(), make(chan net.Conn)}
-		l := Listen(c, Size{Most: 8, Share: 2, Kept: 2}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, slog.New(slog.NewTextHandler(&logged, nil)))
+		l := Listen(c, Size{Most: 8, Share: 2, Reserved: 2}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, slog.New(slog.NewTextHandler(&logged, nil)))
 		accepted := make(chan net.Conn, 100)
 		go func() {
 			for {

@@ -16,9 +16,9 @@ var (
 
 // Size says how much of something there is. A Most of zero is without a bound.
 type Size struct {
-	Most  int64 // that all may hold together
-	Share int64 // of it, that one address may hold, and one company
-	Kept  int64 // of it, for those alone whom the service knows
+	Most     int64 // that all may hold together
+	Share    int64 // of it, that one address may hold, and one company
+	Reserved int64 // of Most, for known callers only
 }
 
 // Holder is on whose account something is held.
@@ -69,7 +69,7 @@ func (p *Pool) take(n int64, h Holder) error {
 	if p.size.Most > 0 {
 		most := p.size.Most
 		if !h.Known {
-			most -= p.size.Kept
+			most -= p.size.Reserved
 		}
 		if p.held+n > most {
 			return ErrFull

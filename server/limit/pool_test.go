@@ -43,7 +43,7 @@ func TestPoolRefuses(t *testing.T) {
 		"one who speaks for many, over a share":        {[]Holder{{}, {}, {}, {}}, Holder{}, nil},
 		"one who speaks for many, beyond what is kept": {[]Holder{{}, {}, {}, {}, {}, {}}, Holder{}, ErrFull},
 	} {
-		p := NewPool(Size{Most: 8, Share: 3, Kept: 2})
+		p := NewPool(Size{Most: 8, Share: 3, Reserved: 2})
 		for _, h := range tt.holds {
 			if err := p.Take(1, h); err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -79,7 +79,7 @@ func TestPoolWithoutBound(t *testing.T) {
 // However many take and give at once, the bounds hold, and in the end nothing is held.
 func TestPoolAtOnce(t *testing.T) {
 	t.Parallel()
-	p := NewPool(Size{Most: 100, Share: 40, Kept: 20})
+	p := NewPool(Size{Most: 100, Share: 40, Reserved: 20})
 	var wg sync.WaitGroup
 	for n := range 8 {
 		wg.Go(func() {
@@ -109,13 +109,13 @@ func TestDefaultBudgets(t *testing.T) {
 			"connections": b.Connections, "streams": b.Streams, "bodies": b.Bodies,
 			"one stream": Streams(1), "few connections": Connections(10, 256), "room for two bodies": Bodies(2*maxBody, maxBody),
 		} {
-			if s.Most < 1 || s.Share < 1 || s.Share > s.Most || s.Kept < 0 || s.Kept >= s.Most {
+			if s.Most < 1 || s.Share < 1 || s.Share > s.Most || s.Reserved < 0 || s.Reserved >= s.Most {
 				t.Errorf("%s: %+v", name, s)
 			}
 		}
 		// A stranger and a caller with a credential can both send a body of the largest size.
 		for _, size := range []Size{b.Bodies, Bodies(2*maxBody, maxBody)} {
-			if size.Share < 2*maxBody || size.Most-size.Kept < 2*maxBody {
+			if size.Share < 2*maxBody || size.Most-size.Reserved < 2*maxBody {
 				t.Errorf("no room for a body of %d bytes in %+v", maxBody, size)
 			}
 		}

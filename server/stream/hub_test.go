@@ -57,7 +57,7 @@ func startHub(t *testing.T, listen func(bool)) (h *Hub, url string) {
 
 func startHubOf(t *testing.T, listen func(bool), who func(*http.Request) Subscriber) (h *Hub, url string) {
 	t.Helper()
-	h = NewHub(limit.Size{Most: 8, Share: 3, Kept: 2}, listen, slog.New(slog.DiscardHandler))
+	h = NewHub(limit.Size{Most: 8, Share: 3, Reserved: 2}, listen, slog.New(slog.DiscardHandler))
 	srv := httptest.NewServer(streamHandlerOf(h, who))
 	t.Cleanup(func() {
 		h.Close()

@@ -10,8 +10,8 @@ import (
 	"attestd/chain"
 )
 
-// Kept yields what is kept under the names of keys, which are given by chain, in one round trip.
-func (w *Writer) Kept(names map[int64][]chain.Hash, now time.Time, yield func(number int64, name chain.Hash, kept chain.Kept)) error {
+// KeyEntries yields what is kept under the names of keys, which are given by chain, in one round trip.
+func (w *Writer) KeyEntries(names map[int64][]chain.Hash, now time.Time, yield func(number int64, name chain.Hash, kept chain.KeyEntry)) error {
 	var chains []int64
 	var wanted [][]byte
 	for number := range names {
@@ -25,7 +25,7 @@ func (w *Writer) Kept(names map[int64][]chain.Hash, now time.Time, yield func(nu
 		for rows.Next() {
 			var number int64
 			var name, request []byte
-			var kept chain.Kept
+			var kept chain.KeyEntry
 			if err := rows.Scan(&number, &name, &request, &kept.Index); err != nil {
 				return err
 			}
