@@ -170,7 +170,7 @@ func readNamespaced(src []byte) (namespaced, error) {
 // MUST use it only to choose a key.
 func (d Domain) UnverifiedOrg(token string) (string, bool) {
 	t, err := parse(token, d.Service)
-	if err != nil || t.typ != TypePassport {
+	if err != nil || t.Header.Type != TypePassport {
 		return "", false
 	}
 	n, err := readNamespaced(t.claims.namespaced)

@@ -3,13 +3,12 @@ package cred
 import (
 	"crypto/ed25519"
 	"encoding/base64"
-	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/crypto/jcs"
-	"attestd/crypto/strictjson"
+	"attestd/crypto/jose"
 )
 
 const (
@@ -17,69 +16,35 @@ const (
 	TypeJWT      = "JWT"     // typ of SVIDs and delegation tokens
 	TypePassport = "CAP+JWT" // typ of passports
 	MaxTokenSize = 16 << 10  // bytes of a whole token; longer ones are neither issued nor read
-	maxDepth     = 128       // of a claim or a header member; act with MaxActors is far from it
+	maxDepth     = 128       // of a claim; act with MaxActors is far from it
 )
 
 // token is a well-formed compact JWS. Nothing in it is verified yet.
 type token struct {
-	alg, typ, kid string // "" where absent or not a string
-	signed        string // what the signature covers: the first two parts
-	signature     []byte
-	claims        claims
+	jose.Token
+	claims claims
 }
 
-// parse makes the checks of form that a JWT library leaves out: three base64url parts without
-// padding that encode back to themselves, strict JSON objects, and no header member that would
-// change what is verified or with which key. ns is the name of the namespaced claim. All that it
-// refuses is CodeMalformedToken.
+// parse makes the checks of form that a JWT library leaves out: those of package jose, no key in
+// the header, and strict JSON claims. ns is the name of the namespaced claim. All that it refuses
+// is CodeMalformedToken.
 func parse(compact, ns string) (token, error) {
-	var t token
-	malformed := func(message string) (token, error) { return token{}, refuse(CodeMalformedToken, message) }
-
-	if len(compact) > MaxTokenSize {
-		return malformed("token is longer than 16384 bytes")
+	t, err := jose.Parse(compact, MaxTokenSize)
+	switch {
+	case err != nil:
+		return token{}, refuse(CodeMalformedToken, "token "+err.Error())
+	case t.Header.JWK != nil:
+		return token{}, refuse(CodeMalformedToken, "token header has a member that is not allowed")
 	}
-	head, rest, ok1 := strings.Cut(compact, ".")
-	body, sig, ok2 := strings.Cut(rest, ".")
-	if !ok1 || !ok2 || strings.Contains(sig, ".") {
-		return malformed("token does not have three parts")
-	}
-	// The decoder refuses padding and stray bits, but skips line breaks.
-	header, err1 := base64url.DecodeString(head)
-	payload, err2 := base64url.DecodeString(body)
-	signature, err3 := base64url.DecodeString(sig)
-	if err1 != nil || err2 != nil || err3 != nil || strings.ContainsAny(compact, "\r\n") {
-		return malformed("token is not base64url without padding")
-	}
-
-	forbidden := false
-	err := strictjson.EachMember(header, maxDepth, func(name, value []byte) {
-		switch string(name) {
-		case "alg":
-			t.alg, _ = strictjson.AsString(value)
-		case "typ":
-			t.typ, _ = strictjson.AsString(value)
-		case "kid":
-			t.kid, _ = strictjson.AsString(value)
-		case "crit", "b64", "jwk", "jku", "x5u", "x5c":
-			forbidden = true
-		}
-	})
+	c, err := readClaims(t.Payload, ns)
 	if err != nil {
-		return malformed("token header is not a JSON object without duplicate members")
+		return token{}, refuse(CodeMalformedToken, "token claims are not a JSON object without duplicate members")
 	}
-	if forbidden {
-		return malformed("token header has a member that is not allowed")
-	}
-	if t.claims, err = readClaims(payload, ns); err != nil {
-		return malformed("token claims are not a JSON object without duplicate members")
-	}
-	t.signed, t.signature = compact[:len(head)+1+len(body)], signature
-	return t, nil
+	return token{t, c}, nil
 }
 
-// base64url refuses trailing bits that are not zero, so that a token has one spelling.
-var base64url = base64.RawURLEncoding.Strict()
+// base64url is how the parts of a token are encoded.
+var base64url = base64.RawURLEncoding
 
 // open parses a token and requires the kind typ and a signature of the company. kid only selects
 // one of the company's own keys.
@@ -88,12 +53,12 @@ func (i *Issuer) open(compact, typ string, now time.Time) (claims, error) {
 	switch {
 	case err != nil:
 		return claims{}, err
-	case t.alg != Algorithm:
+	case t.Header.Algorithm != Algorithm:
 		return claims{}, refuse(CodeAlgorithmMismatch, "token is not signed with EdDSA")
-	case t.typ != typ:
+	case t.Header.Type != typ:
 		return claims{}, refuse(CodeWrongTokenType, "token type is not "+typ)
 	}
-	switch key := i.keyNamed(t.kid, t.claims.iat, now); {
+	switch key := i.keyNamed(t.Header.KeyID, t.claims.iat, now); {
 	case key == nil:
 		return claims{}, refuse(CodeSignatureInvalid, "token names no key with which the company signed tokens at its time")
 	case !i.signed(compact, t, key):
@@ -109,7 +74,7 @@ func (i *Issuer) signed(compact string, t token, key ed25519.PublicKey) bool {
 	if i.verified.has(id) {
 		return true
 	}
-	if jwt.SigningMethodEdDSA.Verify(t.signed, t.signature, key) != nil {
+	if jwt.SigningMethodEdDSA.Verify(t.Signed, t.Signature, key) != nil {
 		return false
 	}
 	i.verified.add(id)
