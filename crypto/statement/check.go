@@ -1,0 +1,64 @@
+package statement
+
+import (
+	"time"
+
+	"attestd/crypto/jose"
+)
+
+// Expected is what the action of a statement is, as the checker knows it.
+type Expected struct {
+	Issuer     string // SPIFFE ID of the agent
+	Audience   string // SPIFFE ID of the company
+	ActionHash string // see HashAction
+	Delegation string // jti of the delegation token; "" without one
+}
+
+// Check goes on where Parse ended: [Statement.Verify], [Statement.Match], then
+// [Statement.CheckTime]. key is the one that KeyID names.
+func (s *Statement) Check(key *jose.Key, want Expected, now time.Time) error {
+	if err := s.Verify(key); err != nil {
+		return err
+	}
+	if err := s.Match(want); err != nil {
+		return err
+	}
+	return s.CheckTime(now)
+}
+
+// Verify requires that s is signed with key, the one that KeyID names. Its error is an *Error with
+// CodeSignatureInvalid.
+func (s *Statement) Verify(key *jose.Key) error {
+	if key.Thumbprint != s.KeyID || key.Verify(s.token) != nil {
+		return refuse(CodeSignatureInvalid, "statement signature is not of these claims with the key that kid names, and with its algorithm")
+	}
+	return nil
+}
+
+// Match requires that s is about an action. Its error is an *Error with CodeMismatch.
+func (s *Statement) Match(want Expected) error {
+	switch {
+	case s.Issuer != want.Issuer:
+		return refuse(CodeMismatch, "statement iss is not the SPIFFE ID of the agent")
+	case s.Audience != want.Audience:
+		return refuse(CodeMismatch, "statement aud is not the SPIFFE ID of the company")
+	case s.ActionHash != want.ActionHash:
+		return refuse(CodeMismatch, "statement action_hash is not the SHA-256 of the RFC 8785 form of the action's "+
+			"actionType, agentId, companyId and payload")
+	case s.Delegation != want.Delegation:
+		return refuse(CodeMismatch, "statement delegation is not the jti of the delegation token, or one of the two is missing")
+	}
+	return nil
+}
+
+// CheckTime requires that s was made recently, as seen by a clock. Its error is an *Error with
+// CodeTime.
+func (s *Statement) CheckTime(now time.Time) error {
+	switch made := time.Unix(s.IssuedAt, 0); {
+	case made.After(now.Add(MaxAhead)):
+		return refuse(CodeTime, "statement iat is more than 60 s ahead")
+	case made.Before(now.Add(-MaxAge)):
+		return refuse(CodeTime, "statement iat is more than 30 days ago")
+	}
+	return nil
+}

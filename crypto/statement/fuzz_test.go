@@ -1,0 +1,70 @@
+package statement_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"attestd/crypto/jose"
+	"attestd/crypto/statement"
+)
+
+// FuzzParse holds that whatever passes has one spelling.
+func FuzzParse(f *testing.F) {
+	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
+		for _, fault := range faults[:12] {
+			d := sound(f, algorithm)
+			f.Add(fault.sign(f, d))
+		}
+		f.Add(sound(f, algorithm).sign(f))
+	}
+	f.Fuzz(func(t *testing.T, compact string) {
+		s, err := statement.Parse(compact)
+		if codeOf(t, err) != "accepted" {
+			return
+		}
+		var again []string
+		for _, part := range strings.Split(compact, ".") {
+			again = append(again, encode(unbase64(t, part)))
+		}
+		if strings.Join(again, ".") != compact || len(again) != 3 || s.Compact != compact {
+			t.Fatalf("another spelling passes: %q", compact)
+		}
+	})
+}
+
+// FuzzClaims signs what it is given. What passes says the same to encoding/json, and Make makes a
+// statement of the same claims.
+func FuzzClaims(f *testing.F) {
+	for _, fault := range faults {
+		d := sound(f, jose.EdDSA)
+		if fault.spoil != nil {
+			fault.spoil(d)
+		}
+		f.Add(marshal(f, d.header), marshal(f, d.claims))
+	}
+	p := privateKey(f, jose.EdDSA)
+	f.Fuzz(func(t *testing.T, header, claims []byte) {
+		s, err := statement.Parse(forge(t, p, header, claims))
+		if codeOf(t, err) != "accepted" {
+			return
+		}
+		var read map[string]any
+		must(t, json.Unmarshal(claims, &read))
+		var said map[string]any
+		made, err := statement.Make(t.Context(), p, s.Claims)
+		must(t, err)
+		must(t, json.Unmarshal(unbase64(t, strings.Split(made.Compact, ".")[1]), &said))
+		if len(read) != len(said) || made.Claims != s.Claims {
+			t.Fatalf("%s becomes %v", claims, said)
+		}
+		for name, value := range read {
+			if said[name] != value {
+				t.Fatalf("%s is %v to us", name, said[name])
+			}
+		}
+		if s.Verify(p.Key()) == nil && s.Algorithm != jose.EdDSA {
+			t.Fatalf("%s passes", header)
+		}
+	})
+}
