@@ -2,7 +2,6 @@ package statement_test
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -206,65 +205,6 @@ func TestCodesComeInOrder(t *testing.T) {
 // other.
 func mends(a, b fault) bool {
 	return strings.Fields(a.name)[0] == strings.Fields(b.name)[0]
-}
-
-// What is at the edge of the form and of the time is accepted.
-func TestAccepts(t *testing.T) {
-	t.Parallel()
-	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
-		for name, change := range map[string]func(draft){
-			"everything":          func(draft) {},
-			"no session":          without("sid", "seq", "prev", "end"),
-			"the first":           func(d draft) { d.claims["seq"] = 0; without("prev")(d) },
-			"the only one":        func(d draft) { d.claims["seq"] = 0; without("prev", "end")(d) },
-			"not the last":        without("end"),
-			"the last place":      claim("seq", int64(statement.MaxSeq)),
-			"a jti of 128":        claim("jti", strings.Repeat("~", 128)),
-			"a jti of quotes":     claim("jti", `"\/<>&`),
-			"a sid of 128":        claim("sid", strings.Repeat("~", 128)),
-			"a sid of all kinds":  claim("sid", "aZ09._~-"),
-			"60 seconds ahead":    claim("iat", now.Unix()+60),
-			"30 days ago":         claim("iat", now.Unix()-30*86400),
-			"claims with escapes": claim("sid", rawJSON(`"\u0072un-1"`)),
-		} {
-			d := sound(t, algorithm)
-			change(d)
-			if got := check(t, d.sign(t), d.key.Key(), expected(t)); got != "accepted" {
-				t.Errorf("%s, %s: %s", algorithm, name, got)
-			}
-		}
-	}
-	indented, err := json.MarshalIndent(sound(t, jose.EdDSA).claims, "\r\n", "\t")
-	must(t, err)
-	spaced := forge(t, privateKey(t, jose.EdDSA), append(marshal(t, sound(t, jose.EdDSA).header), '\n'), indented)
-	if got := check(t, spaced, privateKey(t, jose.EdDSA).Key(), expected(t)); got != "accepted" {
-		t.Errorf("white space: %s", got)
-	}
-	// without a delegation in the request, none in the statement
-	d := sound(t, jose.EdDSA)
-	want := expected(t)
-	want.Delegation = ""
-	if got := check(t, d.sign(t), d.key.Key(), want); got != statement.CodeMismatch {
-		t.Errorf("a delegation that was not sent: %s", got)
-	}
-	without("delegation")(d)
-	if got := check(t, d.sign(t), d.key.Key(), want); got != "accepted" {
-		t.Errorf("no delegation: %s", got)
-	}
-}
-
-// The longest names that the service gives fit.
-func TestLongestStatementFits(t *testing.T) {
-	t.Parallel()
-	d := sound(t, jose.ES256)
-	domain := "spiffe://" + strings.Repeat("d", 255) + "/company/" + strings.Repeat("c", 128)
-	want := expected(t)
-	want.Audience, want.Issuer, want.Delegation = domain, domain+"/agent/"+strings.Repeat("a", 128), strings.Repeat("d", 128)
-	d.claims["iss"], d.claims["aud"], d.claims["delegation"] = want.Issuer, want.Audience, want.Delegation
-	d.claims["jti"], d.claims["sid"], d.claims["seq"] = strings.Repeat("j", 128), strings.Repeat("s", 128), int64(statement.MaxSeq)
-	if got := check(t, d.sign(t), d.key.Key(), want); got != "accepted" {
-		t.Error(got)
-	}
 }
 
 func TestRefusesJSONThatIsNotStrict(t *testing.T) {

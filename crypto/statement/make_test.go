@@ -101,7 +101,7 @@ func TestHashAction(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", action, got, want)
 		}
 	}
-	// sha256sum of {"actionType":"deploy","agentId":"build-bot","companyId":"acme","payload":{"n":1.5,"target":"prod"}}
+	// what sha256sum says of the canonical form
 	if got, want := actionHash(t), "daf446084aad8aa2bbc1cf536fe5a6ab451393169cef75579db42163e2cd756c"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

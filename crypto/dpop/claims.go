@@ -1,0 +1,90 @@
+package dpop
+
+import (
+	"strconv"
+
+	"attestd/crypto/strictjson"
+)
+
+// claims are those of a proof that are read.
+type claims struct {
+	id, method, url, ath string
+	iat                  int64
+	exp, nbf             *int64
+}
+
+func readClaims(payload []byte) (claims, error) {
+	var jti, htm, htu, iat, ath, exp, nbf []byte
+	err := strictjson.EachMember(payload, maxDepth, func(name, value []byte) {
+		switch string(name) {
+		case "jti":
+			jti = value
+		case "htm":
+			htm = value
+		case "htu":
+			htu = value
+		case "iat":
+			iat = value
+		case "ath":
+			ath = value
+		case "exp":
+			exp = value
+		case "nbf":
+			nbf = value
+		}
+	})
+	if err != nil {
+		return claims{}, refuse("claims are not a JSON object without duplicate members")
+	}
+	var c claims
+	var ok [7]bool
+	c.id, ok[0] = strictjson.AsString(jti)
+	c.method, ok[1] = strictjson.AsString(htm)
+	c.url, ok[2] = strictjson.AsString(htu)
+	c.iat, ok[3] = asTime(iat)
+	c.ath, ok[4] = strictjson.AsString(ath)
+	c.exp, ok[5] = asTimeOrNone(exp)
+	c.nbf, ok[6] = asTimeOrNone(nbf)
+	switch {
+	case !ok[0] || !isVisible(c.id):
+		return claims{}, refuse("has no jti of 1 to 128 visible ASCII characters")
+	case !ok[1] || c.method == "":
+		return claims{}, refuse("has no htm, the method of the request")
+	case !ok[2]:
+		return claims{}, refuse("has no htu, the URL of the request")
+	case !ok[3]:
+		return claims{}, refuse("has no iat in Unix seconds")
+	case ath != nil && !ok[4]:
+		return claims{}, refuse("has an ath that is no string")
+	case !ok[5] || !ok[6]:
+		return claims{}, refuse("has an exp or nbf that is no number of Unix seconds")
+	}
+	return c, nil
+}
+
+func isVisible(id string) bool {
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			return false
+		}
+	}
+	return len(id) >= 1 && len(id) <= maxID
+}
+
+// asTime reads a NumericDate (RFC 7519 §2) up to the year 9999, and drops its fraction.
+func asTime(value []byte) (int64, bool) {
+	const longest, last = 32, 253402300799
+	if len(value) == 0 || len(value) > longest || value[0] < '0' || value[0] > '9' {
+		return 0, false
+	}
+	seconds, err := strconv.ParseFloat(string(value), 64)
+	return int64(seconds), err == nil && seconds <= last
+}
+
+func asTimeOrNone(value []byte) (*int64, bool) {
+	if value == nil {
+		return nil, true
+	}
+	seconds, ok := asTime(value)
+	return &seconds, ok
+}
