@@ -15,9 +15,14 @@ import (
 // PrivateKey is a key pair in memory. It is immutable and safe for concurrent use. What prints it
 // prints the thumbprint, and it cannot be marshaled; [PrivateKey.JWK] alone discloses the secret.
 type PrivateKey struct {
-	public  *Key
-	ed25519 ed25519.PrivateKey // of an Ed25519 key, else nil
-	p256    *ecdsa.PrivateKey  // of a P-256 key, else nil
+	public *Key
+	secret func() secret // fmt prints no function, also where Format is out of its reach
+}
+
+// secret has one of the two.
+type secret struct {
+	ed25519 ed25519.PrivateKey
+	p256    *ecdsa.PrivateKey
 }
 
 // GenerateKey makes a key pair for an algorithm, EdDSA or ES256.
@@ -28,13 +33,13 @@ func GenerateKey(algorithm string) (*PrivateKey, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newPrivate(private, nil)
+		return newPrivate(secret{ed25519: private})
 	case ES256:
 		private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			return nil, err
 		}
-		return newPrivate(nil, private)
+		return newPrivate(secret{p256: private})
 	}
 	return nil, errors.New("the algorithm of a key must be EdDSA or ES256")
 }
@@ -59,13 +64,13 @@ func ParsePrivateKey(jwk []byte) (*PrivateKey, error) {
 	}
 	var p *PrivateKey
 	if said.Algorithm == EdDSA {
-		p, err = newPrivate(ed25519.NewKeyFromSeed(d), nil)
+		p, err = newPrivate(secret{ed25519: ed25519.NewKeyFromSeed(d)})
 	} else {
 		private, parseErr := ecdsa.ParseRawPrivateKey(elliptic.P256(), d)
 		if parseErr != nil {
 			return nil, errors.New("d is no private key of P-256")
 		}
-		p, err = newPrivate(nil, private)
+		p, err = newPrivate(secret{p256: private})
 	}
 	if err != nil {
 		return nil, err
@@ -76,14 +81,13 @@ func ParsePrivateKey(jwk []byte) (*PrivateKey, error) {
 	return p, nil
 }
 
-// newPrivate takes one of the two.
-func newPrivate(ed ed25519.PrivateKey, p256 *ecdsa.PrivateKey) (*PrivateKey, error) {
-	p := &PrivateKey{ed25519: ed, p256: p256}
+func newPrivate(s secret) (*PrivateKey, error) {
+	p := &PrivateKey{secret: func() secret { return s }}
 	var err error
-	if ed != nil {
-		p.public, err = NewKey(ed.Public())
+	if s.ed25519 != nil {
+		p.public, err = NewKey(s.ed25519.Public())
 	} else {
-		p.public, err = NewKey(&p256.PublicKey)
+		p.public, err = NewKey(&s.p256.PublicKey)
 	}
 	return p, err
 }
@@ -92,11 +96,11 @@ func newPrivate(ed ed25519.PrivateKey, p256 *ecdsa.PrivateKey) (*PrivateKey, err
 // agent: a file with it MUST be readable by its owner alone (0600).
 func (p *PrivateKey) JWK() []byte {
 	var d []byte
-	if p.ed25519 != nil {
-		d = p.ed25519.Seed()
+	if p.secret().ed25519 != nil {
+		d = p.secret().ed25519.Seed()
 	} else {
 		var err error
-		if d, err = p.p256.Bytes(); err != nil {
+		if d, err = p.secret().p256.Bytes(); err != nil {
 			panic("jose: " + err.Error()) // a PrivateKey is valid once it is made
 		}
 	}
@@ -110,16 +114,21 @@ func (p *PrivateKey) Key() *Key { return p.public }
 
 // Sign implements [Signer]. It does not wait, so it ignores ctx.
 func (p *PrivateKey) Sign(_ context.Context, input string) ([]byte, error) {
-	if p.ed25519 != nil {
-		return jwt.SigningMethodEdDSA.Sign(input, p.ed25519)
+	if p.secret().ed25519 != nil {
+		return jwt.SigningMethodEdDSA.Sign(input, p.secret().ed25519)
 	}
-	return jwt.SigningMethodES256.Sign(input, p.p256)
+	return jwt.SigningMethodES256.Sign(input, p.secret().p256)
 }
 
-// Format prints the thumbprint, whatever the verb.
-func (p *PrivateKey) Format(f fmt.State, _ rune) { fmt.Fprint(f, "private key ", p.public.Thumbprint) }
+// Format prints the thumbprint, whatever the verb. Its receiver is no pointer, so that a copy of a
+// key is not printed either.
+func (p PrivateKey) Format(f fmt.State, _ rune) {
+	if p.public != nil {
+		fmt.Fprint(f, "private key ", p.public.Thumbprint)
+	}
+}
 
 // MarshalJSON refuses: no secret gets into a log or an answer by being a part of it.
-func (p *PrivateKey) MarshalJSON() ([]byte, error) {
+func (p PrivateKey) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("jose: a private key is not marshaled")
 }

@@ -82,12 +82,14 @@ func TestPrivateKeyIsNotPrinted(t *testing.T) {
 		}
 		var b strings.Builder
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T"} {
-			fmt.Fprintf(&b, verb+" "+verb+"\n", p, struct{ Key *jose.PrivateKey }{p})
+			fmt.Fprintf(&b, verb+" "+verb+" "+verb+"\n", p, struct{ Key *jose.PrivateKey }{p}, struct{ key jose.PrivateKey }{*p})
 		}
 		slog.New(slog.NewTextHandler(&b, nil)).Info("key", "key", p)
 		slog.New(slog.NewJSONHandler(&b, nil)).Info("key", "key", p)
-		if _, err := json.Marshal(map[string]any{"key": p}); err == nil {
-			t.Error("a private key is marshaled")
+		for _, v := range []any{p, *p, map[string]any{"key": p}, []jose.PrivateKey{*p}} {
+			if _, err := json.Marshal(v); err == nil {
+				t.Error("a private key is marshaled")
+			}
 		}
 		if discloses(b.String(), secret) {
 			t.Errorf("%s: the secret is printed: %s", algorithm, b.String())

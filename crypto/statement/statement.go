@@ -24,9 +24,10 @@
 //	prev         64 hex digits: SHA-256 of the compact JWS at seq-1; there exactly when seq > 0
 //	end          true: nothing follows in this session; only beside sid and seq, else absent
 //
-// Header and claims are strict JSON. A SPIFFE ID begins with spiffe:// and is visible ASCII. Numbers
-// are spelt as integers, without fraction and exponent; iat is at most 253402300799, the end of the
-// year 9999. Hex digits are lower-case. null is no value of anything. A signature is 64 bytes.
+// Header and claims are strict JSON. A SPIFFE ID begins with spiffe:// and is visible ASCII.
+// Numbers are spelt as integers, without fraction and exponent; iat is at most 253402300799, the
+// end of the year 9999. Hex digits are lower-case. null is no value of anything. A signature is 64
+// bytes. It covers kid, so it cannot be claimed for another key under which it would verify too.
 //
 // # Action
 //
