@@ -89,7 +89,10 @@ func newPrivate(s secret) (*PrivateKey, error) {
 	} else {
 		p.public, err = NewKey(&s.p256.PublicKey)
 	}
-	return p, err
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // JWK returns the private form, one line that ends in a newline. Whoever reads it can sign as the
