@@ -42,10 +42,8 @@ func TestConsoleTypes(t *testing.T) {
 	if _, err := os.Stat(compiler); err != nil {
 		testenv.Missing(t, "there is no TypeScript compiler: npm ci --prefix sdk/typescript")
 	}
-	for _, config := range []string{"tsconfig.json", "tsconfig.lib.json"} {
-		if out, err := exec.CommandContext(t.Context(), testenv.Path(t, "node"), compiler, "--project", config).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", config, err, out)
-		}
+	if out, err := exec.CommandContext(t.Context(), testenv.Path(t, "node"), compiler).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -61,6 +61,7 @@ const NO_PAGE = {
       <div><a class="button" href=${href('start')}>Go to Start</a></div><//>`,
 };
 
+/** @type {Record<string, string>} */
 const FORMER = { chain: 'records' }; // names that pages had: their links go on working
 
 // How the navigation is divided. What no group names stands in none.
@@ -73,6 +74,7 @@ const GROUPS = [
   .map(({ name, ids }) => ({ name, pages: PAGES.filter(({ id }) => ids.includes(id)) }))
   .filter(({ pages }) => pages.length);
 
+/** @type {Record<string, string>} */
 const THEMES = { system: 'light', light: 'dark', dark: 'system' };
 
 function ThemeButton() {
@@ -96,11 +98,13 @@ const DOTS = {
   '': 'complete log not verified yet',
 };
 
+/** @param {{companyKey: ServiceKey}} props */
 function LiveDot({ companyKey }) {
   const tone = toneOfLive(useStore(live), useAssess(companyKey));
   return html`<span class="dot ${tone}" title=${DOTS[tone]}></span><span class="visually-hidden">${DOTS[tone]}</span>`;
 }
 
+/** @param {{page: string}} props */
 function Side({ page }) {
   const [open, setOpen] = useState(false);
   const { status, company, key } = useStore(session);
@@ -118,14 +122,14 @@ function Side({ page }) {
             ${pages.map(
               (p) => html`<a href=${href(p.id)} aria-current=${p.id === page ? 'page' : undefined}>
               <${Icon} name=${p.id} />${p.name}
-                ${p.id === 'live' && status === 'in' && html`<${LiveDot} companyKey=${key} />`}</a>`,
+                ${p.id === 'live' && key && html`<${LiveDot} companyKey=${key} />`}</a>`,
             )}
           </div>`,
         )}
       </nav>
       <div class="who">
         ${
-          status === 'in' &&
+          company && key &&
           html`
           <div><strong><${Text} of=${company.companyId} /></strong><br />
             <code class="mono" title="Fingerprint of the company’s public key: ${key.fingerprint}">
@@ -172,6 +176,7 @@ function App() {
       : shown.open || status === 'in'
         ? html`<${shown.page} key=${turn} argument=${argument} />`
         : html`<${SignInFirst} />`;
+  /** @param {Event} event */
   const skip = (event) => {
     event.preventDefault();
     main.current.querySelector('h1')?.focus();

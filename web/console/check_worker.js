@@ -6,19 +6,29 @@ import { keyAt } from './lib/keyring.js';
 import { leafHash } from './lib/note.js';
 import { checkRecord, parseRecordOf } from './lib/record.js';
 
+/** @type {{name: string, key?: RecordKey}} */
 let ring = { name: '' }; // of the key that came last
 
+/** @param {PlainKey} key */
 async function ringOf({ companyId, keys }) {
   const name = JSON.stringify([companyId, keys.map(({ raw, fromIndex }) => [[...raw], fromIndex])]);
-  if (ring.name !== name) {
+  if (!ring.key || ring.name !== name) {
     const prepared = await Promise.all(
       keys.map(async ({ raw, fromIndex }) => ({ raw, fromIndex, prepared: await publicKey(raw) })),
     );
-    ring = { name, key: { companyId, ...prepared.at(-1), ring: prepared } };
+    const key = { companyId, ...prepared[prepared.length - 1], ring: prepared };
+    ring = { name, key };
+    return key;
   }
   return ring.key;
 }
 
+/**
+ * @param {string} text
+ * @param {LogName} log
+ * @param {RecordKey} key
+ * @returns {Promise<WorkerResult>}
+ */
 async function check(text, log, key) {
   let record;
   try {
@@ -31,6 +41,7 @@ async function check(text, log, key) {
   return { index: record.index, hash: record.hash, leaf, ...result };
 }
 
+/** @param {{id: number, texts: string[], log: LogName, key: PlainKey}} asked */
 async function answer({ id, texts, log, key: given }) {
   try {
     const key = await ringOf(given);
@@ -44,6 +55,10 @@ async function answer({ id, texts, log, key: given }) {
   }
 }
 
+/**
+ * @param {{postMessage(message: unknown): void}} to
+ * @returns {(event: MessageEvent) => Promise<void>}
+ */
 const serve = (to) => async ({ data }) => {
   if (data.port) data.port.onmessage = serve(data.port);
   else to.postMessage(await answer(data));

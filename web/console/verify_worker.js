@@ -17,19 +17,26 @@ const LISTED = 50; // failures that are listed one by one
 const ROUNDS = 5;
 
 const log = new WholeLog();
-const failures = { count: 0, first: /** @type {any} */ (null), list: /** @type {any[]} */ ([]) };
-let held = { heads: [],
-  seen: new Map() }; // what this browser has seen before: heads, and the hashes of records by index
+/** @type {VerifyAnswer['failures']} */
+const failures = { count: 0, first: null, list: [] };
+// What this browser has seen before: heads, and the hashes of records by index.
+let held = { heads: /** @type {KeptHead[]} */ ([]), seen: /** @type {Map<number, string>} */ (new Map()) };
+/** @type {VerifyAnswer['contradicted']} */
 let contradicted = null; // the first of it that is not so, {head, from}, with how many records are still what they were
 let next = 0;
 let engine = '';
 
+/**
+ * @param {number} index
+ * @param {string} reason
+ */
 function fail(index, reason) {
   failures.count++;
   failures.first ??= { index, reason };
   if (failures.list.length < LISTED) failures.list.push({ index, reason });
 }
 
+/** @param {KeptHead} head */
 const contradict = (head) => {
   contradicted ??= {
     head,
@@ -37,14 +44,16 @@ const contradict = (head) => {
   };
 };
 
+/** @param {PoolAnswer} checked */
 async function collect(checked) {
   engine = checked.engine;
   const read = [];
-  for (const { error, index, hash, leaf, ok, reason } of checked.results) {
-    if (error) {
-      fail(next++, reason);
+  for (const result of checked.results) {
+    if (result.error !== undefined) {
+      fail(next++, result.reason);
       continue;
     }
+    const { index, hash, leaf, ok, reason } = result;
     if (index !== next)
       fail(next, index > next ? `missing; the next record is ${index}` : `record ${index} stands in its place`);
     if (!ok) fail(index, reason);
@@ -58,8 +67,14 @@ async function collect(checked) {
   postMessage({ type: 'progress', done: next, failures: failures.count, first: failures.first });
 }
 
+/**
+ * @param {Pool} pool
+ * @param {PlainKey} key
+ */
 async function stream(pool, key) {
+  /** @type {Promise<PoolAnswer>[]} */
   const running = [];
+  /** @type {string[]} */
   let lines = [];
   const send = () => {
     const checked = pool.check(lines, key, 'actions');
@@ -71,12 +86,17 @@ async function stream(pool, key) {
     lines.push(line);
     if (lines.length < BATCH) continue;
     send();
-    if (running.length > AHEAD * pool.size) await collect(await running.shift());
+    const due = running.length > AHEAD * pool.size ? running.shift() : undefined;
+    if (due) await collect(await due);
   }
   if (lines.length) send();
   for (const checked of running) await collect(await checked);
 }
 
+/**
+ * @param {{credential: string, key: PlainKey, ports: MessagePort[], heads: KeptHead[],
+ *   seen: [number, string][]}} job
+ */
 async function run({ credential, key, ports, heads, seen }) {
   held = { heads, seen: new Map(seen) };
   setCredential(credential);
@@ -85,8 +105,9 @@ async function run({ credential, key, ports, heads, seen }) {
   watchPause((until) => postMessage({ type: 'pause', until }));
   const pool = new Pool(ports);
   const started = performance.now();
-  let server;
-  let root;
+  /** @type {ChainVerdict} */
+  let server = { valid: false, failedAtIndex: 0 };
+  let root = '';
   for (let round = 0; round < ROUNDS; round++) {
     const before = next;
     await stream(pool, key);

@@ -96,7 +96,7 @@ function assertOurs(value, at) {
   if (value === null || ['string', 'number', 'bigint', 'boolean', 'undefined'].includes(typeof value)) return;
   assert.equal(typeof value, 'object', at);
   assert.ok(Array.isArray(value) || value instanceof Uint8Array || [Object, Map].includes(value.constructor)
-    || value instanceof CryptoKey || value.constructor.name === 'Check', `${at} is an object of another kind`);
+    || value instanceof CryptoKey || value.constructor.name === 'EvidenceCheck', `${at} is an object of another kind`);
   if (value instanceof Uint8Array || value instanceof CryptoKey) return;
   if (/(Node|inner|node)$/.test(at)) return;
   for (const [name, member] of value instanceof Map ? value

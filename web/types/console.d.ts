@@ -16,12 +16,12 @@ interface JSONText { node: JSONNode; source: string }
 
 /** Reads a node in its form, or throws a FormError that calls it by the name. */
 type Form<T> = (node: JSONNode, source: string, name: string) => T;
-type Forms = Record<string, Form<any>>;
+type Forms = Record<string, Form<unknown>>;
 type Read<F> = { [K in keyof F]: F[K] extends Form<infer T> ? T : never };
 type Expand<T> = { [K in keyof T]: T[K] };
 
-/** A key that is ready for Ed25519 checks: what the engine of ed25519.js makes of it. */
-type PreparedKey = any;
+/** A key that is ready for Ed25519 checks; native is the browser's own, where it takes the key. */
+interface PreparedKey { raw: Bytes; native?: CryptoKey | null }
 
 interface Rotation { statement: string; oldSignature: string; newSignature: string }
 
@@ -45,10 +45,54 @@ interface CompanyKey extends PublishedKey {
   prepared: PreparedKey;
   origin?: string;
   ring?: CompanyKey[];
+  /** Why its keys are worth nothing, where one does not follow from the one before it. */
+  flaw?: string;
+  /** Whether a server publishes it now, and not a file. */
+  published?: boolean;
 }
 
-/** What of a company's key is needed to check one record. */
-interface RecordKey { companyId: string; prepared: PreparedKey; ring?: { fromIndex: number; prepared: PreparedKey }[] }
+/** The key of a company as its server publishes it, with what its tokens must say. */
+interface ServiceKey extends CompanyKey { audience: string; issuer: string; published: true }
+
+/** What of a company's key is needed to know it again. */
+interface NamedKey {
+  companyId: string;
+  fingerprint: string;
+  ring?: { fingerprint: string }[];
+  flaw?: string;
+  published?: boolean;
+}
+
+/** A key that signs records from an index on. */
+interface SigningKey { raw: Bytes; prepared: PreparedKey; fromIndex?: number }
+
+/** What of a company's key is needed to check its records. */
+interface RecordKey extends SigningKey { companyId: string; ring?: SigningKey[] }
+
+/** A key of a company as it goes to a worker. */
+interface PlainKey { companyId: string; keys: { raw: Bytes; fromIndex?: number }[] }
+
+interface Company { companyId: string; spiffeId: string }
+
+type LogName = 'actions' | 'control';
+
+/** What checkRecord of record.js finds out about a record. */
+interface RecordResult { computed: string; hashOK: boolean; signatureOK: boolean; ok: boolean; reason: string }
+
+/** The same from a worker, with the record's place and its leaf in the log tree. */
+interface CheckedRecord extends RecordResult { index: number; hash: string; leaf: Bytes; error?: undefined }
+
+/** What a worker says of a text that is no record. */
+type Unreadable = { [K in Exclude<keyof CheckedRecord, 'ok' | 'reason' | 'error'>]?: undefined } & {
+  ok: false;
+  reason: string;
+  error: string;
+};
+type WorkerResult = CheckedRecord | Unreadable;
+
+/** A record that the page shows as it came; check is null while it has none. */
+interface LiveEntry { record: LogRecord; check: WorkerResult | null; late: boolean }
+interface CheckedEntry { record: LogRecord; check: { ok: boolean; reason: string } }
 
 /** An attestation record as record.js reads it, with the nodes that were hashed. */
 interface LogRecord {
@@ -70,6 +114,147 @@ interface LogRecord {
 /** A size of a log with its roots in hex: of the specification's tree, and of that of RFC 6962. */
 interface Head { size: number; root?: string; logRoot?: string }
 
+type HeadSource = 'seen' | 'checked' | 'checkpoint';
+
+/** A head that this browser has seen of a company's log (core/heads.js). */
+interface KeptHead extends Head {
+  companyId: string;
+  fingerprints: string[];
+  log: LogName;
+  at: string;
+  source: HeadSource;
+  proven: boolean;
+}
+
+/** A head that is to be kept. */
+interface NewHead extends Head { log: LogName; source: HeadSource; at?: string }
+
+/** The beginning of a log, with its root in the specification's tree. */
+interface LogPart { size: number; root: string }
+
+/** What was found to be wrong with a company (core/findings.js). */
+interface RewrittenFinding {
+  kind: 'rewritten';
+  companyId: string;
+  found: string;
+  log: LogName;
+  size: number;
+  at: string;
+  source: HeadSource;
+  from: number;
+  now: number;
+}
+interface FailureFinding {
+  kind: 'failure';
+  companyId: string;
+  found: string;
+  failedAt: string;
+  reason: string;
+  by: 'here' | 'server';
+  log?: LogName;
+}
+interface KeyFinding { kind: 'key'; companyId: string; found: string; fingerprint: string; log?: undefined }
+interface FindingKinds { rewritten: RewrittenFinding; failure: FailureFinding; key: KeyFinding }
+type FindingKind = keyof FindingKinds;
+type Finding = FindingKinds[FindingKind];
+type NewFinding = { [K in FindingKind]: Omit<FindingKinds[K], 'found'> }[FindingKind];
+
+/** A tone of what is shown: ok, warn and bad as of Badge; none for what is only said. */
+type Tone = 'ok' | 'warn' | 'bad' | '';
+type KeyState = 'confirmed' | 'other' | 'unconfirmed';
+
+/** What a verdict is about: a record, or a part that is none. */
+interface About { log?: LogName; index?: number | null }
+interface Verdict { tone: Tone; own: Tone; is: string; against: Finding | null }
+type Assess = (ok: boolean, about?: About | null) => Verdict;
+
+/** A log as the service names it. */
+interface ServiceLog {
+  log: LogName;
+  logId: string;
+  origin: string;
+  vkeys: string[];
+  size: number;
+  merkleRoot: string;
+  root: string;
+}
+
+/** A request: what of it the caller may choose. */
+interface CallOptions { body?: unknown; headers?: Record<string, string>; signal?: AbortSignal; accept?: string }
+
+/** What an answer must name, or what throws where it is to another question. */
+type Asked<T> = object | ((found: T) => void);
+
+/** The service's verdict on a whole log. */
+type ChainVerdict =
+  | { valid: true; merkleRoot: string; failedAtIndex?: number; error?: string }
+  | { valid: false; merkleRoot?: string; failedAtIndex: number; error?: string };
+
+/** What a page of a search says of itself. */
+interface SearchPage { size: number; read: { from: number; to: number }; next: string }
+
+/** A search over the records, as core/search.js reads it from a URL. */
+interface Search {
+  agent: string;
+  action: string;
+  delegatedBy: string;
+  since: string;
+  until: string;
+  q: string;
+  hash: string;
+  order: 'newest' | 'oldest';
+  failures: boolean;
+}
+type Query = Partial<Record<string, string>>;
+
+/** A row of the page Records. */
+interface Row {
+  index: number | null;
+  timestamp: string;
+  hash: string;
+  agentId: string;
+  actionType: string;
+  delegated?: boolean;
+  text: string;
+  check: { ok: boolean; reason: string } | null;
+}
+
+/** A control record in a file or a report, as what it says. */
+interface ControlEvent {
+  index: number;
+  timestamp: string;
+  action: string;
+  subject: string;
+  by: string;
+  agentId: string;
+  revokedAt: string;
+  reason: string;
+}
+
+/** A change of the control log that was found and checked. */
+interface ControlChange {
+  record: LogRecord;
+  subject: string;
+  by: string | null;
+  agentId?: string;
+  ok: boolean;
+  flaw: string;
+}
+
+/** A principal of delegations, and what one did for another. */
+interface GraphNode { name: string; count: number }
+interface GraphEdge { from: string; to: string; count: number; index: number }
+interface Graph { nodes: GraphNode[]; edges: GraphEdge[] }
+interface GraphBox extends GraphNode { x: number; y: number; width: number; height: number }
+
+/** The Markdown of lib/markdown.js. */
+type Inline = string | { type: 'code'; text: string; content?: undefined }
+  | { type: 'strong'; content: Inline[]; text?: undefined }
+  | { type: 'em'; text: string; content: Inline[] } | { type: 'link'; to: string; content: Inline[]; text?: undefined };
+interface Heading { type: 'heading'; id: string; text: string; content: Inline[] }
+type Block = Heading | { type: 'paragraph'; content: Inline[] } | { type: 'list'; ordered: boolean; items: Block[][] }
+  | { type: 'code'; text: string } | { type: 'table'; head: Inline[][]; rows: Inline[][][] };
+
 /** A key that signs notes (c2sp.org/signed-note). */
 interface NoteKey { name: string; raw: Bytes; id: Bytes; prepared: PreparedKey; vkey?: string }
 
@@ -84,3 +269,621 @@ interface Policy {
   groups: [string, number, string[]][];
   name: string;
 }
+
+/** A value that components watch (core/store.js); set merges into a fresh object. */
+interface Store<T> {
+  get(): T;
+  set(patch: Partial<T>): void;
+  subscribe(watch: () => void): () => boolean;
+}
+
+/** Who is signed in (core/session.js). */
+interface Session {
+  status: 'out' | 'restoring' | 'in';
+  company: Company | null;
+  key: ServiceKey | null;
+  staySignedIn: boolean;
+  message: string;
+  back: string;
+  waits: boolean;
+  first: boolean;
+  turn: number;
+}
+
+/** What of a key in a ring says whether the ring is the one that was known. */
+interface RingKey { fingerprint: string; fromIndex?: number; endedAt?: string; compromisedAt?: string; ring?: RingKey[] }
+
+/** What is confirmed and remembered of keys (core/trust.js). */
+interface TrustState { confirmed: string[]; seen: string[]; latest: string[] }
+
+/** Whether the company that a job belongs to is still signed in. */
+type Current = () => boolean;
+
+/** Records [from, to) that did not come over the stream. */
+interface Missed { from: number; to: number; fetched: number; away: boolean }
+
+/** What the server said last of its whole chain. */
+interface ServerVerdict {
+  valid: boolean;
+  length: number;
+  at: string;
+  root?: string;
+  failedAt?: number;
+  reason?: string;
+}
+
+/** What the page Live shows (core/live_state.js). */
+interface LiveState {
+  connection: 'off' | 'connecting' | 'open' | 'retrying';
+  since: string;
+  entries: LiveEntry[];
+  range: { from: number; to: number } | null;
+  whole: boolean;
+  root: string;
+  agreed: boolean;
+  behind: number;
+  unchecked: number;
+  failure: FailureFinding | null;
+  server: ServerVerdict | null;
+  missed: Missed[];
+  problem: string;
+  beats: number;
+}
+
+interface StreamListener {
+  connecting(): void;
+  opened(): void;
+  message(data: string): void;
+  lost(refused: boolean): void;
+}
+
+interface PoolAnswer { engine: string; results: WorkerResult[] }
+interface PoolWorker {
+  port: Worker | MessagePort;
+  waiting: Map<number, { resolve: (answer: PoolAnswer) => void; reject: (err: Error) => void }>;
+}
+
+/** A log that is read from its first record on, as it goes from one worker to another (lib/whole_log.js). */
+interface WholeLogState { peaks?: { size: number; hash: string }[]; roots?: Bytes[] }
+
+/** What the worker found that read a whole chain. */
+interface Failed { index: number; reason: string }
+interface VerifyAnswer {
+  count: number;
+  state: WholeLogState;
+  root: string;
+  contradicted: { head: KeptHead; from: number } | null;
+  server: ChainVerdict;
+  failures: { count: number; first: Failed | null; list: Failed[] };
+  engine: string;
+  workers: number;
+  seconds: number;
+}
+interface VerifyResult extends VerifyAnswer {
+  key: ServiceKey;
+  companyId: string;
+  fingerprint: string;
+  startedAt: string;
+  endedAt: string;
+}
+interface Verification {
+  phase: 'ready' | 'running' | 'done' | 'error';
+  done: number;
+  total: number;
+  failures: number;
+  first: Failed | null;
+  result: VerifyResult | null;
+  message: string;
+}
+
+/** What a person trusts when a file is checked. */
+interface Trust { fingerprint?: string; policy?: Policy; error?: string }
+
+/** Parts of an evidence file, as lib/evidence/file.js reads them. */
+interface EvidenceRecord {
+  node: JSONNode;
+  source: string;
+  index: number;
+  timestamp: string;
+  payload: JSONText;
+  hash: string;
+  signature: string;
+  delegation?: JSONText;
+}
+interface EvidenceStatus {
+  node: JSONNode;
+  jti: string;
+  companyId: string;
+  status: string;
+  checkedAt: string;
+  caPublicKey: string;
+  signature: string;
+  revokedAt?: string;
+  reason?: string;
+}
+interface FileKey {
+  kid: string;
+  fingerprint: string;
+  jwk: { kty: string; crv: string; x: string; kid: string; alg: string; use: string };
+}
+interface FileLog {
+  log: LogName;
+  logId: string;
+  origin: string;
+  keys: { kid: string; fromIndex: number; rotation?: Rotation }[];
+}
+interface EvidenceLogs { logs: FileLog[]; keys: FileKey[] }
+interface EvidenceFile extends EvidenceLogs {
+  companyId: string;
+  log: LogName;
+  record: EvidenceRecord;
+  hexProof: { proof: ProofStep[]; root: string; size: number };
+  tlogProof: string;
+  witnesses: string[];
+  notProven: string[];
+  delegation?: JSONText;
+  passport?: { jti: string; records: EvidenceEntry[] };
+  status?: EvidenceStatus;
+  authority?: { records: EvidenceEntry[] };
+}
+
+/** The first line of a report, as lib/report.js reads it; roots are the hashes of a log's frontier. */
+interface ReportHeader extends EvidenceLogs {
+  companyId: string;
+  from: string;
+  to: string;
+  witnesses: string[];
+  notProven: string[];
+  logs: (FileLog & { start: string; end: string; roots: Bytes[] })[];
+}
+interface EvidenceEntry { record: EvidenceRecord; tlogProof: string }
+interface ProofStep { sibling: string; position: 'left' | 'right' }
+
+/** A key of a file that was checked, and a log with its keys. */
+interface EvidenceKey { kid: string; fingerprint: string; raw: Bytes; prepared: PreparedKey }
+interface LogKey extends EvidenceKey { fromIndex: number; rotation?: Rotation }
+interface EvidenceLog { log: LogName; origin: string; ring: LogKey[] }
+
+/** A record whose hash and signature were checked, with the key that signed it. */
+interface SignedRecord extends LogRecord { signer: LogKey }
+
+/** A checkpoint of a file, with who has cosigned it and when. */
+interface CheckedCheckpoint extends Checkpoint { signed: string; cosignatures: { vkey: string; at: string }[] }
+
+/** The small evidence file that earlier consoles saved (lib/evidence/saved.js). */
+interface SavedEvidence { record: LogRecord; proof: ProofStep[]; root: string; key: CompanyKey }
+
+/** What a record of a report says; the last members are of the control log. */
+interface ReportEvent {
+  log: LogName;
+  index: number;
+  timestamp: string;
+  agentId: string;
+  action: string;
+  delegated?: boolean;
+  subject?: string;
+  by?: string;
+  revokedAt?: string;
+  reason?: string;
+  before?: string | null;
+  witnesses?: string | null;
+  inner?: JSONNode;
+  source?: string;
+}
+
+/** A request of the reference, as lib/curl.js spells it. */
+interface CurlRequest {
+  method: string;
+  url: string;
+  headers?: [string, string][];
+  body?: string;
+  credential?: boolean;
+  binary?: boolean;
+  upgrade?: boolean;
+}
+
+/**
+ * How a key that a server publishes differs from the one that is remembered: nothing proves that it follows, or the
+ * proven rotations since.
+ */
+type KeyChange = { known: { fingerprint: string; at: string } } & (
+  | { replaced: true; rotations?: undefined }
+  | { replaced?: undefined; rotations: KeyRotation[] }
+);
+interface RotatedKey extends RingKey { kid?: string }
+interface KeyRotation { old: RotatedKey; next: RotatedKey }
+
+/** What a report is made of: a period of the server's, or a file that somebody gave. */
+interface ReportJob { since?: string; until?: string; given?: Blob }
+type ReportProgress = (news: { done: number; total: number }) => void;
+interface ReadReport {
+  check: ShownCheck;
+  tally: ReportTally | undefined;
+  file: Blob;
+  digest: string;
+  at: string;
+}
+type ShownKey = Pick<EvidenceKey, 'kid' | 'fingerprint' | 'raw'>;
+interface ReportEnd { start: number; size: number; root: string; signed: string }
+
+/** A check of a report without what only checking needs. */
+interface ShownCheck {
+  verdict: string;
+  code: string;
+  reason: string;
+  checked: string[];
+  ends: Record<LogName, ReportEnd> | undefined;
+  all: ShownKey[] | undefined;
+  last: ShownKey | undefined;
+  checkpoints: Record<string, CheckedCheckpoint> | undefined;
+  origins: string[] | undefined;
+  file: { companyId: string; from: string; to: string; notProven: string[] } | undefined;
+}
+interface Deed { agent: string; action: string; delegated: boolean; times: number }
+interface FailedAction { index: number; timestamp: string; agentId: string; action: string }
+interface ReportTally {
+  actions: { total: number; times: number[]; agents: Map<string, number>; kinds: Map<string, number> };
+  failures: { total: number; times: number[]; list: FailedAction[] };
+  changes: { total: number; times: number[]; kinds: Map<string, number>; list: ReportEvent[] };
+  alone: { from: string; to: string }[];
+  witnesses: string | null;
+  deeds: Deed[];
+  span: [number, number] | null;
+}
+interface Reporting {
+  phase: 'ready' | 'running' | 'done' | 'error';
+  done: number;
+  total: number;
+  report: ReadReport | null;
+  error: Error | null;
+}
+
+/** A key or an OAuth client without its secret. */
+interface KeyOrClient {
+  kind: 'apiKey' | 'oauthClient';
+  fingerprint: string;
+  createdAt: string;
+  role: 'admin' | 'writer' | 'reader';
+  clientId?: string;
+  label?: string | null;
+  madeBy?: string;
+  lastUsedAt?: string;
+  expiresAt?: string;
+}
+type CredentialTree = { credential: KeyOrClient; made: CredentialTree }[];
+
+/** What a search gives as it is streamed. */
+interface Streamed {
+  text?: string;
+  progress?: { read: number; at: number; size: number };
+  end?: { read: number; found: number; next: string };
+}
+
+/** A page of changes; below is the index of the last one that was shown. */
+interface ControlPage extends SearchPage { below: number | null }
+
+/** A signed statement about a passport, as lib/status.js reads it. */
+interface PassportStatus {
+  jti: string;
+  companyId: string;
+  status: 'valid' | 'revoked' | 'unknown';
+  checkedAt: string;
+  caPublicKey: string;
+  signature: string;
+  revokedAt?: string;
+  reason?: string;
+}
+interface TokenCheck { name: string; ok: boolean; detail: string }
+
+/** What was found out about a token. */
+interface TokenFound {
+  checks: TokenCheck[] | null;
+  problem?: string;
+  status?: PassportStatus | null;
+  unasked?: string;
+  statusProblem?: string;
+  disabledAt?: string;
+}
+type TokenKind = 'passport' | 'SVID' | 'delegation';
+interface TokenToAssess {
+  kind: TokenKind;
+  claims: { nbf?: number; exp?: number };
+  found: TokenFound;
+  assess: Assess;
+  now: number;
+  clock: { offset: number; error: number };
+}
+interface TokenVerdict { is: string; tone: Tone; why: string }
+
+/** A token as lib/token.js reads it. */
+interface Act { sub: string; act?: Act }
+interface Claims {
+  sub: string;
+  iss?: string;
+  jti?: string;
+  aud?: string[];
+  iat?: number;
+  nbf?: number;
+  exp?: number;
+  act?: Act;
+}
+interface TokenPart<T> { node: JSONNode; source: string; value: T }
+interface Passport {
+  namespace: string;
+  v: number;
+  agentId: string;
+  org: string;
+  scopes: string[];
+  delegationChain: string[];
+}
+interface Token {
+  compact: string;
+  header: TokenPart<{ alg: string; typ: string; kid?: string }>;
+  claims: TokenPart<Claims>;
+  signature: Bytes;
+  signed: string;
+  passport: Passport | null;
+  kind: TokenKind;
+  companyId: string;
+}
+
+/** The shortest head that a log does not begin with, or what of each was proven to have grown into it. */
+type Inconsistent =
+  | { head: KeptHead; from: number; grown?: undefined }
+  | { head?: undefined; from?: undefined; grown: string[][] };
+
+/** A line of others below a checkpoint, as core/policy.js judges it. */
+interface CosignedLine { name: string; time: number | null; witness: string; failed: boolean }
+
+/** The API document as core/openapi.js reads it. */
+interface Schema {
+  never?: boolean;
+  $ref?: string;
+  type?: string[];
+  description?: string;
+  format?: string;
+  pattern?: string;
+  properties?: Map<string, Schema>;
+  required?: string[];
+  items?: Schema;
+  additionalProperties?: Schema;
+  oneOf?: Schema[];
+  anyOf?: Schema[];
+  allOf?: Schema[];
+  enum?: JSONText[];
+  const?: JSONText;
+  default?: JSONText;
+  examples?: JSONText[];
+  minimum?: string;
+  maximum?: string;
+  minLength?: string;
+  maxLength?: string;
+  minItems?: string;
+  maxItems?: string;
+  minProperties?: string;
+  maxProperties?: string;
+}
+interface MediaForm { schema?: Schema; example?: JSONText; examples?: Map<string, { summary?: string; value?: JSONText }> }
+interface Example { name: string; value: JSONText }
+interface Media { type: string; schema?: Schema; examples: Example[] }
+interface Header { description?: string; schema?: Schema; example?: JSONText }
+interface Parameter extends Header { name: string; in: string; required?: boolean }
+interface Answer { description: string; headers?: Map<string, OrReference<Header>>; content?: Map<string, MediaForm> }
+type OrReference<T> = (T & { $ref?: undefined }) | { $ref: string };
+type Resolve = <T extends object>(given: OrReference<T>) => T;
+interface OperationForm {
+  operationId: string;
+  tags: string[];
+  summary: string;
+  responses: Map<string, OrReference<Answer>>;
+  description?: string;
+  parameters?: OrReference<Parameter>[];
+  requestBody?: { required?: boolean; description?: string; content?: Map<string, MediaForm> };
+  security?: Map<string, JSONText>[];
+  'x-rate-tier'?: string;
+  'x-role'?: string;
+  'x-addition'?: boolean;
+  'x-websocket-message'?: Schema;
+}
+interface OperationAnswer { status: string; description: string; headers: ({ name: string } & Header)[]; media: Media[] }
+interface Operation {
+  id: string;
+  method: string;
+  path: string;
+  tag: string;
+  summary: string;
+  description: string;
+  role: string;
+  tier: string;
+  addition: boolean;
+  message?: Schema;
+  credential: 'needed' | 'optional' | 'none';
+  parameters: Parameter[];
+  body?: { required: boolean; description?: string; media: Media[] };
+  responses: OperationAnswer[];
+}
+interface Section { id: string; name: string }
+interface Resource extends Section { description: string; sections: Section[]; operations: Operation[] }
+interface Reference {
+  title: string;
+  version: string;
+  description: string;
+  sections: Section[];
+  resources: Resource[];
+  schemas: Map<string, Schema>;
+  places: Map<string, { resource?: Resource; operation?: Operation }>;
+}
+
+/** A key in a ring, as the proof that one follows from another needs it. */
+interface RingEntry { kid: string; fingerprint: string; prepared: PreparedKey; fromIndex?: number }
+
+/** What a component may return or contain, and a component. */
+type Child = import('./vendor/preact-htm').Child;
+type Component = (props: any) => Child;
+type EvidenceCheck = import('../console/lib/evidence/check.js').EvidenceCheck;
+
+/** What a field gives its input. */
+interface FieldProps { id: string; 'aria-describedby'?: string }
+
+/** A bar of a chart. */
+interface Bar { label: string; value: number; tone?: Tone; href?: string }
+
+/** How many records match a search in each part of a period. */
+interface Buckets { since: string; until: string; total: number; size: number; buckets: { since: string; count: number }[] }
+
+/** The URL that a piece of code or emphasis in Markdown means, if it means one. */
+type Refer = (type: string, text?: string) => string | undefined;
+
+/** A list that is read page after page (parts/pages_of.js). */
+interface Paged<T> {
+  items: T[] | null;
+  total?: number;
+  hasMore: boolean;
+  more(): void;
+  reload(): void;
+  retry(): void;
+  busy: boolean;
+  error: Error | null;
+}
+
+/** A passport as a list of them has it. */
+interface ListedPassport {
+  jti: string;
+  agentId: string;
+  scopes: string[];
+  issuedAt: string;
+  expiresAt: string;
+  status: 'valid' | 'revoked' | 'expired';
+  revokedAt?: string;
+  reason?: string;
+}
+
+interface VirtualListProps {
+  label: string;
+  head: Child;
+  count: number;
+  rowHeight: number;
+  row(i: number, tabindex: number): Child;
+  propsOf(i: number): object;
+  onView?(first: number, last: number): void;
+  onSelect?(i: number): void;
+  scrollTo: { row: number; focus?: boolean } | null;
+  busy?: boolean;
+}
+
+/** What the verifier found out about a file. */
+interface VerifierFound { file: { name: string }; digest: string; trusted: string; found: EvidenceCheck }
+
+/** An error that may say when it is of use to try again, in milliseconds. */
+type TaskError = Error & { retryAt?: number; code?: string };
+
+type Happening = import('./vendor/preact-htm').Happening;
+type RegisteredAgent = ReturnType<typeof import('../console/core/agents.js').agent>;
+type Authority = ReturnType<typeof import('../console/core/agents.js').authorityForm>;
+
+/** A change that an answer names, with the subject that its record must have. */
+interface AuthorityEntry { index: number; timestamp: string; actionType: string; by: string | null }
+interface NamedEntry { subject: string; entry: AuthorityEntry }
+
+/** A checkpoint that a key of the company has signed (core/checkpoint.js). */
+type OpenedCheckpoint = Awaited<ReturnType<typeof import('../console/core/checkpoint.js').openCheckpoint>>;
+
+/** What became of a checkpoint that was saved. */
+type ExaminedCheckpoint =
+  | { ok: boolean; reason: string; unrelated?: undefined; log: LogName; size: number; now: number; stolen: string }
+  | { ok: false; reason: string; unrelated: true; log?: LogName; size?: number; stolen?: undefined };
+
+/** A control record as the page Control shows it. */
+interface ShownChange {
+  record: LogRecord;
+  about: ReturnType<typeof import('../console/parts/control_words.js').aboutOf>;
+  check: { ok: boolean; reason: string };
+}
+interface OpenedChange { record: LogRecord; companyKey: CompanyKey; check: WorkerResult }
+
+/** What can be done with a token whose status is known. */
+type TokenActions = (decoded: Token, online?: PassportStatus | null) => Child;
+
+/** An evidence file as a page shows it (lib/evidence/open.js). */
+type OpenedEvidence = Awaited<ReturnType<typeof import('../console/lib/evidence/open.js').open>>;
+interface ProofSubject { opened: OpenedEvidence; bytes: Bytes; name: string }
+interface DrawFormProps {
+  argument: string;
+  log: LogName;
+  onDraw(index: string, of: LogName): void;
+  busy: boolean;
+  error: TaskError | null;
+  retry(): void;
+}
+
+/** A policy as it was entered, or came as the file that from names. */
+interface EnteredPolicy { text: string; policy: Policy | null; error: string; from: string }
+
+/** How the key of evidence stands. */
+interface KeyOrigin { keyState: KeyState; late?: boolean; head?: string; text: string }
+interface ProofVerdict extends Verdict {
+  part: Tone;
+  origin: KeyOrigin;
+  accepted?: { log: LogName; by: string[] }[];
+  unmet?: string;
+}
+
+/** A way from a leaf to a root, as it is drawn. */
+interface Point { x: number; y: number }
+type Flip = 'leaf' | number | null;
+interface PathStep { left: string; right: string; position: 'left' | 'right'; parent: string }
+interface WalkedPaths {
+  leaf: string;
+  steps: PathStep[];
+  root: string;
+  truth: { leaf: string; steps: PathStep[] };
+  proof: ProofStep[];
+}
+interface ProofPathProps extends Omit<WalkedPaths, 'proof'> {
+  lit: number;
+  picked: Flip;
+  onPick(at: 'leaf' | number): void;
+}
+
+/** The rows of the page Records, from one of their three sources (core/rows.js). */
+type ListedRows = import('../console/core/log_rows.js').LogRows | import('../console/core/found_rows.js').FoundRows
+  | import('../console/core/found_rows.js').FailedRows;
+
+/** A request of the reference as it was filled in, and as it is sent. */
+type Schemas = Map<string, Schema>;
+interface OperationRequest {
+  values: Record<string, string>;
+  type?: string;
+  example?: number;
+  body?: string;
+}
+type ChangeRequest = (patch: Partial<OperationRequest>) => void;
+interface PreparedRequest {
+  method: string;
+  url: string;
+  headers: [string, string][];
+  body?: string;
+  credential: boolean;
+}
+type TriedAnswer = Awaited<ReturnType<typeof import('../console/core/try_request.js').sendRequest>>;
+interface SenderProps {
+  op: Operation;
+  request: OperationRequest;
+  change: ChangeRequest;
+  prepared(): PreparedRequest;
+}
+
+/** A table of a report. */
+interface RowsProps<T> {
+  title: string;
+  lead?: string;
+  head: string[];
+  list: T[];
+  total?: number;
+  row(one: T): Child[];
+  empty: string;
+  counted?: boolean;
+}
+
+interface DialogProps { act(): unknown; onClose(): void }
+interface RotatedNow { fingerprint: string; index: number; compromised: boolean }

@@ -15,6 +15,9 @@ const LARGEST = 64 << 20;
 
 /**
  * What was entered as {fingerprint}, {policy} or {}, or {error}. A fingerprint may lack its prefix.
+ * @param {string} typed
+ * @param {string} policyText
+ * @returns {Promise<Trust>}
  */
 async function trustOf(typed, policyText) {
   const fingerprint = typed.trim().replace(/^SHA256:/, '').replace(/=+$/, '');
@@ -29,6 +32,11 @@ async function trustOf(typed, policyText) {
   }
 }
 
+/**
+ * @param {{bytes: Bytes} | null} file
+ * @param {string} typed
+ * @param {string} policyText
+ */
 async function verify(file, typed, policyText) {
   const trust = await trustOf(typed, policyText);
   if (!file || trust.error) return { trust, found: null };
@@ -37,7 +45,12 @@ async function verify(file, typed, policyText) {
 }
 
 function Page() {
-  const [file, setFile] = useState(null);
+  const [file, setFile] = useState(/** @type {{bytes: Bytes, name: string} | null} */ (null));
+  /**
+   * @param {Bytes} bytes
+   * @param {string} name
+   */
+  const onBytes = (bytes, name) => setFile({ bytes, name });
   const [fingerprint, setFingerprint] = useState('');
   const [policy, setPolicy] = useState('');
   const result = useResult(() => verify(file, fingerprint, policy), [file, fingerprint, policy]);
@@ -49,7 +62,7 @@ function Page() {
           page to use it offline.</p>
       </div>
       <div class="columns ask">
-        <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${(bytes, name) => setFile({ bytes, name })}>
+        <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${onBytes}>
           <h2>The file</h2>
           <p class="muted"><${Text} of=${file ? file.name : 'Drop it here, or choose it.'} /></p>
         <//>

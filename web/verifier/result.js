@@ -9,8 +9,10 @@ import { Text } from '../console/parts/text.js';
 
 // Green is what holds with what the person entered, as in the console; amber what anyone could have
 // made.
+/** @type {Record<string, Tone>} */
 const TONES = { holds: 'ok', 'self-consistent': 'warn', fails: 'bad' };
 
+/** @param {VerifierFound} props */
 function Verdict({ file, digest, trusted, found: { verdict, code, reason } }) {
   return html`
     <section class="verdict stack tight" data-verdict=${verdict} data-code=${code} data-file=${visible(file.name)}>
@@ -31,6 +33,7 @@ function Verdict({ file, digest, trusted, found: { verdict, code, reason } }) {
 /**
  * found is what check of check.js returns, digest the SHA-256 of the file, trusted what was
  * entered. Of a file that fails only the verdict and the checks that came before are shown.
+ * @param {VerifierFound} props
  */
 export function Result({ file, digest, trusted, found }) {
   const whole = found.verdict !== 'fails';

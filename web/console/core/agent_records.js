@@ -4,24 +4,32 @@ import { checkNewest } from './checker.js';
 import { provenSize } from './heads.js';
 import { foundRecord, histogramOf, pageOf, searchOf } from './search.js';
 import { mustBeInOrder } from './search_pages.js';
-import { session } from './session.js';
+import { signedIn } from './session.js';
 
+/** @param {Query} asked */
 const searchFor = (asked) => searchOf(asked, Date.now());
 
 /**
  * Some of the newest records that a search finds, after a page of before: {found, page}, and in
  * found {record, ok, reason} of each.
+ * @param {Query} asked
+ * @param {number} limit
+ * @param {Parameters<typeof pageOf>[1]} [before]
  */
 export async function newest(asked, limit, before = /** @type {any} */ (null)) {
   const search = searchFor(asked);
-  const page = await pageOf(search, before, limit, { proven: provenSize(session.get().key, 'actions') });
+  const page = await pageOf(search, before, limit, { proven: provenSize(signedIn().key, 'actions') });
   const records = page.records.map((one) => foundRecord(one, search));
   mustBeInOrder(records, page, search);
   const results = records.length ? await checkNewest(records) : [];
   return { found: records.map((record, i) => ({ record, ok: results[i].ok, reason: results[i].reason })), page };
 }
 
-/** How many records of an agent there are, and when. */
+/**
+ * How many records of an agent there are, and when.
+ * @param {string} agentId
+ * @param {number} buckets
+ */
 export const activityOf = (agentId, buckets) => histogramOf(searchFor({ agent: agentId }), buckets);
 
 const PAGE = 500;
@@ -30,9 +38,12 @@ const PAGE = 500;
  * The newest records in which an agent acted for others and in which others acted for it, up to
  * `most` of each: {found, drawn, total}. found is as of newest, the newest first; drawn and total
  * are {acted, gave}: how many were read of either kind, and how many there are.
+ * @param {{agentId: string, spiffeId: string}} agent
+ * @param {number} most
  */
 export async function delegationsOf({ agentId, spiffeId }, most) {
   const searches = [{ agent: agentId, delegatedBy: '*' }, { delegatedBy: spiffeId }];
+  /** @param {Query} asked */
   const read = async (asked) => {
     const all = [];
     for (let before = null; ;) {

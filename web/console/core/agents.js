@@ -60,17 +60,24 @@ export const authorityForm = having({
   cannotSay: list(string),
 });
 
-// An answer must be about an agent, by both of its names.
+/**
+ * An answer must be about an agent, by both of its names.
+ * @param {string} agentId
+ * @returns {(found: {spiffeId: string}) => void}
+ */
 const isOf = (agentId) => (found) => {
   mustName({ agentId }, found);
   mustFit(found.spiffeId.endsWith(`/agent/${agentId}`), `it names another SPIFFE ID, ${found.spiffeId}`);
 };
 
+/** @param {string} text */
 const folded = (text) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /** What a page of agents that match {q, status} must hold. */
 export const agentsAsked =
+  /** @param {{q: string, status: string}} asked */
   ({ q, status }) =>
+  /** @param {ReturnType<typeof agentPage>} page */
   ({ agents }) => {
     for (const { agentId, disabledAt } of agents) {
       mustFit(!q || folded(agentId).includes(folded(q)), `it lists the agent ${agentId}`);
@@ -81,12 +88,22 @@ export const agentsAsked =
     }
   };
 
-/** What a page of passports that match {agent, status} must hold. */
+/**
+ * What a page of passports that match {agent, status} must hold.
+ * @param {{agent?: string, status?: string}} asked
+ */
 export const passportsAsked = ({ agent: agentId, status }) => eachNames('passports', { agentId, status });
 
+/**
+ * @param {string} agentId
+ * @param {string} [more]
+ */
 const at = (agentId, more = '') => `/v1/agents/${encodeURIComponent(agentId)}${more}`;
 
-/** A fresh SVID of an agent. */
+/**
+ * A fresh SVID of an agent.
+ * @param {string} agentId
+ */
 export async function readSVID(agentId) {
   const { svid, spiffeId } = await call(
     having({ agentId: string, spiffeId: string, svid: string }),
@@ -98,20 +115,30 @@ export async function readSVID(agentId) {
   return svid;
 }
 
-/** Whether a passport in an answer is of an agent, with no other scopes than those. */
+/**
+ * Whether a passport in an answer is of an agent, with no other scopes than those.
+ * @param {string} token
+ * @param {string} agentId
+ * @param {string[]} [scopes]
+ */
 export function mustBePassport(token, agentId, scopes) {
   const { passport } = decode(token);
   mustFit(passport?.agentId === agentId, 'its token is of another agent');
   mustFit(
-    !scopes || passport.scopes.every((scope) => scopes.includes(scope)),
-    `its token has the scopes ${passport.scopes.join(' ')}`,
+    !scopes || passport?.scopes.every((scope) => scopes.includes(scope)),
+    `its token has the scopes ${passport?.scopes.join(' ')}`,
   );
 }
 
+/** @param {string} agentId */
 export const disable = (agentId) => call(disabling, 'POST', at(agentId, '/disable'), { asked: { agentId } });
+/** @param {string} agentId */
 export const enable = (agentId) => call(agent, 'POST', at(agentId, '/enable'), { asked: isOf(agentId) });
 
-/** An agent as it stands; null where nobody registered it. */
+/**
+ * An agent as it stands; null where nobody registered it.
+ * @param {string} agentId
+ */
 export async function findAgent(agentId) {
   try {
     return await call(agent, 'GET', at(agentId), { asked: isOf(agentId) });
@@ -121,7 +148,12 @@ export async function findAgent(agentId) {
   }
 }
 
-/** Registers an agent. isNew: only where it is none yet. metadata: a JSON object, or undefined. */
+/**
+ * Registers an agent. isNew: only where it is none yet. metadata: a JSON object, or undefined.
+ * @param {string} agentId
+ * @param {unknown} metadata
+ * @param {boolean} isNew
+ */
 export const register = (agentId, metadata, isNew) =>
   call(agent, 'POST', '/v1/agents/register', {
     asked: isOf(agentId),
@@ -129,7 +161,10 @@ export const register = (agentId, metadata, isNew) =>
     headers: isNew ? { 'If-None-Match': '*' } : {},
   });
 
-/** What the control log says of whether a record's action was allowed when it happened. */
+/**
+ * What the control log says of whether a record's action was allowed when it happened.
+ * @param {number} index
+ */
 export function authorityOf(index) {
   return call(authorityForm, 'GET', `/v1/authority/${index}`, { asked: { index } });
 }

@@ -18,8 +18,11 @@ import { recordForm } from '../lib/record.js';
 
 export const nothing = () => undefined; // where that it succeeded is all that matters
 
-// What is kept of a company is found by its ID: it holds no space, nor anything else that would
-// make another entry of it.
+/**
+ * What is kept of a company is found by its ID: it holds no space, nor anything else that would
+ * make another entry of it.
+ * @type {Form<string>}
+ */
 const companyId = stringThat((s) => /^[A-Za-z0-9._-]{1,128}$/.test(s), 'the ID of a company');
 
 export const company = having({ companyId, spiffeId: string });
@@ -43,13 +46,18 @@ export const discovery = having({ company_id: string, issuer: string, passport_f
 
 const verdict = { valid: boolean };
 const more = { merkleRoot: hash, failedAtIndex: integer, error: string };
+/**
+ * @template {{valid: boolean, merkleRoot?: string, failedAtIndex?: number, error?: string}} T
+ * @param {Form<T>} form
+ * @returns {Form<T & ChainVerdict>}
+ */
 const whole =
   (form) =>
-  (...args) => {
-    const said = form(...args);
+  (node, source, name) => {
+    const said = form(node, source, name);
     if (said.valid ? said.merkleRoot === undefined : said.failedAtIndex === undefined)
       throw new Error('the server’s verdict names neither a root nor a failure');
-    return said;
+    return /** @type {T & ChainVerdict} */ (said);
   };
 export const chainVerdict = whole(having(verdict, more));
 export const streamMessage = whole(having({ type: oneOf('record'), record: recordForm, ...verdict }, more));

@@ -12,6 +12,7 @@ const ATTEMPTS = 5; // of one read that the server puts off
 const LONGEST = 300; // seconds of a pause that is worth waiting for
 
 let credential = '';
+/** @param {string} key */
 export const setCredential = (key) => { credential = key; };
 export const getCredential = () => credential;
 
@@ -23,11 +24,14 @@ const listeners = {
   /** @param {{offset: number, error: number}} now */
   clock(now) {},
 };
+/** @param {Partial<typeof listeners>} more */
 export const setListeners = (more) => Object.assign(listeners, more);
 
 /**
  * To be called where a worker found that a credential is no longer taken. What is said of another
  * one than the present is of the past.
+ * @param {string} used
+ * @param {string} message
  */
 export const refused = (used, message) => used && used === credential && listeners.refused({ message });
 
@@ -37,6 +41,12 @@ export const refused = (used, message) => used && used === credential && listene
  * place. retryAt: the time, in milliseconds, before which it is no use to try again.
  */
 export class APIError extends Error {
+  /**
+   * @param {number} status
+   * @param {string} message
+   * @param {string} [code]
+   * @param {number} [retryAt]
+   */
   constructor(status, message, code = '', retryAt = 0) {
     super(message);
     this.status = status;
@@ -48,6 +58,9 @@ export class APIError extends Error {
 /**
  * A GET that the server puts off (429) waits as long as the server says, and asks again. What
  * changes something is never repeated here.
+ * @param {string} method
+ * @param {string} path
+ * @param {CallOptions} [options]
  */
 export async function send(method, path, options = /** @type {any} */ ({})) {
   for (let attempt = 1; ; attempt++) {
@@ -65,6 +78,11 @@ export async function send(method, path, options = /** @type {any} */ ({})) {
   }
 }
 
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {CallOptions} options
+ */
 async function ask(method, path, { body, headers = {}, signal, accept = 'application/json' }) {
   /** @type {Record<string, string>} */
   const all = { Accept: accept, ...headers };
@@ -90,8 +108,13 @@ async function ask(method, path, { body, headers = {}, signal, accept = 'applica
   return response;
 }
 
-// The Date of an answer is the server's clock in whole seconds, taken somewhere between sent and
-// answered. A cache's is not: it has an Age.
+/**
+ * The Date of an answer is the server's clock in whole seconds, taken somewhere between sent and
+ * answered. A cache's is not: it has an Age.
+ * @param {Headers} headers
+ * @param {number} sent
+ * @param {number} answered
+ */
 function reportClock(headers, sent, answered) {
   const date = Date.parse(headers.get('Date') ?? '');
   if (!Number.isNaN(date) && !headers.has('Age'))
@@ -99,10 +122,14 @@ function reportClock(headers, sent, answered) {
       error: (500 + (answered - sent) / 2) / 1000 });
 }
 
+/** @param {Response} response */
 const isPage = (response) => /^text\/html/i.test(response.headers.get('Content-Type') ?? ''); // the API has none
 
-// An answer that did not come from the server: what stands between may refuse, fail, or ask for a
-// sign-in of its own.
+/**
+ * An answer that did not come from the server: what stands between may refuse, fail, or ask for a
+ * sign-in of its own.
+ * @param {Response} response
+ */
 function fromElsewhere(response) {
   const what =
     response.type === 'opaqueredirect'
@@ -117,6 +144,10 @@ function fromElsewhere(response) {
   );
 }
 
+/**
+ * @param {Response} response
+ * @param {string} used
+ */
 async function refusal(response, used) {
   let answer;
   try {
@@ -135,6 +166,7 @@ async function refusal(response, used) {
 
 const brokenOff = () => new APIError(0, 'The response ended early.', 'AWAY');
 
+/** @param {Response} response */
 async function textOf(response) {
   let bytes;
   try {
@@ -145,13 +177,24 @@ async function textOf(response) {
   return text(new Uint8Array(bytes));
 }
 
-/** The text of an answer, exactly as it came: what is signed in it can be checked. */
+/**
+ * The text of an answer, exactly as it came: what is signed in it can be checked.
+ * @param {string} method
+ * @param {string} path
+ * @param {CallOptions} [options]
+ */
 export const callText = async (method, path, options) => textOf(await send(method, path, options));
 
 /**
  * A call whose answer has a form of answers.js; it returns what the form makes of it. asked: what
  * the answer must name, as of mustName, or a function that throws where the answer is to another
  * question; a call cannot be made without it.
+ * @template T
+ * @param {Form<T>} form
+ * @param {string} method
+ * @param {string} path
+ * @param {CallOptions & {asked: Asked<T>}} options
+ * @returns {Promise<T>}
  */
 export async function call(form, method, path, { asked, ...options } = /** @type {any} */ ({})) {
   if (!asked) throw new TypeError(`it is not said what an answer of ${path} must name`);
@@ -165,12 +208,17 @@ export async function call(form, method, path, { asked, ...options } = /** @type
     throw new FormError(`The server’s answer is not what it must be: ${err.message}`);
   }
   if (typeof asked === 'function') asked(found);
-  else mustName(asked, found);
+  else mustName(asked, /** @type {object} */ (found));
   return found;
 }
 
-// The record that must have an index. The error names the index, so that a page can say where a
-// chain fails.
+/**
+ * The record that must have an index. The error names the index, so that a page can say where a
+ * chain fails.
+ * @param {number} index
+ * @param {JSONNode} node
+ * @param {string} source
+ */
 function recordAt(index, node, source) {
   try {
     const record = recordForm(node, source, 'it');
@@ -181,7 +229,12 @@ function recordAt(index, node, source) {
   }
 }
 
-/** The records [from, from + limit) as far as they exist. */
+/**
+ * The records [from, from + limit) as far as they exist.
+ * @param {number} from
+ * @param {number} limit
+ * @param {CallOptions} [options]
+ */
 export async function records(from, limit, options) {
   const found = await call(having({ records: list(json, limit) }), 'GET', `/v1/chain?from=${from}&limit=${limit}`, {
     ...options,
@@ -190,7 +243,12 @@ export async function records(from, limit, options) {
   return found.records.map(({ node, source }, i) => recordAt(from + i, node, source));
 }
 
-/** The lines of an answer that is streamed; memory stays constant at any length. */
+/**
+ * The lines of an answer that is streamed; memory stays constant at any length.
+ * @param {string} path
+ * @param {string} accept
+ * @param {CallOptions} [options]
+ */
 export async function* lines(path, accept, options) {
   const response = await send('GET', path, { accept, ...options });
   const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
@@ -209,13 +267,26 @@ export async function* lines(path, accept, options) {
   if (rest) yield rest;
 }
 
-/** The JSON texts of an answer that has one a line. */
+/**
+ * The JSON texts of an answer that has one a line.
+ * @param {string} path
+ * @param {CallOptions} [options]
+ */
 export async function* jsonLines(path, options) {
   for await (const line of lines(path, 'application/x-ndjson', options)) if (line) yield line;
 }
 
-/** The texts of all records from an index on. */
+/**
+ * The texts of all records from an index on.
+ * @param {number} from
+ * @param {CallOptions} [options]
+ */
 export const recordLines = (from, options) => jsonLines(`/v1/chain?from=${from}`, options);
 
-/** The body of an answer as it streams in. */
-export const callStream = async (path, options) => (await send('GET', path, options)).body;
+/**
+ * The body of an answer as it streams in.
+ * @param {string} path
+ * @param {CallOptions} [options]
+ */
+export const callStream = async (path, options) =>
+  (await send('GET', path, options)).body ?? new Blob([]).stream();

@@ -19,6 +19,8 @@ export class CheckedRange {
   /**
    * The range of no record that begins at an index; of all that was read already with its state as
    * of WholeLog.
+   * @param {number} from
+   * @param {WholeLogState} [state]
    */
   constructor(from, state) {
     this.#whole = from === 0 ? new WholeLog(state) : null;
@@ -46,7 +48,11 @@ export class CheckedRange {
     this.#agreed = false;
   }
 
-  /** Adds the record after the last one, which was checked: {hash, leaf}. */
+  /**
+   * Adds the record after the last one, which was checked: {hash, leaf}.
+   * @param {{hash: string, leaf: Bytes}} record
+   * @param {NamedKey} key
+   */
   async add(record, key) {
     this.to++;
     this.#agreed = false;
@@ -68,6 +74,8 @@ export class CheckedRange {
    * Holds the roots against the root that the server named when it said that the chain has so many
    * records or more, which may be under way. Resolves to why they are not the server's, and to ''
    * where they are or nothing is known yet.
+   * @param {{root?: string, length: number}} said
+   * @param {NamedKey} key
    */
   async compareRoots({ root: named, length }, key) {
     if (!this.#whole) return '';

@@ -5,7 +5,7 @@ import { keyAt } from '../lib/keyring.js';
 import { fail } from './failures.js';
 import { heads, rewrittenSince } from './heads.js';
 import { Pool, plain } from './pool.js';
-import { refreshKey, session } from './session.js';
+import { refreshKey, session, signedIn } from './session.js';
 import { startWorker, whyFailed } from './worker.js';
 
 const SCRIPT = '/check_worker.js';
@@ -13,8 +13,11 @@ const MOST = 16;
 const SLICE = 64; // records that one worker takes at once
 const HELD = 4096; // of the newest that were checked, to hold others against
 
+/** @type {Worker[] | undefined} */
 let workers;
+/** @type {Pool} */
 let pool;
+/** @type {((err: Error) => void)[]} */
 let readers = []; // who reads through ports, and is told that no answer will come
 
 function start() {
@@ -32,16 +35,28 @@ function start() {
       waiting.forEach((failed) => failed(err));
     };
   }
+  return workers;
 }
 
+/** @type {Map<string, {index: number, hash: string, at: string}>} */
 const held = new Map(); // {index, hash, at} by company, log, the key that signed and index, of records that hold
 
 heads.subscribe(() => { if (!heads.get().rewritten) held.clear(); });
 
+/**
+ * @param {{companyId: string}} key
+ * @param {LogName} log
+ * @param {{fingerprint: string}} signer
+ */
 const nameOf = ({ companyId }, log, { fingerprint }) => `${companyId} ${log} ${fingerprint} `;
 
-// Two records that a key has signed for one place are two histories, whatever each of them is
-// worth.
+/**
+ * Two records that a key has signed for one place are two histories, whatever each of them is
+ * worth.
+ * @param {WorkerResult} result
+ * @param {CompanyKey} key
+ * @param {LogName} log
+ */
 function hold({ ok, index, hash }, key, log) {
   if (!ok) return;
   const name = `${nameOf(key, log, keyAt(key, index))}${index}`;
@@ -50,10 +65,15 @@ function hold({ ok, index, hash }, key, log) {
     rewrittenSince(key, log, { size: index + 1, at: known.at, source: 'checked' }, { from: 0, now: index + 1 });
   if (known) return;
   held.set(name, { index, hash, at: new Date().toISOString() });
-  if (held.size > HELD) held.delete(held.keys().next().value);
+  if (held.size > HELD) held.delete(/** @type {string} */ (held.keys().next().value));
 }
 
-/** [index, hash] of records of a log that were checked here with a company's keys. */
+/**
+ * [index, hash] of records of a log that were checked here with a company's keys.
+ * @param {CompanyKey} key
+ * @param {LogName} log
+ * @returns {[number, string][]}
+ */
 export function checkedHere(key, log) {
   const names = (key.ring ?? [key]).map((one) => nameOf(key, log, one));
   return [...held]
@@ -64,6 +84,9 @@ export function checkedHere(key, log) {
 /**
  * Checks records of a log as parseRecord gives them: what checkRecord says of each with its leaf in
  * the log tree, in their order.
+ * @param {LogRecord[]} records
+ * @param {CompanyKey} key
+ * @param {LogName} [log]
  */
 export async function checkRecords(records, key, log = 'actions') {
   if (!workers) start();
@@ -86,9 +109,10 @@ export async function checkRecords(records, key, log = 'actions') {
  * of them with the company's keys as they are now: one may have been rotated. What fails is a
  * failure of the chain, on every page. Rejects where the keys cannot be asked for, for then nothing
  * is known.
+ * @param {LogRecord[]} records
  */
 export async function checkNewest(records) {
-  const { key } = session.get();
+  const { key } = signedIn();
   let results = await checkRecords(records, key);
   const late = results.findLastIndex(({ hashOK, signatureOK }) => hashOK && !signatureOK);
   const newer = late < 0 ? key : await refreshKey(key.companyId, records[late].index);
@@ -101,11 +125,12 @@ export async function checkNewest(records) {
 /**
  * A port to each of the workers, for a worker that reads a whole chain. failed is called where no
  * answer will come.
+ * @param {(err: Error) => void} failed
  */
 export function checkerPorts(failed) {
-  if (!workers) start();
+  const all = workers ?? start();
   readers = [failed]; // one chain is read at a time
-  return workers.map((worker) => {
+  return all.map((worker) => {
     const { port1, port2 } = new MessageChannel();
     worker.postMessage({ port: port1 }, [port1]);
     return port2;

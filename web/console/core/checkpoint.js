@@ -6,6 +6,9 @@ import { LOG, must, noteKey, readCheckpoint, signedBy } from '../lib/note.js';
 /**
  * Reads a signed checkpoint of a log, which a key of the company must have signed: {size, root,
  * text, lines, signed, signer}. The line of the signer is the first of lines.
+ * @param {string} signed
+ * @param {string} origin
+ * @param {CompanyKey} key
  */
 export async function openCheckpoint(signed, origin, key) {
   const { lines, ...checkpoint } = readCheckpoint(signed);

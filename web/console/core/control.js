@@ -8,13 +8,17 @@ import { NOTHING } from './asked.js';
 import { proveSince } from './growth.js';
 import { provenSize } from './heads.js';
 import { PAGE_SAYS, mustGoOn } from './search_pages.js';
-import { session } from './session.js';
+import { signedIn } from './session.js';
 
 const PAGE = 100; // records that match, before a page is full
 const MOST = 20; // requests for a page
 
 const pageForm = having({ records: list(json, PAGE), ...PAGE_SAYS }, { next: string });
 
+/**
+ * @param {JSONText} text
+ * @param {string} what
+ */
 function recordOf({ node, source }, what) {
   try {
     return controlRecordForm(node, source, 'it');
@@ -23,7 +27,11 @@ function recordOf({ node, source }, what) {
   }
 }
 
-/** The control record with an index, or undefined where there is none. */
+/**
+ * The control record with an index, or undefined where there is none.
+ * @param {number} index
+ * @param {CallOptions} [options]
+ */
 export async function change(index, options) {
   const {
     records: [found],
@@ -43,25 +51,28 @@ export async function change(index, options) {
  * page is {size, read, next}: read.from is the index down to which the server has looked, and next
  * '' at the beginning of the log. asked: {action, since, until, q} for the server; what it cannot
  * be asked for matches decides here.
+ * @param {{action?: string, since?: string, until?: string, q?: string}} asked
+ * @param {(record: LogRecord) => boolean} matches
+ * @param {ControlPage | null} [before]
  */
-export async function searchChanges(asked, matches, before = /** @type {any} */ (null)) {
+export async function searchChanges(asked, matches, before = null) {
   const found = [];
-  const query = Object.entries({ ...asked, log: 'control', order: 'newest', limit: PAGE }).filter(([, value]) => value);
+  const query = Object.entries({ ...asked, log: 'control', order: 'newest', limit: String(PAGE) })
+    .filter(([, value]) => value);
   const whole = query.length === 3; // nothing is asked for: then all records must come, one after the other
-  const { key } = session.get();
+  const { key } = signedIn();
   if (!before) await proveSince(key); // how long the log is, by a checkpoint that the company has signed
   const proven = provenSize(key, 'control');
-  let page = before;
+  let last = before;
   let below = before?.below ?? null;
-  for (let i = 0; i < MOST && found.length < PAGE && (i === 0 || page.next); i++) {
-    const last = page;
+  for (let i = 0; ; i++) {
     const { records, ...says } = await call(
       pageForm,
       'GET',
       `/v1/records?${new URLSearchParams(last ? [...query, ['cursor', last.next]] : query)}`,
       { asked: NOTHING },
     );
-    page = { next: '', ...says };
+    const page = { next: '', ...says, below };
     for (const one of records) {
       const record = recordOf(one, below === null ? 'The newest control record' : `The control record before ${below}`);
       if (below === null && whole && record.index !== page.size - 1)
@@ -78,6 +89,7 @@ export async function searchChanges(asked, matches, before = /** @type {any} */ 
           `${page.read.from}.`,
       );
     page.below = below;
+    if (i + 1 === MOST || found.length >= PAGE || !page.next) return { found, page };
+    last = page;
   }
-  return { found, page };
 }

@@ -11,7 +11,7 @@ import { fail } from './failures.js';
 import { provenSize } from './heads.js';
 import { controlKey } from './logs.js';
 import { PAGE_SAYS, mustBeInOrder, mustGoOn } from './search_pages.js';
-import { refreshKey, session } from './session.js';
+import { refreshKey, session, signedIn } from './session.js';
 
 const about = having({ subject: string, by: nullable(string) }, { agentId: string });
 
@@ -19,9 +19,10 @@ const about = having({ subject: string, by: nullable(string) }, { agentId: strin
  * Checks records of the control log: {key, results}, with what checkRecords says of each and the
  * key that it was checked with. Where that did not sign one of them the company's keys are asked
  * for again. What fails is a finding.
+ * @param {LogRecord[]} records
  */
 export async function checkControl(records) {
-  const { companyId } = session.get().key;
+  const { companyId } = signedIn().key;
   let key = await controlKey();
   let results = records.length ? await checkRecords(records, key, 'control') : [];
   if (results.some(({ hashOK, signatureOK }) => hashOK && !signatureOK)) {
@@ -33,8 +34,12 @@ export async function checkControl(records) {
   return { key, results };
 }
 
-// Records as changes: {record, subject, by, agentId, ok, flaw}; ok and flaw are what was found when
-// the record was checked.
+/**
+ * Records as changes: {record, subject, by, agentId, ok, flaw}; ok and flaw are what was found when
+ * the record was checked.
+ * @param {LogRecord[]} records
+ * @returns {Promise<ControlChange[]>}
+ */
 async function checked(records) {
   const { results } = await checkControl(records);
   return records.map((record, i) => ({
@@ -50,10 +55,15 @@ const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: str
 /**
  * The newest changes in which a text stands, some at a time, after a page of before: {found, page};
  * in page {read: {from, to}, next}.
+ * @param {string} text
+ * @param {SearchPage | null} before
+ * @param {number} limit
  */
 export async function changesWith(text, before, limit) {
-  const query = new URLSearchParams({ log: 'control', q: text, limit, ...(before && { cursor: before.next }) });
-  const proven = provenSize(session.get().key, 'control');
+  const query = new URLSearchParams({
+    log: 'control', q: text, limit: String(limit), ...(before?.next && { cursor: before.next }),
+  });
+  const proven = provenSize(signedIn().key, 'control');
   const { records, ...page } = {
     next: '',
     ...(await call(pageForm, 'GET', `/v1/records?${query}`, { asked: NOTHING })),
@@ -64,7 +74,10 @@ export async function changesWith(text, before, limit) {
   return { found: await checked(found), page };
 }
 
-/** The changes at some indices of the control log, by index. */
+/**
+ * The changes at some indices of the control log, by index.
+ * @param {number[]} indices
+ */
 export async function changesAt(indices) {
   const found = await Promise.all([...new Set(indices)].map(async (index) => {
     const record = await change(index);

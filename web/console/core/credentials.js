@@ -6,6 +6,7 @@ import { sha256hex } from '../lib/sha256.js';
 import { call } from './api.js';
 import { NOTHING } from './asked.js';
 
+/** @type {Form<KeyOrClient>} */
 export const credential = having(
   {
     kind: oneOf('apiKey', 'oauthClient'),
@@ -20,11 +21,13 @@ export const credential = having(
 export const readCredentials = async () =>
   (await call(having({ credentials: list(credential) }), 'GET', '/v1/credentials', { asked: NOTHING })).credentials;
 
+/** @param {string} secret */
 export const fingerprintOf = async (secret) => (await sha256hex(secret)).slice(0, 16);
 
 /**
  * The secret of the API key with a fingerprint. The server gives all keys at once; the others are
  * not kept.
+ * @param {string} fingerprint
  */
 export async function secretOf(fingerprint) {
   const { keys } = await call(having({ keys: list(having({ key: string })) }), 'GET', '/v1/keys', { asked: NOTHING });
@@ -38,6 +41,8 @@ export const LONG = 30; // days without use after which a credential stands out
 /**
  * What stands out in a credential at a time (ms): expired, unused (for LONG days), never (used); or
  * ''.
+ * @param {Pick<KeyOrClient, 'expiresAt' | 'lastUsedAt' | 'createdAt'>} credential
+ * @param {number} now
  */
 export function stateOf({ expiresAt, lastUsedAt, createdAt }, now) {
   if (expiresAt && Date.parse(expiresAt) <= now) return 'expired';
@@ -45,12 +50,19 @@ export function stateOf({ expiresAt, lastUsedAt, createdAt }, now) {
   return lastUsedAt ? '' : 'never';
 }
 
-/** Whether a key opens every door for ever: a company always has one that does. */
+/**
+ * Whether a key opens every door for ever: a company always has one that does.
+ * @param {KeyOrClient} c
+ */
 export const lasting = (c) => c.kind === 'apiKey' && c.role === 'admin' && !c.expiresAt;
 
 /**
  * What a credential made, and what that made: [{credential, made: […]}]. No credential stands
  * twice.
+ * @param {KeyOrClient[]} credentials
+ * @param {string} fingerprint
+ * @param {Set<string>} [seen]
+ * @returns {CredentialTree}
  */
 export function madeBy(credentials, fingerprint, seen = new Set([fingerprint])) {
   return credentials.filter((c) => c.madeBy === fingerprint && !seen.has(c.fingerprint)).map((one) => {
@@ -59,11 +71,16 @@ export function madeBy(credentials, fingerprint, seen = new Set([fingerprint])) 
   });
 }
 
-/** How many credentials such a tree has. */
+/**
+ * How many credentials such a tree has.
+ * @param {CredentialTree} tree
+ * @returns {number}
+ */
 export const sizeOf = (tree) => tree.reduce((n, { made }) => n + 1 + sizeOf(made), 0);
 
 const ROLES = ['admin', 'writer', 'reader'];
 const LAST = '9999'; // after every time
+/** @type {Record<string, (c: KeyOrClient) => string>} */
 const ORDERS = {
   created: (c) => c.createdAt,
   role: (c) => String(ROLES.indexOf(c.role)),
@@ -75,9 +92,12 @@ const ORDERS = {
 /**
  * Those that a query of the URL asks for, in its order: {kind, role, state, maker, sort}; state
  * expired, unused, never or inuse.
+ * @param {KeyOrClient[]} credentials
+ * @param {Query} query
+ * @param {number} now
  */
 export function chosen(credentials, { kind, role, state, maker, sort }, now) {
-  const order = ORDERS[Object.hasOwn(ORDERS, sort ?? '') ? sort : 'created'];
+  const order = ORDERS[sort && Object.hasOwn(ORDERS, sort) ? sort : 'created'];
   return credentials
     .filter(
       (c) =>

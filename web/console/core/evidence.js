@@ -4,7 +4,7 @@
 import { having, integer, oneOf, read, string, timestamp } from '../lib/form.js';
 import { callText } from './api.js';
 import { mustFit, mustName } from './asked.js';
-import { session } from './session.js';
+import { signedIn } from './session.js';
 
 const evidenceForm = having({
   companyId: string,
@@ -15,9 +15,12 @@ const reportForm = having({ companyId: string, from: timestamp, to: timestamp })
 
 /**
  * {name, text}: the evidence file of a record of the company that is signed in, and a name for it.
+ * @param {number} index
+ * @param {LogName} log
+ * @param {CallOptions} [options]
  */
 export async function evidenceOf(index, log, options) {
-  const { companyId } = session.get().company;
+  const { companyId } = signedIn().company;
   const text = await callText('GET', `/v1/evidence/${index}?log=${log}`, options);
   const found = read(evidenceForm, text, 'evidence');
   mustName({ companyId, log }, found);
@@ -28,6 +31,9 @@ export async function evidenceOf(index, log, options) {
 /**
  * Throws where the first line of a report is not that of a period of a company, each end of it
  * where one was asked for.
+ * @param {string} line
+ * @param {string} companyId
+ * @param {{since?: string, until?: string}} period
  */
 export function mustBeReport(line, companyId, { since, until }) {
   const { from, to, ...found } = read(reportForm, line, 'report');

@@ -15,6 +15,10 @@ export const failureNow = () => findingOf('failure', companyNow(), 'actions');
 /**
  * Keeps that a record, or "the root", of a log fails; by is here, or server for its word. None is
  * ever taken back: what failed was shown by the server.
+ * @param {number | string} failedAt
+ * @param {string} reason
+ * @param {'here' | 'server'} [by]
+ * @param {LogName} [log]
  */
 export function fail(failedAt, reason, by = 'here', log = 'actions') {
   const companyId = companyNow();

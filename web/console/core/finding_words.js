@@ -11,10 +11,12 @@ const SOURCES = {
   checkpoint: 'a checkpoint that you saved has',
 };
 
+/** @param {{failedAt: string, log?: LogName}} finding */
 const placeOf = ({ failedAt, log }) =>
   `${failedAt === 'the root' ? 'the root' : `record ${failedAt}`}${logOf({ log }) === 'control' ? ' of the control log'
     : ''}`;
 
+/** @type {{[K in FindingKind]: Record<'title' | 'text', (finding: FindingKinds[K]) => string>}} */
 const KINDS = {
   rewritten: {
     title: ({ log }) => `${log === 'control' ? 'The control log' : 'The history'} was rewritten.`,
@@ -42,8 +44,20 @@ const KINDS = {
   },
 };
 
-/** A sentence that names a finding. */
-export const titleOf = (finding) => KINDS[finding.kind].title(finding);
+/**
+ * @param {Finding} finding
+ * @returns {Record<'title' | 'text', (finding: Finding) => string>}
+ */
+const wordsOf = (finding) => /** @type {Record<'title' | 'text', (finding: any) => string>} */ (KINDS[finding.kind]);
 
-/** What was found, and when. */
-export const textOf = (finding) => `${KINDS[finding.kind].text(finding)} Found at ${timeText(finding.found)}.`;
+/**
+ * A sentence that names a finding.
+ * @param {Finding} finding
+ */
+export const titleOf = (finding) => wordsOf(finding).title(finding);
+
+/**
+ * What was found, and when.
+ * @param {Finding} finding
+ */
+export const textOf = (finding) => `${wordsOf(finding).text(finding)} Found at ${timeText(finding.found)}.`;

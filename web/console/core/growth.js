@@ -12,6 +12,7 @@ import { NOTHING } from './asked.js';
 import { openCheckpoint } from './checkpoint.js';
 import { headsOf, pinHead, rewrittenSince } from './heads.js';
 
+/** @type {LogName[]} */
 const LOGS = ['actions', 'control'];
 
 const logs = having({
@@ -32,6 +33,8 @@ const proofForm = having({ from: integer, to: integer, proof: list(hash, 128) })
 /**
  * The logs of the company that is signed in, actions and then control, with their sizes and both
  * roots of each, as the server says.
+ * @param {CallOptions} [options]
+ * @returns {Promise<ServiceLog[]>}
  */
 export async function readLogs(options) {
   const { logs: all } = await call(logs, 'GET', '/v1/logs',
@@ -41,8 +44,13 @@ export async function readLogs(options) {
   return all;
 }
 
-// The server's newest checkpoint and how it grew from a size. A history that was rewritten has no
-// such proof at all, whoever signed it.
+/**
+ * The server's newest checkpoint and how it grew from a size. A history that was rewritten has no
+ * such proof at all, whoever signed it.
+ * @param {ServiceLog} now
+ * @param {number} from
+ * @param {CallOptions} [options]
+ */
 async function logProof(now, from, options) {
   const { hashes, signed } = readConsistency(
     await callText('GET', `/v1/log/${now.logId}/consistency?from=${from}`, options),
@@ -53,8 +61,14 @@ async function logProof(now, from, options) {
   return { to: Number(size), toRoot: hex(root), proof: hashes.map(hex), signed };
 }
 
-// The head in the text of a checkpoint, null where no key of the company has signed it: then
-// whoever answered may have made it up.
+/**
+ * The head in the text of a checkpoint, null where no key of the company has signed it: then
+ * whoever answered may have made it up.
+ * @param {string} signed
+ * @param {ServiceLog} now
+ * @param {CompanyKey} key
+ * @returns {Promise<NewHead | null>}
+ */
 async function signedHead(signed, now, key) {
   try {
     const { size, root } = await openCheckpoint(signed, now.origin, key);
@@ -64,9 +78,14 @@ async function signedHead(signed, now, key) {
   }
 }
 
-// Whether a kept head is the beginning of a log as the server shows it now: the proof is the
-// server's, checking it is not. Returns a list of the text of the checkpoint that the log tree's
-// proof leads to, if one was asked for, and null where there is no proof.
+/**
+ * Whether a kept head is the beginning of a log as the server shows it now: the proof is the
+ * server's, checking it is not. Returns a list of the text of the checkpoint that the log tree's
+ * proof leads to, if one was asked for, and null where there is no proof.
+ * @param {Head} head
+ * @param {ServiceLog} now
+ * @param {CallOptions} [options]
+ */
 async function grownInto({ size: from, root, logRoot }, now, options) {
   if (from > now.size) return null;
   if (from === now.size)
@@ -85,8 +104,14 @@ async function grownInto({ size: from, root, logRoot }, now, options) {
     : [signed]; // of another size where records came meanwhile
 }
 
-// The shortest head that does not hold, {head, from}, with how many records are still what they
-// were; all that are longer fail with it, if any does. Else {grown}: what grownInto says of each.
+/**
+ * The shortest head that does not hold, {head, from}, with how many records are still what they
+ * were; all that are longer fail with it, if any does. Else {grown}: what grownInto says of each.
+ * @param {KeptHead[]} entries
+ * @param {ServiceLog} now
+ * @param {CallOptions} [options]
+ * @returns {Promise<Inconsistent>}
+ */
 async function firstInconsistent(entries, now, options) {
   const grown = [];
   for (const head of entries) {
@@ -97,7 +122,10 @@ async function firstInconsistent(entries, now, options) {
   return { grown };
 }
 
-// What is proven to begin a longer one is proven with that one.
+/**
+ * What is proven to begin a longer one is proven with that one.
+ * @param {KeptHead[]} entries
+ */
 const due = (entries) => entries.filter(({ proven }, i) => !proven || i === entries.length - 1);
 
 /**
@@ -105,6 +133,8 @@ const due = (entries) => entries.filter(({ proven }, i) => !proven || i === entr
  * and keeps the checkpoints that a key of the company has signed: returns the logs. What is only
  * said of them is not kept, for an honest server would be held to it later. What was rewritten is
  * in heads. Throws where the server does not answer: then nothing is known.
+ * @param {CompanyKey} key
+ * @param {CallOptions} [options]
  */
 export async function proveSince(key, options) {
   // Only what was seen before the server is asked can be no longer than what it answers.
@@ -115,8 +145,8 @@ export async function proveSince(key, options) {
     judged.push(await firstInconsistent(due(before[i]), now, options));
     if (!judged[i].head) continue;
     // What has failed once has failed.
-    const first = await firstInconsistent(before[i], now, options).catch(() => /** @type {any} */ ({}));
-    const { head, from } = first.head ? first : judged[i];
+    const first = await firstInconsistent(before[i], now, options).catch(() => null);
+    const { head, from } = first?.head ? first : judged[i];
     rewrittenSince(key, now.log, head, { from, now: now.size });
   }
   if (judged.some(({ head }) => head)) return shown;
@@ -142,9 +172,11 @@ export async function proveSince(key, options) {
 /**
  * The first of some records, which stand in their order, that the server does not show any more as
  * it was; undefined where there is none.
+ * @param {{index: number, hash: string}[]} held
  */
 export async function changedOf(held) {
   const [{ index: first }] = held;
-  const hashes = new Map((await records(first, held.at(-1).index + 1 - first)).map(({ index, hash }) => [index, hash]));
+  const now = await records(first, held[held.length - 1].index + 1 - first);
+  const hashes = new Map(now.map(({ index, hash }) => [index, hash]));
   return held.find(({ index, hash }) => hashes.get(index) !== hash);
 }

@@ -30,6 +30,7 @@ const pinned = storedList('attestd.heads', head);
 /**
  * rewritten: null, or the finding of findings.js that a log of the company that is signed in is not
  * what it was.
+ * @type {Store<{rewritten: RewrittenFinding | null}>}
  */
 export const heads = store({ rewritten: null });
 
@@ -43,16 +44,25 @@ function show() {
 
 findings.subscribe(show);
 
-/** Shows what was found of a company, '' for none: it is signed in from now on. */
+/**
+ * Shows what was found of a company, '' for none: it is signed in from now on.
+ * @param {string} companyId
+ */
 export function showFindings(companyId) {
   shownOf = companyId;
   show();
 }
 
+/** @param {NamedKey} key */
 const fingerprintsOf = (key) => (key.ring ?? [key]).map(({ fingerprint }) => fingerprint);
 
-// One key in common makes it the same log: whoever leaves out the first keys of a company, or puts
-// one before them, names no other log by that.
+/**
+ * One key in common makes it the same log: whoever leaves out the first keys of a company, or puts
+ * one before them, names no other log by that.
+ * @param {NamedKey} key
+ * @param {LogName} log
+ * @returns {(one: KeptHead) => boolean}
+ */
 function ofLog(key, log) {
   const own = fingerprintsOf(key);
   return (one) =>
@@ -61,17 +71,37 @@ function ofLog(key, log) {
     one.fingerprints.some((fingerprint) => own.includes(fingerprint));
 }
 
+/**
+ * @param {string | undefined} own
+ * @param {string | undefined} other
+ */
 const holdsAll = (own, other) => other === undefined || own === other;
 
-// Whether one head says all that another one of its length says.
+/**
+ * Whether one head says all that another one of its length says.
+ * @param {Head} a
+ * @param {Head} b
+ */
 const covers = (a, b) => a.size === b.size && holdsAll(a.root, b.root) && holdsAll(a.logRoot, b.logRoot);
 
+/**
+ * @param {string | undefined} a
+ * @param {string | undefined} b
+ */
 const differ = (a, b) => a !== undefined && b !== undefined && a !== b;
+/**
+ * @param {Head} a
+ * @returns {(b: Head) => boolean}
+ */
 const contradicts = (a) => (b) => a.size === b.size && (differ(a.root, b.root) || differ(a.logRoot, b.logRoot));
 
-// Of too many, that one goes whose neighbours are nearest to each other: what stays is spread over
-// the whole length. What is not proven to have grown into another one stays.
+/**
+ * Of too many, that one goes whose neighbours are nearest to each other: what stays is spread over
+ * the whole length. What is not proven to have grown into another one stays.
+ * @param {KeptHead[]} entries
+ */
 function thinned(entries) {
+  /** @param {number} i */
   const span = (i) => entries[i + 1].size - entries[i - 1].size;
   const free = entries.length > MOST ? entries.map((_, i) => i).slice(1, -1).filter((i) => entries[i].proven) : [];
   return free.length ? entries.toSpliced(free.reduce((least, i) => (span(i) < span(least) ? i : least)), 1) : entries;
@@ -81,6 +111,9 @@ function thinned(entries) {
  * Keeps a head of a company's log, {log, size, root, logRoot, source}, of which one root may be
  * missing. beginnings: heads of which it is known that this one has grown from them. An empty log
  * says nothing. Two of one length that differ are two histories, whoever shows them.
+ * @param {NamedKey} key
+ * @param {NewHead} head
+ * @param {Head[]} [beginnings]
  */
 export function pinHead(key, { at = new Date().toISOString(), ...given }, beginnings = []) {
   if (given.size === 0) return;
@@ -116,6 +149,9 @@ export function pinHead(key, { at = new Date().toISOString(), ...given }, beginn
 /**
  * Keeps what was checked of a company's log, as WholeLog, and the beginnings of it, by which the
  * place of a later change is found. Resolves to its head.
+ * @param {NamedKey} key
+ * @param {LogName} log
+ * @param {import('../lib/whole_log.js').WholeLog} whole
  */
 export async function pinChecked(key, log, whole) {
   const [top, beginnings] = await Promise.all([whole.head(), whole.beginnings()]);
@@ -125,15 +161,27 @@ export async function pinChecked(key, log, whole) {
   return top;
 }
 
-/** How many records a company's log is known to have, by what its keys have signed. */
+/**
+ * How many records a company's log is known to have, by what its keys have signed.
+ * @param {NamedKey} key
+ * @param {LogName} log
+ */
 export const provenSize = (key, log) => Math.max(0, ...headsOf(key, log).map(({ size }) => size));
 
-/** The heads that are kept of a company's log, the shortest first. */
+/**
+ * The heads that are kept of a company's log, the shortest first.
+ * @param {NamedKey} key
+ * @param {LogName} log
+ */
 export const headsOf = (key, log) => pinned.get().all.filter(ofLog(key, log));
 
 /**
  * Says that a head, {size, at, source}, is not the beginning of what is shown now. from is how many
  * records are still what they were, now how many are shown.
+ * @param {{companyId: string}} key
+ * @param {LogName} log
+ * @param {{size: number, at: string, source: HeadSource}} head
+ * @param {{from: number, now: number}} now
  */
 export const rewrittenSince = (key, log, { size, at, source }, { from, now }) =>
   addFinding({ kind: 'rewritten', companyId: key.companyId, log, size, at, source, from, now });
@@ -141,6 +189,7 @@ export const rewrittenSince = (key, log, { size, at, source }, { from, now }) =>
 /**
  * Forgets what was seen of a log that was rewritten: for who knows why. What is shown from now on
  * is remembered anew.
+ * @param {{companyId: string, log: LogName}} finding
  */
 export function forgetHeads({ companyId, log }) {
   pinned.change((all) => all.filter((e) => e.companyId !== companyId || e.log !== log));

@@ -13,7 +13,7 @@ import { findings } from './findings.js';
 import { changedOf, proveSince } from './growth.js';
 import { heads, rewrittenSince, showFindings } from './heads.js';
 import { add, addCheck, change, clear, live, state } from './live_state.js';
-import { session } from './session.js';
+import { session, signedIn } from './session.js';
 import { closeStream, isConnecting, openStream, whyRefused } from './stream.js';
 import { forget } from './verification.js';
 
@@ -30,9 +30,10 @@ const PATIENCE = 10_000; // ms until a server that does not answer then is taken
 
 let epoch = 0; // counts sign-ins: work begun for an earlier one is dropped
 let last = -1; // greatest index seen
-let range = null; // what was checked, as CheckedRange
+let range = new CheckedRange(0); // what was checked, as CheckedRange
 let everOpen = false;
 let work = Promise.resolve();
+/** @type {string[]} */
 let inbox = []; // messages that nobody has taken yet
 let lookTimer = 0;
 let filling = false; // whether records behind the newest are to be fetched
@@ -46,7 +47,7 @@ function reset() {
   closeStream();
   epoch++;
   last = -1;
-  range = null;
+  range = new CheckedRange(0);
   filling = false;
   clearInterval(lookTimer);
   everOpen = false;
@@ -57,7 +58,7 @@ function reset() {
 /** Begins anew, with nothing of what was shown before. */
 export function start() {
   reset();
-  showFindings(session.get().company.companyId);
+  showFindings(signedIn().company.companyId);
   clear({ failure: failureNow() });
   red = isRed();
   openStream(stream);
@@ -91,10 +92,11 @@ function pollServer() {
 for (const name of ['online', 'pageshow']) globalThis.addEventListener?.(name, pollServer);
 globalThis.document?.addEventListener('visibilitychange', pollServer);
 
+/** @param {Current} current */
 async function compare(current) {
   let shown;
   try {
-    shown = await proveSince(session.get().key, { signal: AbortSignal.timeout(PATIENCE) });
+    shown = await proveSince(signedIn().key, { signal: AbortSignal.timeout(PATIENCE) });
   } catch (err) {
     if (current() && err.status === 0 && state('connection') === 'open') {
       closeStream();
@@ -110,7 +112,9 @@ async function compare(current) {
   if (!current()) return;
   change({ problem: '' });
   fillSoon();
-  if (!state('agreed')) await compareRoots(current);
+  if (state('agreed')) return;
+  if (!state('server')) await askVerdict(size, current); // what was asked for at first may have failed
+  await compareRoots(current);
 }
 
 async function askWhy() {
@@ -125,7 +129,7 @@ async function askWhy() {
  */
 export function reconnect() {
   if (state('connection') === 'open' && state('problem')) {
-    range?.invalidate();
+    range.invalidate();
     change({ problem: '', agreed: false });
     queue(catchUp);
   }
@@ -137,22 +141,27 @@ const stream = {
     if (!everOpen) change({ connection: 'connecting', since: now() });
   },
   opened() {
-    range?.invalidate(); // until it is proven that the server still shows it
+    range.invalidate(); // until it is proven that the server still shows it
     change({ connection: 'open', since: now(), problem: '', agreed: false });
     queue(catchUp);
   },
+  /** @param {string} data */
   message(data) {
     inbox.push(data);
     if (inbox.length === 1) queue(receive);
   },
+  /** @param {boolean} refused */
   lost(refused) {
     if (refused) askWhy();
     if (state('connection') !== 'retrying') change({ connection: 'retrying', since: now() });
   },
 };
 
-// Jobs run one after the other. current() is false once the company that a job belongs to has
-// signed out: then what comes late is dropped.
+/**
+ * Jobs run one after the other. current() is false once the company that a job belongs to has
+ * signed out: then what comes late is dropped.
+ * @param {(current: Current) => unknown} job
+ */
 function queue(job) {
   const mine = epoch;
   const current = () => epoch === mine;
@@ -169,8 +178,9 @@ function queue(job) {
   return work;
 }
 
+/** @param {Current} current */
 async function catchUp(current) {
-  const { key } = session.get();
+  const { key } = signedIn();
   const shown = await proveSince(key);
   if (!current()) return;
   const [{ size }] = shown;
@@ -185,21 +195,39 @@ async function catchUp(current) {
     await stillThere(size, key, current);
     await fetchMissed(size, true, current);
   }
-  const said = await call(chainVerdict, 'GET', '/v1/verify', { asked: NOTHING });
-  if (!current()) return;
-  serverSays(said, size);
+  await askVerdict(size, current);
   await compareRoots(current);
 }
 
-// The records [from, from + count), which the server says that it has.
+/**
+ * Asks the server for its verdict on the chain, which has so many records or more.
+ * @param {number} size
+ * @param {Current} current
+ */
+async function askVerdict(size, current) {
+  const said = await call(chainVerdict, 'GET', '/v1/verify', { asked: NOTHING });
+  if (current()) serverSays(said, size);
+}
+
+/**
+ * The records [from, from + count), which the server says that it has.
+ * @param {number} from
+ * @param {number} count
+ * @param {Current} current
+ */
 async function given(from, count, current) {
   const found = await records(from, count);
   if (current() && found.length < count) fail(from + found.length, 'the server claims more records, but returns none');
   return found;
 }
 
-// What this page shows must be there still, for a chain never loses or changes a record. Of a whole
-// chain, its root says so too (settle).
+/**
+ * What this page shows must be there still, for a chain never loses or changes a record. Of a whole
+ * chain, its root says so too (settle).
+ * @param {number} size
+ * @param {ServiceKey} key
+ * @param {Current} current
+ */
 async function stillThere(size, key, current) {
   const from = Math.max(0, last + 1 - WHOLE);
   const held = live.get().entries.map(({ record }) => record).toReversed().filter(({ index }) => index >= from);
@@ -213,6 +241,7 @@ async function stillThere(size, key, current) {
     );
 }
 
+/** @param {Current} current */
 async function receive(current) {
   if (!everOpen) { // what came first failed, and these are read with the rest
     inbox = [];
@@ -221,7 +250,7 @@ async function receive(current) {
   const batch = inbox.splice(0, BATCH);
   if (inbox.length) queue(receive);
   let said;
-  let length; // of the chain, by what was said
+  let length = 0; // of the chain, by what was said
   let fitting = []; // records that follow one another
   const repeated = []; // records that were here already
   for (const data of batch) {
@@ -250,9 +279,14 @@ async function receive(current) {
   if (!inbox.length) await compareRoots(current);
 }
 
-// Fetches the records before to that did not come over the stream, WHOLE at most, and says which
-// they were and how many of them were fetched. away is whether the connection was; else the stream
-// left them out.
+/**
+ * Fetches the records before to that did not come over the stream, WHOLE at most, and says which
+ * they were and how many of them were fetched. away is whether the connection was; else the stream
+ * left them out.
+ * @param {number} to
+ * @param {boolean} away
+ * @param {Current} current
+ */
 async function fetchMissed(to, away, current) {
   const from = last + 1;
   if (from >= to) return;
@@ -261,13 +295,19 @@ async function fetchMissed(to, away, current) {
   if (current()) change({ missed: [...state('missed'), { from, to, fetched: found.length, away }] });
 }
 
+/** @param {CheckedRange} next */
 function show(next) {
   range = next;
   change(range.shown);
 }
 
-// Checks records that come after the last one, shows them, and extends the range with those that
-// hold.
+/**
+ * Checks records that come after the last one, shows them, and extends the range with those that
+ * hold.
+ * @param {LogRecord[]} found
+ * @param {boolean} late
+ * @param {Current} current
+ */
 async function checkAndShow(found, late, current) {
   const due = found.filter(({ index }) => index > last);
   if (!current() || !due.length) return;
@@ -284,15 +324,19 @@ async function checkAndShow(found, late, current) {
   fillSoon();
 }
 
-// Of a chain that was checked whole, a record that comes too fast, or after some that are missing,
-// leaves the range as it is: it is filled in.
+/**
+ * Of a chain that was checked whole, a record that comes too fast, or after some that are missing,
+ * leaves the range as it is: it is filled in.
+ * @param {LogRecord} record
+ * @param {WorkerResult | null} check
+ */
 async function extend({ index, hash }, check) {
   if (index < range.to) return; // it is in the range already
   if (check && !check.ok) return show(new CheckedRange(index + 1));
   if (range.isWhole && (!check || index !== range.to)) return;
   if (!check) return show(new CheckedRange(index + 1));
   if (index !== range.to) range = new CheckedRange(index);
-  await range.add({ hash, leaf: check.leaf }, session.get().key);
+  await range.add({ hash, leaf: check.leaf }, signedIn().key);
   change(range.shown);
 }
 
@@ -312,6 +356,7 @@ function fillSoon() {
   });
 }
 
+/** @param {Current} current */
 async function fill(current) {
   const held = range;
   const found = await given(held.to, Math.min(WHOLE, last + 1 - held.to), current);
@@ -327,11 +372,15 @@ async function fill(current) {
   if (range.to > last && state('server')) await compareRoots(current);
 }
 
-// Holds all that was checked against the root that the server has named.
+/**
+ * Holds all that was checked against the root that the server has named.
+ * @param {Current} current
+ */
 async function compareRoots(current) {
-  if (state('failure') || heads.get().rewritten) return;
+  const said = state('server');
+  if (!current() || !said || state('failure') || heads.get().rewritten) return;
   const held = range;
-  const wrong = await held.compareRoots(state('server'), session.get().key);
+  const wrong = await held.compareRoots(said, signedIn().key);
   if (!current() || held !== range) return;
   if (wrong) fail('the root', wrong);
   change(range.shown);
@@ -340,11 +389,12 @@ async function compareRoots(current) {
 /**
  * Takes over what a run over the whole chain has checked, {count, state}, to extend it record by
  * record.
+ * @param {VerifyAnswer} run
  */
 export const adopt = ({ count, state: read, failures, server }) =>
   queue(async (current) => {
-    if (failures.first || !server.valid)
-      return fail(failures.first?.index ?? server.failedAtIndex, failures.first?.reason ?? server.error);
+    if (failures.first) return fail(failures.first.index, failures.first.reason);
+    if (!server.valid) return fail(server.failedAtIndex, server.error ?? '');
     show(new CheckedRange(0, read));
     change({ unchecked: 0 });
     last = Math.max(last, count - 1);
@@ -352,9 +402,15 @@ export const adopt = ({ count, state: read, failures, server }) =>
     fillSoon();
   });
 
-function serverSays({ valid, merkleRoot, failedAtIndex, error }, length) {
-  const said = { valid, length, at: now() };
-  change({ server: valid ? { ...said, root: merkleRoot } : { ...said, failedAt: failedAtIndex, reason: error ?? '' } });
-  if (!valid) fail(failedAtIndex, error ?? '', 'server');
+/**
+ * @param {ChainVerdict} verdict
+ * @param {number} length
+ */
+function serverSays(verdict, length) {
+  const said = { valid: verdict.valid, length, at: now() };
+  if (verdict.valid) return change({ server: { ...said, root: verdict.merkleRoot } });
+  const { failedAtIndex: failedAt, error: reason = '' } = verdict;
+  change({ server: { ...said, failedAt, reason } });
+  fail(failedAt, reason, 'server');
 }
 

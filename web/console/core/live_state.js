@@ -5,6 +5,7 @@ import { store } from './store.js';
 
 const SHOWN = 400; // entries kept, the newest first
 
+/** @type {LiveState} */
 const quiet = {
   connection: 'off',
   since: '',
@@ -37,26 +38,39 @@ export const live = store(quiet);
 /**
  * The tone of the chain as far as it is known: bad where a check failed here or the server says one
  * did; ok or warn only where the whole chain was checked here, up to the root that the server
- * names, while the connection stands. The server's word alone has no tone, nor has a part. judge:
- * as judgeOf.
+ * names, while the connection stands. The server's word alone has no tone, nor has a part.
+ * @param {LiveState} state
+ * @param {Assess} assess
+ * @returns {Tone}
  */
 export function toneOfLive({ connection, whole, agreed, range, failure, server, problem }, assess) {
   const { tone, against } = assess(true);
   if (failure || against) return 'bad';
   if (connection !== 'open' || problem) return '';
   if (server && !server.valid) return 'bad';
-  return whole && agreed && range.to > 0 ? tone : '';
+  return whole && agreed && range && range.to > 0 ? tone : '';
 }
 
+/** @type {LiveEntry[]} */
 let fresh = []; // entries since the last flush, the newest last
+/** @type {Map<number, WorkerResult>} */
 let late = new Map(); // by index, checks of entries that were shown without one
+/** @type {Partial<LiveState>} */
 let changes = {};
 let flushTimer = 0;
 
-/** A member of the store as it is once all changes are shown. */
-export const state = (name) => (name in changes ? changes : live.get())[name];
+/**
+ * A member of the store as it is once all changes are shown.
+ * @template {keyof LiveState} K
+ * @param {K} name
+ * @returns {LiveState[K]}
+ */
+export const state = (name) => ({ ...live.get(), ...changes })[name];
 
-/** Begins anew, with nothing of what was shown before. */
+/**
+ * Begins anew, with nothing of what was shown before.
+ * @param {Partial<LiveState>} [patch]
+ */
 export function clear(patch) {
   fresh = [];
   late = new Map();
@@ -64,7 +78,10 @@ export function clear(patch) {
   live.set({ ...quiet, ...patch });
 }
 
-/** Changes members of the store soon. */
+/**
+ * Changes members of the store soon.
+ * @param {Partial<LiveState>} patch
+ */
 export function change(patch) {
   Object.assign(changes, patch);
   flushTimer ||= setTimeout(() => {
@@ -77,16 +94,23 @@ export function change(patch) {
     if (added.length) entries = [...added.toReversed(), ...entries].slice(0, SHOWN);
     if (checks.size)
       entries = entries.map((entry) =>
-        entry.check || !checks.has(entry.record.index) ? entry : { ...entry, check: checks.get(entry.record.index) },
+        entry.check ? entry : { ...entry, check: checks.get(entry.record.index) ?? null },
       );
     live.set({ ...patch, entries, beats: live.get().beats + added.length });
   }, 80);
 }
 
-/** Shows an entry, {record, check, late}, with the next change. */
+/**
+ * Shows an entry, {record, check, late}, with the next change.
+ * @param {LiveEntry} entry
+ */
 export const add = (entry) => fresh.push(entry);
 
-/** Shows the check of a record that was passed on without one, with the next change. */
+/**
+ * Shows the check of a record that was passed on without one, with the next change.
+ * @param {number} index
+ * @param {WorkerResult} check
+ */
 export const addCheck = (index, check) => late.set(index, check);
 
 export const dismissMissed = () => live.set({ missed: [] });

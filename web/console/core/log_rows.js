@@ -14,13 +14,23 @@ const SOON = 60; // ms that a list must rest before something is fetched for it
  * seen.
  */
 export class LogRows extends Rows {
+  /** @type {Map<number, Row[] | null>} */
   pieces = new Map(); // of the log; null while one is on its way
   count = 0;
 
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  timer;
+
+  /** @type {[number, number] | undefined} */
+  view;
+
+  /** @param {number} i */
   order = (i) => (this.search.order === 'newest' ? this.size - 1 - i : i);
   indexAt = this.order;
+  /** @param {number} index */
   place = (index) => (index < this.size ? this.order(index) : -1);
 
+  /** @param {number} i */
   at(i) {
     const index = this.order(i);
     return this.pieces.get(Math.floor(index / PIECE))?.[index % PIECE];
@@ -33,8 +43,9 @@ export class LogRows extends Rows {
     });
   }
 
+  /** @param {CheckedEntry[]} entries */
   addNew(entries) {
-    const { index: last } = entries.at(-1).record;
+    const { index: last } = entries[entries.length - 1].record;
     if (!this.done || this.pieces.get(Math.floor(this.size / PIECE)) === null) return false;
     for (const entry of entries) {
       const { index } = entry.record;
@@ -46,12 +57,20 @@ export class LogRows extends Rows {
     return true;
   }
 
-  // Keeps a piece, and forgets what is far from it.
+  /**
+   * Keeps a piece, and forgets what is far from it.
+   * @param {number} piece
+   * @param {Row[]} rows
+   */
   cachePiece(piece, rows) {
     for (const other of this.pieces.keys()) if (Math.abs(other - piece) > NEAR) this.pieces.delete(other);
     this.pieces.set(piece, rows);
   }
 
+  /**
+   * @param {number} first
+   * @param {number} last
+   */
   want(first, last) {
     this.view = [first, last];
     this.timer ??= setTimeout(
@@ -67,6 +86,7 @@ export class LogRows extends Rows {
     );
   }
 
+  /** @param {number} piece */
   async fetch(piece) {
     const from = piece * PIECE;
     const limit = Math.min(PIECE, this.size - from);
@@ -80,6 +100,10 @@ export class LogRows extends Rows {
         { signal: this.abort.signal, asked: NOTHING },
       );
       let next = 0;
+      /**
+       * @param {unknown} _
+       * @param {number} i
+       */
       const recordAt = (_, i) => {
         const record = records[next] && recordForm(records[next++].node, records[next - 1].source, 'it');
         if (record?.index === from + i) return record;

@@ -11,7 +11,7 @@ import { call, callText } from './api.js';
 import { openCheckpoint } from './checkpoint.js';
 import { readLogs } from './growth.js';
 import { pinHead } from './heads.js';
-import { refreshKey, session } from './session.js';
+import { refreshKey, signedIn } from './session.js';
 
 const logKeys = having({
   companyId: string,
@@ -45,18 +45,25 @@ export async function bothLogs() {
   return { actions, control };
 }
 
+/** @type {WeakMap<CompanyKey, Promise<CompanyKey>>} */
 const rings = new WeakMap(); // by the key of a session
 
 /**
  * The key that control records are checked with: the company's keys as they follow one another in
  * that log, where each has a first index of its own. key is that of the session, which vouches for
  * each of them; throws where one does not follow from the one before it.
+ * @param {CompanyKey} [key]
  */
-export async function controlKey(key = session.get().key) {
-  if (!rings.has(key)) rings.set(key, ringOf(key).catch((err) => { rings.delete(key); throw err; }));
-  return rings.get(key);
+export async function controlKey(key = signedIn().key) {
+  const known = rings.get(key) ?? ringOf(key).catch((err) => { rings.delete(key); throw err; });
+  rings.set(key, known);
+  return known;
 }
 
+/**
+ * @param {CompanyKey} key
+ * @returns {Promise<CompanyKey>}
+ */
 async function ringOf(key) {
   const {
     logs: [log],
@@ -84,7 +91,12 @@ async function ringOf(key) {
   return { ...key, ...keys.at(-1), origin: log.origin, ring: [...earlier, ...keys] };
 }
 
-/** The newest checkpoint that the server gives of a log, as openCheckpoint reads it. */
+/**
+ * The newest checkpoint that the server gives of a log, as openCheckpoint reads it.
+ * @param {{logId: string, origin: string}} log
+ * @param {CompanyKey} key
+ * @param {CallOptions} [options]
+ */
 export const newestCheckpoint = async (log, key, options) =>
   openCheckpoint(
     await callText('GET', `/v1/log/${log.logId}/checkpoint`, { accept: 'text/plain', ...options }),
@@ -96,6 +108,10 @@ export const newestCheckpoint = async (log, key, options) =>
  * Whether the newest checkpoint of a log follows from an older one, {size, root}, by a proof that
  * is checked here: {ok, reason, newest}. A server that has fewer records than the older one cannot
  * prove it.
+ * @param {{size: bigint, root: Bytes}} older
+ * @param {{logId: string, origin: string}} log
+ * @param {CompanyKey} key
+ * @param {CallOptions} [options]
  */
 export async function follow(older, log, key, options) {
   const newest = await newestCheckpoint(log, key, options);
@@ -122,6 +138,10 @@ export async function follow(older, log, key, options) {
 /**
  * Remembers a checkpoint of a log that a key of the company has signed: what the server shows later
  * must have grown from it.
+ * @param {NamedKey} key
+ * @param {LogName} log
+ * @param {{size: bigint, root: Bytes}} checkpoint
+ * @param {HeadSource} [source]
  */
 export const pinCheckpoint = (key, log, { size, root }, source = 'checkpoint') =>
   pinHead(key, { log, size: Number(size), logRoot: hex(root), source });

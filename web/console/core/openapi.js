@@ -5,25 +5,39 @@ import { parseMarkdown, slug } from '../lib/markdown.js';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 
-// An object of any member names, each value of one form.
+/**
+ * An object of any member names, each value of one form.
+ * @template T
+ * @param {Form<T>} form
+ * @returns {Form<Map<string, T>>}
+ */
 const map = (form) => (node, source, name) => {
   if (node.type !== 'object') throw new FormError(`${name} is not an object`);
   return new Map(node.members.map(({ key, value }) => [key, form(value, source, `${name}.${key}`)]));
 };
 
+/** @type {Form<string[]>} */
 const words = (node, source, name) =>
   node.type === 'array' ? list(string)(node, source, name) : [string(node, source, name)];
+/** @type {Form<string>} */
 const lexeme = (node, source, name) => {
   if (node.type !== 'number') throw new FormError(`${name} is not a number`);
   return node.lexeme;
 };
 
-// A schema: true and false are schemas too.
+/**
+ * A schema: true and false are schemas too.
+ * @param {JSONNode} node
+ * @param {string} source
+ * @param {string} name
+ * @returns {Schema}
+ */
 function schema(node, source, name) {
   if (node.type === 'true' || node.type === 'false') return { never: node.type === 'false' };
   return schemaMembers(node, source, name);
 }
 
+/** @type {Form<Schema>} */
 const schemaMembers = having(
   {},
   {
@@ -54,10 +68,15 @@ const schemaMembers = having(
   },
 );
 
-// What may stand there itself or as a reference to a component.
+/**
+ * What may stand there itself or as a reference to a component.
+ * @template {object} T
+ * @param {Form<T>} form
+ * @returns {Form<OrReference<T>>}
+ */
 const orReference = (form) => (node, source, name) => {
   const { $ref } = having({}, { $ref: string })(node, source, name);
-  return $ref === undefined ? form(node, source, name) : { $ref };
+  return /** @type {any} */ ($ref === undefined ? form(node, source, name) : { $ref });
 };
 
 const media = having({}, { schema, example: json, examples: map(having({}, { summary: string, value: json })) });
@@ -66,6 +85,7 @@ const parameter = orReference(
 );
 const header = orReference(having({}, { description: string, schema, example: json }));
 const answer = orReference(having({ description: string }, { headers: map(header), content: map(media) }));
+/** @type {Form<OperationForm>} */
 const operation = having(
   { operationId: string, tags: list(string), summary: string, responses: map(answer) },
   {
@@ -79,7 +99,9 @@ const operation = having(
     'x-websocket-message': schema,
   },
 );
-const pathItem = having({}, Object.fromEntries(METHODS.map((method) => [method, operation])));
+/** @type {Record<string, Form<OperationForm>>} */
+const operations = Object.fromEntries(METHODS.map((method) => [method, operation]));
+const pathItem = having({}, operations);
 
 const documentForm = having(
   {
@@ -95,19 +117,29 @@ const documentForm = having(
   },
 );
 
+/**
+ * @param {Map<string, MediaForm> | undefined} content
+ * @returns {Media[]}
+ */
 const mediaOf = (content) =>
   [...(content ?? [])].map(([type, { schema: form, example, examples }]) => ({
     type,
     schema: form,
     examples: examples
       ? [...examples]
-          .map(([name, { summary, value }]) => ({ name: summary ?? name, value }))
-          .filter(({ value }) => value)
+          .flatMap(([name, { summary, value }]) => (value ? [{ name: summary ?? name, value }] : []))
       : example
         ? [{ name: 'example', value: example }]
         : [],
   }));
 
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {OperationForm} op
+ * @param {Resolve} resolve
+ * @returns {Operation}
+ */
 function describe(method, path, op, resolve) {
   const responses = [...op.responses].map(([status, given]) => {
     const { description, headers, content } = resolve(given);
@@ -146,27 +178,38 @@ function describe(method, path, op, resolve) {
   };
 }
 
+/** @param {string} text */
 const headingsOf = (text) =>
   parseMarkdown(text)
-    .filter(({ type }) => type === 'heading')
-    .map(({ id, text: name }) => ({ id, name }));
+    .flatMap((block) => (block.type === 'heading' ? [{ id: block.id, name: block.text }] : []));
 
 /**
  * {title, version, description, sections, resources, schemas, places}. resources: the tags, each
  * {id, name, description, sections, operations}. places: what a URL may name, as id → {resource,
  * operation}; of a section of the beginning, neither.
+ * @param {JSONNode} node
+ * @param {string} source
+ * @param {string} name
+ * @returns {Reference}
  */
 export function openAPI(node, source, name) {
   const { info, tags, paths, components = {} } = documentForm(node, source, name);
+  /** @type {Resolve} */
   const resolve = (given) => {
-    if (given.$ref === undefined) return given;
-    const [, kind, id] = /^#\/components\/([a-z]+)\/(.+)$/i.exec(given.$ref) ?? [];
-    const found = Object.hasOwn(components, kind) ? components[kind].get(id) : undefined;
+    // TypeScript does not narrow what is generic.
+    if (given.$ref === undefined) return /** @type {any} */ (given);
+    const [, kind = '', id = ''] = /^#\/components\/([a-z]+)\/(.+)$/i.exec(given.$ref) ?? [];
+    // What stands below a kind is of the form that is referred to from where that kind is read.
+    /** @type {any} */
+    const found = new Map(Object.entries(components)).get(kind)?.get(id);
     if (!found) throw new FormError(`${name} has no ${given.$ref}`);
     return resolve(found);
   };
   const operations = [...paths].flatMap(([path, item]) =>
-    METHODS.filter((m) => item[m]).map((m) => describe(m, path, item[m], resolve)),
+    METHODS.flatMap((m) => {
+      const op = item[m];
+      return op ? [describe(m, path, op, resolve)] : [];
+    }),
   );
   const resources = tags.map(({ name: tag, description = '' }) => ({
     id: slug(tag),
@@ -193,19 +236,27 @@ export function openAPI(node, source, name) {
   };
 }
 
-/** The schema that a schema refers to, with its name; itself where it refers to none. */
+/**
+ * The schema that a schema refers to, with its name; itself where it refers to none.
+ * @param {Schema | undefined} given
+ * @param {Map<string, Schema>} schemas
+ * @param {number} [depth]
+ * @returns {Schema & {name?: string}}
+ */
 export function follow(given, schemas, depth = 0) {
   const name = /^#\/components\/schemas\/(.+)$/.exec(given?.$ref ?? '')?.[1];
   const found = name && depth < 16 ? schemas.get(name) : undefined;
   if (!found) return { ...given };
   const { name: inner, ...target } = follow(found, schemas, depth + 1);
-  const { $ref, ...own } = given;
+  const { $ref, ...own } = given ?? {};
   return { ...target, ...own, name: name ?? inner };
 }
 
 /**
  * Words that are all in an operation, in its method, path, names or prose; those found in its head
  * come first.
+ * @param {Resource[]} resources
+ * @param {string} query
  */
 export function search(resources, query) {
   const wanted = query.toLowerCase().split(/\s+/).filter(Boolean);

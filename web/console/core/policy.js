@@ -8,8 +8,10 @@ import { store } from './store.js';
 
 const NAME = 'attestd.policy';
 
+/** @param {string} companyId */
 const nameOf = (companyId) => `${NAME} ${companyId}`;
 
+/** @param {string} companyId */
 function restored(companyId) {
   try {
     return localStorage.getItem(nameOf(companyId)) ?? '';
@@ -19,8 +21,12 @@ function restored(companyId) {
 }
 
 /** texts: by company, those that were kept or taken back since the page was opened. */
-export const policies = store({ texts: {} });
+export const policies = store({ texts: /** @type {Record<string, string>} */ ({}) });
 
+/**
+ * @param {string} companyId
+ * @param {string} text
+ */
 function put(companyId, text) {
   try {
     if (text) localStorage.setItem(nameOf(companyId), text);
@@ -29,7 +35,11 @@ function put(companyId, text) {
   policies.set({ texts: { ...policies.get().texts, [companyId]: text } });
 }
 
-/** Keeps a policy for a company; throws an Error that names the line where it is none. */
+/**
+ * Keeps a policy for a company; throws an Error that names the line where it is none.
+ * @param {string} companyId
+ * @param {string} text
+ */
 export async function savePolicy(companyId, text) {
   const whole = text === '' || text.endsWith('\n') ? text
     : `${text}\n`; // what is pasted often lacks its last line break
@@ -37,15 +47,20 @@ export async function savePolicy(companyId, text) {
   put(companyId, whole);
 }
 
+/** @param {string} companyId */
 export const forgetPolicy = (companyId) => put(companyId, '');
 
 /**
  * The text of the policy that is kept for a company, '' where there is none; policies tells when it
  * changes.
+ * @param {string} companyId
  */
 export const policyText = (companyId) => policies.get().texts[companyId] ?? restored(companyId);
 
-// What a line below a checkpoint says of itself: when it was made, in seconds, or null.
+/**
+ * What a line below a checkpoint says of itself: when it was made, in seconds, or null.
+ * @param {{blob: Bytes}} line
+ */
 function timeOf({ blob }) {
   const time = blob.length === 72 ? BigInt(`0x${hex(blob.slice(0, 8))}`) : 0n;
   return time > 0n && time < 1n << 40n ? Number(time) : null;
@@ -56,6 +71,9 @@ function timeOf({ blob }) {
  * failed}]. witness is the name that the policy has for who made it, '' where it knows nobody with
  * that key: then the time is only said. failed is that a line says to be of one of its witnesses,
  * and is not.
+ * @param {{lines: NoteLine[], text: string}} checkpoint
+ * @param {Policy | null} policy
+ * @returns {Promise<CosignedLine[]>}
  */
 export const cosignaturesOf = (checkpoint, policy) => Promise.all(checkpoint.lines.slice(1).map(async (line) => {
   for (const [name, key] of policy?.witnesses ?? []) {
@@ -72,6 +90,9 @@ export const cosignaturesOf = (checkpoint, policy) => Promise.all(checkpoint.lin
 /**
  * Whether a checkpoint meets a policy: {met, reason}. origins are those of the company's logs: a
  * policy names a key once, and that counts for both.
+ * @param {Policy} policy
+ * @param {{lines: NoteLine[], text: string, signer: {raw: Bytes}}} checkpoint
+ * @param {string[]} origins
  */
 export async function meets(policy, checkpoint, origins) {
   if (!policy.logs.some(({ name, raw }) => origins.includes(name) && equalBytes(raw, checkpoint.signer.raw)))

@@ -3,10 +3,14 @@
 // least to do.
 
 export class Pool {
+  /** @type {PoolWorker[]} */
   #workers;
   #sent = 0;
 
-  /** ports: workers, or ports to workers. */
+  /**
+   * ports: workers, or ports to workers.
+   * @param {(Worker | MessagePort)[]} ports
+   */
   constructor(ports) {
     this.#workers = ports.map((port) => {
       const worker = { port, waiting: new Map() };
@@ -28,6 +32,10 @@ export class Pool {
    * Checks the texts of records of a log with a company's key as of plain: {engine, results}, and
    * in results for each text what checkRecord says with the record's index and hash, or {error}
    * where it is no record.
+   * @param {string[]} texts
+   * @param {PlainKey} key
+   * @param {LogName} log
+   * @returns {Promise<PoolAnswer>}
    */
   check(texts, key, log) {
     const worker = this.#workers.reduce((a, b) => (b.waiting.size < a.waiting.size ? b : a));
@@ -38,7 +46,10 @@ export class Pool {
     });
   }
 
-  /** Ends all that waits: no worker will answer it. */
+  /**
+   * Ends all that waits: no worker will answer it.
+   * @param {Error} err
+   */
   fail(err) {
     for (const { waiting } of this.#workers) {
       for (const { reject } of waiting.values()) reject(err);
@@ -50,6 +61,8 @@ export class Pool {
 /**
  * What of a company's key goes to a worker: {companyId, keys}, the raw keys with their first
  * records.
+ * @param {{companyId: string, raw: Bytes, ring?: {raw: Bytes, fromIndex?: number}[]}} key
+ * @returns {PlainKey}
  */
 export const plain = ({ companyId, raw, ring = [{ raw, fromIndex: 0 }] }) =>
   ({ companyId, keys: ring.map((one) => ({ raw: one.raw, fromIndex: one.fromIndex })) });

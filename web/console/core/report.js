@@ -8,6 +8,7 @@ import { startWorker, whyFailed } from './worker.js';
 
 const SCRIPT = '/report_worker.js';
 
+/** @type {Worker | null} */
 let idle = null; // a worker that waits for a report
 
 /**
@@ -15,16 +16,21 @@ let idle = null; // a worker that waits for a report
  * then.
  */
 export function prepareChecker() {
-  if (idle) return;
+  if (idle) return idle;
   idle = startWorker(SCRIPT);
   idle.onerror = ({ target }) => { if (idle === target) idle = null; }; // the next report tries again
+  return idle;
 }
 
-// What takeReport of report_reader.js resolves to for a job; progress({done, total}) is called now
-// and then. An aborted signal ends the work.
+/**
+ * What takeReport of report_reader.js resolves to for a job; progress({done, total}) is called now
+ * and then. An aborted signal ends the work.
+ * @param {ReportJob} job
+ * @param {{signal: AbortSignal, progress: ReportProgress}} how
+ * @returns {Promise<ReadReport>}
+ */
 async function checkReport(job, { signal, progress }) {
-  prepareChecker();
-  const worker = idle;
+  const worker = prepareChecker();
   idle = null;
   try {
     const report = await new Promise((resolve, reject) => {
@@ -44,11 +50,13 @@ async function checkReport(job, { signal, progress }) {
   }
 }
 
+/** @type {Reporting} */
 const ready = { phase: 'ready', done: 0, total: 0, report: null, error: null };
 
 /** phase: ready, running with done and total, done with the report, or error. */
 export const reporting = store(ready);
 
+/** @type {AbortController | null} */
 let running = null;
 
 /** Ends the work on a report, and forgets what it came to. */
@@ -58,11 +66,15 @@ export function stop() {
   reporting.set(ready);
 }
 
-/** Reads and checks a report: of a period, {since, until}, or one that somebody gave, {given}. */
+/**
+ * Reads and checks a report: of a period, {since, until}, or one that somebody gave, {given}.
+ * @param {ReportJob} job
+ */
 export async function make(job) {
   stop();
   const mine = new AbortController();
   running = mine;
+  /** @param {Partial<Reporting>} patch */
   const show = (patch) => running === mine && reporting.set(patch);
   show({ phase: 'running' });
   try {

@@ -13,12 +13,14 @@ const FOLDED = 8 << 20; // bytes that are held apart from the Blob
 
 /** What was read, byte for byte, in memory that is not the page's. */
 class Copy {
+  /** @type {Bytes[]} */
   #fresh = [];
 
   #bytes = 0;
 
   blob = new Blob([]);
 
+  /** @param {Bytes} chunk */
   add(chunk) {
     this.#fresh.push(chunk);
     this.#bytes += chunk.length;
@@ -33,8 +35,12 @@ class Copy {
   }
 }
 
-// What the page shows of a check, without what only checking needs.
+/**
+ * What the page shows of a check, without what only checking needs.
+ * @param {import('../lib/report.js').ReportCheck} check
+ */
 function shown({ verdict, code, reason, checked, file, ends, checkpoints, all, last, logs }) {
+  /** @param {EvidenceKey} one */
   const key = (one) => one && { kid: one.kid, fingerprint: one.fingerprint, raw: one.raw };
   return {
     verdict,
@@ -53,15 +59,21 @@ function shown({ verdict, code, reason, checked, file, ends, checkpoints, all, l
 /**
  * Checks the report in a stream of bytes. progress({done, total}) is called now and then. Resolves
  * to {check, tally, file, digest, at}: file is the Blob of what was read, and digest its SHA-256.
+ * @param {ReadableStream<Bytes>} stream
+ * @param {ReportProgress} progress
  */
 async function readReport(stream, progress) {
   const copy = new Copy();
-  /** @type {any} */
+  /** @type {Tally | undefined} */
   let tally;
   let total = 0;
   let done = 0;
   let last = performance.now();
   const copied = stream.pipeThrough(new TransformStream({
+    /**
+     * @param {Bytes} chunk
+     * @param {TransformStreamDefaultController<Bytes>} out
+     */
     transform(chunk, out) {
       copy.add(chunk);
       out.enqueue(chunk);
@@ -71,7 +83,7 @@ async function readReport(stream, progress) {
     tally = new Tally(file.from);
     total = ends.actions.size - ends.actions.start + ends.control.size - ends.control.start;
   }, (events) => {
-    tally.addEvents(events);
+    tally?.addEvents(events);
     done += events.length;
     if (performance.now() - last < NEWS) return;
     last = performance.now();
@@ -92,10 +104,13 @@ async function readReport(stream, progress) {
  * The report of a period of a company, [since, until) in timestamps, either of which may be '',
  * from the server; or that in a Blob, given. A report of another period than the one that was asked
  * for is none.
+ * @param {ReportJob & {companyId: string}} job
+ * @param {ReportProgress} progress
  */
 export async function readAndCheckReport({ companyId, since, until, given }, progress) {
   if (given) return readReport(given.stream(), progress);
-  const query = new URLSearchParams(Object.entries({ from: since, to: until }).filter(([, value]) => value)).toString();
+  const asked = Object.entries({ from: since ?? '', to: until ?? '' }).filter(([, value]) => value);
+  const query = new URLSearchParams(asked).toString();
   const report = await readReport(
     await callStream(`/v1/report${query && `?${query}`}`, { accept: 'application/x-ndjson' }),
     progress,

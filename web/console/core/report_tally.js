@@ -12,16 +12,28 @@ const WIDTHS = [1, 5, 15, 60, 300, 900, 3600, 3 * 3600, DAY / 2, DAY, 7 * DAY, 3
 );
 const BARS = 60;
 
+/**
+ * @param {string} a
+ * @param {string} b
+ */
 const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+/** @param {{agent: string, action: string, delegated: boolean}} deed */
 const nameOf = ({ agent, action, delegated }) => JSON.stringify([agent, action, delegated]);
+/**
+ * @param {Map<string, number>} map
+ * @param {string} name
+ */
 const add = (map, name) => map.set(name, (map.get(name) ?? 0) + 1);
 
 export class Tally {
-  actions = { total: 0, times: /** @type {number[]} */ ([]), agents: new Map(), kinds: new Map(), deeds: new Map() };
+  /** @type {ReportTally['actions'] & {deeds: Map<string, Deed>}} */
+  actions = { total: 0, times: [], agents: new Map(), kinds: new Map(), deeds: new Map() };
 
-  failures = { total: 0, times: /** @type {number[]} */ ([]), list: /** @type {any[]} */ ([]) };
+  /** @type {ReportTally['failures']} */
+  failures = { total: 0, times: [], list: [] };
 
-  changes = { total: 0, times: /** @type {number[]} */ ([]), kinds: new Map(), list: /** @type {any[]} */ ([]) };
+  /** @type {ReportTally['changes']} */
+  changes = { total: 0, times: [], kinds: new Map(), list: [] };
 
   /** @type {{from: string, to: string}[]} */
   alone = []; // {from, to}: times in which no witness was asked; to is '' for the end of the period
@@ -29,11 +41,15 @@ export class Tally {
   /** @type {string | null} */
   witnesses = null; // that are asked, null before the report says it
 
+  /** @param {string} from */
   constructor(from) {
     this.from = from;
   }
 
-  /** Takes the events of some records, as checkReport gives them. */
+  /**
+   * Takes the events of some records, as checkReport gives them.
+   * @param {ReportEvent[]} events
+   */
   addEvents(events) {
     for (const event of events) {
       if (event.log === 'control') this.change(event);
@@ -41,7 +57,8 @@ export class Tally {
     }
   }
 
-  action({ index, timestamp, agentId, action, delegated }) {
+  /** @param {ReportEvent} event */
+  action({ index, timestamp, agentId, action, delegated = false }) {
     const { actions, failures } = this;
     const time = Date.parse(timestamp);
     actions.total++;
@@ -49,8 +66,9 @@ export class Tally {
     let deed = { agent: agentId, action, delegated, times: 0 };
     if (actions.deeds.size >= DEEDS && !actions.deeds.has(nameOf(deed)))
       deed = { agent: OTHERS, action: OTHERS, delegated: false, times: 0 };
-    if (!actions.deeds.has(nameOf(deed))) actions.deeds.set(nameOf(deed), deed);
-    actions.deeds.get(nameOf(deed)).times++;
+    const known = actions.deeds.get(nameOf(deed)) ?? deed;
+    actions.deeds.set(nameOf(deed), known);
+    known.times++;
     add(actions.agents, deed.agent);
     add(actions.kinds, deed.action);
     if (!FAILED.test(action)) return;
@@ -59,16 +77,21 @@ export class Tally {
     if (failures.list.length < MOST) failures.list.push({ index, timestamp, agentId, action });
   }
 
+  /** @param {ReportEvent} event */
   change(event) {
     const { changes } = this;
     changes.total++;
     changes.times.push(Date.parse(event.timestamp));
     add(changes.kinds, event.action);
     if (changes.list.length < MOST) changes.list.push(event);
-    if (event.witnesses !== null) this.asked(event);
+    const { timestamp, before, witnesses } = event;
+    if (typeof witnesses === 'string') this.asked({ timestamp, before, witnesses });
   }
 
-  // From when to when no witness is asked, as attestd report says it.
+  /**
+   * From when to when no witness is asked, as attestd report says it.
+   * @param {{timestamp: string, before?: string | null, witnesses: string}} event
+   */
   asked({ timestamp, before, witnesses }) {
     let was = this.witnesses;
     if (was === null && before === '') { // since the beginning of the period
@@ -96,7 +119,12 @@ export class Tally {
   }
 }
 
-/** The names with the greatest numbers, [[name, number]], and the rest as one. */
+/**
+ * The names with the greatest numbers, [[name, number]], and the rest as one.
+ * @param {Map<string, number>} map
+ * @param {number} most
+ * @returns {[string, number][]}
+ */
 export function greatest(map, most) {
   const sorted = [...map].sort((a, b) => b[1] - a[1]);
   const rest = sorted.slice(most).reduce((sum, [, n]) => sum + n, 0);
@@ -106,10 +134,13 @@ export function greatest(map, most) {
 /**
  * A period in equal parts of a round length, [[start in ms, how many of times are in it]]; bounds
  * in ms.
+ * @param {number[]} times
+ * @param {[number, number]} bounds
  */
 export function histogram(times, [first, last]) {
   const width = WIDTHS.find((one) => (last - first) / one < BARS) ?? Math.ceil((last - first + 1) / BARS);
   const start = Math.floor(first / width) * width;
+  /** @type {[number, number][]} */
   const parts = Array.from({ length: Math.floor((last - start) / width) + 1 }, (_, i) => [start + i * width, 0]);
   for (const time of times) parts[Math.floor((time - start) / width)][1]++;
   return { width, parts };

@@ -21,17 +21,31 @@ export const route = store(read());
 
 addEventListener('hashchange', () => route.set(read()));
 
-/** The URL of a page. Of the query, what is empty is left out. */
+/**
+ * The URL of a page. Of the query, what is empty is left out.
+ * @param {string} page
+ * @param {string | number} [argument]
+ * @param {Record<string, string | number | undefined>} [query]
+ */
 export function href(page, argument = '', query = {}) {
   const search = new URLSearchParams(
-    Object.entries(query).filter(([, value]) => value !== undefined && value !== ''),
+    Object.entries(query).flatMap(([name, value]) =>
+      (value === undefined || value === '' ? [] : [[name, String(value)]])),
   ).toString();
   return `#/${page}${argument === '' ? '' : `/${encodeURIComponent(argument)}`}${search && `?${search}`}`;
 }
 
+/**
+ * @param {string} page
+ * @param {string | number} [argument]
+ * @param {Record<string, string | number | undefined>} [query]
+ */
 export const go = (page, argument, query) => { location.hash = href(page, argument, query); };
 
-/** Gives the shown page another query, without a step in the browser's history. */
+/**
+ * Gives the shown page another query, without a step in the browser's history.
+ * @param {Record<string, string | undefined>} query
+ */
 export function replace(query) {
   const { page, argument } = route.get();
   history.replaceState(null, '', href(page, argument, query));

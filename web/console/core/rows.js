@@ -15,20 +15,27 @@ import { fail as failsHere } from './failures.js';
 import { readLogs } from './growth.js';
 import { provenSize } from './heads.js';
 import { mustReach } from './search_pages.js';
-import { session } from './session.js';
+import { session, signedIn } from './session.js';
 
 /** How many records are fetched or checked at a time. */
 export const PIECE = 256;
 const SNIPPET = 240; // characters of a payload that a row has
 
-// The beginning of a payload as it stands, on one line; half of a surrogate pair is cut off with
-// the rest.
+/**
+ * The beginning of a payload as it stands, on one line; half of a surrogate pair is cut off with
+ * the rest.
+ * @param {LogRecord} record
+ */
 const snippetOf = ({ inner, source }) =>
   source
     .slice(inner.start, Math.min(inner.end, inner.start + SNIPPET))
     .replace(/\s+/g, ' ')
     .replace(/[\ud800-\udbff]$/, '');
 
+/**
+ * @param {LogRecord} record
+ * @returns {Row}
+ */
 const rowOf = (record) => ({
   index: record.index,
   timestamp: record.timestamp,
@@ -40,7 +47,12 @@ const rowOf = (record) => ({
   check: null,
 });
 
-/** What stands where a record should be. */
+/**
+ * What stands where a record should be.
+ * @param {number | null} index
+ * @param {string} reason
+ * @returns {Row}
+ */
 export const brokenRow = (index, reason) => ({
   index,
   timestamp: '',
@@ -53,7 +65,7 @@ export const brokenRow = (index, reason) => ({
 
 /** How many records the log has, as the server says, and no fewer than its keys have signed. */
 export async function logSize() {
-  const proven = provenSize(session.get().key, 'actions');
+  const proven = provenSize(signedIn().key, 'actions');
   const [{ size }] = await readLogs();
   mustReach(size, proven);
   return size;
@@ -64,6 +76,10 @@ export async function logSize() {
  * others.
  */
 export class Rows {
+  /**
+   * @param {Search} search
+   * @param {() => void} changed
+   */
   constructor(search, changed) {
     this.search = search;
     this.changed = changed;
@@ -74,7 +90,7 @@ export class Rows {
     this.failed = [];
     this.busy = false;
     this.done = false;
-    /** @type {any} */
+    /** @type {Error | null} */
     this.error = null;
     this.abort = new AbortController();
   }
@@ -85,10 +101,12 @@ export class Rows {
 
   get stopped() { return this.abort.signal.aborted; }
 
+  /** @param {Error} error */
   fail(error) {
     if (!this.stopped) this.error = error;
   }
 
+  /** @param {(options: CallOptions & {signal: AbortSignal}) => Promise<unknown>} work */
   async run(work) {
     if (this.busy || this.stopped) return;
     Object.assign(this, { busy: true, error: null });
@@ -98,20 +116,33 @@ export class Rows {
     this.changed();
   }
 
-  /** The row of a record that came since, and was checked then. */
+  /**
+   * The row of a record that came since, and was checked then.
+   * @param {CheckedEntry} entry
+   * @returns {Row}
+   */
   came({ record, check }) {
     this.checked++;
     if (!check.ok) this.failed.push(record.timestamp);
     return { ...rowOf(record), check };
   }
 
-  addNew() { return false; }
+  /**
+   * @param {CheckedEntry[]} entries
+   * @returns {boolean}
+   */
+  addNew(entries) { return false; }
 
   /**
    * The rows of what the server gave, each {node, source}; recordAt(one, i) reads one. Their
    * verdicts come later.
+   * @template T
+   * @param {T[]} given
+   * @param {(one: T, i: number) => LogRecord} recordAt
+   * @param {(i: number) => number | null} [index]
    */
   rowsOf(given, recordAt, index = /** @type {(i: number) => number | null} */ (() => null)) {
+    /** @type {LogRecord[]} */
     const records = [];
     const rows = given.map((one, i) => {
       try {
@@ -125,20 +156,21 @@ export class Rows {
     return { rows, checked: this.verifyRows(rows, records).catch((err) => this.fail(err)) };
   }
 
+  /**
+   * @param {Row[]} rows
+   * @param {LogRecord[]} records
+   */
   async verifyRows(rows, records) {
     const broken = rows.filter((row) => row.check);
     const whole = rows.filter((row) => !row.check);
-    const { companyId } = session.get().company;
+    const { companyId } = signedIn().company;
     const results = records.length ? await checkNewest(records) : [];
     if (session.get().company?.companyId !== companyId) return;
     whole.forEach((row, i) => { row.check = results[i]; });
     this.checked += rows.length;
-    this.failed.push(...[...broken, ...whole.filter((row) => !row.check.ok)].map((row) => row.timestamp));
-    for (const {
-      index,
-      check: { reason },
-    } of broken)
-      if (index !== null) failsHere(index, reason); // nowhere is the chain green then
+    this.failed.push(...[...broken, ...whole.filter((row) => !row.check?.ok)].map((row) => row.timestamp));
+    for (const { index, check } of broken)
+      if (index !== null && check) failsHere(index, check.reason); // nowhere is the chain green then
     this.changed();
   }
 }

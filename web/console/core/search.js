@@ -9,19 +9,26 @@ import { NOTHING, mustFit } from './asked.js';
 import { PAGE_SAYS, mustGoOn } from './search_pages.js';
 import { dateOf } from './times.js';
 
-/** Periods that end now, in seconds, by the name that a URL has for them. */
+/**
+ * Periods that end now, in seconds, by the name that a URL has for them.
+ * @type {Record<string, number>}
+ */
 export const LAST = { '15m': 900, '1h': 3600, '24h': 86400, '7d': 604800, '30d': 2592000 };
 
+/** @type {('agent' | 'action' | 'delegatedBy' | 'since' | 'until' | 'q' | 'hash')[]} */
 const ASKED = ['agent', 'action', 'delegatedBy', 'since', 'until', 'q', 'hash'];
 
 /**
  * {agent, action, delegatedBy, since, until, q, hash, order, failures} of a URL's query; what is
  * not asked for is ''. now: milliseconds.
+ * @param {Query} query
+ * @param {number} now
+ * @returns {Search}
  */
 export function searchOf(query, now) {
-  /** @type {any} */
-  const search = Object.fromEntries(ASKED.map((name) => [name, query[name] ?? '']));
-  if (Object.hasOwn(LAST, query.last ?? ''))
+  const { agent = '', action = '', delegatedBy = '', since = '', until = '', q = '', hash = '' } = query;
+  const search = { agent, action, delegatedBy, since, until, q, hash };
+  if (query.last && Object.hasOwn(LAST, query.last))
     Object.assign(search, { since: new Date(now - LAST[query.last] * 1000).toISOString(), until: '' });
   return { ...search, order: query.order === 'oldest' ? 'oldest' : 'newest', failures: query.failures === '1' };
 }
@@ -29,15 +36,20 @@ export function searchOf(query, now) {
 /**
  * Whether the server reads every record for a search, as none of its summaries has what is asked
  * for.
+ * @param {{q: string, hash: string}} search
  */
 export const readsAll = ({ q, hash }) => Boolean(q || hash);
 
-/** Whether a search asks for less than all records. */
+/**
+ * Whether a search asks for less than all records.
+ * @param {Search} search
+ */
 export const narrows = (search) => ASKED.some((name) => search[name]);
 
 /**
  * A time as people type it, in the shown zone or, with a Z, in UTC, in the form of the API; null
  * where it is none.
+ * @param {string} typed
  */
 export function timeOf(typed) {
   const m = /^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?)? ?(Z)?$/.exec(
@@ -50,16 +62,26 @@ export function timeOf(typed) {
   return !Number.isNaN(date.getTime()) && date.toISOString() === `${exact}Z` ? `${exact}Z` : null;
 }
 
+/** @param {string} text */
 const folded = (text) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
-// Whether a text stands in a string or name of a JSON value, as these read.
+/**
+ * Whether a text stands in a string or name of a JSON value, as these read.
+ * @param {JSONNode} node
+ * @param {string} text
+ * @returns {boolean}
+ */
 function holds(node, text) {
   if (node.type === 'string') return folded(node.value).includes(text);
   if (node.type === 'array') return node.items.some((item) => holds(item, text));
   return node.type === 'object' && node.members.some((m) => folded(m.key).includes(text) || holds(m.value, text));
 }
 
-/** Whether a record is one that a search asks for. */
+/**
+ * Whether a record is one that a search asks for.
+ * @param {LogRecord} record
+ * @param {Search} search
+ */
 export function matches(record, { agent, action, delegatedBy, since, until, q, hash }) {
   const { delegation } = record;
   return (
@@ -80,10 +102,16 @@ export function matches(record, { agent, action, delegatedBy, since, until, q, h
   );
 }
 
-/** The path that asks the server for a search, or for its histogram. */
+/**
+ * The path that asks the server for a search, or for its histogram.
+ * @param {Search} search
+ * @param {Record<string, string | number | undefined>} [more]
+ * @param {string} [what]
+ */
 export function pathOf(search, more = {}, what = '/v1/records') {
   const asked = ASKED.filter((name) => search[name]).map((name) => [name, search[name]]);
-  return `${what}?${new URLSearchParams([...asked, ...Object.entries(more).filter(([, value]) => value)])}`;
+  const rest = Object.entries(more).filter(([, value]) => value).map(([name, value]) => [name, String(value)]);
+  return `${what}?${new URLSearchParams([...asked, ...rest])}`;
 }
 
 const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: string });
@@ -100,6 +128,10 @@ const histogramForm = having({
 /**
  * A page of what a search finds after another one (null for the first): {records: [{node, source}],
  * size, read, next}, next '' at the end. proven: how many records the log has at least.
+ * @param {Search} search
+ * @param {{read: SearchPage['read'], size: number, next: string} | null} before
+ * @param {number} limit
+ * @param {CallOptions & {proven: number}} options
  */
 export async function pageOf(search, before, limit, { proven, ...options }) {
   const page = {
@@ -113,7 +145,12 @@ export async function pageOf(search, before, limit, { proven, ...options }) {
   return page;
 }
 
-/** How many records match in each part of a period; neither text nor hash is asked for. */
+/**
+ * How many records match in each part of a period; neither text nor hash is asked for.
+ * @param {Search} search
+ * @param {number} buckets
+ * @param {CallOptions} [options]
+ */
 export const histogramOf = (search, buckets, options) =>
   call(histogramForm, 'GET', pathOf({ ...search, q: '', hash: '' }, { buckets }, '/v1/records/histogram'), {
     ...options,
@@ -132,6 +169,11 @@ export const histogramOf = (search, buckets, options) =>
 /**
  * What a search finds as it is found: {text}, {progress: {read, at, size}} and at last {end: {read,
  * found, next}}.
+ * @param {Search} search
+ * @param {string} cursor
+ * @param {number} limit
+ * @param {CallOptions} [options]
+ * @returns {AsyncGenerator<Streamed>}
  */
 export async function* streamOf(search, cursor, limit, options) {
   let event = '';
@@ -165,6 +207,8 @@ export async function* streamOf(search, cursor, limit, options) {
 /**
  * The record of an answer, which must be one that was asked for. The text alone may be read
  * otherwise than here.
+ * @param {JSONText} text
+ * @param {Search} search
  */
 export function foundRecord({ node, source }, search) {
   const record = recordForm(node, source, 'it');

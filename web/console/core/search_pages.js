@@ -8,9 +8,14 @@ import { mustFit } from './asked.js';
 /** What a page says of itself, beside its records. */
 export const PAGE_SAYS = { size: integer, read: having({ from: integer, to: integer }) };
 
+/** @param {number} n */
 const records = (n) => `${n} ${n === 1 ? 'record' : 'records'}`;
 
-/** Throws where a log is shorter than it is proven to be. */
+/**
+ * Throws where a log is shorter than it is proven to be.
+ * @param {number} size
+ * @param {number} proven
+ */
 export const mustReach = (size, proven) =>
   mustFit(
     size >= proven,
@@ -43,6 +48,9 @@ export function mustGoOn({ size, read: { from, to }, next }, before, { order, si
 /**
  * Throws where records of a page do not come in their order, each once, from the part of the log
  * that it has read.
+ * @param {{index: number}[]} found
+ * @param {{read: {from: number, to: number}}} page
+ * @param {{order?: string}} search
  */
 export function mustBeInOrder(found, { read: { from, to } }, { order }) {
   const newest = order !== 'oldest';

@@ -7,7 +7,7 @@ import { NOTHING } from './asked.js';
 import { addFinding } from './findings.js';
 import { endPause } from './pause.js';
 import { storeCredential, storedCredential, shareCredential } from './shared.js';
-import { store } from './store.js';
+import { store, useStore } from './store.js';
 import { changeOf, remember, see, seenOf } from './trust.js';
 
 /**
@@ -16,6 +16,7 @@ import { changeOf, remember, see, seenOf } from './trust.js';
  * is; waits is whether a kept key could not be taken up yet; first is whether this browser sees the
  * company for the first time, until its key was shown. turn counts the keys that came in place of
  * one which they do not follow from: what was checked with one of them says nothing of the other.
+ * @type {Store<Session>}
  */
 export const session = store({
   status: 'out',
@@ -30,29 +31,53 @@ export const session = store({
 });
 
 /**
+ * The company that is signed in, with its key. Throws where nobody is: who signed out meanwhile has
+ * no use for what was to be done.
+ */
+export function signedIn() {
+  const { company, key } = session.get();
+  if (!company || !key) throw new Error('Nobody is signed in any more.');
+  return { company, key };
+}
+
+/** The same for a page that only those see who are signed in. */
+export function useSignedIn() {
+  useStore(session);
+  return signedIn();
+}
+
+/**
  * The server's clock as of its last answer: offset is how many seconds it is ahead of this
  * computer's, give or take error.
  */
 export const clock = store({ offset: 0, error: Infinity, dismissed: false });
 
+/** @type {Map<string, ServiceKey>} */
 const companyKeys = new Map();
 
-// Keys of which one does not follow from the one before it are worth nothing: the last alone is
-// taken, with what is wrong as its flaw.
-/** @param {any} published */
+/**
+ * Keys of which one does not follow from the one before it are worth nothing: the last alone is
+ * taken, with what is wrong as its flaw.
+ * @param {ReturnType<typeof answers.publishedKeys>} published
+ */
 async function prepare({ keys, ...company }) {
   const plain = keys.map(({ jwk, ...key }) => ({ ...key, x: jwk.x }));
   try {
     return await prepareRing({ ...company, keys: plain });
   } catch (err) {
-    if (!plain.length) throw err;
+    const last = plain.at(-1);
+    if (!last) throw err;
     return {
-      ...(await prepareKey({ ...plain.at(-1), companyId: company.companyId, spiffeId: company.spiffeId })),
+      ...(await prepareKey({ ...last, companyId: company.companyId, spiffeId: company.spiffeId })),
       flaw: err.message,
     };
   }
 }
 
+/**
+ * @param {string} companyId
+ * @returns {Promise<ServiceKey>}
+ */
 async function askKey(companyId) {
   const query = `companyId=${encodeURIComponent(companyId)}`;
   const [published, discovery] = await Promise.all([
@@ -71,16 +96,32 @@ async function askKey(companyId) {
  * The public key that this server publishes for a company, with all that it had before in its ring,
  * and what its tokens must say: {companyId, spiffeId, kid, fingerprint, pem, x, raw, prepared,
  * origin, ring, audience, issuer, published}.
+ * @param {string} companyId
+ * @returns {Promise<ServiceKey>}
  */
 export async function companyKey(companyId) {
-  if (!companyKeys.has(companyId)) companyKeys.set(companyId, await askKey(companyId));
-  return companyKeys.get(companyId);
+  const known = companyKeys.get(companyId) ?? (await askKey(companyId));
+  companyKeys.set(companyId, known);
+  return known;
 }
 
+/**
+ * @param {RingKey} key
+ * @returns {RingKey[]}
+ */
 const ringOf = ({ ring, fingerprint }) => ring ?? [{ fingerprint, fromIndex: 0 }];
+/**
+ * @param {ServiceKey} a
+ * @param {ServiceKey} b
+ */
 const isSame = (a, b) =>
   a.flaw === b.flaw && JSON.stringify(ringOf(a).map(facts)) === JSON.stringify(ringOf(b).map(facts));
+/** @param {RingKey} key */
 const facts = ({ fingerprint, fromIndex, endedAt, compromisedAt }) => [fingerprint, fromIndex, endedAt, compromisedAt];
+/**
+ * @param {ServiceKey} old
+ * @param {ServiceKey} next
+ */
 const continues = (old, next) =>
   !old.flaw &&
   !next.flaw &&
@@ -89,14 +130,18 @@ const continues = (old, next) =>
       ringOf(next)[i]?.fingerprint === fingerprint && ringOf(next)[i].fromIndex === fromIndex,
   );
 
-// Of a key that follows from the known one it is remembered that it was there; one that does not is
-// found fault with until a person says that they know why.
+/**
+ * Of a key that follows from the known one it is remembered that it was there; one that does not is
+ * found fault with until a person says that they know why.
+ * @param {ServiceKey} key
+ */
 function recordKeyChange(key) {
   if (key.flaw || changeOf(key)?.replaced)
     addFinding({ kind: 'key', companyId: key.companyId, fingerprint: key.fingerprint });
   else see(key);
 }
 
+/** @type {Map<string, number>} */
 const covered = new Map(); // by company: the last record that was there when its keys were asked for again
 const PROPAGATION = 400; // ms after which a server knows what another one, of the same database, has rotated
 
@@ -104,6 +149,8 @@ const PROPAGATION = 400; // ms after which a server knows what another one, of t
  * Asks for a company's keys again, for one may have been rotated. With the index of a record that
  * its keys do not verify, only where they were not asked for since the record was there. Rejects
  * where they cannot be had.
+ * @param {string} companyId
+ * @param {number} [index]
  */
 export async function refreshKey(companyId, index = Infinity) {
   if (index <= (covered.get(companyId) ?? -1)) return companyKey(companyId);
@@ -117,20 +164,23 @@ export async function refreshKey(companyId, index = Infinity) {
   if (known && isSame(known, key)) return known;
   companyKeys.set(companyId, key);
   const { status, key: mine, turn } = session.get();
-  if (status === 'in' && mine.companyId === companyId && !isSame(mine, key)) {
+  if (status === 'in' && mine?.companyId === companyId && !isSame(mine, key)) {
     recordKeyChange(key);
     session.set({ key, turn: continues(mine, key) ? turn : turn + 1 });
   }
   return key;
 }
 
-// What cannot stand in a header cannot be sent, and no key holds it: mostly a quotation mark, a
-// dash or a space that came with the copy.
+/**
+ * What cannot stand in a header cannot be sent, and no key holds it: mostly a quotation mark, a
+ * dash or a space that came with the copy.
+ * @param {string} credential
+ */
 function assertKey(credential) {
   const found = [...credential].findIndex((c) => c < '!' || c > '~');
   if (found < 0) return;
   const character = [...credential][found];
-  const code = `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
+  const code = `U+${Number(character.codePointAt(0)).toString(16).toUpperCase().padStart(4, '0')}`;
   throw new Error(
     `That is not a key: character ${found + 1} is ` +
       `${character > ' ' && character !== '\u007f' && /\P{C}/u.test(character) && /\S/.test(character)
@@ -142,6 +192,8 @@ function assertKey(credential) {
 /**
  * Signs in with an API key or OAuth token. keep: it serves reloads and new tabs of this browser,
  * until the last tab is closed.
+ * @param {string} credential
+ * @param {boolean} stay
  */
 export async function signIn(credential, stay) {
   assertKey(credential);
@@ -168,6 +220,8 @@ export async function signIn(credential, stay) {
 /**
  * Ends the session, in all tabs of this browser unless others is false. Who ends it on purpose
  * starts at Start again.
+ * @param {string} [message]
+ * @param {{back?: string, others?: boolean}} [then]
  */
 export function signOut(message = '', { back = '#/start', others = true } = {}) {
   setCredential('');
@@ -186,6 +240,7 @@ export async function restore() {
   if (stored) await resume(stored);
 }
 
+/** @param {string} credential */
 async function resume(credential) {
   session.set({ status: 'restoring', message: '', waits: false });
   try {

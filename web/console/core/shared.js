@@ -11,7 +11,11 @@ const ENDED = 'attestd.signed-out';
 
 const channel = globalThis.BroadcastChannel && new BroadcastChannel('attestd.session');
 
-/** Keeps a credential, or forgets it where it is empty; in all tabs, if asked. */
+/**
+ * Keeps a credential, or forgets it where it is empty; in all tabs, if asked.
+ * @param {string} credential
+ * @param {boolean} [inAllTabs]
+ */
 export function storeCredential(credential, inAllTabs = false) {
   try {
     if (credential) {
@@ -44,6 +48,8 @@ export function storedCredential() {
  * Speaks with the other tabs. given() is what a new tab may have, empty where nothing is kept;
  * taken(credential) is called once at most, with what another tab gives this one; ended() when
  * somebody signed out elsewhere.
+ * @param {{given: () => string, received: (credential: string) => unknown, ended: () =>
+ *   unknown}} tabs
  */
 export function shareCredential({ given, received, ended }) {
   if (!channel) return;

@@ -2,7 +2,12 @@
 // A value that components watch.
 import { useLayoutEffect, useReducer } from '../vendor/preact-htm.js';
 
-/** {get, set(patch), subscribe(f) → unsubscribe}; set merges into a fresh object. */
+/**
+ * {get, set(patch), subscribe(f) → unsubscribe}; set merges into a fresh object.
+ * @template {object} T
+ * @param {T} initial
+ * @returns {Store<T>}
+ */
 export function store(initial) {
   let state = initial;
   const watchers = new Set();
@@ -19,7 +24,12 @@ export function store(initial) {
   };
 }
 
-/** The state of a store; the component renders again when it changes. */
+/**
+ * The state of a store; the component renders again when it changes.
+ * @template T
+ * @param {Store<T>} source
+ * @returns {T}
+ */
 export function useStore(source) {
   const [, rerender] = useReducer((n) => n + 1, 0);
   useLayoutEffect(() => source.subscribe(rerender), [source]);

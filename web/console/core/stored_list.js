@@ -7,11 +7,17 @@ import { store } from './store.js';
  * A list of entries of a form, kept in localStorage by a name: a store of {all}, with change(f),
  * which puts f(all) in its place. What other tabs change is seen here. Without storage it lasts as
  * long as the page.
+ * @template T
+ * @param {string} name
+ * @param {Form<T>} form
+ * @returns {Store<{all: T[]}> & {change(f: (all: T[]) => T[]): void}}
  */
 export function storedList(name, form) {
   let alone = false; // whether what is here could not be written
+  /** @type {{text: string, all: T[]}} */
   let known = { text: '[]', all: [] }; // what was read or written last
 
+  /** @param {T[]} otherwise */
   function stored(otherwise) {
     if (alone) return otherwise;
     try {

@@ -9,6 +9,7 @@ const REFUSED = 1008; // the code with which the server ends a stream whose cred
 const FIRST = 400; // ms until the first attempt after a loss; each further one takes twice as long, up to LONGEST
 const LONGEST = 15000;
 
+/** @type {WebSocket | null} */
 let socket = null;
 let attempts = 0;
 let timer = 0;
@@ -17,6 +18,7 @@ let timer = 0;
  * Connects, and again whenever the connection is lost, until closeStream. on: {connecting(),
  * opened(), message(data), lost(refused)}; refused is whether the server ended or never opened it,
  * and not the network.
+ * @param {StreamListener} on
  */
 export function openStream(on) {
   clearTimeout(timer);

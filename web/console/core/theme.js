@@ -6,6 +6,7 @@ const NAME = 'attestd.theme';
 
 export const theme = store({ choice: 'system' });
 
+/** @param {string} choice */
 export function choose(choice) {
   if (choice === 'system') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = choice;

@@ -19,6 +19,7 @@ function restored() {
 export const times = store({ zone: restored() });
 globalThis.addEventListener?.('storage', ({ key }) => { if (key === NAME) times.set({ zone: restored() }); });
 
+/** @param {string} zone */
 export function chooseZone(zone) {
   try {
     localStorage.setItem(NAME, zone);
@@ -26,12 +27,19 @@ export function chooseZone(zone) {
   times.set({ zone });
 }
 
-// Minutes by which the shown zone is ahead of UTC at a date.
+/**
+ * Minutes by which the shown zone is ahead of UTC at a date.
+ * @param {Date} date
+ */
 const ahead = (date) => (times.get().zone === 'utc' ? 0 : -date.getTimezoneOffset());
 
-/** A date in the shown zone, spelled as toISOString does, without the Z. */
+/**
+ * A date in the shown zone, spelled as toISOString does, without the Z.
+ * @param {Date} date
+ */
 export const zoned = (date) => new Date(date.getTime() + ahead(date) * 60_000).toISOString().slice(0, -1);
 
+/** @param {number} n */
 const two = (n) => String(n).padStart(2, '0');
 
 /** The name of the shown zone at a date: UTC, or UTC+05:30. */
@@ -44,6 +52,7 @@ export function zoneOf(date = new Date()) {
 /**
  * The date of a spelling like 2026-03-02T09:05:04.218 in the shown zone; null where there is no
  * such time.
+ * @param {string} spelled
  */
 export function dateOf(spelled) {
   const date = new Date(times.get().zone === 'utc' ? `${spelled}Z` : spelled);

@@ -15,23 +15,32 @@ const TIMES = ['Not before',
 /**
  * Whether the server's clock, {offset, error} in seconds, differs from this computer's by more than
  * can be overlooked.
+ * @param {{offset: number, error: number}} clock
  */
 export const clockDiffers = ({ offset, error }) => Math.abs(offset) - error > CLOCK;
 
 /** @type {[number, string][]} */
 const UNITS = [[86400, 'day'], [3600, 'hour'], [60, 'minute'], [1, 'second']];
 
+/** @param {number} seconds */
 function roughly(seconds) {
   const [size, unit] = UNITS.find(([one]) => seconds >= 1.5 * one) ?? UNITS[3];
   const n = Math.round(seconds / size);
   return `${n} ${unit}${n === 1 ? '' : 's'}`;
 }
 
+/** @param {{offset: number}} clock */
 export const clockWords = ({ offset }) =>
   `Your clock differs by ${roughly(Math.abs(offset))}: it is ${offset > 0 ? 'behind' : 'ahead of'} the server’s. One ` +
     `of the two is wrong.`;
 
-const phaseAt = ({ nbf, exp }, now) => (exp <= now ? 'expired' : nbf > now ? 'not yet' : 'usable now');
+/**
+ * @param {{nbf?: number, exp?: number}} claims
+ * @param {number} now
+ */
+const phaseAt = ({ nbf = -Infinity, exp = -Infinity }, now) =>
+  (exp <= now ? 'expired' : nbf > now ? 'not yet' : 'usable now');
+/** @param {number | undefined} seconds */
 const at = (seconds) => timeText(iso(seconds));
 
 /**
@@ -40,11 +49,22 @@ const at = (seconds) => timeText(iso(seconds));
  * checked, or null, with why not in unasked; statusProblem, why a statement is worth nothing;
  * disabledAt, when the server says that the agent was disabled. now is in seconds, clock as for
  * clockDiffers, judge as judgeOf.
+ * @param {TokenToAssess} of
  */
 export function verdictOf({ kind, claims, found, assess, now, clock }) {
+  /**
+   * @param {string} is
+   * @param {string} why
+   * @returns {TokenVerdict}
+   */
   const bad = (is, why) => ({ is, tone: 'bad', why });
+  /**
+   * @param {string} is
+   * @param {string} why
+   * @returns {TokenVerdict}
+   */
   const open = (is, why) => ({ is, tone: '', why });
-  if (!found.checks) return open('not checked', found.problem);
+  if (!found.checks) return open('not checked', found.problem ?? '');
 
   const failed = found.checks.filter((c) => !c.ok && !TIMES.includes(c.name)).map((c) => c.name);
   if (failed.some((name) => ['Algorithm', 'Key', 'Signature'].includes(name)))
@@ -65,8 +85,8 @@ export function verdictOf({ kind, claims, found, assess, now, clock }) {
   if (status?.status === 'revoked')
     return bad(
       'revoked',
-      `At ${timeText(status.revokedAt)}${status.reason ? `: ${status.reason}` : ''}. The company’s key signed this ` +
-        `status.`,
+      `At ${timeText(status.revokedAt ?? '')}${status.reason ? `: ${status.reason}` : ''}. ` +
+        `The company’s key signed this status.`,
     );
   if (status?.status === 'unknown')
     return bad(
@@ -104,10 +124,10 @@ export function verdictOf({ kind, claims, found, assess, now, clock }) {
   if (age < -AHEAD || age > FRESH)
     return open(
       'revocation not checked',
-      `The last status is from ${timeText(status.checkedAt)}; the passport may have been revoked since.`,
+      `The last status is from ${timeText(status?.checkedAt ?? '')}; the passport may have been revoked since.`,
     );
   const rest =
-    kind === 'passport'
+    status
       ? `It is not revoked, according to a status of ${timeText(status.checkedAt)} that the company’s key signed.`
       : `${kind === 'SVID' ? 'An SVID' : 'A delegation token'} cannot be revoked: it can be used until it expires.`;
   const caveats = [

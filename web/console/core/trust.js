@@ -11,6 +11,10 @@ const CONFIRMED = 'attestd.confirmed'; // a list of "companyId fingerprint"
 const SEEN = 'attestd.seen'; // a list of "companyId fingerprint time"
 const LATEST = 'attestd.latest'; // the same, of keys that are proven to follow and that nobody has taken notice of yet
 
+/**
+ * @param {string} name
+ * @returns {string[]}
+ */
 function restored(name) {
   try {
     const stored = JSON.parse(localStorage.getItem(name) ?? '[]');
@@ -20,16 +24,26 @@ function restored(name) {
   }
 }
 
+/**
+ * @param {string} companyId
+ * @param {string} fingerprint
+ */
 const entry = (companyId, fingerprint) => `${companyId} ${fingerprint}`;
 const all = () => ({ confirmed: restored(CONFIRMED), seen: restored(SEEN), latest: restored(LATEST) });
 
 /**
  * confirmed: a list of "companyId fingerprint"; a company may have several keys. seen and latest:
  * one "companyId fingerprint time" of each company.
+ * @type {Store<TrustState>}
  */
 export const trust = store(all());
 globalThis.addEventListener?.('storage', () => trust.set(all())); // another tab has learned something
 
+/**
+ * @param {string} name
+ * @param {keyof TrustState} member
+ * @param {string[]} list
+ */
 function persist(name, member, list) {
   trust.set({ [member]: list });
   try {
@@ -37,28 +51,47 @@ function persist(name, member, list) {
   } catch { /* it then lasts as long as the page */ }
 }
 
-// A key and those that are proven to come before or after it: whoever vouches for one vouches for
-// all.
+/**
+ * A key and those that are proven to come before or after it: whoever vouches for one vouches for
+ * all.
+ * @param {NamedKey} key
+ */
 const entriesOf = (key) => (key.ring ?? [key]).map(({ fingerprint }) => entry(key.companyId, fingerprint));
 
+/**
+ * @param {string[]} list
+ * @param {string} companyId
+ */
 function known(list, companyId) {
   const [, fingerprint, at] = list.find((e) => e.startsWith(`${companyId} `))?.split(' ') ?? [];
-  return fingerprint && { fingerprint, at: at ?? '' };
+  return fingerprint ? { fingerprint, at: at ?? '' } : undefined;
 }
 
 /**
  * What this browser remembers of a company, {fingerprint, at}; undefined where it was never signed
  * in to.
+ * @param {string} companyId
+ * @param {TrustState} [state]
  */
 export const seenOf = (companyId, { seen } = trust.get()) => known(seen, companyId);
 
+/**
+ * @param {string} name
+ * @param {keyof TrustState} member
+ * @param {NamedKey} key
+ * @param {Date} now
+ */
 const put = (name, member, { companyId, fingerprint }, now) =>
   persist(name, member, [
     ...trust.get()[member].filter((e) => !e.startsWith(`${companyId} `)),
     `${entry(companyId, fingerprint)} ${now.toISOString()}`,
   ]);
 
-/** Remembers a company's key from now on in place of the one that is remembered. */
+/**
+ * Remembers a company's key from now on in place of the one that is remembered.
+ * @param {NamedKey} key
+ * @param {Date} [now]
+ */
 export function remember(key, now = new Date()) {
   put(SEEN, 'seen', key, now);
   see(key, now);
@@ -67,6 +100,8 @@ export function remember(key, now = new Date()) {
 /**
  * Remembers that a key was there which follows from the one that is remembered: the next must
  * follow from both.
+ * @param {NamedKey} key
+ * @param {Date} [now]
  */
 export function see(key, now = new Date()) {
   if (known(trust.get().latest, key.companyId)?.fingerprint !== key.fingerprint) put(LATEST, 'latest', key, now);
@@ -77,11 +112,15 @@ export function see(key, now = new Date()) {
  * where it does not; {known, replaced: true} where nothing proves that it follows from that one, or
  * from the last that was there; else the proven rotations since, as pairs {old, next} of keys, in
  * their order.
+ * @param {NamedKey} key
+ * @param {Pick<TrustState, 'seen'> & Partial<TrustState>} [state]
+ * @returns {KeyChange | null}
  */
 export function changeOf(key, { seen, latest = [] } = trust.get()) {
   const remembered = known(seen, key.companyId);
   if (!remembered) return null;
   const ring = key.ring ?? [key];
+  /** @param {{fingerprint: string}} one */
   const place = (one) => ring.findIndex(({ fingerprint }) => fingerprint === one.fingerprint);
   const lost = [remembered, known(latest, key.companyId)].find((one) => one && place(one) < 0);
   if (lost) return { known: lost, replaced: true };
@@ -94,6 +133,8 @@ export function changeOf(key, { seen, latest = [] } = trust.get()) {
 /**
  * Takes what was typed for the fingerprint of a key, or of one that is proven with it; false where
  * it is that of another key.
+ * @param {NamedKey} key
+ * @param {string} typed
  */
 export function confirm(key, typed) {
   const given = entry(key.companyId, `SHA256:${typed.replace(/\s/g, '').replace(/^SHA256:/i, '').replace(/=+$/, '')}`);
@@ -106,6 +147,7 @@ export function confirm(key, typed) {
   return true;
 }
 
+/** @param {NamedKey} key */
 export const forget = (key) =>
   persist(
     CONFIRMED,
@@ -117,6 +159,9 @@ export const forget = (key) =>
  * confirmed; other, where only other keys of its company are confirmed, or where nothing proves
  * that it follows from those before it or from the one that is remembered; or unconfirmed. What is
  * remembered says nothing of keys in files: only of the one that a server publishes.
+ * @param {NamedKey} key
+ * @param {TrustState} [state]
+ * @returns {KeyState}
  */
 export function keyStateOf(key, state = trust.get()) {
   if (key.flaw || (key.published && changeOf(key, state)?.replaced)) return 'other';

@@ -5,9 +5,14 @@ import { getCredential } from './api.js';
 
 const MOST = 256 * 1024; // bytes of an answer that are read
 
+/** @param {Bytes[]} chunks */
 const joined = async (chunks) => new Uint8Array(await new Blob(chunks).arrayBuffer());
 
-// The beginning of a body, at most so many bytes; the rest is not waited for.
+/**
+ * The beginning of a body, at most so many bytes; the rest is not waited for.
+ * @param {Response} response
+ * @param {AbortController} abort
+ */
 async function beginning(response, abort) {
   const chunks = [];
   let size = 0;
@@ -22,8 +27,10 @@ async function beginning(response, abort) {
   return { bytes: await joined(chunks), cut: Boolean(reader) };
 }
 
+/** @param {string} type */
 const isText = (type) => /^(text\/|application\/(json|x-ndjson|problem\+json))/.test(type) || type === '';
 
+/** @param {Bytes} bytes */
 const dump = (bytes) =>
   Array.from(bytes.subarray(0, 512), (b, i) => b.toString(16).padStart(2, '0') + ((i + 1) % 16 ? ' ' : '\n'))
     .join('')
@@ -33,6 +40,9 @@ const dump = (bytes) =>
  * Sends {method, url, headers, body, credential} to this server and returns {status, type, headers,
  * text, size, cut, ms}. The credential of the session goes with it only where the operation needs
  * one, and only in a header. Ends early with abort, an AbortController.
+ * @param {{method: string, url: string, headers: [string, string][], body?: BodyInit,
+ *   credential?: boolean}} request
+ * @param {AbortController} abort
  */
 export async function sendRequest({ method, url, headers, body, credential }, abort) {
   if (new URL(url).origin !== location.origin) throw new Error('Requests go to this server alone.');

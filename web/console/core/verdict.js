@@ -7,24 +7,39 @@ import { keyStateOf, trust } from './trust.js';
 
 const GREEN = 'ok';
 
+/** @param {Tone} tone */
 export const isGreen = (tone) => tone === GREEN;
 
 /**
  * What a verdict is about where it is neither a whole log, as without about, nor a record {log,
  * index}: a token, a statement.
+ * @type {About}
  */
 export const PART = {};
 
 const SAYS = { rewritten: 'history rewritten', failure: 'the log fails', key: 'key replaced' };
 const ORDER = Object.keys(SAYS);
 
-const isRecord = ({ kind, failedAt, ...finding }, about) =>
-  kind === 'failure' && logOf(finding) === about.log && failedAt === String(about.index);
+/**
+ * @param {Finding} finding
+ * @param {About} about
+ */
+const isRecord = (finding, about) =>
+  finding.kind === 'failure' && logOf(finding) === about.log && finding.failedAt === String(about.index);
 
-// That one record fails says nothing of the bytes of another one. All else bears on all that is
-// shown of the company.
+/**
+ * That one record fails says nothing of the bytes of another one. All else bears on all that is
+ * shown of the company.
+ * @param {About | null} about
+ * @returns {(finding: Finding) => boolean}
+ */
 const bearsOn = (about) => (finding) => finding.kind !== 'failure' || !about || isRecord(finding, about);
 
+/**
+ * @param {boolean} ok
+ * @param {KeyState} keyState
+ * @returns {Tone}
+ */
 const ownTone = (ok, keyState) =>
   !ok || keyState === 'other' ? 'bad' : keyState === 'confirmed' ? GREEN : 'warn';
 
@@ -33,6 +48,8 @@ const ownTone = (ok, keyState) =>
  * in that state, of a company with these findings. own is its tone without them, is the verdict in
  * a word or two, and against the finding for which it is not green, or null. A whole log is red
  * then; a part that holds by itself is amber.
+ * @param {{ok: boolean, keyState: KeyState, found: Finding[], about?: About | null}} of
+ * @returns {Verdict}
  */
 export function verdict({ ok, keyState, found, about = null }) {
   const own = ownTone(ok, keyState);
@@ -47,6 +64,10 @@ export function verdict({ ok, keyState, found, about = null }) {
 /**
  * A function (ok, about) that gives verdict() for what was checked with a key. trusted and all:
  * what is confirmed, and all findings.
+ * @param {NamedKey} key
+ * @param {TrustState} [trusted]
+ * @param {{all: Finding[]}} [found]
+ * @returns {Assess}
  */
 export function assessWith(key, trusted = trust.get(), { all } = findings.get()) {
   const keyState = keyStateOf(key, trusted);

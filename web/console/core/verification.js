@@ -9,12 +9,13 @@ import { proveSince } from './growth.js';
 import { headsOf, pinChecked, rewrittenSince } from './heads.js';
 import { pauseElsewhere } from './pause.js';
 import { plain } from './pool.js';
-import { refreshKey, session } from './session.js';
+import { refreshKey, signedIn } from './session.js';
 import { store } from './store.js';
 import { startWorker, whyFailed } from './worker.js';
 
 const SCRIPT = '/verify_worker.js';
 
+/** @type {Verification} */
 const ready = { phase: 'ready', done: 0, total: 0, failures: 0, first: null, result: null, message: '' };
 
 /**
@@ -25,6 +26,7 @@ const ready = { phase: 'ready', done: 0, total: 0, failures: 0, first: null, res
  */
 export const verification = store(ready);
 
+/** @type {Worker | null} */
 let worker = null;
 
 /** Ends a run; what an earlier one found stays. */
@@ -49,21 +51,28 @@ export function start() {
     worker = mine;
     const startedAt = new Date().toISOString();
     verification.set({ ...ready, result: verification.get().result, phase: 'running' });
+    /** @param {Partial<Verification>} patch */
     const end = (patch) => {
       if (worker !== mine) return resolve(null);
-      worker.terminate();
+      mine.terminate();
       worker = null;
       verification.set(patch);
       resolve(patch.result ?? null);
     };
+    /** @param {Error} err */
     const fail = (err) => end({ phase: 'error', message: err.message });
     mine.onerror = async (event) => fail(await whyFailed(event, SCRIPT));
     run(mine, startedAt, end).catch(fail);
   });
 }
 
+/**
+ * @param {Worker} mine
+ * @param {string} startedAt
+ * @param {(patch: Partial<Verification>) => void} end
+ */
 async function run(mine, startedAt, end) {
-  const key = await refreshKey(session.get().key.companyId);
+  const key = await refreshKey(signedIn().key.companyId);
   // What was seen before must still be there: a chain that was rewritten as a whole verifies as
   // well as any.
   const shown = await proveSince(key);
@@ -106,6 +115,7 @@ async function run(mine, startedAt, end) {
 /**
  * Whether everything that a run has read verifies, has grown from what was seen before, and has the
  * root that the server names.
+ * @param {VerifyAnswer} found
  */
 export const holds = ({ failures, root, server, contradicted }) =>
   !failures.first && !contradicted && server.valid && server.merkleRoot === root;
@@ -113,6 +123,9 @@ export const holds = ({ failures, root, server, contradicted }) =>
 /**
  * Both verdicts in words: ours, the server's, and whether they are one. rewritten is as in heads,
  * and failure a finding of what failed at another time.
+ * @param {VerifyResult} result
+ * @param {Finding | null} rewritten
+ * @param {FailureFinding | null} failure
  */
 export function compare(result, rewritten, failure) {
   const { failures, root, server } = result;

@@ -9,11 +9,14 @@ const policy = globalThis.trustedTypes?.createPolicy('worker', {
   },
 });
 
+/** @param {string} script */
 export const startWorker = (script) => new Worker(policy ? policy.createScriptURL(script) : script, { type: 'module' });
 
 /**
  * Why a worker failed, as an Error. Of one that did not start the browser says nothing: its script
  * is asked for once more to find out.
+ * @param {{message?: string}} event
+ * @param {string} script
  */
 export async function whyFailed({ message }, script) {
   if (message) return new Error(`A verification worker failed: ${message}`);

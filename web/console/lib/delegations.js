@@ -6,12 +6,17 @@
  * The graph of records that hold, the newest first: nodes {name, count}, and edges {from, to,
  * count, index}: in count records `to` acted for `from`, and index is the newest of them. alone:
  * {name, count} of those who acted under a token of their own, for nobody.
+ * @param {{index: number, delegation?: {chain: string[]}}[]} records
+ * @returns {Graph & {alone: GraphNode[]}}
  */
 export function graphOf(records) {
+  /** @type {Map<string, GraphNode>} */
   const nodes = new Map();
+  /** @type {Map<string, GraphEdge>} */
   const edges = new Map();
+  /** @type {Map<string, number>} */
   const alone = new Map();
-  for (const { index, delegation: { chain } } of records) {
+  for (const { index, delegation: { chain } = { chain: [] } } of records) {
     if (chain.length === 1) alone.set(chain[0], (alone.get(chain[0]) ?? 0) + 1);
     chain.forEach((name, i) => {
       if (chain.indexOf(name) === i) nodes.set(name, { name, count: (nodes.get(name)?.count ?? 0) + 1 });
@@ -31,6 +36,9 @@ export function graphOf(records) {
 /**
  * The part of a graph with its `most` busiest nodes, keep among them: {nodes, edges, left}; left:
  * how many nodes are not in it.
+ * @param {Graph} graph
+ * @param {number} most
+ * @param {string} always
  */
 export function busiest({ nodes, edges }, most, always) {
   const chosen = nodes.toSorted((a, b) =>
@@ -44,17 +52,28 @@ export function busiest({ nodes, edges }, most, always) {
   };
 }
 
-// How far each node is from those who act for nobody: one more than the farthest that it acts for.
-// An edge that closes a circle does not count.
+/**
+ * How far each node is from those who act for nobody: one more than the farthest that it acts for.
+ * An edge that closes a circle does not count.
+ * @param {Graph} graph
+ */
 function layersOf({ nodes, edges }) {
+  /** @type {Map<string, number>} */
   const depths = new Map();
+  /**
+   * @param {string} name
+   * @param {string[]} below
+   * @returns {number}
+   */
   const depth = (name, below) => {
-    if (!depths.has(name)) {
-      const above = edges.filter(({ from, to }) => to === name && from !== name && !below.includes(from));
-      depths.set(name, above.reduce((most, { from }) => Math.max(most, depth(from, [...below, name]) + 1), 0));
-    }
-    return depths.get(name);
+    const known = depths.get(name);
+    if (known !== undefined) return known;
+    const above = edges.filter(({ from, to }) => to === name && from !== name && !below.includes(from));
+    const found = Math.max(0, ...above.map(({ from }) => depth(from, [...below, name]) + 1));
+    depths.set(name, found);
+    return found;
   };
+  /** @type {GraphNode[][]} */
   const layers = [];
   for (const node of nodes.toSorted((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)))
     (layers[depth(node.name, [node.name])] ??= []).push(node);
@@ -64,7 +83,11 @@ function layersOf({ nodes, edges }) {
 const BOX = { width: 200, height: 46, across: 104, down: 92 }; // and the least width of a box in either direction
 const GAP = { x: 64, most: 150, y: 14, narrow: 12, tall: 50 };
 
-// Layers side by side, the first at the left; nothing where they do not fit.
+/**
+ * Layers side by side, the first at the left; nothing where they do not fit.
+ * @param {GraphNode[][]} layers
+ * @param {number} width
+ */
 function across(layers, width) {
   const box = Math.min(BOX.width, (width - (layers.length - 1) * GAP.x) / layers.length);
   if (box < BOX.across) return null;
@@ -84,8 +107,13 @@ function across(layers, width) {
   return { boxes, height, down: false };
 }
 
-// Layers one above the other, each in as many lines as it needs.
+/**
+ * Layers one above the other, each in as many lines as it needs.
+ * @param {GraphNode[][]} layers
+ * @param {number} width
+ */
 function downwards(layers, width) {
+  /** @type {GraphBox[]} */
   const boxes = [];
   let y = 0;
   for (const layer of layers) {
@@ -108,8 +136,15 @@ function downwards(layers, width) {
   return { boxes, height: y - GAP.tall, down: true };
 }
 
-// The line of an edge between two boxes, and where its number stands, near its end. shift keeps
-// apart the lines that end at one box, and back their numbers.
+/**
+ * The line of an edge between two boxes, and where its number stands, near its end. shift keeps
+ * apart the lines that end at one box, and back their numbers.
+ * @param {GraphBox} a
+ * @param {GraphBox} b
+ * @param {boolean} down
+ * @param {number} shift
+ * @param {number} back
+ */
 function lineOf(a, b, down, shift, back) {
   if (a === b) { // a principal that acts for itself
     const [x, y] = [a.x + a.width - 26, a.y];
@@ -125,24 +160,28 @@ function lineOf(a, b, down, shift, back) {
 /**
  * A graph in a picture of a width: boxes of its nodes, {x, y, width, height}, lines of its edges,
  * {d, x, y}, and its height.
+ * @param {Graph} graph
+ * @param {number} width
  */
 export function placed(graph, width) {
   const layers = layersOf(graph);
   const { boxes, height, down } = across(layers, width) ?? downwards(layers, width);
-  const at = new Map(boxes.map((box) => [box.name, box]));
+  const boxOf = new Map(boxes.map((box) => [box.name, box]));
+  /** @param {string} name */
+  const at = (name) => /** @type {GraphBox} */ (boxOf.get(name)); // each edge has both of its nodes
   const lines = graph.edges.map((edge) => {
     const ending = graph.edges
       .filter(({ to }) => to === edge.to)
-      .map(({ from }) => at.get(from))
+      .map(({ from }) => at(from))
       .sort((a, b) => (down ? a.x - b.x : a.y - b.y));
-    const box = at.get(edge.to);
+    const box = at(edge.to);
     const [most, enough] = down ? [32, 24] : [15, 13]; // of the room of a number
     const room = Math.min(most, ((down ? box.width : box.height) - 12) / ending.length);
-    const place = ending.indexOf(at.get(edge.from));
+    const place = ending.indexOf(at(edge.from));
     return {
       ...edge,
       ...lineOf(
-        at.get(edge.from),
+        at(edge.from),
         box,
         down,
         (place - (ending.length - 1) / 2) * room,

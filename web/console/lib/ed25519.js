@@ -46,7 +46,7 @@ const webcrypto = {
   }),
   async verify({ raw, native }, signature, message) {
     if (native && (await crypto.subtle.verify('Ed25519', native, signature, message))) return true;
-    return (isOdd(raw) || isOdd(signature.slice(0, 32))) && (await nobleEngine()).verify(raw, signature, message);
+    return (isOdd(raw) || isOdd(signature.slice(0, 32))) && (await nobleEngine()).verify({ raw }, signature, message);
   },
 };
 
@@ -62,18 +62,18 @@ async function nobleEngine() {
   const order = Point.CURVE().n;
   return {
     name: '@noble/ed25519',
-    key: async (raw) => Uint8Array.from(raw),
-    async verify(key, signature, message) {
+    key: async (raw) => ({ raw: Uint8Array.from(raw) }),
+    async verify({ raw }, signature, message) {
       let minusA;
       try {
-        minusA = Point.fromBytes(key, true).negate();
+        minusA = Point.fromBytes(raw, true).negate();
       } catch {
         return false; // not a point of the curve
       }
       const r = signature.slice(0, 32);
       const s = littleEndian(signature.slice(32));
       if (s >= order) return false;
-      const k = littleEndian(await sha512(concat(r, key, message))) % order;
+      const k = littleEndian(await sha512(concat(r, raw, message))) % order;
       return equalBytes(Point.BASE.multiply(s, false).add(minusA.multiply(k, false)).toBytes(), r);
     },
   };

@@ -130,7 +130,7 @@ export const jsonOf =
   (...types) =>
   (node, source, name) =>
     types.some((type) => type === node.type)
-      ? { node: /** @type {any} */ (node), source }
+      ? { node: /** @type {Extract<JSONNode, {type: K}>} */ (node), source }
       : refuse(name, `of type ${types.join(' or ')}`);
 
 /**

@@ -59,18 +59,21 @@ const statements = (origin, index, old, next) => [
  * Whether next is proven to follow old in the log of an origin; each has kid, fingerprint, prepared
  * and fromIndex.
  * @param {string} origin
- * @param {any} old
- * @param {any} next
+ * @param {RingEntry} old
+ * @param {RingEntry & {rotation?: Rotation}} next
  */
 export async function follows(origin, old, next) {
   const { rotation } = next;
   if (
     !rotation ||
+    next.fromIndex === undefined ||
+    old.fromIndex === undefined ||
     next.fromIndex < old.fromIndex ||
     !statements(origin, next.fromIndex, old, next).includes(rotation.statement)
   )
     return false;
   const said = utf8(rotation.statement);
+  /** @type {[RingEntry, string][]} */
   const signed = [[old, rotation.oldSignature], [next, rotation.newSignature]];
   return (await Promise.all(signed.map(([key, s]) => verify(key.prepared, unbase64url(s), said)))).every(Boolean);
 }
@@ -95,12 +98,14 @@ export async function prepareRing({ companyId, spiffeId, origin, keys }) {
 
 /**
  * The key that signs a record: one key alone signs all.
- * @param {any} key
+ * @template {{fromIndex?: number}} R
+ * @template {{ring?: R[]}} K
+ * @param {K & {ring?: R[]}} key
  * @param {number} index
- * @returns {any}
+ * @returns {R | K}
  */
 export const keyAt = (key, index) =>
-  key.ring?.findLast((/** @type {{fromIndex: number}} */ { fromIndex }) => fromIndex <= index) ?? key;
+  key.ring?.findLast(({ fromIndex = Infinity }) => fromIndex <= index) ?? key;
 
 /**
  * The key with which a token that names a kid and is of a time, iat, may be signed; the company's

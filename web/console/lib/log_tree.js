@@ -20,7 +20,7 @@ export const nodeOfHex = async (left, right) => hex(await node(unhex(left), unhe
 
 /** A growing tree, of which only the roots of its perfect subtrees are held. */
 export class LogTree {
-  /** @type {any[]} */
+  /** @type {(Bytes | null)[]} */
   #peaks = []; // by level; null where the tree has no perfect subtree of that size
 
   size = 0;
@@ -34,9 +34,14 @@ export class LogTree {
   static from(size, frontier) {
     const tree = new LogTree();
     const roots = [...frontier];
-    for (let left = size; left > 0; left = Math.floor(left / 2)) tree.#peaks.push(left % 2 ? roots.pop() : null);
+    let missing = false;
+    for (let left = size; left > 0; left = Math.floor(left / 2)) {
+      const root = left % 2 ? roots.pop() : null;
+      missing ||= root === undefined;
+      tree.#peaks.push(root ?? null);
+    }
     must(
-      !roots.length && !tree.#peaks.includes(undefined),
+      !roots.length && !missing,
       `a frontier of ${frontier.length} hashes does not fit a tree of ${size}`,
     );
     tree.size = size;
@@ -45,7 +50,7 @@ export class LogTree {
 
   /** The roots of its perfect subtrees, the largest first, as from takes them. */
   get frontier() {
-    return this.#peaks.filter(Boolean).reverse();
+    return this.#peaks.filter((peak) => peak !== null).reverse();
   }
 
   /**
@@ -56,8 +61,9 @@ export class LogTree {
     this.size += leaves.length;
     let fresh = leaves;
     for (let level = 0; fresh.length; level++) {
-      const nodes = this.#peaks[level] ? [this.#peaks[level], ...fresh] : fresh;
-      this.#peaks[level] = nodes.length % 2 ? nodes.at(-1) : null;
+      const peak = this.#peaks[level];
+      const nodes = peak ? [peak, ...fresh] : fresh;
+      this.#peaks[level] = nodes.length % 2 ? nodes[nodes.length - 1] : null;
       const above = [];
       for (let i = 0; i + 1 < nodes.length; i += 2) above.push(node(nodes[i], nodes[i + 1]));
       fresh = await Promise.all(above);
@@ -65,7 +71,7 @@ export class LogTree {
   }
 
   async root() {
-    const [lowest, ...higher] = this.#peaks.filter(Boolean);
+    const [lowest, ...higher] = this.#peaks.filter((peak) => peak !== null);
     if (!lowest) return sha256(new Uint8Array());
     let root = lowest;
     for (const peak of higher) root = await node(peak, root);

@@ -14,10 +14,18 @@ const ITEM = /^(-|[0-9]+\.) +/;
 const RULE = /^\|(?: *:?-+:? *\|)+ *$/;
 const INLINE = /(`+)(.+?)\1(?!`)|\*\*(?=\S)(.+?)\*\*|\*(?=[^\s*])([^*]*[^\s*])\*|\[([^\]]+)\]\((https:\/\/[^\s)]+)\)/s;
 
-/** What a heading is called in a URL. */
+/**
+ * What a heading is called in a URL.
+ * @param {string} text
+ */
 export const slug = (text) => text.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '');
 
+/**
+ * @param {string} text
+ * @returns {Inline[]}
+ */
 export function inline(text) {
+  /** @type {Inline[]} */
   const out = [];
   for (let rest = text; rest;) {
     const found = INLINE.exec(rest);
@@ -36,13 +44,22 @@ export function inline(text) {
   return out;
 }
 
-// The cells of a table's line; a bar within code or behind a backslash divides nothing.
+/**
+ * The cells of a table's line; a bar within code or behind a backslash divides nothing.
+ * @param {string} line
+ */
 function cells(line) {
   const parts = line.trim().replace(/^\||\|$/g, '').match(/(?:`[^`]*`|\\\||[^|])+|(?<=\|)(?=\|)/g) ?? [];
   return parts.map((cell) => inline(cell.trim().replaceAll('\\|', '|')));
 }
 
-// The lines of a list's item: its first, and those after it that are indented as far as its text.
+/**
+ * The lines of a list's item: its first, and those after it that are indented as far as its text.
+ * @param {string[]} lines
+ * @param {number} from
+ * @param {number} width
+ * @returns {[Block[], number]}
+ */
 function itemAt(lines, from, width) {
   const own = [lines[from].slice(width)];
   const indent = ' '.repeat(width);
@@ -55,6 +72,11 @@ function itemAt(lines, from, width) {
   return [blocks(own), at];
 }
 
+/**
+ * @param {string[]} lines
+ * @param {number} from
+ * @returns {[Block, number]}
+ */
 function listAt(lines, from) {
   const ordered = !lines[from].startsWith('-');
   const items = [];
@@ -67,12 +89,22 @@ function listAt(lines, from) {
   return [{ type: 'list', ordered, items }, at];
 }
 
+/**
+ * @param {string[]} lines
+ * @param {number} from
+ * @param {(line: string) => boolean} ends
+ */
 const endAt = (lines, from, ends) => {
   const found = lines.findIndex((line, i) => i >= from && ends(line));
   return found < 0 ? lines.length : found;
 };
 
-// The block that begins at a line, and the line after it.
+/**
+ * The block that begins at a line, and the line after it.
+ * @param {string[]} lines
+ * @param {number} at
+ * @returns {[Block, number]}
+ */
 function blockAt(lines, at) {
   const line = lines[at];
   const heading = HEADING.exec(line);
@@ -87,6 +119,10 @@ function blockAt(lines, at) {
     const end = endAt(lines, at + 2, (l) => !l.startsWith('|'));
     return [{ type: 'table', head: cells(line), rows: lines.slice(at + 2, end).map(cells) }, end];
   }
+  /**
+   * @param {string} l
+   * @param {number} i
+   */
   const begins = (l, i) =>
     !l.trim() ||
     HEADING.test(l) ||
@@ -98,6 +134,10 @@ function blockAt(lines, at) {
   return [{ type: 'paragraph', content: inline(lines.slice(at, end).join(' ')) }, end];
 }
 
+/**
+ * @param {string[]} lines
+ * @returns {Block[]}
+ */
 function blocks(lines) {
   const out = [];
   for (let at = 0; at < lines.length;) {
@@ -112,5 +152,8 @@ function blocks(lines) {
   return out;
 }
 
-/** The blocks of a text. */
+/**
+ * The blocks of a text.
+ * @param {string} text
+ */
 export const parseMarkdown = (text) => blocks(text.split('\n').map((line) => line.trimEnd()));

@@ -57,7 +57,7 @@ export const recordForm = (node, source, name) => of(actionForm, node, source, n
 export const controlRecordForm = (node, source, name) => of(controlForm, node, source, name);
 
 /**
- * @param {Form<any>} form
+ * @param {ReturnType<typeof formOf>} form
  * @param {JSONNode} node
  * @param {string} source
  * @param {string} name
@@ -115,7 +115,7 @@ export function preimageBytes({ index, timestamp, payloadNode, delegationNode })
  * never over the one that the record names: it says something about the content that is shown, or
  * nothing. It is over the 32 raw bytes of the digest, not over their hex spelling.
  * @param {LogRecord} record
- * @param {any} key
+ * @param {RecordKey} key
  */
 export async function checkRecord(record, key) {
   const result = { computed: '', hashOK: false, signatureOK: false, ok: false, reason: '' };

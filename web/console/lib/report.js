@@ -3,14 +3,13 @@
 // specification, and gives the codes.
 import { hex, unbase64, unbase64url } from './bytes.js';
 import { bounded } from './evidence/bounds.js';
-import { Check, sameList } from './evidence/check.js';
+import { Check, sameList, signerOf } from './evidence/checkpoints.js';
 import { eventOf } from './evidence/control.js';
 import { companyId, keys, log, notProven, witnesses } from './evidence/file.js';
 import { checkKeys } from './evidence/keys.js';
 import { exactly, list, oneOf, read, string, timestamp } from './form.js';
 import { lossless } from './jcs.js';
 import { member, parse } from './json.js';
-import { keyAt } from './keyring.js';
 import { LogTree } from './log_tree.js';
 import { LOG, leafHash, must, noteKey, readCheckpoint, signedBy } from './note.js';
 import { controlRecordForm, preimageBytes, recordForm } from './record.js';
@@ -40,13 +39,18 @@ const lineForms = {
   actions: exactly({ log: oneOf('actions'), record: recordForm }),
 };
 
-class ReportCheck extends Check {
+/**
+ * A report while it is checked.
+ * @extends {Check<ReportHeader>}
+ */
+export class ReportCheck extends Check {
   /** @type {Record<string, LogTree>} */
   trees = {};
 
-  /** @type {any} */
+  /** @type {Record<LogName, ReportEnd>} */
   ends; // of each log, by its name
 
+  /** @param {string} line */
   header(line) {
     bounded(line);
     const node = parse(line);
@@ -73,7 +77,8 @@ class ReportCheck extends Check {
 
   // Both checkpoints of each log, and that the frontier at the start is of the first.
   async periods() {
-    this.ends = {};
+    /** @type {Partial<Record<LogName, ReportEnd>>} */
+    const ends = {};
     for (const { log: name, origin, start, roots, end } of this.file.logs) {
       const last = await this.checkpoint({ log: name, origin }, end);
       const first = readCheckpoint(start);
@@ -90,14 +95,18 @@ class ReportCheck extends Check {
         `the frontier of the log ${name} does not give the root at its start`,
       );
       Object.assign(this.trees, { [name]: tree });
-      Object.assign(this.ends, {
-        [name]: { start: tree.size, size: Number(last.size), root: hex(last.root), signed: end },
-      });
+      ends[name] = { start: tree.size, size: Number(last.size), root: hex(last.root), signed: end };
       this.say(`The log ${name}: from ${first.size} records to ${last.size}, both signed by the company’s last key.`);
     }
+    this.ends = /** @type {Record<LogName, ReportEnd>} */ (ends);
   }
 
-  // A line of a log: its leaf, and what it says.
+  /**
+   * A line of a log: its leaf, and what it says.
+   * @param {string} text
+   * @param {LogName} name
+   * @param {number} index
+   */
   async line(text, name, index) {
     bounded(text);
     const { record } = lineForms[name](parse(text), text, 'it');
@@ -108,7 +117,7 @@ class ReportCheck extends Check {
       name === 'control'
         ? { ...eventOf(record), ...witnessesOf(record.inner), inner: record.inner, source: record.source }
         : { delegated: Boolean(record.delegation) };
-    const leaf = await leafHash(record.hash, unbase64url(record.signature), keyAt(this.logs.get(name), index).raw);
+    const leaf = await leafHash(record.hash, unbase64url(record.signature), signerOf(this.log(name), index).raw);
     return {
       leaf,
       event: {
@@ -122,7 +131,12 @@ class ReportCheck extends Check {
     };
   }
 
-  // The records of a log, which lead from one of its checkpoints to the other.
+  /**
+   * The records of a log, which lead from one of its checkpoints to the other.
+   * @param {LogName} name
+   * @param {() => Promise<string | null>} next
+   * @param {(events: ReportEvent[]) => unknown} visit
+   */
   async period(name, next, visit) {
     const tree = this.trees[name];
     const { start, size, root } = this.ends[name];
@@ -132,20 +146,30 @@ class ReportCheck extends Check {
       for (let line; lines.length < Math.min(AT_ONCE, size - tree.size) && (line = await next()) !== null; )
         lines.push(line);
       const read = await Promise.all(
-        lines.map((line, i) => this.line(line, name, tree.size + i).catch((error) => /** @type {any} */ ({ error }))),
+        lines.map((line, i) => this.line(line, name, tree.size + i).then(
+          (found) => ({ found, why: '' }),
+          (error) => ({ found: null, why: error.message }),
+        )),
       );
-      for (const [i, { error, event }] of read.entries()) {
+      /** @type {Bytes[]} */
+      const leaves = [];
+      /** @type {ReportEvent[]} */
+      const events = [];
+      for (const [i, { found, why }] of read.entries()) {
         const at = `the log ${name}, record ${tree.size + i}`;
-        must(!error, `${at}: ${error?.message}`);
+        must(found, `${at}: ${why}`);
+        const { leaf, event } = found;
         must(
           last <= event.timestamp && event.timestamp < this.file.to,
           `${at}: its time ${event.timestamp} is not of the period, or before that of the one before`,
         );
         last = event.timestamp;
+        leaves.push(leaf);
+        events.push(event);
       }
       must(lines.length > 0, `the log ${name}: record ${tree.size} is missing`);
-      await tree.append(read.map(({ leaf }) => leaf));
-      await visit(read.map(({ event }) => event));
+      await tree.append(leaves);
+      await visit(events);
     }
     if (hex(await tree.root()) !== root) {
       throw Object.assign(
@@ -160,11 +184,13 @@ class ReportCheck extends Check {
   }
 }
 
+/** @param {JSONNode | undefined} node */
 const textOf = (node) => (node?.type === 'string' ? node.value : null);
 
 /**
  * Which witnesses were asked before a control record and from it on; '' is none, and null that it
  * does not say.
+ * @param {JSONNode} inner
  */
 function witnessesOf(inner) {
   const changed = member(member(inner, 'changed'), 'witnesses');
@@ -180,15 +206,23 @@ function witnessesOf(inner) {
  * they were called with counts only when the verdict says so. trust is {fingerprint} or {policy} or
  * {}. Returns {verdict, code, reason, checked, …} as check of an evidence file does, with ends:
  * {start, size, root, signed} of each log. What is thrown comes of lines, header or visit.
+ * @param {AsyncIterable<string> | Iterable<string>} lines
+ * @param {Trust} trust
+ * @param {(check: ReportCheck) => unknown} [header]
+ * @param {(events: ReportEvent[]) => unknown} [visit]
  */
 export async function checkReport(
   lines,
   trust,
-  header = /** @type {(check: any) => unknown} */ (() => {}),
-  visit = /** @type {(events: any[]) => unknown} */ (() => {}),
+  header = () => {},
+  visit = () => {},
 ) {
-  const check = new ReportCheck(null, trust);
-  const source = lines[Symbol.asyncIterator]?.() ?? lines[Symbol.iterator]();
+  const check = new ReportCheck(trust);
+  const source = Symbol.asyncIterator in lines ? lines[Symbol.asyncIterator]() : lines[Symbol.iterator]();
+  /**
+   * @template T
+   * @param {() => T | Promise<T>} work
+   */
   const outside = async (work) => {
     try {
       return await work();
@@ -200,6 +234,7 @@ export async function checkReport(
     const { done, value } = await source.next();
     return done ? null : value;
   });
+  /** @param {ReportEvent[]} events */
   const seen = (events) => outside(() => visit(events));
   /** @type {[string, () => unknown][]} */
   const steps = [
@@ -244,6 +279,7 @@ export async function checkReport(
 /**
  * The lines of a stream of UTF-8 as bufio.Scanner splits them: without their ends, and with those
  * that are empty.
+ * @param {ReadableStream<Bytes>} stream
  */
 export async function* linesOf(stream) {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -257,7 +293,10 @@ export async function* linesOf(stream) {
   if (rest) yield rest;
 }
 
-// Not every browser iterates over a stream. The last chunk is none.
+/**
+ * Not every browser iterates over a stream. The last chunk is none.
+ * @param {ReadableStream<Bytes>} stream
+ */
 async function* chunksOf(stream) {
   const reader = stream.getReader();
   try {

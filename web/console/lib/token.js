@@ -12,7 +12,7 @@ const MAX_TOKEN = 16 * 1024;
 const LONGEST = { passport: 86400, delegation: 3600, SVID: 3600 }; // lives, in seconds
 const HEADER = ['alg', 'kid', 'typ']; // what a header has here; crit, jwk and their like change what a signature means
 
-/** @type {Form<any>} */
+/** @type {Form<Act>} */
 const actForm = (node, source, name) => having({ sub: string }, { act: actForm })(node, source, name);
 /** @type {Form<string[]>} */
 const audience = (node, source, name) =>
@@ -58,6 +58,7 @@ function part(encoded, name, form) {
  * Reads a compact JWT without believing anything it says. Throws an Error that says what is
  * malformed.
  * @param {string} token
+ * @returns {Token}
  */
 export function decode(token) {
   const compact = token.trim();
@@ -78,14 +79,16 @@ export function decode(token) {
   return { compact, header, claims, signature, signed: `${parts[0]}.${parts[1]}`, passport, kind, companyId };
 }
 
+/** @param {JSONNode} node */
+const membersOf = (node) => (node.type === 'object' ? node.members : []);
+
 /**
  * The namespaced object is the one member that looks like it: its key is the service's own name.
- * @param {any} claims
- * @returns {any}
+ * @param {TokenPart<Claims>} claims
+ * @returns {Passport}
  */
 function passportOf({ node, source }) {
-  const found = node.members.filter((/** @type {JSONMember} */ { value }) =>
-    member(value, 'agentId') && member(value, 'scopes'));
+  const found = membersOf(node).filter(({ value }) => member(value, 'agentId') && member(value, 'scopes'));
   if (found.length !== 1) throw new Error('claims: not those of one passport');
   const [{ key, value }] = found;
   return { namespace: key, ...passportForm(value, source, `claims.${key}`) };
@@ -94,7 +97,7 @@ function passportOf({ node, source }) {
 /**
  * Which company's key to try. An SVID names its company in its subject, and so does a delegation
  * that acts within one company; whether that is true, only the signature says.
- * @param {any} token
+ * @param {{passport: Passport | null, claims: TokenPart<Claims>}} token
  * @returns {string}
  */
 function companyOf({ passport, claims }) {
@@ -103,13 +106,13 @@ function companyOf({ passport, claims }) {
 
 /**
  * The principals of a token from the subject to the one that acts.
- * @param {any} token
+ * @param {Token} token
  * @returns {string[]}
  */
 export function principals({ passport, claims }) {
   if (passport) return passport.delegationChain;
   const chain = [claims.value.sub];
-  for (let { act } = claims.value; act; act = act.act) chain.push(act.sub);
+  for (let { act } = claims.value; act; { act } = act) chain.push(act.sub);
   return chain;
 }
 
@@ -117,7 +120,7 @@ export function principals({ passport, claims }) {
  * Checks a decoded token against a company's key, {companyId, spiffeId, kid, prepared}, and what
  * its service says of tokens, {audience, issuer}: a list of {name, ok, detail}. now is in seconds.
  * Revocation is the one question that only the service can answer.
- * @param {any} decoded
+ * @param {Token} decoded
  * @param {CompanyKey} key
  * @param {{audience: string, issuer: string, now: number}} expected
  */
@@ -127,8 +130,9 @@ export async function check(decoded, key, { audience: expected, issuer, now }) {
     claims: { value: c },
     passport,
   } = decoded;
-  const signer = tokenKey(key, h.kid, c.iat, now);
-  /** @type {{name: string, ok: boolean, detail: string}[]} */
+  const { iat = NaN, nbf = NaN, exp = NaN } = c; // a time that is not given is before and after nothing
+  const signer = tokenKey(key, h.kid, iat, now);
+  /** @type {TokenCheck[]} */
   const results = [];
   /**
    * @param {string} name
@@ -137,8 +141,7 @@ export async function check(decoded, key, { audience: expected, issuer, now }) {
    */
   const add = (name, ok, detail) => results.push({ name, ok: Boolean(ok), detail });
   add('Algorithm', h.alg === 'EdDSA', `alg is ${h.alg}`);
-  /** @type {string[]} */
-  const names = node.members.map((/** @type {JSONMember} */ m) => m.key);
+  const names = membersOf(node).map((m) => m.key);
   const others = names.filter((name) => !HEADER.includes(name));
   add(
     'Header',
@@ -151,12 +154,12 @@ export async function check(decoded, key, { audience: expected, issuer, now }) {
     await verify(signer.prepared, decoded.signature, utf8(decoded.signed)),
     'Ed25519 over header and claims',
   );
-  add('Not before', c.nbf <= now, c.nbf === undefined ? 'not given' : iso(c.nbf));
-  add('Expiry', c.exp > now, iso(c.exp));
-  const life = c.exp - c.iat; // NaN where one is not given
+  add('Not before', nbf <= now, c.nbf === undefined ? 'not given' : iso(c.nbf));
+  add('Expiry', exp > now, iso(exp));
+  const life = exp - iat; // NaN where one is not given
   add(
     'Lifetime',
-    c.iat <= c.nbf && life > 0 && life <= LONGEST[decoded.kind],
+    iat <= nbf && life > 0 && life <= LONGEST[decoded.kind],
     `${Number.isNaN(life) ? 'not given' : `${life} s from its issue`}; a token of this kind lasts at most ` +
       `${LONGEST[decoded.kind]} s`,
   );

@@ -4,8 +4,7 @@ import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { disable, enable, findAgent, passportPage, passportsAsked, readSVID } from '../core/agents.js';
 import { timeText, plural } from '../core/format.js';
 import { href } from '../core/router.js';
-import { session } from '../core/session.js';
-import { useStore } from '../core/store.js';
+import { useSignedIn } from '../core/session.js';
 import { Badge, Failure, Notice, Value, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { JSONView } from '../parts/json_view.js';
@@ -17,7 +16,10 @@ import { Delegations, LatestRecords } from './agent_records.js';
 import { IssuePassport } from './issue_passport.js';
 import { RegisterAgent } from './register_agent.js';
 
-/** Disabling or enabling, after a question. onDone gets what is to be said of it. */
+/**
+ * Disabling or enabling, after a question. onDone gets what is to be said of it.
+ * @param {{agent: RegisteredAgent, onDone: (what: string) => void}} props
+ */
 function Switch({ agent, onDone }) {
   const [asking, ask] = useState(false);
   const off = Boolean(agent.disabledAt);
@@ -50,6 +52,7 @@ function Switch({ agent, onDone }) {
     }`;
 }
 
+/** @param {{agentId: string}} props */
 function SVID({ agentId }) {
   const [svid, setSVID] = useState('');
   const [run, busy, error] = useTask();
@@ -64,6 +67,7 @@ function SVID({ agentId }) {
     </section>`;
 }
 
+/** @param {{agent: RegisteredAgent, onChange: () => void}} props */
 function About({ agent, onChange }) {
   const metadata = agent.metadata?.node.type === 'object' ? agent.metadata : null;
   const source = metadata ? metadata.source.slice(metadata.node.start, metadata.node.end) : '';
@@ -85,7 +89,10 @@ function About({ agent, onChange }) {
     </section>`;
 }
 
-// Records may come in any name.
+/**
+ * Records may come in any name.
+ * @param {{agentId: string, onChange: () => void}} props
+ */
 const Nobody = ({ agentId, onChange }) => html`
   <section class="card" aria-label="Registration">
     <h2>Not registered</h2>
@@ -95,6 +102,10 @@ const Nobody = ({ agentId, onChange }) => html`
       <${RegisterAgent} agentId=${agentId} onDone=${onChange} /></details>
   </section>`;
 
+/**
+ * @param {{agent: {agentId: string, disabledAt?: string}, version: number, onChange: () =>
+ *   void}} props
+ */
 function Passports({ agent, version, onChange }) {
   const paged = usePaged(passportPage, '/v1/passports', 'passports', { agent: agent.agentId }, passportsAsked);
   const bare = useRef(null); // whether it had none when the page was opened: then the form stands open, and stays so
@@ -111,8 +122,9 @@ function Passports({ agent, version, onChange }) {
     </section>`;
 }
 
+/** @param {{agentId: string}} props */
 export function Agent({ agentId }) {
-  const { company, key } = useStore(session);
+  const { company, key } = useSignedIn();
   const heading = useRef(null);
   useEffect(() => { scrollTo(0, 0); heading.current.focus(); }, []);
   const [agent, setAgent] = useState(null);
@@ -127,6 +139,7 @@ export function Agent({ agentId }) {
   useEffect(() => {
     load();
   }, [agentId, version]);
+  /** @param {string} [what] */
   const changed = (what = '') => {
     say(what);
     setVersion((v) => v + 1);

@@ -15,6 +15,7 @@ import { Text } from '../parts/text.js';
 
 const PAGE = 50;
 
+/** @type {Record<string, string>} */
 const SAYS = {
   registered: 'registered',
   disabled: 'registered, and disabled',
@@ -22,8 +23,13 @@ const SAYS = {
   unknown: 'in a state that the control log doesn’t show',
 };
 
-// A checked change that an answer names at a place, as one that fails where it is another change
-// than the answer says.
+/**
+ * A checked change that an answer names at a place, as one that fails where it is another change
+ * than the answer says.
+ * @param {ControlChange} change
+ * @param {NamedEntry} named
+ * @returns {ControlChange}
+ */
 function compared(change, { subject, entry }) {
   const {
     record: { timestamp, actionType },
@@ -45,9 +51,16 @@ function compared(change, { subject, entry }) {
 
 /**
  * Every entry of the control log that an answer names, with the subject that its record must have.
+ * @param {Authority} said
+ * @returns {NamedEntry[]}
  */
 function entriesOf({ agent, passports, delegation, signingKey }) {
+  /** @type {NamedEntry[]} */
   const found = [];
+  /**
+   * @param {string} subject
+   * @param {...(AuthorityEntry | null)} entries
+   */
   const add = (subject, ...entries) => {
     for (const entry of entries)
       if (entry && !found.some((one) => one.entry.index === entry.index)) found.push({ subject, entry });
@@ -62,11 +75,12 @@ function entriesOf({ agent, passports, delegation, signingKey }) {
 /**
  * Why the action of a record was allowed: of the one that the URL names, or the newest. records:
  * those of the agent that are shown, the newest first.
+ * @param {{agentId: string, records: LogRecord[], companyKey: NamedKey}} props
  */
 export function Authority({ agentId, records, companyKey }) {
   const assess = useAssess(companyKey);
   const { query } = useStore(route);
-  const [state, setState] = useState(null);
+  const [state, setState] = useState(/** @type {{said: Authority, changes: ControlChange[]} | null} */ (null));
   const [run, busy, error] = useTask();
   const card = useRef(null);
   const named = /^[0-9]{1,15}$/.test(query.record ?? '') ? Number(query.record) : undefined;
@@ -76,10 +90,13 @@ export function Authority({ agentId, records, companyKey }) {
     if (said.agent.agentId !== agentId) throw new Error(`Record ${index} belongs to another agent.`);
     const entries = entriesOf(said);
     const changes = await changesAt(entries.map(({ entry }) => entry.index));
-    setState({ said, changes: entries.map((one) => compared(changes.get(one.entry.index), one)) });
+    setState({ said, changes: entries.flatMap((one) => {
+      const change = changes.get(one.entry.index);
+      return change ? [compared(change, one)] : [];
+    }) });
   });
   useEffect(() => { if (index !== undefined) load(); }, [index]);
-  const { said, changes } = state ?? {};
+  const { said, changes = [] } = state ?? {};
   const current = said?.index === index;
   useEffect(() => {
     if (named !== undefined && current) card.current?.scrollIntoView({ block: 'nearest' });
@@ -116,11 +133,16 @@ export function Authority({ agentId, records, companyKey }) {
 
 /**
  * All changes about an agent and its passports, the newest first, as far as the server has looked.
+ * @param {{agentId: string, version: number, companyKey: NamedKey}} props
  */
 export function AgentChanges({ agentId, version, companyKey }) {
   const assess = useAssess(companyKey);
-  const [state, setState] = useState(null);
+  const [state, setState] = useState(/** @type {{found: ControlChange[], page: SearchPage} | null} */ (null));
   const [run, busy, error] = useTask();
+  /**
+   * @param {SearchPage | null} after
+   * @param {ControlChange[]} before
+   */
   const load = (after, before) => run(async () => {
     const { found: fresh, page } = await changesWith(agentId, after, PAGE);
     const about = fresh.filter((change) => change.subject === `agent:${agentId}` || change.agentId === agentId);

@@ -19,10 +19,16 @@ const LATEST = 8;
 const BUCKETS = 48;
 const DRAWN = [500, 5000]; // records that the picture is drawn from, at first and when asked for more
 
-/** The newest records of an agent; onWhy(index) is asked why one was allowed. */
+/**
+ * The newest records of an agent; onWhy(index) is asked why one was allowed.
+ * @param {{agent: {agentId: string}, companyKey: NamedKey, onFound: (records: LogRecord[]) =>
+ *   void}} props
+ */
 export function LatestRecords({ agent, companyKey, onFound }) {
   const assess = useAssess(companyKey);
-  const [state, setState] = useState(null);
+  const [state, setState] = useState(
+    /** @type {Awaited<ReturnType<typeof newest>> & {activity: Buckets} | null} */ (null),
+  );
   const [run, , error] = useTask();
   const load = () =>
     run(async () => {
@@ -55,14 +61,15 @@ export function LatestRecords({ agent, companyKey, onFound }) {
           && html`<a href=${all}>${activity.total ? `All ${plural(activity.total, 'record')}` : 'Records'}</a>`}</div>
       <${Failure} error=${error} retry=${load} />
       ${state && found.length === 0 && html`<p class="empty">No records yet.</p>`}
-      ${activity?.total > 1 && html`<${Bars} label="Records over time, counted by the server" bars=${bars} />`}
+      ${activity && activity.total > 1
+        && html`<${Bars} label="Records over time, counted by the server" bars=${bars} />`}
       ${
         found.length > 0 &&
         html`
         <ul class="agent-records">${found
-          .map((one) => [one, assess(one.ok, { log: 'actions', index: one.record.index })])
+          .map((one) => ({ one, ...assess(one.ok, { log: 'actions', index: one.record.index }) }))
           .map(
-            ([one, { tone, is }]) => html`
+            ({ one, tone, is }) => html`
           <li key=${one.record.index} data-index=${one.record.index} data-check=${tone}>
             <a class="agent-record" href=${href('records', one.record.index)}>
               <code class="muted">#${one.record.index}</code>
@@ -78,33 +85,43 @@ export function LatestRecords({ agent, companyKey, onFound }) {
     </section>`;
 }
 
+/**
+ * @param {number} drawn
+ * @param {number} total
+ */
 const part = (drawn, total) => (drawn < total ? `the newest ${count(drawn)} of ${count(total)}` : count(total));
 
-/** The picture of who acted for whom, drawn from what holds alone. */
+const NOTHING = { drawn: { acted: 0, gave: 0 }, total: { acted: 0, gave: 0 } };
+
+/**
+ * The picture of who acted for whom, drawn from what holds alone.
+ * @param {{agent: {agentId: string, spiffeId: string}, company: Company,
+ *   companyKey: NamedKey}} props
+ */
 export function Delegations({ agent, company, companyKey }) {
   const assess = useAssess(companyKey);
   const [most, setMost] = useState(DRAWN[0]);
-  const [state, setState] = useState(null);
+  const [state, setState] = useState(/** @type {Awaited<ReturnType<typeof delegationsOf>> | null} */ (null));
   const [run, busy, error] = useTask();
   const load = () => run(async () => setState(await delegationsOf(agent, most)));
   useEffect(() => { load(); }, [agent.agentId, most]);
   const good = useMemo(() => (state?.found ?? []).filter((one) => one.ok).map(({ record }) => record), [state]);
   const graph = useMemo(() => graphOf(good), [good]);
   const failed = (state?.found ?? []).filter((one) => !one.ok);
-  const { drawn, total } = state ?? {};
+  const { drawn, total } = state ?? NOTHING;
   const more = state && (drawn.acted < total.acted || drawn.gave < total.gave);
   const { tone } = assess(!failed.length, PART);
   return html`
     <section class="card across" aria-label="Delegations" data-drawn=${state ? good.length : ''}
       data-failed=${failed.length} aria-busy=${busy ? 'true' : 'false'}>
       <div class="card-head"><h2>Delegations</h2>
-        ${state?.found.length > 0
+        ${state && state.found.length > 0
           && html`<${Badge} tone=${tone}>
           ${failed.length ? `${plural(failed.length, 'record')} of ${count(state.found.length)} fail`
             : `${plural(good.length, 'record')} checked`}<//>`}</div>
       <${Failure} error=${error} retry=${load} />
       ${state && !state.found.length && html`<p class="empty">No delegations.</p>`}
-      ${state?.found.length > 0 && html`
+      ${state && state.found.length > 0 && html`
         <p class="small muted">Based on ${plural(state.found.length - failed.length, 'record')}
           : those in which it acted under a delegation (
           <a href=${href('records', '', { agent: agent.agentId, delegatedBy: '*' })}>

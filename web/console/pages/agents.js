@@ -15,22 +15,28 @@ import { RegisterAgent } from './register_agent.js';
 const TYPING = 250; // ms without a key before what was typed is searched for
 const STATES = [['', 'any'], ['active', 'active'], ['disabled', 'disabled']];
 
-/** The fields of a search: {q, status} of the URL. */
+/**
+ * The fields of a search: {q, status} of the URL.
+ * @param {{q: string, status: string}} props
+ */
 function Search({ q, status }) {
   const [typed, setTyped] = useState(q);
   const timer = useRef(0);
   useEffect(() => () => clearTimeout(timer.current), []);
   useEffect(() => { if (typed.trim() !== q) setTyped(q); }, [q]); // another link was followed
+  /** @param {string} text */
   const search = (text) => {
     clearTimeout(timer.current);
     replace({ ...route.get().query, q: text.trim() });
   };
+  /** @param {Happening} event */
   const type = (event) => {
     const text = event.target.value;
     setTyped(text);
     clearTimeout(timer.current);
     timer.current = setTimeout(() => search(text), TYPING);
   };
+  /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     search(typed);
@@ -72,7 +78,7 @@ function AgentList() {
             ${sought ? `${plural(total, 'agent')} found` : plural(total, 'agent')}</p>`}
           ${items?.length === 0
             && html`<p class="empty">${sought ? 'No agent matches.' : 'No agents yet. Register the first one.'}</p>`}
-          ${items?.length > 0 && html`
+          ${items && items.length > 0 && html`
             <ul class="rows">${items.map((a) => html`
               <li key=${a.agentId} data-agent=${a.agentId}><a class="row-button" href=${href('agents', a.agentId)}>
                 <strong><${Text} of=${a.agentId} /></strong>
@@ -84,7 +90,8 @@ function AgentList() {
             </ul>`}
           ${hasMore
             && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>
-            Show more</button><span class="small muted">${items.length} of ${plural(total, 'agent')}</span></div>`}
+            Show more</button>
+            <span class="small muted">${items?.length} of ${plural(total ?? 0, 'agent')}</span></div>`}
         </section>
         <section class="card" aria-label="Register an agent"><h2>Register an agent</h2>
           <${RegisterAgent} onDone=${reload} /></section>
@@ -92,6 +99,7 @@ function AgentList() {
     <//>`;
 }
 
+/** @param {{argument: string}} props */
 export function Agents({ argument }) {
   useReturn(argument);
   return argument ? html`<${Agent} key=${argument} agentId=${argument} />` : html`<${AgentList} />`;

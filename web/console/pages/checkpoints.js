@@ -6,8 +6,7 @@ import { count, duration, timeText, plural } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
 import { bothLogs, pinCheckpoint, newestCheckpoint } from '../core/logs.js';
 import { cosignaturesOf, meets } from '../core/policy.js';
-import { refreshKey, session } from '../core/session.js';
-import { useStore } from '../core/store.js';
+import { refreshKey, signedIn, useSignedIn } from '../core/session.js';
 import { PART } from '../core/verdict.js';
 import { hex } from '../lib/bytes.js';
 import { visible } from '../lib/visible.js';
@@ -18,8 +17,12 @@ import { PolicyCard, usePolicy } from '../parts/policy.js';
 import { save } from '../parts/save.js';
 import { SavedCheckpoints } from './checkpoints_saved.js';
 
-// A checkpoint that contradicts what the same server says of the log at the same time, in words; ''
-// where it does not.
+/**
+ * A checkpoint that contradicts what the same server says of the log at the same time, in words; ''
+ * where it does not.
+ * @param {{size: bigint, root: Bytes}} checkpoint
+ * @param {{size: number, root: string}} log
+ */
 function contradiction(checkpoint, { size, root }) {
   if (checkpoint.size > BigInt(size))
     return `It covers ${plural(Number(checkpoint.size), 'record')}, and the server now has only ${count(size)}: ` +
@@ -32,16 +35,16 @@ function contradiction(checkpoint, { size, root }) {
 // Both logs with their newest checkpoints; logs are asked for again afterwards, for they may have
 // grown.
 async function readAll() {
-  const { companyId } = session.get().key;
+  const { companyId } = signedIn().key;
   const key = await refreshKey(companyId);
   const logs = await bothLogs();
   const opened = await Promise.all(
     [logs.actions, logs.control].map((log) =>
       newestCheckpoint(log, key).then(
-        (checkpoint) => /** @type {any} */ ({ log, checkpoint }),
+        (checkpoint) => ({ log, checkpoint, error: '' }),
         (error) => {
           if (error.status !== undefined) throw error;
-          return { log, error: error.message };
+          return { log, checkpoint: undefined, error: String(error.message) };
         },
       ),
     ),
@@ -52,10 +55,12 @@ async function readAll() {
   return {
     key,
     logs: now,
-    opened: opened.map((one) => ({ ...one, wrong: one.error ?? contradiction(one.checkpoint, now[one.log.log]) })),
+    opened: opened.map(({ log, checkpoint, error }) =>
+      ({ log, checkpoint, wrong: checkpoint ? contradiction(checkpoint, now[log.log]) : error })),
   };
 }
 
+/** @param {{line: CosignedLine, assess: Assess}} props */
 function Cosignature({ line: { name, time, witness, failed }, assess }) {
   const now = useNow();
   return html`
@@ -70,6 +75,10 @@ function Cosignature({ line: { name, time, witness, failed }, assess }) {
     </li>`;
 }
 
+/**
+ * @param {{checkpoint: OpenedCheckpoint, policy: Policy | null, origins: string[],
+ *   assess: Assess}} props
+ */
 function Witnesses({ checkpoint, policy, origins, assess }) {
   const found = useResult(
     async () => ({
@@ -96,6 +105,11 @@ function Witnesses({ checkpoint, policy, origins, assess }) {
     </section>`;
 }
 
+/**
+ * @param {{opened: {log: ServiceLog, checkpoint?: OpenedCheckpoint, wrong: string},
+ *   companyKey: CompanyKey, origins: string[], policy: Policy | null, busy: boolean, onAsk: () =>
+ *   void}} props
+ */
 function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey, origins, policy, busy, onAsk }) {
   const assess = useAssess(companyKey);
   const { tone, is, against } = assess(!contradicted);
@@ -105,6 +119,7 @@ function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey,
       ? 'It is signed, but inconsistent with what this browser saw of this log: history was rewritten.'
       : '');
   const download = () => {
+    if (!checkpoint) return;
     save(`${companyKey.companyId}-${log.log}-${checkpoint.size}.checkpoint.txt`, 'text/plain', checkpoint.signed);
     pinCheckpoint(companyKey, log.log, checkpoint);
   };
@@ -134,13 +149,14 @@ function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey,
     </section>`;
 }
 
+/** @param {{actions: ServiceLog, control: ServiceLog}} logs */
 const vkeyLines = (logs) =>
   [logs.actions, logs.control].flatMap(({ log, vkeys }) => [`# ${log}`, `log ${vkeys[0]}`]).join('\n');
 
 export function Checkpoints() {
-  const { key } = useStore(session);
+  const { key } = useSignedIn();
   const { policy } = usePolicy(key.companyId);
-  const [found, setFound] = useState(null);
+  const [found, setFound] = useState(/** @type {Awaited<ReturnType<typeof readAll>> | null} */ (null));
   const [run, busy, error] = useTask();
   const load = async () => {
     const all = await run(readAll);

@@ -12,9 +12,15 @@ import { Badge, Failure, Notice, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
 
-// What came of a kept checkpoint: {log, size, ok, reason, now, stolen}; it is remembered among what
-// this browser has seen of the log. reason is rewritten, shorter, or why it is no checkpoint of
-// this company; the last alone says nothing of the server.
+/**
+ * What came of a kept checkpoint: {log, size, ok, reason, now, stolen}; it is remembered among what
+ * this browser has seen of the log. reason is rewritten, shorter, or why it is no checkpoint of
+ * this company; the last alone says nothing of the server.
+ * @param {string} text
+ * @param {CompanyKey} companyKey
+ * @param {Record<LogName, ServiceLog>} logs
+ * @returns {Promise<ExaminedCheckpoint>}
+ */
 async function examine(text, companyKey, logs) {
   const named = readCheckpoint(text); // throws where it is none
   const log = Object.values(logs).find(({ origin }) => origin === named.origin);
@@ -42,9 +48,11 @@ async function examine(text, companyKey, logs) {
 /**
  * Between which records of a log the first one stands that was written anew: [first, last], or null
  * where nothing was.
+ * @param {ExaminedCheckpoint[]} results
+ * @param {LogName} log
  */
 export function rewrittenBetween(results, log) {
-  const own = results.filter((one) => one.log === log && !one.unrelated);
+  const own = results.flatMap((one) => (one.log === log && !one.unrelated ? [one] : []));
   const bad = own.filter(({ ok }) => !ok).map(({ size }) => size);
   if (!bad.length) return null;
   return [
@@ -53,8 +61,10 @@ export function rewrittenBetween(results, log) {
   ];
 }
 
-function words({ ok, reason, unrelated, size, now }) {
-  if (unrelated) return `Not a checkpoint of this company: ${visible(reason)}.`;
+/** @param {ExaminedCheckpoint} result */
+function words(result) {
+  if (result.unrelated) return `Not a checkpoint of this company: ${visible(result.reason)}.`;
+  const { ok, reason, size, now } = result;
   if (ok)
     return now === size
       ? `Unchanged: the log still has exactly the ${plural(size, 'record')} that this checkpoint covers.`
@@ -66,12 +76,14 @@ function words({ ok, reason, unrelated, size, now }) {
     `${plural(size, 'record')} of this checkpoint.`;
 }
 
+/** @param {{result: ExaminedCheckpoint & {name: string}, assess: Assess}} props */
 function SavedCheckpoint({ result, assess }) {
   const { tone } = assess(result.ok, PART);
   return html`
     <li class="stack tight" data-saved=${result.name} data-tone=${tone}>
       <div class="card-head"><strong>${visible(result.name)}</strong>
-        ${result.log && html`<span class="muted small">${result.log}, ${plural(result.size, 'record')}</span>`}</div>
+        ${result.log
+          && html`<span class="muted small">${result.log}, ${plural(result.size ?? 0, 'record')}</span>`}</div>
       <${Notice} kind=${tone}>${words(result)}
         ${result.stolen
           && html` Its key was declared compromised: ${result.ok ? 'the checkpoint still matches this history'
@@ -81,6 +93,7 @@ function SavedCheckpoint({ result, assess }) {
 
 const NAMES = { actions: 'actions', control: 'the control log' };
 
+/** @param {{results: ExaminedCheckpoint[], log: LogName}} props */
 function Rewritten({ results, log }) {
   const between = rewrittenBetween(results, log);
   if (!between) return null;
@@ -93,10 +106,15 @@ function Rewritten({ results, log }) {
       : ' Drop an older checkpoint to find out which earlier records are unchanged.'}</span><//>`;
 }
 
+/** @param {{companyKey: CompanyKey, logs: Record<LogName, ServiceLog>}} props */
 export function SavedCheckpoints({ companyKey, logs }) {
   const assess = useAssess(companyKey);
-  const [results, setResults] = useState(/** @type {any[]} */ ([]));
+  const [results, setResults] = useState(/** @type {(ExaminedCheckpoint & {name: string})[]} */ ([]));
   const [run, busy, error] = useTask();
+  /**
+   * @param {string} text
+   * @param {string} name
+   */
   const addCheckpoint = async (text, name) => {
     const result = await run(async () => ({ name, ...(await examine(text, companyKey, logs)) }));
     if (result) setResults((before) => [result, ...before.filter((one) => one.name !== name)]);

@@ -5,7 +5,7 @@ import { searchChanges } from '../core/control.js';
 import { checkControl } from '../core/control_log.js';
 import { count, timeText, plural } from '../core/format.js';
 import { go, href, replace, route } from '../core/router.js';
-import { session } from '../core/session.js';
+import { useSignedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { Badge, Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
 import { By, ControlWords, NOBODY, aboutOf, kinds } from '../parts/control_words.js';
@@ -13,7 +13,11 @@ import { KeyHint, useAssess, useKeyState } from '../parts/key_trust.js';
 import { PeriodFields } from '../parts/period.js';
 import { OpenChange } from './control_record.js';
 
-// What a record is about, where it says so; a record that does not matches no filter of it.
+/**
+ * What a record is about, where it says so; a record that does not matches no filter of it.
+ * @param {LogRecord} record
+ * @returns {ReturnType<typeof aboutOf>}
+ */
 function about(record) {
   try {
     return aboutOf(record);
@@ -22,8 +26,16 @@ function about(record) {
   }
 }
 
-/** Whether a control record is what the filters of the URL ask for. */
+/**
+ * Whether a control record is what the filters of the URL ask for.
+ * @param {Query} filters
+ * @returns {(record: LogRecord) => boolean}
+ */
 export function matcher({ kind = '', subject = '', by = '', since = '', until = '' }) {
+  /**
+   * @param {string} text
+   * @param {string} part
+   */
   const has = (text, part) => text.toLowerCase().includes(part.toLowerCase());
   return (record) => {
     const of = about(record);
@@ -39,8 +51,11 @@ export function matcher({ kind = '', subject = '', by = '', since = '', until = 
   };
 }
 
-// What the server is asked for: of what a record is about and of who made it, one as a text that
-// stands in the record.
+/**
+ * What the server is asked for: of what a record is about and of who made it, one as a text that
+ * stands in the record.
+ * @param {Query} filters
+ */
 const askedOf = ({ kind = '', subject = '', by = '', since = '', until = '' }) => ({
   action: kind,
   since,
@@ -48,11 +63,20 @@ const askedOf = ({ kind = '', subject = '', by = '', since = '', until = '' }) =
   q: by && by !== NOBODY ? by : subject,
 });
 
-// The records that match, as far as they were asked for, each with its check.
+/**
+ * The records that match, as far as they were asked for, each with its check.
+ * @param {Query} filters
+ * @param {NamedKey} companyKey
+ */
 function useChanges(filters, companyKey) {
-  const nothing = { entries: /** @type {any[]} */ ([]), page: /** @type {any} */ (null) };
+  /** @type {{entries: ShownChange[], page: ControlPage | null}} */
+  const nothing = { entries: [], page: null };
   const [state, setState] = useState(nothing);
   const [run, busy, error] = useTask();
+  /**
+   * @param {ControlPage | null} before
+   * @param {ShownChange[]} entries
+   */
   const load = async (before, entries) => {
     const page = await run(async () => {
       const { found, page: last } = await searchChanges(askedOf(filters), matcher(filters), before);
@@ -72,8 +96,15 @@ function useChanges(filters, companyKey) {
   return { ...state, busy, error, more: () => load(state.page, state.entries) };
 }
 
+/** @param {{query: Query}} props */
 function Filters({ query }) {
+  /** @param {Query} patch */
   const set = (patch) => replace({ ...query, ...patch });
+  /**
+   * @param {string} label
+   * @param {string} name
+   * @param {string} placeholder
+   */
   const input = (label, name, placeholder) => html`
     <${Field} label=${label}>
       ${(p) => html`<input ...${p} class="input" type="search" name=${name} placeholder=${placeholder}
@@ -97,6 +128,7 @@ function Filters({ query }) {
     </form>`;
 }
 
+/** @param {{entry: ShownChange, assess: Assess, query: Query}} props */
 function Change({ entry: { record, about: { by }, check }, assess, query }) {
   const { tone, is } = assess(check.ok, { log: 'control', index: record.index });
   return html`
@@ -111,6 +143,10 @@ function Change({ entry: { record, about: { by }, check }, assess, query }) {
     </li>`;
 }
 
+/**
+ * @param {{entries: ShownChange[], page: ControlPage | null, busy: boolean, error: Error | null,
+ *   keyState: KeyState}} props
+ */
 function Summary({ entries, page, busy, error, keyState }) {
   const failed = entries.filter(({ check }) => !check.ok).length;
   const words = !page ? (busy || !error ? 'Loading …' : 'Nothing was loaded: see the error below')
@@ -125,8 +161,9 @@ function Summary({ entries, page, busy, error, keyState }) {
           : keyState === 'other' ? '' : 'This browser verified the hash and signature of each.'}</span>`}</p>`;
 }
 
+/** @param {{argument: string}} props */
 export function Control({ argument }) {
-  const { key } = useStore(session);
+  const { key } = useSignedIn();
   const { query } = useStore(route);
   const keyState = useKeyState(key);
   const assess = useAssess(key);

@@ -6,8 +6,7 @@ import { checkControl } from '../core/control_log.js';
 import { evidenceOf } from '../core/evidence.js';
 import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
-import { session } from '../core/session.js';
-import { useStore } from '../core/store.js';
+import { useSignedIn } from '../core/session.js';
 import { isGreen } from '../core/verdict.js';
 import { keyAt } from '../lib/keyring.js';
 import { visible } from '../lib/visible.js';
@@ -19,6 +18,7 @@ import { Against } from '../parts/findings.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
 import { save } from '../parts/save.js';
 
+/** @param {{check: {ok: boolean, reason: string}, verdict: Verdict, companyKey: NamedKey}} props */
 function Verdict({ check, verdict: { tone, own, is, against }, companyKey }) {
   return html`
     <section class="stack tight" data-check=${tone}>
@@ -34,7 +34,10 @@ function Verdict({ check, verdict: { tone, own, is, against }, companyKey }) {
     </section>`;
 }
 
-// Where the thing that was changed is shown.
+/**
+ * Where the thing that was changed is shown.
+ * @param {{subject: string, kind: string, name: string}} props
+ */
 function About({ subject, kind, name }) {
   const more = html`<a href=${href('control', '', { subject })}>all changes to it</a>`;
   if (kind === 'agent')
@@ -47,6 +50,7 @@ function About({ subject, kind, name }) {
   return html`${visible(subject)}, ${more}`;
 }
 
+/** @param {OpenedChange} props */
 function Content({ record, check, companyKey }) {
   const assess = useAssess(companyKey);
   const [run, busy, error] = useTask();
@@ -77,9 +81,10 @@ function Content({ record, check, companyKey }) {
     <${Failure} error=${error} />`;
 }
 
+/** @param {{index: number, onClose: () => void}} props */
 export function OpenChange({ index, onClose }) {
-  const { key } = useStore(session);
-  const [opened, setOpened] = useState(null);
+  const { key } = useSignedIn();
+  const [opened, setOpened] = useState(/** @type {OpenedChange | null} */ (null));
   const [run, , error, retry] = useTask();
   useEffect(() => {
     setOpened(null);

@@ -6,8 +6,7 @@ import { changesWith } from '../core/control_log.js';
 import { madeBy, sizeOf } from '../core/credentials.js';
 import { count, timeText, plural } from '../core/format.js';
 import { href } from '../core/router.js';
-import { session } from '../core/session.js';
-import { useStore } from '../core/store.js';
+import { useSignedIn } from '../core/session.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, useTask } from '../parts/basic.js';
 import { Change } from '../parts/change.js';
@@ -17,6 +16,7 @@ import { useAssess } from '../parts/key_trust.js';
 
 const PAGE = 100;
 
+/** @param {{tree: CredentialTree, now: number}} props */
 function Tree({ tree, now }) {
   return html`<ul class="made">${tree.map(({ credential: c, made }) => html`
     <li key=${c.fingerprint} data-made=${c.fingerprint}>
@@ -26,17 +26,25 @@ function Tree({ tree, now }) {
       ${made.length > 0 && html`<${Tree} tree=${made} now=${now} />`}</li>`)}</ul>`;
 }
 
-/** What a credential did, by the control log: how often each kind of change, and each change. */
+/**
+ * What a credential did, by the control log: how often each kind of change, and each change.
+ * @param {{fingerprint: string, companyKey: NamedKey}} props
+ */
 function Opened({ fingerprint, companyKey }) {
   const assess = useAssess(companyKey);
-  const [state, setState] = useState(null);
+  const [state, setState] = useState(/** @type {{found: ControlChange[], page: SearchPage} | null} */ (null));
   const [run, busy, error] = useTask();
+  /**
+   * @param {SearchPage | null} after
+   * @param {ControlChange[]} before
+   */
   const load = (after, before) => run(async () => {
     const { found: fresh, page } = await changesWith(fingerprint, after, PAGE);
     setState({ page, found: [...before, ...fresh.filter(({ by }) => by === fingerprint)] });
   });
   useEffect(() => { load(null, []); }, []);
   const { found = [] } = state ?? {};
+  /** @type {Map<string, number>} */
   const kinds = new Map();
   for (const { record: { actionType } } of found) kinds.set(actionType, (kinds.get(actionType) ?? 0) + 1);
   return html`
@@ -64,8 +72,9 @@ function Opened({ fingerprint, companyKey }) {
     </section>`;
 }
 
+/** @param {{fingerprint: string, all: KeyOrClient[], own: string}} props */
 export function Credential({ fingerprint, all, own }) {
-  const { key } = useStore(session);
+  const { key } = useSignedIn();
   const heading = useRef(null);
   useEffect(() => { scrollTo(0, 0); heading.current.focus(); }, []);
   const now = Date.now();
@@ -89,7 +98,7 @@ export function Credential({ fingerprint, all, own }) {
             <dl class="facts">
               <dt>kind</dt><dd>${of.kind === 'apiKey' ? 'API key' : 'OAuth client'}</dd>
               <dt>fingerprint</dt><dd><code>${of.fingerprint}</code></dd>
-              ${of.clientId && html`<dt>client ID</dt><dd><code>${nameOf({ clientId: of.clientId })}</code></dd>`}
+              ${of.clientId && html`<dt>client ID</dt><dd><code>${visible(of.clientId)}</code></dd>`}
               <dt>role</dt><dd>${of.role}</dd>
               <dt>expires</dt><dd>${of.expiresAt ? timeText(of.expiresAt) : 'never'}</dd>
               <dt>created</dt><dd>${timeText(of.createdAt)}

@@ -10,16 +10,20 @@ import { inspect } from './passport_inspector.js';
 
 const LIFETIMES = [[900, '15 minutes'], [3600, '1 hour'], [28800, '8 hours'], [86400, '24 hours']];
 
-/** onDone is called when one was issued. */
+/**
+ * onDone is called when one was issued.
+ * @param {{agentId: string, onDone: () => void}} props
+ */
 export function IssuePassport({ agentId, onDone }) {
   const [scopes, setScopes] = useState('tool:* attest:write');
   const [ttl, setTTL] = useState(3600);
-  const [made, setMade] = useState(null);
+  const [made, setMade] = useState(/** @type {ReturnType<typeof passportIssued> | null} */ (null));
   const [run, busy, error] = useTask();
+  /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     run(async () => {
-      const body = { scopes: scopes.split(/[\s,]+/).filter(Boolean), ttl: Number(ttl) };
+      const body = { scopes: scopes.split(/[\s,]+/).filter(Boolean), ttl };
       const issued = await call(passportIssued, 'POST', `/v1/agents/${encodeURIComponent(agentId)}/passport`, {
         asked: { agentId, expiresIn: body.ttl },
         body,
@@ -39,7 +43,7 @@ export function IssuePassport({ agentId, onDone }) {
         ${(
           p,
         ) => html`<select ...${p} class="input" name="ttl" value=${String(ttl)}
-          onChange=${(e) => setTTL(e.target.value)}>
+          onChange=${(e) => setTTL(Number(e.target.value))}>
           ${LIFETIMES.map(([seconds, name]) => html`<option value=${String(seconds)}>${name}</option>`)}</select>`}
       <//>
       <${Failure} error=${error} />

@@ -18,6 +18,7 @@ import { Choice, useGrant } from '../parts/grant.js';
 import { Credential } from './credential.js';
 import { RotateKey } from './rotate_key.js';
 
+/** @type {[string, string][]} */
 const SORTS = [
   ['', 'creation'],
   ['use', 'last use, oldest first'],
@@ -25,17 +26,20 @@ const SORTS = [
   ['role', 'role'],
   ['maker', 'creator'],
 ];
+/** @type {[string, string][]} */
 const KINDS = [
   ['', 'all'],
   ['apiKey', 'API keys'],
   ['oauthClient', 'OAuth clients'],
 ];
+/** @type {[string, string][]} */
 const ROLES = [
   ['', 'any'],
   ['admin', 'admin'],
   ['writer', 'writer'],
   ['reader', 'reader'],
 ];
+/** @type {[string, string][]} */
 const STATES = [
   ['', 'any'],
   ['inuse', 'in use'],
@@ -44,8 +48,16 @@ const STATES = [
   ['expired', 'expired'],
 ];
 
+/**
+ * @param {[string, string][]} options
+ * @param {string} [value]
+ */
 const one = (options, value) => (options.some(([option]) => option === value) ? value : '');
 
+/**
+ * @param {{of: KeyOrClient, all: KeyOrClient[], own: boolean, last: boolean, now: number,
+ *   onDelete: (of: KeyOrClient) => void}} props
+ */
 function Row({ of, all, own, last, now, onDelete }) {
   const opened = sizeOf(madeBy(all, of.fingerprint));
   const isKey = of.kind === 'apiKey';
@@ -83,13 +95,14 @@ function Row({ of, all, own, last, now, onDelete }) {
 /**
  * The question before a key or client is deleted. A key's secret names it in the API, so it is
  * fetched then.
+ * @param {{of: KeyOrClient, own: boolean, load: () => unknown, onClose: () => void}} props
  */
 function Delete({ of, own, load, onClose }) {
   const isKey = of.kind === 'apiKey';
   const act = async () => {
     const path = isKey
       ? `/v1/keys/${encodeURIComponent(await secretOf(of.fingerprint))}`
-      : `/v1/oauth/clients/${encodeURIComponent(of.clientId)}`;
+      : `/v1/oauth/clients/${encodeURIComponent(of.clientId ?? '')}`;
     await call(nothing, 'DELETE', path, { asked: NOTHING });
     if (own) signOut('You deleted the key that you were signed in with.');
     else await load();
@@ -103,10 +116,15 @@ function Delete({ of, own, load, onClose }) {
     <//>`;
 }
 
+/** @param {{all: KeyOrClient[], own: string, load: () => unknown}} props */
 function Credentials({ all, own, load }) {
   const { query } = useStore(route);
-  const [deleting, setDeleting] = useState(null);
+  const [deleting, setDeleting] = useState(/** @type {KeyOrClient | null} */ (null));
   const now = Date.now();
+  /**
+   * @param {string} name
+   * @returns {(value: string) => void}
+   */
   const set = (name) => (value) => replace({ ...query, [name]: value });
   const asked = {
     kind: one(KINDS, query.kind),
@@ -119,10 +137,10 @@ function Credentials({ all, own, load }) {
   const onlyOne = all.filter(lasting).length === 1;
   const makers = [
     ['', 'anyone'],
-    ...[...new Set(all.map((c) => c.madeBy).filter(Boolean))].map((f) => [
-      f,
-      all.find((c) => c.fingerprint === f) ? nameOf(all.find((c) => c.fingerprint === f)) : f,
-    ]),
+    ...[...new Set(all.flatMap((c) => c.madeBy || []))].map((f) => {
+      const maker = all.find((c) => c.fingerprint === f);
+      return [f, maker ? nameOf(maker) : f];
+    }),
   ];
   return html`
     <section class="card" aria-label="Keys and clients">
@@ -156,11 +174,13 @@ function Credentials({ all, own, load }) {
     </section>`;
 }
 
+/** @param {{load: () => unknown}} props */
 function NewKey({ load }) {
   const [label, setLabel] = useState('');
   const [made, setMade] = useState('');
   const [run, busy, error] = useTask();
   const [grantFields, grantMembers] = useGrant();
+  /** @param {Event} event */
   const create = (event) => {
     event.preventDefault();
     run(async () => {
@@ -191,10 +211,12 @@ function NewKey({ load }) {
     </section>`;
 }
 
+/** @param {{load: () => unknown}} props */
 function NewClient({ load }) {
-  const [made, setMade] = useState(null);
+  const [made, setMade] = useState(/** @type {ReturnType<typeof clientCreated> | null} */ (null));
   const [run, busy, error] = useTask();
   const [grantFields, grantMembers] = useGrant();
+  /** @param {Event} event */
   const create = (event) => {
     event.preventDefault();
     run(async () => {
@@ -221,8 +243,10 @@ function NewClient({ load }) {
     </section>`;
 }
 
+/** @param {{argument: string}} props */
 export function Keys({ argument }) {
-  const [all, setAll] = useState(null); // null for who may not read them: they are an admin's
+  // Null for who may not read them: they are an admin's.
+  const [all, setAll] = useState(/** @type {KeyOrClient[] | null} */ (null));
   const [own, setOwn] = useState('');
   const [run, , error] = useTask();
   const load = () => run(async () => {

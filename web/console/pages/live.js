@@ -6,7 +6,7 @@ import { count, timeText, plural, short } from '../core/format.js';
 import { reconnect } from '../core/live.js';
 import { dismissMissed, live, toneOfLive } from '../core/live_state.js';
 import { href } from '../core/router.js';
-import { session } from '../core/session.js';
+import { useSignedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { isGreen } from '../core/verdict.js';
 import { verification } from '../core/verification.js';
@@ -24,12 +24,21 @@ const CONNECTION = {
   retrying: 'connection lost; trying again …',
 };
 
-// What the range is called: its first and last record.
+/**
+ * What the range is called: its first and last record.
+ * @param {{from: number, to: number}} range
+ */
 const rangeWords = ({ from, to }) =>
   to === from ? 'nothing yet' : to - from === 1 ? `record ${count(from)}` : `${count(from)}–${count(to - 1)}`;
 
+/** @param {string} timestamp */
 const clock = (timestamp) => timestamp && timeText(timestamp).slice(11);
 
+/**
+ * @param {LiveState} state
+ * @param {Tone} tone
+ * @param {Verdict} verdict
+ */
 function pulseWords({ connection, since, range, whole, agreed, failure, server }, tone, { against, is }) {
   if (against?.kind === 'rewritten') return ['rewritten', 'differs from what was seen'];
   if (failure)
@@ -51,8 +60,10 @@ function pulseWords({ connection, since, range, whole, agreed, failure, server }
   return [rangeWords(range), range.to > range.from ? 'checked here' : 'listening'];
 }
 
+/** @param {string} hash */
 const short12 = (hash) => html`<code title=${hash}>${short(hash, 12, 12)}</code>`;
 
+/** @param {{state: LiveState, companyKey: NamedKey}} props */
 function CheckedHere({ state, companyKey }) {
   const { range, whole, agreed, behind, failure, root, unchecked } = state;
   const { phase, done, total } = useStore(verification);
@@ -64,7 +75,7 @@ function CheckedHere({ state, companyKey }) {
           ${!range ? 'nothing yet' : whole && agreed
             ? html`all ${plural(range.to, 'record')}: hash, signature, position and root`
               : html`${rangeWords(range)}: hash, signature and position`}</dd>
-        ${whole && agreed && range.to > 0 && html`<dt>root</dt><dd>${short12(root)}</dd>`}
+        ${range && whole && agreed && range.to > 0 && html`<dt>root</dt><dd>${short12(root)}</dd>`}
         ${
           failure &&
           html`<dt>first failure</dt><dd>
@@ -91,6 +102,7 @@ function CheckedHere({ state, companyKey }) {
     </section>`;
 }
 
+/** @param {{state: LiveState}} props */
 function ServerSays({ state }) {
   const { connection, since, server } = state;
   return html`
@@ -116,6 +128,7 @@ function ServerSays({ state }) {
     </section>`;
 }
 
+/** @param {{state: LiveState, companyKey: NamedKey}} props */
 function Pulse({ state, companyKey }) {
   const assess = useAssess(companyKey);
   const tone = toneOfLive(state, assess);
@@ -134,6 +147,7 @@ function Pulse({ state, companyKey }) {
     </section>`;
 }
 
+/** @param {{entry: LiveEntry, assess: Assess, onOpen: (record: LogRecord) => void}} props */
 function Entry({ entry, assess, onOpen }) {
   const { record, check, late } = entry;
   const { tone, is } = check
@@ -154,6 +168,7 @@ function Entry({ entry, assess, onOpen }) {
     </li>`;
 }
 
+/** @param {Missed} missed */
 const Missed = ({ from, to, fetched, away }) => html`
   <div>${away ? 'Missed while disconnected' : 'Missing from the live stream'}
     : ${to - from === 1 ? `record ${from}` : `records ${from} to ${to - 1}`}.
@@ -163,14 +178,15 @@ const Missed = ({ from, to, fetched, away }) => html`
 
 export function Live() {
   const state = useStore(live);
-  const { key } = useStore(session);
+  const { key } = useSignedIn();
   const assess = useAssess(key);
   const [agent, setAgent] = useState('');
   const [action, setAction] = useState('');
-  const [frozen, setFrozen] = useState(null);
-  const [open, setOpen] = useState(null);
+  const [frozen, setFrozen] = useState(/** @type {LiveEntry[] | null} */ (null));
+  const [open, setOpen] = useState(/** @type {LogRecord | null} */ (null));
 
   const entries = frozen ?? state.entries;
+  /** @param {LiveEntry} e */
   const matches = (e) => e.record.agentId.includes(agent) && e.record.actionType.includes(action);
   const shown = entries.filter(matches).slice(0, 100);
   const held = frozen ? state.entries.findIndex((e) => e.record.index === (frozen[0]?.record.index ?? -1)) : 0;

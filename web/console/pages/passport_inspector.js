@@ -18,10 +18,11 @@ import { Principals } from '../parts/principals.js';
 import { Text } from '../parts/text.js';
 
 /** The token on the bench. It never enters the URL. */
-export const bench = store({ token: '' });
+export const bench = store({ token: '', rotatedFrom: '' });
 
+/** @param {string} token */
 export function inspect(token) {
-  bench.set({ token });
+  bench.set({ token, rotatedFrom: '' });
   go('passports');
 }
 
@@ -30,12 +31,17 @@ const SIGNED_OUT = {
   other: 'You are signed in to another company. Sign in to this one to check revocation.',
 };
 
-// What the server says of a passport, signed; of what cannot be revoked, whether its agent was
-// disabled. It changes what is found.
-async function askServer(decoded, found) {
+/**
+ * What the server says of a passport, signed; of what cannot be revoked, whether its agent was
+ * disabled. It changes what is found.
+ * @param {Token} decoded
+ * @param {CompanyKey} key
+ * @returns {Promise<Partial<TokenFound>>}
+ */
+async function askServer(decoded, key) {
   const { status, company } = session.get();
   if (status !== 'in') return { unasked: SIGNED_OUT.passport };
-  if (company.companyId !== decoded.companyId) return { unasked: SIGNED_OUT.other };
+  if (company?.companyId !== decoded.companyId) return { unasked: SIGNED_OUT.other };
   try {
     if (!decoded.passport) {
       const agentId = /\/agent\/([^/]+)$/.exec(principals(decoded).at(-1) ?? '')?.[1];
@@ -46,7 +52,7 @@ async function askServer(decoded, found) {
     const answer = await callText('GET', `/v1/ocsp/${encodeURIComponent(jti)}`);
     // Its age is judged with the verdict, as time goes on: that something was revoked stays true
     // for ever.
-    return await checkStatus(answer, found.key, { jti, now: Infinity, maxAge: Infinity }).then(
+    return await checkStatus(answer, key, { jti, now: Infinity, maxAge: Infinity }).then(
       (said) => ({ status: said }),
       (err) => ({ statusProblem: err.message }),
     );
@@ -55,22 +61,26 @@ async function askServer(decoded, found) {
   }
 }
 
-// Everything that can be found out about a token, as verdictOf takes it; what is not possible is
-// said, not hidden.
+/**
+ * Everything that can be found out about a token, as verdictOf takes it; what is not possible is
+ * said, not hidden.
+ * @param {Token} decoded
+ * @returns {Promise<TokenFound & {key: ServiceKey | null}>}
+ */
 async function examine(decoded) {
-  /** @type {any} */
-  const found = { key: null, checks: null, problem: '', status: null, statusProblem: '', unasked: '' };
+  let key;
   try {
-    found.key = await companyKey(decoded.companyId);
-    const knows = (key) => (key.ring ?? [key]).some(({ kid }) => kid === decoded.header.value.kid);
-    if (!knows(found.key)) found.key = await refreshKey(decoded.companyId);
+    key = await companyKey(decoded.companyId);
+    if (!(key.ring ?? [key]).some(({ kid }) => kid === decoded.header.value.kid))
+      key = await refreshKey(decoded.companyId);
   } catch (err) {
-    return { ...found, problem: `The signature could not be checked: ${err.message}` };
+    return { key: null, checks: null, problem: `The signature could not be checked: ${err.message}` };
   }
-  found.checks = await check(decoded, found.key, { ...found.key, now: Date.now() / 1000 });
-  return { ...found, ...(await askServer(decoded, found)) };
+  const checks = await check(decoded, key, { ...key, now: Date.now() / 1000 });
+  return { key, checks, ...(await askServer(decoded, key)) };
 }
 
+/** @param {{claims: Claims, tone: Tone, now: number}} props */
 function Clock({ claims, tone, now }) {
   const { iat, exp } = claims;
   if (typeof exp !== 'number') return html`<p class="muted">It has no expiry.</p>`;
@@ -85,6 +95,7 @@ function Clock({ claims, tone, now }) {
     </div>`;
 }
 
+/** @param {{verdict: TokenVerdict, status?: string, onAsk: (() => void) | false}} props */
 function Verdict({ verdict, status, onAsk }) {
   return html`
     <div class="token-verdict ${verdict.tone}" data-verdict=${verdict.is} data-status=${status} role="status">
@@ -94,7 +105,10 @@ function Verdict({ verdict, status, onAsk }) {
     </div>`;
 }
 
-/** The key that a token was checked with; without one there is nothing to confirm. */
+/**
+ * The key that a token was checked with; without one there is nothing to confirm.
+ * @param {{keyOf: NamedKey}} props
+ */
 const KeyOfToken = ({ keyOf }) => html`
   <div class="stack tight"><h3>Key</h3>
     <p class="small">This server publishes <code><${Text} of=${keyOf.fingerprint} /></code> for <${Text}
@@ -106,38 +120,44 @@ const ASKABLE = ['not checked', 'revocation not checked', 'revocation unknown'];
 /**
  * version changes when something happened to the token online. actions are shown for a passport of
  * this company.
+ * @param {{token: string, version: number, actions?: TokenActions}} props
  */
 export function Inspector({ token, version, actions }) {
   const { status: signedIn } = useStore(session);
   const serverClock = useStore(clock);
   const now = useNow();
   const [asked, setAsked] = useState(0);
-  /** @type {any} */
-  let decoded;
+  /** @type {Token | null} */
+  let decoded = null;
   let malformed = '';
   try {
     decoded = decode(token);
   } catch (err) {
     malformed = err.message;
   }
-  const found = useResult(async () => decoded && examine(decoded), [token, version, signedIn, asked]);
+  const found = useResult(async () => (decoded ? examine(decoded) : null), [token, version, signedIn, asked]);
   const assess = useAssess(found?.key ?? { companyId: '', fingerprint: '' });
-  if (malformed)
+  if (!decoded)
     return html`<div data-verdict="no token"><${Notice} kind="bad">This is not a token: ${malformed}.<//></div>`;
   const { kind, header, claims, passport } = decoded;
   const verdict = found && verdictOf({ kind, claims: claims.value, found, assess, now, clock: serverClock });
   const usable = verdict?.is === 'usable now';
-  const onAsk = ASKABLE.includes(verdict?.is) && signedIn !== 'restoring' && (() => setAsked(asked + 1));
-  // Beside a token that cannot be used nothing is green, whatever else of it holds.
-  const toneOfCheck = (ok) => (!ok ? 'bad' : usable ? verdict.tone : '');
+  const tone = verdict?.tone ?? '';
+  const onAsk = ASKABLE.includes(verdict?.is ?? '') && signedIn !== 'restoring' && (() => setAsked(asked + 1));
+  /**
+   * Beside a token that cannot be used nothing is green, whatever else of it holds.
+   * @param {boolean} ok
+   * @returns {Tone}
+   */
+  const toneOfCheck = (ok) => (!ok ? 'bad' : usable ? tone : '');
   return html`
     <section class="card" data-token=${verdict?.tone || 'unknown'}>
-      ${verdict ? html`<${Verdict} verdict=${verdict} status=${found.status?.status} onAsk=${onAsk} />`
+      ${verdict ? html`<${Verdict} verdict=${verdict} status=${found?.status?.status} onAsk=${onAsk} />`
         : html`<p class="muted" role="status">Checking …</p>`}
       <h2>${KINDS[kind]}${passport && html` of <${Text} of=${passport.agentId} />`}</h2>
       <div class="columns">
         <div class="stack">
-          <${Clock} claims=${claims.value} tone=${usable ? verdict.tone : ''} now=${now} />
+          <${Clock} claims=${claims.value} tone=${usable ? tone : ''} now=${now} />
           ${passport
             && html`<div class="stack tight"><h3>Scopes</h3>
             <div class="chips">${passport.scopes.map((s) => html`<span class="chip"><${Text} of=${s} /></span>`)}</div>

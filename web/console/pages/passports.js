@@ -14,11 +14,11 @@ import { PassportTable, Revoke } from '../parts/passport_table.js';
 import { Text } from '../parts/text.js';
 import { Inspector, bench } from './passport_inspector.js';
 
-function Rotate({ decoded, onDone }) {
+/** @param {{decoded: Token, passport: Passport, onDone: () => void}} props */
+function Rotate({ decoded, passport: { agentId, scopes }, onDone }) {
   const [run, busy, error] = useTask();
   const rotate = () =>
     run(async () => {
-      const { agentId, scopes } = decoded.passport;
       const path = `/v1/agents/${encodeURIComponent(agentId)}/passport/rotate`;
       const asked = { agentId, rotatedFrom: decoded.claims.value.jti };
       const made = await call(answers.passportRotated, 'POST', path, {
@@ -35,7 +35,10 @@ function Rotate({ decoded, onDone }) {
 
 const STATES = [['', 'any'], ['valid', 'valid'], ['revoked', 'revoked'], ['expired', 'expired']];
 
-// The list needs a company; looking into a token does not. What is sought stands in the URL.
+/**
+ * The list needs a company; looking into a token does not. What is sought stands in the URL.
+ * @param {{onChange: () => void}} props
+ */
 function Issued({ onChange }) {
   const { query } = useStore(route);
   const { agent = '', status = '' } = query;
@@ -43,6 +46,7 @@ function Issued({ onChange }) {
   const asked = { agent, status: STATES.some(([state]) => state === status) ? status : '' };
   useEffect(() => setTyped(agent), [agent]); // another link was followed
   const paged = usePaged(passportPage, '/v1/passports', 'passports', asked, passportsAsked);
+  /** @param {Event} event */
   const search = (event) => {
     event.preventDefault();
     replace({ ...query, agent: typed.trim() });
@@ -70,17 +74,21 @@ export function Passports() {
   const { status, company } = useStore(session);
   const { token, rotatedFrom } = useStore(bench);
   const [version, setVersion] = useState(0);
-  const [revoking, setRevoking] = useState(null);
+  const [revoking, setRevoking] = useState(/** @type {{jti: string, agentId: string} | null} */ (null));
   const changed = () => setVersion((v) => v + 1);
+  /** @param {string} token */
+  const enter = (token) => bench.set({ token, rotatedFrom: '' });
+  /** @type {TokenActions} */
   const actions = (decoded, online) =>
     status === 'in' &&
-    decoded.companyId === company.companyId &&
+    decoded.companyId === company?.companyId &&
+    decoded.passport &&
     online?.status === 'valid' &&
     html`
     <div class="buttons">
-      <${Rotate} decoded=${decoded} onDone=${changed} />
+      <${Rotate} decoded=${decoded} passport=${decoded.passport} onDone=${changed} />
       <button type="button" class="button danger"
-        onClick=${() => setRevoking({ jti: decoded.claims.value.jti, agentId: decoded.passport.agentId })}>
+        onClick=${() => setRevoking({ jti: online.jti, agentId: decoded.passport?.agentId ?? '' })}>
         Revoke</button>
     </div>`;
   return html`
@@ -88,13 +96,13 @@ export function Passports() {
       lead="A passport is a signed credential with an agent’s identity and scopes. This browser checks its signature
         with the company’s key; only the service knows whether it was revoked.">
       <div class="beside">
-        <${Drop} what="a token file" onText=${(text) => bench.set({ token: text.trim(), rotatedFrom: '' })}>
+        <${Drop} what="a token file" onText=${(/** @type {string} */ text) => enter(text.trim())}>
           <div class="wide"><${Field} label="Paste a passport, SVID or delegation token, or drop a file that holds one">
             ${(
               p,
             ) => html`<textarea ...${p} class="input" name="token" spellcheck="false" autocomplete="off"
               placeholder="eyJhbGciOi…" value=${token}
-              onInput=${(e) => bench.set({ token: e.target.value, rotatedFrom: '' })}></textarea>`}
+              onInput=${(e) => enter(e.target.value)}></textarea>`}
           <//></div>
         <//>
         ${rotatedFrom

@@ -5,7 +5,7 @@ import { callText } from '../core/api.js';
 import { proveSince } from '../core/growth.js';
 import { pinHead } from '../core/heads.js';
 import { go, route } from '../core/router.js';
-import { session } from '../core/session.js';
+import { session, signedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { isGreen } from '../core/verdict.js';
 import { hex, utf8 } from '../lib/bytes.js';
@@ -22,29 +22,44 @@ import { Verdict, publishedKey, useProofVerdict } from './proof_verdict.js';
 import { ProofWalk } from './proof_walk.js';
 
 const LARGEST = 64 << 20; // bytes of an evidence file
+/** @type {LogName[]} */
 const LOGS = ['actions', 'control'];
 
-// The service's evidence of a record, which must be of this record and company.
+/**
+ * The service's evidence of a record, which must be of this record and company.
+ * @param {number} index
+ * @param {LogName} log
+ * @returns {Promise<ProofSubject>}
+ */
 async function draw(index, log) {
   const bytes = utf8(await callText('GET', `/v1/evidence/${index}?log=${log}`));
   const opened = await open(bytes);
-  const { companyId } = session.get().company;
+  const { companyId } = signedIn().company;
   if (opened.companyId !== companyId || opened.log !== log || (opened.record && opened.record.index !== index))
     throw new Error('The server answers with evidence of another record.');
   return { opened, bytes, name: '' };
 }
 
-// A file that somebody kept says what the log was then, and what was drawn what it is now. What the
-// server shows must go on from there, and on each later day.
-async function pinCheckpoints({ companyId, found: { all: ring, checkpoints } }, source) {
-  for (const [log, { size, root }] of checkpoints)
-    pinHead({ companyId, ring }, { log, size: Number(size), logRoot: hex(root), source });
+/**
+ * A file that somebody kept says what the log was then, and what was drawn what it is now. What the
+ * server shows must go on from there, and on each later day.
+ * @param {OpenedEvidence} opened
+ * @param {HeadSource} source
+ */
+async function pinCheckpoints({ companyId, key: ownKey, found }, source) {
+  if (!found || !ownKey) return;
+  for (const [log, { size, root }] of found.checkpoints)
+    pinHead(ownKey, { log, size: Number(size), logRoot: hex(root), source });
   const { status, key } = session.get();
   if (status === 'in'
-    && key.companyId === companyId) await proveSince(key).catch(() => {}); // without an answer nothing is known
+    && key?.companyId === companyId) await proveSince(key).catch(() => {}); // without an answer nothing is known
 }
 
-// What was proved: the verdict, the walk and the record, all in the tone of the one check.
+/**
+ * What was proved: the verdict, the walk and the record, all in the tone of the one check.
+ * @param {{subject: ProofSubject, policy: EnteredPolicy, setPolicy: (policy: EnteredPolicy) =>
+ *   void}} props
+ */
 function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
   // A small file of one key is of a company that may have had others: this server knows which, and
   // proves it.
@@ -58,6 +73,10 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
   const proved = adopted ?? opened;
   const verdict = useProofVerdict(proved, published, policy);
   const { record, companyId, log, root, leaf, proof, found } = proved;
+  const { recordKey } = proved;
+  /** @type {{fingerprint: string, fromIndex?: number}[]} */
+  const ring = recordKey ? recordKey.ring ?? [recordKey] : [];
+  const signer = record && keyAt({ ring }, record.index);
   const green = isGreen(verdict.own); // what was found since may be the very reason to keep it
   useEffect(() => { if (green) pinCheckpoints(proved, name ? 'checkpoint' : 'seen'); }, [green, proved]);
   const walked = useMemo(() => ({ proof, root }), [proof, root]);
@@ -76,15 +95,14 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
         ${
           proved.ok &&
           (verdict.origin.late
-            ? html`<${Content} companyId=${companyId} log=${log} record=${record}
-              signer=${keyAt(proved.recordKey, record.index)} />`
+            ? html`<${Content} companyId=${companyId} log=${log} record=${record} signer=${signer} />`
             : html`<details class="card"><summary>Record</summary>
             <div class="stack"><${RecordView} ...${{ record, log }} companyKey=${proved.recordKey} /></div></details>`)
         }
         ${proved.ok && found && html`<${Beside} found=${found} />`}
       </div>
       <div class="columns">
-        ${found?.checked.length > 0
+        ${found && found.checked.length > 0
           && html`<${Words} title=${proved.ok ? 'Checks that passed' : 'Checks that passed before the failure'}
             list=${found.checked} />`}
         ${proved.ok && html`<${Words} title="Not proven" list=${proved.notProven} />`}
@@ -92,10 +110,12 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
     </section>`;
 }
 
+/** @param {DrawFormProps} props */
 function DrawForm({ argument, log, onDraw, busy, error, retry }) {
   const { status } = useStore(session);
   const [wanted, setWanted] = useState({ index: argument, of: log });
   useEffect(() => setWanted({ index: argument, of: log }), [argument, log]);
+  /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     onDraw(wanted.index.trim(), wanted.of);
@@ -110,7 +130,7 @@ function DrawForm({ argument, log, onDraw, busy, error, retry }) {
               value=${wanted.index} onInput=${(e) => setWanted({ ...wanted, index: e.target.value })} />`}<//>
           <${Field} label="Log">
             ${(p) => html`<select ...${p} class="input" value=${wanted.of}
-              onChange=${(e) => setWanted({ ...wanted, of: e.target.value })}>
+              onChange=${(e) => setWanted({ ...wanted, of: e.target.value === 'control' ? 'control' : 'actions' })}>
               ${LOGS.map((name) => html`<option value=${name}>${name}</option>`)}</select>`}<//>
         </div>
         <div class="buttons"><button class="button primary" disabled=${busy}>Show proof</button></div>`
@@ -119,22 +139,32 @@ function DrawForm({ argument, log, onDraw, busy, error, retry }) {
     </form>`;
 }
 
+/** @param {{argument: string}} props */
 export function Proof({ argument }) {
   const { status } = useStore(session);
   const { query } = useStore(route);
   const log = query.log === 'control' ? 'control' : 'actions';
-  const [subject, setSubject] = useState(null);
+  const [subject, setSubject] = useState(/** @type {ProofSubject | null} */ (null));
   const [policy, setPolicy] = useState(NO_POLICY);
   const [runDraw, busy, error, retry] = useTask();
   const [runFile, , fileError] = useTask();
+  /** @param {string} index */
   const show = (index) => runDraw(async () => setSubject(await draw(Number(index), log)));
 
   useEffect(() => {
     if (status === 'in' && /^[0-9]{1,15}$/.test(argument)) show(argument);
   }, [argument, log, status]);
 
+  /**
+   * @param {string} wanted
+   * @param {LogName} of
+   */
   const onDraw = (wanted, of) =>
     wanted === argument && of === log ? show(wanted) : go('proof', wanted, of === 'control' ? { log: of } : {});
+  /**
+   * @param {Bytes} bytes
+   * @param {string} name
+   */
   const dropped = (bytes, name) =>
     runFile(async () => {
       try {

@@ -9,8 +9,13 @@ const ROW = 92;
 const BOX = { width: 152, height: 46 };
 const COLUMN = { left: 90, right: 270, middle: 180 };
 
-// What a box that can be picked is to a keyboard and a screen reader: a button that stays pressed.
+/**
+ * What a box that can be picked is to a keyboard and a screen reader: a button that stays pressed.
+ * @param {() => void} onPick
+ * @param {boolean} picked
+ */
 function asButton(onPick, picked) {
+  /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
     if (event.key !== 'Enter' && event.key !== ' ') return;
     event.preventDefault();
@@ -19,6 +24,10 @@ function asButton(onPick, picked) {
   return { role: 'button', tabindex: '0', 'aria-pressed': picked ? 'true' : 'false', onClick: onPick, onKeyDown };
 }
 
+/**
+ * @param {{x: number, y: number, hash: string, label: string, kind: string, onPick?: () => void,
+ *   picked: boolean}} props
+ */
 function Node({ x, y, hash, label, kind, onPick, picked }) {
   const button = onPick ? asButton(onPick, picked) : {};
   return html`
@@ -30,6 +39,7 @@ function Node({ x, y, hash, label, kind, onPick, picked }) {
     </g>`;
 }
 
+/** @param {{from: Point, to: Point, kind: string}} props */
 function Edge({ from, to, kind }) {
   const y = to.y + BOX.height;
   const middle = (from.y + y) / 2;
@@ -41,14 +51,23 @@ function Edge({ from, to, kind }) {
  * steps as of climb(), computed over what may have been flipped; truth the same over what was
  * given. lit says how many steps are drawn as done; picked is the flipped place: 'leaf', the number
  * of a step for its sibling, or null.
+ * @param {ProofPathProps} props
  */
 export function ProofPath({ leaf, steps, truth, lit, root, picked, onPick }) {
   const levels = steps.length;
   const height = levels * ROW + BOX.height + 8;
+  /** @param {number} level */
   const yOf = (level) => 4 + (levels - level) * ROW;
+  /**
+   * @param {number} level
+   * @returns {keyof typeof COLUMN}
+   */
   const side = (level) => (level === levels ? 'middle' : steps[level].position === 'right' ? 'left' : 'right');
+  /** @param {number} level */
   const valueAt = (level) => (level === 0 ? leaf : steps[level - 1].parent);
+  /** @param {number} level */
   const truthAt = (level) => (level === 0 ? truth.leaf : truth.steps[level - 1].parent);
+  /** @param {number} level */
   const kindAt = (level) => {
     if (level > lit) return '';
     const right = level === levels ? valueAt(level) === root : valueAt(level) === truthAt(level);

@@ -9,10 +9,15 @@ import { Text } from '../parts/text.js';
  * text as it was entered, policy as read, error where it is none; from is the name of the file that
  * it came as, and '' where the person entered it.
  */
-/** @type {{text: string, policy: any, error: string, from: string}} */
+/** @type {EnteredPolicy} */
 export const NO_POLICY = { text: '', policy: null, error: '', from: '' };
 
-/** A policy that was entered, or came as a file. */
+/**
+ * A policy that was entered, or came as a file.
+ * @param {string} text
+ * @param {string} [from]
+ * @returns {Promise<EnteredPolicy>}
+ */
 export async function policyOf(text, from = '') {
   if (!text.trim()) return NO_POLICY;
   try {
@@ -22,9 +27,13 @@ export async function policyOf(text, from = '') {
   }
 }
 
-/** The field in which a policy is entered that the person has from elsewhere. */
+/**
+ * The field in which a policy is entered that the person has from elsewhere.
+ * @param {{policy: EnteredPolicy, setPolicy: (policy: EnteredPolicy) => void}} props
+ */
 export function PolicyField({ policy, setPolicy }) {
   const [typed, setTyped] = useState(policy.from ? '' : policy.text);
+  /** @param {string} text */
   const enter = async (text) => {
     setTyped(text);
     setPolicy(await policyOf(text));

@@ -19,6 +19,8 @@ const PATIENCE = 3000; // ms; what is checked here needs no server
 /**
  * The keys that this server publishes for a company, or null where it knows none or does not
  * answer.
+ * @param {string} companyId
+ * @returns {Promise<ServiceKey | null>}
  */
 export const publishedKey = (companyId) =>
   Promise.race([
@@ -26,10 +28,16 @@ export const publishedKey = (companyId) =>
     new Promise((resolve) => setTimeout(resolve, PATIENCE, null)),
   ]);
 
-// Whose key has signed: {keyState, head, text, late}, with a head where it stays uncertain. late
-// says that whoever has the key now may not be its owner. A key that was confirmed needs no server.
-// The server's word makes nothing green, and much less: it may know of another key, of a
-// compromised one, or of those that came later.
+/**
+ * Whose key has signed: {keyState, head, text, late}, with a head where it stays uncertain. late
+ * says that whoever has the key now may not be its owner. A key that was confirmed needs no server.
+ * The server's word makes nothing green, and much less: it may know of another key, of a
+ * compromised one, or of those that came later.
+ * @param {NamedKey} key
+ * @param {CompanyKey | null} published
+ * @param {TrustState} [entries]
+ * @returns {KeyOrigin}
+ */
 function originOf(key, published, entries) {
   const { companyId } = key;
   const known = published ? published.ring ?? [published] : [];
@@ -45,7 +53,7 @@ function originOf(key, published, entries) {
         `${timeText(last.compromisedAt)}: whoever stole it could have signed this.`,
     };
   if (itself) return { keyState: 'confirmed', text: `You confirmed this key for ${companyId}.` };
-  if (is === 'other' && last && keyStateOf(published, entries) === 'confirmed') {
+  if (is === 'other' && published && last && keyStateOf(published, entries) === 'confirmed') {
     return {
       keyState: 'unconfirmed',
       late: true,
@@ -55,7 +63,7 @@ function originOf(key, published, entries) {
     };
   }
   if (is === 'other') return { keyState: 'other', text: `You confirmed another key for ${companyId}.` };
-  if (known.length && !last)
+  if (published && !last)
     return {
       keyState: 'other',
       text: `This server publishes another key for ${companyId}: ${published.fingerprint}`,
@@ -75,21 +83,35 @@ function originOf(key, published, entries) {
  * What verdict() says of the whole, with {origin, part, takes, unmet}: part is the tone of what
  * holds of it by itself, takes what a policy says of each checkpoint, unmet why it does not take
  * them. A small file is never green, for nobody has signed its root.
+ * @param {OpenedEvidence} opened
+ * @param {CompanyKey | null} published
+ * @param {{policy: Policy | null}} policy
+ * @returns {ProofVerdict}
  */
 export function useProofVerdict(opened, published, { policy }) {
   const entries = useStore(trust);
   const judged = useResult(async () => {
-    if (!policy || !opened.ok || !opened.found) return {};
-    return opened.found.meets(policy).then((accepted) => ({ accepted }), (err) => ({ unmet: err.message }));
+    if (!policy || !opened.ok || !opened.found) return { unmet: '' };
+    return opened.found.meets(policy).then((accepted) => ({ accepted, unmet: '' }), (err) => ({ unmet: err.message }));
   }, [opened, policy]);
   const found = useStore(findings).all.filter(({ companyId }) => companyId === opened.companyId);
+  /** @type {KeyOrigin} */
   const origin = opened.key ? originOf(opened.key, published, entries) : { keyState: 'other', text: '' };
+  /**
+   * @param {boolean} ok
+   * @param {About} [about]
+   */
   const assess = (ok, about) => verdictOf({ ok, keyState: origin.keyState, found, about });
   const { tone, own, is, against } = assess(Boolean(opened.ok && !judged?.unmet));
+  /**
+   * @param {Tone} given
+   * @returns {Tone}
+   */
   const capped = (given) => (isGreen(given) && (opened.small || (policy && !judged)) ? 'warn' : given);
   return { tone: capped(tone), own: capped(own), is, against, part: assess(true, PART).tone, origin, ...judged };
 }
 
+/** @param {{opened: OpenedEvidence, verdict: ProofVerdict}} props */
 function Sentence({ opened: { ok, code, reason, small, record, size }, verdict: { own, is, origin, unmet } }) {
   if (!ok) return html`<strong>The proof fails${code && `: ${code}`}.</strong> <${Text} of=${reason} />.`;
   if (unmet) return html`<strong>The policy is not met:</strong> <${Text} of=${unmet} />.`;
@@ -106,8 +128,10 @@ function Sentence({ opened: { ok, code, reason, small, record, size }, verdict: 
   . Anyone can create a key: compare its fingerprint.`;
 }
 
+/** @param {string} vkey */
 const nameOf = (vkey) => vkey.split('+')[0];
 
+/** @param {{checkpoint: CheckedCheckpoint}} props */
 function Witnesses({ checkpoint: { cosignatures } }) {
   if (!cosignatures.length) return html`<span class="muted">no witness has cosigned this checkpoint</span>`;
   return html`
@@ -119,19 +143,24 @@ function Witnesses({ checkpoint: { cosignatures } }) {
     <span class="small muted">They came with the file: trust only witnesses that you know.</span>`;
 }
 
+/** @param {{policy: EnteredPolicy, verdict: ProofVerdict}} props */
 function PolicyRow({ policy: { from }, verdict: { accepted, unmet, part } }) {
   const whose = from ? 'The policy from the file' : 'Your policy';
   const tone = unmet ? 'bad' : from ? '' : part; // a policy that its sender chose proves nothing by being met
   return html`
     <dt>policy</dt><dd data-policy=${unmet ? 'unmet' : 'met'}><${Badge} tone=${tone}>${unmet ? 'not met' : 'met'}<//>
       ${unmet ? html` <${Text} of=${`${whose}: ${unmet}`} />`
-        : accepted.map(({ log, by }) => html` <div>${whose} accepts the checkpoint of the log ${log}
+        : accepted?.map(({ log, by }) => html` <div>${whose} accepts the checkpoint of the log ${log}
         , cosigned by <${Text} of=${by.join(', ') || 'no witness (none required)'} /></div>`)}</dd>`;
 }
 
 const UNREACHED = 'not checked';
 
-/** children stand below the facts. */
+/**
+ * children stand below the facts.
+ * @param {{opened: OpenedEvidence, verdict: ProofVerdict, policy: EnteredPolicy,
+ *   children?: Child}} props
+ */
 export function Verdict({ opened, verdict, policy, children }) {
   const { record, key, passed, failed, proof, root, size, small, found, log } = opened;
   const { tone, origin, part, against } = verdict;
@@ -139,6 +168,11 @@ export function Verdict({ opened, verdict, policy, children }) {
   // A step that has passed has the tone of the key with which it was checked; in a file that fails
   // or is of another key it has none, like one that was not reached.
   const good = opened.ok && !verdict.unmet && origin.keyState !== 'other' ? part : '';
+  /**
+   * @param {string} name
+   * @param {Child} yes
+   * @param {string} no
+   */
   const step = (name, yes, no) => (passed.includes(name) ? html`<${Badge} tone=${good}>${yes}<//>`
     : html`<${Badge} tone=${failed === name ? 'bad' : ''}>${failed === name ? no : UNREACHED}<//>`);
   const steps = `${plural(proof.length, 'step')} to the root`;

@@ -11,15 +11,21 @@ const PACE = 420; // ms a step
 
 const still = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
 
+/** @param {string} hash */
 function flipped(hash) {
   const bytes = unhex(hash);
   bytes[0] ^= 1;
   return hex(bytes);
 }
 
-// The path as given, and as it is with the flipped bit.
+/**
+ * The path as given, and as it is with the flipped bit.
+ * @param {string} truth
+ * @param {ProofStep[]} proof
+ * @param {Flip} flip
+ */
 function usePaths(truth, proof, flip) {
-  const [paths, setPaths] = useState(null);
+  const [paths, setPaths] = useState(/** @type {WalkedPaths | null} */ (null));
   useEffect(() => {
     let current = true;
     const leaf = flip === 'leaf' ? flipped(truth) : truth;
@@ -33,6 +39,7 @@ function usePaths(truth, proof, flip) {
   return paths?.proof === proof ? paths : null; // never the path of another record
 }
 
+/** @param {{paths: WalkedPaths, lit: number}} props */
 function StepText({ paths, lit }) {
   if (lit === 0 || !paths.steps.length) return html`<p class="muted">The path starts at the record’s hash.</p>`;
   const { left, right, position, parent } = paths.steps[lit - 1];
@@ -47,10 +54,11 @@ function StepText({ paths, lit }) {
 /**
  * leaf is the record’s hash as it was computed here. tone is how much what holds is worth: ok, warn
  * or bad.
+ * @param {{subject: {proof: ProofStep[], root: string}, leaf: string, tone: Tone}} props
  */
 export function ProofWalk({ subject, leaf, tone }) {
   const levels = subject.proof.length;
-  const [flip, setFlip] = useState(null);
+  const [flip, setFlip] = useState(/** @type {Flip} */ (null));
   const [place, setPlace] = useState(/** @type {'leaf' | number} */ ('leaf'));
   const [lit, setLit] = useState(0);
   const [playing, setPlaying] = useState(true);
@@ -70,6 +78,7 @@ export function ProofWalk({ subject, leaf, tone }) {
   }, [playing, lit, levels]);
 
   if (!paths) return null;
+  /** @param {'leaf' | number} at */
   const toggle = (at) => {
     setFlip(flip === at ? null : at);
     setPlace(at);

@@ -7,7 +7,7 @@ import { titleOf } from '../core/finding_words.js';
 import { live } from '../core/live_state.js';
 import { go, href, route } from '../core/router.js';
 import { narrows, readsAll, searchOf } from '../core/search.js';
-import { clock, session } from '../core/session.js';
+import { clock, useSignedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { zoneOf } from '../core/times.js';
 import { visible } from '../lib/visible.js';
@@ -26,6 +26,10 @@ const BEFORE = 12; // characters of a payload before what was searched for
 const AFRESH = 10000; // ms between two histograms while records come
 const NARROW = matchMedia('(max-width: 48rem)');
 
+/**
+ * @param {Row | undefined} row
+ * @param {Assess} assess
+ */
 function verdictOf(row, assess) {
   if (!row?.check) return { tone: '', says: 'not verified yet' };
   const { tone, is, against } = assess(row.check.ok, { log: 'actions', index: row.index });
@@ -39,7 +43,10 @@ function verdictOf(row, assess) {
   };
 }
 
-// A payload, with what was searched for marked where it stands as written.
+/**
+ * A payload, with what was searched for marked where it stands as written.
+ * @param {{text: string, q: string}} props
+ */
 function Snippet({ text, q }) {
   const at = q ? text.toLowerCase().indexOf(q.toLowerCase()) : -1;
   return at < 0
@@ -57,8 +64,17 @@ const heads = () =>
   <span role="columnheader">${name || html`<span class="visually-hidden">${i ? 'Verdict' : 'Selected'}</span>`}</span>`,
   );
 
+/**
+ * @param {{row: Row | undefined, index: number | null, link?: string, tab: number, assess: Assess,
+ *   selected: boolean, onSelect: () => void, q: string}} of
+ */
 function cells({ row, index, link, tab, assess, selected, onSelect, q }) {
   const { tone, says } = verdictOf(row, assess);
+  /**
+   * @param {string} name
+   * @param {Child} content
+   * @param {string} [title]
+   */
   const cell = (name, content, title) =>
     html`<span role="gridcell" class="row-${name}" title=${title}>${content}</span>`;
   return html`
@@ -85,7 +101,10 @@ function cells({ row, index, link, tab, assess, selected, onSelect, q }) {
       ${cell('hash', short(row.hash), row.hash)}`}`;
 }
 
-// What is known of the rows, in words. Only what is final is read out.
+/**
+ * What is known of the rows, in words. Only what is final is read out.
+ * @param {{search: Search, rows: ListedRows | null, total: number | null, follows: boolean}} props
+ */
 function Status({ search, rows, total, follows }) {
   if (!rows) return html`<p class="records-count" data-done="no"><span class="muted">Loading …</span></p>`;
   const { failures } = search;
@@ -115,8 +134,13 @@ function Status({ search, rows, total, follows }) {
     </p>`;
 }
 
+/**
+ * @param {{rows: ListedRows, onJump: (place: number) => void, onHash: (hash: string) =>
+ *   void}} props
+ */
 function Jump({ rows, onJump, onHash }) {
   const input = useRef(null);
+  /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     const typed = input.current.value.trim();
@@ -130,14 +154,15 @@ function Jump({ rows, onJump, onHash }) {
     <button class="button small">Go</button></form>`;
 }
 
+/** @param {{argument: string}} props */
 export function Records({ argument }) {
   const { query } = useStore(route);
-  const { key } = useStore(session);
+  const { key } = useSignedIn();
   const state = useStore(live);
   const assess = useAssess(key);
   const [turn, setTurn] = useState(0); // counts readings of the same search
-  const [target, setTarget] = useState(null);
-  const [selected, setSelected] = useState(() => new Set());
+  const [target, setTarget] = useState(/** @type {{row: number, focus: boolean, of: string} | null} */ (null));
+  const [selected, setSelected] = useState(() => /** @type {Set<number>} */ (new Set()));
   const [exporting, setExporting] = useState(false);
   const [moment, setMoment] = useState(0); // changes now and then while something comes
   const box = useRef(null);
@@ -150,10 +175,22 @@ export function Records({ argument }) {
   const stale = rows?.search !== search;
   const { fresh, more } = newOf(search, stale ? null : rows, state);
 
+  /** @param {Query} next */
   const searchFor = (next) => go('records', '', next);
+  /**
+   * @param {string} since
+   * @param {string} until
+   */
+  const searchPeriod = (since, until) => searchFor({ ...query, last: '', since, until });
+  /**
+   * @param {number} row
+   * @param {number} [of]
+   * @param {boolean} [focus]
+   */
   const showRow = (row, of = turn, focus = true) =>
     setTarget({ row, focus,
       of: `${of} ${asked}` }); // in the list of this search alone: the next one leaves the focus where it is
+  /** @param {number | null} index */
   const toggle = (index) => {
     if (index === null) return;
     setSelected((before) => {
@@ -184,20 +221,21 @@ export function Records({ argument }) {
     setTurn(turn + 1);
     showRow(search.order === 'newest' ? 0 : Infinity, turn + 1);
   };
-  const left = useRef(null); // the record that was open last
+  const left = useRef(/** @type {number | null} */ (null)); // the record that was open last
   useEffect(() => {
-    const place = opened === null && left.current !== null && !stale ? rows.place(left.current) : -1;
+    const place = opened === null && left.current !== null && rows && !stale ? rows.place(left.current) : -1;
     if (place >= 0) showRow(place);
     left.current = opened;
   }, [opened]);
   const narrowed = JSON.stringify({ ...query, order: '', follow: '' });
   useEffect(() => setSelected((before) => (before.size ? new Set() : before)),
     [narrowed]); // what was selected is not in view any more
-  const indexAt = (i) => rows.indexAt(i);
+  /** @param {number} i */
+  const indexAt = (i) => rows?.indexAt(i) ?? null;
   const chosen = selected.size
     ? [...selected].sort((a, b) => a - b)
     : rows && rows.done && narrows(search)
-      ? (rows.rows?.map((row) => row.index).filter((index) => index !== null) ?? [])
+      ? ('rows' in rows ? rows.rows.flatMap(({ index }) => index ?? []) : [])
       : [];
   const streams = rows?.busy && (readsAll(search) || search.failures);
   return html`
@@ -205,10 +243,10 @@ export function Records({ argument }) {
       <div class="records" ref=${box}>
         <${Filters} query=${query} onSearch=${searchFor} />
         ${!histogram && !histogramError && html`<${HistogramPlace} />`}
-        ${histogram?.buckets.length > 0
+        ${histogram && histogram.buckets.length > 0
           && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []}
             caption=${search.hash ? 'counts ignore the hash' : search.q ? 'counts ignore the text' : ''}
-              onPeriod=${(since, until) => searchFor({ ...query, last: '', since, until })} />`}
+              onPeriod=${searchPeriod} />`}
         ${histogramError
           && html`<p class="small bad-text" role="alert">
           The histogram could not be loaded: ${histogramError.message} <button type="button" class="button small retry"
@@ -238,7 +276,7 @@ export function Records({ argument }) {
               Failed verification</button>
             ${rows && !narrows(search) && !search.failures
               && html`<${Jump} rows=${rows} onJump=${showRow}
-                onHash=${(hash) => searchFor({ order: query.order, hash })} />`}
+                onHash=${(/** @type {string} */ hash) => searchFor({ order: query.order, hash })} />`}
             <button type="button" class="button small" onClick=${() => setExporting(true)}>Export
               ${selected.size ? ` (${count(selected.size)})` : ''}</button>
           </div>
@@ -252,7 +290,7 @@ export function Records({ argument }) {
             ? html`<${VirtualList} key=${rows} label="Records" head=${heads()} count=${rows.count}
               rowHeight=${narrow ? 64 : 36} scrollTo=${!stale && target?.of === `${turn} ${asked}` ? target : null}
                 busy=${stale}
-              row=${(i, tab) => {
+              row=${(/** @type {number} */ i, /** @type {number} */ tab) => {
                 const index = indexAt(i);
                 return cells({
                   row: rows.at(i),
@@ -260,21 +298,22 @@ export function Records({ argument }) {
                   tab,
                   assess,
                   q: search.q,
-                  selected: selected.has(index),
+                  selected: index !== null && selected.has(index),
                   onSelect: () => toggle(index),
                   link: index === null ? undefined : href('records', index, query),
                 });
               }}
-              propsOf=${(i) => {
+              propsOf=${(/** @type {number} */ i) => {
                 const index = indexAt(i);
                 return {
                   class: `vlist-row ${verdictOf(rows.at(i), assess).tone === 'bad' ? 'bad' : ''}`,
-                  'aria-selected': selected.has(index) ? 'true' : 'false',
+                  'aria-selected': index !== null && selected.has(index) ? 'true' : 'false',
                   'data-index': index,
                   'data-check': rows.at(i)?.check ? verdictOf(rows.at(i), assess).tone : undefined,
                 };
               }}
-              onView=${(first, last) => rows.want(first, last)} onSelect=${(i) => toggle(indexAt(i))} />`
+              onView=${(/** @type {number} */ first, /** @type {number} */ last) => rows.want(first, last)}
+               onSelect=${(/** @type {number} */ i) => toggle(indexAt(i))} />`
             : rows?.done &&
               !rows.error &&
               html`<p class="empty">${search.failures ? 'No record failed verification.'
@@ -288,7 +327,7 @@ export function Records({ argument }) {
           onClose=${() => setExporting(false)} />`}
       ${opened !== null
         && html`<${OpenRecord} index=${opened} rows=${stale ? null : rows}
-          onMove=${(index) => location.replace(href('records', index, query))}
+          onMove=${(/** @type {number} */ index) => location.replace(href('records', index, query))}
             onClose=${() => go('records', '', query)} />`}
     <//>`;
 }

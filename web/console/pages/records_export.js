@@ -6,18 +6,23 @@ import { send } from '../core/api.js';
 import { evidenceOf, mustBeReport } from '../core/evidence.js';
 import { count, plural, timeText } from '../core/format.js';
 import { href } from '../core/router.js';
-import { pathOf } from '../core/search.js';
+import { pathOf, searchOf } from '../core/search.js';
 import { zip } from '../lib/zip.js';
 import { Failure, Notice, useTask } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
 import { save } from '../parts/save.js';
 
 const MOST = 100; // evidence files at a time
+const EVERYTHING = searchOf({}, 0);
 const HEADER = 1 << 22; // bytes within which the first line of a report ends
 
 /**
  * The whole of an answer, in parts that the browser may put on disk. onBytes(n) says how many have
  * come.
+ * @param {string} path
+ * @param {string} accept
+ * @param {AbortSignal} signal
+ * @param {(bytes: number) => void} onBytes
  */
 async function blobOf(path, accept, signal, onBytes) {
   const response = await send('GET', path, { accept, signal });
@@ -33,17 +38,23 @@ async function blobOf(path, accept, signal, onBytes) {
   }
 }
 
+/** @param {{title: string, children?: Child}} props */
 function Offer({ title, children }) {
   return html`<section class="stack tight"><h3>${title}</h3>${children}</section>`;
 }
 
-/** search as of searchOf; chosen: indexes of the records that evidence is wanted of. */
+/**
+ * search as of searchOf; chosen: indexes of the records that evidence is wanted of.
+ * @param {{search: Search, companyId: string, chosen: number[], selected: boolean, onClose: () =>
+ *   void}} props
+ */
 export function Export({ search, companyId, chosen, selected, onClose }) {
   const [run, busy, error] = useTask();
   const [so, setSo] = useState('');
   const abort = useRef(null);
   useEffect(() => () => abort.current?.abort(), []);
 
+  /** @param {(signal: AbortSignal) => Promise<string>} work */
   const task = (work) => run(async () => {
     abort.current = new AbortController();
     setSo('');
@@ -54,7 +65,14 @@ export function Export({ search, companyId, chosen, selected, onClose }) {
       setSo('Stopped; nothing was saved.');
     }
   });
+  /** @param {number} bytes */
   const showProgress = (bytes) => setSo(`${count(Math.round(bytes / 1024))} KB so far …`);
+  /**
+   * @param {string} path
+   * @param {string} accept
+   * @param {string} name
+   * @param {(blob: Blob) => unknown} [check]
+   */
   const download = (path, accept, name, check = /** @type {(blob: Blob) => unknown} */ (() => {})) =>
     task(async (signal) => {
     const blob = await blobOf(path, accept, signal, showProgress);
@@ -63,12 +81,16 @@ export function Export({ search, companyId, chosen, selected, onClose }) {
     return `Saved ${name}, ${count(blob.size)} bytes.`;
   });
   const stamp = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '');
+  /**
+   * @param {string} accept
+   * @param {string} ending
+   */
   const records = (accept, ending) =>
     download(pathOf(search, { order: search.order }), accept, `records-${companyId}-${stamp}.${ending}`);
   const until = search.until && search.until < new Date().toISOString() ? search.until : '';
   const report = () =>
     download(
-      pathOf({}, { from: search.since, to: until }, '/v1/report'),
+      pathOf(EVERYTHING, { from: search.since, to: until }, '/v1/report'),
       'application/x-ndjson',
       `report-${companyId}-${stamp}.ndjson`,
       async (blob) => {

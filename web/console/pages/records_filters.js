@@ -7,6 +7,7 @@ import { useStore } from '../core/store.js';
 import { times, zoneOf } from '../core/times.js';
 import { Field } from '../parts/basic.js';
 
+/** @type {Record<string, string>} */
 const PERIODS = {
   '': 'all time',
   '15m': 'last 15 minutes',
@@ -17,6 +18,7 @@ const PERIODS = {
   exact: 'custom range',
 };
 const TEXTS = ['q', 'agent', 'action', 'delegatedBy', 'hash'];
+/** @type {Record<string, [string, string]>} */
 const PLACES = {
   q: ['Payload text', 'contains'],
   agent: ['Agent', 'exact agent ID'],
@@ -25,8 +27,10 @@ const PLACES = {
   hash: ['Hash', 'exact record hash'],
 };
 
+/** @param {string} timestamp */
 const readable = (timestamp) => timestamp && bare(timestamp, 23).replace(/(:00)?\.000$/, '');
 
+/** @param {{label: string, name: string, value: string, wrong?: string}} props */
 function Time({ label, name, value, wrong }) {
   return html`
     <${Field} label=${label} hint=${wrong}>
@@ -35,7 +39,10 @@ function Time({ label, name, value, wrong }) {
           placeholder="2026-03-02 09:05" />`}<//>`;
 }
 
-/** query: that of the URL. onSearch(query) is called with another one. */
+/**
+ * query: that of the URL. onSearch(query) is called with another one.
+ * @param {{query: Query, onSearch: (query: Query) => void}} props
+ */
 export function Filters({ query, onSearch }) {
   const form = useRef(null);
   const chosen = Object.hasOwn(LAST, query.last ?? '') ? query.last : query.since || query.until ? 'exact' : '';
@@ -57,6 +64,7 @@ export function Filters({ query, onSearch }) {
       if (form.current.elements[name]) form.current.elements[name].value = readable(query[name] ?? '');
   }, [period, query.since, query.until, zone]);
 
+  /** @param {Event} [event] */
   const search = (event) => {
     event?.preventDefault();
     const typed = Object.fromEntries([...new FormData(form.current)].map(([name, value]) =>
@@ -84,6 +92,7 @@ export function Filters({ query, onSearch }) {
     } else next.last = typed.period;
     onSearch(next);
   };
+  /** @param {Happening} event */
   const choosePeriod = (event) => {
     setPeriod(event.target.value);
     if (event.target.value !== 'exact') search();

@@ -4,23 +4,28 @@
 import { html, useEffect, useLayoutEffect, useState } from '../vendor/preact-htm.js';
 import { records } from '../core/api.js';
 import { count } from '../core/format.js';
-import { session } from '../core/session.js';
-import { useStore } from '../core/store.js';
+import { useSignedIn } from '../core/session.js';
 import { Failure, useTask } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
 import { RecordView } from '../parts/record_view.js';
 
+/** @type {Record<string, number>} */
 const KEYS = { ArrowLeft: 0, k: 0, ArrowRight: 1, j: 1 };
 
-// The records before and after one, as the list has them; where it does not stand in the list, by
-// index.
+/**
+ * The records before and after one, as the list has them; where it does not stand in the list, by
+ * index.
+ * @param {ListedRows | null} rows
+ * @param {number} index
+ */
 function neighbours(rows, index) {
   const place = rows?.place(index) ?? -1;
-  if (place < 0)
+  if (!rows || place < 0)
     return {
-      around: [index > 0 ? index - 1 : null, rows?.size > index + 1 ? index + 1 : null],
+      around: [index > 0 ? index - 1 : null, rows && rows.size > index + 1 ? index + 1 : null],
       where: rows?.done ? 'not in this list; by index' : 'by index',
     };
+  /** @param {number} i */
   const at = (i) => (i < 0 || i >= rows.count ? null : rows.indexAt(i));
   return {
     place,
@@ -29,10 +34,14 @@ function neighbours(rows, index) {
   };
 }
 
-/** rows: of the list, as in core/rows.js. onMove(index) shows another record. */
+/**
+ * rows: of the list, as in core/rows.js. onMove(index) shows another record.
+ * @param {{index: number, rows: ListedRows | null, onMove: (index: number) => void, onClose: () =>
+ *   void}} props
+ */
 export function OpenRecord({ index, rows, onMove, onClose }) {
-  const { key } = useStore(session);
-  const [record, setRecord] = useState(null);
+  const { key } = useSignedIn();
+  const [record, setRecord] = useState(/** @type {LogRecord | null} */ (null));
   const [run, , error, retry] = useTask();
   const { place, around, where } = neighbours(rows, index);
   useEffect(() => {
@@ -43,8 +52,9 @@ export function OpenRecord({ index, rows, onMove, onClose }) {
     });
   }, [index]);
   useEffect(() => {
-    if (place !== undefined) rows.want(place, place + 1);
+    if (place !== undefined) rows?.want(place, place + 1);
   }, [place]); // what comes next may not be here yet
+  /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
     const to = around[KEYS[event.key]];
     if (
@@ -54,7 +64,7 @@ export function OpenRecord({ index, rows, onMove, onClose }) {
       event.metaKey ||
       event.altKey ||
       event.shiftKey ||
-      /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)
+      /^(INPUT|TEXTAREA|SELECT)$/.test(/** @type {Element | null} */ (event.target)?.tagName ?? '')
     )
       return;
     event.preventDefault();
@@ -65,13 +75,18 @@ export function OpenRecord({ index, rows, onMove, onClose }) {
     addEventListener('keydown', onKeyDown);
     return () => removeEventListener('keydown', onKeyDown);
   });
+  /**
+   * @param {number} i
+   * @param {string} name
+   * @param {string} keys
+   */
   const step = (
     i,
     name,
     keys,
   ) => html`<button type="button" class="button small" aria-keyshortcuts=${keys}
     title="${name} in the list (${keys.replace(' ', ' or ')})"
-    disabled=${around[i] === null} onClick=${() => onMove(around[i])}>${name}</button>`;
+    disabled=${around[i] === null} onClick=${() => onMove(around[i] ?? index)}>${name}</button>`;
   return html`
     <${Drawer} title="Record ${index}" onClose=${onClose}>
       <div class="buttons steps-between">${step(0, 'Previous', 'ArrowLeft K')}${step(1, 'Next', 'ArrowRight J')}

@@ -8,9 +8,13 @@ import { histogramOf, matches, narrows } from '../core/search.js';
 
 const BAR = 11; // px that a bar of the histogram takes
 
-/** The rows of a search. Until the first of them are here, the rows of the search before stay. */
+/**
+ * The rows of a search. Until the first of them are here, the rows of the search before stay.
+ * @param {Search} search
+ * @returns {ListedRows | null}
+ */
 export function useRows(search) {
-  const shown = useRef(null);
+  const shown = useRef(/** @type {ListedRows | null} */ (null));
   const [, rerender] = useReducer((n) => n + 1, 0);
   useEffect(() => {
     const Source = search.failures ? FailedRows : narrows(search) ? FoundRows : LogRows;
@@ -27,9 +31,14 @@ export function useRows(search) {
 /**
  * {histogram, error} of a search, as many bars as the width has room for; it is read again with
  * each new turn.
+ * @param {Search} search
+ * @param {number} width
+ * @param {number} turn
  */
 export function useHistogram(search, width, turn) {
-  const [found, setFound] = useState(/** @type {any} */ ({ histogram: null, error: null }));
+  /** @type {{histogram: Buckets | null, error: Error | null}} */
+  const nothing = { histogram: null, error: null };
+  const [found, setFound] = useState(nothing);
   const buckets = Math.max(12, Math.min(160, Math.floor(width / BAR)));
   useEffect(() => {
     if (!width) return;
@@ -42,14 +51,20 @@ export function useHistogram(search, width, turn) {
   return found;
 }
 
-/** The width of an element when it is first shown. */
+/**
+ * The width of an element when it is first shown.
+ * @param {{current: HTMLElement | null}} ref
+ */
 export function useWidth(ref) {
   const [width, setWidth] = useState(0);
   useEffect(() => setWidth(ref.current?.clientWidth ?? 0), []);
   return width;
 }
 
-/** Whether a media query matches. */
+/**
+ * Whether a media query matches.
+ * @param {MediaQueryList} media
+ */
 export function useMedia(media) {
   const [is, set] = useState(media.matches);
   useEffect(() => {
@@ -63,6 +78,10 @@ export function useMedia(media) {
 /**
  * How many records have come since the rows were read that belong to them; more: there may be
  * others that are not kept here.
+ * @param {Search} search
+ * @param {ListedRows | null} rows
+ * @param {{entries: LiveEntry[]}} state
+ * @returns {{fresh: number, more?: boolean}}
  */
 export function newOf(search, rows, { entries }) {
   if (!rows || !(rows.size || rows.done)) return { fresh: 0 };
@@ -78,6 +97,10 @@ export function newOf(search, rows, { entries }) {
 /**
  * Takes up what comes while the newest row is in view and nobody is at work in the list; what was
  * missed is read again.
+ * @param {boolean} on
+ * @param {ListedRows | null} rows
+ * @param {{entries: LiveEntry[]}} state
+ * @param {{atNewest: () => boolean, rerender: () => void, onAdded: () => void}} how
  */
 export function useFollowing(on, rows, { entries }, { atNewest, rerender, onAdded }) {
   useEffect(() => {
@@ -85,6 +108,6 @@ export function useFollowing(on, rows, { entries }, { atNewest, rerender, onAdde
     const came = entries.filter(({ record }) => record.index >= rows.size).reverse();
     if (!came.length || came.some(({ check }) => !check) || !atNewest()) return;
     if (came.some(({ record }, i) => record.index !== rows.size + i)) rerender();
-    else if (rows.addNew(came)) onAdded();
+    else if (rows.addNew(came.flatMap(({ record, check }) => (check ? [{ record, check }] : [])))) onAdded();
   });
 }

@@ -15,26 +15,32 @@ import { Contents } from './reference_contents.js';
 import { Method, Operation, Path } from './reference_operation.js';
 
 const DOCUMENT = '/v1/openapi.json';
+/** @type {Reference | null} */
 let known = null; // the document, once it was read
 
-// What pieces of prose mean: `GET /v1/chain` an operation, *Errors* a section or a resource.
+/**
+ * What pieces of prose mean: `GET /v1/chain` an operation, *Errors* a section or a resource.
+ * @param {Reference} shown
+ * @returns {Refer}
+ */
 function referrer({ resources, sections, places }) {
-  const links = new Map([
-    ...resources.map(({ id, name }) => [`em ${name}`, id]),
-    ...sections.map(({ id, name }) => [`em ${name}`, id]),
-  ]);
+  /** @type {Map<string, string>} */
+  const links = new Map();
+  for (const { id, name } of [...resources, ...sections]) links.set(`em ${name}`, id);
   for (const { operation } of places.values())
     if (operation) links.set(`code ${operation.method} ${operation.path}`, operation.id);
   return (type, text) => {
     const id = links.get(`${type} ${text}`);
-    return id && href('reference', id);
+    return id === undefined ? undefined : href('reference', id);
   };
 }
 
+/** @param {{op: Operation}} props */
 const Line = ({ op }) =>
   html`<li><a class="op-line" href=${href('reference', op.id)}><${Method} name=${op.method} /><span>${op.summary}</span>
   <${Path} path=${op.path} /></a></li>`;
 
+/** @param {{shown: Reference, refer: Refer}} props */
 function Overview({ shown, refer }) {
   return html`
     <div class="page-head">
@@ -52,6 +58,7 @@ function Overview({ shown, refer }) {
     <${Markdown} text=${shown.description} refer=${refer} />`;
 }
 
+/** @param {{resource: Resource, shown: Reference, refer: Refer, own: Query}} props */
 const Resource = ({ resource, shown, refer, own }) => html`
   <div class="page-head"><h1 tabindex="-1" id="at-${resource.id}">${resource.name}</h1></div>
   ${resource.operations.length > 1
@@ -64,7 +71,7 @@ const Resource = ({ resource, shown, refer, own }) => html`
 // its log of actions.
 function useOwn() {
   const { company } = useStore(session);
-  const [own, set] = useState({});
+  const [own, set] = useState(/** @type {Query} */ ({}));
   useEffect(() => {
     set(company ? { companyId: company.companyId } : {});
     if (company)
@@ -75,6 +82,7 @@ function useOwn() {
   return own;
 }
 
+/** @param {string} id */
 function arrive(id) {
   const place = id ? document.getElementById(`at-${id}`) : null;
   if (!place || place.tagName === 'H1') scrollTo(0, 0);
@@ -82,12 +90,17 @@ function arrive(id) {
   return place;
 }
 
-// A link to what is shown already changes no URL, and still leads there.
+/**
+ * A link to what is shown already changes no URL, and still leads there.
+ * @param {Happening} event
+ */
 const scrollToLink = (event) => {
+  /** @type {HTMLAnchorElement | null} */
   const link = event.target.closest?.('a[href^="#/reference"]');
   if (link && link.hash === location.hash) arrive(decodeURIComponent(link.hash.split('/')[2] ?? ''));
 };
 
+/** @param {{shown: Reference, argument: string}} props */
 function Shown({ shown, argument }) {
   const { resource } = shown.places.get(argument) ?? {};
   const refer = useMemo(() => referrer(shown), [shown]);
@@ -109,6 +122,7 @@ function Shown({ shown, argument }) {
     </div>`;
 }
 
+/** @param {{argument: string}} props */
 export function Reference({ argument }) {
   const [shown, show] = useState(known);
   const [run, busy, error] = useTask();

@@ -7,7 +7,10 @@ import { Method, Path } from './reference_operation.js';
 
 const TYPED_INTO = 'input, textarea, select, [contenteditable], dialog';
 
-// The place that is read now: the last one whose beginning has passed the upper part of the window.
+/**
+ * The place that is read now: the last one whose beginning has passed the upper part of the window.
+ * @param {string[]} ids
+ */
 function useNear(ids) {
   const [near, set] = useState('');
   useEffect(() => {
@@ -30,17 +33,19 @@ function useNear(ids) {
   return near;
 }
 
+/** @param {{resources: Resource[], query: string, setQuery: (query: string) => void}} props */
 function Search({ resources, query, setQuery }) {
   const field = useRef(null);
   const list = useRef(null);
   useEffect(() => {
+    /** @param {KeyboardEvent} event */
     const slash = (event) => {
       if (
         event.key !== '/' ||
         event.ctrlKey ||
         event.metaKey ||
         event.altKey ||
-        event.target.closest?.(TYPED_INTO) ||
+        /** @type {Element} */ (event.target).closest?.(TYPED_INTO) ||
         document.querySelector('dialog[open]')
       )
         return;
@@ -52,6 +57,7 @@ function Search({ resources, query, setQuery }) {
     return () => removeEventListener('keydown', slash);
   }, []);
   const found = useMemo(() => search(resources, query), [resources, query]);
+  /** @param {KeyboardEvent} event */
   const step = (event) => {
     const links = [...list.current?.querySelectorAll('a') ?? []];
     const at = links.indexOf(document.activeElement);
@@ -82,6 +88,7 @@ function Search({ resources, query, setQuery }) {
     </search>`;
 }
 
+/** @param {{shown: Reference, resource: Resource | undefined, argument: string}} props */
 export function Contents({ shown, resource, argument }) {
   const [query, setQuery] = useState('');
   const [open, setOpen] = useState(false);
@@ -100,8 +107,13 @@ export function Contents({ shown, resource, argument }) {
         Math.min(0, current.offsetTop - list.current.scrollTop) +
         Math.max(0, current.offsetTop + current.offsetHeight - list.current.scrollTop - list.current.clientHeight);
   }, [near, resource]);
+  /**
+   * @param {string} id
+   * @param {Child} content
+   */
   const link = (id, content) =>
     html`<li><a href=${href('reference', id)} aria-current=${id === near ? 'location' : undefined}>${content}</a></li>`;
+  /** @param {Section[]} from */
   const sections = (from) => from.map(({ id, name }) => link(id, name));
   return html`
     <div class="reference-side">

@@ -3,37 +3,55 @@
 // examples and the form to try it.
 import { href } from '../core/router.js';
 import { address, bodyOf, curl, plain } from '../lib/curl.js';
-import { CopyButton } from '../parts/basic.js';
+import { CopyButton, isOpen } from '../parts/basic.js';
 import { Markdown } from '../parts/markdown.js';
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { Item, Schema } from './reference_schema.js';
 import { TryIt } from './reference_try.js';
 
+/** @param {{name: string}} props */
 export const Method = ({ name }) => html`<span class="method ${name.toLowerCase()}">${name}</span>`;
 
-/** A path that breaks before its slashes. */
+/**
+ * A path that breaks before its slashes.
+ * @param {{path: string}} props
+ */
 export const Path = ({ path }) => html`<code>${path.split(/(?=\/)/).map((part) => html`<wbr />${part}`)}</code>`;
 
-// A request as it stands in the document: required parameters have their examples, and the body its
-// first one.
+/**
+ * A request as it stands in the document: required parameters have their examples, and the body its
+ * first one.
+ * @param {Operation} op
+ * @returns {OperationRequest}
+ */
 function firstRequest(op) {
+  /** @type {Record<string, string>} */
   const values = {};
   for (const p of op.parameters) if (p.required && p.example) values[p.name] = plain(p.example);
   return { values, type: op.body?.media[0]?.type, ...exampleBody(op.body?.media[0], 0) };
 }
 
+/**
+ * @param {Media | undefined} media
+ * @param {number} at
+ */
 function exampleBody(media, at) {
   const example = media?.examples[at];
   return { example: at, body: media && (example ? bodyOf(media.type, example.value) : '') };
 }
 
-/** The parts of a request to an operation: {method, url, headers, body, credential}. */
+/**
+ * The parts of a request to an operation: {method, url, headers, body, credential}.
+ * @param {Operation} op
+ * @param {OperationRequest} request
+ * @returns {PreparedRequest}
+ */
 export function requestOf(op, { values, type, body }) {
   const headers = op.parameters
     .filter((p) => p.in === 'header' && (values[p.name] ?? '') !== '')
-    .map((p) => [p.name, values[p.name]]);
+    .map((p) => /** @type {[string, string]} */ ([p.name, values[p.name]]));
   const sent = op.body && body !== '' ? body : undefined;
-  if (sent !== undefined) headers.push(['Content-Type', type]);
+  if (sent !== undefined) headers.push(['Content-Type', type ?? '']);
   return {
     method: op.method,
     url: new URL(address(op, values), location.origin).href,
@@ -43,6 +61,10 @@ export function requestOf(op, { values, type, body }) {
   };
 }
 
+/**
+ * @param {Operation} op
+ * @param {OperationRequest} request
+ */
 function curlOf(op, request) {
   const types = op.responses.flatMap(({ status, media }) => (/^2/.test(status) ? media : [])).map(({ type }) => type);
   const parts = requestOf(op, request);
@@ -55,12 +77,17 @@ function curlOf(op, request) {
   });
 }
 
+/**
+ * @param {{label: string, value: string | number | undefined, options: [string | number,
+ *   string][], onChoose: (value: string) => void}} props
+ */
 function Choice({ label, value, options, onChoose }) {
   return html`<select class="input small-select" aria-label=${label} value=${value}
     onChange=${(e) => onChoose(e.target.value)}>
     ${options.map(([id, name]) => html`<option value=${id}>${name}</option>`)}</select>`;
 }
 
+/** @param {{op: Operation, request: OperationRequest, change: ChangeRequest}} props */
 function Request({ op, request, change }) {
   const media = op.body?.media ?? [];
   const current = media.find(({ type }) => type === request.type);
@@ -72,7 +99,7 @@ function Request({ op, request, change }) {
           media.length > 1 &&
           html`<${Choice} label="Content type" value=${request.type}
             options=${media.map(({ type }) => [type, type.replace('application/', '')])}
-          onChoose=${(type) =>
+          onChoose=${(/** @type {string} */ type) =>
             change({
               type,
               ...exampleBody(
@@ -82,10 +109,10 @@ function Request({ op, request, change }) {
             })} />`
         }
         ${
-          current?.examples.length > 1 &&
+          current && current.examples.length > 1 &&
           html`<${Choice} label="Example body" value=${request.example}
             options=${current.examples.map(({ name }, i) => [i, name])}
-          onChoose=${(at) => change(exampleBody(current, Number(at)))} />`
+          onChoose=${(/** @type {string} */ at) => change(exampleBody(current, Number(at)))} />`
         }
         <${CopyButton} text=${line} what="the curl line" />
       </div>
@@ -93,6 +120,7 @@ function Request({ op, request, change }) {
     </div>`;
 }
 
+/** @param {{op: Operation}} props */
 function Examples({ op }) {
   const all = op.responses.flatMap(({ status, media }) =>
     media.flatMap(({ type, examples }) =>
@@ -110,12 +138,13 @@ function Examples({ op }) {
     <div class="panel">
       <div class="panel-head"><h3>Response</h3>
         <${Choice} label="Example response" value=${at} options=${all.map(({ label }, i) => [i, label])}
-          onChoose=${(i) => choose(Number(i))} />
+          onChoose=${(/** @type {string} */ i) => choose(Number(i))} />
         <${CopyButton} text=${text} what="the example" /></div>
       <pre class="code" tabindex="0" aria-label="Example response">${text}</pre>
     </div>`;
 }
 
+/** @param {{op: Operation, schemas: Schemas, refer: Refer}} props */
 function Parameters({ op, schemas, refer }) {
   return ['path', 'query', 'header'].map((place) => {
     const own = op.parameters.filter((p) => p.in === place);
@@ -130,11 +159,12 @@ function Parameters({ op, schemas, refer }) {
   });
 }
 
+/** @param {{answer: OperationAnswer, schemas: Schemas, refer: Refer, opened: boolean}} props */
 function Answer({ answer, schemas, refer, opened }) {
   const [open, setOpen] = useState(opened);
   const { status, description, headers, media } = answer;
   return html`
-    <details class="answer" open=${opened} onToggle=${(e) => setOpen(e.currentTarget.open)}>
+    <details class="answer" open=${opened} onToggle=${(/** @type {Event} */ e) => setOpen(isOpen(e))}>
       <summary><strong>${status}</strong> <span class="muted">
         ${description.split('\n')[0].replace(/[`*]/g, '').replace(/^- /, '')}</span></summary>
       ${
@@ -156,10 +186,13 @@ function Answer({ answer, schemas, refer, opened }) {
     </details>`;
 }
 
+/** @type {Record<string, string>} */
 const CREDENTIALS = { none: 'no credential', optional: 'with or without a credential' };
 
+/** @param {{op: Operation, schemas: Schemas, refer: Refer, own: Query}} props */
 export function Operation({ op, schemas, refer, own }) {
   const [request, set] = useState(() => firstRequest(op));
+  /** @type {ChangeRequest} */
   const change = (patch) => set((before) => ({ ...before, ...patch }));
   useEffect(() => {
     const named = op.parameters

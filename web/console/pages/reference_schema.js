@@ -3,10 +3,16 @@
 // for, since some hold themselves.
 import { follow } from '../core/openapi.js';
 import { plain } from '../lib/curl.js';
+import { isOpen } from '../parts/basic.js';
 import { Markdown } from '../parts/markdown.js';
 import { html, useState } from '../vendor/preact-htm.js';
 
-// A schema with all that it refers to and is joined of.
+/**
+ * A schema with all that it refers to and is joined of.
+ * @param {Schema} given
+ * @param {Schemas} schemas
+ * @returns {Schema & {name?: string}}
+ */
 function whole(given, schemas) {
   const { allOf = [], ...own } = follow(given, schemas);
   return allOf
@@ -25,8 +31,14 @@ function whole(given, schemas) {
     );
 }
 
+/** @param {JSONText[]} list */
 const values = (list) => list.map((value) => plain(value)).join(', ');
 
+/**
+ * @param {Schema} given
+ * @param {Schemas} schemas
+ * @returns {string}
+ */
 function typeOf(given, schemas) {
   const form = whole(given, schemas);
   if (form.never) return 'nothing';
@@ -34,7 +46,7 @@ function typeOf(given, schemas) {
   if (form.enum) return `one of ${values(form.enum)}`;
   const choices = form.oneOf ?? form.anyOf;
   if (choices) return choices.map((choice) => typeOf(choice, schemas)).join(' or ');
-  if (form.type?.length >= 6) return 'any JSON value';
+  if (form.type && form.type.length >= 6) return 'any JSON value';
   const types = (form.type ?? (form.properties ? ['object'] : ['any value'])).map((type) =>
     type === 'array' && form.items
       ? `list of ${typeOf(form.items, schemas)}`
@@ -45,6 +57,11 @@ function typeOf(given, schemas) {
   return types.join(' or ');
 }
 
+/**
+ * @param {string | undefined} least
+ * @param {string | undefined} most
+ * @param {string} what
+ */
 const range = (least, most, what) => {
   if (least === undefined && most === undefined) return [];
   if (least === most) return [`${least} ${what}`];
@@ -52,6 +69,7 @@ const range = (least, most, what) => {
   return [least === undefined ? `at most ${most} ${what}` : `${least} to ${most} ${what}`];
 };
 
+/** @param {Schema} form */
 const boundsOf = (form) => [
   ...range(form.minimum, form.maximum, ''),
   ...range(form.minLength, form.maxLength, 'characters'),
@@ -61,8 +79,13 @@ const boundsOf = (form) => [
   ...(form.default ? [`default ${plain(form.default)}`] : []),
 ];
 
-// The schemas with members of their own that a schema holds: of an object itself, of a list its
-// items, of a choice each.
+/**
+ * The schemas with members of their own that a schema holds: of an object itself, of a list its
+ * items, of a choice each.
+ * @param {Schema} given
+ * @param {Schemas} schemas
+ * @returns {(Schema & {name?: string})[]}
+ */
 function innerOf(given, schemas) {
   const form = whole(given, schemas);
   const choices = form.oneOf ?? form.anyOf;
@@ -74,16 +97,21 @@ function innerOf(given, schemas) {
     : [];
 }
 
+/** @param {{form: Schema & {name?: string}, schemas: Schemas, refer: Refer}} props */
 function Inner({ form, schemas, refer }) {
   const [open, setOpen] = useState(false);
   return html`
-    <details onToggle=${(e) => setOpen(e.currentTarget.open)}>
+    <details onToggle=${(/** @type {Event} */ e) => setOpen(isOpen(e))}>
       <summary>Members${form.name ? ` of ${form.name}` : ''}</summary>
       ${open && html`<${Members} form=${form} schemas=${schemas} refer=${refer} />`}
     </details>`;
 }
 
-/** One parameter, header or member: its name, type, bounds and description. */
+/**
+ * One parameter, header or member: its name, type, bounds and description.
+ * @param {{name: string, required?: boolean, description?: string, form?: Schema,
+ *   schemas: Schemas, refer: Refer}} props
+ */
 export function Item({ name, required, description, form = {}, schemas, refer }) {
   const all = whole(form, schemas);
   const said = description ?? all.description;
@@ -99,6 +127,7 @@ export function Item({ name, required, description, form = {}, schemas, refer })
     </div>`;
 }
 
+/** @param {{form: Schema, schemas: Schemas, refer: Refer}} props */
 function Members({ form, schemas, refer }) {
   const { properties = new Map(), required = [] } = form;
   return html`<div class="members">${[...properties]
@@ -112,6 +141,7 @@ function Members({ form, schemas, refer }) {
 /**
  * The schema of a body of a media type. What has members is shown with them; what is a choice, each
  * in turn.
+ * @param {{given?: Schema, type?: string, schemas: Schemas, refer: Refer}} props
  */
 export function Schema({ given = {}, type, schemas, refer }) {
   const form = whole(given, schemas);

@@ -7,13 +7,16 @@ import { useStore } from '../core/store.js';
 import { sendRequest } from '../core/try_request.js';
 import { plain } from '../lib/curl.js';
 import { json, read } from '../lib/form.js';
-import { Failure, Field, Notice, useTask } from '../parts/basic.js';
+import { Failure, Field, Notice, useTask, isOpen } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { JSONView } from '../parts/json_view.js';
 import { withText } from '../parts/text.js';
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 
-// The answer as a JSON value where it is one.
+/**
+ * The answer as a JSON value where it is one.
+ * @param {{type: string, text: string, cut: boolean}} answer
+ */
 function readJSON({ type, text, cut }) {
   if (cut || type !== 'application/json') return null;
   try {
@@ -23,6 +26,7 @@ function readJSON({ type, text, cut }) {
   }
 }
 
+/** @param {{answer: TriedAnswer}} props */
 function Result({ answer }) {
   const value = readJSON(answer);
   return html`
@@ -39,7 +43,11 @@ function Result({ answer }) {
     </div>`;
 }
 
-// Why an operation cannot be tried here, if so.
+/**
+ * Why an operation cannot be tried here, if so.
+ * @param {Operation} op
+ * @param {boolean} signedIn
+ */
 function obstacle(op, signedIn) {
   if (op.message)
     return html`WebSockets can’t be opened from here. <a href=${href('live')}>Live</a> shows this stream.`;
@@ -52,7 +60,12 @@ function obstacle(op, signedIn) {
   return null;
 }
 
+/** @param {{op: Operation, request: OperationRequest, change: ChangeRequest}} props */
 function Fields({ op, request, change }) {
+  /**
+   * @param {string} name
+   * @returns {(e: Happening) => void}
+   */
   const set = (name) => (e) => change({ values: { ...request.values, [name]: e.target.value } });
   return html`
     ${op.parameters.map((p) => html`
@@ -75,22 +88,25 @@ function Fields({ op, request, change }) {
       html`
       <${Field} label="Body" hint=${request.type}>
         ${(props) => html`<textarea class="input" ...${props} name="body"
-          rows=${Math.min(14, request.body.split('\n').length + 1)} spellcheck="false" value=${request.body}
+          rows=${Math.min(14, (request.body ?? '').split('\n').length + 1)} spellcheck="false" value=${request.body}
             onInput=${(e) => change({ body: e.target.value })}></textarea>`}
       <//>`}`;
 }
 
+/** @param {SenderProps} props */
 function Sender({ op, request, change, prepared }) {
-  const [answer, setAnswer] = useState(null);
-  const [asked, ask] = useState(null);
+  const [answer, setAnswer] = useState(/** @type {TriedAnswer | null} */ (null));
+  const [asked, ask] = useState(/** @type {PreparedRequest | null} */ (null));
   const [run, busy, error] = useTask();
   const abort = useRef(null);
   useEffect(() => () => abort.current?.abort(), []);
+  /** @param {PreparedRequest} parts */
   const send = async (parts) => {
     abort.current = new AbortController();
     setAnswer(null);
     setAnswer(await sendRequest(parts, abort.current));
   };
+  /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     const parts = prepared();
@@ -117,18 +133,19 @@ function Sender({ op, request, change, prepared }) {
         <div class="stack tight">
           <p>It may change data on this server.</p>
           <pre class="code" tabindex="0" aria-label="The request">
-            ${`${asked.method} ${shownURL.pathname}${shownURL.search}${asked.headers.map(([name, value]) =>
+            ${`${asked.method} ${shownURL?.pathname}${shownURL?.search}${asked.headers.map(([name, value]) =>
               `\n${name}: ${value}`).join('')}${asked.body === undefined ? '' : `\n\n${asked.body}`}`}</pre>
         </div>
       <//>`}`;
 }
 
+/** @param {SenderProps} props */
 export function TryIt(props) {
   const { status } = useStore(session);
   const [open, setOpen] = useState(false);
   const why = obstacle(props.op, status === 'in');
   return html`
-    <details class="panel try" onToggle=${(e) => setOpen(e.currentTarget.open)}>
+    <details class="panel try" onToggle=${(/** @type {Event} */ e) => setOpen(isOpen(e))}>
       <summary>Try it</summary>
       ${open && (why ? html`<${Notice}>${why}<//>` : html`<${Sender} ...${props} />`)}
     </details>`;

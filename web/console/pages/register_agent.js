@@ -12,14 +12,22 @@ import { Failure, Field, Notice, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { Text } from '../parts/text.js';
 
-// What was typed as metadata, as {node, source}; null for nothing. It throws where that is no JSON,
-// and says where.
+/**
+ * What was typed as metadata, as {node, source}; null for nothing. It throws where that is no JSON,
+ * and says where.
+ * @param {string} text
+ */
 function typedMetadata(text) {
   if (!text.trim()) return null;
   return { node: parse(text), source: text };
 }
 
+/** @param {{pointer: string, before?: string, after?: string}} props */
 function Difference({ pointer, before, after }) {
+  /**
+   * @param {string} name
+   * @param {string} [value]
+   */
   const side = (name, value) =>
     html`<dt>${name}</dt><dd>
     ${value === undefined ? html`<span class="muted">nothing</span>`
@@ -28,6 +36,10 @@ function Difference({ pointer, before, after }) {
     <dl class="facts">${side('before', before)}${side('after', after)}</dl></li>`;
 }
 
+/**
+ * @param {{was: RegisteredAgent, metadata: JSONText | null, act: () => unknown, onClose: () =>
+ *   void}} props
+ */
 function ConfirmReplace({ was, metadata, act, onClose }) {
   const changed = differences(was.metadata?.node.type === 'object' ? was.metadata : null, metadata);
   return html`
@@ -47,11 +59,14 @@ function ConfirmReplace({ was, metadata, act, onClose }) {
 /**
  * agentId: of the agent that is registered anew; a field asks for it where there is none. metadata:
  * what stands in the form at first.
+ * @param {{agentId?: string, metadata?: string, onDone: () => void}} props
  */
 export function RegisterAgent({ agentId: fixed = '', metadata: first = '', onDone }) {
   const [agentId, setAgentId] = useState(fixed);
   const [metadata, setMetadata] = useState(first);
-  const [existing, setExisting] = useState(null);
+  const [existing, setExisting] = useState(
+    /** @type {{was: RegisteredAgent, metadata: JSONText | null} | null} */ (null),
+  );
   const [made, setMade] = useState('');
   const [run, busy, error] = useTask();
   const done = () => {
@@ -63,6 +78,7 @@ export function RegisterAgent({ agentId: fixed = '', metadata: first = '', onDon
     onDone();
   };
   const value = () => (metadata.trim() ? JSON.parse(metadata) : undefined);
+  /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     run(async () => {
@@ -77,7 +93,7 @@ export function RegisterAgent({ agentId: fixed = '', metadata: first = '', onDon
     });
   };
   const replace = async () => {
-    await register(existing.was.agentId, value(), false);
+    if (existing) await register(existing.was.agentId, value(), false);
     done();
   };
   return html`

@@ -14,10 +14,16 @@ import { ReportResult } from './report_result.js';
 
 const LARGEST = 1 << 30; // bytes of a file
 
+/** @param {number} n */
 const two = (n) => String(n).padStart(2, '0');
 
-// When a day of the shown zone begins. The day may be of the month before; where a clock is put
-// forward at midnight, the day begins an hour later.
+/**
+ * When a day of the shown zone begins. The day may be of the month before; where a clock is put
+ * forward at midnight, the day begins an hour later.
+ * @param {number} year
+ * @param {number} month
+ * @param {number} day
+ */
 function midnight(year, month, day) {
   const date = new Date(Date.UTC(year, month, day));
   const spelled = `${date.getUTCFullYear()}-${two(date.getUTCMonth() + 1)}-${two(date.getUTCDate())}T`;
@@ -38,7 +44,9 @@ function presets(now = new Date()) {
   ];
 }
 
+/** @param {{since?: string, until?: string}} props */
 function Period({ since = '', until = '' }) {
+  /** @param {Query} patch */
   const set = (patch) => replace({ since, until, ...patch });
   return html`
     <div class="buttons" role="group" aria-label="Period">
@@ -51,6 +59,7 @@ function Period({ since = '', until = '' }) {
     <div class="filters"><${PeriodFields} since=${since} until=${until} set=${set} /></div>`;
 }
 
+/** @param {{done: number, total: number}} props */
 function Progress({ done, total }) {
   const share = total ? done / total : 0;
   return html`
@@ -85,10 +94,11 @@ export function Report() {
         </div>
         ${state.phase === 'running' && html`<${Progress} ...${state} />`}
         <details><summary class="small">Check a report file</summary>
-          <${Drop} what="a report" largest=${LARGEST} onBytes=${(bytes) => make({ given: new Blob([bytes]) })}>
+          <${Drop} what="a report" largest=${LARGEST}
+            onBytes=${(/** @type {Bytes} */ bytes) => make({ given: new Blob([bytes]) })}>
             <p>Drop the .jsonl file of a report here. It is checked without the server.</p><//></details>
       </section>
-      ${state.phase === 'error' && html`<${Notice} kind="bad">${state.error.message}<//>`}
-      ${state.phase === 'done' && html`<${ReportResult} report=${state.report} />`}
+      ${state.error && html`<${Notice} kind="bad">${state.error.message}<//>`}
+      ${state.report && html`<${ReportResult} report=${state.report} />`}
     <//>`;
 }

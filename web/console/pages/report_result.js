@@ -8,8 +8,7 @@ import { pinCheckpoint } from '../core/logs.js';
 import { meets } from '../core/policy.js';
 import { greatest, histogram } from '../core/report_tally.js';
 import { href } from '../core/router.js';
-import { session } from '../core/session.js';
-import { useStore } from '../core/store.js';
+import { useSignedIn } from '../core/session.js';
 import { keyStateOf } from '../core/trust.js';
 import { isGreen } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
@@ -21,16 +20,27 @@ import { ConfirmKey, useAssess, useKeyState } from '../parts/key_trust.js';
 import { usePolicy } from '../parts/policy.js';
 import { saveData, savePage } from './report_save.js';
 
+/** @type {LogName[]} */
+const LOGS = ['actions', 'control'];
 const RANKED = 12; // agents and actions in a chart
 const LISTED = 500; // rows of a table
 
+/**
+ * @param {number} ms
+ * @param {number} width
+ */
 const ofTime = (ms, width) => timeText(new Date(ms).toISOString(), width < 60_000 ? 19 : 16);
+/** @param {string} timestamp */
 const bound = (timestamp) => (timestamp.startsWith('0001-') ? 'the beginning' : timeText(timestamp));
 
-// Whether the policy of the person takes both checkpoints at the end; null where there is none.
+/**
+ * Whether the policy of the person takes both checkpoints at the end; null where there is none.
+ * @param {ShownCheck} check
+ * @param {Policy | null} policy
+ */
 async function policyVerdict({ checkpoints, origins, last }, policy) {
-  if (!policy || !checkpoints) return null;
-  for (const log of ['actions', 'control']) {
+  if (!policy || !checkpoints || !last || !origins) return null;
+  for (const log of LOGS) {
     const { met, reason } = await meets(policy, { ...checkpoints[log], signer: last }, origins);
     if (!met) return { met, reason: `${reason} (${log})` };
   }
@@ -43,6 +53,10 @@ const KEY_STATES = {
   unconfirmed: 'unconfirmed',
 };
 
+/**
+ * @param {{check: ShownCheck, at: string, digest: string, keyOf: NamedKey, policy: {met: boolean,
+ *   reason: string} | null, stolen: string, strange: boolean}} props
+ */
 function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
   const keyState = useKeyState(keyOf);
   const holds = check.verdict !== 'fails';
@@ -89,27 +103,34 @@ function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
     </section>`;
 }
 
+/** @param {{tally: ReportTally, ends: Record<LogName, ReportEnd>}} props */
 const Numbers = ({ tally, ends }) => html`
   <dl class="report-numbers">
-    ${[
+    ${/** @type {[string, number][]} */ ([
       ['actions', tally.actions.total],
       ['failures', tally.failures.total],
       ['changes', tally.changes.total],
       ['agents', tally.actions.agents.size],
-    ].map(([name, n]) => html`<div><dt>${name}</dt><dd>${count(n)}</dd></div>`)}
+    ]).map(([name, n]) => html`<div><dt>${name}</dt><dd>${count(n)}</dd></div>`)}
   </dl>
   <p class="small muted">Actions: from ${plural(ends.actions.start, 'record')} to ${count(ends.actions.size)}
     . Control log: from ${count(ends.control.start)} to ${count(ends.control.size)}.</p>`;
 
+/** @param {{tally: ReportTally, file: {from: string, to: string}}} props */
 function Charts({ tally, file }) {
   const { span } = tally;
   if (!span) return null;
   /** @type {[number, number]} */
   const over = [Math.max(Date.parse(file.from), 0) || span[0], Date.parse(file.to) - 1];
+  /** @param {number[]} times */
   const bars = (times) => {
     const { width, parts } = histogram(times, over);
     return parts.map(([start, value]) => ({ label: ofTime(start, width), value }));
   };
+  /**
+   * @param {Map<string, number>} map
+   * @param {(one: string) => string} [name]
+   */
   const ranks = (map, name = visible) => greatest(map, RANKED).map(([one, value]) => ({ label: name(one), value }));
   return html`
     <section class="stack report-charts"><h3>Activity</h3>
@@ -125,7 +146,11 @@ function Charts({ tally, file }) {
     </section>`;
 }
 
-// A table of the first rows of a list; what is not listed is said.
+/**
+ * A table of the first rows of a list; what is not listed is said.
+ * @template T
+ * @param {RowsProps<T>} props
+ */
 function Rows({ title, lead, head, list, total = list.length, row, empty, counted }) {
   return html`
     <section class="stack tight"><h3>${title}</h3>
@@ -142,9 +167,14 @@ function Rows({ title, lead, head, list, total = list.length, row, empty, counte
     </section>`;
 }
 
+/** @param {{timestamp: string}} props */
 const When = ({ timestamp }) => html`<span class="nowrap">${timeText(timestamp)}</span>`;
 
-function Contents({ check: { file, ends }, tally }) {
+/**
+ * @param {{file: {from: string, to: string}, ends: Record<LogName, ReportEnd>,
+ *   tally: ReportTally}} props
+ */
+function Contents({ file, ends, tally }) {
   const alone = tally.alone.map(({ from, to }) => `From ${bound(from)} to ${timeText(to || file.to)}.`);
   if (tally.witnesses === null)
     alone.push('No change in this period says whether a witness was asked; see the previous report.');
@@ -154,39 +184,41 @@ function Contents({ check: { file, ends }, tally }) {
     <${Rows} title="Failures" lead="Actions whose name says that something failed or was denied."
       empty="None in this period." list=${tally.failures.list} total=${tally.failures.total}
       head=${['Time', 'Record', 'Agent', 'Action']}
-        row=${(one) =>
+        row=${(/** @type {FailedAction} */ one) =>
           [When(one), html`<a href=${href('records', one.index)}>${one.index}</a>`, visible(one.agentId),
             visible(one.action)]} />
     <${Rows} title="Changes" empty="None." list=${tally.changes.list} total=${tally.changes.total}
       head=${['Time', 'Record', 'Change', 'By']}
-        row=${(one) =>
+        row=${(/** @type {ReportEvent} */ one) =>
           [When(one), html`<a href=${href('control', one.index)}>${one.index}</a>`,
             html`<${ControlWords} change=${one} />`, one.by ? html`<code class="nowrap">${visible(one.by)}</code>`
               : 'no credential']} />
     <${Rows} title="Actions" counted empty="None." list=${tally.deeds}
       head=${['Agent', 'Action', 'Times']}
-        row=${({ agent, action, delegated, times }) =>
+        row=${(/** @type {Deed} */ { agent, action, delegated, times }) =>
           [visible(agent), `${visible(action)}${delegated ? ' (delegated)' : ''}`, count(times)]} />
     <${Words} title="Times without a witness"
       list=${alone.length ? alone : ['None: a witness was asked all the time.']} />`;
 }
 
+/** @param {{title: string, list: string[]}} props */
 const Words = ({ title, list }) =>
   html`<section class="stack tight"><h3>${title}</h3>
   <ul class="report-words small">${list.map((words) => html`<li>${visible(words)}</li>`)}</ul></section>`;
 
+/** @param {{report: ReadReport}} props */
 export function ReportResult({ report }) {
   const { check, tally, digest, at, file: data } = report;
-  const { key } = useStore(session);
+  const { key } = useSignedIn();
   const companyId = check.file?.companyId ?? key.companyId;
   const { policy } = usePolicy(companyId);
   const verdict = useResult(() => policyVerdict(check, policy).then((value) => ({ value })), [check, policy]);
   const holds = check.verdict !== 'fails';
   const keyOf = check.last ? { companyId, ...check.last, ring: check.all } : key;
   const keyState = useKeyState(keyOf);
-  const signer =
-    companyId === key.companyId &&
-    (key.ring ?? [key]).find(({ fingerprint }) => fingerprint === check.last?.fingerprint);
+  const signer = companyId === key.companyId
+    ? (key.ring ?? [key]).find(({ fingerprint }) => fingerprint === check.last?.fingerprint)
+    : undefined;
   const stolen = signer?.compromisedAt ?? '';
   // One that follows from a confirmed key may have been made by whoever stole that: the server
   // knows which does.
@@ -200,7 +232,7 @@ export function ReportResult({ report }) {
   useEffect(() => {
     // What the server shows later must have grown from here too.
     if (mine) {
-      for (const log of ['actions', 'control']) pinCheckpoint(key, log, check.checkpoints[log]);
+      for (const log of LOGS) if (check.checkpoints) pinCheckpoint(key, log, check.checkpoints[log]);
       proveSince(key).catch(() => {}); // without an answer nothing is known
     }
     const before = document.title;
@@ -226,8 +258,9 @@ export function ReportResult({ report }) {
         ${check.file && html`<p class="muted">From ${bound(check.file.from)} to ${timeText(check.file.to)}.</p>`}
         </header>
       <${Verdict} ...${{ check, at, digest, keyOf, stolen, strange, policy: verdict?.value ?? null }} />
-      ${holds && html`<${Contents} ...${{ check, tally }} />`}
+      ${holds && check.file && check.ends && tally
+        && html`<${Contents} file=${check.file} ends=${check.ends} tally=${tally} />`}
       <${Words} title=${holds ? 'Checks that passed' : 'Checks that passed before the failure'} list=${check.checked} />
-      ${holds && html`<${Words} title="Not proven" list=${check.file.notProven} />`}
+      ${holds && html`<${Words} title="Not proven" list=${check.file?.notProven ?? []} />`}
     </article>`;
 }

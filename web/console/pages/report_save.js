@@ -3,6 +3,7 @@
 // that it is about.
 import { save } from '../parts/save.js';
 
+/** @param {string} text */
 const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
 // All rules of this page; those that match nothing there do no harm.
@@ -24,7 +25,10 @@ function article() {
   return copy.outerHTML;
 }
 
-/** Saves the report that is shown as one page in light colours. */
+/**
+ * Saves the report that is shown as one page in light colours.
+ * @param {string} name
+ */
 export function savePage(name) {
   save(name, 'text/html', `<!doctype html>
 <html lang="en" data-theme="light">
@@ -44,5 +48,9 @@ ${rules()}
 `);
 }
 
-/** Saves what came from the server, byte for byte: anybody checks it with attestd report. */
+/**
+ * Saves what came from the server, byte for byte: anybody checks it with attestd report.
+ * @param {string} name
+ * @param {Blob} blob
+ */
 export const saveData = (name, blob) => save(name, 'application/x-ndjson', blob);

@@ -4,14 +4,14 @@ import { html, useState } from '../vendor/preact-htm.js';
 import { keyRotated } from '../core/answers.js';
 import { call } from '../core/api.js';
 import { NOTHING } from '../core/asked.js';
-import { refreshKey, session } from '../core/session.js';
-import { useStore } from '../core/store.js';
+import { refreshKey, useSignedIn } from '../core/session.js';
 import { Notice, Value } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { KeyBadge } from '../parts/key_trust.js';
 
 const PIN = 'Anyone who pinned the fingerprint of the old key must pin the new one.';
 
+/** @param {DialogProps} dialog */
 const Ordinary = (dialog) => html`
   <${Confirm} title="Rotate the signing key?" action="Rotate now" ...${dialog}>
     <p>A new key signs from the next record on. Signatures of the old key stay valid, and its tokens verify until they
@@ -19,6 +19,7 @@ const Ordinary = (dialog) => html`
     <p>${PIN} The old key is deleted. This can’t be undone.</p>
   <//>`;
 
+/** @param {DialogProps} dialog */
 const Compromised = (dialog) => html`
   <${Confirm} title="Declare the signing key compromised?" action="Rotate and reject its tokens" ...${dialog}>
     <p>A new key signs from the next record
@@ -27,8 +28,11 @@ const Compromised = (dialog) => html`
     <p>${PIN} Anyone who checks tokens offline must fetch the keys again. This can’t be undone.</p>
   <//>`;
 
-// The fingerprint is taken from the list of keys, as far as each of them is proven, and never from
-// the answer alone.
+/**
+ * The fingerprint is taken from the list of keys, as far as each of them is proven, and never from
+ * the answer alone.
+ * @param {{made: RotatedNow, companyKey: CompanyKey}} props
+ */
 function Rotated({ made, companyKey }) {
   const proven = companyKey.ring?.some((k) => k.fingerprint === made.fingerprint);
   if (!proven)
@@ -44,7 +48,7 @@ function Rotated({ made, companyKey }) {
 }
 
 export function RotateKey() {
-  const { company, key } = useStore(session);
+  const { company, key } = useSignedIn();
   const [asks, setAsks] = useState(null); // one of the two dialogs
   const [made, setMade] = useState(null);
   const act = async () => {

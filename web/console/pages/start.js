@@ -11,10 +11,12 @@ import { ConfirmKey, Fingerprint, KeyBadge, useKeyState } from '../parts/key_tru
 import { StaySignedIn, SignInForm, SignedOut } from '../parts/sign_in.js';
 import { Text } from '../parts/text.js';
 
+/** @param {{onKey: (key: string) => void}} props */
 function Register({ onKey }) {
   const [companyId, setCompanyId] = useState('');
   const [stay, setStay] = useState(false);
   const [run, busy, error] = useTask();
+  /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     run(async () => {
@@ -40,7 +42,10 @@ function Register({ onKey }) {
     </form>`;
 }
 
-// Lines for a shell. The key itself stands in none of them, so that they can be shown and shared.
+/**
+ * Lines for a shell. The key itself stands in none of them, so that they can be shown and shared.
+ * @param {string} base
+ */
 function steps(base) {
   const auth = `-H "Authorization: Bearer $KEY"`;
   return [
@@ -96,6 +101,7 @@ const KEY_TITLES = {
   other: 'The signing key was replaced',
 };
 
+/** @param {{company: Company, companyKey: CompanyKey}} props */
 function CompanyKey({ company, companyKey }) {
   const is = useKeyState(companyKey);
   useEffect(() => session.set({ first: false }), []);
@@ -118,9 +124,9 @@ const STAYS = 'You stay signed in after reloads and in new tabs, until the last 
 const STAYS_NOT = 'The key is only in this page’s memory; a reload signs you out.';
 
 export function Start() {
-  const { status, company, key, staySignedIn } = useStore(session);
+  const { company, key, staySignedIn } = useStore(session);
   const [newKey, setNewKey] = useState('');
-  if (status !== 'in') {
+  if (!company || !key) {
     return html`
       <${Page} title="Tamper-evident logs of what your AI agents do"
         lead="Every record here is signed and linked into a Merkle tree. This console recomputes hashes, signatures and

@@ -8,7 +8,7 @@ import { heads, headsOf } from '../core/heads.js';
 import { adopt } from '../core/live.js';
 import { live } from '../core/live_state.js';
 import { href } from '../core/router.js';
-import { session } from '../core/session.js';
+import { useSignedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { keyStateOf as keyStateOf } from '../core/trust.js';
 import { compare, start, stop, verification } from '../core/verification.js';
@@ -25,7 +25,13 @@ export const verifyAll = async () => {
   if (result && !heads.get().rewritten) adopt(result);
 };
 
-// All that the page shows, for whoever asks later what was checked, with which key, and when.
+/**
+ * All that the page shows, for whoever asks later what was checked, with which key, and when.
+ * @param {VerifyResult} result
+ * @param {{ok: boolean, text: string}} verdict
+ * @param {Finding | null} against
+ * @param {NamedKey} companyKey
+ */
 function saveReport(result, verdict, against, companyKey) {
   const {
     companyId,
@@ -55,6 +61,7 @@ function saveReport(result, verdict, against, companyKey) {
   save(`verification-${companyId}-${records}.json`, 'application/json', `${JSON.stringify(report, null, 1)}\n`);
 }
 
+/** @param {{result: VerifyResult}} props */
 function Outcome({ result }) {
   const { key: companyKey } = result; // which may no longer be the one that the server publishes
   const { rewritten } = useStore(heads);
@@ -96,12 +103,17 @@ function Outcome({ result }) {
 }
 
 const HOW = { seen: 'seen', checked: 'verified', checkpoint: 'from a checkpoint' };
+/** @type {LogName[]} */
+const LOGS = ['actions', 'control'];
 const NEWEST = 8; // of what is kept, as many are shown
 
-// What the next verification, like each connection, is held to.
+/**
+ * What the next verification, like each connection, is held to.
+ * @param {{companyKey: NamedKey, aside: boolean}} props
+ */
 function RememberedHeads({ companyKey, aside }) {
   useStore(heads);
-  const remembered = ['actions', 'control'].flatMap((log) => headsOf(companyKey, log)).sort((a, b) =>
+  const remembered = LOGS.flatMap((log) => headsOf(companyKey, log)).sort((a, b) =>
     (a.at < b.at ? 1 : -1));
   return html`
     <section class="card ${aside ? 'aside' : ''}" aria-label="What this browser remembers">
@@ -113,7 +125,7 @@ function RememberedHeads({ companyKey, aside }) {
           <tbody>${remembered.slice(0, NEWEST).map(({ log, size, root, logRoot, at, source }) => html`
             <tr><td data-label="Log" class="nowrap">${log}</td><td data-label="Records">${count(size)}</td>
               <td data-label="Since" title=${at}>${timeText(at)}, <span class="muted nowrap">${HOW[source]}</span></td>
-                <td data-label="Root"><code class="nowrap">${short(root ?? logRoot)}</code></td></tr>`,
+                <td data-label="Root"><code class="nowrap">${short(root ?? logRoot ?? '')}</code></td></tr>`,
           )}</tbody></table>`
           : html`<p class="empty">None yet.</p>`
       }
@@ -128,11 +140,11 @@ const Insecure = () => !isSecureContext && html`
     Use HTTPS, or a tunnel to localhost.<//>`;
 
 export function Verify() {
-  const { key } = useStore(session);
+  const { key } = useSignedIn();
   const { phase, done, total, failures, first, result, message } = useStore(verification);
   const share = phase === 'done' ? 1 : total ? Math.min(1, done / total) : 0;
   const shows = result && phase !== 'running';
-  const shown = phase === 'done' ? result.count : done;
+  const shown = phase === 'done' && result ? result.count : done;
   return html`
     <${Page} title="Verify"
       lead="This browser reads the whole log and recomputes every hash, every signature, the tree and its root. It
@@ -154,7 +166,7 @@ export function Verify() {
                 aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(share * 100)}>
                 <div style=${{ width: `${share * 100}%` }}></div></div>
               <p class="small muted">${count(shown)}${total ? ` of ${count(Math.max(total, shown))}` : ''} checked
-                ${failures ? `, ${plural(failures, 'failure')}, the first at ${first.index}` : ''}</p>
+                ${failures ? `, ${plural(failures, 'failure')}, the first at ${first?.index}` : ''}</p>
             </div>`}
           <p class="small muted">Key: <code>${key.fingerprint}</code> <${KeyBadge} keyOf=${key} /></p>
         </section>

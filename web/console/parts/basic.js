@@ -4,6 +4,7 @@ import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { visible } from '../lib/visible.js';
 import { Text, withText } from './text.js';
 
+/** @type {Record<string, string>} */
 const ICONS = {
   start: 'M4 11l8-7 8 7v9H4zM10 20v-6h4v6',
   live: 'M3 12h4l3-8 4 16 3-8h4',
@@ -25,9 +26,11 @@ const ICONS = {
   theme: 'M12 3a9 9 0 1 0 9 9 7 7 0 0 1-9-9z',
 };
 
+/** @param {{name: string}} props */
 export const Icon = ({ name }) =>
   html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${ICONS[name]} /></svg>`;
 
+/** @param {{title: string, lead?: Child, children?: Child}} props */
 export function Page({ title, lead, children }) {
   return html`
     <div class="page-head">
@@ -37,7 +40,10 @@ export function Page({ title, lead, children }) {
     ${children}`;
 }
 
-/** kind: a tone as of Badge. What is bad is announced at once. */
+/**
+ * kind: a tone as of Badge. What is bad is announced at once.
+ * @param {{kind?: Tone, children?: Child, actions?: Child}} props
+ */
 export function Notice({ kind = '', children, actions }) {
   return html`
     <div class="notice ${kind}" role=${kind === 'bad' ? 'alert' : 'status'}>
@@ -51,12 +57,16 @@ export function Notice({ kind = '', children, actions }) {
  * tone: ok is for what was checked in this page with a key that the person confirmed, and for
  * nothing else; warn for what was checked with a key that nobody confirmed; bad for what failed;
  * none for all that is only said.
+ * @param {{tone?: Tone, children?: Child}} props
  */
 export const Badge = ({ tone = '', children }) =>
   html`<span class="badge ${tone}">${tone && html`<${Icon} name=${tone} />`}${withText(children)}</span>`;
 
 let fields = 0;
-/** A labelled input: children is a function that gets the id (and that of the hint) to use. */
+/**
+ * A labelled input: children is a function that gets the id (and that of the hint) to use.
+ * @param {{label: string, hint?: string, children: (props: FieldProps) => Child}} props
+ */
 export function Field({ label, hint, children }) {
   const [id] = useState(() => `f${++fields}`);
   const props = { id, 'aria-describedby': hint ? `${id}h` : undefined };
@@ -68,6 +78,7 @@ export function Field({ label, hint, children }) {
     </div>`;
 }
 
+/** @param {string} text */
 async function toClipboard(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   // Outside a secure context there is only the old way, over a selection.
@@ -79,6 +90,7 @@ async function toClipboard(text) {
   area.remove();
 }
 
+/** @param {{text: string, what?: string, label?: string}} props */
 export function CopyButton({ text, what = 'value', label = 'Copy' }) {
   const [said, say] = useState('');
   const timer = useRef(0);
@@ -99,7 +111,10 @@ export function CopyButton({ text, what = 'value', label = 'Copy' }) {
     <span class="visually-hidden" role="status">${said && visible(`${said}: ${what}`)}</span>`;
 }
 
-/** A long value in full, with a button that copies it. */
+/**
+ * A long value in full, with a button that copies it.
+ * @param {{value: string, what: string}} props
+ */
 export const Value = ({ value, what }) =>
   html`<div class="value"><code><${Text} of=${value} /></code>
   <span><${CopyButton} text=${value} what=${what} /></span></div>`;
@@ -107,18 +122,23 @@ export const Value = ({ value, what }) =>
 /**
  * Runs async work for a button or form: [run, busy, error, retry]. A newer run makes the answer of
  * an older one void. retry does again what was run last, and is for work that only reads.
- * @returns {[(work: () => any) => Promise<any>, boolean, any, () => Promise<any>]}
+ * @returns {[<T>(work: () => T | Promise<T>) => Promise<T | undefined>, boolean,
+ *   TaskError | null, () => void]}
  */
 export function useTask() {
-  const [state, set] = useState({ busy: false, error: /** @type {any} */ (null) });
+  const [state, set] = useState(/** @type {{busy: boolean, error: TaskError | null}} */ ({ busy: false, error: null }));
   const latest = useRef(0);
-  const last = useRef(/** @type {any} */ (null));
+  const last = useRef(/** @type {(() => unknown) | null} */ (null));
   const held = useRef(null);
   useEffect(() => () => { latest.current = -1; }, []);
   // A button that is disabled while its work is done loses the focus.
   useEffect(() => {
     if (!state.busy && document.activeElement === document.body) held.current?.focus({ preventScroll: true });
   }, [state.busy]);
+  /**
+   * @template T
+   * @param {() => T | Promise<T>} work
+   */
   const run = async (work) => {
     held.current = document.activeElement;
     last.current = work;
@@ -132,18 +152,19 @@ export function useTask() {
       if (latest.current === mine) set({ busy: false, error: err });
     }
   };
-  return [run, state.busy, state.error, () => run(last.current)];
+  return [run, state.busy, state.error, () => { if (last.current) run(last.current); }];
 }
 
 /**
  * What work() resolves to for these inputs, and null before that. Never what it gave for other
  * inputs, not for a moment: a verdict must not stand beside something that it is not about.
- * @param {() => Promise<any>} work
+ * @template T
+ * @param {() => Promise<T>} work
  * @param {unknown[]} inputs
- * @returns {any}
+ * @returns {T | null}
  */
 export function useResult(work, inputs) {
-  const [found, set] = useState({ inputs: /** @type {unknown[]} */ ([]), value: /** @type {any} */ (null) });
+  const [found, set] = useState(/** @type {{inputs: unknown[], value: T | null}} */ ({ inputs: [], value: null }));
   useEffect(() => {
     let current = true;
     work().then((value) => current && set({ inputs, value }));
@@ -155,15 +176,18 @@ export function useResult(work, inputs) {
 /**
  * What went wrong. retry tries again what only reads; where a server said when that is of use, the
  * time is counted down.
+ * @param {{error: TaskError | null, retry?: () => unknown}} props
  */
 export const Failure = ({ error, retry }) => error && html`
   <${Notice} kind="bad" actions=${retry
     && html`<button type="button" class="button small retry" onClick=${() => retry()}>Retry</button>`}>
-    ${error.message}${error.retryAt > 0 && html` <${Countdown} until=${error.retryAt} over="Try again now." />`}<//>`;
+    ${error.message}${(error.retryAt ?? 0) > 0
+      && html` <${Countdown} until=${error.retryAt} over="Try again now." />`}<//>`;
 
 /**
  * The seconds left until a time in milliseconds, and then what over says. It is not read out each
  * second.
+ * @param {{until: number, over?: string}} props
  */
 export function Countdown({ until, over = '' }) {
   const left = Math.ceil(until / 1000 - useNow());
@@ -174,6 +198,7 @@ export function Countdown({ until, over = '' }) {
 /**
  * Moves the focus to the heading of a list that is shown again after one of its things, which the
  * URL names in argument.
+ * @param {string} argument
  */
 export function useReturn(argument) {
   const before = useRef('');
@@ -192,3 +217,9 @@ export function useNow() {
   }, []);
   return now;
 }
+
+/**
+ * Whether the details element that an event is of stands open.
+ * @param {Event} event
+ */
+export const isOpen = ({ currentTarget }) => /** @type {HTMLDetailsElement} */ (currentTarget).open;

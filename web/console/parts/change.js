@@ -10,6 +10,7 @@ import { By, ControlWords } from './control_words.js';
 /**
  * change: of core/control_log.js, checked; judge: of the key that it was checked with. withBy:
  * whether it says who made the change.
+ * @param {{change: ControlChange, assess: Assess, withBy?: boolean}} props
  */
 export function Change({ change: { record, by, ok, flaw }, assess, withBy = true }) {
   const { index, timestamp, actionType: action, inner, source } = record;

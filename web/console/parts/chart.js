@@ -7,22 +7,33 @@ import { count } from '../core/format.js';
 const TALL = 100; // height of the picture in its own units; one bar is one unit wide
 const WIDEST = 5; // rem that one bar may take
 const LEAST = 2; // height of the smallest bar that is not nothing
+/** @type {Record<string, number>} */
 const MOVES = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
 
-// Bars that do something are one stop of the Tab key; the arrows go from one to the next.
-/** @returns {[number, (i: number) => void, (event: any) => void]} */
+/**
+ * Bars that do something are one stop of the Tab key; the arrows go from one to the next.
+ * @param {number} length
+ * @returns {[number, (i: number) => void, (event: KeyboardEvent) => void]}
+ */
 function useRoving(length) {
   const [at, setAt] = useState(0);
+  /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
     if (!(event.key in MOVES)) return;
     event.preventDefault();
     const next = Math.max(0, Math.min(length - 1, at + MOVES[event.key]));
     setAt(next);
-    event.currentTarget.querySelectorAll('[tabindex]')[next].focus();
+    /** @type {NodeListOf<HTMLElement>} */
+    const stops = /** @type {Element} */ (event.currentTarget).querySelectorAll('[tabindex]');
+    stops[next].focus();
   };
   return [Math.min(at, length - 1), setAt, onKeyDown];
 }
 
+/**
+ * @param {() => void} act
+ * @returns {(event: KeyboardEvent) => void}
+ */
 const enter = (act) => (event) => {
   if (event.key !== 'Enter' && event.key !== ' ') return;
   event.preventDefault();
@@ -33,6 +44,7 @@ const enter = (act) => (event) => {
  * Values side by side, over time perhaps. bars are [{label, value, tone?, href?}]; tone is one of
  * Badge; a bar with href is a link, and onPick(i) makes each a button, of which selected (an index)
  * is pressed. label says what the values are.
+ * @param {{label: string, bars: Bar[], onPick?: (i: number) => void, selected?: number}} props
  */
 export function Bars({ label, bars, onPick, selected }) {
   const [at, setAt, onKeyDown] = useRoving(bars.length);
@@ -40,8 +52,8 @@ export function Bars({ label, bars, onPick, selected }) {
   const most = Math.max(...bars.map(({ value }) => value));
   const live = Boolean(onPick) || bars.some(({ href }) => href);
   const top = bars.find(({ value }) => value === most);
-  const summary = `${label}: ${bars.length} bars from ${bars[0].label} to ${bars.at(-1).label}; ` +
-    `${most ? `the maximum is ${count(most)}, at ${top.label}` : 'all are zero'}`;
+  const summary = `${label}: ${bars.length} bars from ${bars[0].label} to ${bars[bars.length - 1].label}; ` +
+    `${most ? `the maximum is ${count(most)}, at ${top?.label}` : 'all are zero'}`;
   return html`
     <figure class="bars">
       <figcaption class="bars-head"><span>${label}</span><span class="muted">maximum ${count(most)}</span></figcaption>
@@ -70,13 +82,14 @@ export function Bars({ label, bars, onPick, selected }) {
         })}
       </svg>
       <div class="bars-axis muted" aria-hidden="true" style=${{ maxWidth: `max(12rem, ${bars.length * WIDEST}rem)` }}>
-        <span>${bars[0].label}</span>${bars.length > 1 && html`<span>${bars.at(-1).label}</span>`}</div>
+        <span>${bars[0].label}</span>${bars.length > 1 && html`<span>${bars[bars.length - 1].label}</span>`}</div>
     </figure>`;
 }
 
 /**
  * Names with their values, the greatest first, as bars that lie: for what has no order of its own.
  * bars as of Bars.
+ * @param {{label: string, bars: Bar[], most?: number}} props
  */
 export function Ranks({ label, bars, most = Math.max(1, ...bars.map(({ value }) => value)) }) {
   return html`

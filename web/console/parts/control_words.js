@@ -13,6 +13,7 @@ const said = having({ subject: string, by: nullable(string) }, { agentId: string
 /**
  * What it is about, whose agent's that is where it says so, and who asked for it: {subject, kind,
  * name, agentId, by}; by is null for the command line or nobody.
+ * @param {{inner: JSONNode, source: string}} record
  */
 export function aboutOf({ inner, source }) {
   const { subject, by, agentId = '' } = said(inner, source, 'payload');
@@ -20,12 +21,17 @@ export function aboutOf({ inner, source }) {
   return { subject, kind, name: subject.slice(kind.length + 1), agentId, by };
 }
 
+/** @param {{id: string}} props */
 const Agent = ({ id }) => html`<a href=${href('agents', id)}>${visible(id)}</a>`;
+/** @param {{jti: string}} props */
 const Passport = ({ jti }) =>
   html`<a href=${href('control', '', { subject: `passport:${jti}` })} title="Passport ${visible(jti)}">
   <code>${short(visible(jti), 8, 4)}</code></a>`;
+/** @param {{of: string}} props */
 const Name = ({ of }) => html`<code>${short(visible(of), 16, 6)}</code>`;
+/** @param {string | null} [expiresAt] */
 const until = (expiresAt) => (expiresAt ? `, until ${timeText(expiresAt)}` : ', without expiry');
+/** @param {number} seconds */
 const day = (seconds) => timeText(new Date(seconds * 1000).toISOString());
 
 const credential = having(
@@ -42,197 +48,225 @@ const webhook = having(
 
 const row = having({ table: string, name: string });
 
+/** @param {string | null} [label] */
 const labelled = (label) => label && html` “${visible(label)}”`;
 
+/** @param {{replaced: {actions: number, control: number} | null}} props */
 function Restored({ replaced }) {
   if (!replaced) return html`The database was restored from a backup`;
   return html`The database was restored from a backup, over one in which the logs
   had ${plural(replaced.actions, 'action')} and ${plural(replaced.control, 'control record')}`;
 }
 
+/** @param {{changed: {name: string, value: {from: string, to: string} | null}[]}} props */
 function Changed({ changed }) {
   return html`Settings were
   changed: ${changed.map(({ name, value }, i) => html`${i > 0 && ', '}<strong>${visible(name)}</strong>
   ${value && html` from <code>${value.from}</code> to <code>${value.to}</code>`}`)}`;
 }
 
-// A value of a setting as it is spelled; a text without its quotes, and nothing as "none".
+/**
+ * A value of a setting as it is spelled; a text without its quotes, and nothing as "none".
+ * @param {JSONText} setting
+ */
 function settingOf({ node, source }) {
   if (node.type === 'string') return node.value === '' ? 'none' : visible(short(node.value, 60, 20));
   return visible(short(source.slice(node.start, node.end), 60, 20));
 }
+const WHY_DISABLED = new Map([
+  ['requested', ' on request'],
+  ['gone', ' by the service: the receiver is gone'],
+  ['failing', ' by the service after repeated failures'],
+]);
+const VIA = new Map([['http', 'over HTTP on the server’s own machine'], ['command line', 'on the command line']]);
 const fromTo = having({ from: json, to: json });
 
-/** @type {Record<string, [string, any, (said: any) => any]>} */
+/**
+ * A kind of control records: its name, the form of what they say, and that in words.
+ * @template T
+ * @param {string} name
+ * @param {Form<T>} form
+ * @param {(said: T) => Child} words
+ * @returns {{name: string, say: (inner: JSONNode, source: string) => Child}}
+ */
+const kind = (name, form, words) => ({ name, say: (inner, source) => words(form(inner, source, 'payload')) });
+
+/** @type {Record<string, ReturnType<typeof kind>>} */
 const KINDS = {
-  'company.registered': [
+  'company.registered': kind(
     'Company registered',
     having({ kid: string }),
     ({ kid }) => html`The company was registered, with the signing key <${Name} of=${kid} />`,
-  ],
-  'api-key.created': [
+  ),
+  'api-key.created': kind(
     'API key created',
     credential,
     ({ fingerprint, label, role, expiresAt }) =>
       html`The API key <${Name} of=${fingerprint} />
       ${labelled(label)} was created, ${role ? `as ${visible(role)}` : 'without a role'}${until(expiresAt)}`,
-  ],
-  'api-key.deleted': [
+  ),
+  'api-key.deleted': kind(
     'API key deleted',
     credential,
     ({ fingerprint, label }) => html`The API key <${Name} of=${fingerprint} />${labelled(label)} was deleted`,
-  ],
-  'oauth-client.created': [
+  ),
+  'oauth-client.created': kind(
     'OAuth client created',
     credential,
     ({ clientId = '', role, expiresAt }) =>
       html`The OAuth client <${Name} of=${clientId} /> was created, ${role ? `as ${visible(role)}` : 'without a role'}
       ${until(expiresAt)}`,
-  ],
-  'oauth-client.deleted': [
+  ),
+  'oauth-client.deleted': kind(
     'OAuth client deleted',
     credential,
     ({ clientId = '' }) => html`The OAuth client <${Name} of=${clientId} /> was deleted`,
-  ],
-  'agent.registered': [
+  ),
+  'agent.registered': kind(
     'Agent registered',
     agent,
     ({ agentId, metadataHash }) =>
       html`The agent <${Agent} id=${agentId} /> was registered${metadataHash && ', with metadata'}`,
-  ],
-  'agent.disabled': [
+  ),
+  'agent.disabled': kind(
     'Agent disabled',
     agent,
     ({ agentId, passportsRevoked = 0 }) =>
       html`The agent <${Agent} id=${agentId} /> was
       disabled; ${plural(passportsRevoked, 'passport')} ${passportsRevoked === 1 ? 'was' : 'were'} revoked with it`,
-  ],
-  'agent.enabled': [
+  ),
+  'agent.enabled': kind(
     'Agent enabled',
     agent,
     ({ agentId }) => html`The agent <${Agent} id=${agentId} /> was enabled again`,
-  ],
-  'passport.issued': [
+  ),
+  'passport.issued': kind(
     'Passport issued',
     issued,
     ({ jti, agentId, scopes, expiresAt, rotates }) => html`
     The passport <${Passport} jti=${jti} /> was issued to <${Agent} id=${agentId} />
     , for ${scopes.length ? visible(scopes.join(', ')) : 'no scope'}, until ${day(expiresAt)}
     ${rotates && html`; it replaces <${Passport} jti=${rotates} />`}`,
-  ],
-  'passport.revoked': [
+  ),
+  'passport.revoked': kind(
     'Passport revoked',
     revoked,
     ({ jti, agentId, reason, replacedBy }) => html`
     The passport <${Passport} jti=${jti} /> of <${Agent} id=${agentId} /> was revoked
     ${reason ? `: ${visible(reason)}` : ''}${replacedBy && html`; <${Passport} jti=${replacedBy} /> replaces it`}`,
-  ],
-  'signing-key.rotated': [
+  ),
+  'signing-key.rotated': kind(
     'Signing key changed',
     having({ kid: string, previousKid: string, compromised: boolean, fromIndex: integer }),
     ({ kid, previousKid, compromised, fromIndex }) => html`
     The signing key changed from <${Name} of=${previousKid} /> to <${Name} of=${kid} />
     , which signs from <a href=${href('records', fromIndex)}>record ${count(fromIndex)}</a> on
     ${compromised && html`; <strong>the previous key was declared compromised</strong>`}`,
-  ],
-  'webhook.created': [
+  ),
+  'webhook.created': kind(
     'Webhook created',
     webhook,
     ({ webhookId }) => html`The webhook <${Name} of=${webhookId} /> was created`,
-  ],
-  'webhook.deleted': [
+  ),
+  'webhook.deleted': kind(
     'Webhook deleted',
     webhook,
     ({ webhookId }) => html`The webhook <${Name} of=${webhookId} /> was deleted`,
-  ],
-  'webhook.enabled': [
+  ),
+  'webhook.enabled': kind(
     'Webhook enabled',
     webhook,
     ({ webhookId }) => html`The webhook <${Name} of=${webhookId} /> was enabled`,
-  ],
-  'webhook.disabled': [
+  ),
+  'webhook.disabled': kind(
     'Webhook disabled',
     webhook,
     ({ webhookId, reason }) => html`
     The webhook <${Name} of=${webhookId} /> was disabled
-    ${{ requested: ' on request', gone: ' by the service: the receiver is gone',
-      failing: ' by the service after repeated failures' }[reason] ?? ''}`,
-  ],
-  'webhook.secret-rotated': [
+    ${WHY_DISABLED.get(reason ?? '') ?? ''}`,
+  ),
+  'webhook.secret-rotated': kind(
     'Webhook secret changed',
     webhook,
     ({ webhookId }) => html`The secret of the webhook <${Name} of=${webhookId} /> was changed`,
-  ],
-  'settings.changed': [
+  ),
+  'settings.changed': kind(
     'Settings changed',
     having({ changed: jsonOf('object') }),
     ({ changed: { node, source } }) => html`
     <${Changed}
       changed=${node.members.map(({ key, value }) => ({ name: key, value: changeOf(value, source, key) }))} />`,
-  ],
-  'database.restored': [
+  ),
+  'database.restored': kind(
     'Database restored',
     having({ replaced: nullable(having({ actions: nullable(integer), control: nullable(integer) })) }),
-    ({ replaced }) => html`
-    <${Restored} replaced=${replaced && replaced.actions !== null && replaced.control !== null ? replaced : null} />`,
-  ],
-  'api-key.recovered': [
+    ({ replaced }) => {
+      const { actions = null, control = null } = replaced ?? {};
+      return html`
+    <${Restored} replaced=${actions !== null && control !== null ? { actions, control } : null} />`;
+    },
+  ),
+  'api-key.recovered': kind(
     'API key recovered',
     having({ fingerprint: string, via: string }),
     ({ fingerprint, via }) => html`
     The API key <${Name} of=${fingerprint} /> was
-    recovered ${{ http: 'over HTTP on the server’s own machine', 'command line': 'on the command line' }[via]
-      ?? visible(via)}`,
-  ],
-  'database.rekeyed': [
+    recovered ${VIA.get(via) ?? visible(via)}`,
+  ),
+  'database.rekeyed': kind(
     'Master key changed',
     having({ from: string, to: string }),
     ({ from, to }) => html`
     The encryption of keys at rest changed from ${visible(from)} to ${visible(to)}`,
-  ],
-  'database.moved': [
+  ),
+  'database.moved': kind(
     'Database moved',
     having({ from: string, to: string, digest: string }),
     ({ from, to, digest }) => html`
     The database was moved from ${visible(from)} to ${visible(to)}, with the digest <${Name} of=${digest} />`,
-  ],
-  'head-file.made': [
+  ),
+  'head-file.made': kind(
     'Head file created',
     having({ madeAt: string }),
     ({ madeAt }) => html`
     A head file was created at ${timeText(madeAt)}, and the database was trusted as it was then`,
-  ],
-  'row.adopted': [
+  ),
+  'row.adopted': kind(
     'Row adopted',
     row,
     ({ table, name }) => html`
     The row <${Name} of=${name} /> of ${visible(table)} was adopted unchanged: no control record described it`,
-  ],
-  'row.accepted': [
+  ),
+  'row.accepted': kind(
     'Row accepted',
     row,
     ({ table, name }) => html`
     An operator accepted the current state of the row <${Name} of=${name} /> of ${visible(table)}`,
-  ],
-  'tables.adopted': [
+  ),
+  'tables.adopted': kind(
     'Tables adopted',
     having({}),
     () => html`The tables were adopted unchanged; from here on this log covers all rows`,
-  ],
-  'tables.accepted': [
+  ),
+  'tables.accepted': kind(
     'Tables accepted',
     having({ rows: integer }, { reason: nullable(string) }),
     ({ rows, reason }) => html`
     An operator accepted ${plural(rows, 'row')} that differed from this log${reason ? `: ${visible(reason)}` : ''}`,
-  ],
-  'rollback.accepted': [
+  ),
+  'rollback.accepted': kind(
     'Rollback accepted',
     having({}, { reason: nullable(string) }),
     ({ reason }) => html`
     An operator accepted that the logs are shorter than they were${reason ? `: ${visible(reason)}` : ''}`,
-  ],
+  ),
 };
 
+/**
+ * @param {JSONNode} node
+ * @param {string} source
+ * @param {string} name
+ */
 function changeOf(node, source, name) {
   const value =
     node.type === 'object' && ['from', 'to'].every((key) => node.members.some((m) => m.key === key))
@@ -242,9 +276,10 @@ function changeOf(node, source, name) {
 }
 
 /** The kinds of control records, [actionType, name]. */
-export const kinds = Object.entries(KINDS).map(([kind, [name]]) => [kind, String(name)]);
+export const kinds = Object.entries(KINDS).map(([action, { name }]) => [action, name]);
 
-export const kindName = (kind) => KINDS[kind]?.[0] ?? visible(kind);
+/** @param {string} action */
+export const kindName = (action) => (Object.hasOwn(KINDS, action) ? KINDS[action].name : visible(action));
 
 /** What the filter of credentials takes for records without one. */
 export const NOBODY = 'service';
@@ -252,6 +287,7 @@ export const NOBODY = 'service';
 /**
  * The credential that asked for a change, as a link to all that it changed; query is of the control
  * log's page.
+ * @param {{by: string | null, query?: Query}} props
  */
 export const By = ({ by, query = {} }) =>
   by === null
@@ -260,11 +296,13 @@ export const By = ({ by, query = {} }) =>
     : html`<a href=${href('control', '', { ...query, by })} title="All changes made with this credential">
     <code>${visible(by)}</code></a>`;
 
-/** What happened, as a sentence with links. change is {action, inner, source}. */
+/**
+ * What happened, as a sentence with links. change is {action, inner, source}.
+ * @param {{change: {action: string, inner: JSONNode, source: string}}} props
+ */
 export function ControlWords({ change: { action, inner, source } }) {
-  const [, form, words] = KINDS[action] ?? [];
   try {
-    if (form) return words(form(inner, source, 'payload'));
+    if (Object.hasOwn(KINDS, action)) return KINDS[action].say(inner, source);
     return html`${visible(action)}, of ${visible(aboutOf({ inner, source }).subject)}`;
   } catch (err) {
     return html`${visible(action)}, in a format that this console does not know: ${visible(err.message)}`;

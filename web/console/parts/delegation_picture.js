@@ -6,11 +6,16 @@ import { href } from '../core/router.js';
 import { busiest, placed } from '../lib/delegations.js';
 import { visible } from '../lib/visible.js';
 
+/** @type {ReturnType<typeof placed>} */
+const NOTHING = { boxes: [], lines: [], height: 0 };
 const MOST = 32; // boxes of the picture; the list has all
 
 /**
  * A principal in few words: {name, kind, agentId}. Only what is the company's own is shortened, for
  * another's may look alike.
+ * @param {string} id
+ * @param {Company} company
+ * @returns {{name: string, kind: string, agentId?: string}}
  */
 export function principal(id, company) {
   if (id === company.spiffeId) return { name: company.companyId, kind: 'the company' };
@@ -19,15 +24,29 @@ export function principal(id, company) {
   return { name: visible(id.replace(/^spiffe:\/\//, '')), kind: 'not of this company' };
 }
 
+/**
+ * @param {string} text
+ * @param {number} width
+ * @param {number} wide
+ */
 const fits = (text, width, wide) => text.length * wide <= width - 8;
 
+/**
+ * @param {string} text
+ * @param {number} width
+ * @param {number} wide
+ */
 const clipped = (text, width, wide) => {
   const most = Math.max(4, Math.floor((width - 8) / wide));
   return text.length > most ? `${text.slice(0, Math.ceil(most / 2) - 1)}…${text.slice(-Math.floor(most / 2))}` : text;
 };
 
-// How many records an agent stands in, in as many words as there is room for: never a part of the
-// number.
+/**
+ * How many records an agent stands in, in as many words as there is room for: never a part of the
+ * number.
+ * @param {number} n
+ * @param {number} width
+ */
 const inRecords = (n, width) =>
   [`in ${plural(n, 'record')}`, plural(n, 'record')].find((text) => fits(text, width, 6.2)) ?? count(n);
 
@@ -45,6 +64,7 @@ function useWidth() {
   return [ref, width];
 }
 
+/** @param {{box: GraphBox, company: Company, own: string}} props */
 function Box({ box, company, own }) {
   const { name, kind, agentId } = principal(box.name, company);
   const [middle, centre] = [box.x + box.width / 2, box.y + box.height / 2];
@@ -59,11 +79,12 @@ function Box({ box, company, own }) {
   return html`<a ...${props} href=${href('agents', agentId)}>${shapes}</a>`;
 }
 
+/** @param {{graph: Graph, company: Company, own: string}} props */
 function Picture({ graph, company, own }) {
   const [ref, width] = useWidth();
   const part = busiest(graph, MOST, own);
   const { boxes, lines, height } = width ? placed(part, width - 4)
-    : /** @type {any} */ ({ boxes: [], lines: [], height: 0 });
+    : NOTHING;
   return html`
     <div class="delegations" ref=${ref}>
       ${boxes.length > 0 && html`
@@ -88,13 +109,17 @@ function Picture({ graph, company, own }) {
     </div>`;
 }
 
+/** @param {{id: string, company: Company, own: string}} props */
 function Name({ id, company, own }) {
   const { name, agentId } = principal(id, company);
   if (id === own || agentId === undefined) return html`<strong title=${visible(id)}>${name}</strong>`;
   return html`<a href=${href('agents', agentId)} title=${visible(id)}>${name}</a>`;
 }
 
-/** graph: of graphOf; company: {companyId, spiffeId}; own: the principal that the page is about. */
+/**
+ * graph: of graphOf; company: {companyId, spiffeId}; own: the principal that the page is about.
+ * @param {{graph: Graph & {alone: GraphNode[]}, company: Company, own: string}} props
+ */
 export function DelegationPicture({ graph, company, own }) {
   const { edges, alone } = graph;
   return html`

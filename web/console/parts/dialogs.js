@@ -21,9 +21,13 @@ function useModal() {
   return ref;
 }
 
-/** A panel from the side. */
+/**
+ * A panel from the side.
+ * @param {{title: string, onClose: () => void, children?: Child}} props
+ */
 export function Drawer({ title, onClose, children }) {
   const ref = useModal();
+  /** @param {Event} event */
   const outside = (event) => event.target === ref.current && onClose();
   return html`
     <dialog class="drawer" ref=${ref} aria-label=${visible(title)} onClose=${onClose} onClick=${outside}>
@@ -38,11 +42,14 @@ export function Drawer({ title, onClose, children }) {
 /**
  * Asks before something that cannot be undone. act may fail; its error is shown in the dialog.
  * needsReason: the most characters of a reason without which it is not done.
+ * @param {{title: string, action: string, act: (reason: string) => unknown, onClose: () => void,
+ *   reasonLabel?: string, needsReason?: number, children?: Child}} props
  */
 export function Confirm({ title, action, act, onClose, reasonLabel, needsReason, children }) {
   const ref = useModal();
   const [run, busy, error] = useTask();
   const [reason, setReason] = useState('');
+  /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     run(async () => {

@@ -5,11 +5,16 @@ import { html, useRef, useState } from '../vendor/preact-htm.js';
 
 const LARGEST = 8 << 20;
 
-/** A file of at most largest bytes goes to onBytes, or its text to onText, each with its name. */
+/**
+ * A file of at most largest bytes goes to onBytes, or its text to onText, each with its name.
+ * @param {{what: string, onText?: (text: string, name: string) => void, onBytes?: (bytes: Bytes,
+ *   name: string) => void, largest?: number, children?: Child}} props
+ */
 export function Drop({ what, onText, onBytes, largest = LARGEST, children }) {
   const [over, setOver] = useState(false);
   const [error, setError] = useState('');
   const input = useRef(null);
+  /** @param {File} [file] */
   const readDropped = async (file) => {
     setOver(false);
     setError('');
@@ -23,17 +28,17 @@ export function Drop({ what, onText, onBytes, largest = LARGEST, children }) {
     } catch {
       return setError('That file is not UTF-8 text.');
     }
-    onText(content, file.name);
+    onText?.(content, file.name);
   };
   return html`
     <div class="drop ${over ? 'over' : ''}"
          onDragOver=${(e) => { e.preventDefault(); setOver(true); }}
          onDragLeave=${() => setOver(false)}
-         onDrop=${(e) => { e.preventDefault(); readDropped(e.dataTransfer.files[0]); }}>
+         onDrop=${(e) => { e.preventDefault(); readDropped(e.dataTransfer?.files[0]); }}>
       ${children}
       <button type="button" class="button" onClick=${() => input.current.click()}>Choose ${what}</button>
       <input ref=${input} type="file" hidden aria-label="Choose ${what}" onChange=${(e) => {
-        readDropped(e.target.files[0]);
+        readDropped(e.target.files?.[0]);
         e.target.value = '';
       }} />
       ${error && html`<p role="alert">${error}</p>`}

@@ -4,7 +4,11 @@ import { html } from '../vendor/preact-htm.js';
 import { JSONView } from './json_view.js';
 import { Text } from './text.js';
 
-/** What stands in a record, with no verdict on it. */
+/**
+ * What stands in a record, with no verdict on it.
+ * @param {{companyId: string, log: LogName, record: LogRecord,
+ *   signer: {fingerprint: string}}} props
+ */
 export function Content({ companyId, log, record, signer }) {
   return html`
     <section class="card long">
@@ -24,7 +28,10 @@ export function Content({ companyId, log, record, signer }) {
     </section>`;
 }
 
-/** Control records in their order, as eventOf gives them. */
+/**
+ * Control records in their order, as eventOf gives them.
+ * @param {{title: string, lead: Child, events: ControlEvent[]}} props
+ */
 export function Events({ title, lead, events }) {
   return html`
     <section class="card long">
@@ -44,6 +51,7 @@ export function Events({ title, lead, events }) {
     </section>`;
 }
 
+/** @param {{title: string, lead?: string, list: string[]}} props */
 export const Words = ({ title, lead, list }) => html`
   <section class="card long">
     <h2>${title}</h2>
@@ -54,6 +62,7 @@ export const Words = ({ title, lead, list }) => html`
 /**
  * What stands in a file that holds beside its record: found is what check of lib/evidence/check.js
  * returns.
+ * @param {{found: Pick<EvidenceCheck, 'file' | 'allowed' | 'ofPassport'>}} props
  */
 export const Beside = ({ found: { file, allowed, ofPassport } }) => html`
   ${
@@ -63,7 +72,7 @@ export const Beside = ({ found: { file, allowed, ofPassport } }) => html`
   }
   ${
     ofPassport &&
-    html`<${Events} title="The passport ${file.passport.jti}" events=${ofPassport}
-    lead="${file.status.status} at ${file.status.checkedAt}, signed by the company’s latest key. Its control
+    html`<${Events} title="The passport ${file.passport?.jti}" events=${ofPassport}
+    lead="${file.status?.status} at ${file.status?.checkedAt}, signed by the company’s latest key. Its control
       records:" />`
   }`;

@@ -11,7 +11,10 @@ import { Notice } from './basic.js';
 import { Confirm } from './dialogs.js';
 import { Text } from './text.js';
 
-/** Why something that holds by itself is not green; of: a finding, or null. */
+/**
+ * Why something that holds by itself is not green; of: a finding, or null.
+ * @param {{of: Finding | null}} props
+ */
 export const Against = ({ of }) => of && html`
   <div class="against" data-against=${of.kind}>
     <strong><${Text} of=${titleOf(of)} /></strong> <${Text} of=${textOf(of)} /></div>`;
@@ -24,9 +27,12 @@ const WHAT_THEN = {
   key: 'Acknowledge it only if you know the reason.',
 };
 
+/** @param {{of: Finding}} props */
 function Finding({ of }) {
   const [asks, setAsks] = useState(false);
   const log = logOf(of);
+  /** @param {string} reason */
+  const act = async (reason) => acknowledge(of, reason);
   return html`
     <div data-finding=${of.kind} data-finding-log=${log} data-rewritten=${of.kind === 'rewritten' ? log : undefined}
       data-key-change=${of.kind === 'key' ? 'was-replaced' : undefined}>
@@ -39,7 +45,7 @@ function Finding({ of }) {
       <//>
       ${asks && html`
         <${Confirm} title="Acknowledge this finding?" action="Acknowledge" reasonLabel="Reason" needsReason=${LONGEST}
-          act=${async (reason) => acknowledge(of, reason)} onClose=${() => setAsks(false)}>
+          act=${act} onClose=${() => setAsks(false)}>
           <p><strong><${Text} of=${titleOf(of)} /></strong> ${WHAT_THEN[of.kind]} The finding and your reason are stored
             in the <a href=${href('verify')}>journal of this browser</a>.</p>
         <//>`}
@@ -51,6 +57,7 @@ const ORDER = ['rewritten', 'failure', 'key'];
 /**
  * A banner for each finding about a company. keyIsSaid: that its key was replaced stands there
  * already.
+ * @param {{companyId: string, keyIsSaid?: boolean}} props
  */
 export const Findings = ({ companyId, keyIsSaid }) => useStore(findings).all
   .filter((one) => one.companyId === companyId && !(keyIsSaid && one.kind === 'key'))

@@ -18,7 +18,11 @@ const LIFETIMES = [
 ];
 const DAY = 24 * 60 * 60 * 1000;
 
-/** A field that chooses one of some options, [value, text]. */
+/**
+ * A field that chooses one of some options, [value, text].
+ * @param {{name: string, label: string, options: [string, string][], value: string,
+ *   set: (value: string) => void}} props
+ */
 export const Choice = ({ name, label, options, value, set }) => html`
   <${Field} label=${label}>${(p) => html`
     <select ...${p} class="input" name=${name} value=${value} onChange=${(e) => set(e.target.value)}>

@@ -5,9 +5,18 @@ import { html, useRef, useState } from '../vendor/preact-htm.js';
 import { bare, plural } from '../core/format.js';
 import { zoneOf } from '../core/times.js';
 
+/**
+ * @param {string} timestamp
+ * @param {boolean} exact
+ */
 const clock = (timestamp, exact) => bare(timestamp, exact ? 23 : 19);
 
-// How exactly a period is written: to the millisecond where its parts are shorter than a second.
+/**
+ * How exactly a period is written: to the millisecond where its parts are shorter than a second.
+ * @param {string} since
+ * @param {string} until
+ * @param {number} parts
+ */
 const fine = (since, until, parts) => (Date.parse(until) - Date.parse(since)) / parts < 1000;
 
 /**
@@ -21,48 +30,67 @@ export const HistogramPlace = () =>
 /**
  * of: as histogramOf gives it. bad: times of records that fail; note stands below the bars.
  * onPeriod(since, until) is called when a period is chosen.
+ * @param {{of: Buckets, bad: string[], caption: Child, onPeriod: (since: string, until: string) =>
+ *   void}} props
  */
 export function Histogram({ of: { since, until, buckets }, bad, caption, onPeriod }) {
   const box = useRef(null);
   const [active, setActive] = useState(0);
-  const [range, setRange] = useState(null); // the bars [from, to] that are being chosen
-  const [hover, setHover] = useState(null);
+  // The bars [from, to] that are being chosen.
+  const [range, setRange] = useState(/** @type {[number, number] | null} */ (null));
+  const [hover, setHover] = useState(/** @type {number | null} */ (null));
   const last = buckets.length - 1;
   if (last < 0) return null;
   const most = Math.max(1, ...buckets.map((b) => b.count));
   const exact = fine(since, until, buckets.length);
+  /** @param {number} i */
   const endOf = (i) => buckets[i + 1]?.since ?? until;
   const fails = new Set(bad.map((time) => buckets.findLastIndex((b) => b.since <= time && time < until)));
   // Other bars may have come since: there may be fewer of them.
+  /** @type {[number, number] | null} */
   const ends = range && [Math.min(...range, last), Math.min(Math.max(...range), last)];
   const current = Math.min(active, last);
+  /**
+   * @param {number} from
+   * @param {number} to
+   */
   const words = (from, to) =>
     `${clock(buckets[from].since, exact)} to ${clock(endOf(to), exact)} ${zoneOf(new Date(endOf(to)))}: ${plural(
       buckets.slice(from, to + 1).reduce((n, b) => n + b.count, 0),
       'record',
     )}`;
+  /**
+   * @param {number} from
+   * @param {number} to
+   */
   const choose = (from, to) => {
     setRange(null);
     onPeriod(buckets[from].since, endOf(to));
   };
 
+  /** @param {PointerEvent} event */
   const barAt = (event) => {
     const { left, width } = box.current.getBoundingClientRect();
     return Math.max(0, Math.min(last, Math.floor((event.clientX - left) / width * buckets.length)));
   };
+  /** @param {PointerEvent} event */
   const onPointerDown = (event) => {
     if (event.button !== 0) return;
     box.current.setPointerCapture(event.pointerId);
     setRange([barAt(event), barAt(event)]);
   };
+  /** @param {PointerEvent} event */
   const onPointerMove = (event) => {
     setHover(barAt(event));
     if (range && box.current.hasPointerCapture(event.pointerId)) setRange([range[0], barAt(event)]);
   };
+  /** @param {PointerEvent} event */
   const onPointerUp = (event) => {
-    if (range && box.current.hasPointerCapture(event.pointerId)) choose(...ends);
+    if (ends && box.current.hasPointerCapture(event.pointerId)) choose(...ends);
   };
+  /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
+    /** @type {Record<string, number>} */
     const moves = { ArrowRight: 1, ArrowLeft: -1, Home: -last, End: last };
     if (event.key === 'Escape' && range) setRange(null);
     else if (event.key === 'Enter' || event.key === ' ') choose(...(ends ?? [current, current]));
@@ -75,6 +103,7 @@ export function Histogram({ of: { since, until, buckets }, bad, caption, onPerio
     event.preventDefault();
   };
 
+  /** @type {[number, number] | null} */
   const said = ends ?? (hover === null || hover > last ? null : [hover, hover]);
   return html`
     <figure class="histogram">

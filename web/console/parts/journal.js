@@ -10,6 +10,11 @@ import { Badge } from './basic.js';
 import { save } from './save.js';
 import { Text } from './text.js';
 
+/**
+ * @param {string} companyId
+ * @param {Finding[]} open
+ * @param {unknown[]} acknowledged
+ */
 function saveJournal(companyId, open, acknowledged) {
   const content = {
     type: 'attestd-journal',
@@ -23,13 +28,16 @@ function saveJournal(companyId, open, acknowledged) {
   save(`journal-${companyId}.json`, 'application/json', `${JSON.stringify(content, null, 1)}\n`);
 }
 
+/** @param {{of: Finding, children?: Child}} props */
 const Entry = ({ of, children }) => html`
   <li class="stack tight" data-journal=${of.kind}>
     <div><strong><${Text} of=${titleOf(of)} /></strong> ${children}</div>
     <p class="small muted"><${Text} of=${textOf(of)} /></p>
   </li>`;
 
+/** @param {{companyId: string}} props */
 export function Journal({ companyId }) {
+  /** @param {Finding} one */
   const own = (one) => one.companyId === companyId;
   const open = useStore(findings).all.filter(own);
   const acknowledged = useStore(journal).all.filter(({ finding }) => own(finding));

@@ -8,7 +8,14 @@ import { withText } from './text.js';
 
 const LARGE = 40000; // characters beyond which the text is shown plainly, and only its beginning at first
 
-// Pieces of text, each [class, text].
+/**
+ * Pieces of text, each [class, text].
+ * @param {JSONNode} node
+ * @param {string} source
+ * @param {number} indent
+ * @param {[string, string][]} out
+ * @returns {number}
+ */
 function layout(node, source, indent, out) {
   const pad = '\n' + '  '.repeat(indent + 1);
   const close = '\n' + '  '.repeat(indent);
@@ -33,12 +40,16 @@ function layout(node, source, indent, out) {
   return out.push(['', source.slice(node.start, node.end)]);
 }
 
-/** node of json.js and the source it was parsed from. */
+/**
+ * node of json.js and the source it was parsed from.
+ * @param {JSONText & {what: string}} props
+ */
 export function JSONView({ node, source, what }) {
   const [all, setAll] = useState(false);
   const raw = source.slice(node.start, node.end);
   const large = raw.length > LARGE;
   const pieces = useMemo(() => {
+    /** @type {[string, string][]} */
     const out = [];
     if (!large) layout(node, source, 0, out);
     return out;

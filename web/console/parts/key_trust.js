@@ -10,19 +10,23 @@ import { assessWith } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Field } from './basic.js';
 
+/** @type {Partial<Record<KeyState, Tone>>} */
 const TONES = { other: 'bad', unconfirmed: 'warn' }; // that a key is confirmed is no check of anything it signed
 const SAYS = { confirmed: 'confirmed by you', other: 'not the known key', unconfirmed: 'not confirmed' };
 
 /**
  * How a key stands: confirmed, other or unconfirmed. The component renders again when that changes.
+ * @param {NamedKey} key
  */
 export const useKeyState = (key) => keyStateOf(key, useStore(trust));
 
 /**
  * assessWith a key; the component renders again when what is confirmed changes, or what was found.
+ * @param {NamedKey} key
  */
 export const useAssess = (key) => assessWith(key, useStore(trust), useStore(findings));
 
+/** @param {{keyOf: NamedKey}} props */
 export const KeyBadge = ({ keyOf }) => {
   const is = useKeyState(keyOf);
   return html`<${Badge} tone=${TONES[is]}>${SAYS[is]}<//>`;
@@ -31,6 +35,7 @@ export const KeyBadge = ({ keyOf }) => {
 /**
  * A line beside what was checked with a key; nothing where that key is confirmed. The company's own
  * is confirmed on Start.
+ * @param {{keyOf: NamedKey}} props
  */
 export function KeyHint({ keyOf }) {
   const is = useKeyState(keyOf);
@@ -43,14 +48,20 @@ export function KeyHint({ keyOf }) {
       && html` <a href=${href('start')}>Compare its fingerprint</a>`}</p>`;
 }
 
-/** A fingerprint in groups that the eye can follow; copied, it is in one piece. */
+/**
+ * A fingerprint in groups that the eye can follow; copied, it is in one piece.
+ * @param {{of: {fingerprint: string}}} props
+ */
 export const Fingerprint = ({ of }) => {
   const [scheme, digest] = of.fingerprint.split(':');
   return html`<code class="fingerprint">${scheme}:
-  ${digest.match(/.{1,4}/g).map((group) => html`<span>${group}</span>`)}</code>`;
+  ${digest.match(/.{1,4}/g)?.map((group) => html`<span>${group}</span>`)}</code>`;
 };
 
-/** The field in which a fingerprint from another source is entered. */
+/**
+ * The field in which a fingerprint from another source is entered.
+ * @param {{keyOf: NamedKey, action?: string}} props
+ */
 export function ConfirmKey({ keyOf, action = 'Compare' }) {
   const is = useKeyState(keyOf);
   const [typed, setTyped] = useState('');
@@ -59,6 +70,7 @@ export function ConfirmKey({ keyOf, action = 'Compare' }) {
     return html`<div class="buttons"><${KeyBadge} keyOf=${keyOf} />
     <button type="button" class="button quiet small" onClick=${() => forget(keyOf)}>Remove confirmation</button></div>`;
   }
+  /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     setWrong(!confirm(keyOf, typed));

@@ -8,9 +8,14 @@ const heading = () => /** @type {HTMLElement | null} */ (document.querySelector(
 
 /**
  * A component in place of one that load() resolves to. Once that is loaded it stands there at once.
+ * @param {string} title
+ * @param {() => Promise<Component>} load
+ * @returns {Component}
  */
 export function lazy(title, load) {
+  /** @type {Component | null} */
   let found = null;
+  /** @param {object} props */
   return function Lazy(props) {
     const [shown, show] = useState({ held: false });
     const [run, busy, error] = useTask();

@@ -3,6 +3,10 @@
 import { parseMarkdown } from '../lib/markdown.js';
 import { html, useMemo } from '../vendor/preact-htm.js';
 
+/**
+ * @param {{content: Inline[], refer?: Refer}} props
+ * @returns {Child[]}
+ */
 function Content({ content, refer }) {
   return content.map((piece) => {
     if (typeof piece === 'string') return piece;
@@ -17,6 +21,7 @@ function Content({ content, refer }) {
   });
 }
 
+/** @param {{head: Inline[][], rows: Inline[][][], refer?: Refer}} props */
 function Table({ head, rows, refer }) {
   return html`
     <div class="table-wrap" tabindex="0" role="group" aria-label="Table">
@@ -29,10 +34,10 @@ function Table({ head, rows, refer }) {
     </div>`;
 }
 
+/** @param {{block: Block, refer?: Refer}} props */
 function Block({ block, refer }) {
-  const { type, content } = block;
-  const inner = content && html`<${Content} content=${content} refer=${refer} />`;
-  switch (type) {
+  const inner = 'content' in block && html`<${Content} content=${block.content} refer=${refer} />`;
+  switch (block.type) {
     case 'heading': return html`<h2 id="at-${block.id}" tabindex="-1">${inner}</h2>`;
     case 'code': return html`<pre class="code" tabindex="0">${block.text}</pre>`;
     case 'table': return html`<${Table} ...${block} refer=${refer} />`;
@@ -44,11 +49,13 @@ function Block({ block, refer }) {
   }
 }
 
+/** @param {{blocks: Block[], refer?: Refer}} props */
 const Blocks = ({ blocks, refer }) => blocks.map((block) => html`<${Block} block=${block} refer=${refer} />`);
 
 /**
  * A Markdown text. refer(type, text) gives the URL that a piece of code or emphasis means, if it
  * means one.
+ * @param {{text: string, refer?: Refer}} props
  */
 export function Markdown({ text, refer }) {
   const blocks = useMemo(() => parseMarkdown(text), [text]);

@@ -38,6 +38,7 @@ function Clock() {
     ${clockWords(now)} Results that depend on the time, such as whether a token has expired, may be wrong.<//></div>`;
 }
 
+/** @param {KeyRotation} rotation */
 const step = ({ old, next }) => html`
   <li><strong>From record ${next.fromIndex}</strong>
     ${old.endedAt && html` (the server says at <span title=${old.endedAt}>${timeText(old.endedAt)}</span>)`}
@@ -45,6 +46,7 @@ const step = ({ old, next }) => html`
     <dl class="facts"><dt>old</dt><dd><code>${old.fingerprint}</code></dd><dt>new</dt>
       <dd><code>${next.fingerprint}</code></dd></dl></li>`;
 
+/** @param {{companyKey: ServiceKey, change: {rotations: KeyRotation[]}}} props */
 function Rotated({ companyKey, change }) {
   const assess = useAssess(companyKey);
   const many = change.rotations.length > 1;
@@ -61,6 +63,10 @@ function Rotated({ companyKey, change }) {
     </div>`;
 }
 
+/**
+ * @param {{companyKey: ServiceKey, known: {fingerprint: string, at: string},
+ *   atStart: boolean}} props
+ */
 function Replaced({ companyKey, known, atStart }) {
   const why = companyKey.flaw ? `The server’s list of keys is invalid: ${companyKey.flaw}.`
     : 'No rotation signed by both keys leads from the known key to this one. This may be another service, a new or ' +
@@ -80,8 +86,11 @@ function Replaced({ companyKey, known, atStart }) {
     </div>`;
 }
 
-// The first time that this browser sees a company nothing is known of before, so only the person
-// can say whose key it is. Start shows it too.
+/**
+ * The first time that this browser sees a company nothing is known of before, so only the person
+ * can say whose key it is. Start shows it too.
+ * @param {{companyKey: ServiceKey}} props
+ */
 function FirstSeen({ companyKey }) {
   const { first } = useStore(session);
   if (!first) return null;
@@ -96,6 +105,7 @@ function FirstSeen({ companyKey }) {
     </section>`;
 }
 
+/** @param {{companyKey: ServiceKey, page: string}} props */
 function KeyNews({ companyKey, page }) {
   const state = useStore(trust);
   const keyState = useKeyState(companyKey);
@@ -108,15 +118,19 @@ function KeyNews({ companyKey, page }) {
       : keyState === 'unconfirmed' && page !== 'start' && html`<${FirstSeen} companyKey=${companyKey} />`}`;
 }
 
+/** @param {{companyKey: ServiceKey}} props */
 const FindingNews = ({ companyKey }) =>
   html`<${Findings} companyId=${companyKey.companyId} keyIsSaid=${useKeyState(companyKey) === 'other'} />`;
 
-/** page is the page that is shown below. */
+/**
+ * page is the page that is shown below.
+ * @param {{page: string, open?: boolean}} props
+ */
 export function News({ page, open }) {
-  const { status, key } = useStore(session);
+  const { key } = useStore(session);
   return html`
     ${open && page !== 'start' && html`<${SignedOut} link />`}
     <${Pause} /><${Clock} />
-    ${status === 'in' && html`<${KeyNews} companyKey=${key} page=${page} key=${key.companyId} />
+    ${key && html`<${KeyNews} companyKey=${key} page=${page} key=${key.companyId} />
     <${FindingNews} companyKey=${key} />`}`;
 }

@@ -10,15 +10,30 @@ const LIMIT = 50;
  * {items, total, more(), reload(), retry(), hasMore, busy, error} of a paged endpoint: its form,
  * its path, the name that its list has, and a query, of which what is empty is left out.
  * asked(query) gives what each answer must name, as of call. Another query begins anew.
+ * @template T
+ * @template {string} N
+ * @param {Form<{[K in N]: T[]} & {next?: string, total?: number}>} form
+ * @param {string} path
+ * @param {N} name
+ * @param {Record<string, string>} query
+ * @param {(query: any) => (found: any) => void} asked
+ * @returns {Paged<T>}
  */
 export function usePaged(form, path, name, query, asked) {
-  const [state, setState] = useState(/** @type {any} */ ({ items: null, next: '' }));
+  /** @type {{items: T[] | null, next: string, total?: number}} */
+  const nothing = { items: null, next: '' };
+  const [state, setState] = useState(nothing);
   const [run, busy, error] = useTask();
-  const last = useRef(/** @type {any[]} */ ([]));
-  const load = (...place) => run(async () => {
-    last.current = place;
-    const [cursor, before] = place;
-    const search = new URLSearchParams(Object.entries({ limit: LIMIT, ...query, cursor }).filter(([, value]) => value));
+  const last = useRef({ cursor: '', before: /** @type {T[]} */ ([]) });
+  /**
+   * @param {string} cursor
+   * @param {T[]} before
+   */
+  const load = (cursor, before) => run(async () => {
+    last.current = { cursor, before };
+    const search = new URLSearchParams(
+      Object.entries({ limit: String(LIMIT), ...query, cursor }).filter(([, value]) => value),
+    );
     const page = await call(form, 'GET', `${path}?${search}`, { asked: asked(query) });
     setState({ items: [...before, ...page[name]], next: page.next ?? '', total: page.total });
   });
@@ -27,6 +42,6 @@ export function usePaged(form, path, name, query, asked) {
     items: state.items, total: state.total, hasMore: Boolean(state.next), busy, error,
     more: () => load(state.next, state.items ?? []),
     reload: () => load('', []),
-    retry: () => load(...last.current),
+    retry: () => load(last.current.cursor, last.current.before),
   };
 }

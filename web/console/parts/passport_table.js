@@ -6,7 +6,7 @@ import { passportRevoked } from '../core/answers.js';
 import { call, callText } from '../core/api.js';
 import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
-import { companyKey, session } from '../core/session.js';
+import { companyKey, signedIn } from '../core/session.js';
 import { PART } from '../core/verdict.js';
 import { checkStatus } from '../lib/status.js';
 import { visible } from '../lib/visible.js';
@@ -15,9 +15,14 @@ import { Confirm } from './dialogs.js';
 import { useAssess } from './key_trust.js';
 import { Text } from './text.js';
 
+/** @type {Partial<Record<ListedPassport['status'], Tone>>} */
 const TONES = { revoked: 'bad' }; // valid is only the server’s word
 
+/**
+ * @param {{jti: string, agentId: string, onDone: () => void, onClose: () => void}} props
+ */
 export function Revoke({ jti, agentId, onDone, onClose }) {
+  /** @param {string} reason */
   const act = async (reason) => {
     await call(passportRevoked, 'POST', `/v1/passports/${encodeURIComponent(jti)}/revoke`, {
       asked: { jti },
@@ -34,17 +39,21 @@ export function Revoke({ jti, agentId, onDone, onClose }) {
     <//>`;
 }
 
+/** @param {string} jti */
 async function signedStatus(jti) {
   const answer = await callText('GET', `/v1/ocsp/${encodeURIComponent(jti)}`);
-  const key = await companyKey(session.get().company.companyId);
+  const key = await companyKey(signedIn().company.companyId);
   return { key, ...(await checkStatus(answer, key, { jti, now: Date.now() / 1000 })) };
 }
 
-/** The service's signed statement about a passport, checked here, once it is asked for. */
+/**
+ * The service's signed statement about a passport, checked here, once it is asked for.
+ * @param {{jti: string}} props
+ */
 function Status({ jti }) {
-  const [found, setFound] = useState(null);
+  const [found, setFound] = useState(/** @type {Awaited<ReturnType<typeof signedStatus>> | null} */ (null));
   const [run, busy, error] = useTask();
-  const assess = useAssess(found?.key ?? session.get().key);
+  const assess = useAssess(found?.key ?? signedIn().key);
   const ask = () => run(async () => setFound(await signedStatus(jti)));
   return html`
     ${
@@ -60,6 +69,10 @@ function Status({ jti }) {
       ${found ? 'Refresh' : 'Signed status'}</button>`;
 }
 
+/**
+ * @param {{passport: ListedPassport, ofAgent?: boolean, onRevoke: (passport: ListedPassport) =>
+ *   void}} props
+ */
 function Row({ passport: p, ofAgent, onRevoke }) {
   return html`
     <tr data-jti=${visible(p.jti)} data-status=${p.status}>
@@ -83,14 +96,16 @@ function Row({ passport: p, ofAgent, onRevoke }) {
 /**
  * paged: of usePaged; empty: what is said where there is none; ofAgent: whether all are of the
  * agent that the page is about.
+ * @param {{paged: Paged<ListedPassport>, empty: string, ofAgent?: boolean, onChange?: () =>
+ *   void}} props
  */
 export function PassportTable({ paged, empty, ofAgent, onChange }) {
   const { items, more, retry, hasMore, busy, error } = paged;
-  const [revoking, setRevoking] = useState(null);
+  const [revoking, setRevoking] = useState(/** @type {ListedPassport | null} */ (null));
   return html`
     <${Failure} error=${error} retry=${retry} />
     ${items?.length === 0 && html`<p class="empty">${hasMore ? 'None among the newest 100,000 passports.' : empty}</p>`}
-    ${items?.length > 0 && html`
+    ${items && items.length > 0 && html`
       <table class="table passports">
         <thead><tr><th>Passport</th><th>Status</th><th>Expires</th><th>Scopes</th>
           <th><span class="visually-hidden">Actions</span></th></tr></thead>
@@ -99,7 +114,7 @@ export function PassportTable({ paged, empty, ofAgent, onChange }) {
       </table>`}
     ${hasMore
       && html`<div><button type="button" class="button" disabled=${busy} onClick=${more}>
-      ${items.length ? 'Show more' : 'Search further back'}</button></div>`}
+      ${items?.length ? 'Show more' : 'Search further back'}</button></div>`}
     ${revoking
       && html`<${Revoke} jti=${revoking.jti} agentId=${revoking.agentId} onDone=${onChange}
         onClose=${() => setRevoking(null)} />`}`;

@@ -11,6 +11,7 @@ import { Drop } from './drop.js';
 /**
  * The policy that is kept for a company: {text, policy, error}, with policy as readPolicy gives it,
  * or null.
+ * @param {string} companyId
  */
 export function usePolicy(companyId) {
   useStore(policies);
@@ -19,19 +20,22 @@ export function usePolicy(companyId) {
     async () =>
       text
         ? readPolicy(text).then(
-            (policy) => ({ policy }),
-            (error) => ({ error: error.message }),
+            (policy) => ({ policy, error: '' }),
+            (error) => ({ policy: null, error: String(error.message) }),
           )
-        : {},
+        : null,
     [text],
   );
   return { text, policy: read?.policy ?? null, error: read?.error ?? '' };
 }
 
+/** @param {{companyId: string, lines: NoteLine[]}} props */
 function Entry({ companyId, lines }) {
   const [text, setText] = useState('');
   const [run, busy, error] = useTask();
+  /** @param {string} given */
   const save = (given) => run(() => savePolicy(companyId, given));
+  /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     save(text);
@@ -58,6 +62,7 @@ function Entry({ companyId, lines }) {
 /**
  * What was kept, or the field for it. lines are those with which a policy for the company may
  * begin.
+ * @param {{companyId: string, lines: NoteLine[]}} props
  */
 export function PolicyCard({ companyId, lines }) {
   const { text, policy, error } = usePolicy(companyId);

@@ -3,7 +3,9 @@
 import { html } from '../vendor/preact-htm.js';
 import { Text } from './text.js';
 
+/** @param {{chain: string[]}} props */
 export function Principals({ chain }) {
+  /** @param {number} i */
   const role = (i) => {
     if (chain.length === 1) return 'acts for itself';
     if (i === 0) return 'acted for';

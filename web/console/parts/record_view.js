@@ -17,6 +17,7 @@ import { Against } from './findings.js';
 import { Principals } from './principals.js';
 import { Text } from './text.js';
 
+/** @param {{number: string, title: string, tone?: Tone, children?: Child}} props */
 function Step({ number, title, tone, children }) {
   return html`
     <li class="check-step">
@@ -26,9 +27,10 @@ function Step({ number, title, tone, children }) {
     </li>`;
 }
 
+/** @param {JSONNode | undefined} node */
 function canonicalOf(node) {
   try {
-    return canonical(node);
+    return node ? canonical(node) : '';
   } catch (err) {
     return `has no canonical form: ${err.message}`;
   }
@@ -37,6 +39,8 @@ function canonicalOf(node) {
 /**
  * Every value on the way from the content to the verdict, computed in this page. result as of
  * checkRecord.
+ * @param {{record: LogRecord, result: RecordResult, companyKey: CompanyKey,
+ *   assess: (ok: boolean) => Tone}} props
  */
 function CheckSteps({ record, result, companyKey, assess }) {
   return html`
@@ -58,8 +62,9 @@ function CheckSteps({ record, result, companyKey, assess }) {
     </ol>`;
 }
 
+/** @param {{result: RecordResult | null, verdict: Verdict | null, record: LogRecord}} props */
 function Verdict({ result, verdict, record }) {
-  if (!result) return html`<p class="muted" role="status">Checking …</p>`;
+  if (!result || !verdict) return html`<p class="muted" role="status">Checking …</p>`;
   if (!result.ok) return html`<${Notice} kind="bad"><strong>Verification failed:</strong> ${result.reason}.<//>`;
   const { tone, own, is, against } = verdict;
   if (is === 'another key')
@@ -70,18 +75,26 @@ function Verdict({ result, verdict, record }) {
     : 'This record is exactly what the holder of this key signed.'}<${Against} of=${against} /><//>`;
 }
 
-// A value that the page Records searches for.
+/**
+ * A value that the page Records searches for.
+ * @param {{name: string, value: string}} props
+ */
 const Only = ({ name, value }) =>
   html`<${Text} of=${value} /> <a class="small nowrap" href=${href('records', '', { [name]: value })}
     aria-label="find all of ${name} ${visible(value)}">find all</a>`;
 
-/** companyKey: {companyId, fingerprint, prepared, ring}. */
+/**
+ * companyKey: {companyId, fingerprint, prepared, ring}.
+ * @param {{record: LogRecord, companyKey: CompanyKey, log?: LogName}} props
+ */
 export function RecordView({ record, companyKey, log = 'actions' }) {
   const assess = useAssess(companyKey);
   const about = { log, index: record.index };
   const result = useResult(() => checkRecord(record, companyKey), [record, companyKey]);
   const verdict = result && assess(result.ok, about);
   const tone = verdict?.tone ?? '';
+  /** @param {boolean} ok */
+  const tones = (ok) => assess(ok, about).tone;
   // The key may have been rotated since it was asked for: a newer one comes with the session.
   useEffect(() => {
     if (result?.hashOK && !result.signatureOK) refreshKey(companyKey.companyId, record.index).catch(() => {});
@@ -112,5 +125,5 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
       <a class="button" href=${href('agents', record.agentId, { record: record.index })}>
         Authorization at that time</a></div>
     ${result && html`<details class="steps"><summary>Verification steps</summary>
-    <${CheckSteps} ...${{ record, result, companyKey, assess: (ok) => assess(ok, about).tone }} /></details>`}`;
+    <${CheckSteps} ...${{ record, result, companyKey, assess: tones }} /></details>`}`;
 }

@@ -7,6 +7,7 @@ import { restore, session, signIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { Failure, Field, Notice, Page, useTask } from './basic.js';
 
+/** @param {{stay: boolean, setStay: (stay: boolean) => void}} props */
 export function StaySignedIn({ stay, setStay }) {
   return html`
     <label class="check"><input type="checkbox" checked=${stay} onChange=${(e) => setStay(e.target.checked)} />
@@ -19,6 +20,7 @@ export function SignInForm() {
   const [key, setKey] = useState('');
   const [stay, setStay] = useState(false);
   const [run, busy, error] = useTask();
+  /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
     const { back } = session.get();

@@ -6,7 +6,11 @@ import { pieces } from '../lib/visible.js';
 
 const PLAIN = /^[\n\t\x20-\x7e]*$/;
 
-/** The children of an element or component, in which each text is shown so. */
+/**
+ * The children of an element or component, in which each text is shown so.
+ * @param {Child} children
+ * @returns {Child}
+ */
 export function withText(children) {
   if (Array.isArray(children)) return children.map(withText);
   if (typeof children !== 'string' || PLAIN.test(children)) return children;
@@ -17,5 +21,6 @@ export function withText(children) {
 /**
  * of: a text. Where an attribute is to hold it, visible of lib/visible.js gives the same as a
  * string.
+ * @param {{of: Child}} props
  */
 export const Text = ({ of }) => withText(of);

@@ -11,12 +11,18 @@ const PAPER = matchMedia('print');
 // is scrolled.
 const TALLEST = 8e6;
 
+/**
+ * @param {number} page
+ * @param {number} count
+ * @returns {Record<string, number>}
+ */
 const MOVES = (page, count) => ({ ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -count, End: count });
 
 /**
  * count rows of rowHeight pixels below a head; row(i) gives the cells of one, and propsOf(i) more
  * attributes of its row. onView(first, last) says what is shown, last not included; onSelect(i) is
  * called on Space. Each new scrollTo, {row, focus}, brings a row into view.
+ * @param {VirtualListProps} props
  */
 export function VirtualList({ label, head, count, rowHeight, row, propsOf, onView, onSelect, scrollTo, busy }) {
   const box = useRef(null);
@@ -28,8 +34,11 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
   const [, rerender] = useReducer((n) => n + 1, 0);
   const [printed, setPrinted] = useState(false);
   useEffect(() => {
-    // What is printed is laid out right after beforeprint, before a change of the medium is heard
-    // of.
+    /**
+     * What is printed is laid out right after beforeprint, before a change of the medium is heard
+     * of.
+     * @param {Event} event
+     */
     const print = ({ type }) => setPrinted(type === 'change' ? PAPER.matches : type === 'beforeprint');
     /** @type {[EventTarget, string][]} */
     const of = [[window, 'beforeprint'], [window, 'afterprint'], [PAPER, 'change']];
@@ -54,6 +63,10 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
     };
   }, []);
 
+  /**
+   * @param {number} i
+   * @param {boolean} [focus]
+   */
   const move = (i, focus) => {
     const element = box.current;
     const above = i * rowHeight;
@@ -87,6 +100,7 @@ export function VirtualList({ label, head, count, rowHeight, row, propsOf, onVie
     if (held.current === 'due' || activeElement === document.body) link.focus({ preventScroll: true });
   });
 
+  /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
     const moves = MOVES(Math.max(1, Math.floor(view.height / rowHeight) - 1), count);
     if (!count || event.ctrlKey || event.metaKey || event.altKey) return;

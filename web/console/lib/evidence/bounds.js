@@ -17,6 +17,7 @@ const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 
 /**
  * Throws where a JSON text is too heavy or too deep. Of a text that is not valid it may say either.
+ * @param {string} text
  */
 export function bounded(text) {
   let weight = 0;

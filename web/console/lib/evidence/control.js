@@ -8,11 +8,14 @@ import { member } from '../json.js';
 import { must } from '../note.js';
 import { sha256 } from '../sha256.js';
 
+/** @param {JSONNode | undefined} node */
 const textOf = (node) => (node?.type === 'string' ? node.value : '');
 
 /**
  * What a control record that was checked says; inner is as in recordForm. Texts that are not there
  * are ''.
+ * @param {LogRecord} record
+ * @returns {ControlEvent}
  */
 export function eventOf({ index, timestamp, actionType, inner }) {
   const subject = member(inner, 'subject');
@@ -34,7 +37,12 @@ export function eventOf({ index, timestamp, actionType, inner }) {
   };
 }
 
-/** Which events may stand in the authority of a record that key kid has signed. */
+/**
+ * Which events may stand in the authority of a record that key kid has signed.
+ * @param {LogRecord} record
+ * @param {string} kid
+ * @returns {(event: ControlEvent) => boolean}
+ */
 export function bearsOn(record, kid) {
   const agents = new Set([record.agentId]);
   for (const id of record.delegation?.chain ?? []) {
@@ -49,7 +57,11 @@ export function bearsOn(record, kid) {
   };
 }
 
-/** Which events, in their order, may stand with a passport. */
+/**
+ * Which events, in their order, may stand with a passport.
+ * @param {string} jti
+ * @returns {(event: ControlEvent) => boolean}
+ */
 export function ofPassport(jti) {
   let owner = '';
   return ({ subject, action, agentId }) => {
@@ -60,6 +72,10 @@ export function ofPassport(jti) {
   };
 }
 
+/**
+ * @param {{status: string, revokedAt?: string, reason?: string}} status
+ * @param {ControlEvent} event
+ */
 function agrees({ status, revokedAt, reason }, event) {
   switch (event.action) {
     case 'passport.issued': return status !== 'unknown';
@@ -78,6 +94,11 @@ function agrees({ status, revokedAt, reason }, event) {
 /**
  * Checks the signed status of a passport with the company's last key, and that it is what the
  * events leave of it.
+ * @param {EvidenceStatus} status
+ * @param {string} jti
+ * @param {string} companyId
+ * @param {{raw: Bytes, prepared: PreparedKey}} last
+ * @param {ControlEvent[]} events
  */
 export async function checkStatus(status, jti, companyId, last, events) {
   must(status.jti === jti && status.companyId === companyId, 'the status is of another passport');
@@ -89,7 +110,8 @@ export async function checkStatus(status, jti, companyId, last, events) {
   );
   const signed = {
     ...status.node,
-    members: status.node.members.filter(({ key }) => key !== 'caPublicKey' && key !== 'signature'),
+    members: status.node.type === 'object'
+      ? status.node.members.filter(({ key }) => key !== 'caPublicKey' && key !== 'signature') : [],
   };
   const digest = await sha256(utf8(canonical(signed)));
   must(

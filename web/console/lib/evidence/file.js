@@ -24,11 +24,18 @@ import { bounded } from './bounds.js';
 const LARGEST = 64 << 20; // bytes
 const MOST = 10_000; // keys, entries
 
+/**
+ * @param {RegExp} pattern
+ * @param {string} what
+ */
 const like = (pattern, what) => stringThat((s) => pattern.test(s), what);
 const kid = like(/^[0-9a-f]{16}$/, 'a kid');
 const logName = oneOf('actions', 'control');
 
-// Payload and delegation are read when the record is checked.
+/**
+ * Payload and delegation are read when the record is checked.
+ * @type {Form<EvidenceRecord>}
+ */
 const record = (node, source, name) => ({
   node,
   source,
@@ -75,6 +82,7 @@ const form = exactly({
 }, {
   delegation: json,
   passport: exactly({ jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'a UUID'), records: entries }),
+  /** @type {Form<EvidenceStatus>} */
   status: (node, source, name) => ({
     node,
     ...exactly(
@@ -85,7 +93,10 @@ const form = exactly({
   authority: exactly({ records: entries }),
 });
 
-/** Reads the bytes of an evidence file. Throws an Error that says what is wrong with its form. */
+/**
+ * Reads the bytes of an evidence file. Throws an Error that says what is wrong with its form.
+ * @param {Bytes} bytes
+ */
 export function readFile(bytes) {
   if (bytes.length > LARGEST) throw new FormError('the file is longer than 64 MiB');
   const text = utf8Text(bytes);

@@ -5,19 +5,27 @@ import { publicKey } from '../ed25519.js';
 import { follows, identify } from '../keyring.js';
 import { must } from '../note.js';
 
+/** @param {FileKey} key */
 async function checkKey({ kid, fingerprint, jwk }) {
   const raw = unbase64url(jwk.x);
   const is = await identify(raw);
   const fixed = { kty: 'OKP', crv: 'Ed25519', kid: is.kid, alg: 'EdDSA', use: 'sig' };
+  const given = new Map(Object.entries(jwk));
   must(
-    kid === is.kid && fingerprint === is.fingerprint && Object.keys(fixed).every((name) => jwk[name] === fixed[name]),
+    kid === is.kid && fingerprint === is.fingerprint
+      && Object.entries(fixed).every(([name, value]) => given.get(name) === value),
     `key ${kid} is not the one that it says`,
   );
   return { kid, fingerprint, raw, prepared: await publicKey(raw) };
 }
 
-// The logs without which the file could not be checked; of another one nothing would be known.
-function neededLogs({ log, logs, keys, passport, authority }) {
+/**
+ * The logs without which the file could not be checked; of another one nothing would be known.
+ * @param {EvidenceLogs & {log: LogName, passport?: {records: unknown[]},
+ *   authority?: {records: unknown[]}}} file
+ * @returns {string[]}
+ */
+export function neededLogs({ log, logs, keys, passport, authority }) {
   const control = logs.find((one) => one.log === 'control');
   const later = control && control.keys.length > 0
     && control.keys.length !== keys.length; // it began under another key than the company's first
@@ -27,6 +35,11 @@ function neededLogs({ log, logs, keys, passport, authority }) {
   );
 }
 
+/**
+ * @param {FileLog} log
+ * @param {EvidenceKey[]} all
+ * @returns {Promise<EvidenceLog>}
+ */
 async function checkLog({ log, logId, origin, keys }, all) {
   must(origin.endsWith(`/v1/log/${logId}`), `the origin of the log ${log} is of another one`);
   must(
@@ -49,11 +62,14 @@ async function checkLog({ log, logId, origin, keys }, all) {
 /**
  * Checks the keys of a file, which must have the logs that are needed: {keys, logs}, each log with
  * its ring, by its name.
+ * @param {EvidenceLogs} file
+ * @param {string[]} needed
  */
-export async function checkKeys(file, needed = neededLogs(file)) {
+export async function checkKeys(file, needed) {
   const keys = await Promise.all(file.keys.map(checkKey));
   must(new Set(keys.map(({ raw }) => base64url(raw))).size === keys.length, 'a key stands twice');
   must(file.logs.map(({ log }) => log).join() === needed.join(), `the logs are not ${needed.join(' and ')}`);
+  /** @type {Map<LogName, EvidenceLog>} */
   const logs = new Map();
   for (const log of file.logs) logs.set(log.log, await checkLog(log, keys));
   return { keys, logs };

@@ -16,7 +16,10 @@ const OF_AUTHORITY =
     'knows the credential, not who held it.';
 const OF_STATUS = 'That the status of the passport is still the same: it is of the moment when it was checked.';
 
-/** The list that a file must carry. */
+/**
+ * The list that a file must carry.
+ * @param {{authority?: unknown, passport?: unknown, status?: unknown}} file
+ */
 export function notProven({ authority, passport, status }) {
   return [
     ...ALWAYS,

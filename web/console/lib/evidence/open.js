@@ -2,13 +2,15 @@
 // An evidence file as a page shows it, whichever of the two forms it has: that of the service
 // (attestd-evidence/v1), or the small one that earlier consoles saved. What is shown of either was
 // read in its form, and checked as far as its steps (check.js) have passed.
-import { text as utf8Text } from '../bytes.js';
+import { hex, text as utf8Text } from '../bytes.js';
 import { FormError } from '../form.js';
 import { member, parse } from '../json.js';
-import { checkRecord, controlRecordForm, recordForm } from '../record.js';
+import { controlRecordForm, preimageBytes, recordForm } from '../record.js';
+import { sha256 } from '../sha256.js';
 import { check } from './check.js';
 import * as saved from './saved.js';
 
+/** @param {{message?: string, reason?: string}} err */
 const unreadable = ({ message, reason = message }) => new FormError(`not an evidence file: ${reason}`);
 
 /**
@@ -18,6 +20,7 @@ const unreadable = ({ message, reason = message }) => new FormError(`not an evid
  * recordKey is for checkRecord. In a file that fails, record and key may be null. leaf is the hash
  * that was computed of the record. size and found (of check) are of the service's files alone.
  * Throws an Error where it is no such file.
+ * @param {Bytes} bytes
  */
 export async function open(bytes) {
   let small;
@@ -31,6 +34,10 @@ export async function open(bytes) {
   return small ? ofSaved(small, small.key) : ofService(await check(bytes, {}));
 }
 
+/**
+ * @param {SavedEvidence} read
+ * @param {CompanyKey} key
+ */
 async function ofSaved(read, key) {
   const { ok, reason, leaf, recordOK, pathOK } = await saved.check(read, key);
   return {
@@ -57,19 +64,24 @@ async function ofSaved(read, key) {
 /**
  * The same small file with all keys of its company, where the caller knows them and the file's is
  * one of them.
+ * @param {{small: SavedEvidence}} opened
+ * @param {CompanyKey} key
  */
 export const withKeys = ({ small }, key) => ofSaved(small, key);
 
+/** @param {import('./check.js').EvidenceCheck} found */
 async function ofService(found) {
   const { file, verdict, code, reason, passed, failed } = found;
   if (code === 'MALFORMED') throw unreadable(found);
-  const of = (keys, ring) => keys && { companyId: file.companyId, ...keys.at(-1), ring };
-  const ring = found.logs?.get(file.log).ring;
+  /**
+   * @template {EvidenceKey} K
+   * @param {K[]} ring
+   */
+  const of = (ring) => ({ companyId: file.companyId, ...ring[ring.length - 1], ring });
+  const ring = found.logs?.get(file.log)?.ring;
   // Keys that ended before the log began have signed none of its records.
-  const recordKey = of(
-    ring,
-    ring && [...found.all.slice(0, -ring.length).map((one) => ({ ...one, fromIndex: Infinity })), ...ring],
-  );
+  const recordKey = ring
+    && of([...found.all.slice(0, -ring.length).map((one) => ({ ...one, fromIndex: Infinity })), ...ring]);
   const record = found.subject ?? recordOf(file);
   return {
     small: null,
@@ -80,13 +92,11 @@ async function ofService(found) {
     failed,
     reason,
     record,
-    leaf: found.subject
-      ? record.hash
-      : record && ((await checkRecord(record, recordKey ?? {})).computed || record.hash),
+    leaf: record && (found.subject ? record.hash : await leafOf(record)),
     proof: file.hexProof.proof,
     root: file.hexProof.root,
     size: file.hexProof.size,
-    key: of(found.all, found.all) ?? null,
+    key: found.all ? of(found.all) : null,
     recordKey,
     passed,
     notProven: file.notProven,
@@ -94,7 +104,22 @@ async function ofService(found) {
   };
 }
 
-// What a record says that failed its check; null where it has not the form of one.
+/**
+ * The hash of what a record says, and of one that cannot be hashed the hash that it names.
+ * @param {LogRecord} record
+ */
+async function leafOf(record) {
+  try {
+    return hex(await sha256(preimageBytes(record)));
+  } catch {
+    return record.hash;
+  }
+}
+
+/**
+ * What a record says that failed its check; null where it has not the form of one.
+ * @param {{log: LogName, record: JSONText}} file
+ */
 function recordOf({ log, record: { node, source } }) {
   try {
     return (log === 'control' ? controlRecordForm : recordForm)(node, source, 'record');

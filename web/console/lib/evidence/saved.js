@@ -57,7 +57,10 @@ export const NOT_PROVEN = [
   'That what the payload says is true: only that the service was given it, and when by the service’s clock.',
 ];
 
-/** Reads such a file: {record, proof, root, key}. Throws an Error that says why it is none. */
+/**
+ * Reads such a file: {record, proof, root, key}. Throws an Error that says why it is none.
+ * @param {string} text
+ */
 export async function read(text) {
   const { record, proof, root, publicKey: named, keys } = readForm(form, text, 'evidence');
   let key = await prepareKey(named);
@@ -74,6 +77,8 @@ export async function read(text) {
  * Checks what was read with a key, its own or one that it is proven to belong to: {ok, reason,
  * leaf, recordOK, pathOK}. The path begins at the hash that was computed here, for it must be the
  * way of what is shown, and its steps must be some that this record can have.
+ * @param {Pick<SavedEvidence, 'record' | 'proof' | 'root'>} saved
+ * @param {RecordKey} key
  */
 export async function check({ record, proof, root }, key) {
   const { computed, ok: recordOK, reason } = await checkRecord(record, key);
