@@ -17,7 +17,7 @@ import (
 )
 
 // The example of c2sp.org/tlog-checkpoint.
-func TestCheckpointOfStandard(t *testing.T) {
+func TestCheckpointExampleOfStandard(t *testing.T) {
 	t.Parallel()
 	const text = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n"
 	c, err := tlog.ParseCheckpoint(text)
@@ -59,8 +59,8 @@ func TestSignedCheckpoint(t *testing.T) {
 	}
 }
 
-// Whose signature it takes: one of a key that is known, in the name of the origin; and none of a
-// known key may be wrong.
+// OpenCheckpoint demands a signature by a trusted key in the name of the origin, and refuses any
+// bad signature by a trusted key.
 func TestOpenCheckpoint(t *testing.T) {
 	t.Parallel()
 	g := grow(5)
@@ -125,8 +125,8 @@ func signature(line string) note.Signature {
 	return note.Signature{Name: origin, Hash: vkey.ID(), Base64: b64}
 }
 
-// Every bit of a signed checkpoint matters.
-func TestFlippedCheckpoint(t *testing.T) {
+// A signed checkpoint with any bit flipped is refused.
+func TestCheckpointWithFlippedBit(t *testing.T) {
 	t.Parallel()
 	good := grow(5).checkpoint(t, 5)
 	for i := range len(good) * 8 {
@@ -160,7 +160,7 @@ func TestCheckpointRefused(t *testing.T) {
 	}
 }
 
-// What x/mod takes of a signature line and we do not: base64 with stray bits.
+// A malformed signature line is refused. Of these, package note accepts base64 with stray bits.
 func TestSignatureLineRefused(t *testing.T) {
 	t.Parallel()
 	good := string(grow(5).checkpoint(t, 5))
@@ -199,8 +199,8 @@ func TestSignatureLineRefused(t *testing.T) {
 	}
 }
 
-// What the grammar has is accepted, written again as it was and read by torchwood in the same way;
-// nothing else is.
+// ParseCheckpoint accepts exactly the grammar. Text restores the input, and torchwood reads the
+// same from it.
 func FuzzCheckpoint(f *testing.F) {
 	f.Add("o\n1\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n")
 	f.Add(tlog.Checkpoint{Origin: origin}.Text())
@@ -219,7 +219,7 @@ func FuzzCheckpoint(f *testing.F) {
 	})
 }
 
-// Nothing made up is taken as signed, and what is parsed is written again by x/mod as it was.
+// No forged checkpoint is accepted, and package note writes every parsed one as it was.
 func FuzzSignedCheckpoint(f *testing.F) {
 	good, _ := tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Root: tlog.EmptyRoot()}}.Sign(key)
 	f.Add(good)

@@ -14,24 +14,26 @@ import (
 )
 
 const (
-	keyIDSize     = 4 // bytes, before each signature
-	timestampSize = 8 // bytes, before the signature of a cosigner
+	keyIDSize     = 4 // bytes before each signature
+	timestampSize = 8 // bytes before the signature in a cosignature
 )
 
-// Cosignature is the statement of a cosigner that a checkpoint is of the largest tree of its log
-// that it had seen at a time, and that all it had seen before are prefixes of that.
+// Cosignature is a witness's signature on a checkpoint. It states that at Time the checkpoint's
+// tree was the largest of its log that the witness had seen, and that all trees that it had seen
+// before are prefixes of it.
 type Cosignature struct {
 	Key  VKey
 	Time int64  // Unix seconds, above 0
 	Line string // the signature line, with its line break
 }
 
-// Cosign makes the cosignature of a cosigner over the checkpoint. The cosigner's name is not
-// signed, so each must have a key of its own.
+// Cosign returns the cosignature of the witness called name, dated at. The name is not part of what
+// is signed, so each witness MUST have a key of its own. It returns an error for a name, a
+// checkpoint or a time that has no valid form.
 func (c Checkpoint) Cosign(name string, private ed25519.PrivateKey, at time.Time) (Cosignature, error) {
 	seconds := at.Unix()
 	if !validName(name) || !validOrigin(c.Origin) || c.Size < 0 || c.Size > maxSize || seconds <= 0 {
-		return Cosignature{}, fmt.Errorf("tlog: no cosignature of %q at %d for size %d of %q", name, seconds, c.Size, c.Origin)
+		return Cosignature{}, fmt.Errorf("tlog: %q cannot cosign size %d of log %q at %d", name, c.Size, c.Origin, seconds)
 	}
 	key := VKey{name, TypeCosignature, private.Public().(ed25519.PublicKey)}
 	blob := binary.BigEndian.AppendUint32(nil, key.ID())
@@ -40,19 +42,19 @@ func (c Checkpoint) Cosign(name string, private ed25519.PrivateKey, at time.Time
 	return Cosignature{key, seconds, signatureLine(name, base64.StdEncoding.EncodeToString(blob))}, nil
 }
 
-// cosigned is what the signature of a cosigner is over.
+// cosigned returns the message that a cosignature signs.
 func cosigned(text string, seconds int64) []byte {
 	return []byte("cosignature/v1\ntime " + strconv.FormatInt(seconds, 10) + "\n" + text)
 }
 
-// ParseCosignatures reads signature lines as a witness answers with them, and returns those of
-// keys, cosigners' all, that verify over the checkpoint. Lines of other keys are ignored. Errors
-// wrap ErrMalformed, or ErrSignature when a line of one of keys does not verify; with that come
-// those that do.
+// ParseCosignatures parses the signature lines of a witness's answer. It returns the cosignatures
+// by one of keys that verify over the checkpoint, and ignores lines by other keys. Errors wrap
+// ErrMalformed, or ErrSignature when a line by one of keys does not verify. With ErrSignature it
+// also returns the cosignatures that do verify.
 func (c Checkpoint) ParseCosignatures(lines []byte, keys ...VKey) ([]Cosignature, error) {
 	read, n, err := ParseSignedCheckpoint(append([]byte(c.Text()+"\n"), lines...))
 	if err == nil && read != c {
-		err = fmt.Errorf("%w: signature lines", ErrMalformed)
+		err = fmt.Errorf("%w signature lines", ErrMalformed)
 	}
 	if err != nil {
 		return nil, err
@@ -60,27 +62,28 @@ func (c Checkpoint) ParseCosignatures(lines []byte, keys ...VKey) ([]Cosignature
 	return c.cosignatures(n.UnverifiedSigs, keys)
 }
 
-// cosignatures returns those of the signatures that keys have made; err wraps ErrSignature when one
-// claims to be and is not.
+// cosignatures returns the cosignatures by one of keys. err wraps ErrSignature when a signature
+// claims to be by one of them and does not verify.
 func (c Checkpoint) cosignatures(signatures []note.Signature, keys []VKey) (list []Cosignature, err error) {
 	for _, s := range signatures {
-		of := slices.DeleteFunc(slices.Clone(keys), func(k VKey) bool { return k.Type != TypeCosignature || !k.claimedBy(s) })
-		if len(of) == 0 {
+		// two keys of one name may share a key ID, which has 32 bits
+		candidates := slices.DeleteFunc(slices.Clone(keys), func(k VKey) bool { return k.Type != TypeCosignature || !k.matches(s) })
+		if len(candidates) == 0 {
 			continue
 		}
-		i := slices.IndexFunc(of, func(k VKey) bool { return k.verifies(c.Text(), s) })
+		i := slices.IndexFunc(candidates, func(k VKey) bool { return k.verifies(c.Text(), s) })
 		if i < 0 {
-			err = fmt.Errorf("%w: cosignature of %q for size %d of %q", ErrSignature, s.Name, c.Size, c.Origin)
+			err = fmt.Errorf("%w: cosignature by %q on size %d of log %q", ErrSignature, s.Name, c.Size, c.Origin)
 			continue
 		}
 		seconds, _ := timestamp(s)
-		list = append(list, Cosignature{of[i], seconds, signatureLine(s.Name, s.Base64)})
+		list = append(list, Cosignature{candidates[i], seconds, signatureLine(s.Name, s.Base64)})
 	}
 	return list, err
 }
 
-// timestamp is when a cosignature says that it was made, and its bare signature; none when it is
-// not of that form.
+// timestamp splits a cosignature into its time and its bare signature, which is nil when the
+// cosignature is malformed.
 func timestamp(s note.Signature) (seconds int64, signature []byte) {
 	blob, ok := parseBase64(s.Base64)
 	if !ok || len(blob) != keyIDSize+timestampSize+ed25519.SignatureSize {
@@ -93,5 +96,5 @@ func timestamp(s note.Signature) (seconds int64, signature []byte) {
 	return int64(at), blob[keyIDSize+timestampSize:]
 }
 
-// signatureLine is a line below a checkpoint.
+// signatureLine returns a signature line of a checkpoint.
 func signatureLine(name, base64 string) string { return "— " + name + " " + base64 + "\n" }

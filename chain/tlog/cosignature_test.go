@@ -25,7 +25,7 @@ var (
 	noon        = time.Unix(1_772_600_000, 0)
 )
 
-// cosign returns the checkpoint of a size, and the line of a witness for it.
+// cosign returns a checkpoint of size 5, and the cosignature of a witness on it.
 func cosign(t testing.TB, name string, private ed25519.PrivateKey, at time.Time) (tlog.Checkpoint, tlog.Cosignature) {
 	t.Helper()
 	c := tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Size: 5, Root: tlog.Hash{5}}}
@@ -36,7 +36,7 @@ func cosign(t testing.TB, name string, private ed25519.PrivateKey, at time.Time)
 	return c, cosignature
 }
 
-// Torchwood takes our cosignatures, and we take torchwood's.
+// torchwood accepts our cosignatures, and we accept torchwood's.
 func TestCosignatureAgreesWithTorchwood(t *testing.T) {
 	t.Parallel()
 	c, ours := cosign(t, witnessName, witnessKey, noon)
@@ -69,7 +69,7 @@ func TestCosignatureAgreesWithTorchwood(t *testing.T) {
 	}
 }
 
-// Of the lines of an answer those of trusted keys count that verify, and no others.
+// ParseCosignatures returns exactly those by trusted keys that verify.
 func TestParseCosignatures(t *testing.T) {
 	t.Parallel()
 	c, good := cosign(t, witnessName, witnessKey, noon)
@@ -108,8 +108,8 @@ func TestParseCosignatures(t *testing.T) {
 	}
 }
 
-// A cosignature is over size, root and origin, and over its time: every bit of its line matters.
-func TestFlippedCosignature(t *testing.T) {
+// A cosignature on another size, root or origin is refused, and so is one with any bit flipped.
+func TestCosignatureWithFlippedBit(t *testing.T) {
 	t.Parallel()
 	c, good := cosign(t, witnessName, witnessKey, noon)
 	for _, other := range []tlog.Checkpoint{
@@ -128,7 +128,7 @@ func TestFlippedCosignature(t *testing.T) {
 	}
 }
 
-func TestCosignRefuses(t *testing.T) {
+func TestCosignRefusesInvalidInput(t *testing.T) {
 	t.Parallel()
 	good := tlog.Checkpoint{Origin: origin}
 	for name, cosign := range map[string]func() (tlog.Cosignature, error){
@@ -142,8 +142,8 @@ func TestCosignRefuses(t *testing.T) {
 	}
 }
 
-// The log's own signature is checked wherever it stands: a bad one beside a good one is refused.
-func TestOpenCheckpointLooksAtEverySignature(t *testing.T) {
+// A bad signature by the log's key is refused, even behind a good one.
+func TestOpenCheckpointVerifiesEverySignature(t *testing.T) {
 	t.Parallel()
 	c, _ := cosign(t, witnessName, witnessKey, noon)
 	good, err := c.Sign(key)
@@ -156,7 +156,7 @@ func TestOpenCheckpointLooksAtEverySignature(t *testing.T) {
 	}
 }
 
-// Whatever counts as a cosignature is one that torchwood takes.
+// torchwood accepts every cosignature that we accept.
 func FuzzCosignatures(f *testing.F) {
 	c, good := cosign(f, witnessName, witnessKey, noon)
 	f.Add([]byte(good.Line))

@@ -7,20 +7,21 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Frontier is a tree that grows. Roots are those of the perfect subtrees that make it up, one for
-// each set bit of Size, the largest first. A Frontier is a value: nobody changes Roots in place.
-// The zero Frontier is the tree without leaves.
+// Frontier is all that an append to a tree needs: its size, in leaves, and the roots of the perfect
+// subtrees that make it up. There is one root for each set bit of Size, the largest subtree first.
+// A Frontier is a value: callers MUST NOT change Roots in place. The zero Frontier is the tree
+// without leaves.
 type Frontier struct {
 	Size  int64
 	Roots []Hash
 }
 
-// Check returns an error unless f fits its own size and gives root. What comes from disk is checked
-// before it is built on, for to build on it would hide that it was changed; the other methods
-// demand a frontier that fits.
+// Check returns an error unless f has as many roots as its size demands, and they give root.
+// Callers MUST check a frontier from disk before they use its other methods: to append to one that
+// was changed would hide the change.
 func (f Frontier) Check(root Hash) error {
 	if f.Size < 0 || len(f.Roots) != bits.OnesCount64(uint64(f.Size)) {
-		return fmt.Errorf("tlog: a frontier of %d hashes does not fit a tree of %d", len(f.Roots), f.Size)
+		return fmt.Errorf("tlog: the frontier of a tree of %d has %d roots", f.Size, len(f.Roots))
 	}
 	if f.Root() != root {
 		return fmt.Errorf("tlog: the frontier does not give the root of the tree of %d", f.Size)
@@ -28,7 +29,8 @@ func (f Frontier) Check(root Hash) error {
 	return nil
 }
 
-// Root costs one node hash for each set bit of the size but the first.
+// Root returns the root of the tree. It computes one node hash for each set bit of the size but the
+// first.
 func (f Frontier) Root() Hash {
 	last := len(f.Roots) - 1
 	if last < 0 {
@@ -41,12 +43,12 @@ func (f Frontier) Root() Hash {
 	return root
 }
 
-// Tree is the size and the root.
+// Tree returns the size and the root.
 func (f Frontier) Tree() Tree { return Tree{f.Size, f.Root()} }
 
-// Append returns the tree with more leaves, given as their hashes, and the nodes to be stored that
-// they complete, in the order in which they are completed, lower ones first. It copies the frontier
-// once, and computes one node hash a leaf on average.
+// Append returns the frontier of the tree with more leaves, which are given as leaf hashes. It also
+// returns the nodes to store that they complete, in the order of completion, lower levels first. It
+// copies the frontier once, and computes one node hash for each leaf on average.
 func (f Frontier) Append(leaves ...Hash) (Frontier, []Node) {
 	roots := make([]Hash, len(f.Roots), len(f.Roots)+bits.Len(uint(len(leaves)))+1)
 	copy(roots, f.Roots)

@@ -9,7 +9,7 @@ import (
 	"attestd/chain/tlog"
 )
 
-// The grammars of what we parse, in one place and independent of any parser.
+// The grammars of checkpoints and tile paths, independent of any parser.
 var (
 	checkpointForm = regexp.MustCompile(`^[^\x00-\x1f\x7f-\x{9f}]+\n(0|[1-9][0-9]{0,18})\n[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\n$`)
 	tileForm       = regexp.MustCompile(`^tile/(entries|[1-5]?[0-9]|6[0-3])/((x00[1-9]|x0[1-9][0-9]|x[1-9][0-9]{2})/(x[0-9]{3}/){0,5})?[0-9]{3}(\.p/([1-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5]))?$`)
@@ -37,8 +37,8 @@ func isTilePath(path string) bool {
 	return err == nil && index <= maxNumber
 }
 
-// Each character of a checkpoint and of a tile's path, replaced by another, left out and doubled:
-// exactly what the grammar has is accepted, and is written again as it was.
+// The parsers accept exactly the grammar. The inputs are valid checkpoints and tile paths in which
+// one byte was replaced, inserted or removed.
 func TestCheckpointAndTilePathGrammar(t *testing.T) {
 	t.Parallel()
 	for _, valid := range []string{"o\n1152921504606846976\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n", "o\n10\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n"} {
@@ -59,7 +59,7 @@ func TestCheckpointAndTilePathGrammar(t *testing.T) {
 	}
 }
 
-// neighbours yields every text that differs from one in a byte, or lacks or doubles one.
+// neighbours yields every text that has one byte replaced, inserted or removed.
 func neighbours(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for i := range text {

@@ -23,7 +23,7 @@ var (
 	errMissing = errors.New("missing")
 )
 
-// leaf is the i-th leaf of all trees in these tests.
+// leaf returns leaf i of all trees in these tests.
 func leaf(i int64) tlog.Leaf {
 	text := strconv.FormatInt(i, 10)
 	var signature [ed25519.SignatureSize]byte
@@ -31,9 +31,9 @@ func leaf(i int64) tlog.Leaf {
 	return tlog.NewLeaf(sha256.Sum256([]byte(text)), signature, tlog.KeyDigest(vkey.Public))
 }
 
-// grown is a Reader of a tree in memory. It remembers the root at every size, and counts the hashes
+// memoryTree is a Reader of a tree in memory. It has the root of every size, and counts the hashes
 // that are read of each level.
-type grown struct {
+type memoryTree struct {
 	frontier tlog.Frontier
 	roots    []tlog.Hash
 	leaves   []tlog.Hash
@@ -41,8 +41,9 @@ type grown struct {
 	read     map[int]int
 }
 
-func grow(n int64) *grown {
-	g := &grown{roots: []tlog.Hash{tlog.EmptyRoot()}, nodes: make(map[[2]int64]tlog.Hash), read: make(map[int]int)}
+// grow returns a tree of n leaves.
+func grow(n int64) *memoryTree {
+	g := &memoryTree{roots: []tlog.Hash{tlog.EmptyRoot()}, nodes: make(map[[2]int64]tlog.Hash), read: make(map[int]int)}
 	for i := range n {
 		l := leaf(i)
 		g.leaves = append(g.leaves, l.Hash())
@@ -56,9 +57,9 @@ func grow(n int64) *grown {
 	return g
 }
 
-func (g *grown) tree(size int64) tlog.Tree { return tlog.Tree{Size: size, Root: g.roots[size]} }
+func (g *memoryTree) tree(size int64) tlog.Tree { return tlog.Tree{Size: size, Root: g.roots[size]} }
 
-func (g *grown) Hashes(_ context.Context, level int, from, to int64) ([]tlog.Hash, error) {
+func (g *memoryTree) Hashes(_ context.Context, level int, from, to int64) ([]tlog.Hash, error) {
 	g.read[level] += int(to - from)
 	if level == 0 {
 		if from < 0 || to > int64(len(g.leaves)) {
@@ -77,8 +78,8 @@ func (g *grown) Hashes(_ context.Context, level int, from, to int64) ([]tlog.Has
 	return hashes, nil
 }
 
-// checkpoint signs the tree of a size.
-func (g *grown) checkpoint(t testing.TB, size int64) []byte {
+// checkpoint returns the signed checkpoint of a size.
+func (g *memoryTree) checkpoint(t testing.TB, size int64) []byte {
 	t.Helper()
 	signed, err := tlog.Checkpoint{Origin: origin, Tree: g.tree(size)}.Sign(key)
 	if err != nil {
@@ -87,7 +88,7 @@ func (g *grown) checkpoint(t testing.TB, size int64) []byte {
 	return signed
 }
 
-// flip returns h with one bit changed, another one for each n.
+// flip returns h with bit n, modulo its length, flipped.
 func flip(h tlog.Hash, n int) tlog.Hash {
 	h[n/8%len(h)] ^= 1 << (n % 8)
 	return h

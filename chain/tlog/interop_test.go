@@ -16,14 +16,14 @@ import (
 	"attestd/internal/testenv"
 )
 
-// others accepts what other people's code accepts.
+// others checks proofs with other implementations.
 type others struct {
 	t      *testing.T
-	grown  *grown
+	tree   *memoryTree
 	policy torchwood.Policy
 }
 
-func newOthers(t *testing.T, g *grown) others {
+func newOthers(t *testing.T, g *memoryTree) others {
 	t.Helper()
 	v, err := note.NewVerifier(vkey.String())
 	if err != nil {
@@ -32,12 +32,12 @@ func newOthers(t *testing.T, g *grown) others {
 	return others{t, g, torchwood.ThresholdPolicy(2, torchwood.OriginPolicy(origin), torchwood.SingleVerifierPolicy(v))}
 }
 
-// inclusion proves leaf index in the tree of size. torchwood and merkle must accept the proof, and
-// neither they nor we accept it with one bit flipped.
+// inclusion proves leaf index in the tree of size. torchwood and merkle must accept the proof.
+// Neither they nor we may accept it with one bit flipped.
 func (o others) inclusion(signed []byte, size, index int64) {
 	o.t.Helper()
-	tree, leaf := o.grown.tree(size), leaf(index)
-	hashes, err := tlog.ProveInclusion(o.t.Context(), o.grown, tree, index)
+	tree, leaf := o.tree.tree(size), leaf(index)
+	hashes, err := tlog.ProveInclusion(o.t.Context(), o.tree, tree, index)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -71,13 +71,13 @@ func (o others) inclusion(signed []byte, size, index int64) {
 	}
 }
 
-// consistency proves the tree of size from a prefix of that of size to. merkle and x/mod, which is
-// what torchwood's witness uses, must accept the proof, and neither they nor we with one bit
-// flipped.
+// consistency proves that the tree of size from is a prefix of the tree of size to. merkle and
+// x/mod, which torchwood's witness uses, must accept the proof. Neither they nor we may accept it
+// with one bit flipped.
 func (o others) consistency(from, to int64) {
 	o.t.Helper()
-	first, second := o.grown.tree(from), o.grown.tree(to)
-	hashes, err := tlog.ProveConsistency(o.t.Context(), o.grown, from, second)
+	first, second := o.tree.tree(from), o.tree.tree(to)
+	hashes, err := tlog.ProveConsistency(o.t.Context(), o.tree, from, second)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -119,14 +119,14 @@ func raw(hashes []tlog.Hash) [][]byte {
 	return out
 }
 
-// Every leaf in trees of all sizes to 300; in 500 trees of random sizes to 100,000 the first leaf,
-// the last, and others at random.
+// torchwood and merkle accept proofs of every leaf in trees of all sizes to 300. In 500 trees of
+// random sizes to 100,000 they accept proofs of the first leaf, the last, and four random ones.
 func TestTransparencyDevAcceptsInclusion(t *testing.T) {
 	t.Parallel()
 	most, random := int64(testenv.Rounds(70, 300)), testenv.Rounds(50, 500)
 	o := newOthers(t, grow(100_000))
 	for size := int64(1); size <= most; size++ {
-		signed := o.grown.checkpoint(t, size)
+		signed := o.tree.checkpoint(t, size)
 		for index := range size {
 			o.inclusion(signed, size, index)
 		}
@@ -134,14 +134,15 @@ func TestTransparencyDevAcceptsInclusion(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range random {
 		size := 1 + r.Int64N(100_000)
-		signed := o.grown.checkpoint(t, size)
+		signed := o.tree.checkpoint(t, size)
 		for _, index := range []int64{0, size - 1, r.Int64N(size), r.Int64N(size), r.Int64N(size), r.Int64N(size)} {
 			o.inclusion(signed, size, index)
 		}
 	}
 }
 
-// All pairs of sizes to 100, and 2,000 random ones to 100,000.
+// merkle and x/mod accept proofs between all pairs of sizes to 100, and 2,000 random pairs to
+// 100,000.
 func TestTransparencyDevAcceptsConsistency(t *testing.T) {
 	t.Parallel()
 	o := newOthers(t, grow(100_000))
@@ -157,16 +158,15 @@ func TestTransparencyDevAcceptsConsistency(t *testing.T) {
 	}
 }
 
-// served gives torchwood's client our tiles and bundles as a server would, by path and only within
-// a size.
-type served struct {
+// tileServer serves our tiles and bundles to torchwood's client: by path, and only within a size.
+type tileServer struct {
 	t    *testing.T
-	g    *grown
+	g    *memoryTree
 	size int64
-	flip int64 // of the content of the leaf that has one bit changed; -1 for none
+	flip int64 // index of the leaf that is served with one bit flipped; -1 for none
 }
 
-func (s served) ReadTiles(ctx context.Context, tiles []modtlog.Tile) (data [][]byte, err error) {
+func (s tileServer) ReadTiles(ctx context.Context, tiles []modtlog.Tile) (data [][]byte, err error) {
 	for _, wanted := range tiles {
 		tile, err := tlog.ParseTilePath(torchwood.TilePath(wanted))
 		if err != nil || !tile.Within(s.size) {
@@ -197,17 +197,17 @@ func (s served) ReadTiles(ctx context.Context, tiles []modtlog.Tile) (data [][]b
 	return data, nil
 }
 
-func (served) SaveTiles([]modtlog.Tile, [][]byte) {}
+func (tileServer) SaveTiles([]modtlog.Tile, [][]byte) {}
 
-func (served) ReadEndpoint(context.Context, string) ([]byte, error) { return nil, errMissing }
+func (tileServer) ReadEndpoint(context.Context, string) ([]byte, error) { return nil, errMissing }
 
-// torchwood's client reads whole logs from our tiles, and finds a changed leaf.
-func TestOthersReadTiles(t *testing.T) {
+// torchwood's client reads whole logs from our tiles, and detects a changed leaf.
+func TestTorchwoodReadsTiles(t *testing.T) {
 	t.Parallel()
 	g := grow(70_000)
 	for _, size := range []int64{0, 1, 255, 256, 257, 511, 512, 65_535, 65_536, 65_537, 70_000} {
 		for _, changed := range []int64{-1, size - 1} {
-			client, err := torchwood.NewClient(served{t, g, size, changed})
+			client, err := torchwood.NewClient(tileServer{t, g, size, changed})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -24,31 +24,30 @@ const (
 	maxVKey = maxName + 1 + 8 + 1 + (1+ed25519.PublicKeySize+2)/3*4 // bytes
 )
 
-var errVKey = fmt.Errorf("%w: vkey", ErrMalformed)
+var errVKey = fmt.Errorf("%w vkey", ErrMalformed)
 
-// VKey is a verifier key: a public key, whose it is, and what kind of signature it makes.
+// VKey is a verifier key of c2sp.org/signed-note: the name of a log or witness, its public key, and
+// the type of its signatures.
 type VKey struct {
 	Name   string
 	Type   byte
 	Public ed25519.PublicKey
 }
 
-// ID is the key ID, which is no secret and no proof: it only finds the key that a signature claims
-// to be of.
+// ID returns the key ID. It proves nothing: it says only which key a signature claims to be by.
 func (k VKey) ID() uint32 {
 	preimage := append([]byte(k.Name), '\n', k.Type)
 	digest := sha256.Sum256(append(preimage, k.Public...))
 	return binary.BigEndian.Uint32(digest[:])
 }
 
-// String is the vkey.
+// String returns the vkey.
 func (k VKey) String() string {
 	key := append([]byte{k.Type}, k.Public...)
 	return fmt.Sprintf("%s+%08x+%s", k.Name, k.ID(), base64.StdEncoding.EncodeToString(key))
 }
 
-// ParseVKey reads a vkey of one of the types above and refuses all others with an error that wraps
-// ErrMalformed.
+// ParseVKey parses a vkey of type Ed25519 or Cosignature. Errors wrap ErrMalformed.
 func ParseVKey(vkey string) (VKey, error) {
 	if len(vkey) > maxVKey {
 		return VKey{}, errVKey
@@ -60,25 +59,24 @@ func ParseVKey(vkey string) (VKey, error) {
 		return VKey{}, errVKey
 	}
 	k := VKey{name, key[0], key[1:]}
-	if k.Type != TypeEd25519 && k.Type != TypeCosignature || k.String() != vkey { // String has the right key ID
+	if k.Type != TypeEd25519 && k.Type != TypeCosignature || k.String() != vkey { // key ID
 		return VKey{}, errVKey
 	}
 	return k, nil
 }
 
-// validName reports whether a name may stand in a signature line.
+// validName reports whether a signature line may have the name.
 func validName(name string) bool {
 	return validOrigin(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '+' || unicode.IsSpace(r) })
 }
 
-// validOrigin reports whether an origin may stand in a checkpoint. Logs of others may have spaces
-// in theirs.
+// validOrigin reports whether a checkpoint may have the origin. Origins of other people's logs may
+// contain spaces.
 func validOrigin(origin string) bool {
 	return origin != "" && len(origin) <= maxName && utf8.ValidString(origin) && !strings.ContainsFunc(origin, unicode.IsControl)
 }
 
-// signer signs notes with a log's key in the log's name; it is a note.Signer, for x/mod makes one
-// only from a private key in text.
+// signer is the note.Signer of a log. Package note makes one only from a private key as text.
 type signer struct {
 	vkey    VKey
 	private ed25519.PrivateKey
@@ -92,10 +90,10 @@ func (s signer) Name() string                    { return s.vkey.Name }
 func (s signer) KeyHash() uint32                 { return s.vkey.ID() }
 func (s signer) Sign(msg []byte) ([]byte, error) { return ed25519.Sign(s.private, msg), nil }
 
-// claimedBy reports whether a signature says that it is of this key.
-func (k VKey) claimedBy(s note.Signature) bool { return s.Name == k.Name && s.Hash == k.ID() }
+// matches reports whether a signature claims to be by this key.
+func (k VKey) matches(s note.Signature) bool { return s.Name == k.Name && s.Hash == k.ID() }
 
-// verifies reports whether a signature is of this key over text.
+// verifies reports whether a signature is by this key and over text.
 func (k VKey) verifies(text string, s note.Signature) bool {
 	if len(k.Public) != ed25519.PublicKeySize {
 		return false

@@ -15,7 +15,7 @@ import (
 )
 
 // The example of c2sp.org/signed-note.
-func TestVKeyOfStandard(t *testing.T) {
+func TestVKeyExampleOfStandard(t *testing.T) {
 	t.Parallel()
 	const text = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"
 	k, err := tlog.ParseVKey(text)
@@ -25,7 +25,7 @@ func TestVKeyOfStandard(t *testing.T) {
 }
 
 // Our vkeys are those of x/mod and, for cosigners, of torchwood.
-func TestVKeyAgreesWithOthers(t *testing.T) {
+func TestVKeyAgreesWithNoteAndTorchwood(t *testing.T) {
 	t.Parallel()
 	want, err := note.NewEd25519VerifierKey(origin, vkey.Public)
 	if err != nil || vkey.String() != want {
@@ -78,8 +78,7 @@ func TestVKeyRefused(t *testing.T) {
 	}
 }
 
-// Whatever is parsed has that one spelling, and x/mod reads the same from it when it knows the
-// type.
+// String restores every vkey that parses, and package note reads the same from those of its type.
 func FuzzVKey(f *testing.F) {
 	f.Add(vkey.String())
 	f.Add(fmt.Sprintf("n+%08x+%s", 1, base64.StdEncoding.EncodeToString(make([]byte, 33))))

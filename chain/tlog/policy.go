@@ -5,48 +5,47 @@ import (
 	"slices"
 )
 
-// Policy says which checkpoints are trusted.
+// Policy says which checkpoints are trusted: see the package comment.
 type Policy struct {
 	Logs      []PolicyLog
 	Witnesses []PolicyWitness
-	groups    []group // members stand before those that they are members of
-	quorum    string  // "" when no line says it
+	groups    []group // each after the groups that are its members
+	quorum    string  // a witness, a group or noQuorum; "" when the policy has no quorum line
 }
 
-// PolicyLog is a log whose checkpoints are trusted. A log with several keys has several lines.
+// PolicyLog is one key of a log whose checkpoints are trusted.
 type PolicyLog struct {
-	Key VKey // its name is the log's origin
-	URL string
+	Key VKey   // its name is the log's origin
+	URL string // "" when the line has none
 }
 
-// PolicyWitness is a witness. Its name has a meaning in the policy alone.
+// PolicyWitness is a witness of a policy.
 type PolicyWitness struct {
-	Name string
+	Name string // only used within the policy
 	Key  VKey
-	URL  string
+	URL  string // "" when the line has none
 }
 
-// group has cosigned when k of its members, witnesses or groups, have.
+// group has cosigned when k of its members have: witnesses or groups.
 type group struct {
 	name    string
 	k       int
 	members []string
 }
 
-// noQuorum is the name of the quorum that asks for no witness.
+// noQuorum is the quorum that demands no witness.
 const noQuorum = "none"
 
-// Witnessed is a checkpoint as a policy sees it.
+// Witnessed is a checkpoint, and what a policy says of its cosignatures.
 type Witnessed struct {
 	Checkpoint
-	// the newest of each witness that has cosigned, by its name in the policy
-	By     map[string]Cosignature
-	Quorum bool // whether those are a quorum; of a policy without one, false
+	By     map[string]Cosignature // the newest of each witness, by the witness's name in the policy
+	Quorum bool                   // whether these witnesses are a quorum
 }
 
-// Open reads a checkpoint that one of the policy's logs must have signed, and says which of its
-// witnesses have cosigned it. A signature that says it is of one of the policy's keys and does not
-// verify is refused. Whether times lie in the future is for the caller to say. Errors wrap
+// Open parses and verifies a signed checkpoint. One of the policy's logs MUST have signed it. A
+// signature that claims to be by one of the policy's keys and does not verify is an error. Open
+// accepts cosignatures dated in the future; the caller decides about those. Errors wrap
 // ErrMalformed or ErrSignature.
 func (p *Policy) Open(signed []byte) (Witnessed, error) {
 	logs := make([]VKey, len(p.Logs))
@@ -58,19 +57,20 @@ func (p *Policy) Open(signed []byte) (Witnessed, error) {
 		return Witnessed{}, err
 	}
 	w := Witnessed{Checkpoint: c, By: make(map[string]Cosignature)}
-	for _, known := range p.Witnesses {
-		list, err := c.cosignatures(n.UnverifiedSigs, []VKey{known.Key})
+	for _, witness := range p.Witnesses {
+		list, err := c.cosignatures(n.UnverifiedSigs, []VKey{witness.Key})
 		if err != nil {
 			return Witnessed{}, err
 		}
 		if len(list) > 0 {
-			w.By[known.Name] = slices.MaxFunc(list, func(a, b Cosignature) int { return cmp.Compare(a.Time, b.Time) })
+			w.By[witness.Name] = slices.MaxFunc(list, func(a, b Cosignature) int { return cmp.Compare(a.Time, b.Time) })
 		}
 	}
 	w.Quorum = p.isQuorum(w.By)
 	return w, nil
 }
 
+// isQuorum reports whether the witnesses that have cosigned are a quorum.
 func (p *Policy) isQuorum(by map[string]Cosignature) bool {
 	cosigned := map[string]bool{noQuorum: true}
 	for name := range by {

@@ -13,14 +13,14 @@ import (
 	"attestd/chain/tlog"
 )
 
-// cosigner is number i of the witnesses of these tests.
+// cosigner returns name and keys of witness i of these tests.
 func cosigner(i byte) (string, ed25519.PrivateKey, tlog.VKey) {
 	name := fmt.Sprintf("witness.example/%d", i)
 	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{100 + i}, ed25519.SeedSize))
 	return name, private, tlog.VKey{Name: name, Type: tlog.TypeCosignature, Public: private.Public().(ed25519.PublicKey)}
 }
 
-// example is the policy of c2sp.org/tlog-policy, with keys.
+// example returns the example of c2sp.org/tlog-policy, with keys.
 func example() string {
 	text := "# who is trusted\n\nlog " + vkey.String() + " https://log.example/\n"
 	for i, name := range []string{"X1", "X2", "X3", "Y1", "Y2", "Y3"} {
@@ -30,9 +30,9 @@ func example() string {
 	return text + "group X-witnesses 2 X1 X2 X3\n group Y-witnesses any Y1 Y2 Y3 \n\ngroup X-and-Y all X-witnesses Y-witnesses\nquorum X-and-Y\n"
 }
 
-// Every set of the example's witnesses is a quorum exactly where the standard says, and where
-// torchwood does.
-func TestPolicyOfStandard(t *testing.T) {
+// Each set of the example's witnesses is a quorum exactly when the standard says so. torchwood
+// agrees.
+func TestPolicyExampleOfStandard(t *testing.T) {
 	t.Parallel()
 	text := example()
 	policy, err := tlog.ParsePolicy([]byte(text))
@@ -80,8 +80,8 @@ func TestPolicyOfStandard(t *testing.T) {
 	}
 }
 
-// A policy trusts the newest cosignature of each witness, no checkpoint of other logs, and none
-// that carries a bad signature of a known key.
+// Open returns the newest cosignature of each witness. It refuses checkpoints of other logs, and
+// those with a bad signature by a key of the policy.
 func TestPolicyOpen(t *testing.T) {
 	t.Parallel()
 	text := "witness w " + witnessVKey.String() + "\nquorum w\n"
@@ -125,7 +125,7 @@ func TestPolicyOpen(t *testing.T) {
 	}
 }
 
-// What is no policy is refused, with the line that is at fault.
+// A malformed policy is refused with an error that names the line.
 func TestPolicyRefused(t *testing.T) {
 	t.Parallel()
 	_, _, first := cosigner(0)
@@ -136,38 +136,38 @@ func TestPolicyRefused(t *testing.T) {
 	otherName.Name = "log.example/other"
 	log, w1, w2 := "log "+vkey.String()+"\n", "witness a "+first.String()+"\n", "witness b "+second.String()+"\n"
 	for name, test := range map[string]struct{ text, want string }{
-		"nothing":                            {"", "no line says what the quorum is"},
-		"no quorum":                          {log + w1, "no line says what the quorum is"},
-		"two quorums":                        {"quorum none\nquorum none\n", "line 2: a line before"},
-		"a quorum of nobody":                 {"quorum a\n", `line 1: no line before defines "a"`},
+		"nothing":                            {"", "malformed policy: it has no quorum line"},
+		"no quorum":                          {log + w1, "malformed policy: it has no quorum line"},
+		"two quorums":                        {"quorum none\nquorum none\n", "line 2: an earlier line is a quorum"},
+		"a quorum of nobody":                 {"quorum a\n", `line 1: no earlier line defines "a"`},
 		"a quorum before its witness":        {"quorum a\n" + w1, "line 1:"},
 		"a quorum of two":                    {w1 + "quorum a a\n", "line 2: want quorum"},
 		"a keyword in capitals":              {"Log " + vkey.String() + "\nquorum none\n", `not "Log"`},
 		"a comment behind":                   {"quorum none # nobody\n", "line 1: want quorum"},
-		"no last line break":                 {log + "quorum none", "line 2: it does not end"},
-		"a carriage return":                  {log + "quorum none\r\n", "line 2: it has a control character at byte 12"},
-		"a delete character":                 {"#\x7f\nquorum none\n", "line 1: it has a control"},
+		"no last line break":                 {log + "quorum none", "line 2: the line break"},
+		"a carriage return":                  {log + "quorum none\r\n", "line 2: control character at byte 12"},
+		"a delete character":                 {"#\x7f\nquorum none\n", "line 1: control"},
 		"a log without a key":                {"log\nquorum none\n", "line 1: want log"},
 		"a log with more than a URL":         {"log " + vkey.String() + " a b\n", "line 1: want log"},
-		"a log with a bad key":               {"log " + vkey.String() + "A\n", "line 1: tlog: malformed: vkey"},
-		"a log with a cosigner's key":        {"log " + first.String() + "\n", "line 1: the key of log"},
+		"a log with a bad key":               {"log " + vkey.String() + "A\n", "line 1: malformed vkey"},
+		"a log with a cosigner's key":        {"log " + first.String() + "\n", "line 1: log"},
 		"a log twice, in another name":       {log + "log " + otherName.String() + "\n", "line 2: the key of log"},
 		"a witness without a name":           {"witness " + first.String() + "\n", "line 1: want witness"},
-		"a witness with a log's key":         {"witness a " + vkey.String() + "\n", "line 1: the key of witness"},
+		"a witness with a log's key":         {"witness a " + vkey.String() + "\n", `line 1: witness "a" has the key`},
 		"a witness twice, in another name":   {w1 + "witness b " + renamed.String() + "\n", "line 2: the key of witness"},
-		"two witnesses of one name":          {w1 + "witness a " + second.String() + "\n", `line 2: "a" is defined already`},
-		"a witness named none":               {"witness none " + first.String() + "\n", `line 1: "none" is defined already`},
+		"two witnesses of one name":          {w1 + "witness a " + second.String() + "\n", `line 2: "a" is already defined`},
+		"a witness named none":               {"witness none " + first.String() + "\n", `line 1: "none" is already defined`},
 		"a group of nobody":                  {w1 + "group g any\n", "line 2: want group"},
-		"a group that asks for none":         {w1 + "group g 0 a\n", `line 2: of 1 members, "0"`},
-		"a group that asks for too many":     {w1 + "group g 2 a\n", `line 2: of 1 members, "2"`},
+		"a group that asks for none":         {w1 + "group g 0 a\n", `line 2: want all, any or a number from 1 to 1, not "0"`},
+		"a group that asks for too many":     {w1 + "group g 2 a\n", `line 2: want all, any or a number from 1 to 1, not "2"`},
 		"a group that asks for 01":           {w1 + "group g 01 a\n", `"01"`},
 		"a group that asks for most":         {w1 + "group g most a\n", `"most"`},
-		"a group of none":                    {"group g any none\n", `line 1: "none" is a member`},
-		"a group of itself":                  {w1 + "group g any a g\n", `line 2: no line before defines "g"`},
-		"a group of one twice":               {w1 + "group g any a a\n", `line 2: "a" is a member`},
-		"a witness in two groups":            {w1 + w2 + "group g any a b\ngroup h any b\n", `line 4: "b" is a member`},
-		"a group that is named as a witness": {w1 + w2 + "group a any b\n", `line 3: "a" is defined already`},
-		"too long":                           {strings.Repeat("#\n", 1<<19+1), "longer than"},
+		"a group of none":                    {"group g any none\n", `line 1: "none" cannot be a member`},
+		"a group of itself":                  {w1 + "group g any a g\n", `line 2: no earlier line defines "g"`},
+		"a group of one twice":               {w1 + "group g any a a\n", `line 2: "a" is already a member`},
+		"a witness in two groups":            {w1 + w2 + "group g any a b\ngroup h any b\n", `line 4: "b" is already a member`},
+		"a group that is named as a witness": {w1 + w2 + "group a any b\n", `line 3: "a" is already defined`},
+		"too long":                           {strings.Repeat("#\n", 1<<19+1), "more than 1048576 bytes"},
 	} {
 		p, err := tlog.ParsePolicy([]byte(test.text))
 		if p != nil || !errors.Is(err, tlog.ErrMalformed) || !strings.Contains(err.Error(), test.want) {
@@ -176,7 +176,7 @@ func TestPolicyRefused(t *testing.T) {
 	}
 }
 
-// The logs of a policy are read with a quorum or without.
+// ParseLogs needs no quorum, and lets logs of different names share a key.
 func TestParseLogs(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"log " + vkey.String() + "\nlog " + otherVKey.String() + " u\n", "log " + vkey.String() + "\n" + "log " + otherVKey.String() + "\nquorum none\n"} {
@@ -197,7 +197,7 @@ func TestParseLogs(t *testing.T) {
 	}
 }
 
-// Names are octets: a policy need not be UTF-8.
+// The name of a witness may have any bytes: a policy need not be UTF-8.
 func TestPolicyNamesAreOctets(t *testing.T) {
 	t.Parallel()
 	p, err := tlog.ParsePolicy([]byte("witness \xff\x80 " + witnessVKey.String() + "\nquorum \xff\x80\n"))
@@ -206,8 +206,8 @@ func TestPolicyNamesAreOctets(t *testing.T) {
 	}
 }
 
-// What is read as a policy is one for torchwood too, but for what torchwood does not know: that a #
-// may stand in a name.
+// torchwood accepts every policy that we accept, except those with a # in a name, which it reads as
+// a comment.
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(example()))
 	f.Add([]byte("witness w " + witnessVKey.String() + " u\ngroup g 1 w\nquorum g\n"))
@@ -226,7 +226,7 @@ func FuzzPolicy(f *testing.F) {
 	})
 }
 
-// isASCII: torchwood takes other spaces of Unicode for spaces.
+// isASCII reports whether text is ASCII. torchwood splits at other spaces of Unicode too.
 func isASCII(text []byte) bool {
 	return !bytes.ContainsFunc(text, func(r rune) bool { return r >= 0x80 })
 }

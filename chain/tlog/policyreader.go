@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// maxPolicy bounds a policy, in bytes: thousands of lines.
+// maxPolicy bounds a policy, in bytes. Thousands of lines fit.
 const maxPolicy = 1 << 20
 
-// ParsePolicy reads a policy. Errors name the line, and wrap ErrMalformed.
+// ParsePolicy parses a policy. Errors name the line, and wrap ErrMalformed.
 func ParsePolicy(text []byte) (*Policy, error) {
 	p, err := parsePolicy(text, false)
 	if err == nil && p.quorum == "" {
-		err = fmt.Errorf("%w: policy: no line says what the quorum is", ErrMalformed)
+		err = fmt.Errorf("%w policy: it has no quorum line", ErrMalformed)
 	}
 	if err != nil {
 		return nil, err
@@ -22,13 +22,13 @@ func ParsePolicy(text []byte) (*Policy, error) {
 	return p, nil
 }
 
-// ParseLogs reads the logs of a policy that may lack a quorum, of which there must be one at least.
-// Where nobody asks for a quorum, a key may be that of several logs of different names, as both
-// logs of a company have one; a policy forbids that. Errors are as those of ParsePolicy.
+// ParseLogs parses a policy of which only the logs are used. It needs no quorum line, and at least
+// one log line. Unlike in ParsePolicy, logs of different names may share a key, as both logs of a
+// company do. Errors name the line, and wrap ErrMalformed.
 func ParseLogs(text []byte) ([]PolicyLog, error) {
 	p, err := parsePolicy(text, true)
 	if err == nil && len(p.Logs) == 0 {
-		err = fmt.Errorf("%w: policy: no line names a log", ErrMalformed)
+		err = fmt.Errorf("%w policy: it has no log line", ErrMalformed)
 	}
 	if err != nil {
 		return nil, err
@@ -38,34 +38,34 @@ func ParseLogs(text []byte) ([]PolicyLog, error) {
 
 func parsePolicy(text []byte, sharedKeys bool) (*Policy, error) {
 	if len(text) > maxPolicy {
-		return nil, fmt.Errorf("%w: policy: it is longer than %d bytes", ErrMalformed, maxPolicy)
+		return nil, fmt.Errorf("%w policy: it has more than %d bytes", ErrMalformed, maxPolicy)
 	}
-	r := policyReader{policy: new(Policy), sharedKeys: sharedKeys, taken: map[string]bool{noQuorum: true}}
+	r := policyReader{policy: new(Policy), sharedKeys: sharedKeys, grouped: map[string]bool{noQuorum: true}}
 	for number, rest := 1, string(text); rest != ""; number++ {
 		line, after, ended := strings.Cut(rest, "\n")
 		rest = after
 		err := r.line(line)
 		if err == nil && !ended {
-			err = errors.New("it does not end in a line break")
+			err = errors.New("the line break at its end is missing")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: policy: line %d: %w", ErrMalformed, number, err)
+			return nil, fmt.Errorf("%w policy: line %d: %w", ErrMalformed, number, err)
 		}
 	}
 	return r.policy, nil
 }
 
-// policyReader is a policy while it is read.
+// policyReader builds a policy line by line.
 type policyReader struct {
 	policy     *Policy
-	sharedKeys bool // whether logs of different names may have one key
-	// by each name that is defined: whether it cannot become a member of a group any more
-	taken map[string]bool
+	sharedKeys bool            // whether logs of different names may share a key
+	grouped    map[string]bool // by defined name: whether it can no longer join a group
 }
 
+// line parses one line, without its line break.
 func (r *policyReader) line(line string) error {
 	if i := strings.IndexFunc(line, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }); i >= 0 {
-		return fmt.Errorf("it has a control character at byte %d", i+1)
+		return fmt.Errorf("control character at byte %d", i+1)
 	}
 	items := strings.FieldsFunc(line, func(c rune) bool { return c == ' ' || c == '\t' })
 	if len(items) == 0 || items[0][0] == '#' {
@@ -94,11 +94,11 @@ func (r *policyReader) log(items []string) error {
 	case err != nil:
 		return err
 	case key.Type != TypeEd25519:
-		return fmt.Errorf("the key of log %q is a cosigner's", key.Name)
+		return fmt.Errorf("log %q has the key of a witness", key.Name)
 	case slices.ContainsFunc(r.policy.Logs, func(l PolicyLog) bool {
 		return l.Key.Public.Equal(key.Public) && !(r.sharedKeys && l.Key.Name != key.Name)
 	}):
-		return fmt.Errorf("the key of log %q stands in a line before", key.Name)
+		return fmt.Errorf("the key of log %q is in an earlier line", key.Name)
 	}
 	r.policy.Logs = append(r.policy.Logs, PolicyLog{key, strings.Join(items[1:], "")})
 	return nil
@@ -113,9 +113,9 @@ func (r *policyReader) witness(items []string) error {
 	case err != nil:
 		return err
 	case key.Type != TypeCosignature:
-		return fmt.Errorf("the key of witness %q is no cosigner's", items[0])
+		return fmt.Errorf("witness %q has the key of a log", items[0])
 	case slices.ContainsFunc(r.policy.Witnesses, func(w PolicyWitness) bool { return w.Key.Public.Equal(key.Public) }):
-		return fmt.Errorf("the key of witness %q stands in a line before", items[0])
+		return fmt.Errorf("the key of witness %q is in an earlier line", items[0])
 	}
 	r.policy.Witnesses = append(r.policy.Witnesses, PolicyWitness{items[0], key, strings.Join(items[2:], "")})
 	return r.define(items[0])
@@ -132,19 +132,21 @@ func (r *policyReader) group(items []string) error {
 	case items[1] == "any":
 		g.k = 1
 	case !ok || k < 1 || k > int64(len(g.members)):
-		return fmt.Errorf("of %d members, %q cannot be asked for", len(g.members), items[1])
+		return fmt.Errorf("want all, any or a number from 1 to %d, not %q", len(g.members), items[1])
 	default:
 		g.k = int(k)
 	}
 	for _, name := range g.members {
-		taken, defined := r.taken[name]
+		grouped, defined := r.grouped[name]
 		switch {
 		case !defined:
-			return fmt.Errorf("no line before defines %q", name)
-		case taken:
-			return fmt.Errorf("%q is a member of a group already, or never can be", name)
+			return fmt.Errorf("no earlier line defines %q", name)
+		case name == noQuorum:
+			return fmt.Errorf("%q cannot be a member of a group", name)
+		case grouped:
+			return fmt.Errorf("%q is already a member of a group", name)
 		}
-		r.taken[name] = true
+		r.grouped[name] = true
 	}
 	r.policy.groups = append(r.policy.groups, g)
 	return r.define(g.name)
@@ -155,20 +157,20 @@ func (r *policyReader) quorum(items []string) error {
 		return errors.New("want quorum <name>|none")
 	}
 	if r.policy.quorum != "" {
-		return errors.New("a line before says what the quorum is")
+		return errors.New("an earlier line is a quorum line too")
 	}
-	if _, defined := r.taken[items[0]]; !defined {
-		return fmt.Errorf("no line before defines %q", items[0])
+	if _, defined := r.grouped[items[0]]; !defined {
+		return fmt.Errorf("no earlier line defines %q", items[0])
 	}
 	r.policy.quorum = items[0]
 	return nil
 }
 
-// define gives a witness or a group its name.
+// define adds the name of a witness or a group.
 func (r *policyReader) define(name string) error {
-	if _, defined := r.taken[name]; defined {
-		return fmt.Errorf("%q is defined already", name)
+	if _, defined := r.grouped[name]; defined {
+		return fmt.Errorf("%q is already defined", name)
 	}
-	r.taken[name] = false
+	r.grouped[name] = false
 	return nil
 }

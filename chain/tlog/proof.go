@@ -11,20 +11,20 @@ import (
 const (
 	proofHeader = "c2sp.org/tlog-proof@v1\n"
 
-	maxExtra  = 64 << 10 // bytes before they are encoded
-	maxHashes = 60       // of a proof: one for each level of the largest tree
+	maxExtra  = 64 << 10 // bytes before encoding
+	maxHashes = 60       // hashes of a proof: one for each level of the largest tree
 	maxProof  = maxCheckpoint + maxExtra*3/2 + 4096
 )
 
-// Proof is a tlog-proof: it shows without any server that a leaf is in a log.
+// Proof is a tlog-proof. It proves offline that a leaf is in a log.
 type Proof struct {
 	Extra      []byte // nothing authenticates it; nil when there is none
 	Index      int64
 	Hashes     []Hash // the inclusion proof, from the leaf up
-	Checkpoint []byte // signed, as it was published
+	Checkpoint []byte // the signed checkpoint, as published
 }
 
-// Format is the proof as text. Extra has at most 64 KiB.
+// Format returns the text of the proof. Extra MUST have at most 64 KiB.
 func (p Proof) Format() []byte {
 	if len(p.Extra) == 0 {
 		return torchwood.FormatProof(p.Index, p.Hashes, p.Checkpoint)
@@ -32,10 +32,10 @@ func (p Proof) Format() []byte {
 	return torchwood.FormatProofWithExtraData(p.Index, p.Extra, p.Hashes, p.Checkpoint)
 }
 
-// ParseProof reads a proof. It checks the form of everything, and no signature and no hash; that is
-// for Check. Errors wrap ErrMalformed.
+// ParseProof parses the text of a proof. It checks neither signatures nor hashes: Check does.
+// Errors wrap ErrMalformed.
 func ParseProof(text []byte) (Proof, error) {
-	malformed := fmt.Errorf("%w: tlog-proof", ErrMalformed)
+	malformed := fmt.Errorf("%w tlog-proof", ErrMalformed)
 	head, signed, ok := bytes.Cut(text, []byte("\n\n"))
 	if !ok || len(text) > maxProof {
 		return Proof{}, malformed
@@ -72,9 +72,9 @@ func ParseProof(text []byte) (Proof, error) {
 	return p, nil
 }
 
-// Check returns the checkpoint, signed by one of the log's keys as [OpenCheckpoint] demands, in
-// whose tree the proof shows the leaf of this hash. Errors wrap ErrMalformed, ErrSignature or
-// ErrProof.
+// Check verifies that the leaf with this hash is in the tree of the proof's checkpoint, and that
+// one of the log's keys has signed the checkpoint, as [OpenCheckpoint] demands. It returns the
+// checkpoint. Errors wrap ErrMalformed, ErrSignature or ErrProof.
 func (p Proof) Check(leaf Hash, keys ...VKey) (Checkpoint, error) {
 	c, _, err := OpenCheckpoint(p.Checkpoint, keys...)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 	"attestd/chain/tlog"
 )
 
-// proofOf is the tlog-proof of a leaf, in a checkpoint of the tree of size.
-func proofOf(t testing.TB, g *grown, size, index int64) tlog.Proof {
+// proofOf returns the tlog-proof of a leaf in the tree of size.
+func proofOf(t testing.TB, g *memoryTree, size, index int64) tlog.Proof {
 	t.Helper()
 	hashes, err := tlog.ProveInclusion(t.Context(), g, g.tree(size), index)
 	if err != nil {
@@ -22,7 +22,7 @@ func proofOf(t testing.TB, g *grown, size, index int64) tlog.Proof {
 	return tlog.Proof{Index: index, Hashes: hashes, Checkpoint: g.checkpoint(t, size)}
 }
 
-// proofText is the text of c2sp.org/tlog-proof, put together line by line.
+// proofText writes a proof as c2sp.org/tlog-proof specifies it.
 func proofText(p tlog.Proof, extra string) string {
 	text := "c2sp.org/tlog-proof@v1\n" + extra + "index " + strconv.FormatInt(p.Index, 10) + "\n"
 	for _, hash := range p.Hashes {
@@ -31,7 +31,7 @@ func proofText(p tlog.Proof, extra string) string {
 	return text + "\n" + string(p.Checkpoint)
 }
 
-// Text and parts lead to each other, and the text is that of the standard.
+// A formatted proof has the form of the standard, and parses to the same proof.
 func TestProofText(t *testing.T) {
 	t.Parallel()
 	g := grow(40)
@@ -63,8 +63,8 @@ func TestProofText(t *testing.T) {
 	}
 }
 
-// Every bit of a proof matters.
-func TestFlippedProof(t *testing.T) {
+// A proof with any bit flipped is refused.
+func TestProofWithFlippedBit(t *testing.T) {
 	t.Parallel()
 	l := leaf(9)
 	good := proofOf(t, grow(21), 21, 9).Format()
@@ -81,6 +81,7 @@ func TestFlippedProof(t *testing.T) {
 	}
 }
 
+// Check refuses another leaf, key, checkpoint and index.
 func TestProofChecks(t *testing.T) {
 	t.Parallel()
 	g := grow(21)
@@ -149,7 +150,7 @@ func TestProofRefused(t *testing.T) {
 	}
 }
 
-// Whatever is parsed has that one spelling.
+// Every proof that parses is formatted as it was.
 func FuzzProof(f *testing.F) {
 	good := proofOf(f, grow(5), 5, 2)
 	f.Add(good.Format())

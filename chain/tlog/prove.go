@@ -8,15 +8,15 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// maxProvable is the size of the largest tree that can be read: above it, nodes would be needed
-// that are neither stored nor few hashes away from those that are.
+// maxProvable is the size of the largest tree that can be read, in leaves. A larger one would need
+// nodes that more than 256 stored hashes make up.
 const maxProvable = 1 << 40
 
 // Root computes the root of the first size leaves. It reads at most 256 hashes of each stored level
 // below log₂ size.
 func Root(ctx context.Context, r Reader, size int64) (Hash, error) {
 	if size < 0 || size > maxProvable {
-		return Hash{}, fmt.Errorf("tlog: no tree of size %d", size)
+		return Hash{}, fmt.Errorf("tlog: size %d is not from 0 to %d", size, int64(maxProvable))
 	}
 	root, err := newSubtrees(ctx, r, size).root(size)
 	if err != nil {
@@ -29,7 +29,7 @@ func Root(ctx context.Context, r Reader, size int64) (Hash, error) {
 // stored level below log₂ size.
 func FrontierAt(ctx context.Context, r Reader, size int64) (Frontier, error) {
 	if size < 0 || size > maxProvable {
-		return Frontier{}, fmt.Errorf("tlog: no tree of size %d", size)
+		return Frontier{}, fmt.Errorf("tlog: size %d is not from 0 to %d", size, int64(maxProvable))
 	}
 	roots, err := newSubtrees(ctx, r, size).ReadHashes(torchwood.RightEdge(size))
 	if err != nil {
@@ -40,11 +40,11 @@ func FrontierAt(ctx context.Context, r Reader, size int64) (Frontier, error) {
 
 // ProveInclusion builds the proof of RFC 6962 §2.1.1 that leaf index is in tree: the siblings on
 // the way from the leaf to the root. It reads at most 512 hashes of each stored level below log₂ n,
-// those around the leaf and those at the end of the tree, and computes as many. The result has been
-// checked against tree.Root; a mismatch is an error.
+// those around the leaf and those at the end of the tree, and computes as many. It checks the
+// result against tree.Root, and returns an error when they differ.
 func ProveInclusion(ctx context.Context, r Reader, tree Tree, index int64) ([]Hash, error) {
 	if index < 0 || index >= tree.Size || tree.Size > maxProvable {
-		return nil, fmt.Errorf("tlog: no leaf %d in a tree of %d", index, tree.Size)
+		return nil, fmt.Errorf("tlog: leaf %d is outside a tree of %d", index, tree.Size)
 	}
 	s := newSubtrees(ctx, r, tree.Size)
 	proof, err := tlog.ProveRecord(tree.Size, index, s)
@@ -62,12 +62,12 @@ func ProveInclusion(ctx context.Context, r Reader, tree Tree, index int64) ([]Ha
 }
 
 // ProveConsistency builds the proof of RFC 6962 §2.1.2 that the tree of the first from leaves is a
-// prefix of tree. It is empty between equal sizes, and from a tree without leaves. It reads at most
-// 512 hashes of each stored level below log₂ n, those at the ends of both trees, and computes about
-// twice as many. The result has been checked against tree.Root; a mismatch is an error.
+// prefix of tree. The proof is empty when from is 0 or tree.Size. It reads at most 512 hashes of
+// each stored level below log₂ n, those at the ends of both trees, and computes about twice as
+// many. It checks the result against tree.Root, and returns an error when they differ.
 func ProveConsistency(ctx context.Context, r Reader, from int64, tree Tree) ([]Hash, error) {
 	if from < 0 || from > tree.Size || tree.Size > maxProvable {
-		return nil, fmt.Errorf("tlog: no consistency from %d to %d", from, tree.Size)
+		return nil, fmt.Errorf("tlog: size %d is not a prefix of a tree of %d", from, tree.Size)
 	}
 	if from == 0 || from == tree.Size {
 		return nil, nil
@@ -87,8 +87,8 @@ func ProveConsistency(ctx context.Context, r Reader, from int64, tree Tree) ([]H
 	return proof, nil
 }
 
-// CheckInclusion returns nil when proof leads from the hash of leaf index to the root, and else an
-// error that wraps ErrProof.
+// CheckInclusion verifies that proof leads from the hash of leaf index to the root of tree. Its
+// error wraps ErrProof.
 func CheckInclusion(proof []Hash, tree Tree, index int64, leaf Hash) error {
 	if tree.Size > maxSize || tlog.CheckRecord(proof, tree.Size, tree.Root, index, leaf) != nil {
 		return fmt.Errorf("%w: leaf %d in the tree of %d", ErrProof, index, tree.Size)
@@ -96,26 +96,25 @@ func CheckInclusion(proof []Hash, tree Tree, index int64, leaf Hash) error {
 	return nil
 }
 
-// CheckConsistency returns nil when proof shows that the tree from is a prefix of the tree to, and
-// else an error that wraps ErrProof. A tree without leaves is a prefix of all others, by an empty
-// proof.
+// CheckConsistency verifies that proof shows the tree from to be a prefix of the tree to. A tree
+// without leaves is a prefix of every tree, and its proof is empty. The error wraps ErrProof.
 func CheckConsistency(proof []Hash, from, to Tree) error {
-	holds := false
+	valid := false
 	switch {
 	case from.Size < 0 || from.Size > to.Size || to.Size > maxSize:
 	case from.Size == 0:
-		holds = len(proof) == 0 && from.Root == EmptyRoot() && (to.Size > 0 || to.Root == EmptyRoot())
+		valid = len(proof) == 0 && from.Root == EmptyRoot() && (to.Size > 0 || to.Root == EmptyRoot())
 	default:
-		holds = tlog.CheckTree(proof, to.Size, to.Root, from.Size, from.Root) == nil
+		valid = tlog.CheckTree(proof, to.Size, to.Root, from.Size, from.Root) == nil
 	}
-	if !holds {
+	if !valid {
 		return fmt.Errorf("%w: size %d as a prefix of size %d", ErrProof, from.Size, to.Size)
 	}
 	return nil
 }
 
-// subtrees gives the code of x/mod the roots of perfect subtrees, from the leaves and nodes that a
-// Reader has. It serves one call.
+// subtrees is the tlog.HashReader of x/mod over a Reader. It MUST NOT be used for more than one
+// call of this package.
 type subtrees struct{ Subtrees[Hash] }
 
 func newSubtrees(ctx context.Context, r Reader, size int64) *subtrees {

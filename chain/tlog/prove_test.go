@@ -10,8 +10,8 @@ import (
 	"attestd/chain/tlog"
 )
 
-// Around the sizes at which stored nodes appear, proofs verify and read no more hashes than
-// documented.
+// Proofs verify and read no more hashes than documented, at sizes around those at which stored
+// nodes appear.
 func TestProofsReadFewHashes(t *testing.T) {
 	t.Parallel()
 	const n = 65536 + 700
@@ -55,8 +55,8 @@ func TestProofsReadFewHashes(t *testing.T) {
 	}
 }
 
-// A store that lacks something, or has something else, gives errors and never a proof.
-func TestDamagedStore(t *testing.T) {
+// A missing or changed node or leaf makes an error, never a proof.
+func TestNoProofFromDamagedStorage(t *testing.T) {
 	t.Parallel()
 	g := grow(600)
 	tree := g.tree(600)
@@ -88,7 +88,8 @@ func TestDamagedStore(t *testing.T) {
 	}
 }
 
-func TestProofsOfNothing(t *testing.T) {
+// Sizes and indices out of range make errors, and proofs for them do not verify.
+func TestProofOutOfRange(t *testing.T) {
 	t.Parallel()
 	g := grow(10)
 	for _, index := range []int64{-1, 10, 11, 1 << 62} {
@@ -122,8 +123,8 @@ func TestProofsOfNothing(t *testing.T) {
 	}
 }
 
-// The empty tree is a prefix of all, by the empty proof alone, and has one root.
-func TestConsistencyFromNothing(t *testing.T) {
+// The empty tree is a prefix of every tree. Its only proof is empty, and it has one root.
+func TestConsistencyFromEmptyTree(t *testing.T) {
 	t.Parallel()
 	g := grow(10)
 	for size := range int64(11) {
@@ -147,8 +148,8 @@ func TestConsistencyFromNothing(t *testing.T) {
 	}
 }
 
-// What is left out of a proof or added to it makes it fail.
-func TestProofsOfOtherLength(t *testing.T) {
+// A proof with a hash more or less does not verify.
+func TestProofOfWrongLength(t *testing.T) {
 	t.Parallel()
 	g := grow(70)
 	tree := g.tree(70)
@@ -165,7 +166,7 @@ func TestProofsOfOtherLength(t *testing.T) {
 	}
 }
 
-// uniform is a Reader of a tree of any size whose leaves are all the same.
+// uniform is a Reader of a tree of any size. All its leaves are equal.
 type uniform struct {
 	levels []tlog.Hash
 	read   map[int]int
@@ -190,7 +191,7 @@ func (u uniform) Hashes(_ context.Context, level int, from, to int64) ([]tlog.Ha
 	return slices.Repeat(u.levels[level:level+1], int(to-from)), nil
 }
 
-// The largest trees that can be read cost as much as promised, too.
+// Proofs in the largest trees that can be read verify, and read no more hashes than documented.
 func TestLargestTrees(t *testing.T) {
 	t.Parallel()
 	u := newUniform()

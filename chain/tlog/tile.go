@@ -15,27 +15,25 @@ const (
 	// Entries is the level of an entry bundle.
 	Entries = -1
 
-	maxTileLevel = 63 // of c2sp.org/tlog-tiles
-	maxTilePath  = 64 // bytes; the longest with an index of 2⁶⁰ has 54
+	maxTileLevel = 63 // from c2sp.org/tlog-tiles
+	maxTilePath  = 64 // bytes; the longest path with an index up to 2⁶⁰ has 54
 )
 
-var errTilePath = fmt.Errorf("%w: tile path", ErrMalformed)
+var errTilePath = fmt.Errorf("%w tile path", ErrMalformed)
 
-// Tile names a tile or an entry bundle: its level (0 to 63, or Entries), its number in the level,
-// and its width, 1 to 256.
+// Tile identifies a tile of hashes or an entry bundle.
 type Tile struct {
-	Level int
-	Index int64
-	Width int
+	Level int   // 0 to 63, or Entries
+	Index int64 // in its level
+	Width int   // hashes or entries, 1 to 256
 }
 
-// Path is the canonical path below a log's prefix.
+// Path returns the canonical path of the tile below a log's prefix.
 func (t Tile) Path() string {
 	return torchwood.TilePath(tlog.Tile{H: torchwood.TileHeight, L: t.Level, N: t.Index, W: t.Width})
 }
 
-// ParseTilePath reads a canonical path and refuses all others with an error that wraps
-// ErrMalformed.
+// ParseTilePath parses a canonical path. Errors wrap ErrMalformed.
 func ParseTilePath(path string) (Tile, error) {
 	if len(path) > maxTilePath {
 		return Tile{}, errTilePath
@@ -49,25 +47,25 @@ func ParseTilePath(path string) (Tile, error) {
 	return t, nil
 }
 
-// Within reports whether a tree of size has everything that the tile holds. What is not within it
-// is not served.
+// Within reports whether a tree of size leaves has every hash or entry of the tile. A log MUST NOT
+// serve any other tile.
 func (t Tile) Within(size int64) bool {
 	_, to := t.Range()
 	return t.Index >= 0 && t.Index <= maxSize/TileWidth && t.Width >= 1 && t.Width <= TileWidth && to <= size>>(8*max(0, t.Level))
 }
 
-// Range returns the numbers [from, to) of the tile's hashes in the level 8·Level of the tree; those
-// of the leaves in a bundle.
+// Range returns the indices [from, to) of the tile's hashes in level 8·Level of the tree, or of a
+// bundle's leaves.
 func (t Tile) Range() (from, to int64) {
 	from = t.Index * TileWidth
 	return from, from + int64(t.Width)
 }
 
-// ReadTile returns the content of a tile of hashes that is within size. It reads the Width hashes
-// of the tile and no others.
+// ReadTile returns the content of a tile of hashes, 32 bytes each. It reads these hashes and no
+// others. It returns an error for an entry bundle, and for a tile that is not [Tile.Within] size.
 func ReadTile(ctx context.Context, r Reader, t Tile, size int64) ([]byte, error) {
 	if t.Level < 0 || size > maxProvable || !t.Within(size) {
-		return nil, fmt.Errorf("tlog: no %s in a tree of %d", t.Path(), size)
+		return nil, fmt.Errorf("tlog: %s is outside a tree of %d", t.Path(), size)
 	}
 	from, to := t.Range()
 	level := 8 * t.Level

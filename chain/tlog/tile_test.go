@@ -31,7 +31,7 @@ func TestTilePath(t *testing.T) {
 	}
 }
 
-// No path but the canonical one finds a tile.
+// Paths in any other than the canonical form are refused.
 func TestTilePathRefused(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
@@ -51,8 +51,8 @@ func TestTilePathRefused(t *testing.T) {
 	}
 }
 
-// At every level and width: the hashes are those that RFC 6962 names, W of them are read, and
-// nothing beyond the size is served.
+// At every level and width a tile has the hashes of RFC 6962, reads no more hashes than its width,
+// and is refused beyond the size.
 func TestReadTile(t *testing.T) {
 	t.Parallel()
 	const size = 65536 + 512 + 17
@@ -100,7 +100,7 @@ func TestReadTile(t *testing.T) {
 }
 
 // The example of the standard: a tree of 70,000.
-func TestTilesOfStandard(t *testing.T) {
+func TestTilesExampleOfStandard(t *testing.T) {
 	t.Parallel()
 	within := func(level int, index int64, width int) bool {
 		return tlog.Tile{Level: level, Index: index, Width: width}.Within(70_000)
@@ -111,7 +111,7 @@ func TestTilesOfStandard(t *testing.T) {
 	}
 }
 
-// What the grammar has is accepted and written again as it was; nothing else is.
+// ParseTilePath accepts exactly the grammar, and Path restores the input.
 func FuzzTilePath(f *testing.F) {
 	for _, path := range []string{"tile/0/000", "tile/entries/x001/x234/067.p/9", "tile/63/000.p/255", "tile/data/000", "tile/0/x001/x152/x921/x504/x606/x846/976"} {
 		f.Add(path)

@@ -1,6 +1,6 @@
-// Package tlog is the tree of a chain that standard tools read: the Merkle tree of RFC 6962 §2.1
-// over the same records as the tree of package chain and always of the same size, and its C2SP
-// forms. It keeps nothing itself: a [Reader] gives back what was stored.
+// Package tlog is the transparency log of a chain, which standard tools read: the Merkle tree of
+// RFC 6962 §2.1 and its C2SP forms. The tree covers the same records as the tree of package chain
+// and always has the same size. The package stores nothing: a [Reader] returns what was stored.
 //
 // # Leaf
 //
@@ -8,16 +8,17 @@
 //
 //	hash (32) || signature (64) || SHA-256 of the raw public key (32)
 //
-// It is not the record itself: entry bundles have 16-bit lengths, and a payload may have a
-// megabyte. The signature keeps payloads that could be guessed from being confirmed by whoever sees
-// the tree.
+// The leaf is not the record itself: entry bundles have 16-bit lengths, and a payload may have a
+// megabyte. The signature is in the leaf so that nobody who sees the tree can confirm a guessed
+// payload.
 //
 // # Tree
 //
 // The hash of a leaf is SHA-256(0x00 || leaf), that of a node SHA-256(0x01 || left || right), the
-// root of no leaves SHA-256 of nothing. Beside the records are kept: the [Frontier], all that an
-// append needs, and the roots of perfect subtrees of 2⁸, 2¹⁶, 2²⁴ and 2³² leaves ([Node]), so that
-// a proof or a tile never reads all leaves. Hashes of leaves are computed from the records again.
+// root of no leaves SHA-256 of nothing. Stored beside the records are the [Frontier], which is all
+// that an append needs, and the roots of perfect subtrees of 2⁸, 2¹⁶, 2²⁴ and 2³² leaves ([Node]).
+// So a proof or a tile never reads all leaves. Leaf hashes are not stored: a Reader computes them
+// from the records.
 //
 // # Key (c2sp.org/signed-note)
 //
@@ -37,17 +38,17 @@
 //	\n
 //	— <name> <base64(key ID || signature)>\n
 //
-// with a line for each signature, over the first three lines. Extension lines, which nobody can
-// audit, are refused.
+// with one line for each signature. Each signature is over the first three lines. Extension lines
+// are refused, because nobody can audit them.
 //
 // # Cosignature (c2sp.org/tlog-cosignature)
 //
-// A signature line of a witness stands below the log's own. In place of the bare signature it has
+// The signature line of a witness follows the log's own. Instead of the bare signature it has
 //
 //	time (8, big-endian Unix seconds) || signature (64)
 //
 // The signature is over "cosignature/v1\ntime <time>\n" and the first three lines of the
-// checkpoint. Cosignatures of type 0x04 are made and read, and no others.
+// checkpoint. Only cosignatures of type 0x04 are supported.
 //
 // # Policy (c2sp.org/tlog-policy)
 //
@@ -62,7 +63,7 @@
 // # Proof (c2sp.org/tlog-proof)
 //
 //	c2sp.org/tlog-proof@v1\n
-//	extra <base64>\n             only when there is any; nothing authenticates it
+//	extra <base64>\n             optional; nothing authenticates it
 //	index <index>\n
 //	<base64(hash)>\n             for each hash of the inclusion proof, from the leaf up
 //	\n
@@ -71,16 +72,16 @@
 // # Tiles (c2sp.org/tlog-tiles)
 //
 // Tile N of level L is the hashes of the 256 perfect subtrees of 2^(8L) leaves from number 256N, 32
-// bytes each, at tile/<L>/<N>; a partial one of W < 256 hashes at tile/<L>/<N>.p/<W>. N is written
-// in groups of three digits, all but the last behind an x: x001/x234/067. Entry bundles have the
-// same numbers and widths at tile/entries/<N>; each leaf stands in them behind its length, a
-// big-endian uint16.
+// bytes each, at tile/<L>/<N>. A partial tile of W < 256 hashes is at tile/<L>/<N>.p/<W>. N is
+// written in groups of three digits, all but the last with the prefix x: x001/x234/067. Entry
+// bundles have the same numbers and widths at tile/entries/<N>; before each leaf they have its
+// length, a big-endian uint16.
 //
-// # Reading
+// # Parsing
 //
-// Every form has one spelling, and parsers take only that: base64 with padding and without stray
-// bits or line breaks, decimals without sign or leading zero, lower-case hex. Lengths are capped,
-// and so are sizes and indices, at 2⁶⁰: the code of golang.org/x/mod that builds and checks proofs
+// Every form has one spelling, and parsers accept only that: base64 with padding and without stray
+// bits or line breaks, decimals without sign or leading zero, lower-case hex. Lengths are bounded.
+// Sizes and indices are at most 2⁶⁰, because golang.org/x/mod, which builds and checks proofs,
 // overflows near 2⁶² and then never returns.
 package tlog
 
@@ -98,7 +99,7 @@ import (
 // Hash is a SHA-256 digest. Its String is the standard base64, the form in which C2SP writes it.
 type Hash = tlog.Hash
 
-// Tree is a size and the root of the tree of that many leaves.
+// Tree is the size of a tree, in leaves, and its root.
 type Tree struct {
 	Size int64
 	Root Hash
@@ -114,32 +115,35 @@ type Node struct {
 
 // Reader reads one tree.
 type Reader interface {
-	// Hashes returns the leaf hashes (level 0) or the stored nodes of level 8, 16, 24 or 32 with
-	// index in [from, to), ascending. Where one is missing it returns an error. Callers do not
-	// change the slice.
+	// Hashes returns the leaf hashes (level 0) or the stored nodes (level 8, 16, 24 or 32) with
+	// index in [from, to), in ascending order. It MUST return an error where one is missing.
+	// Callers MUST NOT change the slice.
 	Hashes(ctx context.Context, level int, from, to int64) ([]Hash, error)
 }
 
 var (
-	// ErrMalformed: bytes from outside are not in the form that they should have.
-	ErrMalformed = errors.New("tlog: malformed")
+	// ErrMalformed says that input does not have its one form.
+	ErrMalformed = errors.New("malformed")
 
-	// ErrSignature: no trusted key has signed, or the signature of a trusted key does not verify.
-	ErrSignature = errors.New("tlog: no valid signature of a trusted key")
+	// ErrSignature says that no trusted key has signed, or that the signature of a trusted key
+	// does not verify.
+	ErrSignature = errors.New("no valid signature by a trusted key")
 
-	// ErrProof: a proof does not lead to the root. Hashes on disk that do not are no ErrProof.
-	ErrProof = errors.New("tlog: proof does not hold")
+	// ErrProof says that a proof from outside does not lead to the root. Stored hashes that do not
+	// lead there are another error.
+	ErrProof = errors.New("proof does not verify")
 )
 
-// MaxSize bounds the sizes of trees that others may claim: every number up to it is exact in JSON.
+// MaxSize is the largest tree size that others may claim. JSON carries every number up to it
+// exactly.
 const MaxSize = 1<<53 - 1
 
-const maxSize = 1 << 60 // of trees in what is parsed and checked
+const maxSize = 1 << 60 // leaves of a tree in parsed input
 
-// EmptyRoot is the root of a tree without leaves.
+// EmptyRoot returns the root of a tree without leaves.
 func EmptyRoot() Hash { return sha256.Sum256(nil) }
 
-// ParseDecimal reads a number of [0, 2⁶⁰] in its only spelling.
+// ParseDecimal parses a number from 0 to 2⁶⁰, without sign or leading zero.
 func ParseDecimal(s string) (int64, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return n, err == nil && n >= 0 && n <= maxSize && strconv.FormatInt(n, 10) == s
@@ -147,13 +151,13 @@ func ParseDecimal(s string) (int64, bool) {
 
 var strictBase64 = base64.StdEncoding.Strict()
 
-// parseBase64 reads standard base64 in its only spelling. Even a strict decoder skips line breaks.
+// parseBase64 parses standard base64. Even Go's strict decoder skips line breaks.
 func parseBase64(s string) ([]byte, bool) {
 	data, err := strictBase64.DecodeString(s)
 	return data, err == nil && !strings.ContainsAny(s, "\r\n")
 }
 
-// ParseHash reads a hash in base64, in its only spelling.
+// ParseHash parses the standard base64 of a hash.
 func ParseHash(s string) (Hash, bool) {
 	data, ok := parseBase64(s)
 	if !ok || len(data) != tlog.HashSize {

@@ -13,7 +13,7 @@ import (
 	"attestd/chain/tlog"
 )
 
-// The reference: MTH of RFC 6962 §2.1 word for word, slow and recursive.
+// refRoot is the reference: MTH of RFC 6962 §2.1, word for word.
 func refRoot(leaves []tlog.Leaf) tlog.Hash {
 	switch n := len(leaves); n {
 	case 0:
@@ -45,8 +45,8 @@ func TestLeaf(t *testing.T) {
 	}
 }
 
-// The tree of the leaves that the Certificate Transparency project publishes roots for.
-func TestPublishedRoots(t *testing.T) {
+// The Certificate Transparency project publishes the roots of these leaves.
+func TestPublishedCTRoots(t *testing.T) {
 	t.Parallel()
 	var f tlog.Frontier
 	want := []string{
@@ -69,7 +69,7 @@ func TestPublishedRoots(t *testing.T) {
 	}
 }
 
-// Every size to 300 against the reference, and the checks of what comes from disk.
+// Up to size 300 every root equals the reference, and Check refuses other roots and lengths.
 func TestFrontier(t *testing.T) {
 	t.Parallel()
 	g := grow(300)
@@ -97,8 +97,8 @@ func TestFrontier(t *testing.T) {
 	}
 }
 
-// However leaves are cut into batches, tree and stored nodes are the same, each node is the root of
-// its leaves, and no frontier that was handed out changes.
+// Tree and stored nodes do not depend on how leaves are cut into batches. Each node is the root of
+// its leaves, and Append changes no earlier frontier.
 func TestAppendInBatches(t *testing.T) {
 	t.Parallel()
 	const n = 65536 + 300

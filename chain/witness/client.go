@@ -22,16 +22,17 @@ import (
 )
 
 const (
-	maxAnswer = 16 << 10 // bytes
-	maxReason = 200      // bytes of what a witness says that stand in an error
-	maxLatest = 5 * time.Second
+	maxAnswer     = 16 << 10 // bytes of a response
+	maxReason     = 200      // bytes of a response that an error quotes
+	latestTimeout = 5 * time.Second
 )
 
-// Prover gives the proof that the first from leaves of a log are a prefix of a tree of it.
+// Prover returns the consistency proof that the first from leaves of a log are a prefix of its tree
+// to.
 type Prover func(ctx context.Context, from int64, to tlog.Tree) ([]tlog.Hash, error)
 
-// Client asks one witness to cosign the checkpoints of logs. It remembers which size the witness
-// cosigned last of each. It is safe for concurrent use; of one log, checkpoints should be asked for
+// Client requests cosignatures of one witness. It remembers the size that the witness cosigned last
+// of each log. It is safe for concurrent use, but callers should request cosignatures for one log
 // one after the other.
 type Client struct {
 	url  string // submission prefix
@@ -42,47 +43,47 @@ type Client struct {
 	sizes map[string]int64 // by origin
 }
 
-// AheadError says that a witness claims to have cosigned a larger tree than the one that it was
-// asked for. Nobody has signed that: it is a question, and what Latest returns may answer it.
+// AheadError says that a witness claims to have cosigned a larger tree of the log than the
+// requested one. The claim is not signed. What [Client.Latest] returns may prove it.
 type AheadError struct {
 	Witness, Origin string
-	Known, Asked    int64 // sizes
+	Known, Asked    int64 // sizes: claimed by the witness, and requested
 }
 
 func (e *AheadError) Error() string {
-	return fmt.Sprintf("witness %s has cosigned size %d of log %s, and was asked for size %d", e.Witness, e.Known, e.Origin, e.Asked)
+	return fmt.Sprintf("witness %s claims to have cosigned size %d of log %s, beyond the requested size %d", e.Witness, e.Known, e.Origin, e.Asked)
 }
 
-// ErrCosignature says that a witness answered with what is no cosignature of its own over what it
-// was asked for.
-var ErrCosignature = errors.New("no cosignature of the witness's key")
+// ErrCosignature says that a response has no valid cosignature by the witness's key over the
+// requested checkpoint.
+var ErrCosignature = errors.New("no valid cosignature by the witness's key")
 
-// StatusError is an answer that is neither a cosignature nor a size.
+// StatusError is a response that is neither a cosignature nor a size.
 type StatusError struct {
 	Witness string
-	Status  int
-	Reason  string // the beginning of what the witness says
+	Status  int    // of HTTP
+	Reason  string // the first bytes of the body
 }
 
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("witness %s answers %d %q", e.Witness, e.Status, e.Reason)
+	return fmt.Sprintf("witness %s answered %d: %q", e.Witness, e.Status, e.Reason)
 }
 
-// NewClient returns the client of the witness with a key, a cosigner's, at a submission prefix. The
-// prefix must be of https, unless it is one of this machine: who could change its answers could
-// keep them from being asked for, and hide what it shows.
+// NewClient returns a client of the witness with a key, of type Cosignature, at a submission
+// prefix. The prefix MUST be an https URL unless its host is loopback: whoever can change a
+// witness's responses can prevent cosignatures and hide what the witness shows.
 func NewClient(prefix string, key tlog.VKey) (*Client, error) {
 	u, err := url.Parse(prefix)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("the URL of a witness must look like https://witness.example.com/prefix, not %q", prefix)
 	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
-		return nil, fmt.Errorf("the URL of a witness elsewhere must be of https, not %q", prefix)
+		return nil, fmt.Errorf("the URL of a witness on another machine must use https, not %q", prefix)
 	case key.Type != tlog.TypeCosignature:
-		return nil, fmt.Errorf("the key of witness %q is no cosigner's", key.Name)
+		return nil, fmt.Errorf("the key of %q is not the key of a witness", key.Name)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableCompression = true // so that the bound of an answer is one of what comes in
+	transport.DisableCompression = true // so that maxAnswer bounds the received bytes
 	transport.MaxResponseHeaderBytes = maxAnswer
 	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
@@ -96,16 +97,16 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
-// Key is the witness's verifier key.
+// Key returns the witness's verifier key.
 func (c *Client) Key() tlog.VKey { return c.key }
 
-// Close closes connections that are idle.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Cosign asks for a cosignature over a checkpoint that the log has signed, of which nothing but the
-// log's own signatures is sent. Where the witness knows another size than was thought, it is asked
-// once more from that. The cosignature has been verified. Errors are an *AheadError, a
-// *StatusError, that of prove or one of the network.
+// Cosign requests a cosignature on a signed checkpoint, and verifies it. It sends only the log's
+// own signatures. When the witness cosigned another size last than the Client remembers, Cosign
+// tries once more from that size. Errors are an *AheadError, a *StatusError, errors that wrap
+// ErrCosignature, those of prove, and those of the network.
 func (c *Client) Cosign(ctx context.Context, signed []byte, prove Prover) (tlog.Cosignature, error) {
 	checkpoint, own, err := ownSignatures(signed)
 	if err != nil {
@@ -141,7 +142,7 @@ func (c *Client) Cosign(ctx context.Context, signed []byte, prove Prover) (tlog.
 	return tlog.Cosignature{}, c.unexpected(http.StatusConflict, fmt.Appendf(nil, "%d, twice", old))
 }
 
-// ownSignatures takes from a checkpoint what others have signed.
+// ownSignatures removes the signatures of others from a checkpoint.
 func ownSignatures(signed []byte) (tlog.Checkpoint, []byte, error) {
 	checkpoint, n, err := tlog.ParseSignedCheckpoint(signed)
 	if err != nil {
@@ -152,28 +153,30 @@ func ownSignatures(signed []byte) (tlog.Checkpoint, []byte, error) {
 	return checkpoint, own, err
 }
 
-// accept takes the cosignature from an answer.
+// accept returns the newest cosignature of a response.
 func (c *Client) accept(checkpoint tlog.Checkpoint, answer []byte) (tlog.Cosignature, error) {
 	list, err := checkpoint.ParseCosignatures(answer, c.key)
 	if len(list) == 0 {
 		return tlog.Cosignature{}, fmt.Errorf("witness %s: %w", c.key.Name, errors.Join(ErrCosignature, err))
 	}
-	if list = slices.DeleteFunc(list, func(s tlog.Cosignature) bool { return s.Time > time.Now().Add(MaxAhead).Unix() }); len(list) == 0 {
+	limit := time.Now().Add(MaxAhead).Unix()
+	list = slices.DeleteFunc(list, func(s tlog.Cosignature) bool { return s.Time > limit })
+	if len(list) == 0 {
 		return tlog.Cosignature{}, fmt.Errorf("witness %s: its cosignature is dated more than %v ahead of the clock of this machine", c.key.Name, MaxAhead)
 	}
 	c.setSize(checkpoint.Origin, checkpoint.Size)
 	return slices.MaxFunc(list, func(a, b tlog.Cosignature) int { return cmp.Compare(a.Time, b.Time) }), nil
 }
 
-// MaxAhead is how far the date of a cosignature may be ahead of our clock. One that is further
-// ahead says nothing of when the checkpoint was seen, and is not kept.
+// MaxAhead is how far the date of a cosignature may be ahead of our clock. A cosignature further
+// ahead does not say when the witness saw the checkpoint, and is an error.
 const MaxAhead = 10 * time.Minute
 
-// Latest returns the checkpoint that the witness shows as the last that it cosigned of a log: at
-// most 16 KiB, in at most 5 seconds, over no redirect. Nothing of it was verified. A witness may
-// have none to show; an answer but 200 is a *StatusError.
+// Latest returns the checkpoint that the witness shows as the last that it cosigned of a log. It
+// reads at most 16 KiB, waits at most 5 seconds and follows no redirect. It verifies nothing. A
+// witness may show none: a status other than 200 is a *StatusError.
 func (c *Client) Latest(ctx context.Context, origin string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxLatest)
+	ctx, cancel := context.WithTimeout(ctx, latestTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%x/checkpoint", c.url, sha256.Sum256([]byte(origin))), nil)
 	if err != nil {
@@ -189,7 +192,7 @@ func (c *Client) Latest(ctx context.Context, origin string) ([]byte, error) {
 	return answer, nil
 }
 
-// post sends a request and returns the answer.
+// post sends an add-checkpoint request.
 func (c *Client) post(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/add-checkpoint", bytes.NewReader(body))
 	if err != nil {
@@ -199,7 +202,7 @@ func (c *Client) post(ctx context.Context, body []byte) (status int, answer []by
 	return c.do(r)
 }
 
-// do sends a request and returns the answer, which is read to a bound.
+// do sends a request and returns status and body. A body of more than maxAnswer bytes is an error.
 func (c *Client) do(r *http.Request) (status int, answer []byte, err error) {
 	response, err := c.http.Do(r)
 	if err != nil {
@@ -208,7 +211,7 @@ func (c *Client) do(r *http.Request) (status int, answer []byte, err error) {
 	defer response.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err == nil && len(answer) > maxAnswer {
-		err = fmt.Errorf("an answer of more than %d bytes", maxAnswer)
+		err = fmt.Errorf("the response has more than %d bytes", maxAnswer)
 	}
 	return response.StatusCode, answer, err
 }

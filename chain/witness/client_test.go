@@ -15,18 +15,17 @@ import (
 	"attestd/chain/witness"
 )
 
-// asked is a witness of the standard behind a client; answer, where a test sets it, answers in its
-// place.
-type asked struct {
+// testWitness is a Cosigner behind HTTP, and a client of it.
+type testWitness struct {
 	*witness.Client
 	state  *memory
-	answer http.HandlerFunc
-	bodies []string // of all requests
+	answer http.HandlerFunc // replaces the Cosigner's answer when it is set
+	bodies []string         // of all requests
 }
 
-func newAsked(t *testing.T) *asked {
+func newTestWitness(t *testing.T) *testWitness {
 	t.Helper()
-	a := &asked{state: newMemory()}
+	a := &testWitness{state: newMemory()}
 	c := cosigner(t, a.state)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -55,8 +54,8 @@ func newAsked(t *testing.T) *asked {
 	return a
 }
 
-// olds are the sizes from which the witness was asked.
-func (a *asked) olds() (olds []string) {
+// olds returns the old size of each request.
+func (a *testWitness) olds() (olds []string) {
 	for _, body := range a.bodies {
 		old, _, _ := strings.Cut(strings.TrimPrefix(body, "old "), "\n")
 		olds = append(olds, old)
@@ -64,11 +63,11 @@ func (a *asked) olds() (olds []string) {
 	return olds
 }
 
-// A log that grows is cosigned at each size with one request, for the client knows the witness's
-// size; a new client, which does not, needs one more.
-func TestClientKeepsTheSize(t *testing.T) {
+// A client needs one request for each checkpoint of a growing log, because it remembers the
+// witness's size. A new client, or a witness that was restored, costs one more.
+func TestClientRemembersSize(t *testing.T) {
 	t.Parallel()
-	h, a := grow(t, "leaf", 300), newAsked(t)
+	h, a := grow(t, "leaf", 300), newTestWitness(t)
 	for _, size := range []int64{0, 1, 2, 255, 256, 256, 300} {
 		cosignature, err := a.Cosign(ctx, h.checkpoint(t, size, logKey), h.prove)
 		if err != nil || cosignature.Key.String() != a.Key().String() || cosignature.Time != noon.Unix() {
@@ -78,7 +77,7 @@ func TestClientKeepsTheSize(t *testing.T) {
 	if want := []string{"0", "0", "1", "2", "255", "256", "256"}; !slices.Equal(a.olds(), want) {
 		t.Errorf("asked from %q, want %q", a.olds(), want)
 	}
-	b := newAsked(t)
+	b := newTestWitness(t)
 	b.state.latest[origin] = h.tree(t, 255)
 	if _, err := b.Cosign(ctx, h.checkpoint(t, 300, logKey), h.prove); err != nil || !slices.Equal(b.olds(), []string{"0", "255"}) {
 		t.Errorf("asked from %q: %v", b.olds(), err)
@@ -89,11 +88,11 @@ func TestClientKeepsTheSize(t *testing.T) {
 	}
 }
 
-// A cosignature that is dated ahead of our clock, by more than clocks differ, is refused, and does
-// not count as the witness's size.
+// A cosignature dated more than MaxAhead ahead of our clock is refused, and the client does not
+// remember its size.
 func TestClientRefusesCosignaturesOfTheFuture(t *testing.T) {
 	t.Parallel()
-	h, a := grow(t, "leaf", 10), newAsked(t)
+	h, a := grow(t, "leaf", 10), newTestWitness(t)
 	at := time.Now()
 	a.answer = func(w http.ResponseWriter, _ *http.Request) {
 		answer, err := cosigner(t, newMemory()).AddCheckpoint(ctx, []byte(a.bodies[len(a.bodies)-1]), at)
@@ -118,16 +117,16 @@ func TestClientRefusesCosignaturesOfTheFuture(t *testing.T) {
 	}
 }
 
-// A witness that has cosigned a larger tree says so by an error of its own, whether the client knew
-// or not.
-func TestClientDetectsOwnRollback(t *testing.T) {
+// When the witness has cosigned a larger tree, Cosign returns an AheadError, whether the client
+// knew that size or not.
+func TestClientReportsLargerTree(t *testing.T) {
 	t.Parallel()
-	h, a := grow(t, "leaf", 300), newAsked(t)
+	h, a := grow(t, "leaf", 300), newTestWitness(t)
 	_, err := a.Cosign(ctx, h.checkpoint(t, 300, logKey), h.prove)
 	must(t, err)
-	fresh := newAsked(t)
+	fresh := newTestWitness(t)
 	fresh.state.latest[origin] = h.tree(t, 300)
-	for name, client := range map[string]*asked{"known": a, "new": fresh} {
+	for name, client := range map[string]*testWitness{"known": a, "new": fresh} {
 		_, err := client.Cosign(ctx, h.checkpoint(t, 299, logKey), h.prove)
 		var ahead *witness.AheadError
 		if !errors.As(err, &ahead) || *ahead != (witness.AheadError{Witness: witnessName, Origin: origin, Known: 300, Asked: 299}) {
@@ -139,7 +138,7 @@ func TestClientDetectsOwnRollback(t *testing.T) {
 // Only the log's own signatures are sent.
 func TestClientSendsOwnSignatures(t *testing.T) {
 	t.Parallel()
-	h, a := grow(t, "leaf", 9), newAsked(t)
+	h, a := grow(t, "leaf", 9), newTestWitness(t)
 	own := string(h.checkpoint(t, 9, logKey))
 	c := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, 9)}
 	other, err := c.Cosign("other.example", otherKey, noon)
@@ -151,7 +150,8 @@ func TestClientSendsOwnSignatures(t *testing.T) {
 	}
 }
 
-// What witnesses in use do otherwise than the standard, and what no witness should do.
+// Responses of real witnesses that deviate from the standard, and responses that no witness should
+// send.
 func TestClientIsTolerantAndBounded(t *testing.T) {
 	t.Parallel()
 	h := grow(t, "leaf", 9)
@@ -169,7 +169,7 @@ func TestClientIsTolerantAndBounded(t *testing.T) {
 	for _, test := range []struct {
 		name, contentType string
 		status            int
-		body, line        string // line is the cosignature that is kept; "" for an error
+		body, line        string // line is the cosignature that is returned; "" for an error
 	}{
 		{"no content type", "", 200, good.Line, good.Line},
 		{"another's beside it", "text/plain", 200, other.Line + good.Line, good.Line},
@@ -189,7 +189,7 @@ func TestClientIsTolerantAndBounded(t *testing.T) {
 		{"a conflict with a size as no other has it", "text/plain", 409, "4", ""},
 		{"no content", "text/plain", 204, "", ""},
 	} {
-		a := newAsked(t)
+		a := newTestWitness(t)
 		a.answer = func(w http.ResponseWriter, r *http.Request) {
 			w.Header()["Content-Type"] = []string{test.contentType}
 			w.WriteHeader(test.status)
@@ -209,10 +209,11 @@ func TestClientIsTolerantAndBounded(t *testing.T) {
 	}
 }
 
-// A size without content type and line break is taken too: then the witness is asked from that.
+// A client accepts a 409 whose size has no content type or line break, and tries again from that
+// size.
 func TestClientAcceptsAnySpellingOfSize(t *testing.T) {
 	t.Parallel()
-	h, a := grow(t, "leaf", 9), newAsked(t)
+	h, a := grow(t, "leaf", 9), newTestWitness(t)
 	c := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, 9)}
 	good, err := c.Cosign(witnessName, witnessKey, noon)
 	must(t, err)
@@ -228,11 +229,11 @@ func TestClientAcceptsAnySpellingOfSize(t *testing.T) {
 	}
 }
 
-// A redirection is an error: nobody but the witness is asked.
+// A redirect is an error, and is not followed.
 func TestClientRefusesRedirects(t *testing.T) {
 	t.Parallel()
-	h, a := grow(t, "leaf", 9), newAsked(t)
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("somebody else is asked") }))
+	h, a := grow(t, "leaf", 9), newTestWitness(t)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	defer elsewhere.Close()
 	a.answer = func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
@@ -243,11 +244,10 @@ func TestClientRefusesRedirects(t *testing.T) {
 	}
 }
 
-// A witness that does not answer is given up when the context ends, and what comes from the
-// caller's proof is its error.
-func TestClientEndsWithItsContext(t *testing.T) {
+// Cosign returns when its context ends, and returns the errors of its Prover.
+func TestClientStopsWithContext(t *testing.T) {
 	t.Parallel()
-	h, a := grow(t, "leaf", 9), newAsked(t)
+	h, a := grow(t, "leaf", 9), newTestWitness(t)
 	limited, cancel := context.WithCancel(ctx)
 	a.answer = func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
@@ -265,7 +265,7 @@ func TestClientEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A witness elsewhere is asked by https alone, and by a key of a cosigner.
+// NewClient demands https for a witness on another machine, and the key of a witness.
 func TestNewClientRefuses(t *testing.T) {
 	t.Parallel()
 	key := vkey(witnessName, tlog.TypeCosignature, witnessKey)
@@ -276,10 +276,10 @@ func TestNewClientRefuses(t *testing.T) {
 	}
 	for _, prefix := range []string{"", "witness.example", "http://witness.example", "http://10.0.0.1", "http://localhost.example", "ftp://localhost", "https://u:p@w.example", "https://w.example?a=b", "https://w.example#a", "https:///x"} {
 		if _, err := witness.NewClient(prefix, key); err == nil {
-			t.Errorf("%q is taken", prefix)
+			t.Errorf("%q is accepted", prefix)
 		}
 	}
 	if _, err := witness.NewClient("https://witness.example", vkey(origin, tlog.TypeEd25519, logKey)); err == nil {
-		t.Error("the key of a log is taken for a witness's")
+		t.Error("the key of a log is accepted")
 	}
 }

@@ -14,20 +14,20 @@ import (
 	"attestd/chain/tlog"
 )
 
-// State is what a Cosigner remembers: of each log the last tree that it cosigned.
+// State stores the last tree of each log that a Cosigner has cosigned.
 type State interface {
-	// Latest returns the last tree that was cosigned of the log with this origin; the one without
-	// leaves when none was.
+	// Latest returns the tree of the log with this origin that was cosigned last. When none was, it
+	// MUST return the tree without leaves.
 	Latest(ctx context.Context, origin string) (tlog.Tree, error)
 
-	// Advance makes a tree the latest, with the checkpoint as it was cosigned, if the latest is
-	// still from. It MUST be atomic, and durable when it returns true. False says that the latest
-	// is another, and that nothing was changed.
+	// Advance replaces the latest tree by to, and stores the cosigned checkpoint, if the latest
+	// tree is still from. It MUST be atomic, and durable when it returns true. When it returns
+	// false, the latest tree is another one, and Advance MUST have changed nothing.
 	Advance(ctx context.Context, origin string, from, to tlog.Tree, checkpoint []byte) (bool, error)
 }
 
-// Cosigner signs the checkpoints of logs that it knows, for each log one history. It is safe for
-// concurrent use.
+// Cosigner cosigns the checkpoints of the logs that it knows, one growing history for each log. It
+// is safe for concurrent use.
 type Cosigner struct {
 	name    string
 	private ed25519.PrivateKey
@@ -35,12 +35,13 @@ type Cosigner struct {
 	state   State
 }
 
-// NewCosigner returns the cosigner of a name with a key, which must be used for nothing else: a
-// cosignature does not say whose it is.
+// NewCosigner returns a cosigner with a name and a private key. The key MUST be used for nothing
+// else, because a cosignature does not sign the name. It returns an error when name is no valid key
+// name.
 func NewCosigner(name string, private ed25519.PrivateKey, logs []tlog.PolicyLog, state State) (*Cosigner, error) {
 	c := &Cosigner{name: name, private: private, logs: make(map[string][]tlog.VKey), state: state}
 	if _, err := tlog.ParseVKey(c.VKey().String()); err != nil {
-		return nil, fmt.Errorf("name of a witness %q: %w", name, err)
+		return nil, fmt.Errorf("witness name %q: %w", name, err)
 	}
 	for _, l := range logs {
 		c.logs[l.Key.Name] = append(c.logs[l.Key.Name], l.Key)
@@ -48,29 +49,30 @@ func NewCosigner(name string, private ed25519.PrivateKey, logs []tlog.PolicyLog,
 	return c, nil
 }
 
-// VKey is the cosigner's verifier key.
+// VKey returns the cosigner's verifier key.
 func (c *Cosigner) VKey() tlog.VKey {
 	return tlog.VKey{Name: c.name, Type: tlog.TypeCosignature, Public: c.private.Public().(ed25519.PublicKey)}
 }
 
-// Answer is what is answered to a request: a cosignature, or why there is none.
+// Answer is the HTTP response to a request: a cosignature, or the reason why there is none.
 type Answer struct {
-	Status      int // of HTTP
+	Status      int
 	ContentType string
 	Body        string
 }
 
 const plainText = "text/plain; charset=utf-8"
 
-func refuse(status int, why string) Answer { return Answer{status, plainText, why} }
+func refuse(status int, reason string) Answer { return Answer{status, plainText, reason} }
 
-// conflict says which size was cosigned last.
+// conflict answers with the size that was cosigned last.
 func conflict(size int64) Answer {
 	return Answer{http.StatusConflict, "text/x.tlog.size", strconv.FormatInt(size, 10) + "\n"}
 }
 
-// AddCheckpoint answers a request by the rules of the package comment, in their order. An error is
-// one of the state: then nothing was signed that anyone has seen.
+// AddCheckpoint answers the body of a request by the rules of the package comment, in their order.
+// A cosignature is dated at. Errors are those of the state; no cosignature has left the Cosigner
+// then.
 func (c *Cosigner) AddCheckpoint(ctx context.Context, body []byte, at time.Time) (Answer, error) {
 	r, err := ParseRequest(body)
 	if err != nil {
@@ -105,22 +107,21 @@ func (c *Cosigner) AddCheckpoint(ctx context.Context, body []byte, at time.Time)
 	return c.cosign(ctx, checkpoint, signed.Sigs, latest, at)
 }
 
-// cosign keeps and signs a checkpoint with the log's signatures that verified, and answers when it
-// is kept.
-func (c *Cosigner) cosign(ctx context.Context, checkpoint tlog.Checkpoint, own []note.Signature, latest tlog.Tree, at time.Time) (Answer, error) {
+// cosign cosigns a checkpoint, stores it with the log's verified signatures, and then answers.
+func (c *Cosigner) cosign(ctx context.Context, checkpoint tlog.Checkpoint, verified []note.Signature, latest tlog.Tree, at time.Time) (Answer, error) {
 	cosignature, err := checkpoint.Cosign(c.name, c.private, at)
 	if err != nil {
 		return Answer{}, err
 	}
-	kept, err := note.Sign(&note.Note{Text: checkpoint.Text(), Sigs: own})
+	signed, err := note.Sign(&note.Note{Text: checkpoint.Text(), Sigs: verified})
 	if err != nil {
 		return Answer{}, err
 	}
-	advanced, err := c.state.Advance(ctx, checkpoint.Origin, latest, checkpoint.Tree, append(kept, cosignature.Line...))
+	advanced, err := c.state.Advance(ctx, checkpoint.Origin, latest, checkpoint.Tree, append(signed, cosignature.Line...))
 	if err != nil {
 		return Answer{}, err
 	}
-	if !advanced { // another request came first
+	if !advanced { // a concurrent request was first
 		if latest, err = c.state.Latest(ctx, checkpoint.Origin); err != nil {
 			return Answer{}, err
 		}

@@ -18,19 +18,19 @@ import (
 	"attestd/chain/witness"
 )
 
-// lines is a body that no Request makes.
+// lines returns the body of a request that Request.Format cannot write.
 func lines(head string, checkpoint []byte) []byte { return append([]byte(head), checkpoint...) }
 
-// badLine is a signature line of the log's key that does not verify.
+// badLine returns a signature line that claims to be by a key of the log, and does not verify.
 func badLine(private ed25519.PrivateKey) string {
 	id := vkey(origin, tlog.TypeEd25519, private).ID()
 	blob := append([]byte{byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)}, make([]byte, 64)...)
 	return "— " + origin + " " + base64.StdEncoding.EncodeToString(blob) + "\n"
 }
 
-// The table of the package comment, row by row, against a witness that has cosigned size 5. Where a
-// request meets several conditions, the first decides.
-func TestAddCheckpointTable(t *testing.T) {
+// The conditions of the package comment, one by one, for a witness that has cosigned size 5. When a
+// request meets several conditions, the first one decides.
+func TestAddCheckpoint(t *testing.T) {
 	t.Parallel()
 	h, fork := grow(t, "leaf", 12), grow(t, "another", 12)
 	good := h.request(t, 5, 9)
@@ -126,8 +126,8 @@ func TestAddCheckpointTable(t *testing.T) {
 	}
 }
 
-// The rows of a witness that has cosigned nothing.
-func TestFirstCheckpoint(t *testing.T) {
+// The same conditions for a witness that has cosigned nothing.
+func TestAddFirstCheckpoint(t *testing.T) {
 	t.Parallel()
 	h := grow(t, "leaf", 12)
 	wrong, err := tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Root: tlog.Hash{1}}}.Sign(logKey)
@@ -152,9 +152,9 @@ func TestFirstCheckpoint(t *testing.T) {
 	}
 }
 
-// What is answered is a cosignature that torchwood takes, and what is kept is the checkpoint with
-// it and the log's own signatures that verified.
-func TestAnswerVerifies(t *testing.T) {
+// torchwood accepts the cosignature. The state stores the checkpoint with the cosignature and the
+// log's verified signatures.
+func TestCosignatureVerifiesWithTorchwood(t *testing.T) {
 	t.Parallel()
 	h, state := grow(t, "leaf", 9), newMemory()
 	c := cosigner(t, state)
@@ -166,18 +166,18 @@ func TestAnswerVerifies(t *testing.T) {
 	if err != nil || answer.Status != 200 || !strings.HasPrefix(answer.ContentType, "text/plain") {
 		t.Fatalf("%+v, %v", answer, err)
 	}
-	if kept := string(state.kept[origin]); kept != own+answer.Body {
-		t.Errorf("kept is %q", kept)
+	if signed := string(state.signed[origin]); signed != own+answer.Body {
+		t.Errorf("%q is stored", signed)
 	}
 	policy, err := torchwood.ParsePolicy([]byte("log " + vkey(origin, tlog.TypeEd25519, logKey).String() + "\nwitness w " + c.VKey().String() + "\nquorum w\n"))
 	must(t, err)
-	if seen, _, err := torchwood.VerifyCheckpoint(state.kept[origin], policy); err != nil || seen.N != 9 {
+	if seen, _, err := torchwood.VerifyCheckpoint(state.signed[origin], policy); err != nil || seen.N != 9 {
 		t.Errorf("%+v, %v", seen, err)
 	}
 }
 
 // A cosigner returns no cosignature if reading or writing its state fails.
-func TestFailedStateGivesNoCosignature(t *testing.T) {
+func TestNoCosignatureWhenStateFails(t *testing.T) {
 	t.Parallel()
 	h, broken := grow(t, "leaf", 9), errors.New("disk full")
 	state := newMemory()
@@ -190,7 +190,7 @@ func TestFailedStateGivesNoCosignature(t *testing.T) {
 	}
 }
 
-// failsLate is a state of which nobody knows whether it kept what it was given.
+// failsLate is a State whose Advance succeeds and returns an error, as after a failed fsync.
 type failsLate struct {
 	*memory
 	err error
@@ -201,8 +201,8 @@ func (f failsLate) Advance(c context.Context, origin string, from, to tlog.Tree,
 	return true, f.err
 }
 
-// Of 100 requests at a time, over two histories of the log, each is answered with the latest size
-// or wins; what wins is one history that only grows.
+// Of 100 concurrent requests, over two histories of the log, each is cosigned or answered with the
+// latest size. The cosigned trees are one history that only grows.
 func TestConcurrentAddCheckpoints(t *testing.T) {
 	t.Parallel()
 	histories := []*history{grow(t, "leaf", 300), grow(t, "another", 300)}
@@ -250,16 +250,16 @@ func TestConcurrentAddCheckpoints(t *testing.T) {
 	}
 }
 
-func TestNewCosignerRefusesItsName(t *testing.T) {
+func TestNewCosignerRefusesInvalidName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", "a b", "a+b", strings.Repeat("x", 256)} {
 		if _, err := witness.NewCosigner(name, witnessKey, nil, newMemory()); err == nil {
-			t.Errorf("%q is taken", name)
+			t.Errorf("%q is accepted", name)
 		}
 	}
 }
 
-// A request has one spelling.
+// Every request that parses is formatted as it was.
 func FuzzRequest(f *testing.F) {
 	h := grow(f, "leaf", 9)
 	f.Add(h.request(f, 5, 9).Format())

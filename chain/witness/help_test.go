@@ -23,7 +23,7 @@ const (
 
 var (
 	logKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
-	// of the same log
+	// the second key of the same log
 	nextKey    = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{6}, ed25519.SeedSize))
 	otherKey   = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{8}, ed25519.SeedSize))
 	witnessKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, ed25519.SeedSize))
@@ -42,8 +42,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// history is a log in memory, with all hashes that proofs are made of. Of two with another name,
-// the leaves differ.
+// history is a log in memory, with all hashes that proofs need. Histories of different names have
+// different leaves.
 type history struct{ hashes []tlog.Hash }
 
 func grow(t testing.TB, name string, size int64) *history {
@@ -78,7 +78,7 @@ func (h *history) tree(t testing.TB, size int64) tlog.Tree {
 	return tlog.Tree{Size: size, Root: root}
 }
 
-// checkpoint is that of the log at a size, signed with a key.
+// checkpoint returns the checkpoint of the log at a size, signed with a key.
 func (h *history) checkpoint(t testing.TB, size int64, private ed25519.PrivateKey) []byte {
 	t.Helper()
 	signed, err := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, size)}.Sign(private)
@@ -94,7 +94,7 @@ func (h *history) prove(_ context.Context, from int64, to tlog.Tree) ([]tlog.Has
 	return modtlog.ProveTree(to.Size, from, h)
 }
 
-// request asks for a cosignature from one size to another.
+// request returns an add-checkpoint request from one size to another.
 func (h *history) request(t testing.TB, from, to int64) witness.Request {
 	t.Helper()
 	proof, err := h.prove(ctx, from, h.tree(t, to))
@@ -102,18 +102,18 @@ func (h *history) request(t testing.TB, from, to int64) witness.Request {
 	return witness.Request{Old: from, Proof: proof, Checkpoint: h.checkpoint(t, to, logKey)}
 }
 
-// memory is a State that remembers all it was given, and fails when it is asked to.
+// memory is a State in memory. It returns fail as its error when that is set.
 type memory struct {
 	fail error
 
 	mu     sync.Mutex
 	latest map[string]tlog.Tree
-	kept   map[string][]byte
-	trees  []tlog.Tree // in the order in which they became the latest
+	signed map[string][]byte // the cosigned checkpoint, by origin
+	trees  []tlog.Tree       // in the order in which they became the latest
 }
 
 func newMemory() *memory {
-	return &memory{latest: make(map[string]tlog.Tree), kept: make(map[string][]byte)}
+	return &memory{latest: make(map[string]tlog.Tree), signed: make(map[string][]byte)}
 }
 
 func (m *memory) Latest(_ context.Context, origin string) (tlog.Tree, error) {
@@ -135,12 +135,12 @@ func (m *memory) Advance(_ context.Context, origin string, from, to tlog.Tree, c
 	if m.fail != nil || latest != from {
 		return false, m.fail
 	}
-	m.latest[origin], m.kept[origin] = to, checkpoint
+	m.latest[origin], m.signed[origin] = to, checkpoint
 	m.trees = append(m.trees, to)
 	return true, nil
 }
 
-// cosigner knows the log by two keys.
+// cosigner returns a Cosigner that knows two keys of the log.
 func cosigner(t testing.TB, state witness.State) *witness.Cosigner {
 	t.Helper()
 	c, err := witness.NewCosigner(witnessName, witnessKey, []tlog.PolicyLog{

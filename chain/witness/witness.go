@@ -1,6 +1,6 @@
-// Package witness is both sides of c2sp.org/tlog-witness: the [Cosigner] that signs the checkpoints
-// of others' logs, and the [Client] that asks one to sign ours. It keeps nothing itself, and knows
-// HTTP only as a client.
+// Package witness has both sides of c2sp.org/tlog-witness: the [Cosigner], which cosigns the
+// checkpoints of others' logs, and the [Client], which requests cosignatures on ours. It stores
+// nothing itself, and it speaks HTTP only as a client.
 //
 // # Request
 //
@@ -25,9 +25,9 @@
 //	another root                                                   422
 //	none of these                                                  200, the cosignature's line
 //
-// Before a 200 is answered the checkpoint has been kept, durably, by compare-and-swap with the one
-// before it: so a witness never signs a smaller tree after a larger one, nor two roots of one size,
-// whatever becomes of the process.
+// A 200 is sent only after the checkpoint was stored durably, by compare-and-swap with the one
+// before it. So a witness never cosigns a smaller tree after a larger one, nor two roots of one
+// size, even when its process is killed.
 package witness
 
 import (
@@ -39,21 +39,21 @@ import (
 )
 
 const (
-	maxProof = 63 // lines
+	maxProof = 63 // hashes of a consistency proof
 
-	// MaxRequest bounds a request, in bytes: a checkpoint of 16 signatures, as many as signed-note
-	// demands, may be of post-quantum length.
+	// MaxRequest bounds a request, in bytes. It leaves room for a checkpoint with 16 signatures, as
+	// many as signed-note demands, of post-quantum length.
 	MaxRequest = 132 << 10
 )
 
-// Request is what a log asks of a witness.
+// Request is an add-checkpoint request.
 type Request struct {
-	Old        int64       // the size from which Proof leads
-	Proof      []tlog.Hash // of consistency
-	Checkpoint []byte      // signed
+	Old        int64       // the size that the witness cosigned last, in leaves
+	Proof      []tlog.Hash // consistency proof from Old to the checkpoint's size
+	Checkpoint []byte      // signed by the log
 }
 
-// Format is the request as it is sent.
+// Format returns the body of the request.
 func (r Request) Format() []byte {
 	b := fmt.Appendf(nil, "old %d\n", r.Old)
 	for _, hash := range r.Proof {
@@ -62,9 +62,10 @@ func (r Request) Format() []byte {
 	return append(append(b, '\n'), r.Checkpoint...)
 }
 
-// ParseRequest reads a request but for its checkpoint. Errors wrap tlog.ErrMalformed.
+// ParseRequest parses the body of a request, without parsing its checkpoint. Errors wrap
+// tlog.ErrMalformed.
 func ParseRequest(body []byte) (Request, error) {
-	malformed := fmt.Errorf("%w: add-checkpoint", tlog.ErrMalformed)
+	malformed := fmt.Errorf("%w add-checkpoint request", tlog.ErrMalformed)
 	head, checkpoint, ok := bytes.Cut(body, []byte("\n\n"))
 	lines := strings.Split(string(head), "\n")
 	if !ok || len(body) > MaxRequest || len(lines)-1 > maxProof {
@@ -88,7 +89,7 @@ func ParseRequest(body []byte) (Request, error) {
 	return r, nil
 }
 
-// parseSize reads the size of a tree, which is at most tlog.MaxSize, in its only spelling.
+// parseSize parses the size of a tree, at most tlog.MaxSize.
 func parseSize(s string) (int64, bool) {
 	size, ok := tlog.ParseDecimal(s)
 	return size, ok && size <= tlog.MaxSize
