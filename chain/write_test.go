@@ -188,7 +188,7 @@ func TestPanicFailsOnlyItsRequest(t *testing.T) {
 
 // A change that is alone in its batch is undone by the end of its transaction: it needs no
 // savepoint, whose journal would grow with what it writes. Records never need one.
-func TestOneChangeNeedsNoSavepoint(t *testing.T) {
+func TestSingleChangeNeedsNoSavepoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDisk(1)

@@ -154,7 +154,7 @@ func TestTampering(t *testing.T) {
 }
 
 // HEAD asks whether one may ask, and reads nothing of the chain.
-func TestHeadOfVerifyReadsNothing(t *testing.T) {
+func TestHEADOfVerifyReadsNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

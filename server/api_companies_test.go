@@ -100,7 +100,7 @@ func TestCompany(t *testing.T) {
 }
 
 // Of many who want the same name at once, one gets it, and its key works.
-func TestRegisterCompanyAtOnce(t *testing.T) {
+func TestRegisterCompanyConcurrently(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	replies := make([]*reply, 12)

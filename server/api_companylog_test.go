@@ -66,7 +66,7 @@ func TestWitnessMissesACompanyThatIsCutOut(t *testing.T) {
 }
 
 // The check after the start finds a company that is gone with everything of it, and says so.
-func TestCompanyThatIsGoneIsFoundAfterTheStart(t *testing.T) {
+func TestRemovedCompanyIsDetectedAfterStart(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path := storetest.New(t)

@@ -59,7 +59,7 @@ func TestDisableAgent(t *testing.T) {
 }
 
 // However issuing and disabling cross: afterwards the agent holds no passport that is valid.
-func TestNoPassportSurvivesADisabling(t *testing.T) {
+func TestDisablingRevokesConcurrentlyIssuedPassports(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -108,7 +108,7 @@ func (r *reply) lacks(t testing.TB, members ...string) {
 }
 
 // A reader may have it; a stranger gets nothing of a company, and another company its own alone.
-func TestEvidenceIsTheCompanys(t *testing.T) {
+func TestEvidenceIsLimitedToCompany(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")

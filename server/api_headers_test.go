@@ -71,7 +71,7 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 
 // What an agent says about a call is read in one way or refused: two readers of one body must not
 // see a request and an outcome, and no passport be asked for.
-func TestHookBodyIsReadInOneWay(t *testing.T) {
+func TestAmbiguousHookBodyIsRefused(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	const asks = `"tool_name":"Bash","tool_use_id":"t1","tool_input":{}`

@@ -11,7 +11,7 @@ import (
 // Of a database that is older than its head file knows, reads, status and verification answer, and
 // nothing is appended or issued: 503 with the code and the reason, which says which log, what was
 // known and what is there. Health stays as it is.
-func TestADatabaseBehindItsHeadFile(t *testing.T) {
+func TestReadOnlyWhenBehindHeadFile(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
 	s := startOn(t, path, cred.Domain{})

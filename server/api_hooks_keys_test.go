@@ -11,7 +11,7 @@ import (
 // The keys under which a hook's records stand can be foretold by whoever knows how they are made. A
 // writer of the same company who takes them beforehand, by the header, in a batch or by events of
 // its own, keeps no record from being made: not of a call, nor of a denial.
-func TestHookKeysCannotBeTaken(t *testing.T) {
+func TestHookKeysCannotBePreempted(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	ours, theirs := acme.create(t, "writer", ""), acme.create(t, "writer", "")

@@ -71,7 +71,7 @@ func (c caller) length(t testing.TB) int {
 }
 
 // 64 equal requests at once are one record, and one message on the stream.
-func TestARetryStorm(t *testing.T) {
+func TestConcurrentRetriesMakeOneRecord(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	stream := acme.listen(t)
@@ -97,7 +97,7 @@ func TestARetryStorm(t *testing.T) {
 }
 
 // What was recorded once is answered, whatever has become of the right to do it again.
-func TestARetryAfterTheRightIsGone(t *testing.T) {
+func TestReplayAfterAuthorizationEnded(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -184,7 +184,7 @@ func TestAttestBatch(t *testing.T) {
 }
 
 // A batch counts as its items, and says what is left of both budgets.
-func TestABatchCountsAsItsItems(t *testing.T) {
+func TestBatchItemsCountAgainstRateLimit(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.Limits = limit.Limits{Standard: 20, Attest: 5, Sensitive: 5, Log: 5, Company: 2}

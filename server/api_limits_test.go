@@ -138,7 +138,7 @@ func TestLimitOfACompany(t *testing.T) {
 }
 
 // The limit is exact when all come at once.
-func TestLimitAtOnce(t *testing.T) {
+func TestRateLimitIsExactConcurrently(t *testing.T) {
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 5, Attest: 7, Standard: 100}))
 	acme := s.company(t, "acme")
@@ -190,7 +190,7 @@ func TestLimitBehindProxy(t *testing.T) {
 }
 
 // --rate-limits off: no limit and no header.
-func TestNoLimits(t *testing.T) {
+func TestRateLimitsOff(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for range 30 {

@@ -324,7 +324,7 @@ func parseHash(t testing.TB, text string) (h chain.Hash) {
 
 // Who asks for the proof of a record that there is not has nothing signed for it: a checkpoint
 // costs a signature and a write.
-func TestNoCheckpointForNoRecord(t *testing.T) {
+func TestProofOfMissingRecordSignsNoCheckpoint(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	log := acme.actions(t)

@@ -59,7 +59,7 @@ func (c caller) endsAStolenKey(t *testing.T, code string) {
 
 // The database is moved away under a server: no 201 goes into the orphan, the log says what
 // happened, and a restart on the file goes on with all that was acknowledged.
-func TestAMovedDatabase(t *testing.T) {
+func TestNoAcknowledgementAfterDatabaseMoved(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -94,7 +94,7 @@ func TestAMovedDatabase(t *testing.T) {
 }
 
 // A clock that is decades ahead of the database writes nothing until a start that vouches for it.
-func TestAClockAheadOfTheDatabase(t *testing.T) {
+func TestClockAheadOfDatabaseStopsWrites(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
 	schema, err := os.ReadFile("../schema.sql")

@@ -582,7 +582,7 @@ func TestRecordsDamaged(t *testing.T) {
 
 // Where in the log a period begins is found by the times of records. One that is missing there is
 // named too.
-func TestAPeriodOfDamagedRecords(t *testing.T) {
+func TestPeriodWithDamagedRecords(t *testing.T) {
 	t.Parallel()
 	storetest.NotOnPostgres(t, "the file is changed by hand")
 	s := start(t)
@@ -632,7 +632,7 @@ func TestSearchesAreBounded(t *testing.T) {
 }
 
 // A long search ends when its client goes.
-func TestASearchEndsWithItsClient(t *testing.T) {
+func TestSearchEndsWhenClientDisconnects(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.Budgets.Searches = limit.Size{Most: limit.LongSearch, Share: limit.LongSearch}

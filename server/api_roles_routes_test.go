@@ -76,7 +76,7 @@ func TestEveryRouteAgainstEveryRole(t *testing.T) {
 }
 
 // The route of no path, which revokes the passport without a jti, stands in no document.
-func TestARouteOfNoPathNeedsItsRole(t *testing.T) {
+func TestUndocumentedRouteChecksRole(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -144,7 +144,7 @@ func TestExpiredCredentials(t *testing.T) {
 }
 
 // The keys that a company can do without are those that expire, and those that cannot make another.
-func TestTheLastAdminKeyCannotBeDeleted(t *testing.T) {
+func TestLastAdminKeyCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -102,7 +102,7 @@ func TestRotationCarriesForward(t *testing.T) {
 }
 
 // Of many rotations of one passport at once, one wins.
-func TestRotateAtOnce(t *testing.T) {
+func TestRotateConcurrently(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	acme.agent(t, "bot")

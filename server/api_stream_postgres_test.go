@@ -98,7 +98,7 @@ func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
 // stream of theirs: nobody gets other records in places that it has had. Who comes back with the
 // index behind its last record is told that the log does not reach so far, and who begins anew gets
 // what there is.
-func TestStreamOfADatabaseThatWentBack(t *testing.T) {
+func TestStreamAfterDatabaseRollback(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := startOn(t, pgtest.Database(t), cred.Domain{})
@@ -141,7 +141,7 @@ func TestStreamOfADatabaseThatWentBack(t *testing.T) {
 
 // Where the server keeps a head file it writes nothing more to a database that has gone back, and
 // says so: also where other records stand in the places of those that are gone.
-func TestAServerWhoseDatabaseWentBackIsNotReady(t *testing.T) {
+func TestNotReadyAfterRollback(t *testing.T) {
 	t.Parallel()
 	s := startOn(t, storetest.NewOnPostgres(t), cred.Domain{})
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")

@@ -81,7 +81,7 @@ func TestStreamOfOneCompany(t *testing.T) {
 
 // Control records are no events, for nobody, and say nothing about the chain that events are about:
 // also not when one of them was changed.
-func TestStreamIsAboutActions(t *testing.T) {
+func TestStreamOmitsControlRecords(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

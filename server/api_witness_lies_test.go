@@ -208,7 +208,7 @@ func load(t testing.TB, who caller) (stop func() (failed *reply, done int)) {
 
 // Of a witness that lies, in whatever manner, nothing stops, for either of two companies under
 // load: where it contests a log, that is an alarm.
-func TestWitnessLiesStopNothing(t *testing.T) {
+func TestFalseWitnessClaimsStopNothing(t *testing.T) {
 	t.Parallel()
 	base := newTwoCompanies(t)
 	text, signature, _ := strings.Cut(base.fork, "\n\n")
@@ -430,7 +430,7 @@ func (c caller) halted(t testing.TB) {
 
 // A checkpoint that a compromised key has signed proves nothing: whoever has stolen it could have
 // signed that.
-func TestStolenKeyProvesNothing(t *testing.T) {
+func TestCheckpointOfCompromisedKeyProvesNothing(t *testing.T) {
 	t.Parallel()
 	base := newTwoCompanies(t)
 	s := startOn(t, base.path, cred.Domain{})

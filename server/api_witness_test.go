@@ -158,7 +158,7 @@ func TestWitness(t *testing.T) {
 }
 
 // A server is a witness only where it was started as one.
-func TestNoWitness(t *testing.T) {
+func TestWitnessOffByDefault(t *testing.T) {
 	t.Parallel()
 	who := start(t).anyone()
 	for _, call := range []string{addCheckpoint, "GET /v1/witness", monitored(watchedOrigin)} {

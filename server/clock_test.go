@@ -15,7 +15,7 @@ import (
 // A wall clock that leaps by more than a minute is a warning, in whichever direction, and once; the
 // sleep of a laptop, which the boot clock counts too, is none, and nor is a small correction (row
 // 26).
-func TestALeapOfTheClockIsAWarning(t *testing.T) {
+func TestClockJumpIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // guards what follows: the watcher reads it between two ticks
@@ -70,7 +70,7 @@ func TestALeapOfTheClockIsAWarning(t *testing.T) {
 // A clock that is more than a second from that of the database, in whichever direction, is a
 // warning, once until it is right again; what the way to the database may explain is none, and a
 // database that does not answer says nothing.
-func TestAClockThatIsNotTheDatabases(t *testing.T) {
+func TestClockSkewToDatabaseIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		type answer struct {

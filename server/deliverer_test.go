@@ -256,7 +256,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 
 // However often deliveries end without a word, as by a kill, nothing is missed, records come in
 // order, and what comes twice has the ID that it had.
-func TestNothingIsMissedOverCrashes(t *testing.T) {
+func TestWebhooksMissNothingOverCrashes(t *testing.T) {
 	deliver(t, func(t *testing.T, d *delivering) {
 		d.webhook("https://hooks.example/")
 		const crashes, each = 5, 20
@@ -340,7 +340,7 @@ func TestPace(t *testing.T) {
 
 // A change waits for no endpoint that hangs: changes are made one after the other, those of all
 // companies.
-func TestAChangeWaitsForNoEndpoint(t *testing.T) {
+func TestChangeDoesNotWaitForHangingEndpoint(t *testing.T) {
 	deliver(t, func(t *testing.T, d *delivering) {
 		d.hangs = true
 		id := d.webhook("https://hooks.example/")
@@ -379,7 +379,7 @@ func TestFormerSecret(t *testing.T) {
 }
 
 // Where it cannot be recorded that a webhook is switched off it is not: the next look tries again.
-func TestSwitchedOffOnlyWithARecord(t *testing.T) {
+func TestWebhookDisablingRequiresControlRecord(t *testing.T) {
 	deliver(t, func(t *testing.T, d *delivering) {
 		id := d.webhook("https://hooks.example/")
 		d.halt()

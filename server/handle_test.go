@@ -64,7 +64,7 @@ func (s slowly) Read(p []byte) (int, error) {
 
 // What time it is for a request is said when it is whole. A passport that expired while the body
 // came is so judged as expired.
-func TestTimeIsTakenAfterTheBody(t *testing.T) {
+func TestTimestampIsTakenAfterBody(t *testing.T) {
 	t.Parallel()
 	type request struct {
 		Passport string `json:"passport" must:"string"`

@@ -29,7 +29,7 @@ func besiege(ctx context.Context, p *places, from, to int64, endpoints int) {
 // However many slow endpoints some companies have, a delivery of another company waits for none of
 // them; and where very many companies have such, those that answer fast have places still, and the
 // others wait for one round at most.
-func TestSlowWebhooksHoldUpNobodyElse(t *testing.T) {
+func TestSlowWebhooksDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name              string
@@ -73,7 +73,7 @@ func TestSlowWebhooksHoldUpNobodyElse(t *testing.T) {
 }
 
 // A company has four places at a time, and its own endpoints take turns at them, fast or not.
-func TestACompanyHasFourPlaces(t *testing.T) {
+func TestWebhookConcurrencyPerCompany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlaces()

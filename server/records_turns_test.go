@@ -33,7 +33,7 @@ func (r slow) Summaries(_ context.Context, _, from, _ int64, _ bool, yield func(
 
 // Whatever it asks for and whatever it reads, a search that has read much waits for its turn, and
 // rests as long as it works while records are appended.
-func TestASearchThatReadsMuchTakesTurns(t *testing.T) {
+func TestLongSearchYieldsToOthers(t *testing.T) {
 	reads := map[string]func(t *turns) error{
 		"records": func(t *turns) error {
 			return t.Records(context.Background(), 1, 0, 9, func(*chain.Record) error { return nil })
@@ -74,7 +74,7 @@ func TestASearchThatReadsMuchTakesTurns(t *testing.T) {
 }
 
 // Who goes away while he waits for his turn has not read.
-func TestATurnIsNotWaitedForInVain(t *testing.T) {
+func TestSearchTurnCanceled(t *testing.T) {
 	s := &Server{longSearch: semaphore.NewWeighted(1), deliverer: &deliverer{}}
 	_ = s.longSearch.Acquire(t.Context(), 1)
 	gone, cancel := context.WithCancel(t.Context())
@@ -87,7 +87,7 @@ func TestATurnIsNotWaitedForInVain(t *testing.T) {
 
 // Searches that companies have under way and do not end leave room for the first of each other
 // company.
-func TestSearchesOfOthersKeepNobodyOut(t *testing.T) {
+func TestSearchesAreFairAcrossCompanies(t *testing.T) {
 	s := &Server{searches: limit.NewPool(limit.Searches(48))} // 6 for each company, 24 kept
 	begins := func(company, parts int64) func() {
 		t.Helper()

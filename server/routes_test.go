@@ -14,7 +14,7 @@ import (
 
 // The document and the route table name the same operations, for the same role and with the same
 // limit.
-func TestRoutesAreTheDocument(t *testing.T) {
+func TestRoutesMatchOpenAPI(t *testing.T) {
 	t.Parallel()
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
 	if err != nil {
@@ -60,7 +60,7 @@ func TestRoutesAreTheDocument(t *testing.T) {
 
 // The document describes of each endpoint's request what the endpoint reads: the same parameters,
 // the same members of the body, and the same of them as required.
-func TestRequestsAreTheDocument(t *testing.T) {
+func TestRequestsMatchOpenAPI(t *testing.T) {
 	t.Parallel()
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // Power that fails after the commit of an acceptance and before its head file is made leaves the
 // rollback accepted in the control log and the old head file. Accepting it once more brings up the
 // head file, and the record stands once. Another rollback later has its own record (promise 78).
-func TestAnAcceptedRollbackIsRecordedOnce(t *testing.T) {
+func TestAcceptedRollbackIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)
 	acceptances := func() (n int64) {

@@ -68,7 +68,7 @@ func TestFilesThatOthersReachAreNotServed(t *testing.T) {
 }
 
 // A group other than the owner's own counts as others; only root can make such a file for the test.
-func TestTheOwnersGroup(t *testing.T) {
+func TestGroupOtherThanOwnersCountsAsOthers(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
@@ -87,7 +87,7 @@ func TestTheOwnersGroup(t *testing.T) {
 	}
 }
 
-func TestAFileThatOthersReadIsServedWithAWarning(t *testing.T) {
+func TestWorldReadableFileIsServedWithWarning(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
@@ -103,7 +103,7 @@ func TestAFileThatOthersReadIsServedWithAWarning(t *testing.T) {
 
 // The lock is on the file as well as on its name: neither another name, nor a removed lock file,
 // nor a move makes room for a second server.
-func TestASecondServerByAnotherName(t *testing.T) {
+func TestSecondServerRefusedUnderAnotherName(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	for name, rename := range map[string]func(t *testing.T, path, other string){
@@ -132,7 +132,7 @@ func TestASecondServerByAnotherName(t *testing.T) {
 
 // The lock on the file is none of SQLite's: other programs read and write beside a server, and
 // closing the file again and again in the same process does not end it.
-func TestTheLockDisturbsNobody(t *testing.T) {
+func TestLockAllowsOtherPrograms(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)

@@ -161,7 +161,7 @@ func TestBackupRefuses(t *testing.T) {
 }
 
 // A copy that fails its checks never becomes a file of the name that was asked for.
-func TestWhatDoesNotVerifyIsNeitherBackedUpNorRestored(t *testing.T) {
+func TestBackupAndRestoreRequireVerification(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()

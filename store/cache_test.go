@@ -11,7 +11,7 @@ import (
 
 // What is remembered of companies and agents is small, whatever was registered with them: no
 // company can fill the memory of all.
-func TestNothingLargeIsRemembered(t *testing.T) { // not in parallel: it weighs the heap
+func TestCacheEntriesAreBounded(t *testing.T) { // not in parallel: it weighs the heap
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	s, _ := fresh(t)
 	metadata := raw(`{"a":"` + strings.Repeat("x", 16<<10) + `"}`)

@@ -148,7 +148,7 @@ func failingSync(path string) error {
 
 // What a sync that fails has reached nobody can say, and nor does the answer. Nothing is
 // lost that was acknowledged.
-func TestACommitWhoseSyncFailsIsUnknown(t *testing.T) {
+func TestFailedSyncGivesUnknownOutcome(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path := target(t)
@@ -186,7 +186,7 @@ func failingRotation(path string) error {
 
 // A rotation of which nobody can say whether it is on disk is there whole or not at all, and so are
 // the records after it.
-func TestARotationWhoseSyncFailsIsUnknown(t *testing.T) {
+func TestRotationWithFailedSyncIsAtomic(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path := target(t)
@@ -229,7 +229,7 @@ func failingWrite(path string) error {
 
 // A commit that failed while it was being written is written over at once: what that made sure of
 // is no longer unknown.
-func TestACommitThatFailedIsWrittenOver(t *testing.T) {
+func TestFailedCommitIsOverwritten(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path := target(t)
@@ -281,7 +281,7 @@ func manyWriters(path string) error {
 
 // A service needs no folder for temporary files, however many write: no file is made but the
 // database and what stands beside it, so nothing is lost where none can be made.
-func TestNoTemporaryFileIsMade(t *testing.T) {
+func TestNoTemporaryFiles(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 // A clock that is ten years or more ahead of the newest time in the file writes nothing, for the
 // times of a chain never go back; it goes on when the clock is right again, or after a start that
 // vouches for it. An empty file takes any time.
-func TestAWrongClockWritesNothing(t *testing.T) {
+func TestClockTenYearsAheadStopsWrites(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
 	var clock atomic.Pointer[time.Time]

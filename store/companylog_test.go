@@ -66,7 +66,7 @@ func twoCompanies(t *testing.T) string {
 // The company that came last, deleted with everything of it, leaves no gap. The log of the
 // companies still tells of it, to verify and to the server, which registers nobody until that is
 // put right.
-func TestLastCompanyCutOutIsFound(t *testing.T) {
+func TestRemovedLastCompanyIsDetected(t *testing.T) {
 	t.Parallel()
 	path := twoCompanies(t)
 	if failed := verdicts(t, path); len(failed) > 0 {
@@ -130,7 +130,7 @@ func TestCompaniesWithoutTheirLog(t *testing.T) {
 
 // Who has the keys of the companies renames one, or gives two each other's names, in all records of
 // theirs too. Nothing of theirs shows it, and the log of the companies does.
-func TestCompaniesRenamedWithTheirRecordsAreFound(t *testing.T) {
+func TestRenamedCompaniesAreDetected(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	for name, names := range map[string][2]string{"renamed": {"acme", "oz"}, "swapped": {"zoo", "acme"}} {
@@ -166,7 +166,7 @@ func TestCompaniesRenamedWithTheirRecordsAreFound(t *testing.T) {
 
 // A last company that is cut out with its record in the log of the companies is missed by the head
 // file.
-func TestLastCompanyCutOutOfItsLogIsFoundByTheHeadFile(t *testing.T) {
+func TestHeadFileDetectsRemovedLastCompany(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
 	s := kept(t, path)
@@ -200,7 +200,7 @@ func TestLastCompanyCutOutOfItsLogIsFoundByTheHeadFile(t *testing.T) {
 
 // A database of before the log of the companies gets it at the next start: a record for each
 // company, in the order of their registrations. Until then it is whole.
-func TestCompaniesOfBeforeTheirLogAreListed(t *testing.T) {
+func TestCompaniesBeforeControlLogAreListed(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	for version := range older {
@@ -242,7 +242,7 @@ func TestRegistrationListsTheCompaniesBeforeIt(t *testing.T) {
 
 // Registrations at once, on several servers of one database of PostgreSQL, are all listed, in the
 // order of their numbers.
-func TestRegistrationsAtOnceAreListed(t *testing.T) {
+func TestConcurrentRegistrationsAreListed(t *testing.T) {
 	t.Parallel()
 	first, path := fresh(t)
 	servers := []*store.Store{first}
@@ -271,7 +271,7 @@ func TestRegistrationsAtOnceAreListed(t *testing.T) {
 
 // The installation is no tenant: it has no credential, nobody finds it by its ID or takes that, and
 // nothing of it is published.
-func TestInstallationIsNoTenant(t *testing.T) {
+func TestInstallationIsNotACompany(t *testing.T) {
 	t.Parallel()
 	var published []int64
 	path := storetest.New(t)

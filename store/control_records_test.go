@@ -111,7 +111,7 @@ func newClerk(t *testing.T, metadata string) (*clerk, store.APIKey) {
 
 // The first records of a control log are the company and its first key, which nobody asked for that
 // has a credential.
-func TestARegistrationIsRecorded(t *testing.T) {
+func TestRegistrationIsRecorded(t *testing.T) {
 	t.Parallel()
 	const metadata = `{"note": "private words"}`
 	k, key := newClerk(t, metadata)
@@ -196,7 +196,7 @@ func TestChangesOfSigningKeysAreRecorded(t *testing.T) {
 
 // Of many that ask for one change at once, one makes it, and there is one record of it; of a
 // rotation a pair, which name each other.
-func TestOneOfManyChangesIsRecorded(t *testing.T) {
+func TestConcurrentEqualChangesMakeOneRecord(t *testing.T) {
 	t.Parallel()
 	k, _ := newClerk(t, "{}")
 	s, c, who := k.s, k.c, by(k.c, now)

@@ -32,7 +32,7 @@ func tipOf(t testing.TB, s *store.Store, log store.Log) chain.Head {
 
 // What one change does to both logs of a company is one commit, with what it does to rows: all of
 // it or nothing.
-func TestOneChangeWritesBothLogs(t *testing.T) {
+func TestChangeToBothLogsIsAtomic(t *testing.T) {
 	t.Parallel()
 	var published []int64
 	path := target(t)
@@ -192,7 +192,7 @@ func TestRotationsInBothLogs(t *testing.T) {
 }
 
 // What a restore takes back of a control log is said like what it takes back of the actions.
-func TestARestoreComparesControlLogs(t *testing.T) {
+func TestRestoreComparesControlLogs(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -226,7 +226,7 @@ func TestARestoreComparesControlLogs(t *testing.T) {
 // An upgrade gives each company a control log, which the key of that time signs from its first
 // record on, and changes nothing of the actions. The keys that had ended by then sign nothing
 // there; those that come later are proven there as elsewhere.
-func TestAnUpgradeMakesTheControlLog(t *testing.T) {
+func TestUpgradeCreatesControlLog(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -278,7 +278,7 @@ func TestAnUpgradeMakesTheControlLog(t *testing.T) {
 }
 
 // What schema 4 knew of roles, ends and keys is known after an upgrade.
-func TestWhatSchema4AddedIsKept(t *testing.T) {
+func TestUpgradeKeepsSchema4Data(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	for _, version := range []string{"4", "5"} {

@@ -147,7 +147,7 @@ func commits(log []byte) (n int) {
 
 // A crash at any moment leaves a change with its control record, or neither: the database's log is
 // cut at every frame, and within one. Each change is one commit with its record.
-func TestAChangeAndItsRecordAreBothThereOrNeither(t *testing.T) {
+func TestChangeAndControlRecordAreAtomic(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -199,7 +199,7 @@ func TestAChangeAndItsRecordAreBothThereOrNeither(t *testing.T) {
 
 // Where the record cannot be written there is no change: neither half of a change survives the
 // failure of the other.
-func TestNoChangeWithoutItsRecord(t *testing.T) {
+func TestChangeRequiresControlRecord(t *testing.T) {
 	t.Parallel()
 	p := prepare(t)
 	before := stateOf(t, p.path)

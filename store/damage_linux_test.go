@@ -65,7 +65,7 @@ func failReadsOfThread() error {
 
 // A request whose reads the disk refuses is not done, and no damage: what comes after it is read
 // and written as before (promise 76).
-func TestAReadThatTheDiskRefusesIsNotDone(t *testing.T) {
+func TestFailedReadFailsOnlyItsRequest(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path := target(t)

@@ -37,7 +37,7 @@ func atDuty(t *testing.T, s *store.Store) *dutiful {
 
 // One server has a duty: another takes it over when that one leaves it, and when it has not renewed
 // it; who finds another one in its place has lost it.
-func TestADutyIsOfOneServer(t *testing.T) {
+func TestDutyHasOneServer(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -62,7 +62,7 @@ func TestADutyIsOfOneServer(t *testing.T) {
 }
 
 // A file has one server, which has every duty at once.
-func TestADutyOfAFile(t *testing.T) {
+func TestSQLiteServerHasAllDuties(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	<-atDuty(t, s).took

@@ -40,7 +40,7 @@ func (w *watched) grow(t testing.TB) bool {
 	return w.noticed.Swap(0) > 0
 }
 
-func TestWhatWeDoOurselvesIsNotExternal(t *testing.T) {
+func TestOwnWritesAreNotExternal(t *testing.T) {
 	t.Parallel()
 	s, path := watch(t)
 	c := s.company
@@ -81,7 +81,7 @@ func TestWhatWeDoOurselvesIsNotExternal(t *testing.T) {
 	}
 }
 
-func TestAStrangersWriteIsNoticedOnce(t *testing.T) {
+func TestExternalWriteIsReportedOnce(t *testing.T) {
 	storetest.NotOnPostgres(t, "others may write there at any time: what they wrote is checked when it is built on")
 	t.Parallel()
 	s, path := watch(t)
@@ -109,7 +109,7 @@ func TestAStrangersWriteIsNoticedOnce(t *testing.T) {
 // While the writer sees that nobody else has written, what was read of the file counts for ten
 // seconds: a tool's deletion is unknown for a second after the last transaction, and no longer than
 // that.
-func TestWhatIsRememberedCountsWhileNobodyElseWrites(t *testing.T) {
+func TestCacheIsValidWithoutExternalWrites(t *testing.T) {
 	storetest.NotOnPostgres(t, "no server there sees whether others write: what it remembers counts for a quarter of a second")
 	t.Parallel()
 	path := storetest.New(t)
@@ -148,7 +148,7 @@ func TestWhatIsRememberedCountsWhileNobodyElseWrites(t *testing.T) {
 
 // A key that a tool deleted in the file is refused from the next write on, and within a second in
 // any case.
-func TestAStrangersDeletionReachesTheCache(t *testing.T) {
+func TestExternalDeletionInvalidatesCache(t *testing.T) {
 	t.Parallel()
 	s, path := watch(t)
 	c := s.company

@@ -19,7 +19,7 @@ import (
 
 // A head file that a crash has cut or torn anywhere raises no false alarm, and is whole again after
 // the start. Damage of its beginning, which no crash leaves, is refused.
-func TestADamagedHeadFile(t *testing.T) {
+func TestDamagedHeadFile(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path, older := grown(t)
@@ -60,7 +60,7 @@ func TestADamagedHeadFile(t *testing.T) {
 
 // Whatever stands in the place of the head file and is not that of the database is refused and left
 // as it is; a missing or empty one is made, for its owner alone.
-func TestTheHeadFileIsTheDatabasesOwn(t *testing.T) {
+func TestForeignHeadFileIsRefused(t *testing.T) {
 	t.Parallel()
 	path, _ := grown(t)
 	another, _ := grown(t)
@@ -103,7 +103,7 @@ func TestTheHeadFileIsTheDatabasesOwn(t *testing.T) {
 
 // Where a head file knows a database that is gone, no new one is made in its place. A backup that
 // is put there is compared.
-func TestNoNewDatabaseBesideAHeadFile(t *testing.T) {
+func TestNoNewDatabaseBesideHeadFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)
@@ -120,7 +120,7 @@ func TestNoNewDatabaseBesideAHeadFile(t *testing.T) {
 
 // A head file whose folder is gone keeps nobody from writing: a notice says so, and it is made at a
 // later commit, when that can be.
-func TestAHeadFileThatCannotBeMade(t *testing.T) {
+func TestHeadFileInMissingFolder(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)
 	elsewhere := filepath.Join(t.TempDir(), "disk")
@@ -143,7 +143,7 @@ func TestAHeadFileThatCannotBeMade(t *testing.T) {
 }
 
 // The head file of a database of an older schema is that of its upgraded copies too.
-func TestAnUpgradedBackupHasTheSameHeadFile(t *testing.T) {
+func TestUpgradedBackupKeepsHeadFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := written(t, "5")
@@ -157,7 +157,7 @@ func TestAnUpgradedBackupHasTheSameHeadFile(t *testing.T) {
 
 // A head file of the form before the one that knows what was cosigned is read, finds what it would
 // have found, and is brought to the new form.
-func TestAHeadFileOfTheFirstForm(t *testing.T) {
+func TestHeadFileOfFirstFormatIsUpgraded(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)
 	beside := storetest.Heads(path)

@@ -15,7 +15,7 @@ import (
 
 // A head file on a disk of its own that is full holds no append: it stays behind and says so,
 // raises no false alarm at a start, and is brought up when there is room.
-func TestAHeadFileOnAFullDisk(t *testing.T) {
+func TestHeadFileOnFullDisk(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	disk := t.TempDir()

@@ -119,7 +119,7 @@ func expect(t testing.TB, have []string, want ...string) {
 // An older backup in the place of the database is read and never written, until somebody has
 // accepted that. The acceptance stands in the control log, with what was lost: sizes, both roots
 // and the last checkpoint.
-func TestAnOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
+func TestOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)
 	fine(t, path)
@@ -209,7 +209,7 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 }
 
 // A control log that was written anew is found as well.
-func TestARewrittenControlLogIsFound(t *testing.T) {
+func TestRewrittenControlLogIsDetected(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := grown(t)
@@ -221,7 +221,7 @@ func TestARewrittenControlLogIsFound(t *testing.T) {
 
 // A passport that was revoked and is not any more is found, by the database's own count or, where
 // that was changed too, by the head file's.
-func TestAnUndoneRevocationIsFound(t *testing.T) {
+func TestUndoneRevocationIsDetected(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	for _, counted := range []bool{false, true} {
@@ -242,7 +242,7 @@ func TestAnUndoneRevocationIsFound(t *testing.T) {
 
 // A company that is gone wholly is found. What was lost of it stands in the log of the oldest
 // company that is there.
-func TestACompanyThatIsGoneIsFound(t *testing.T) {
+func TestRemovedCompanyIsDetected(t *testing.T) {
 	t.Parallel()
 	path, _ := grown(t)
 	older := storetest.Copy(t, path)
@@ -261,7 +261,7 @@ func TestACompanyThatIsGoneIsFound(t *testing.T) {
 
 // What somebody else writes into the file while it is served is compared at the next commit: a
 // history that was cut and has grown again stops all writes.
-func TestAHistoryThatIsCutWhileServedIsFound(t *testing.T) {
+func TestTruncationWhileServedIsDetected(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)

@@ -36,7 +36,7 @@ func once(t testing.TB, s *store.Store, d chain.Draft) (chain.Appended, error) {
 
 // A key stands for one record of one company: over restarts, a backup and a rotation of the
 // company's keys.
-func TestAKeyIsKeptWithItsRecord(t *testing.T) {
+func TestIdempotencyKeySurvivesRestartBackupAndRotation(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
 	acme, _ := company(t, s, "acme")
@@ -139,7 +139,7 @@ func TestKeysExpire(t *testing.T) {
 
 // A record that was taken away from under its key is no answer, and keeps nobody else from
 // appending.
-func TestAKeyWhoseRecordIsGone(t *testing.T) {
+func TestIdempotencyKeyOfMissingRecord(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")

@@ -87,7 +87,7 @@ func (r *retrier) sweep(t *testing.T) {
 
 // A wall clock that leaps ahead takes no idempotency key with it: every retry is found, and none is
 // swept. Once it is right again, or has stayed for a day, keys expire by it as ever.
-func TestKeysSurviveALeapOfTheClock(t *testing.T) {
+func TestIdempotencyKeysSurviveClockJump(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	r := newRetrier(t, storetest.New(t))
@@ -113,7 +113,7 @@ func TestKeysSurviveALeapOfTheClock(t *testing.T) {
 }
 
 // A clock that is wrong when a server starts is found by what stands in the database.
-func TestKeysSurviveAStartWithAWrongClock(t *testing.T) {
+func TestIdempotencyKeysSurviveStartWithWrongClock(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
 	r := newRetrier(t, path)

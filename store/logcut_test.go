@@ -46,7 +46,7 @@ var logCuts = map[string]func(t *testing.T, log string, size int64){
 // Whatever is cut off the log of a running server, or overwritten in it, all that was acknowledged
 // before and after is there at the end, in a database that is whole. What was cut short is noticed
 // by the next write; what was overwritten before SQLite moves it into the database (promise 74).
-func TestNothingAcknowledgedIsLostWithTheLog(t *testing.T) {
+func TestTruncatedWALLosesNoAcknowledgedRecord(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -118,7 +118,7 @@ func TestNothingAcknowledgedIsLostWithTheLog(t *testing.T) {
 
 // A database that is cut short under its server is noticed by the next write, and its log stays as
 // it is.
-func TestADatabaseThatIsCutShort(t *testing.T) {
+func TestTruncatedDatabaseIsDetected(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -149,7 +149,7 @@ func TestADatabaseThatIsCutShort(t *testing.T) {
 }
 
 // What other programs do to the log and the database by SQLite's own rules is no damage.
-func TestOthersMayMoveTheLogIntoTheDatabase(t *testing.T) {
+func TestExternalWALCheckpointIsAllowed(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)

@@ -92,7 +92,7 @@ func compareShapes(t testing.TB, what string, have, want map[string]string) {
 	}
 }
 
-func TestAFileOfAnOlderSchemaIsUpgraded(t *testing.T) {
+func TestOlderSchemaIsUpgraded(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -149,7 +149,7 @@ func TestAFileOfAnOlderSchemaIsUpgraded(t *testing.T) {
 }
 
 // What schema 2 knew of credentials and agents is known after an upgrade.
-func TestWhatSchema2AddedIsKept(t *testing.T) {
+func TestUpgradeKeepsSchema2Data(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, companies := written(t, "2")
@@ -179,7 +179,7 @@ func TestWhatSchema2AddedIsKept(t *testing.T) {
 
 // What cannot be served before an upgrade can be read, and a backup of it is a file of its own
 // schema, for the attestd that wrote it.
-func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
+func TestOlderSchemaIsReadable(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -210,7 +210,7 @@ func TestAFileOfAnOlderSchemaIsReadAsItIs(t *testing.T) {
 // A crash at any moment leaves the old schema or the new one. The log of an upgrade is cut at every
 // frame, and within one (with -long every third time): what SQLite then finds is what a crash would
 // have left.
-func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
+func TestUpgradeIsAtomic(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -249,7 +249,7 @@ func TestAnUpgradeIsWholeOrAbsent(t *testing.T) {
 }
 
 // A file that is not what its version says is refused, and stays of the schema that it had.
-func TestAnUpgradeThatCannotBe(t *testing.T) {
+func TestUpgradeOfMalformedFileIsRefused(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	for _, wrong := range []struct{ name, version, statement string }{

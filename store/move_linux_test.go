@@ -37,7 +37,7 @@ func moveUntilKilled(argument string) error {
 // A process that is killed in the middle of a move, while it copies and while it verifies the copy,
 // leaves nothing in PostgreSQL, no database at a path, and the source as it was: the next move
 // finds an empty place, and takes away the unfinished file.
-func TestAMoveIsKilled(t *testing.T) {
+func TestKilledMoveLeavesNothing(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)

@@ -184,7 +184,7 @@ func TestMoveBetweenServers(t *testing.T) {
 
 // A tampered source is refused in either direction, and nothing is left at the target: a changed
 // record, a head with another root, and a guard that is gone.
-func TestATamperedSourceIsNotMoved(t *testing.T) {
+func TestMoveRefusesTamperedSource(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
@@ -232,7 +232,7 @@ func isInvalid(err error) bool {
 
 // A target that has anything in it is refused and left as it was: a database of ours, one of
 // others, and files.
-func TestMoveIntoWhatIsNotEmpty(t *testing.T) {
+func TestMoveRequiresEmptyTarget(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
@@ -265,7 +265,7 @@ func TestMoveIntoWhatIsNotEmpty(t *testing.T) {
 
 // A source that is served is refused. What a killed server has left in PostgreSQL keeps nobody from
 // moving once a minute has gone by.
-func TestMoveOfWhatIsServed(t *testing.T) {
+func TestMoveOfServedDatabaseIsRefused(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
@@ -291,7 +291,7 @@ func TestMoveOfWhatIsServed(t *testing.T) {
 
 // Nothing is written to a source while it is moved: PostgreSQL refuses it, and a file that a
 // stranger has written all the same is not moved.
-func TestNobodyWritesWhatIsMoved(t *testing.T) {
+func TestSourceIsReadOnlyDuringMove(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
@@ -324,7 +324,7 @@ func TestNobodyWritesWhatIsMoved(t *testing.T) {
 }
 
 // Who interrupts a move, at any stage, leaves nothing.
-func TestAMoveIsInterrupted(t *testing.T) {
+func TestInterruptedMoveLeavesNothing(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)

@@ -17,7 +17,7 @@ import (
 	"attestd/store/storetest"
 )
 
-func TestFirstStartMakesAFileForItsOwnerOnly(t *testing.T) {
+func TestNewFileIsPrivateToOwner(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
@@ -63,7 +63,7 @@ func TestNamesThatNeedEscaping(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFileIsANewDatabase(t *testing.T) {
+func TestEmptyFileIsNewDatabase(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "attestd.db")
@@ -107,7 +107,7 @@ func TestDomainIsFixedAtFirstStart(t *testing.T) {
 	}
 }
 
-func TestASecondServerIsRefused(t *testing.T) {
+func TestSecondServerIsRefused(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
@@ -193,7 +193,7 @@ func scribble(b []byte, from, to int) []byte {
 }
 
 // A write-ahead log that outlived its database would be played into the new one.
-func TestALostDatabasesLogIsNotTaken(t *testing.T) {
+func TestOrphanedWALIsNotReplayed(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "attestd.db")
@@ -306,7 +306,7 @@ func TestOpenSetsWALAgain(t *testing.T) {
 
 // A long read keeps the write-ahead log from starting over, so it grows with every write. After
 // that it does not keep its peak size.
-func TestTheLogShrinksAfterABurst(t *testing.T) {
+func TestWALShrinksAfterBurst(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)

@@ -100,7 +100,7 @@ func numberedPassport(n int) store.Passport {
 // A write whose connection ends after any byte, of those that go to the server or come from it, is
 // carried out exactly once, and its caller hears that it was: what became of it is found out on a
 // second connection. Where that one ends too, after any byte, a third one finds it out.
-func TestCutsAtEveryStep(t *testing.T) {
+func TestConnectionCutAtEveryByte(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	for _, w := range writes {

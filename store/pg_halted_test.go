@@ -12,7 +12,7 @@ import (
 // A server that was halted in the middle of a message, with the head of a chain locked, holds the
 // chain up for some seconds: then another server ends its transaction. PostgreSQL itself would wait
 // for the rest of the message for ever.
-func TestAServerThatHaltsInAMessageIsEnded(t *testing.T) {
+func TestHaltedServersTransactionIsEnded(t *testing.T) {
 	t.Parallel()
 	database := pgtest.Database(t)
 	s := openWith(t, database, store.RunOptions{})

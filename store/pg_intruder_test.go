@@ -15,7 +15,7 @@ import (
 // A chain whose head an intruder has moved, or beyond whose head he has written, is refused on
 // every server, whether its head is remembered there or not. The others go on, those that are
 // written in the same transaction too.
-func TestAnIntrudersChainAloneIsRefused(t *testing.T) {
+func TestOnlyTheTamperedChainIsRefused(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	const (

@@ -114,7 +114,7 @@ func opened(s *store.Store, err error) error {
 // A pooler that is switched to transactions under running servers has none of them acknowledge what
 // was not to be durable: each record that is there was written by a transaction that waits for the
 // disk.
-func TestPoolerThatIsSwitchedUnderServers(t *testing.T) {
+func TestPoolerSwitchedToTransactionsStopsWrites(t *testing.T) {
 	testenv.Needs(t, testenv.Hours) // two minutes, until deadlines have passed
 	t.Parallel()
 	direct := pgtest.Database(t)

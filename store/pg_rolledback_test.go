@@ -158,7 +158,7 @@ func TestFailoverToAStandbyThatLags(t *testing.T) {
 
 // A database that is put in the place of the one that is served, whatever has happened to it since:
 // no server that knows more of any log writes on.
-func TestDatabaseThatIsReplacedUnderServers(t *testing.T) {
+func TestReplacedPostgreSQLDatabaseStopsWrites(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -248,7 +248,7 @@ func appendOthers(n int) func(t *testing.T, s *store.Store, acme *store.Company)
 
 // A lost connection alone, or another server that writes the same logs, stops nothing: the head
 // files of all servers follow.
-func TestLostConnectionsAreNoRollback(t *testing.T) {
+func TestLostConnectionIsNoRollback(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	db := pgtest.Database(t)

@@ -14,7 +14,7 @@ import (
 )
 
 // How far a server's clock is from that of its database is measured, whichever way it is wrong.
-func TestTheClockIsComparedWithTheDatabases(t *testing.T) {
+func TestClockIsComparedWithDatabase(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := openWith(t, pgtest.Database(t), store.RunOptions{})
@@ -35,7 +35,7 @@ func TestTheClockIsComparedWithTheDatabases(t *testing.T) {
 }
 
 // In a database whose sessions fire no trigger nothing is served, and verification says why.
-func TestADatabaseWhoseGuardsAreSilent(t *testing.T) {
+func TestDatabaseWithDisabledTriggersIsRefused(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
 	s := openWith(t, url, store.RunOptions{})

@@ -17,7 +17,7 @@ import (
 // somebody cancels the wait of the backend, which PostgreSQL calls a success, with a warning. It
 // ends as unknown, or waits on. When the standby is back, all is there once or not at all, and
 // appending goes on.
-func TestNothingIsAcknowledgedWithoutTheStandby(t *testing.T) {
+func TestNothingIsAcknowledgedWithoutStandby(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	var cases sync.WaitGroup // both at once, for they only wait

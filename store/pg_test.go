@@ -42,7 +42,7 @@ func TestTwoServersOneChain(t *testing.T) {
 
 // A retry may come to another server, also while the first attempt is still under way: it is
 // answered with the one record.
-func TestARetryOnAnotherServer(t *testing.T) {
+func TestRetryOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	const keys = 40
 	url := pgtest.Database(t)
@@ -74,7 +74,7 @@ func TestARetryOnAnotherServer(t *testing.T) {
 
 // A head file knows a database, so no new one is made beside it: a URL may have been mistyped, or
 // the database lost.
-func TestNoNewDatabaseOnAServerBesideAHeadFile(t *testing.T) {
+func TestNoNewPostgreSQLDatabaseBesideHeadFile(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	heads := filepath.Join(t.TempDir(), "attestd.heads")

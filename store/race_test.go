@@ -43,7 +43,7 @@ func count(t *testing.T, errs []error, want error) (none, wanted int) {
 	return none, wanted
 }
 
-func TestTwoKeysThatDeleteEachOther(t *testing.T) {
+func TestConcurrentKeysDeleteEachOther(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	for i := range 20 {
@@ -60,7 +60,7 @@ func TestTwoKeysThatDeleteEachOther(t *testing.T) {
 	}
 }
 
-func TestOfTwentyRotationsOneWins(t *testing.T) {
+func TestOneOfConcurrentRotationsSucceeds(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
@@ -76,7 +76,7 @@ func TestOfTwentyRotationsOneWins(t *testing.T) {
 	}
 }
 
-func TestOfManyRegistrationsOneWins(t *testing.T) {
+func TestOneOfConcurrentRegistrationsSucceeds(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	errs := atOnce(20, func(int) error { _, _, err := s.CreateCompany(ctx, "acme", nil, now); return err })
@@ -89,7 +89,7 @@ func TestOfManyRegistrationsOneWins(t *testing.T) {
 func often() int { return testenv.Rounds(25, 100) }
 
 // A lookup that overtakes a deletion must not bring the key back into memory.
-func TestADeletedKeyNeverComesBack(t *testing.T) {
+func TestCacheNeverRestoresDeletedKey(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
@@ -119,7 +119,7 @@ func TestADeletedKeyNeverComesBack(t *testing.T) {
 
 // The same for a revocation: a check that overtakes it must not bring the valid passport back into
 // memory.
-func TestARevokedPassportNeverComesBack(t *testing.T) {
+func TestCacheNeverRestoresRevokedPassport(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")

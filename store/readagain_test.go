@@ -12,7 +12,7 @@ import (
 
 // One read that fails while a database is opened is no damage, for it is opened once more; damage
 // that stays is (promise 76).
-func TestOneFailedReadIsNoDamage(t *testing.T) {
+func TestSingleFailedReadIsNoDamage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "damaged.db")
 	content := append([]byte("SQLite format 3\x00\x10\x00\x01\x01\x00\x40\x20\x20"), make([]byte, 8192)...)

@@ -133,7 +133,7 @@ func TestExtendRefuses(t *testing.T) {
 	}
 }
 
-func TestRecordsAreAppendOnlyForStrangersToo(t *testing.T) {
+func TestGuardsKeepRecordsAppendOnly(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
@@ -187,7 +187,7 @@ func TestChangedRecordsCanBeRead(t *testing.T) {
 // What is acknowledged is synced: the connection that writes syncs the log at every commit (2 is
 // FULL), and keeps what it needs meanwhile in memory (2 is MEMORY). No crash of a process can show
 // the first, for the system writes what it was given.
-func TestTheWriterSyncs(t *testing.T) {
+func TestWriterSyncsEveryCommit(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, _ := fresh(t)

@@ -23,7 +23,7 @@ func said(t testing.TB, s *store.Store, c *store.Company, kind string) []string 
 
 // A key that is shown again by the command line or over HTTP has a record in its company's control
 // log alone, also where a server has the file open: then the next start makes it.
-func TestARecoveredKeyIsRecorded(t *testing.T) {
+func TestRecoveredKeyIsRecorded(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
 	acme, key := company(t, s, "acme")
@@ -65,7 +65,7 @@ func TestARecoveredKeyIsRecorded(t *testing.T) {
 }
 
 // Where nothing can be written the key is shown, and it is said that there is no record.
-func TestAKeyThatIsRecoveredWithoutARecord(t *testing.T) {
+func TestKeyRecoveryOnReadOnlyDatabase(t *testing.T) {
 	storetest.AboutFile(t)
 	if os.Getuid() == 0 {
 		t.Skip("root writes everywhere")
@@ -85,7 +85,7 @@ func TestAKeyThatIsRecoveredWithoutARecord(t *testing.T) {
 
 // A head file that is made for a database that is there already trusts it as it is: the next start
 // says so in every control log, once.
-func TestAHeadFileMadeLaterIsRecorded(t *testing.T) {
+func TestLaterHeadFileIsRecorded(t *testing.T) {
 	t.Parallel()
 	path, _ := grown(t)
 	for start, want := range []int{0, 1, 1} {

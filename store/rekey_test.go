@@ -242,7 +242,7 @@ func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
 
 // A sealed secret is good at its own place alone: a stranger who writes the file gives no company
 // the key of another.
-func TestASealedSecretThatWasMoved(t *testing.T) {
+func TestMovedSealedSecretIsRefused(t *testing.T) {
 	t.Parallel()
 	m := seal.NewMaster()
 	f := withSecrets(t, &m)
@@ -270,7 +270,7 @@ func TestASealedSecretThatWasMoved(t *testing.T) {
 
 // Where the keys are changed and the file could not be copied, it serves with a warning, and the
 // next run comes to the end.
-func TestARekeyThatWasInterrupted(t *testing.T) {
+func TestInterruptedRekeyResumes(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	a := seal.NewMaster()

@@ -52,7 +52,7 @@ var replaced = map[string]func(t *testing.T, path, older string) (happened, stan
 // Once the database or its log is not where the server opened it, nothing is acknowledged any more,
 // by no method; the log says once what happened; reads go on. At the end all that was acknowledged
 // stands in the database that was open, and nothing that is not ours was touched.
-func TestNothingIsAcknowledgedIntoAnOrphan(t *testing.T) {
+func TestNothingIsAcknowledgedIntoReplacedFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -124,7 +124,7 @@ func TestNothingIsAcknowledgedIntoAnOrphan(t *testing.T) {
 
 // A database that was moved, and written by another since, is not touched by the server that had it
 // open: its log no longer fits.
-func TestACloseLeavesWhatOthersHaveWritten(t *testing.T) {
+func TestCloseLeavesForeignWrites(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS == "windows" {

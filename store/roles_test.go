@@ -79,7 +79,7 @@ func TestGrants(t *testing.T) {
 }
 
 // Keys that end, and keys that may not make others, do not count when the last key is to be kept.
-func TestTheLastAdminKeyStays(t *testing.T) {
+func TestLastAdminKeyIsKept(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	acme, first := company(t, s, "acme")

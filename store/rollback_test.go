@@ -55,7 +55,7 @@ func fingerprint(k store.APIKey) string {
 	return fmt.Sprintf("%x", hash[:8])
 }
 
-func TestARestoreSaysWhatItTakesBack(t *testing.T) {
+func TestRestoreReportsLostChanges(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestARestoreSaysWhatItTakesBack(t *testing.T) {
 	must(t, restore(t, backUp(t, path), in, admin.RestoreOptions{Force: true}))
 }
 
-func TestARestoreTellsAnotherHistory(t *testing.T) {
+func TestRestoreReportsDifferentHistory(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -143,7 +143,7 @@ func TestARestoreTellsAnotherHistory(t *testing.T) {
 }
 
 // What cannot be read might hold anything.
-func TestARestoreOverWhatCannotBeCompared(t *testing.T) {
+func TestRestoreOverUnreadableDatabase(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -160,7 +160,7 @@ func TestARestoreOverWhatCannotBeCompared(t *testing.T) {
 	checkRollback(t, in, inside, "what it holds cannot be compared: …")
 }
 
-func TestARestoreIsBrief(t *testing.T) {
+func TestRestoreReportIsBounded(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -177,7 +177,7 @@ func TestARestoreIsBrief(t *testing.T) {
 }
 
 // A backup of an older schema knows of no agent that is disabled.
-func TestARestoreOfAnOlderSchema(t *testing.T) {
+func TestRestoreOfOlderSchema(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 
 // A restore says what it would make a witness forget: its key, and the logs of which it has signed
 // more.
-func TestARestoreSaysWhatAWitnessForgets(t *testing.T) {
+func TestRestoreReportsLostWitnessState(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()

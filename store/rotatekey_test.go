@@ -157,7 +157,7 @@ func TestTokensAcrossRotations(t *testing.T) {
 
 // A key or its range that is not as the company's keys have proven it is found at the first record
 // that it concerns.
-func TestTamperedKeysAreFound(t *testing.T) {
+func TestTamperedKeysAreDetected(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s, path, _ := rotated(t)
@@ -243,7 +243,7 @@ func TestRotationsUnderLoad(t *testing.T) {
 // A crash at any moment leaves a rotation whole or not at all, and the records that came after it
 // only with it. The log of the database is cut at every frame, and within one: what SQLite then
 // finds is what a crash would have left.
-func TestARotationIsWholeOrAbsent(t *testing.T) {
+func TestRotationIsAtomic(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -281,7 +281,7 @@ func TestARotationIsWholeOrAbsent(t *testing.T) {
 
 // A rotation is refused where the file says that its seed is another key's, and the chain with it:
 // nothing is signed that would not verify.
-func TestASeedThatDoesNotFit(t *testing.T) {
+func TestRotationWithMismatchedSeedIsRefused(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
@@ -305,7 +305,7 @@ func TestASeedThatDoesNotFit(t *testing.T) {
 }
 
 // A database of an older schema has the key that it had, and rotates it.
-func TestAnOlderFileRotates(t *testing.T) {
+func TestOlderSchemaRotates(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -326,7 +326,7 @@ func TestAnOlderFileRotates(t *testing.T) {
 }
 
 // What a restore takes back of a company's keys is said, between files of any two schemas.
-func TestARestoreSaysWhichKeysItTakesBack(t *testing.T) {
+func TestRestoreReportsLostKeys(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 
 // The seed of a key that has ended is gone from a file that goes on being served, and from its
 // write-ahead log, when the rotation is answered.
-func TestASeedOfAnEndedKeyIsInNoFile(t *testing.T) {
+func TestSeedOfEndedKeyIsErased(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path := storetest.New(t)

@@ -64,7 +64,7 @@ func TestSettingsAreRecorded(t *testing.T) {
 }
 
 // A restore is recorded by the next start, with the lengths of what was there; once.
-func TestARestoreIsRecorded(t *testing.T) {
+func TestRestoreIsRecorded(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()

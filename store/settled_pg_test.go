@@ -14,7 +14,7 @@ import (
 
 // What is taken away on one server holds on another, which has just been asked about it, from the
 // moment that the first has answered.
-func TestWhatIsTakenAwayIsGoneEverywhere(t *testing.T) {
+func TestRevocationVisibleOnAllServers(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
 	a, b := openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})

@@ -86,7 +86,7 @@ func TestSummariesAreWrittenWithTheRecords(t *testing.T) {
 }
 
 // What a transaction was given that did not come to stay is in no summary.
-func TestASummaryHasNothingOfALostTransaction(t *testing.T) {
+func TestSummaryOmitsLostTransaction(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
@@ -182,7 +182,7 @@ func TestSearchesWhileSummariesAreMissing(t *testing.T) {
 }
 
 // A range with a damaged record has no summary: a search comes to the record and says so.
-func TestADamagedRangeHasNoSummary(t *testing.T) {
+func TestDamagedRangeHasNoSummary(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := written(t, "9")

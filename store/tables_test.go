@@ -169,7 +169,7 @@ var harmless = map[string]string{
 	"company_usage.company":      "counts, which verify compares with what is counted",
 	"company_usage.agents":       "the same",
 	"company_usage.revocations":  "the same",
-	"oauth_token.hash":           "every column of an access token is under its HMAC: see TestAnAccessTokenIsOnlyWhatWasIssued",
+	"oauth_token.hash":           "every column of an access token is under its HMAC: see TestForgedAccessTokenRowIsRefused",
 	"oauth_token.company":        "the same",
 	"oauth_token.expires_at":     "the same",
 	"oauth_token.client":         "the same",
@@ -203,7 +203,7 @@ func TestVerifyFindsEveryChangedRow(t *testing.T) {
 
 // Every column of the schema is obeyed, and then changed by the test above, or harmless for a
 // reason.
-func TestEveryColumnIsObeyedOrHarmless(t *testing.T) {
+func TestChangedColumnIsDetectedOrHarmless(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	_, path := fresh(t)
@@ -280,7 +280,7 @@ func guards(t *testing.T, path string) (drop []string) {
 
 // A row that was changed is not obeyed, though nobody has verified: who comes with it, or asks
 // about it, is told that the tables have changed.
-func TestAChangedRowIsNotObeyed(t *testing.T) {
+func TestChangedRowIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	start := filled(t)
@@ -333,7 +333,7 @@ func passportOf(jti string) func(context.Context, *testing.T, *store.Store) erro
 
 // A reader who makes himself an admin in the file is refused, and so are the changes of his
 // company, while it reads on.
-func TestARoleThatWasChangedIsRefused(t *testing.T) {
+func TestChangedRoleIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	s, path := fresh(t)
@@ -373,7 +373,7 @@ func TestARoleThatWasChangedIsRefused(t *testing.T) {
 }
 
 // A row of an access token that somebody has written or changed in the file gives nobody anything.
-func TestAnAccessTokenIsOnlyWhatWasIssued(t *testing.T) {
+func TestForgedAccessTokenRowIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	s, path := fresh(t)
@@ -442,7 +442,7 @@ func TestRecordsOfAnotherCompany(t *testing.T) {
 
 // Rows that are older than the control log are adopted once, each with a record of its own. From
 // then on the log tells of every row.
-func TestRowsOfBeforeTheLogAreAdopted(t *testing.T) {
+func TestRowsBeforeControlLogAreAdopted(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	for version := range older {
@@ -485,7 +485,7 @@ func TestRowsOfBeforeTheLogAreAdopted(t *testing.T) {
 
 // What differs already in a database of today is reported after the upgrade, and not obeyed in
 // silence.
-func TestAnUpgradeReportsWhatDiffers(t *testing.T) {
+func TestUpgradeReportsChangedTables(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	path, companies := written(t, "10")

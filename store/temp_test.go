@@ -16,7 +16,7 @@ import (
 
 // A backup that was killed leaves a copy of every key. The next backup, restore or start in that
 // folder removes it, and nothing that is not ours or that somebody works on.
-func TestWhatKilledCommandsLeftIsRemoved(t *testing.T) {
+func TestLeftoversOfKilledCommandsAreRemoved(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestTwoBackupsIntoOneFolder(t *testing.T) {
 
 // A start that was killed between giving a new database its name and taking the temporary one away
 // leaves one file with two names. The next start takes the other away.
-func TestAStartKilledWhileItCreates(t *testing.T) {
+func TestStartAfterKilledCreation(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS != "linux" {

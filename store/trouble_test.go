@@ -11,7 +11,7 @@ import (
 )
 
 // Another program that holds the file's write lock too long costs an answer, never a record.
-func TestALockedFile(t *testing.T) {
+func TestLockedFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	testenv.Needs(t, testenv.Slow) // it waits for SQLite's busy timeout, 5 s
@@ -37,7 +37,7 @@ func TestALockedFile(t *testing.T) {
 }
 
 // A request that has gone away before its turn is not worth a transaction.
-func TestACanceledWriteIsNotBegun(t *testing.T) {
+func TestCanceledWriteIsNotStarted(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")

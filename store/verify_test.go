@@ -25,7 +25,7 @@ func edited(t *testing.T, statements ...string) *store.Store {
 
 // Whatever one of companies, heads and records has and another lacks is a failure that names its
 // chain, and the other chains are verified all the same (rows 1 and 2).
-func TestVerifyAllFindsWhatIsLeftOver(t *testing.T) {
+func TestVerifyAllDetectsOrphans(t *testing.T) {
 	t.Parallel()
 	const (
 		noCompany = "DROP TRIGGER company_no_delete"

@@ -10,7 +10,7 @@ import (
 
 // What is committed while a snapshot is read is not in it: neither records nor keys nor passports;
 // and the connection sees the present again afterwards, whatever became of the snapshot.
-func TestSnapshotIsOfOneMoment(t *testing.T) {
+func TestSnapshotIsConsistent(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	s, _ := fresh(t)

@@ -170,7 +170,7 @@ func (w *watching) want(t *testing.T, wait time.Duration, want ...said) {
 
 // Each growth is said once and in order, whichever comes first: a notice, which is repeated, or the
 // own commit behind what it tells of.
-func TestWatchSaysEachGrowthOnce(t *testing.T) {
+func TestWatchReportsEachGrowthOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := startWatch(t, map[int64]int64{1: 10, 2: 20, -1: 5})

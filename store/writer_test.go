@@ -68,7 +68,7 @@ func stored(t *testing.T, s *Store) (names string) {
 	return names
 }
 
-func TestAnErrorUndoesOneChangeOnly(t *testing.T) {
+func TestErrorRollsBackOnlyItsChange(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *Store) {
 		refused := errors.New("refused")
@@ -90,7 +90,7 @@ func TestAnErrorUndoesOneChangeOnly(t *testing.T) {
 
 // Rows and records come together or not at all, also when the records cannot be written, and beside
 // others.
-func TestNoChangeWithoutItsRecord(t *testing.T) {
+func TestChangeRequiresControlRecord(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *Store) {
 		c, _, err := s.CreateCompany(context.Background(), "acme", nil, time.Now())
@@ -125,7 +125,7 @@ func TestNoChangeWithoutItsRecord(t *testing.T) {
 }
 
 // Whatever SQLite does to a transaction, nobody is told that his part of it stands.
-func TestWhatEndsATransactionEndsItForAll(t *testing.T) {
+func TestLostTransactionFailsAllItsWrites(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
 	full := func(c *conn) error {
@@ -176,7 +176,7 @@ func TestWhatEndsATransactionEndsItForAll(t *testing.T) {
 }
 
 // A connection left inside a transaction is given up, not used.
-func TestABrokenConnectionIsReplaced(t *testing.T) {
+func TestBrokenConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *Store) {
 		s.companies.put(s.companies.now(), "acme", dated[*Company]{})

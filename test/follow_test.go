@@ -17,7 +17,7 @@ import (
 
 // The records that a client follows come in order, each once, whatever becomes of the server and of
 // the connections meanwhile.
-func TestFollowMissesNothing(t *testing.T) {
+func TestFollowIsComplete(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	s := serve(t, db, "--rate-limits", "off")

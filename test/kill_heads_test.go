@@ -19,7 +19,7 @@ import (
 // A server that is killed under load is never behind its own head file, whatever moment that is:
 // the file is written after the commit. And each time a copy from before the load, in the place of
 // the database, is found.
-func TestKilledServerIsNotBehindItsHeadFile(t *testing.T) {
+func TestHeadFileIsCurrentAfterKill(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	rounds := testenv.Rounds(4, 20)

@@ -71,7 +71,7 @@ func anchors(t *testing.T, page string) (list []string) {
 }
 
 // Each page of docs begins with whom it is for.
-func TestPagesSayWhomTheyAreFor(t *testing.T) {
+func TestPagesNameTheirAudience(t *testing.T) {
 	t.Parallel()
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
@@ -83,7 +83,7 @@ func TestPagesSayWhomTheyAreFor(t *testing.T) {
 }
 
 // CONTRIBUTING.md names commits by their subjects, and these are in the history.
-func TestCommitsToImitate(t *testing.T) {
+func TestCommitsNamedInContributing(t *testing.T) {
 	t.Parallel()
 	history := gitDir(t)
 	text, err := os.ReadFile("../CONTRIBUTING.md")

@@ -267,7 +267,7 @@ func TestCommandsOnPostgres(t *testing.T) {
 
 // No error and no line of a log shows the password of a URL: a server that is not there, a wrong
 // password, an unknown database, addresses that cannot be read, and one in the wrong place.
-func TestNoPasswordIsShown(t *testing.T) {
+func TestPasswordIsNeverShown(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	db, _ := postgres(t)
 	exits(t, 0, "", "migrate", "--db", db)

@@ -136,7 +136,7 @@ func (c canaries) use(t *testing.T, s *service) {
 
 // With sealing on, no private key, API key, secret or token stands in the file, its write-ahead
 // log, a backup, or what the server prints.
-func TestNoSecretIsWritten(t *testing.T) {
+func TestSealedDatabaseHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	path, master := newMasterKey(t)
 	db := storetest.New(t)

@@ -38,7 +38,7 @@ func TestOpenAPIIsValid(t *testing.T) {
 }
 
 // Another reader of YAML must find in the file what the JSON says.
-func TestOpenAPISaysWhatTheFileSays(t *testing.T) {
+func TestOpenAPIEqualsItsSource(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("openapi.yaml")
 	if err != nil {
@@ -53,7 +53,7 @@ func TestOpenAPISaysWhatTheFileSays(t *testing.T) {
 	}
 }
 
-func TestOpenAPIKeepsTheOrderOfTheFile(t *testing.T) {
+func TestOpenAPIKeepsSourceOrder(t *testing.T) {
 	t.Parallel()
 	var doc bytes.Buffer
 	if err := json.Compact(&doc, web.OpenAPI()); err != nil {

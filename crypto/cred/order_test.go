@@ -141,7 +141,7 @@ func nestedAct(actors int) object {
 	return act
 }
 
-func TestEachFaultHasItsCode(t *testing.T) {
+func TestErrorCodes(t *testing.T) {
 	t.Parallel()
 	for name, check := range checks {
 		if code := codeOf(t, check(sound(name).sign(), now)); code != "accepted" {

@@ -10,7 +10,7 @@ import (
 
 // What a body promises takes nothing: 1,800 promises of a mebibyte hold the first small buffer
 // each, and no more before bytes come.
-func TestBodyPromisesTakeNothing(t *testing.T) {
+func TestContentLengthReservesNothing(t *testing.T) {
 	t.Parallel()
 	pool := NewPool(Bodies(256<<20, 4<<20))
 	const promises = 1800

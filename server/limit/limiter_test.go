@@ -350,7 +350,7 @@ func TestLimiterMemoryIsBounded(t *testing.T) {
 }
 
 // What goes on every response must not allocate more than the values of the headers.
-func TestTakeDoesNotAllocate(t *testing.T) {
+func TestLimiterDoesNotAllocate(t *testing.T) {
 	l := NewLimiter(Limits{Standard: 10})
 	for range 20 {
 		l.Take(from(Standard, 1), noon)

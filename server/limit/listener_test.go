@@ -101,7 +101,7 @@ func (s slowReader) Read(p []byte) (int, error) {
 
 // Who sets a deadline for itself, as the stream does, has that one; and once it is taken back each
 // write has its own again.
-func TestOwnDeadlineHolds(t *testing.T) {
+func TestCustomDeadlineReplacesDefault(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for name, set := range map[string]func(*conn, time.Time) error{"SetWriteDeadline": (*conn).SetWriteDeadline, "SetDeadline": (*conn).SetDeadline} {

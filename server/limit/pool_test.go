@@ -77,7 +77,7 @@ func TestPoolWithoutBound(t *testing.T) {
 }
 
 // However many take and give at once, the bounds hold, and in the end nothing is held.
-func TestPoolAtOnce(t *testing.T) {
+func TestPoolBoundsHoldConcurrently(t *testing.T) {
 	t.Parallel()
 	p := NewPool(Size{Most: 100, Share: 40, Reserved: 20})
 	var wg sync.WaitGroup

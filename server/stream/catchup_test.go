@@ -103,7 +103,7 @@ func TestResumeWithoutAGap(t *testing.T) {
 
 // One that reads slowly is not sent away while it catches up, and little is held for it; then it is
 // a client like others.
-func TestASlowClientCatchesUp(t *testing.T) {
+func TestSlowClientCatchesUp(t *testing.T) {
 	t.Parallel()
 	d := &committed{length: 800, size: 16 << 10} // 12 MiB, far more than a client may be behind
 	h, url := startHubOver(t, d)

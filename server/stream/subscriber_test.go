@@ -117,7 +117,7 @@ func TestCredentialThatCannotBeChecked(t *testing.T) {
 // A client never gets a record in a place of its chain that it has had a record of: the connection
 // ends before. So do those of everybody who gets a chain that is known to have gone back; others go
 // on.
-func TestStreamOfAChainThatWentBackEnds(t *testing.T) {
+func TestStreamEndsAfterRollback(t *testing.T) {
 	t.Parallel()
 	h, url := startHub(t, func(bool) {})
 	bound, all, other := join(t, url+"?chain=1&credential=a"), join(t, url), join(t, url+"?chain=2&credential=b")
@@ -168,7 +168,7 @@ func TestStreamEndsAtExpiry(t *testing.T) {
 }
 
 // Records that wait to be written do not keep a client beyond the expiry of its credential.
-func TestExpiryWinsOverTheQueue(t *testing.T) {
+func TestStreamEndsAtExpiryDespiteQueue(t *testing.T) {
 	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		conn := join("chain=1", "credential=a", "expires=1s")
 		h.Broadcast(event(1, 0, 0)) // is being written, for nobody reads yet

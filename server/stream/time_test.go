@@ -46,7 +46,7 @@ func (h *Hub) clientCount() int {
 	return len(h.clients)
 }
 
-func TestSilentClientIsCut(t *testing.T) {
+func TestSilentClientIsDisconnected(t *testing.T) {
 	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		conn := join()
 		joined := time.Now()
@@ -116,7 +116,7 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 	})
 }
 
-func TestStuckWriteIsCut(t *testing.T) {
+func TestStuckWriteIsDisconnected(t *testing.T) {
 	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		join()
 		h.Broadcast(event(1, 0, 0))

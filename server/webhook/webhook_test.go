@@ -188,7 +188,7 @@ func TestAnswersAreBounded(t *testing.T) {
 }
 
 // An endpoint that takes a connection and says nothing has 15 seconds.
-func TestAnAttemptEnds(t *testing.T) {
+func TestDeliveryAttemptTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := NewClient(Options{})
@@ -232,7 +232,7 @@ func TestDelay(t *testing.T) {
 
 // What the environment says of proxies is not heeded: a proxy would make the connection, and nobody
 // would look at its address.
-func TestNoProxy(t *testing.T) {
+func TestProxyEnvironmentIsIgnored(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a message went to a proxy") }))
 	defer proxy.Close()
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"} {

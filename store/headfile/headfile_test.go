@@ -191,7 +191,7 @@ func TestCosignedLogsAreKept(t *testing.T) {
 }
 
 // A file of the first form is read and kept up as it is, and has no place for what was cosigned.
-func TestTheFirstFormIsRead(t *testing.T) {
+func TestFirstHeadFileFormatIsRead(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}
 	old, err := create(path, id, first, []Head{head(1, 1), head(-1, 2), head(2, 3)}, nil)

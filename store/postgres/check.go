@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-//go:generate go test -run TestTheCatalogIsThatOfTheSchema -args -update
+//go:generate go test -run TestCatalogMatchesSchema -args -update
 
 //go:embed catalog.sql
 var catalogQuery string

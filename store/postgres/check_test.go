@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "write catalog.txt anew")
 
 // catalog.txt, with which Check compares, is what schema.sql makes.
-func TestTheCatalogIsThatOfTheSchema(t *testing.T) {
+func TestCatalogMatchesSchema(t *testing.T) {
 	db, _ := created(t)
 	have, err := postgres.Catalog(t.Context(), db)
 	if err != nil {

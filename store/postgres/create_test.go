@@ -17,7 +17,7 @@ import (
 
 // Of several servers that start on an empty database at once one makes the tables and the others
 // find them.
-func TestServersThatCreateAtOnceMakeOneDatabase(t *testing.T) {
+func TestConcurrentStartsCreateOneDatabase(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Database(t)
 	var wait sync.WaitGroup
@@ -38,7 +38,7 @@ func TestServersThatCreateAtOnceMakeOneDatabase(t *testing.T) {
 }
 
 // A role that may not make tables is refused, and leaves nothing.
-func TestARoleThatMayNotCreateIsRefused(t *testing.T) {
+func TestRoleWithoutCreateIsRefused(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Database(t)
 	other := role(t, address)
@@ -78,7 +78,7 @@ func createdAt9(t *testing.T) (*sql.DB, string) {
 
 // A database of schema 9 is brought to the schema of a new one, and whoever serves it may do there
 // what a server must, without new grants.
-func TestADatabaseOfSchema9IsUpgraded(t *testing.T) {
+func TestSchema9IsUpgraded(t *testing.T) {
 	db, address := createdAt9(t)
 	server := role(t, address)
 	u, err := url.Parse(server)
@@ -106,7 +106,7 @@ func TestADatabaseOfSchema9IsUpgraded(t *testing.T) {
 }
 
 // A migration takes the steps that are due, each once, whoever else migrates at the same time.
-func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
+func TestConcurrentMigrationsRunEachStepOnce(t *testing.T) {
 	_, address := createdAt9(t)
 	steps := []postgres.Step{ // after ours
 		{"CREATE TABLE more (n int); INSERT INTO more VALUES (1)", 9},
@@ -140,7 +140,7 @@ func TestMigrationsAtOnceTakeEachStepOnce(t *testing.T) {
 
 // While a database is migrated the servers of the version before go on, until a step that they
 // cannot serve after.
-func TestServersOfTheVersionBeforeGoOn(t *testing.T) {
+func TestPreviousVersionKeepsServing(t *testing.T) {
 	db, _ := created(t)
 	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 14}
 	ignore := func(int) {}
@@ -162,7 +162,7 @@ func TestServersOfTheVersionBeforeGoOn(t *testing.T) {
 }
 
 // A step that fails leaves the schema where it was, and the steps before it done.
-func TestAStepThatFailsLeavesTheSchemaWhereItWas(t *testing.T) {
+func TestFailedMigrationStepIsRolledBack(t *testing.T) {
 	db, _ := created(t)
 	err := postgres.MigrateWith(t.Context(), db, func(int) {}, postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"CREATE TABLE second (n int); DROP TABLE nowhere", 9})
 	if err == nil || !strings.Contains(err.Error(), "to schema 14") {
@@ -177,7 +177,7 @@ func TestAStepThatFailsLeavesTheSchemaWhereItWas(t *testing.T) {
 
 // A new database is of the version that the steps lead to, so that no step is forgotten in
 // schema.sql or in Version.
-func TestTheSchemaIsOfItsVersion(t *testing.T) {
+func TestSchemaMatchesVersion(t *testing.T) {
 	db, _ := created(t)
 	d, err := postgres.Identify(t.Context(), db)
 	if err != nil || d.Version != postgres.Version || postgres.Version != 9+postgres.StepCount() {

@@ -44,7 +44,7 @@ func granted(t *testing.T, address string) string {
 }
 
 // With the grants that are printed, and no others, a role does everything that a server does.
-func TestTheGrantsAreEnoughToServe(t *testing.T) {
+func TestGrantsSufficeToServe(t *testing.T) {
 	_, address := created(t)
 	db := open(t, granted(t, address))
 	if d, err := postgres.Identify(t.Context(), db); err != nil || d.Namespace != "public" {
@@ -94,7 +94,7 @@ func TestTheGrantsAreEnoughToServe(t *testing.T) {
 
 // A role with the grants changes and removes nothing that must stay, also where the owner has
 // switched the guards off.
-func TestTheGrantsAreNoMoreThanThat(t *testing.T) {
+func TestGrantsAreMinimal(t *testing.T) {
 	owner, address := created(t)
 	execute(t, owner, tenant)
 	db := open(t, granted(t, address))
@@ -128,7 +128,7 @@ func TestTheGrantsAreNoMoreThanThat(t *testing.T) {
 }
 
 // Grants take away what the role had before, and every table has a line.
-func TestTheGrantsCoverEveryTable(t *testing.T) {
+func TestGrantsCoverEveryTable(t *testing.T) {
 	db, address := created(t)
 	server := role(t, address)
 	u, err := url.Parse(server)
@@ -160,7 +160,7 @@ func TestTheGrantsCoverEveryTable(t *testing.T) {
 }
 
 // A role that was given nothing is refused, and the error names what prints the grants.
-func TestARoleWithoutGrantsIsRefused(t *testing.T) {
+func TestRoleWithoutGrantsIsRefused(t *testing.T) {
 	_, address := created(t)
 	_, err := postgres.Identify(t.Context(), open(t, role(t, address)))
 	if !errors.Is(err, postgres.ErrRefused) || !strings.Contains(err.Error(), "`attestd migrate` prints the grants") {

@@ -12,7 +12,7 @@ import (
 
 // What is not a whole PostgreSQL is refused by its name and with the reason; PostgreSQL itself is
 // not, whoever built it.
-func TestEnginesThatOnlySpeakTheProtocolAreRefused(t *testing.T) {
+func TestPostgreSQLLookalikesAreRefused(t *testing.T) {
 	for version, want := range map[string]string{
 		"PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit":   "",
 		"PostgreSQL 16.4 on aarch64-unknown-linux-gnu, compiled by aarch64-unknown-linux-gnu-gcc (GCC) 9.5.0, 64-bit":           "",
@@ -41,7 +41,7 @@ func TestEnginesThatOnlySpeakTheProtocolAreRefused(t *testing.T) {
 
 // Identify says what a database is, and Create and Migrate go by the same: each leaves what is not
 // its own as it was.
-func TestWhatADatabaseIs(t *testing.T) {
+func TestIdentifyDatabase(t *testing.T) {
 	const ours = "" // made by Create before the statement
 	for _, c := range []struct {
 		what, made, statement string
@@ -114,7 +114,7 @@ func TestWhatADatabaseIs(t *testing.T) {
 
 // A database of another encoding, and one that is set to take no writes, are refused with the
 // reason.
-func TestADatabaseThatCannotServeIsRefused(t *testing.T) {
+func TestUnsuitableDatabaseIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := postgres.Identify(t.Context(), open(t, pgtest.DatabaseWith(t, "ENCODING 'SQL_ASCII' TEMPLATE template0")))
 	if !errors.Is(err, postgres.ErrRefused) || !strings.Contains(err.Error(), "the encoding of the database is SQL_ASCII, and must be UTF8") {

@@ -11,7 +11,7 @@ import (
 
 // A connection whose data stay without an answer is lost after 3 seconds, and one that is silent is
 // asked for a sign of life.
-func TestALostConnectionIsNoticed(t *testing.T) {
+func TestLostConnectionIsDetected(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 
 // What an address says wrong is refused with the reason, and its password stands in no error,
 // wherever it was written and however badly.
-func TestAnAddressThatCannotBeReadKeepsItsPassword(t *testing.T) {
+func TestInvalidURLErrorHidesPassword(t *testing.T) {
 	const secret = "Tr0ub4dor"
 	for address, want := range map[string]string{
 		"attestd.db":                       "begins with postgres://",
@@ -53,7 +53,7 @@ func TestAnAddressThatCannotBeReadKeepsItsPassword(t *testing.T) {
 }
 
 // A server that refuses the password, and one that is not there, are errors without it.
-func TestAConnectionThatFailsKeepsThePassword(t *testing.T) {
+func TestConnectionErrorHidesPassword(t *testing.T) {
 	t.Parallel()
 	const secret = "Tr0ub4dor"
 	address := pgtest.Database(t)
@@ -128,7 +128,7 @@ func TestWarningsAreCounted(t *testing.T) {
 }
 
 // A connect_timeout of the URL counts instead of our own, and so does its target_session_attrs.
-func TestTheURLDecides(t *testing.T) {
+func TestURLSettingsOverrideDefaults(t *testing.T) {
 	for address, want := range map[string]struct {
 		timeout  time.Duration
 		validate bool
@@ -145,7 +145,7 @@ func TestTheURLDecides(t *testing.T) {
 }
 
 // The name of a database for people has its hosts and nothing of its user.
-func TestTheNameOfADatabase(t *testing.T) {
+func TestDisplayNameHidesUser(t *testing.T) {
 	for address, want := range map[string]string{
 		"postgres://u:p@h1:5433,h2/d?sslmode=require": "postgres://h1:5433,h2:5432/d",
 		"postgres://u:p@[::1]/d%20e":                  "postgres://[::1]:5432/d%20e",
@@ -158,7 +158,7 @@ func TestTheNameOfADatabase(t *testing.T) {
 }
 
 // Of several hosts the one that is there and can be written is taken.
-func TestTheHostThatCanBeWrittenIsTaken(t *testing.T) {
+func TestWritableHostIsSelected(t *testing.T) {
 	c := pgtest.NewCluster(t)
 	hosts := c.Addresses()
 	for _, address := range []string{c.URL(), c.URL(hosts[1], hosts[0])} {

@@ -33,7 +33,7 @@ INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) VAL
 
 // Both engines have the same tables, indices and guards, and the same columns with the same
 // constraints, but for what each has alone.
-func TestBothSchemasSayTheSame(t *testing.T) {
+func TestSQLiteAndPostgreSQLSchemasAgree(t *testing.T) {
 	sqlite, err := os.ReadFile("../../schema.sql")
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func parts(schema string) (found []string) {
 }
 
 // What must never change is refused as a constraint, by the name of its guard.
-func TestWhatMustNotChangeIsGuarded(t *testing.T) {
+func TestGuardsRefuseForbiddenChanges(t *testing.T) {
 	db, _ := created(t)
 	execute(t, db, tenant)
 	for _, c := range []struct{ guard, statement string }{
@@ -161,7 +161,7 @@ func TestWhatMustNotChangeIsGuarded(t *testing.T) {
 }
 
 // What may change does: a head grows, or comes to a later epoch; a key ends; a checkpoint grows.
-func TestWhatMayChangeDoes(t *testing.T) {
+func TestGuardsAllowPermittedChanges(t *testing.T) {
 	db, _ := created(t)
 	execute(t, db, tenant,
 		"UPDATE head SET length = 1, root = sha256('r'), frontier = sha256('r') WHERE chain = 1", "UPDATE head SET epoch = epoch + 1", "UPDATE head SET epoch = 2, length = 2 WHERE chain = 1",
@@ -202,7 +202,7 @@ func TestCompaniesAreNumberedWithoutAGap(t *testing.T) {
 
 // The functions that SQLite has by itself read the same of what control records are, whatever else
 // stands in a document.
-func TestTheFunctionsOfSQLite(t *testing.T) {
+func TestSQLiteJSONFunctionsAgree(t *testing.T) {
 	db, _ := created(t)
 	for _, c := range []struct{ expression, want string }{
 		{`json_extract('{"payload":{"subject":"agent:a"}}', '$.payload.subject')`, "agent:a"},

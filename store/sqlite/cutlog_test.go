@@ -10,7 +10,7 @@ import (
 )
 
 // A log that a reader holds is not cut, and whoever asked for that may leave.
-func TestCutLogOfALogThatIsRead(t *testing.T) {
+func TestWALIsNotTruncatedDuringRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	if err := sqlite.Create(t.Context(), path, "CREATE TABLE setting (name TEXT, value TEXT)", map[string]string{"a": "b"}); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // modernc.org/sqlite is only right with the very modernc.org/libc that it was generated for.
-func TestLibcIsTheDriversOwn(t *testing.T) {
+func TestLibcMatchesDriver(t *testing.T) {
 	t.Parallel()
 	ours := requirements(t, "../../go.mod")
 	driver := requirements(t, driverMod(t, ours["modernc.org/sqlite"]))

@@ -46,7 +46,7 @@ func TestFilesOutOfTheirPlace(t *testing.T) {
 }
 
 // A log of another that took the place of ours is not ours to remove.
-func TestALogOfAnother(t *testing.T) {
+func TestForeignWALIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	for _, name := range []string{path, path + "-wal", path + ".other"} {

@@ -10,7 +10,7 @@ import (
 
 // A name is locked before there is a database, by one holder at a time; the lock file stays when
 // the lock goes.
-func TestANameHasOneHolder(t *testing.T) {
+func TestNameLockIsExclusive(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
 	first, err := LockName(path)
@@ -37,7 +37,7 @@ func TestANameHasOneHolder(t *testing.T) {
 
 // The lock on a database holds under its other names, and for as long as its holder wants, whoever
 // closes the file meanwhile.
-func TestAFileHasOneHolder(t *testing.T) {
+func TestFileLockIsExclusive(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere the name alone is locked")

@@ -57,7 +57,7 @@ func TestQuickRunTolerance(t *testing.T) {
 	}
 }
 
-func TestTableAndJSONSayTheSame(t *testing.T) {
+func TestTableAndJSONAgree(t *testing.T) {
 	t.Parallel()
 	r := report{Machine: machine{Cores: 2, System: "linux/amd64", Go: "go1.26"}}
 	r.add("attest", "64 clients", "durable records/s", 20190, perSecond, nil)

@@ -57,7 +57,7 @@ func TestStreamCloseErrorHasReason(t *testing.T) {
 	}
 }
 
-func TestFramesThatServersDoNotSend(t *testing.T) {
+func TestInvalidServerFramesAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, wire := range map[string]string{
 		"masked":    "\x81\x81\x00\x00\x00\x00a",

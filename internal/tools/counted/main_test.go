@@ -9,7 +9,7 @@ import (
 
 // A step holds when nothing failed and no fewer tests passed than its number; what failed is shown,
 // and what passed is not.
-func TestAStepHoldsItsNumber(t *testing.T) {
+func TestFailsBelowExpectedTestCount(t *testing.T) {
 	t.Parallel()
 	const (
 		two = `{"Action":"run","Package":"p","Test":"TestA"}

@@ -56,7 +56,7 @@ func TestFoldersThatOthersMayWriteAreRefused(t *testing.T) {
 
 // What belongs to another user is refused, and what belongs to root is not. Only root can make such
 // a folder.
-func TestFoldersOfOthersAreRefused(t *testing.T) {
+func TestForeignFoldersAreRefused(t *testing.T) {
 	t.Parallel()
 	testenv.Needs(t, testenv.Root)
 	path := filepath.Join(t.TempDir(), "theirs")

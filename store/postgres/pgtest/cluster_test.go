@@ -10,7 +10,7 @@ import (
 // Whatever was acknowledged when the primary ended, by SIGKILL or in good order, is there after the
 // promotion and after the rebuilding; and the cluster is a cluster again then, for the next
 // primary's end loses nothing either.
-func TestAClusterLosesNothingAcknowledged(t *testing.T) {
+func TestClusterLosesNothingAcknowledged(t *testing.T) {
 	c := pgtest.NewCluster(t)
 	execute(t, connect(t, c.URL()), "CREATE TABLE written (n int)")
 	rows := 0
@@ -33,7 +33,7 @@ func TestAClusterLosesNothingAcknowledged(t *testing.T) {
 }
 
 // The commits of a cluster are synced, and wait for the standby.
-func TestAClusterIsSynchronous(t *testing.T) {
+func TestClusterIsSynchronous(t *testing.T) {
 	c := pgtest.NewCluster(t)
 	var synchronous bool
 	if err := connect(t, c.URL()).QueryRow(t.Context(), `SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') = 'on'

@@ -7,7 +7,7 @@ import (
 
 // What a killed test has left is removed by the next one, and nothing else: the system unlocks what
 // a killed process had locked.
-func TestOnlyLeftFoldersAreRemoved(t *testing.T) {
+func TestOnlyAbandonedFoldersAreRemoved(t *testing.T) {
 	left, used := makeFolder(t), makeFolder(t)
 	if err := left.lock.Close(); err != nil {
 		t.Fatal(err)

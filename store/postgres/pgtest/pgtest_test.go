@@ -29,7 +29,7 @@ func TestDatabasesAreEmptyAndApart(t *testing.T) {
 }
 
 // A database is gone with its test, even while somebody is connected to it.
-func TestADatabaseEndsWithItsTest(t *testing.T) {
+func TestDatabaseIsDroppedAfterTest(t *testing.T) {
 	var url string
 	t.Run("inner", func(inner *testing.T) {
 		url = pgtest.Database(inner)
@@ -41,7 +41,7 @@ func TestADatabaseEndsWithItsTest(t *testing.T) {
 	}
 }
 
-func TestADatabaseWithAnotherEncoding(t *testing.T) {
+func TestDatabaseEncoding(t *testing.T) {
 	db := connect(t, pgtest.DatabaseWith(t, "ENCODING 'SQL_ASCII' TEMPLATE template0"))
 	var encoding string
 	if err := db.QueryRow(t.Context(), "SHOW server_encoding").Scan(&encoding); err != nil || encoding != "SQL_ASCII" {

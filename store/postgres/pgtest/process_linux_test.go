@@ -18,7 +18,7 @@ import (
 )
 
 // No server outlives a test process that is killed.
-func TestServersEndWithAKilledProcess(t *testing.T) {
+func TestServersEndWithKilledTest(t *testing.T) {
 	const child = "PGTEST_CHILD"
 	if os.Getenv(child) != "" {
 		os.Stdout.WriteString(pgtest.Database(t) + "\n")

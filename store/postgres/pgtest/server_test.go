@@ -6,7 +6,7 @@ import (
 )
 
 // A server that does not start is not waited for, and its error has what the server said.
-func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
+func TestFailedServerStartReportsReason(t *testing.T) {
 	s, err := newServer(installed(t), "none")
 	if err != nil {
 		t.Fatal(err)
