@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 )
 
 // Only the canonical form is signed, so another spelling of the same value is valid.
@@ -28,6 +29,7 @@ func TestVerifyAcceptsAnotherSpelling(t *testing.T) {
 
 // For any set of edited rows, the first is reported.
 func TestVerifyFirstOfMany(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	original := newDisk(1)
 	grow(t, original, 1, 0, fixtureSize)
@@ -85,6 +87,7 @@ func TestVerifyEmptyChain(t *testing.T) {
 
 // A verdict on a growing chain always covers the head of one moment.
 func TestVerifyGrowingChain(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	d := newDisk(1)
 	verifier := chain.NewVerifier(d, 2)
@@ -100,6 +103,7 @@ func TestVerifyGrowingChain(t *testing.T) {
 
 // Large records end a range early and do not change the result.
 func TestVerifyLargeRecords(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	d := newDisk(1)
 	l := chain.NewLog(d)
@@ -130,6 +134,7 @@ func TestVerifyLargeRecords(t *testing.T) {
 
 // A failed read causes an error and never a verdict, for every read.
 func TestVerifyReadErrors(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	original := newDisk(1)
 	grow(t, original, 1, 0, 520)

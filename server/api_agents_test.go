@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 func TestRegisterAgent(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

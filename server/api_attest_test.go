@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/server"
 )
 
 func TestAttest(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -88,6 +90,7 @@ func TestAttest(t *testing.T) {
 
 // A payload comes back byte for byte as it was sent: at once, in the chain, and in a proof.
 func TestPayloadVerbatim(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	payloads := []string{
@@ -130,6 +133,7 @@ func TestPayloadVerbatim(t *testing.T) {
 // What RFC 8785 cannot carry without loss is refused with the place, a JSON Pointer, and never
 // changed silently.
 func TestPayloadRefused(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.MaxBody = 4096 })
 	acme := s.company(t, "acme")

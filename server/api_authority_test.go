@@ -12,6 +12,7 @@ import (
 
 	"attestd/chain/evidence"
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 )
 
 // controlled returns the control records of a company's log, oldest first.
@@ -37,6 +38,7 @@ func entry(of any, path ...string) float64 {
 // Was this allowed when it happened: an action is judged by what the control log had said by then,
 // and what came later is named as later.
 func TestAuthority(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -95,6 +95,7 @@ func TestMembersOfABodyAreBounded(t *testing.T) {
 // Bodies that are costly to decode go on one after the other where the budget has no room for them
 // all: none of those that were taken in is refused.
 func TestCostlyBodiesTakeTurns(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.MaxBody = 512 << 10

@@ -12,6 +12,7 @@ import (
 
 	"attestd/chain/tlog"
 	"attestd/crypto/keyring"
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
 )
@@ -56,6 +57,7 @@ func unverifiedKID(t testing.TB, token string) string {
 // Three rotations with records, tokens and statuses between: each is made with the key of its time
 // and judged by it.
 func TestRotateKeys(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
@@ -183,6 +185,7 @@ func rotation(t testing.TB, r *reply, place ...any) *keyring.Rotation {
 // often it did: neither one of the old key nor one of a key that had ended before it, which may be
 // the one that was stolen.
 func TestRotateCompromisedKey(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

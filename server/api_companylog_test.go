@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/storetest"
@@ -28,6 +29,7 @@ func companyLog(t *testing.T, path string) (line, origin string) {
 // its head file, is missed by the witness of that log: nobody registers until that is put right,
 // and the other companies go on.
 func TestWitnessMissesACompanyThatIsCutOut(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path := storetest.New(t)
 	first := startOn(t, path, cred.Domain{})

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"attestd/internal/testenv"
 )
 
 const (
@@ -75,6 +77,7 @@ func TestDelegate(t *testing.T) {
 }
 
 func TestExchange(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
@@ -166,6 +169,7 @@ func toJSON(t testing.TB, v any) []byte {
 // An access token is the subject of the next exchange: the chain grows inward, up to ten actors,
 // and keeps its scope.
 func TestDelegationHopByHop(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	acme.agent(t, "a0")

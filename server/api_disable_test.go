@@ -3,6 +3,8 @@ package server_test
 import (
 	"sync"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 const agentDisabled = `{"error":"Agent is disabled: bot","code":"AGENT_DISABLED"}`
@@ -10,6 +12,7 @@ const agentDisabled = `{"error":"Agent is disabled: bot","code":"AGENT_DISABLED"
 // A disabled agent gets nothing, and nothing is recorded in its name; what it holds is revoked.
 // Enabled, it can be given things again, and what was revoked stays so.
 func TestDisableAgent(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")

@@ -33,6 +33,7 @@ func (c caller) fingerprint(t testing.TB) string {
 // Evidence for every record of both logs holds with any key that the company has had, over
 // rotations, a delegation, passports and a disabled agent.
 func TestEvidence(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/gowebpki/jcs"
+
+	"attestd/internal/testenv"
 )
 
 // Records, roots and proofs are checked here by the words of the specification and another author's
@@ -145,6 +147,7 @@ func (c caller) checkLog(t testing.TB, log string) []record {
 
 // A chain of every size up to 33 stands up to a check that knows nothing of the server.
 func TestEvidenceAtEverySize(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // journal is the log of a service at every level, and all secrets that went over its wire.
@@ -129,6 +131,7 @@ func (j *journal) lines(t testing.TB) (lines []map[string]any) {
 
 // Every request has one line, with the request's ID and the route in place of the path.
 func TestLogOfARequest(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -17,6 +17,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store/storetest"
 )
@@ -192,6 +193,7 @@ func bundledLeaves(t *testing.T, bundle []byte, width int) (leaves []tlog.Leaf) 
 // What is not in its one form, not there yet or not the company's own is 404, and never anything of
 // another's.
 func TestLogsRefuse(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
@@ -247,6 +249,7 @@ func TestAttestNeverWritesToControl(t *testing.T) {
 // Whoever keeps a checkpoint can have it proven that the log only grew since, from every size, with
 // what stands in the answer alone.
 func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	for _, name := range []string{"actions", "control"} {
@@ -281,6 +284,7 @@ func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
 // Each pair of sizes is consistent: an auditor who kept an older root of the specified tree can
 // show that it is the beginning of the newer.
 func TestConsistencyOfTheChain(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	for _, log := range []string{"actions", "control"} {
@@ -350,6 +354,7 @@ func TestProofOfMissingRecordSignsNoCheckpoint(t *testing.T) {
 // Whoever asks, and however many: a log never publishes two checkpoints of one size, and never goes
 // back; what it has published stays over a restart, where the host of new logs may be another one.
 func TestCheckpointsOnlyGrow(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
 // A service under another name uses it in everything that others see, and a trust domain of its
 // own.
 func TestServiceName(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path := storetest.New(t)
 	s := startOn(t, path, cred.Domain{Service: "acme2", TrustDomain: "id.example"})

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"attestd/internal/testenv"
 )
 
 // fault is a way in which a passport can be bad.
@@ -88,6 +90,7 @@ func TestPassportCodesInOrder(t *testing.T) {
 
 // More ways to the same codes.
 func TestPassportRefused(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")

@@ -328,6 +328,7 @@ func (m *mixture) countsAs(t testing.TB, q url.Values, want []int) {
 // NDJSON has all that match in the bytes of GET /v1/chain, CSV the same in a table, and the stream
 // in events with how far it has read.
 func TestRecordsInOtherForms(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	m := s.company(t, "acme").mix(t, 3, 300)

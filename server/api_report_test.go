@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"attestd/chain/evidence"
+	"attestd/internal/testenv"
 )
 
 // report returns what a report of a period says, which must hold with the company's key.
@@ -24,6 +25,7 @@ func (c caller) report(t testing.TB, query string) (header evidence.Report, even
 // A report holds and has every record of its period; where one ends the next begins; and what was
 // never issued is in none.
 func TestReport(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

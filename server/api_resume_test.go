@@ -10,6 +10,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/stream"
 	"attestd/store/storetest"
@@ -28,6 +29,7 @@ func (c caller) listenFrom(t testing.TB, from int) *listener {
 // Who comes back with the index behind the last record that it had gets all that came since and
 // then what comes, as the same messages that it would have had, of its own company alone.
 func TestResume(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
@@ -97,6 +99,7 @@ func TestResumeRefused(t *testing.T) {
 // Records of before are not called valid when the chain is not, also where nothing was appended
 // since it was changed.
 func TestResumeAfterTampering(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "no server there is told that an intruder has changed rows: verification finds it")
 	t.Parallel()
 	s := start(t)

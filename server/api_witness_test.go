@@ -22,6 +22,7 @@ import (
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store"
 	"attestd/store/admin"
@@ -274,6 +275,7 @@ func TestServersWatchEachOther(t *testing.T) {
 // A record is proven under the newest checkpoint that a witness has signed, if one covers it; else
 // under the newest.
 func TestProofPrefersAWitnessedCheckpoint(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	acme, log, w := watchedCompany(t)
 	policy, err := tlog.ParsePolicy([]byte("log " + log.VKeys[0] + "\nwitness w " + w.vkey(t).String() + "\nquorum none\n"))

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -11,6 +12,7 @@ import (
 // rollback accepted in the control log and the old head file. Accepting it once more brings up the
 // head file, and the record stands once. Another rollback later has its own record (promise 78).
 func TestAcceptedRollbackIsRecordedOnce(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path, older := grown(t)
 	acceptances := func() (n int64) {

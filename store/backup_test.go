@@ -44,6 +44,7 @@ func tampered(t *testing.T) string {
 }
 
 func TestBackupAndRestore(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, acme := sample(t)
@@ -125,6 +126,7 @@ func TestBackupOfALiveDatabase(t *testing.T) {
 }
 
 func TestBackupRefuses(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := sample(t)
@@ -231,6 +233,7 @@ func TestVerifyAllGoesOnAfterAFailure(t *testing.T) {
 }
 
 func TestRestoreOverADatabase(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	in, acme := sample(t)
@@ -264,6 +267,7 @@ func TestRestoreOverADatabase(t *testing.T) {
 // A server that was killed leaves a write-ahead log. It must not be played into what is restored in
 // the place of its file.
 func TestRestoreOverAKilledServersFiles(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	in, acme := sample(t)
@@ -290,6 +294,7 @@ func TestRestoreOverAKilledServersFiles(t *testing.T) {
 
 // Restore mends what cannot be opened any more, and leaves alone what was never ours.
 func TestRestoreOverDamage(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	in, acme := sample(t)

@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/internal/rewrite"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/storetest"
@@ -167,6 +168,7 @@ func TestRenamedCompaniesAreDetected(t *testing.T) {
 // A last company that is cut out with its record in the log of the companies is missed by the head
 // file.
 func TestHeadFileDetectsRemovedLastCompany(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path := storetest.New(t)
 	s := kept(t, path)
@@ -201,6 +203,7 @@ func TestHeadFileDetectsRemovedLastCompany(t *testing.T) {
 // A database of before the log of the companies gets it at the next start: a record for each
 // company, in the order of their registrations. Until then it is whole.
 func TestCompaniesBeforeControlLogAreListed(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for version := range older {

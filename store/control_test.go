@@ -99,6 +99,7 @@ func TestRowsOfBothLogs(t *testing.T) {
 // One record of a control log that was changed is found, by its log and index, and a backup of it
 // is refused; the other logs are valid.
 func TestVerifyFindsAChangedControlRecord(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")

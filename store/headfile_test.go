@@ -61,6 +61,7 @@ func TestDamagedHeadFile(t *testing.T) {
 // Whatever stands in the place of the head file and is not that of the database is refused and left
 // as it is; a missing or empty one is made, for its owner alone.
 func TestForeignHeadFileIsRefused(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path, _ := grown(t)
 	another, _ := grown(t)
@@ -104,6 +105,7 @@ func TestForeignHeadFileIsRefused(t *testing.T) {
 // Where a head file knows a database that is gone, no new one is made in its place. A backup that
 // is put there is compared.
 func TestNoNewDatabaseBesideHeadFile(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)
@@ -158,6 +160,7 @@ func TestUpgradedBackupKeepsHeadFile(t *testing.T) {
 // A head file of the form before the one that knows what was cosigned is read, finds what it would
 // have found, and is brought to the new form.
 func TestHeadFileOfFirstFormatIsUpgraded(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path, older := grown(t)
 	beside := storetest.Heads(path)

@@ -12,6 +12,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/internal/rewrite"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/storetest"
@@ -120,6 +121,7 @@ func expect(t testing.TB, have []string, want ...string) {
 // accepted that. The acceptance stands in the control log, with what was lost: sizes, both roots
 // and the last checkpoint.
 func TestOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path, older := grown(t)
 	fine(t, path)
@@ -186,6 +188,7 @@ func lastControl(t testing.TB, s *store.Store, c *store.Company) (last acceptanc
 // A history that the operator has written anew, with all keys, is found: at the length that the
 // head file knows, and after it has grown beyond.
 func TestRewrittenHistoryIsDetected(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for _, more := range []int{0, 300} {
@@ -222,6 +225,7 @@ func TestRewrittenControlLogIsDetected(t *testing.T) {
 // A passport that was revoked and is not any more is found, by the database's own count or, where
 // that was changed too, by the head file's.
 func TestUndoneRevocationIsDetected(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for _, counted := range []bool{false, true} {
@@ -243,6 +247,7 @@ func TestUndoneRevocationIsDetected(t *testing.T) {
 // A company that is gone wholly is found. What was lost of it stands in the log of the oldest
 // company that is there.
 func TestRemovedCompanyIsDetected(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path, _ := grown(t)
 	older := storetest.Copy(t, path)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/storetest"
@@ -87,6 +88,7 @@ func TestIdempotencyKeySurvivesRestartBackupAndRotation(t *testing.T) {
 // After its time a key is nobody's: what comes under it is a new record. What has expired is
 // forgotten as new keys come.
 func TestKeysExpire(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -88,6 +89,7 @@ func (r *retrier) sweep(t *testing.T) {
 // A wall clock that leaps ahead takes no idempotency key with it: every retry is found, and none is
 // swept. Once it is right again, or has stayed for a day, keys expire by it as ever.
 func TestIdempotencyKeysSurviveClockJump(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	const day = 24 * time.Hour
 	r := newRetrier(t, storetest.New(t))
@@ -114,6 +116,7 @@ func TestIdempotencyKeysSurviveClockJump(t *testing.T) {
 
 // A clock that is wrong when a server starts is found by what stands in the database.
 func TestIdempotencyKeysSurviveStartWithWrongClock(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path := storetest.New(t)
 	r := newRetrier(t, path)
@@ -138,6 +141,7 @@ func TestIdempotencyKeysSurviveStartWithWrongClock(t *testing.T) {
 // A key counts for thirty days and is a new one after that, however often the server is restarted
 // meanwhile.
 func TestKeysExpireOverRestarts(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	const day = 24 * time.Hour
 	path := storetest.New(t)

@@ -325,7 +325,7 @@ func TestSourceIsReadOnlyDuringMove(t *testing.T) {
 
 // Who interrupts a move, at any stage, leaves nothing.
 func TestInterruptedMoveLeavesNothing(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotRaced, testenv.Plain)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()

@@ -50,6 +50,7 @@ func list(t *testing.T, dir string) string {
 }
 
 func TestNamesThatNeedEscaping(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for _, name := range []string{"a b.db", "50%.db", "what?mode=memory.db", "x#y.db", "ü&_pragma=x.db"} {

@@ -102,7 +102,7 @@ func TestSlowNetwork(t *testing.T) {
 // Two servers are given the same payload in the same millisecond, while the connection of one is
 // cut: the two records are both there, each once, and what was answered is what is there.
 func TestIdenticalPayloadsAreTwoRecords(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotRaced, testenv.Plain)
 	t.Parallel()
 	database := pgtest.Database(t)
 	n, url := through(t, database)

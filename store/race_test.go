@@ -90,6 +90,7 @@ func often() int { return testenv.Rounds(25, 100) }
 
 // A lookup that overtakes a deletion must not bring the key back into memory.
 func TestCacheNeverRestoresDeletedKey(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
@@ -120,6 +121,7 @@ func TestCacheNeverRestoresDeletedKey(t *testing.T) {
 // The same for a revocation: a check that overtakes it must not bring the valid passport back into
 // memory.
 func TestCacheNeverRestoresRevokedPassport(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")

@@ -10,6 +10,7 @@ import (
 
 	"attestd/crypto/keys"
 	"attestd/crypto/seal"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/storetest"
@@ -24,6 +25,7 @@ func said(t testing.TB, s *store.Store, c *store.Company, kind string) []string 
 // A key that is shown again by the command line or over HTTP has a record in its company's control
 // log alone, also where a server has the file open: then the next start makes it.
 func TestRecoveredKeyIsRecorded(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s, path := fresh(t)
 	acme, key := company(t, s, "acme")
@@ -86,6 +88,7 @@ func TestKeyRecoveryOnReadOnlyDatabase(t *testing.T) {
 // A head file that is made for a database that is there already trusts it as it is: the next start
 // says so in every control log, once.
 func TestLaterHeadFileIsRecorded(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path, _ := grown(t)
 	for start, want := range []int{0, 1, 1} {
@@ -107,6 +110,7 @@ func TestLaterHeadFileIsRecorded(t *testing.T) {
 // A change of the master key is recorded by the next start, also one that was undone before it, and
 // so is a move, with its digest.
 func TestRekeysAndMovesAreRecorded(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)

@@ -16,6 +16,7 @@ import (
 
 	"attestd/crypto/keys"
 	"attestd/crypto/seal"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/storetest"
@@ -162,6 +163,7 @@ func rekey(t testing.TB, path string, old, next *seal.Master) error {
 // Keys are sealed, sealed under another master key, put back in clear and sealed again; each time
 // everything is as good as before, and what was in clear is gone, from free pages too.
 func TestRekey(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	a, b := seal.NewMaster(), seal.NewMaster()
@@ -187,6 +189,7 @@ func TestRekey(t *testing.T) {
 // A database that is sealed from its first start never holds a secret in clear, and nor does its
 // backup, which is made without the master key.
 func TestSealedFromTheStart(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	m := seal.NewMaster()
 	f := withSecrets(t, &m)
@@ -207,6 +210,7 @@ func TestSealedFromTheStart(t *testing.T) {
 // A master key that is missing, another one, or one for keys in clear: nothing is opened, and
 // nothing is touched.
 func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	a, b := seal.NewMaster(), seal.NewMaster()
@@ -271,6 +275,7 @@ func TestMovedSealedSecretIsRefused(t *testing.T) {
 // Where the keys are changed and the file could not be copied, it serves with a warning, and the
 // next run comes to the end.
 func TestInterruptedRekeyResumes(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	a := seal.NewMaster()

@@ -107,6 +107,7 @@ func TestSummaryOmitsLostTransaction(t *testing.T) {
 // A file of before there were summaries is searched as it is, and gets them beside what else is
 // done, once.
 func TestOldRecordsGetSummaries(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := written(t, "9")

@@ -15,6 +15,7 @@ import (
 // While rights change all the time, nobody who reads them, and no comparison of the tables, takes a
 // change for an intruder's.
 func TestChangesAreNoDifferences(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s, _ := fresh(t)
 	c, bootstrap := company(t, s, "acme")

@@ -12,6 +12,7 @@ import (
 
 	"attestd/crypto/keys"
 	"attestd/internal/rewrite"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/storetest"
@@ -180,6 +181,7 @@ var harmless = map[string]string{
 
 // A stranger who changes a row, without any key, is found by verify, which names the table.
 func TestVerifyFindsEveryChangedRow(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	storetest.AboutFile(t)
 	start := filled(t)

@@ -63,6 +63,7 @@ func TestLeftoversOfKilledCommandsAreRemoved(t *testing.T) {
 
 // A backup at work is not taken for one that was killed.
 func TestTwoBackupsIntoOneFolder(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := sample(t)

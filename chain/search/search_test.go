@@ -13,6 +13,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/search"
+	"attestd/internal/testenv"
 )
 
 // memoryChain has a chain and its summaries in memory. It logs which records were read.
@@ -132,6 +133,7 @@ func filterOf(random *rand.Rand) (f search.Filter) {
 // A scan returns exactly the records that match one by one, in both orders and after interruptions.
 // Count returns their number.
 func TestScan(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		s := mixedChain(random, 1+random.IntN(6000))

@@ -122,6 +122,7 @@ func raw(hashes []tlog.Hash) [][]byte {
 // torchwood and merkle accept proofs of every leaf in trees of all sizes to 300. In 500 trees of
 // random sizes to 100,000 they accept proofs of the first leaf, the last, and four random ones.
 func TestTransparencyDevAcceptsInclusion(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	most, random := int64(testenv.Rounds(70, 300)), testenv.Rounds(50, 500)
 	o := newOthers(t, grow(100_000))
@@ -144,6 +145,7 @@ func TestTransparencyDevAcceptsInclusion(t *testing.T) {
 // merkle and x/mod accept proofs between all pairs of sizes to 100, and 2,000 random pairs to
 // 100,000.
 func TestTransparencyDevAcceptsConsistency(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	o := newOthers(t, grow(100_000))
 	for to := range int64(101) {
@@ -203,6 +205,7 @@ func (tileServer) ReadEndpoint(context.Context, string) ([]byte, error) { return
 
 // torchwood's client reads whole logs from our tiles, and detects a changed leaf.
 func TestTorchwoodReadsTiles(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	g := grow(70_000)
 	for _, size := range []int64{0, 1, 255, 256, 257, 511, 512, 65_535, 65_536, 65_537, 70_000} {

@@ -13,6 +13,7 @@ import (
 
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/testenv"
 )
 
 // testWitness is a Cosigner behind HTTP, and a client of it.
@@ -66,6 +67,7 @@ func (a *testWitness) olds() (olds []string) {
 // A client needs one request for each checkpoint of a growing log, because it remembers the
 // witness's size. A new client, or a witness that was restored, costs one more.
 func TestClientRemembersSize(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	h, a := grow(t, "leaf", 300), newTestWitness(t)
 	for _, size := range []int64{0, 1, 2, 255, 256, 256, 300} {
@@ -91,6 +93,7 @@ func TestClientRemembersSize(t *testing.T) {
 // A cosignature dated more than MaxAhead ahead of our clock is refused, and the client does not
 // remember its size.
 func TestClientRefusesCosignaturesOfTheFuture(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	h, a := grow(t, "leaf", 10), newTestWitness(t)
 	at := time.Now()

@@ -16,6 +16,7 @@ import (
 
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/testenv"
 )
 
 // lines returns the body of a request that Request.Format cannot write.
@@ -31,6 +32,7 @@ func badLine(private ed25519.PrivateKey) string {
 // The conditions of the package comment, one by one, for a witness that has cosigned size 5. When a
 // request meets several conditions, the first one decides.
 func TestAddCheckpoint(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	h, fork := grow(t, "leaf", 12), grow(t, "another", 12)
 	good := h.request(t, 5, 9)

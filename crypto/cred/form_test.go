@@ -10,6 +10,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 )
 
 // What is no strict JWS at all. The signatures are good wherever there can be one.
@@ -138,6 +139,7 @@ func TestAlgorithmConfusion(t *testing.T) {
 
 // No character of a token can be changed, dropped or doubled.
 func TestTampering(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	allowed := map[string]bool{
 		cred.CodeMalformedToken: true, cred.CodeAlgorithmMismatch: true,

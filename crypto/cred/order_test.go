@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 )
 
 // fault spoils a sound token in one way. spoil may be used with other faults on the same token.
@@ -165,6 +166,7 @@ func TestErrorCodes(t *testing.T) {
 
 // Of two faults in one token the earlier code of the published order is the answer.
 func TestEarlierCodeWins(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	order := cred.Codes()
 	if !slices.IsSortedFunc(faults, func(a, b fault) int { return slices.Index(order, a.code) - slices.Index(order, b.code) }) {

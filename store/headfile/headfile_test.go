@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 func must(t *testing.T, err error) {
@@ -75,6 +77,7 @@ func TestHeadsAreKept(t *testing.T) {
 // A write that ends after any of its bytes leaves the state before it or the new one, and the next
 // write is found.
 func TestTornWrites(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}
 	f, err := Create(path, id, []Head{head(1, 1)}, nil)
