@@ -140,8 +140,10 @@ func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
 				of = first
 			}
 			go func() {
-				_, _, err := s.Tip(of, c.Chain)
-				reads <- err
+				reads <- s.Snapshot(of, func(v *store.View) error {
+					_, _, err := v.Tip(of, c.Chain)
+					return err
+				})
 			}()
 		}
 		return waitFor(t, waiting, readers), cancel, reads, unlock, waiting

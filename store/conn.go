@@ -23,10 +23,9 @@ type conn struct {
 	yielded bool // a row was handed out since this was last cleared
 
 	// makes another error of one that calls the database corrupt; may be nil
-	suspect    func(error) error
-	generation int64 // of the connections that were lost together; see readServer
-	// its context ended during a statement, and a connection to a server with it
-	isCanceled bool
+	suspect func(error) error
+	// of the connections to a server that were lost together, or canceled; see readServer
+	generation int64
 }
 
 func dial(ctx context.Context, db *sql.DB) (*conn, error) {
@@ -93,11 +92,14 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	return s, nil
 }
 
+// canceled is the generation of a connection that has ended with the context of a statement.
+const canceled = -1
+
 // failed keeps err in mind when it may have cost more than its statement, and makes a sentinel of
 // it. A statement that its context has ended is no failure of the database.
 func (c *conn) failed(err error) error {
 	if ended := c.ctx.Err(); ended != nil {
-		c.isCanceled = true
+		c.generation = canceled
 		return ended
 	}
 	err, fatal := c.dialect.judge(err)

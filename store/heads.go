@@ -57,12 +57,13 @@ type heads struct {
 	closed   bool                    // it is not to be called any more
 	pins     map[int64]*pin          // what is known of chains
 	due      map[int64]*pin          // those that the file is to be brought to
+	unread   map[int64]bool          // chains that others have extended since they were read
 	cosigned []cosigning             // what a cosigner waits for
 	// of the connection that writes; the next one may be to another copy of the database
-	session int
+	session atomic.Int64
 	// somebody else has written the database since the last write, or another copy may have taken
 	// its place
-	external bool
+	external atomic.Bool
 }
 
 // cosigning is a tree of somebody else's log that was cosigned, and who waits until the file has
@@ -74,7 +75,7 @@ type cosigning struct {
 
 func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads {
 	h := &heads{
-		store: s, path: path, id: id, file: file, pins: map[int64]*pin{}, due: map[int64]*pin{}, lost: map[int64]headfile.Tree{}, wentBack: func([]int64) {},
+		store: s, path: path, id: id, file: file, pins: map[int64]*pin{}, due: map[int64]*pin{}, unread: map[int64]bool{}, lost: map[int64]headfile.Tree{}, wentBack: func([]int64) {},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	h.failing.Store(file == nil)
@@ -161,7 +162,7 @@ func (h *heads) run(ctx context.Context, log *slog.Logger) {
 	for ending := false; !ending; {
 		var again <-chan time.Time
 		switch rest := h.proofs.rest(time.Now()); {
-		case h.failing.Load() && h.isExternal():
+		case h.failing.Load() && h.external.Load():
 			again = time.After(compareAgain)
 		case h.failing.Load():
 			again = time.After(headsAgain)
@@ -185,12 +186,6 @@ func (h *heads) run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-func (h *heads) isExternal() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.external
-}
-
 // report logs that the file cannot be written, and that it can again, once each.
 func (h *heads) report(err error, log *slog.Logger) {
 	switch was := h.failing.Swap(err != nil); {
@@ -204,15 +199,21 @@ func (h *heads) report(err error, log *slog.Logger) {
 // flush compares the database where that is due, and writes what has changed. What it does not come
 // to stays due.
 func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error {
+	external := h.external.Swap(false)
 	h.mu.Lock()
-	external, cosigned := h.external, h.cosigned
-	h.external, h.cosigned = false, nil
+	cosigned := h.cosigned
+	h.cosigned = nil
 	h.mu.Unlock()
 	err := h.writeCosigned(cosigned, h.look(ctx, external, log))
+	if err == nil {
+		err = h.readExtended(ctx)
+	}
 	h.mu.Lock()
 	lost := maps.Clone(h.lost)
-	h.external = h.external || external && err != nil
 	h.mu.Unlock()
+	if external && err != nil {
+		h.external.Store(true)
+	}
 	for number, tree := range lost {
 		if err == nil {
 			err = h.write(ctx, number, tree, headfile.Checkpoint{})

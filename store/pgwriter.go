@@ -17,12 +17,12 @@ type pgWriter struct {
 	*writer
 	to      *postgres.Writer
 	heads   *heads // nil without a head file
-	watch   *watch // nil before Run
-	changed bool   // rows were changed in the transaction that is open
+	watch   *watch
+	changed bool // rows were changed in the transaction that is open
 }
 
 func newPGWriter(to *postgres.Writer, x atrest.Secrets, u *lastUsed) *pgWriter {
-	return &pgWriter{writer: newWriter(x, u), to: to}
+	return &pgWriter{writer: newWriter(x, u), to: to, watch: newWatch(nil)}
 }
 
 // Begin implements chain.Storage. That another server has written is said by Commit, of the chains
@@ -263,7 +263,7 @@ func (tx *pgTransaction) Rollback() {
 // about the others.
 func (s *Store) readServer(ctx context.Context, c *conn, fn func(*conn) error) (err error) {
 	for again := true; ; again = false {
-		if c.sql == nil || c.isCanceled || c.fatal != nil || c.generation != s.lost.Load() {
+		if c.sql == nil || c.generation != s.lost.Load() {
 			if err := s.redial(ctx, c); err != nil {
 				return err
 			}
@@ -290,13 +290,8 @@ func (s *Store) redial(ctx context.Context, c *conn) error {
 		_ = c.sql.Close()
 	}
 	generation := s.lost.Load()
-	fresh, err := s.db.Conn(ctx)
+	fresh, err := postgres.ConnectReader(ctx, s.db, readSilence)
 	c.sql = nil
-	if err == nil {
-		if err = postgres.ForReading(fresh, readSilence); err != nil {
-			_ = fresh.Close()
-		}
-	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

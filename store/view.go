@@ -14,11 +14,8 @@ type View struct {
 
 // read runs fn on the connection of the snapshot, or on one of the pool.
 func (v *View) read(ctx context.Context, fn func(*conn) error) error {
-	switch {
-	case v.conn == nil:
+	if v.conn == nil {
 		return v.store.read(ctx, fn)
-	case ctx.Err() != nil:
-		return ctx.Err()
 	}
 	defer v.conn.under(ctx)()
 	return fn(v.conn)

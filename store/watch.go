@@ -50,23 +50,15 @@ type watch struct {
 	// called when the database is behind what it was, with the chains that are
 	shrunk func(chains []int64)
 
-	// What the head file is to know; nil without one.
-	// With those that others have extended
-	seen func(ctx context.Context, chains []int64) error
-	// with the lengths that chains had before they were shorter
-	lost func(ctx context.Context, before map[int64]int64) error
-	// with each connection after the first
-	opened func()
+	heads *heads // what the head file is to know; nil without one
 
 	mu      sync.Mutex // held while anything is said, which so is in order
 	lengths map[int64]int64
 	whole   bool // lengths has all chains: one that it has not is new
-	// to what others have extended chains since seen was called; at most maxPins
-	fresh map[int64]int64
 }
 
 func newWatch(source appends) *watch {
-	return &watch{source: source, lengths: make(map[int64]int64), fresh: make(map[int64]int64)}
+	return &watch{source: source, lengths: make(map[int64]int64)}
 }
 
 // run watches until ctx is done. ready is called once, after the first attempt to read all heads.
@@ -75,8 +67,8 @@ func (w *watch) run(ctx context.Context, ready func()) {
 	failing := false
 	for n := 0; ctx.Err() == nil; n++ {
 		err := w.source.Open(ctx)
-		if err == nil && n > 0 && w.opened != nil {
-			w.opened()
+		if err == nil && n > 0 && w.heads != nil {
+			w.heads.suspect()
 		}
 		if err == nil {
 			err = w.reconcileAll(ctx)
@@ -115,9 +107,6 @@ func (w *watch) follow(ctx context.Context) error {
 		if err == nil && now.Sub(reconciled) >= reconcileEvery {
 			reconciled = now
 			at, err = w.reconcile(ctx, at)
-		}
-		if err == nil {
-			err = w.sawExtended(ctx)
 		}
 		if err != nil {
 			return err
@@ -166,8 +155,8 @@ func (w *watch) reconcile(ctx context.Context, after int64) (last int64, err err
 		if err != nil {
 			return after, err
 		}
-		if before := w.behind(shorter, lengths); len(before) > 0 && w.lost != nil {
-			if err := w.lost(ctx, before); err != nil {
+		if before := w.behind(shorter, lengths); len(before) > 0 && w.heads != nil {
+			if err := w.heads.shrunk(ctx, before, w.log); err != nil {
 				return after, err
 			}
 		}
@@ -201,8 +190,8 @@ func (w *watch) heard(lengths map[int64]int64) (shorter map[int64]int64) {
 // extended says that others have appended records of a chain. w.mu is held.
 func (w *watch) extended(number, from, to int64) {
 	w.lengths[number] = to
-	if w.seen != nil && len(w.fresh) < maxPins {
-		w.fresh[number] = to
+	if w.heads != nil {
+		w.heads.extended(number)
 	}
 	w.grown(number)
 	if company, name := logOf(number); name == Control {
@@ -210,23 +199,6 @@ func (w *watch) extended(number, from, to int64) {
 	} else {
 		w.others(number, from, to)
 	}
-}
-
-// sawExtended has it known what others have extended chains to.
-func (w *watch) sawExtended(ctx context.Context) error {
-	w.mu.Lock()
-	fresh := maps.Clone(w.fresh)
-	w.mu.Unlock()
-	if len(fresh) == 0 {
-		return nil
-	}
-	err := w.seen(ctx, slices.Collect(maps.Keys(fresh)))
-	if err == nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		maps.DeleteFunc(w.fresh, func(number, to int64) bool { return to == fresh[number] })
-	}
-	return err
 }
 
 // behind notices that chains have become shorter than was known before their lengths were read,
@@ -272,9 +244,6 @@ func (w *watch) publish(batch []chain.Extension, next func([]chain.Extension)) {
 
 // length is how long a chain is as far as was said; 0 where nothing was.
 func (w *watch) length(number int64) int64 {
-	if w == nil {
-		return 0
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lengths[number]
@@ -283,16 +252,13 @@ func (w *watch) length(number int64) int64 {
 // MultiWriter says whether other servers may write the database too.
 func (s *Store) MultiWriter() bool { return s.isPostgres }
 
-// watched begins to watch a database that other servers write too, and returns publish as it is to
-// be used then, and what ends the watch. It waits until it is known how long all chains are, or
-// that this cannot be read now.
-func (s *Store) watched(ctx context.Context, o RunOptions, publish func([]chain.Extension, bool)) (_ func([]chain.Extension, bool), stop func()) {
-	if !s.isPostgres {
-		return publish, func() {}
-	}
-	w := newWatch(postgres.NewFeed(s.db))
-	s.storage.(*pgWriter).watch = w
-	w.log, w.grown, w.others, w.changed = s.writer.logger, o.Grown, o.Others, o.Changed
+// watched watches a database that other servers write too, as one of a group, until ctx is done. It
+// returns publish as it is to be used then, once it is known how long all chains are, or that this
+// cannot be read now.
+func (s *Store) watched(ctx context.Context, group *sync.WaitGroup, o RunOptions, publish func([]chain.Extension, bool)) func([]chain.Extension, bool) {
+	w := s.storage.(*pgWriter).watch
+	w.source = postgres.NewFeed(s.db)
+	w.log, w.heads, w.grown, w.others, w.changed = s.writer.logger, s.heads, o.Grown, o.Others, o.Changed
 	w.shrunk = func(chains []int64) {
 		s.forget()
 		publish(nil, true)
@@ -308,20 +274,11 @@ func (s *Store) watched(ctx context.Context, o RunOptions, publish func([]chain.
 			defer w.mu.Unlock()
 			w.shrunk(chains)
 		}
-		w.seen, w.opened = s.seeHeads, h.suspect
-		w.lost = func(ctx context.Context, before map[int64]int64) error { return h.shrunk(ctx, before, w.log) }
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	ready, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		w.run(ctx, sync.OnceFunc(func() { close(ready) }))
-	}()
+	ready := make(chan struct{})
+	group.Go(func() { w.run(ctx, sync.OnceFunc(func() { close(ready) })) })
 	<-ready
 	return func(batch []chain.Extension, external bool) {
-			w.publish(batch, func(left []chain.Extension) { publish(left, external) })
-		}, func() {
-			cancel()
-			<-ended
-		}
+		w.publish(batch, func(left []chain.Extension) { publish(left, external) })
+	}
 }

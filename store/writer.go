@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,17 +50,13 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if o.Publish == nil {
 		o.Publish = func([]chain.Extension, bool) {}
 	}
-	if o.Grown == nil {
-		o.Grown = func(int64) {}
-	}
 	if o.Others == nil {
 		o.Others = func(int64, int64, int64) {}
 	}
-	if o.Changed == nil {
-		o.Changed = func(int64) {}
-	}
-	if o.WentBack == nil {
-		o.WentBack = func(int64) {}
+	for _, hears := range []*func(int64){&o.Grown, &o.Changed, &o.WentBack} {
+		if *hears == nil {
+			*hears = func(int64) {}
+		}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -78,25 +75,21 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 		s.writer.clock.advance(vouched)
 	}
 	s.writer.keyClock.start(o.Steady, vouched)
-	if !s.isPostgres {
-		guarding, end := context.WithCancel(context.Background())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			s.guardFile(guarding)
-		}()
-		defer func() {
-			end()
-			<-ended
-		}()
-	}
-	publish, stop := s.watched(ctx, o, func(batch []chain.Extension, external bool) {
+	publish := func(batch []chain.Extension, external bool) {
 		for i := range batch {
 			o.Grown(batch[i].Chain)
 		}
 		o.Publish(withoutControl(batch), external)
-	})
-	defer stop()
+	}
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	writing, end := context.WithCancel(ctx)
+	defer end()
+	if s.isPostgres {
+		publish = s.watched(writing, &beside, o, publish)
+	} else {
+		beside.Go(func() { s.guardFile(writing) })
+	}
 	if s.heads != nil {
 		s.heads.start(s.writer.logger)
 	}

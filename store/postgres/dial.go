@@ -92,15 +92,17 @@ func onNative(c *sql.Conn, fn func(*pgx.Conn) error) error {
 	return c.Raw(func(driver any) error { return fn(driver.(*stdlib.Conn).Conn()) })
 }
 
-// ForReading prepares a connection that never writes. It is closed when its server, asked something,
-// sends nothing for so long, and the end of a context cancels the statement on the server too.
-func ForReading(c *sql.Conn, silence time.Duration) error {
-	return onNative(c, func(native *pgx.Conn) error {
+// ConnectReader makes a connection that MUST only read. It is closed when its server, asked
+// something, sends nothing for so long, and the end of a context cancels the statement on the server
+// too.
+func ConnectReader(ctx context.Context, db *sql.DB, silence time.Duration) (*sql.Conn, error) {
+	c, native, err := connect(ctx, db)
+	if err == nil {
 		w := wireOf(native)
 		w.silence.Store(int64(silence))
 		w.readsOnly.Store(true)
-		return nil
-	})
+	}
+	return c, err
 }
 
 // wireOf is what dial has made of a connection.

@@ -1,0 +1,247 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"attestd/chain"
+	"attestd/store/headfile"
+)
+
+const (
+	// proofs take this part of the time of their goroutine, so that appends keep theirs
+	proofShare   = 50
+	proofRest    = time.Second
+	maxProofRest = time.Minute
+	maxProofTurn = 2 * time.Second // what is left then waits for the next round
+)
+
+// proofPace spreads the proofs that the head file needs of chains which others write too. What
+// waits for one is in memory meanwhile.
+type proofPace struct {
+	next    time.Time // when the next one may be made
+	waiting bool      // something waits for one
+}
+
+// proofTurn is one round of proofs, or one in which none is made.
+type proofTurn struct {
+	begun time.Time
+	open  bool
+	taken bool
+	left  bool
+}
+
+// begin begins a round. The last one waits for nothing.
+func (p *proofPace) begin(now time.Time, last bool) *proofTurn {
+	return &proofTurn{begun: now, open: last || !now.Before(p.next)}
+}
+
+// take says whether a proof may be made now.
+func (t *proofTurn) take() bool {
+	t.open = t.open && time.Since(t.begun) < maxProofTurn
+	t.taken = t.taken || t.open
+	t.left = t.left || !t.open
+	return t.open
+}
+
+func (p *proofPace) end(t *proofTurn) {
+	if p.waiting = t.left; t.taken {
+		now := time.Now()
+		p.next = now.Add(min(max(proofRest, proofShare*now.Sub(t.begun)), maxProofRest))
+	}
+}
+
+// rest is how long what waits is still to wait; 0 where nothing does.
+func (p *proofPace) rest(now time.Time) time.Duration {
+	if !p.waiting {
+		return 0
+	}
+	return max(time.Millisecond, p.next.Sub(now))
+}
+
+// check says whether a head of a chain that was read under the connection of now, to be built on,
+// has what was known of it before: nil, a *RolledBackError after which nothing is written, or that
+// it could not be found out. A longer head is proven to have it after a lost connection alone; else
+// the goroutine of the head file does that in its own time.
+func (h *heads) check(ctx context.Context, number int64, known pin, head *chain.Head, log *slog.Logger) error {
+	session := h.session.Load()
+	is := treeOf(head)
+	if known.to == is || known.to.Size < is.Size && known.session == session {
+		return nil
+	}
+	trees := []headfile.Tree{known.to}
+	if known.session != session && known.from != known.to {
+		trees = append(trees, known.from)
+	}
+	for _, tree := range trees {
+		b, err := h.store.behindOf(ctx, number, tree, head)
+		if err != nil {
+			return err
+		}
+		if b != nil {
+			return h.rolledBack([]Behind{*b}, log)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.pins[number]; p != nil && p.to == known.to {
+		p.to, p.session = is, session
+		if p.from == known.from {
+			p.from = is
+		}
+		h.due[number] = p
+	}
+	return nil
+}
+
+// shrunk puts down that chains have fewer records than were known of them before, and than anything
+// else here may know.
+func (h *heads) shrunk(ctx context.Context, before map[int64]int64, log *slog.Logger) error {
+	known := h.pinned(slices.Collect(maps.Keys(before)))
+	var list []Behind
+	for number, size := range before {
+		head, _, err := h.store.Tip(ctx, number)
+		if errors.Is(err, chain.ErrMissing) {
+			head, err = chain.EmptyHead(), nil
+		}
+		if err != nil {
+			return err
+		}
+		b, err := h.store.behindOf(ctx, number, known[number].to, &head)
+		if err == nil && b == nil { // what is gone came after that, and its roots were not read
+			b, err = h.store.behindOf(ctx, number, headfile.Tree{Size: size}, &head)
+		}
+		if err != nil {
+			return err
+		}
+		if b != nil {
+			list = append(list, *b)
+		}
+	}
+	if len(list) > 0 {
+		h.rolledBack(list, log)
+	}
+	return nil
+}
+
+// rolledBack stops all writes, for the database has not what was known of it, and has the head file
+// keep what that was.
+func (h *heads) rolledBack(behind []Behind, log *slog.Logger) error {
+	reason := &RolledBackError{behind}
+	if h.store.StopWrites(reason) {
+		log.Error("nothing is written any more: the database was rolled back", "error", reason)
+	}
+	var chains []int64
+	h.mu.Lock()
+	for _, b := range behind {
+		chains = append(chains, b.Known.Chain)
+		if tree := proven(b.Known.Tree); tree.Size > h.lost[b.Known.Chain].Size {
+			h.lost[b.Known.Chain] = tree
+		}
+	}
+	h.mu.Unlock()
+	h.wentBack(chains)
+	h.ring()
+	return reason
+}
+
+// advance writes to the file what has become known, where what the file has is a prefix of it. What
+// needs a proof waits for its time.
+func (h *heads) advance(ctx context.Context, ending bool, log *slog.Logger) error {
+	h.mu.Lock()
+	due := make(map[int64]pin, len(h.due))
+	for number, p := range h.due {
+		due[number] = *p
+	}
+	h.mu.Unlock()
+	turn := h.proofs.begin(time.Now(), ending)
+	defer h.proofs.end(turn)
+	for number, p := range due {
+		proven, err := h.prove(ctx, turn, number, &p, log)
+		if err != nil {
+			return err
+		}
+		if !proven {
+			continue
+		}
+		if h.store.writer.stopped.Load() != nil {
+			return nil
+		}
+		if err := h.write(ctx, number, p.to, p.checkpoint); err != nil {
+			return err
+		}
+		h.written(number, &p)
+	}
+	return nil
+}
+
+// prove says whether the tree of a pin has what the file and this server knew before it. Where it
+// does not, all writes are stopped; where that needs a proof whose time has not come, it says no.
+func (h *heads) prove(ctx context.Context, turn *proofTurn, number int64, p *pin, log *slog.Logger) (bool, error) {
+	known, err := h.file.Head(number)
+	if err != nil {
+		return false, err
+	}
+	known.Tree = proven(known.Tree)
+	if p.to.Size == 0 { // nothing but a checkpoint has become known
+		p.base, p.from, p.to = known.Tree, known.Tree, known.Tree
+	}
+	var trees []headfile.Tree
+	if p.from != p.to {
+		trees = append(trees, p.to, p.from)
+	}
+	if known.Tree != p.base && known.Tree != p.from && known.Tree != p.to {
+		trees = append(trees, known.Tree)
+	}
+	trees = slices.DeleteFunc(trees, func(t headfile.Tree) bool { return t.Size == 0 })
+	if len(trees) == 0 {
+		return true, nil
+	}
+	if !turn.take() {
+		return false, nil
+	}
+	head, _, err := h.store.Tip(ctx, number)
+	if err != nil {
+		return false, err
+	}
+	for _, tree := range trees {
+		b, err := h.store.behindOf(ctx, number, tree, &head)
+		if err != nil {
+			return false, fmt.Errorf("compare chain %d with what was known: %w", number, err)
+		}
+		if b != nil {
+			h.rolledBack([]Behind{*b}, log)
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// behindOf says in what a head that was read of a chain is behind a tree of it that was known; nil
+// where it is not.
+func (s *Store) behindOf(ctx context.Context, number int64, known headfile.Tree, head *chain.Head) (*Behind, error) {
+	l := loggedHead{Head: headfile.Head{Chain: number, Tree: treeOf(head)}}
+	company, log, err := s.LogOfChain(ctx, number)
+	switch {
+	case err == nil:
+		l.LogID, err = parseLogID(log.ID)
+		l.company, l.companyID, l.name, l.origin = company.Chain, company.ID, log.Name, log.Origin
+	case errors.Is(err, ErrNotFound):
+		err = nil
+		_, l.name = logOf(number)
+	}
+	if err != nil {
+		return nil, err
+	}
+	k := headfile.Head{Chain: number, LogID: l.LogID, Tree: known}
+	why, err := s.whyBehind(ctx, k, l, head)
+	if err != nil || why == "" {
+		return nil, err
+	}
+	return &Behind{Company: l.companyID, Log: l.name, Known: k, Found: l.Head, Why: why, company: l.company, origin: l.origin}, nil
+}
