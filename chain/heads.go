@@ -19,10 +19,11 @@ type signedHead struct {
 	shared    bool              // must not be cached, because other processes write the chain
 }
 
-// heads is the only owner of what a process builds on: the heads of chains as it has committed them,
-// or read them since, with their epochs. The storage of either engine gets them back in an Extension
-// and remembers none. A head is put here after its commit, and forgotten when it was stale, when its
-// key was changed, and when another process has written. The goroutine of Log.Run uses it.
+// heads is the only owner of what a process builds on: the heads of chains as it has committed
+// them, or read them since, with their epochs. The storage of either engine gets them back in an
+// Extension and remembers none. A head is put here after its commit, and forgotten when it was
+// stale, when its key was changed, and when another process has written. The goroutine of Log.Run
+// uses it.
 type heads map[int64]signedHead
 
 // put remembers a head, unless other processes write the chain.

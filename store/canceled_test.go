@@ -23,8 +23,8 @@ func isEnd(err error) bool {
 	return errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, chain.ErrAgain)
 }
 
-// A caller who leaves in the middle of a read gets no more rows, and the error of its context; every
-// connection then reads the present.
+// A caller who leaves in the middle of a read gets no more rows, and the error of its context;
+// every connection then reads the present.
 func TestReadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
@@ -99,29 +99,29 @@ func TestCanceledReadIsNotRemembered(t *testing.T) {
 	}
 }
 
-// locked holds what reads need until unlock is called; reads says how many wait for it, and on which
-// connections of the server the store reads.
-func locked(t *testing.T, path string) (unlock func(), waiting func() []int) {
+// locked holds a table until unlock is called; waiting says which connections of the server carry
+// out a statement that begins so, and need it.
+func locked(t *testing.T, path, table, statement string) (unlock func(), waiting func() []int) {
 	t.Helper()
 	held, watch := got(pgx.Connect(ctx, path))(t), got(pgx.Connect(ctx, path))(t)
 	t.Cleanup(func() {
 		held.Close(ctx)
 		watch.Close(ctx)
 	})
-	_, err := held.Exec(ctx, "BEGIN; LOCK TABLE head IN ACCESS EXCLUSIVE MODE")
+	_, err := held.Exec(ctx, "BEGIN; LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE")
 	must(t, err)
 	return func() {
 			_, err := held.Exec(ctx, "ROLLBACK")
 			must(t, err)
 		}, func() []int {
-			rows, err := watch.Query(ctx, `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE 'SELECT length%'`)
+			rows, err := watch.Query(ctx, `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE $1`, statement+"%")
 			must(t, err)
 			return got(pgx.CollectRows(rows, pgx.RowTo[int]))(t)
 		}
 }
 
-// A caller who leaves while the database server lets it wait ends its statement there too, and costs
-// nobody else a connection.
+// A caller who leaves while the database server lets it wait ends its statement there too, and
+// costs nobody else a connection.
 func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
 	t.Parallel()
 	const readers = 8
@@ -131,7 +131,7 @@ func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
 
 	// fill lets every connection read at once, and returns them and what ends the first read.
 	fill := func() (pids []int, cancel func(), reads chan error, unlock func(), waiting func() []int) {
-		unlock, waiting = locked(t, path)
+		unlock, waiting = locked(t, path, "head", "SELECT length")
 		reads = make(chan error, readers)
 		first, cancel := context.WithCancel(ctx)
 		for i := range readers {
@@ -166,6 +166,45 @@ func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
 	}
 	if lost := slices.DeleteFunc(before, func(pid int) bool { return slices.Contains(after, pid) }); len(lost) != 1 {
 		t.Errorf("%d connections were lost, not one: %v", len(lost), lost)
+	}
+
+	_, cancel, reads, unlock, waiting = fill()
+	cancel()
+	waitFor(t, waiting, readers-1)
+	unlock()
+	for range readers {
+		<-reads
+	}
+	must(t, s.Close()) // whatever became of a connection
+}
+
+// A call that is counted for all servers is counted although its caller leaves meanwhile: the
+// connection is that of all callers.
+func TestCanceledCallIsCounted(t *testing.T) {
+	t.Parallel()
+	path := pgtest.Database(t)
+	s := open(t, path)
+	account := [32]byte{1}
+	_, err := s.Spend(ctx, account, 3)
+	must(t, err)
+	unlock, waiting := locked(t, path, "budget", "INSERT INTO budget")
+	leaving, leave := context.WithCancel(ctx)
+	spent := make(chan error, 1)
+	go func() {
+		_, err := s.Spend(leaving, account, 3)
+		spent <- err
+	}()
+	before := waitFor(t, waiting, 1)
+	leave()
+	if now := waiting(); !slices.Equal(before, now) {
+		t.Errorf("connections %v, then %v", before, now)
+	}
+	unlock()
+	if err := <-spent; err != nil {
+		t.Errorf("the caller who left: %v", err)
+	}
+	if now := got(s.Spend(ctx, account, 3))(t); !now.OK || now.Left != 0 {
+		t.Errorf("the third call: %+v", now)
 	}
 }
 

@@ -22,8 +22,8 @@ type dialect struct {
 	rekey string
 	// begins a transaction that reads at one moment
 	snapshot string
-	// a statement may wait for a network or a lock, so the driver watches its context; in a file that
-	// costs half as much as a short read, and none takes longer than 50 ms
+	// a statement may wait for a network or a lock, so the driver watches its context; in a file
+	// that costs half as much as a short read, and statements are short
 	isRemote bool
 }
 

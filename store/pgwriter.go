@@ -259,8 +259,8 @@ func (tx *pgTransaction) Rollback() {
 }
 
 // readServer runs fn on a connection of the pool. Where that has been lost before anything was read
-// on it, fn runs once more on another. A connection that its caller's context has ended says nothing
-// about the others.
+// on it, fn runs once more on another. A connection that its caller's context has ended says
+// nothing about the others.
 func (s *Store) readServer(ctx context.Context, c *conn, fn func(*conn) error) (err error) {
 	for again := true; ; again = false {
 		if c.sql == nil || c.generation != s.lost.Load() {

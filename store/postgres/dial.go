@@ -44,8 +44,8 @@ func (w *wire) Read(b []byte) (int, error) {
 }
 
 // RemoteAddr implements net.Conn, of a connection that writes with an address that nobody can dial:
-// pgx does to send a cancel after a connection that it has found broken. That would end the wait for
-// the standby of a commit, which then is seen by all though a failover may lose it.
+// pgx does to send a cancel after a connection that it has found broken. That would end the wait
+// for the standby of a commit, which then is seen by all though a failover may lose it.
 func (w *wire) RemoteAddr() net.Addr {
 	if w.readsOnly.Load() {
 		return w.Conn.RemoteAddr()
@@ -93,8 +93,8 @@ func onNative(c *sql.Conn, fn func(*pgx.Conn) error) error {
 }
 
 // ConnectReader makes a connection that MUST only read. It is closed when its server, asked
-// something, sends nothing for so long, and the end of a context cancels the statement on the server
-// too.
+// something, sends nothing for so long, and the end of a context cancels the statement on the
+// server too.
 func ConnectReader(ctx context.Context, db *sql.DB, silence time.Duration) (*sql.Conn, error) {
 	c, native, err := connect(ctx, db)
 	if err == nil {
