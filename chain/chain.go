@@ -154,8 +154,8 @@ type Transaction interface {
 	// Rekeyed returns the chains whose signing key the transaction's row functions have changed.
 	// The new key signs all records of the transaction.
 	Rekeyed() []int64
-	// KeyEntries yields the entries of idempotency keys, given by chain and name, as the transaction sees
-	// them. An error applies to the returned chain.
+	// KeyEntries yields the entries of idempotency keys, given by chain and name, as the
+	// transaction sees them. An error applies to the returned chain.
 	KeyEntries(names map[int64][]Hash, yield func(chain int64, name Hash, entry KeyEntry)) (chain int64, err error)
 	// Record reads a record of a chain. If it is missing, the error MUST wrap ErrMissing.
 	Record(chain, index int64) (*Record, error)

@@ -63,7 +63,7 @@ func TestHookKeysCannotBePreempted(t *testing.T) {
 }
 
 // A retry over an upgrade makes no second record: earlier versions kept a hook's record under its
-// key in clear.
+// key in plaintext.
 func TestHookRetryOverAnUpgrade(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

@@ -41,7 +41,7 @@ var (
 	// what it says is to be mended or accepted first
 	ErrRefused = sqlite.ErrRefused
 
-	// missing, not the one of the file, or given for a file whose keys are in clear
+	// missing, not the one of the file, or given for a file whose keys are in plaintext
 	ErrMasterKey = atrest.ErrMasterKey
 )
 

@@ -106,9 +106,10 @@ func relations(t testing.TB, url string) (n int) {
 	return n
 }
 
-// From a file into PostgreSQL and back into a file, sealed and in clear: every row of every table
-// is the same, so all roots, keys, passports and the control logs are; each move prints the same
-// digest; the sources are as they were; and every credential is good in both copies, which go on.
+// From a file into PostgreSQL and back into a file, sealed and in plaintext: every row of every
+// table is the same, so all roots, keys, passports and the control logs are; each move prints the
+// same digest; the sources are as they were; and every credential is good in both copies, which go
+// on.
 func TestMoveThereAndBack(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")

@@ -107,7 +107,7 @@ type Options struct {
 	// fixed at creation; an empty field means "what the file says, or the default for a new one"
 	cred.Domain
 	// under which the private keys and API keys of the file are sealed, or are to be in a new one;
-	// nil for in clear
+	// nil for in plaintext
 	Master *seal.Master
 	// of the origins of the logs of companies that register; "" for the trust domain
 	LogHost  string
@@ -229,8 +229,8 @@ func (s *Store) belongs(d cred.Domain) error {
 func (s *Store) UpToDate() bool { return s.schema.Load() == schemaVersion }
 
 // Unseal makes the keys of a file that is read readable; ErrMasterKey unless master is the key that
-// they are sealed with, and nil where they are in clear. Nothing but FirstKey and Company needs it:
-// chains verify with public keys, which are in clear.
+// they are sealed with, and nil where they are in plaintext. Nothing but FirstKey and Company needs
+// it: chains verify with public keys, which are in plaintext.
 func (s *Store) Unseal(master *seal.Master) (err error) {
 	s.secrets, err = s.settings.Sealing.Unseal(s.path, master)
 	s.unsealed = err == nil
@@ -238,7 +238,7 @@ func (s *Store) Unseal(master *seal.Master) (err error) {
 }
 
 // MasterKeyID names the master key under which the private keys and API keys of the file are
-// sealed; "" where they stand in clear.
+// sealed; "" where they are in plaintext.
 func (s *Store) MasterKeyID() string { return s.settings.Sealing.KeyID }
 
 // Notices are what the operator should know about how the database was found, a sentence each.
@@ -286,7 +286,7 @@ func openFileReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 	return s, nil
 }
 
-// readable makes the secrets of a file that is read readable where they stand in clear.
+// readable makes the secrets of a file that is read readable where they are in plaintext.
 func (s *Store) readable() {
 	s.secrets, s.unsealed = s.settings.Sealing.Locked(), s.settings.Sealing.KeyID == ""
 }

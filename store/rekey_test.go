@@ -160,8 +160,8 @@ func rekey(t testing.TB, path string, old, next *seal.Master) error {
 	return admin.Rekey(ctx, path, schema(t), admin.RekeyOptions{Old: old, New: next})
 }
 
-// Keys are sealed, sealed under another master key, put back in clear and sealed again; each time
-// everything is as good as before, and what was in clear is gone, from free pages too.
+// Keys are sealed, sealed under another master key, put back in plaintext and sealed again; each
+// time everything is as good as before, and what was in plaintext is gone, from free pages too.
 func TestRekey(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -169,7 +169,7 @@ func TestRekey(t *testing.T) {
 	a, b := seal.NewMaster(), seal.NewMaster()
 	f := withSecrets(t, nil)
 	if found := f.found(t); len(found) < 2 {
-		t.Fatalf("in clear, the file holds only: %v", found)
+		t.Fatalf("in plaintext, the file holds only: %v", found)
 	}
 	for i, step := range []struct{ old, next *seal.Master }{{nil, &a}, {&a, &b}, {&b, &a}, {&a, nil}, {nil, &b}, {nil, &b}} {
 		// the last is done already, and asks for nothing
@@ -186,8 +186,8 @@ func TestRekey(t *testing.T) {
 	compareShapes(t, "after a rekey", shape(t, f.path), shape(t, empty))
 }
 
-// A database that is sealed from its first start never holds a secret in clear, and nor does its
-// backup, which is made without the master key.
+// A database that is sealed from its first start never holds a secret in plaintext, and nor does
+// its backup, which is made without the master key.
 func TestSealedFromTheStart(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -207,7 +207,7 @@ func TestSealedFromTheStart(t *testing.T) {
 	f.check(t, &m)
 }
 
-// A master key that is missing, another one, or one for keys in clear: nothing is opened, and
+// A master key that is missing, another one, or one for keys in plaintext: nothing is opened, and
 // nothing is touched.
 func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)

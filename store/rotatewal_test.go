@@ -16,7 +16,7 @@ func TestSeedOfEndedKeyIsErased(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path := storetest.New(t)
-	s := got(store.Open(ctx, path, schema(t), store.Options{}))(t) // in clear
+	s := got(store.Open(ctx, path, schema(t), store.Options{}))(t) // in plaintext
 	go s.Run(ctx, store.RunOptions{})
 	t.Cleanup(func() { s.Close() })
 	acme, _ := company(t, s, "acme")

@@ -192,7 +192,7 @@ func TestOAuth(t *testing.T) {
 		}
 	}
 	if strings.Contains(dump(t, db, "SELECT * FROM oauth_client"), secret) {
-		t.Error("a secret in clear")
+		t.Error("a secret in plaintext")
 	}
 }
 

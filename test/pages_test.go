@@ -1,6 +1,7 @@
 package test
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,5 +104,41 @@ func TestCommitsNamedInContributing(t *testing.T) {
 		if !slices.Contains(strings.Split(string(subjects), "\n"), string(m[1])) {
 			t.Errorf("no commit has the subject %q", m[1])
 		}
+	}
+}
+
+// Every test that the documentation names exists.
+func TestDocumentedTestsExist(t *testing.T) {
+	t.Parallel()
+	tests := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	must(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			tests[string(m[1])] = true
+		}
+		return err
+	}))
+	count := 0
+	named := regexp.MustCompile("`(Test[A-Z]\\w*)`")
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		must(t, err)
+		for _, m := range named.FindAllSubmatch(text, -1) {
+			if count++; !tests[string(m[1])] {
+				t.Errorf("%s names %s, which does not exist", page, m[1])
+			}
+		}
+	}
+	if count < 100 {
+		t.Errorf("only %d names of tests were found in the pages", count)
 	}
 }

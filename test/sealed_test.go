@@ -169,7 +169,8 @@ func TestSealedDatabaseHasNoSecrets(t *testing.T) {
 	}
 }
 
-// What stood in clear before is nowhere after a rekey; in clear it is found, so the search finds.
+// What was in plaintext before is nowhere after a rekey; in plaintext it is found, so the search
+// finds.
 func TestRekeyLeavesNoSecret(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -95,8 +95,8 @@ func (s *Service) fetch(ctx context.Context) error {
 	return s.writeCache()
 }
 
-// checkPinned checks that rotations lead from the pinned key, if there is one, to all keys, and that
-// the service signs with the last.
+// checkPinned checks that rotations lead from the pinned key, if there is one, to all keys, and
+// that the service signs with the last.
 func (s *Service) checkPinned(all attestd.PublicKeys, keys []ed25519.PublicKey) error {
 	if s.pinned != "" {
 		ring, err := all.Pin(s.pinned)

@@ -34,11 +34,11 @@ func TestSealIsBoundToItsPlace(t *testing.T) {
 		t.Errorf("opened %q, %v", back, err)
 	}
 	for name, open := range map[string]func() ([]byte, error){
-		"another place":      func() ([]byte, error) { return key.Open(sealed, "api_key\n2\n7") },
-		"another salt":       func() ([]byte, error) { return master.Key(seal.NewSalt()).Open(sealed, "api_key\n1\n7") },
-		"another master key": func() ([]byte, error) { return seal.NewMaster().Key(salt).Open(sealed, "api_key\n1\n7") },
-		"nothing":            func() ([]byte, error) { return key.Open(nil, "api_key\n1\n7") },
-		"a secret in clear":  func() ([]byte, error) { return key.Open(secret, "api_key\n1\n7") },
+		"another place":         func() ([]byte, error) { return key.Open(sealed, "api_key\n2\n7") },
+		"another salt":          func() ([]byte, error) { return master.Key(seal.NewSalt()).Open(sealed, "api_key\n1\n7") },
+		"another master key":    func() ([]byte, error) { return seal.NewMaster().Key(salt).Open(sealed, "api_key\n1\n7") },
+		"nothing":               func() ([]byte, error) { return key.Open(nil, "api_key\n1\n7") },
+		"a secret in plaintext": func() ([]byte, error) { return key.Open(secret, "api_key\n1\n7") },
 	} {
 		if back, err := open(); !errors.Is(err, seal.ErrSealed) || back != nil {
 			t.Errorf("%s: %q, %v", name, back, err)

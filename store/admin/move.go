@@ -43,7 +43,7 @@ var errDiffers = errors.New("the copy differs from the source")
 // are verified, and after the copy all of those of the target, where every row of every table is
 // compared too, the heads with their lengths and roots among them. Only then is anything there, so
 // that whatever fails, and whoever ends the process, leaves nothing. Keys move as they are, sealed
-// or in clear.
+// or in plaintext.
 //
 // ErrInUse where the source is served, ErrRefused where the target is not empty or the source is of
 // an older schema, a *VerifyError or ErrCorrupt where it does not hold, ErrRolledBack where it is

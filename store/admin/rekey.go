@@ -13,15 +13,15 @@ import (
 )
 
 // RekeyOptions say under which master key the secrets of a file are, and under which they are to
-// be; nil is none, in clear.
+// be; nil is none, in plaintext.
 type RekeyOptions struct {
 	Old, New *seal.Master
 	Progress func(stage string, done, total int64) // "seal" in secrets, "copy" in bytes; may be nil
 }
 
 // Rekey seals the private keys and API keys of the database at path, seals them under another
-// master key, or puts them back in clear, and turns the hashes of credentials into HMACs where they
-// are none yet. No server has it open meanwhile: ErrInUse.
+// master key, or puts them back in plaintext, and turns the hashes of credentials into HMACs where
+// they are none yet. No server has it open meanwhile: ErrInUse.
 //
 // It works in two steps, each of which is whole or absent, and goes on where it was interrupted:
 // one transaction changes all secrets and settings, and then a copy without free pages, in which

@@ -78,7 +78,7 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target stor
 	switch now, then := target.Sealing.KeyID, replacement.Sealing.KeyID; {
 	case now == then:
 	case then == "":
-		r.add("keys sealed since, in clear again")
+		r.add("keys sealed since, in plaintext again")
 	default:
 		r.add("keys sealed with another master key: %s", then)
 	}

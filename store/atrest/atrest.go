@@ -1,5 +1,5 @@
-// Package atrest says how the secrets of a database are stored: in clear, or sealed under a master
-// key, each bound to its table, company and row. It knows no SQL.
+// Package atrest says how the secrets of a database are stored: in plaintext, or sealed under a
+// master key, each bound to its table, company and row. It knows no SQL.
 package atrest
 
 import (
@@ -16,7 +16,8 @@ import (
 )
 
 var (
-	// ErrMasterKey: missing, not the one of the file, or given for a file whose keys are in clear.
+	// ErrMasterKey: missing, not the one of the file, or given for a file whose keys are in
+	// plaintext.
 	ErrMasterKey = errors.New("master key")
 	// ErrCorrupt: what is stored does not open, or is not what it was.
 	ErrCorrupt = errors.New("database is corrupt")
@@ -24,7 +25,7 @@ var (
 
 // Sealing is what the settings say of the secrets of a database.
 type Sealing struct {
-	KeyID string // of the master key; "" where secrets stand in clear
+	KeyID string // of the master key; "" where secrets are in plaintext
 	Salt  []byte
 	// the key of the HMAC by which credentials are found, sealed like all others; nil in a file
 	// that was never sealed
@@ -48,7 +49,7 @@ func ParseSealing(settings map[string]string) (f Sealing, err error) {
 	return f, nil
 }
 
-// String says how keys are kept, for people and control records.
+// String describes the sealing for people and control records, where its text MUST NOT change.
 func (f Sealing) String() string {
 	if f.KeyID == "" {
 		return "in clear"
@@ -59,12 +60,12 @@ func (f Sealing) String() string {
 // Secrets stores and reads the secrets of a database. Each is bound to its table, company and row.
 type Secrets struct {
 	sealed bool
-	key    *seal.Key // nil where the secrets are in clear, or nobody has said the master key
-	lookup []byte    // as in Sealing, in clear
+	key    *seal.Key // nil where the secrets are in plaintext, or nobody has said the master key
+	lookup []byte    // as in Sealing, in plaintext
 }
 
-// New are secrets that are sealed under master, nil for in clear, with the settings that say so.
-// The lookup key outlives every master key, for what is kept as an HMAC only cannot be computed
+// New are secrets that are sealed under master, nil for plaintext, with the settings that say
+// so. The lookup key outlives every master key, for what is kept as an HMAC only cannot be computed
 // anew: that of former, or a new one. A database that was never sealed needs none: former is nil
 // there, and so is master.
 func New(master *seal.Master, former *Secrets) (s Secrets, settings map[string]string) {
@@ -92,7 +93,7 @@ func New(master *seal.Master, former *Secrets) (s Secrets, settings map[string]s
 // lookupPlace is where the key of the HMAC stands.
 const lookupPlace = "setting\n0\nlookup_key"
 
-// Locked are the secrets before anybody has said a master key: those in clear can be read.
+// Locked are the secrets before anybody has said a master key: those in plaintext can be read.
 func (f Sealing) Locked() Secrets {
 	if f.KeyID != "" {
 		return Secrets{sealed: true}
@@ -105,7 +106,7 @@ func (f Sealing) Locked() Secrets {
 func (f Sealing) Unseal(path string, master *seal.Master) (Secrets, error) {
 	switch {
 	case f.KeyID == "" && master != nil:
-		return Secrets{}, fmt.Errorf("%w: the keys in %s are in clear; attestd rekey seals them", ErrMasterKey, path)
+		return Secrets{}, fmt.Errorf("%w: the keys in %s are in plaintext; attestd rekey seals them", ErrMasterKey, path)
 	case f.KeyID == "":
 		return Secrets{lookup: f.Lookup}, nil
 	case master == nil:

@@ -10,7 +10,7 @@ import (
 	"attestd/chain"
 )
 
-// KeyEntries yields what is kept under the names of keys, which are given by chain, in one round trip.
+// KeyEntries yields the entries of idempotency keys, given by chain and name, in one round trip.
 func (w *Writer) KeyEntries(names map[int64][]chain.Hash, now time.Time, yield func(number int64, name chain.Hash, kept chain.KeyEntry)) error {
 	var chains []int64
 	var wanted [][]byte

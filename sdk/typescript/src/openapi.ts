@@ -540,7 +540,7 @@ export interface paths {
          *     The payload of a record is `{"source":"claude-code","tool","server","callId","sessionId","agentType","input","output","error","reason",
          *     "durationMs"}`, without what is absent. Input and output are at most 16 KiB each; what is longer becomes `{"sha256","bytes","head"}`. Secrets of
          *     known forms are masked. An event that is sent again is recorded once, for 30 days, by session, call and event, as
-         *     long as it comes with the same credential: no `Idempotency-Key`, and no other credential, can take the place of an event.
+         *     long as it comes with the same credential: no `Idempotency-Key` and no other credential can preempt the record of an event.
          *
          *     The response `{}` leaves the decision to the agent and its user's rules. It never allows a call that these do not.
          *
@@ -567,7 +567,7 @@ export interface paths {
          *     **Additions.** `from` and `limit` give a part of it. `from` beyond the end gives no records. With
          *     `Accept: application/x-ndjson` the response is one record a line, each ended by a line feed, for reading long
          *     chains as they arrive; no records give an empty answer, and where a payload was sent with line feeds between its tokens, spaces
-         *     stand in their place. Without these the response is exactly as described first.
+         *     replace them. Without these the response is exactly as described first.
          *
          *     If reading fails on the way, the connection is broken off: an answer that ends early is not whole.
          */
@@ -685,7 +685,7 @@ export interface paths {
         /**
          * Get an inclusion proof
          * @description A record and its path to the root of the whole chain as it is now. `root` is the `merkleRoot` of
-         *     `GET /v1/verify`. How to check it stands under *Chain*.
+         *     `GET /v1/verify`. *Chain* explains how to check it.
          */
         get: operations["getProof"];
         put?: never;
@@ -713,9 +713,8 @@ export interface paths {
          *     Of agents, `registered` is the first registration, `last` the last change up to the action, and `next` the first one
          *     after it. Of passports, those are listed that were valid then, 100 at most.
          *
-         *     With `jti` it also says what the control log knows of that passport: one that somebody signed with the company's key
-         *     and without this service is `neverIssued`. `unknown` is what the control log cannot say, because it is younger than
-         *     the company.
+         *     With `jti` it also returns the state of that passport in the control log. `neverIssued` means that it was signed
+         *     with the company's key but not by this service. `unknown` means that the control log is too recent to tell.
          */
         get: operations["getAuthority"];
         put?: never;
@@ -999,7 +998,7 @@ export interface paths {
         /**
          * Make a webhook
          * @description Messages are sent for the records that are appended from now on, of all agents and kinds, or of those that `agents` and
-         *     `actions` name; an action with a `*` at its end stands for all that begin so. The secret is shown in this response and never again.
+         *     `actions` name; an action that ends in `*` is a prefix. The secret is shown in this response and never again.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -1519,7 +1518,7 @@ export interface components {
          */
         ItemPointer: string;
         /**
-         * @description An error that may be about one of several items.
+         * @description An error that may name one of several items.
          * @example {
          *       "error": "Invalid delegation: token has expired",
          *       "pointer": "/records/17/delegation"
@@ -1684,12 +1683,12 @@ export interface components {
         Disabling: {
             agentId: components["schemas"]["Segment"];
             disabledAt: components["schemas"]["Timestamp"];
-            /** @description How many passports this call revoked. */
+            /** @description Number of passports that this call revoked. */
             revokedPassports: number;
         };
         AgentPage: {
             agents: components["schemas"]["Agent"][];
-            /** @description How many agents there are on all pages. */
+            /** @description Number of agents on all pages. */
             total: number;
             /** @description Cursor of the next page; absent on the last. */
             next?: string;
@@ -1705,7 +1704,7 @@ export interface components {
          *     }
          */
         NewKey: {
-            /** @description For people. */
+            /** @description Display name. */
             label?: string | null;
             role?: components["schemas"]["NewRole"];
             expiresAt?: components["schemas"]["NewExpiry"];
@@ -1748,17 +1747,17 @@ export interface components {
             actions?: string[];
             description?: string;
             createdAt: components["schemas"]["Timestamp"];
-            /** @description Checks the signatures `v1a`. */
+            /** @description Verifies the signatures `v1a`. */
             publicKey: string;
             /** @description The first 16 hex digits of the SHA-256 of the secret. */
             fingerprint: components["schemas"]["CredentialFingerprint"];
-            /** @description The first record that was not sent. */
+            /** @description Index of the first record that was not delivered. */
             nextIndex: number;
-            /** @description At that record. */
+            /** @description Failed attempts to deliver that record. */
             failedAttempts: number;
-            /** @description Absent where none has failed. */
+            /** @description Absent if no attempt has failed. */
             nextAttemptAt?: components["schemas"]["Timestamp"];
-            /** @description Absent while it is enabled. */
+            /** @description Absent while the webhook is enabled. */
             disabledAt?: components["schemas"]["Timestamp"];
             /** @enum {string} */
             disabledReason?: "requested" | "gone" | "failing";
@@ -1772,17 +1771,17 @@ export interface components {
             actions?: string[];
             description?: string;
             createdAt: components["schemas"]["Timestamp"];
-            /** @description Checks the signatures `v1a`. */
+            /** @description Verifies the signatures `v1a`. */
             publicKey: string;
             /** @description The first 16 hex digits of the SHA-256 of the secret. */
             fingerprint: components["schemas"]["CredentialFingerprint"];
-            /** @description The first record that was not sent. */
+            /** @description Index of the first record that was not delivered. */
             nextIndex: number;
-            /** @description At that record. */
+            /** @description Failed attempts to deliver that record. */
             failedAttempts: number;
-            /** @description Absent where none has failed. */
+            /** @description Absent if no attempt has failed. */
             nextAttemptAt?: components["schemas"]["Timestamp"];
-            /** @description Absent while it is enabled. */
+            /** @description Absent while the webhook is enabled. */
             disabledAt?: components["schemas"]["Timestamp"];
             /** @enum {string} */
             disabledReason?: "requested" | "gone" | "failing";
@@ -1794,9 +1793,9 @@ export interface components {
         };
         WebhookTested: {
             delivered: boolean;
-            /** @description Of the response; absent where there was none. */
+            /** @description HTTP status of the response; absent without a response. */
             status?: number;
-            /** @description Why there was none. */
+            /** @description Reason for a missing response. */
             failure?: string;
             /** @description The `webhook-id` of the message. */
             messageId: string;
@@ -1857,14 +1856,14 @@ export interface components {
             /** @enum {string} */
             kind: "apiKey" | "oauthClient";
             fingerprint: components["schemas"]["CredentialFingerprint"];
-            /** @description Of an OAuth client. */
+            /** @description Only for an OAuth client. */
             clientId?: string;
-            /** @description Of an API key that has one. */
+            /** @description Only for an API key with a label. */
             label?: string;
             createdAt: components["schemas"]["Timestamp"];
-            /** @description The credential that it was made with. Absent for a company's first key, and where it was made by an older version. */
+            /** @description Credential that created it. Absent for a company's first key, and if an older version created it. */
             madeBy?: components["schemas"]["CredentialFingerprint"];
-            /** @description The hour in which it was last used; absent if it never was. */
+            /** @description Hour of the last use; absent if it was never used. */
             lastUsedAt?: components["schemas"]["Timestamp"];
             role: components["schemas"]["Role"];
             /** @description Absent if it does not expire. */
@@ -1873,12 +1872,12 @@ export interface components {
         CredentialList: {
             credentials: components["schemas"]["Credential"][];
         };
-        /** @description The place of a change in the control log; `null` where there is none. */
+        /** @description Index of a change in the control log; `null` if it has none. */
         ControlEntry: {
             index: number;
             timestamp: components["schemas"]["Timestamp"];
             actionType: string;
-            /** @description Fingerprint of the credential that asked for it. */
+            /** @description Fingerprint of the credential that requested it. */
             by: string | null;
         } | null;
         AgentAuthority: {
@@ -1892,7 +1891,7 @@ export interface components {
         Authority: {
             index: number;
             timestamp: components["schemas"]["Timestamp"];
-            /** @description The control log, as far as it was read. */
+            /** @description The part of the control log that was read. */
             control: {
                 logId: string;
                 origin: string;
@@ -1907,7 +1906,7 @@ export interface components {
                 issued: components["schemas"]["ControlEntry"];
                 revoked: components["schemas"]["ControlEntry"];
             }[];
-            /** @description Of the passport that was asked for. */
+            /** @description For the requested passport. */
             passport?: {
                 jti: string;
                 /** @enum {string} */
@@ -1925,7 +1924,7 @@ export interface components {
             };
             cannotSay: string[];
         };
-        /** @description Control records, ascending, each with its place in the control log under the same checkpoint. */
+        /** @description Control records in ascending order, each with its inclusion proof for the same checkpoint of the control log. */
         EvidenceRecords: {
             record: components["schemas"]["AttestationRecord"];
             tlogProof: string;
@@ -1937,7 +1936,7 @@ export interface components {
             /** @enum {string} */
             log: "actions" | "control";
             record: components["schemas"]["AttestationRecord"];
-            /** @description As of `GET /v1/proof/{index}`, in the tree of the checkpoint's size. */
+            /** @description As in `GET /v1/proof/{index}`, for the tree of the checkpoint's size. */
             hexProof: {
                 proof: components["schemas"]["ProofNode"][];
                 root: components["schemas"]["SHA256"];
@@ -1945,7 +1944,7 @@ export interface components {
             };
             /** @description A C2SP tlog-proof. */
             tlogProof: string;
-            /** @description The logs that the file needs, and from which record on each of the keys signs there. */
+            /** @description The logs that a check needs, and the first record that each key signs there. */
             logs: {
                 /** @enum {string} */
                 log: "actions" | "control";
@@ -1957,13 +1956,13 @@ export interface components {
                     rotation?: components["schemas"]["Rotation"];
                 }[];
             }[];
-            /** @description From the company's first key to the one that signed the checkpoints. */
+            /** @description All keys from the company's first to the signer of the checkpoints. */
             keys: {
                 kid: components["schemas"]["KID"];
                 fingerprint: components["schemas"]["Fingerprint"];
                 jwk: components["schemas"]["JWK"];
             }[];
-            /** @description The vkeys of those who cosigned. */
+            /** @description The vkeys of the cosigners. */
             witnesses: string[];
             delegation?: components["schemas"]["DelegationInfo"];
             passport?: {
@@ -1989,12 +1988,12 @@ export interface components {
                 log: "actions" | "control";
                 logId: string;
                 origin: string;
-                /** @description The key that signs now first, then those before it that were not declared compromised. */
+                /** @description The current key first, then former keys that were not declared compromised. */
                 vkeys: string[];
                 size: number;
-                /** @description Of the tree under *Chain*. */
+                /** @description Root of the tree under *Chain*. */
                 merkleRoot: components["schemas"]["SHA256"];
-                /** @description Of the tree of RFC 6962. */
+                /** @description Root of the tree of RFC 6962. */
                 root: components["schemas"]["SHA256"];
             }[];
         };
@@ -2010,7 +2009,7 @@ export interface components {
             access_token: string;
             /** @constant */
             token_type: "bearer";
-            /** @description Seconds: 3600, less where the client ends before. */
+            /** @description Seconds: 3600, or less if the client expires earlier. */
             expires_in: number;
         };
         TokenError: {
@@ -2028,13 +2027,13 @@ export interface components {
             agentId: string;
             /** @description Free text. */
             actionType: string;
-            /** @description Any JSON value. Kept byte for byte. */
+            /** @description Any JSON value. Stored byte for byte. */
             payload: Record<string, never> | unknown[] | string | number | boolean | null;
             /** @description A delegation token from either exchange, or an SVID, issued with the company's key. */
             delegation?: string | null;
         };
         AttestItem: components["schemas"]["AttestRequest"] & {
-            /** @description A name of your own for this item, as the header `Idempotency-Key` of `POST /v1/attest` is. */
+            /** @description Idempotency key of this item, like the header `Idempotency-Key` of `POST /v1/attest`. */
             idempotencyKey?: string | null;
         };
         /**
@@ -2103,11 +2102,11 @@ export interface components {
                 companyId: components["schemas"]["Segment"];
                 actionType: string;
                 /**
-                 * @description In each record of the control log, and in no other.
+                 * @description Only in records of the control log.
                  * @enum {string}
                  */
                 log?: "control";
-                /** @description Any JSON value, byte for byte as it was sent. */
+                /** @description Any JSON value, byte for byte as received. */
                 payload: Record<string, never> | unknown[] | string | number | boolean | null;
             };
             delegation?: components["schemas"]["DelegationInfo"];
@@ -2115,7 +2114,7 @@ export interface components {
             signature: components["schemas"]["Signature"];
         };
         /**
-         * @description What a delegation token said. Only in a record that was appended with one.
+         * @description Content of the delegation token. Only in a record that was appended with one.
          * @example {
          *       "subject": "spiffe://attestd.local/company/globex",
          *       "delegationChain": [
@@ -2143,11 +2142,11 @@ export interface components {
         DelegationInfo: {
             subject: components["schemas"]["SPIFFEID"];
             delegationChain: components["schemas"]["SPIFFEIDs"];
-            /** @description The `act` claim as it stands in the token; `null` if the token has none. */
+            /** @description The `act` claim of the token, unchanged; `null` if the token has none. */
             act: components["schemas"]["Act"] | null;
             tokenId: components["schemas"]["JTI"];
         };
-        /** @description An actor, and inside it the next actor. */
+        /** @description An actor, which contains the next actor. */
         Act: {
             sub: components["schemas"]["SPIFFEID"];
             act?: components["schemas"]["Act"];
@@ -2159,14 +2158,14 @@ export interface components {
             records: components["schemas"]["AttestationRecord"][];
             /** @description Length of the log that was searched. */
             size: number;
-            /** @description The indexes that this response has decided. */
+            /** @description The range of indexes that this response covers. */
             read: {
-                /** @description The first. */
+                /** @description First index. */
                 from: number;
-                /** @description The one after the last. */
+                /** @description One more than the last index. */
                 to: number;
             };
-            /** @description Where the search goes on. Absent where all is decided. */
+            /** @description Cursor of the next part of the search; absent at the end. */
             next?: string;
         };
         RecordDamaged: {
@@ -2179,7 +2178,7 @@ export interface components {
         Histogram: {
             since: components["schemas"]["Timestamp"];
             until: components["schemas"]["Timestamp"];
-            /** @description How many records of the period match. */
+            /** @description Number of matching records in the period. */
             total: number;
             /** @description Length of the log. */
             size: number;
@@ -2204,7 +2203,7 @@ export interface components {
         ProofNode: {
             sibling: components["schemas"]["SHA256"];
             /**
-             * @description On which side of the pair the sibling stands.
+             * @description Side of the sibling in the pair.
              * @enum {string}
              */
             position: "left" | "right";
@@ -2218,7 +2217,7 @@ export interface components {
         DelegateRequest: {
             /** @description The agent that will act; registered with the company. */
             agentId: string;
-            /** @description `companyId` of the company that it acts for. */
+            /** @description `companyId` of the company for which it acts. */
             actingOn: components["schemas"]["Segment"];
             /** @description Scopes separated by spaces. */
             scope: string;
@@ -2326,7 +2325,7 @@ export interface components {
             /** @description Also check that `tool:<tool>` is granted. */
             tool?: string;
         };
-        /** @description The claims as they stand in the token. The last is named after the service (`passport_format.claims_namespace`). */
+        /** @description The claims of the token, unchanged. The last is named after the service (`passport_format.claims_namespace`). */
         PassportClaims: {
             iss: components["schemas"]["SPIFFEID"];
             sub: components["schemas"]["SPIFFEID"];
@@ -2426,7 +2425,7 @@ export interface components {
         };
         /** @description Signed status of a passport. The tag *Revocation* says how to check it. */
         PassportStatus: {
-            /** @description As it was asked for. With `unknown` it need not be a UUID. */
+            /** @description The requested value. With `unknown` it need not be a UUID. */
             jti: string;
             companyId: components["schemas"]["Segment"];
             /** @enum {string} */
@@ -2489,7 +2488,7 @@ export interface components {
         PublicKeys: {
             companyId: components["schemas"]["Segment"];
             spiffeId: components["schemas"]["SPIFFEID"];
-            /** @description Names the log of the company in the statements that its keys sign. */
+            /** @description Name of the log in the statements that the company's keys sign. */
             origin: string;
             keys: components["schemas"]["CompanyKey"][];
             logs: components["schemas"]["LogKeys"][];
@@ -2502,13 +2501,13 @@ export interface components {
             /** @description Index of the first record that it signs. */
             fromIndex: number;
             createdAt: components["schemas"]["Timestamp"];
-            /** @description Absent of the key that signs now. */
+            /** @description Absent for the current key. */
             endedAt?: components["schemas"]["Timestamp"];
-            /** @description Since when none of its tokens is accepted. */
+            /** @description Time from which all its tokens are refused. */
             compromisedAt?: components["schemas"]["Timestamp"];
             rotation?: components["schemas"]["Rotation"];
         };
-        /** @description Which keys of the company sign its other log. */
+        /** @description The keys of the company that sign its other log. */
         LogKeys: {
             /** @enum {string} */
             log: "control";
@@ -2520,14 +2519,14 @@ export interface components {
                 rotation?: components["schemas"]["Rotation"];
             }[];
         };
-        /** @description The proof that a key follows the key before it in a log. Absent of the first key there. */
+        /** @description Proof that a key follows its predecessor in a log. Absent for the first key. */
         Rotation: {
             statement: string;
             oldSignature: components["schemas"]["Signature"];
             newSignature: components["schemas"]["Signature"];
         };
         RotateKeys: {
-            /** @description Whether all tokens signed so far are to be refused at once. Absent or null: no. */
+            /** @description If true, all tokens signed so far are refused immediately. Absent or null means false. */
             compromised?: boolean | null;
         };
         KeysRotated: {
@@ -2587,7 +2586,7 @@ export interface components {
             service_version: string;
         };
         /**
-         * @description A message of the stream. There is no other kind.
+         * @description A message of the stream. There are no other kinds.
          * @example {
          *       "type": "record",
          *       "record": {
@@ -2662,23 +2661,23 @@ export interface components {
         };
         Ready: {
             /**
-             * @description `degraded`: writes are carried out, but not those of every company, or a witness contests a log; see the counts.
+             * @description `degraded`: the server accepts writes, but some companies are halted or have changed tables, or a witness contests a log; see the counts.
              * @enum {string}
              */
             status: "ready" | "degraded";
             /**
-             * @description How it stands with the head file, which knows the greatest size and roots of every log: `behind` while it cannot be written. Absent where none is kept.
+             * @description State of the head file, which has the greatest size and roots of every log: `behind` while it cannot be written. Absent without a head file.
              * @enum {string}
              */
             headFile?: "written" | "behind";
-            /** @description How many companies have tables that differ from their control logs. Absent for none. */
+            /** @description Number of companies whose tables differ from their control logs. Absent for none. */
             tablesChanged?: number;
-            /** @description How many companies are halted, for a checkpoint that they have signed shows that a log of theirs went back or has another history. Absent for none. */
+            /** @description Number of halted companies: a checkpoint with their signature shows that a log was rolled back or rewritten. Absent for none. */
             rolledBack?: number;
-            /** @description How many logs witnesses contest without a proof, counted for each witness. Nothing stops for it; the server's log says more. Absent for none. */
+            /** @description Number of logs that witnesses contest without a proof, counted for each witness. This stops nothing; see the server's log. Absent for none. */
             witnessAlarms?: number;
             /**
-             * @description This server, as a witness, cosigns nothing, for its database knows less than it has signed. Absent where that is not so.
+             * @description `behind`: as a witness, this server cosigns nothing, because its database is older than its signatures. Absent otherwise.
              * @constant
              */
             cosigner?: "behind";
@@ -3859,7 +3858,7 @@ export interface operations {
             /**
              * @description The credential is missing or wrong (`Unauthorized`, with `WWW-Authenticate`), or the current passport is
              *     invalid or expired (with the `code` of the check that failed, see *Passports*; `VERIFICATION_ERROR` if it
-             *     was never issued, or not as it stands).
+             *     was never issued, or differs from the issued one).
              */
             401: {
                 headers: {
@@ -3882,7 +3881,7 @@ export interface operations {
             };
             /**
              * @description The role of the credential does not allow it (`code` is `FORBIDDEN_ROLE`), the agent is disabled
-             *     (`AGENT_DISABLED`), or the passport is somebody else's. `Passport does not belong to the specified agent`: its `sub` or its
+             *     (`AGENT_DISABLED`), or the passport belongs to another agent or company. `Passport does not belong to the specified agent`: its `sub` or its
              *     `agentId` claim is not the agent of the path. `Passport was not issued by the authenticated company`: it
              *     belongs to another company of this service.
              */
@@ -4373,7 +4372,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The record, as it stands in the chain. */
+            /** @description The stored record. */
             201: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4436,7 +4435,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The records, as they stand in the chain, in the order of the items. */
+            /** @description The stored records, in the order of the items. */
             201: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4688,7 +4687,7 @@ export interface operations {
                  */
                 q?: string;
                 /**
-                 * @description Only the record with this `hash`, as it is stored. Each record is read for it, as for `q`.
+                 * @description Only the record with this stored `hash`. Each record is read for it, as for `q`.
                  * @example a6c16bd2ca4cd108e762f13f731c06865fe9f515a47ac4c47c6e6cbdb9efedfa
                  */
                 hash?: string;
