@@ -343,7 +343,10 @@ interface PoolWorker {
   waiting: Map<number, { resolve: (answer: PoolAnswer) => void; reject: (err: Error) => void }>;
 }
 
-/** A log that is read from its first record on, as it goes from one worker to another (lib/whole_log.js). */
+/**
+ * A log that is read from its first record on, as it goes from one worker to another
+ * (lib/whole_log.js).
+ */
 interface WholeLogState { peaks?: { size: number; hash: string }[]; roots?: Bytes[] }
 
 /** What the worker found that read a whole chain. */
@@ -427,7 +430,10 @@ interface EvidenceFile extends EvidenceLogs {
   authority?: { records: EvidenceEntry[] };
 }
 
-/** The first line of a report, as lib/report.js reads it; roots are the hashes of a log's frontier. */
+/**
+ * The first line of a report, as lib/report.js reads it; roots are the hashes of a log's
+ * frontier.
+ */
 interface ReportHeader extends EvidenceLogs {
   companyId: string;
   from: string;
@@ -483,8 +489,8 @@ interface CurlRequest {
 }
 
 /**
- * How a key that a server publishes differs from the one that is remembered: nothing proves that it follows, or the
- * proven rotations since.
+ * How a key that a server publishes differs from the one that is remembered: nothing proves that
+ * it follows, or the proven rotations since.
  */
 type KeyChange = { known: { fingerprint: string; at: string } } & (
   | { replaced: true; rotations?: undefined }
@@ -627,7 +633,10 @@ interface Token {
   companyId: string;
 }
 
-/** The shortest head that a log does not begin with, or what of each was proven to have grown into it. */
+/**
+ * The shortest head that a log does not begin with, or what of each was proven to have grown
+ * into it.
+ */
 type Inconsistent =
   | { head: KeptHead; from: number; grown?: undefined }
   | { head?: undefined; from?: undefined; grown: string[][] };

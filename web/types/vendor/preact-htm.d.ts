@@ -20,7 +20,10 @@ export interface Happening extends Event {
   dataTransfer: DataTransfer | null;
 }
 
-/** What may stand in a template; a function that is written there is a handler, if it says nothing else of itself. */
+/**
+ * What may stand in a template; a function that is written there is a handler, if it says
+ * nothing else of itself.
+ */
 export type Value = ((event: Happening) => unknown) | object | string | number | bigint | boolean | null | undefined;
 export function html(strings: TemplateStringsArray, ...values: Value[]): VNode;
 export function render(child: Child, parent: Element | null): void;
