@@ -47,16 +47,12 @@ func (w *wire) Read(b []byte) (int, error) {
 // pgx does to send a cancel after a connection that it has found broken. That would end the wait
 // for the standby of a commit, which then is seen by all though a failover may lose it.
 func (w *wire) RemoteAddr() net.Addr {
+	address := w.Conn.RemoteAddr()
 	if w.readsOnly.Load() {
-		return w.Conn.RemoteAddr()
+		return address
 	}
-	return undialable{w.Conn.RemoteAddr()}
+	return &net.UnixAddr{Name: address.String(), Net: "none"}
 }
-
-type undialable struct{ net.Addr }
-
-// Network implements net.Addr.
-func (undialable) Network() string { return "none" }
 
 // connect makes a connection, and returns what is below it too.
 func connect(ctx context.Context, db *sql.DB) (*sql.Conn, *pgx.Conn, error) {
