@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,6 +121,34 @@ func TestBrowserLiveChecksAll(t *testing.T) {
 	b.picture("live-disconnected-1280-light", "")
 	startService(t, s.db, address)
 	b.reconnects(`document.querySelector('.pulse.ok')`)
+}
+
+// A server that could not say at first whether the chain is valid is asked again: Live does not
+// wait for the next record.
+func TestBrowserLiveAsksAgainForTheVerdict(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 3)
+	var fails atomic.Bool
+	fails.Store(true)
+	base := between(t, s, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/v1/verify" || !fails.Load() {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `{"error":"The store is busy"}`)
+		return true
+	}, nil)
+	b := openBrowser(t, base)
+	b.signIn(key)
+	b.confirmKey(s, "acme")
+	b.goTo("#/live")
+	b.reads(`[role="alert"]`, "The store is busy")
+	fails.Store(false)
+	eval[bool](b, `dispatchEvent(new Event('online'))`)
+	b.shows(`.pulse.ok`)
+	b.wait(`!document.querySelector('[role="alert"]')`)
 }
 
 // A signed-in console asks little: at 50,000 records it took 36 requests before it could count

@@ -5,7 +5,7 @@ import { parse } from '../console/lib/json.js';
 
 // The modules that name URLs read the one of their page.
 Object.assign(globalThis, { location: { hash: '' }, addEventListener() {} });
-const { ControlWords, kinds } = await import('../console/parts/control_words.js');
+const { ControlWords, kindName, kinds } = await import('../console/parts/control_words.js');
 
 const at = '2026-03-02T09:05:04.218Z';
 const one = { // a payload of each kind
@@ -56,5 +56,13 @@ test('the console has words for each kind of control record that the service wri
     const text = JSON.stringify({ subject: 'x:y', by: null, ...payload });
     const said = textOf(ControlWords({ change: { action, inner: parse(text), source: text } }));
     assert.ok(said && !/undefined|does not know/.test(said), `${action}: ${said}`);
+  }
+});
+
+test('a kind that objects inherit a member of is one that the console does not know', () => {
+  const text = '{"subject":"x:y","by":null}';
+  for (const action of ['constructor', 'toString', '__proto__']) {
+    assert.equal(kindName(action), action);
+    assert.match(textOf(ControlWords({ change: { action, inner: parse(text), source: text } })), /of x:y$/);
   }
 });

@@ -208,7 +208,7 @@ export async function call(form, method, path, { asked, ...options } = /** @type
     throw new FormError(`The server’s answer is not what it must be: ${err.message}`);
   }
   if (typeof asked === 'function') asked(found);
-  else mustName(asked, /** @type {object} */ (found));
+  else mustName(asked, /** @type {object | undefined} */ (found));
   return found;
 }
 

@@ -10,11 +10,11 @@ const spelled = (value) => (value === undefined ? 'nothing' : JSON.stringify(val
  * Throws where an answer lacks one of some members, or has another value there: {agentId: 'bot'} is
  * an answer about that agent.
  * @param {object} asked
- * @param {object} given
+ * @param {object | undefined} given
  * @param {string} [what]
  */
 export function mustName(asked, given, what = 'The server’s answer') {
-  const answer = new Map(Object.entries(given));
+  const answer = new Map(Object.entries(given ?? {})); // where nothing is read, nothing is named
   for (const [name, wanted] of Object.entries(asked)) {
     if (answer.get(name) !== wanted)
       throw new FormError(

@@ -141,8 +141,8 @@ export class EvidenceCheck extends Check {
    */
   async events(entries, about) {
     const events = [];
-    const control = this.log('control');
     for (const { record, tlogProof } of entries) {
+      const control = this.log('control');
       const read = await this.signed(record, control);
       await this.placed(read, control, tlogProof);
       const event = eventOf(read);
