@@ -14,14 +14,7 @@ import (
 // given one of the new key.
 func TestCheckpointAskedForBeforeARotation(t *testing.T) {
 	t.Parallel()
-	schema, err := os.ReadFile("../schema.sql")
-	fatal(t, err)
-	db, err := store.Open(t.Context(), storetest.New(t), string(schema), store.Options{})
-	fatal(t, err)
-	go db.Run(t.Context(), store.RunOptions{})
-	defer db.Close()
-	company, _, err := db.CreateCompany(t.Context(), "acme", nil, time.Now())
-	fatal(t, err)
+	db, company := newCompany(t)
 	by := store.Caller{Company: company, At: time.Now()}
 	p := NewCheckpoints(db)
 
@@ -32,6 +25,20 @@ func TestCheckpointAskedForBeforeARotation(t *testing.T) {
 	if _, _, err := tlog.OpenCheckpoint(given, company.Actions.VKey(next.Public)); err != nil {
 		t.Errorf("%v: %s", err, given)
 	}
+}
+
+// newCompany opens a store of its own, with a company in it.
+func newCompany(t *testing.T) (*store.Store, *store.Company) {
+	t.Helper()
+	schema, err := os.ReadFile("../schema.sql")
+	fatal(t, err)
+	db, err := store.Open(t.Context(), storetest.New(t), string(schema), store.Options{})
+	fatal(t, err)
+	go db.Run(t.Context(), store.RunOptions{})
+	t.Cleanup(func() { db.Close() })
+	company, _, err := db.CreateCompany(t.Context(), "acme", nil, time.Now())
+	fatal(t, err)
+	return db, company
 }
 
 func fatal(t *testing.T, err error) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,25 +13,17 @@ import (
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/store"
-	"attestd/store/storetest"
 )
 
 // Evidence is whole while keys are rotated, and passports issued, as fast as can be: each file and
 // each report is of one moment, and none is refused for what came between.
 func TestEvidenceDuringRotations(t *testing.T) {
 	t.Parallel()
-	schema, err := os.ReadFile("../schema.sql")
-	fatal(t, err)
-	db, err := store.Open(t.Context(), storetest.New(t), string(schema), store.Options{})
-	fatal(t, err)
-	go db.Run(t.Context(), store.RunOptions{})
-	defer db.Close()
-	company, _, err := db.CreateCompany(t.Context(), "acme", nil, time.Now())
-	fatal(t, err)
+	db, company := newCompany(t)
 	caller := func() store.Caller { return store.Caller{Company: company, At: time.Now()} }
 	agents := &Agents{Store: db}
 	attestations := &Attestations{Store: db, Agents: agents, Delegations: &Delegations{Store: db, Agents: agents}}
-	_, err = db.RegisterAgent(t.Context(), caller(), "bot", nil, store.AgentBounds{Most: 10})
+	_, err := db.RegisterAgent(t.Context(), caller(), "bot", nil, store.AgentBounds{Most: 10})
 	fatal(t, err)
 	_, claims, err := company.Issuer.Passport("bot", []string{"tool:*"}, nil, time.Hour, time.Now())
 	fatal(t, err)

@@ -16,13 +16,11 @@ import (
 	"attestd/store/storetest"
 )
 
-// A full disk: every write that is not on it says so, what was acknowledged stays, and with space
-// the service goes on.
-func TestFullDisk(t *testing.T) {
-	storetest.AboutFile(t)
-	t.Parallel()
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=700"); err != nil {
+// smallDisk mounts a disk of a size in memory, and returns its folder.
+func smallDisk(t *testing.T, size string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size="+size); err != nil {
 		testenv.Needs(t, testenv.Root)
 		testenv.Missing(t, fmt.Sprintf("a small tmpfs cannot be mounted: %v", err))
 	}
@@ -31,6 +29,15 @@ func TestFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return dir
+}
+
+// A full disk: every write that is not on it says so, what was acknowledged stays, and with space
+// the service goes on.
+func TestFullDisk(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	dir := smallDisk(t, "8m")
 	path := filepath.Join(dir, "attestd.db")
 	s := open(t, path)
 	c, key := company(t, s, "acme")

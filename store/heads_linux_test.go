@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -18,16 +17,7 @@ import (
 func TestHeadFileOnFullDisk(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
-	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64k,mode=700"); err != nil {
-		testenv.Needs(t, testenv.Root)
-		testenv.Missing(t, fmt.Sprintf("a small tmpfs cannot be mounted: %v", err))
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(disk, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	disk := smallDisk(t, "64k")
 	path, heads := filepath.Join(t.TempDir(), "attestd.db"), filepath.Join(disk, "heads")
 	serve := func() *store.Store {
 		s := got(store.Open(ctx, path, schema(t), store.Options{Heads: heads}))(t)

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,17 +18,14 @@ import (
 // by its mode for others.
 func readOnly(t *testing.T, fill func(dir string)) string {
 	t.Helper()
-	dir := t.TempDir()
 	if os.Geteuid() != 0 {
+		dir := t.TempDir()
 		fill(dir)
 		must(t, os.Chmod(dir, 0o500))
 		t.Cleanup(func() { must(t, os.Chmod(dir, 0o700)) })
 		return dir
 	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=700"); err != nil {
-		testenv.Missing(t, fmt.Sprintf("a tmpfs cannot be mounted: %v", err))
-	}
-	t.Cleanup(func() { must(t, syscall.Unmount(dir, 0)) })
+	dir := smallDisk(t, "8m")
 	fill(dir)
 	must(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=8m,mode=700"))
 	return dir

@@ -3,7 +3,7 @@
 import { setCredential } from './core/api.js';
 import { readAndCheckReport } from './core/report_reader.js';
 
-/** @param {any} message */
+/** @param {ReportJob & {companyId: string, credential: string}} message */
 async function run({ credential, ...job }) {
   setCredential(credential);
   postMessage({ report: await readAndCheckReport(job, (news) => postMessage({ news })) });

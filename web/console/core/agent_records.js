@@ -16,7 +16,7 @@ const searchFor = (asked) => searchOf(asked, Date.now());
  * @param {number} limit
  * @param {Parameters<typeof pageOf>[1]} [before]
  */
-export async function newest(asked, limit, before = /** @type {any} */ (null)) {
+export async function newest(asked, limit, before = null) {
   const search = searchFor(asked);
   const page = await pageOf(search, before, limit, { proven: provenSize(signedIn().key, 'actions') });
   const records = page.records.map((one) => foundRecord(one, search));

@@ -62,7 +62,7 @@ export class APIError extends Error {
  * @param {string} path
  * @param {CallOptions} [options]
  */
-export async function send(method, path, options = /** @type {any} */ ({})) {
+export async function send(method, path, options = {}) {
   for (let attempt = 1; ; attempt++) {
     const used = credential;
     const response = await ask(method, path, options);
@@ -196,7 +196,7 @@ export const callText = async (method, path, options) => textOf(await send(metho
  * @param {CallOptions & {asked: Asked<T>}} options
  * @returns {Promise<T>}
  */
-export async function call(form, method, path, { asked, ...options } = /** @type {any} */ ({})) {
+export async function call(form, method, path, { asked, ...options }) {
   if (!asked) throw new TypeError(`it is not said what an answer of ${path} must name`);
   const response = await send(method, path, options);
   if (!/\bjson\b/i.test(response.headers.get('Content-Type') ?? '')) throw fromElsewhere(response);

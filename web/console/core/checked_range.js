@@ -11,7 +11,7 @@ const LOG = 'actions';
 export class CheckedRange {
   #whole;
 
-  /** @type {any} */
+  /** @type {{size: number, root: string, logRoot: string} | null} */
   #top = null; // the head that was settled last
 
   #agreed = false;
@@ -56,7 +56,6 @@ export class CheckedRange {
   async add(record, key) {
     this.to++;
     this.#agreed = false;
-    /** @type {any} */
     const other = await this.#whole?.append([record], headsOf(key, LOG));
     if (other)
       rewrittenSince(key, LOG, other, {

@@ -172,7 +172,7 @@ function queue(job) {
     } catch (err) {
       if (!current()) return;
       change({ problem: err.message });
-      if (err instanceof FormError) fail(/** @type {any} */ (err).index ?? last + 1, err.message);
+      if (err instanceof FormError) fail('index' in err ? Number(err.index) : last + 1, err.message);
     }
   });
   return work;

@@ -2,16 +2,20 @@
 // What is different in two JSON values that json.js has read.
 import { canonical } from './jcs.js';
 
-const NOTHING = { type: 'nothing' };
+/** @typedef {{node: JSONNode | {type: 'nothing'}, source: string}} Compared */
+/** @type {Compared} */
+const NOTHING = { node: { type: 'nothing' }, source: '' };
 
-/** @param {any} value */
-const membersOf = ({ node }) => new Map((node.members ?? []).map((/** @type {JSONMember} */ m) => [m.key, m.value]));
+/** @param {Compared} value */
+const membersOf = ({ node }) =>
+  new Map(node.type === 'object' ? node.members.map(({ key, value }) => [key, value]) : []);
 
 /**
- * @param {any} a
- * @param {any} b
+ * @param {Compared['node']} a
+ * @param {Compared['node']} b
  */
 function same(a, b) {
+  if (a.type === 'nothing' || b.type === 'nothing') return a.type === b.type;
   if (a.type !== b.type) return false;
   try {
     return canonical(a) === canonical(b);
@@ -20,7 +24,7 @@ function same(a, b) {
   }
 }
 
-/** @param {any} value */
+/** @param {Compared} value */
 const sourceOf = ({ node, source }) => (node.type === 'nothing' ? undefined : source.slice(node.start, node.end));
 
 /**
@@ -33,7 +37,7 @@ const sourceOf = ({ node, source }) => (node.type === 'nothing' ? undefined : so
  * @returns {{pointer: string, before: string | undefined, after: string | undefined}[]}
  */
 export function differences(before, after, pointer = '') {
-  const [a, b] = [before ?? { node: NOTHING }, after ?? { node: NOTHING }];
+  const [a, b] = [before ?? NOTHING, after ?? NOTHING];
   if (same(a.node, b.node)) return [];
   const whole = [{ pointer, before: sourceOf(a), after: sourceOf(b) }];
   const [old, now] = [membersOf(a), membersOf(b)];
@@ -41,10 +45,13 @@ export function differences(before, after, pointer = '') {
   if (!parts || (!old.size && !now.size)) return whole;
   return [...new Set([...old.keys(), ...now.keys()])].flatMap((key) => {
     /**
-     * @param {any} of
-     * @param {Map<any, any>} members
+     * @param {Compared} of
+     * @param {Map<string, JSONNode>} members
      */
-    const part = (of, members) => (members.has(key) ? { node: members.get(key), source: of.source } : null);
+    const part = ({ source }, members) => {
+      const node = members.get(key);
+      return node ? { node, source } : null;
+    };
     return differences(part(a, old), part(b, now), `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`);
   });
 }
