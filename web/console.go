@@ -1,5 +1,4 @@
-// Package web holds what a browser or a client developer is shown: the console and the API's
-// reference.
+// Package web has the embedded console and the API reference.
 package web
 
 import (
@@ -15,19 +14,18 @@ import (
 	"sync"
 )
 
-// all: takes the files whose names begin with an underscore too; one vendored library has such.
+// all: includes files whose names begin with an underscore, as in a vendored library.
 //
 //go:embed all:console
 var consoleFiles embed.FS
 
-// consolePolicy allows what the console is made of and nothing else. The one Trusted Types policy,
+// consolePolicy allows only what the console needs. The one Trusted Types policy,
 // "worker", admits the script of the verification worker (console/core/worker.js); there is none
 // for HTML.
 const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; worker-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types worker"
 
-// contentTypes are the kinds of file a console has; the system's own table is not asked, since it
-// differs between machines.
+// contentTypes has the types of the console's files. The system's table differs between machines.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -36,7 +34,7 @@ var contentTypes = map[string]string{
 	".mjs":  "text/javascript; charset=utf-8",
 }
 
-// What checks evidence without us, in one file each: the page works from disk.
+// Each checker of evidence is a single file. The page works from disk.
 //
 //go:generate go run ./gen page verifier/page.html verifier.html
 //go:generate go run ./gen join checkers/python/* check.py
@@ -45,7 +43,7 @@ var contentTypes = map[string]string{
 //go:embed verifier.html check.py check.mjs
 var checkerFiles embed.FS
 
-// asset is one file of the console, ready to be sent.
+// asset is one served file of the console.
 type asset struct {
 	contentType string
 	policy      string
@@ -54,9 +52,9 @@ type asset struct {
 	gzipped     []byte
 }
 
-// Console returns the handler of the embedded console and has, which says whether a URL path is one
-// of its pages or files ("/" is the page itself). What has denies, the handler answers with 404 in
-// plain text: a server that has its own form of 404 asks first.
+// Console returns the handler of the embedded console, and has, which reports whether a URL path is
+// one of its pages or files ("/" is the page itself). The handler answers other paths with 404 in
+// plain text; a server with its own 404 response calls has first.
 func Console() (h http.Handler, has func(path string) bool) {
 	has = func(p string) bool { _, ok := loadConsole()[p]; return ok }
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +83,7 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Content-Type", a.contentType)
-	// kept, but asked for again: a new binary shows its own console at once
+	// cached but revalidated, so that a new binary shows its own console immediately
 	h.Set("Cache-Control", "no-cache")
 	h.Set("ETag", a.etag)
 	h.Set("Vary", "Accept-Encoding")
@@ -100,13 +98,13 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Length", fmt.Sprint(len(body)))
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // that the client may have gone is its business
+		_, _ = w.Write(body) // fails if the client has disconnected
 	}
 }
 
-// loadConsole makes what is served of the embedded files, by URL path, when it is first asked for:
-// that takes a tenth of a second, which no start has to wait for. They are fixed at compile time,
-// so an error is a broken build.
+// loadConsole prepares the served files, by URL path, at the first request. It takes a tenth of a
+// second, which would delay the start. The files are fixed at compile time, so an error is a broken
+// build.
 var loadConsole = sync.OnceValue(func() map[string]*asset {
 	assets := make(map[string]*asset)
 	joined, err := joinConsole()
@@ -132,8 +130,8 @@ var loadConsole = sync.OnceValue(func() map[string]*asset {
 	return assets
 })
 
-// ownPolicy is the policy that stands in a page of one file, and what a page cannot say of itself;
-// of what is no page, that it is none.
+// ownPolicy returns the policy in a single-file page, with the directives that a page cannot set
+// itself. For other files it returns one that allows nothing.
 func ownPolicy(content []byte) string {
 	policy := "default-src 'none'"
 	if _, rest, ok := bytes.Cut(content, []byte(`http-equiv="Content-Security-Policy" content="`)); ok {
@@ -150,13 +148,13 @@ func newAsset(ext string, content []byte) *asset {
 	}
 	sum := sha256.Sum256(content)
 	var zipped bytes.Buffer
-	zip, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // a level that exists
-	_, _ = zip.Write(content)                                    // a bytes.Buffer takes everything
+	zip, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // a valid level
+	_, _ = zip.Write(content)                                    // no error from a bytes.Buffer
 	_ = zip.Close()
 	return &asset{
 		contentType: contentType,
 		policy:      consolePolicy,
-		// Weak: the same file stands behind its plain and its gzipped form.
+		// Weak, because the plain and the gzipped form share it.
 		etag:    `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
 		plain:   content,
 		gzipped: zipped.Bytes(),

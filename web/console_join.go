@@ -17,9 +17,9 @@ const (
 	styleURL  = "/console.css"
 )
 
-// joinConsole returns what is served of the console, by URL path: the page, one script and one
-// style for it, a script for each worker and for each module that is loaded later, and what is
-// neither as it is. People edit the modules; nothing but this joins them.
+// joinConsole returns the served files of the console, by URL path: the page with one script and
+// one style, a script for each worker and each module that is loaded later, and other files
+// unchanged. It is the only build step of the modules.
 func joinConsole() (map[string][]byte, error) {
 	files, err := fs.Sub(consoleFiles, "console")
 	if err != nil {

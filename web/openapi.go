@@ -2,9 +2,9 @@ package web
 
 import _ "embed"
 
-// openapi.json is openapi.yaml in the form that is served. Both are in the repository, so that a
-// build needs no generator. When the two no longer agree, or a merge finds a conflict in
-// openapi.json, take either side of it and generate it again.
+// openapi.json is the served form of openapi.yaml. Both are in the repository, so that a build
+// needs no generator. After a merge conflict in openapi.json, take either side and generate it
+// again.
 //
 //go:generate go run ./gen openapi openapi.yaml openapi.json
 //go:generate go run ./gen stub openapi.json,../sdk/python/stub.pyi ../sdk/python/attestd/__init__.pyi

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Request is one request as it goes over the wire: nothing is checked, cleaned or added that a
-// client of ours would add.
+// Request is one HTTP request. It is sent unchanged and unchecked.
 type Request struct {
 	Method, Path string
 	Key          string   // bearer credential; "" sends no Authorization
@@ -21,7 +20,7 @@ type Request struct {
 	Body         string   // JSON, unless Header says otherwise
 }
 
-// Bytes is the request on the wire.
+// Bytes returns the request as sent.
 func (r Request) Bytes() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n", r.Method, r.Path)
@@ -43,24 +42,25 @@ func (r Request) Bytes() []byte {
 	return b.Bytes()
 }
 
-// Answer is what came back, whole.
+// Answer is a complete response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Client is one keep-alive connection, which is opened when it is needed. One goroutine uses it.
+// Client is one keep-alive connection, opened on demand. It MUST be used by one goroutine at a
+// time.
 type Client struct {
 	Addr   string
-	Wait   time.Duration // for one answer; Patience when 0
-	Header []string      // of each request, before its own
+	Wait   time.Duration // time limit for one response; 0 is Patience
+	Header []string      // of each request, before the request's own
 
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// Close hangs up. The client may be used again.
+// Close closes the connection. The client can be used again.
 func (c *Client) Close() {
 	if c.conn != nil {
 		c.conn.Close()
@@ -68,7 +68,7 @@ func (c *Client) Close() {
 	}
 }
 
-// Do sends one request and reads its answer. Nothing is ever sent twice.
+// Do sends one request, without retries, and reads the response.
 func (c *Client) Do(r Request) (Answer, error) {
 	answer, err := c.do(r)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *Client) do(r Request) (a Answer, err error) {
 	return a, nil
 }
 
-// StatusError is an answer with another status than the one that was due.
+// StatusError is a response with an unexpected status.
 type StatusError struct {
 	Request Request
 	Want    int
@@ -125,8 +125,8 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s %s answers %d, not %d: %.300s", e.Request.Method, e.Request.Path, e.Answer.Status, e.Want, e.Answer.Body)
 }
 
-// Call makes a request that must be answered with status, else the error is a *StatusError, and
-// reads the answer into dest unless that is nil.
+// Call sends a request and decodes the response into dest, unless it is nil. Another status than
+// the expected one is a *StatusError.
 func (c *Client) Call(status int, r Request, dest any) error {
 	a, err := c.Do(r)
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *Client) Call(status int, r Request, dest any) error {
 	return Read(a, status, dest)
 }
 
-// Read takes the JSON of an answer that must have a status.
+// Read decodes the JSON of a response with the expected status.
 func Read(a Answer, status int, dest any) error {
 	if a.Status != status {
 		return fmt.Errorf("status %d, not %d: %.300s", a.Status, status, a.Body)
@@ -154,7 +154,7 @@ func (c *Client) RegisterBot(key string) error {
 	return c.Call(201, Request{Method: "POST", Path: "/v1/agents/register", Key: key, Body: `{"agentId":"bot"}`}, nil)
 }
 
-// Register makes a company and returns its first key.
+// Register registers a company and returns its first key.
 func (c *Client) Register(company string) (key string, err error) {
 	var made struct{ APIKey string }
 	err = c.Call(201, Request{Method: "POST", Path: "/v1/companies", Body: fmt.Sprintf(`{"companyId":%q}`, company)}, &made)

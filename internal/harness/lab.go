@@ -1,5 +1,5 @@
-// Package harness is what the attacks on a built attestd share: to build it, to start and end it on
-// loopback, to talk to it, to look at its process, and to report what held.
+// Package harness is shared by the tools that attack a built attestd. It builds, starts and stops
+// attestd on loopback, sends requests, measures the process, and reports results.
 package harness
 
 import (
@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// Patience bounds every wait for a process or an answer. Nothing takes so long; what does, hangs.
+// Patience bounds every wait for a process or a response. A longer wait means that it hangs.
 const Patience = 30 * time.Second
 
-// Lab is a temporary folder with the built binary in it.
+// Lab is a temporary folder with the built binary.
 type Lab struct {
 	Dir    string
 	binary string
 }
 
-// NewLab builds attestd as the README says. It must be run inside the source tree; Close removes
-// all that it made.
+// NewLab builds attestd as the README does. It MUST be run inside the source tree. Close removes
+// the folder.
 func NewLab(ctx context.Context) (*Lab, error) {
 	dir, err := os.MkdirTemp("", "attestd-attack-")
 	if err != nil {
@@ -38,8 +38,8 @@ func NewLab(ctx context.Context) (*Lab, error) {
 	return l, nil
 }
 
-// Build builds attestd into a file, with the versions that its own module names, whichever module
-// the caller is of.
+// Build builds attestd into a file, with the dependencies of its own module, also for a caller in
+// another module.
 func Build(ctx context.Context, binary string) error {
 	root, err := Root(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func Build(ctx context.Context, binary string) error {
 	return nil
 }
 
-// Root is the folder of the source tree that the working directory is in.
+// Root returns the root of the source tree that contains the working directory.
 func Root(ctx context.Context) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "attestd").Output()
 	if err != nil {
@@ -62,13 +62,13 @@ func Root(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(root)), nil
 }
 
-// Binary is the path of the built attestd.
+// Binary returns the path of the built attestd.
 func (l *Lab) Binary() string { return l.binary }
 
 // Close removes the folder.
 func (l *Lab) Close() error { return os.RemoveAll(l.Dir) }
 
-// Folder makes a new folder, readable by nobody else.
+// Folder creates a new private folder.
 func (l *Lab) Folder() (string, error) { return os.MkdirTemp(l.Dir, "") }
 
 // Verdict is a line of `attestd verify --json`.
@@ -80,8 +80,8 @@ type Verdict struct {
 	MerkleRoot string
 }
 
-// Verify runs `attestd verify` on a file, and returns what it says of the actions of each company.
-// An error means that the file as a whole did not verify; it says what was printed.
+// Verify runs `attestd verify` on a file, and returns the verdicts on the action logs by company.
+// An error means that the file did not verify; it has the output.
 func (l *Lab) Verify(ctx context.Context, db string) (map[string]Verdict, error) {
 	cmd := exec.CommandContext(ctx, l.binary, "verify", "--db", db, "--json")
 	var stdout, stderr bytes.Buffer

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Resident returns how many bytes of a process are in memory now; 0 where the system does not tell.
+// Resident returns the resident memory of a process in bytes, or 0 if unknown.
 func Resident(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, found := bytes.Cut(status, []byte("\nVmRSS:"))
@@ -21,8 +21,7 @@ func Resident(pid int) int64 {
 	return kib << 10
 }
 
-// Descriptors returns how many files and sockets a process has open; 0 where the system does not
-// tell.
+// Descriptors returns the number of open file descriptors of a process, or 0 if unknown.
 func Descriptors(pid int) int {
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {
@@ -31,13 +30,13 @@ func Descriptors(pid int) int {
 	return len(list)
 }
 
-// Peak follows the resident memory of a process until it is ended.
+// Peak measures the peak resident memory of a process until End.
 type Peak struct {
 	bytes      atomic.Int64
 	stop, done chan struct{}
 }
 
-// WatchMemory begins to follow.
+// WatchMemory starts the measurement.
 func WatchMemory(pid int) *Peak {
 	p := &Peak{stop: make(chan struct{}), done: make(chan struct{})}
 	go func() {
@@ -56,10 +55,10 @@ func WatchMemory(pid int) *Peak {
 	return p
 }
 
-// Now returns the most that was seen so far.
+// Now returns the peak so far.
 func (p *Peak) Now() int64 { return p.bytes.Load() }
 
-// End returns the most that was seen.
+// End stops the measurement and returns the peak.
 func (p *Peak) End() int64 {
 	close(p.stop)
 	<-p.done

@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// Python is an interpreter that the Python client is for. It may lack the package cryptography.
+// Python is an interpreter that the Python client supports. It may lack the package cryptography.
 type Python struct {
 	Name    string // such as python3.14
 	Program string
 }
 
 const (
-	// names folders as pyenv has them: each holds some folders with a bin/python3
+	// names folders like pyenv's: each has folders with a bin/python3
 	pythonsIn = "ATTESTD_TEST_PYTHONS"
-	oldest    = 9  // the first Python 3 that the client runs on
-	newest    = 14 // the Python 3 that CI has
+	oldest    = 9  // oldest supported minor version of Python 3
+	newest    = 14 // minor version in CI
 )
 
-// Pythons are the Pythons of this machine from 3.9 on, one of each minor version: the names of PATH
-// first, then the folders that the environment names. In CI it is an error that the newest is not
-// among them.
+// Pythons returns the installed Pythons from 3.9 on, one of each minor version: those in PATH
+// first, then those in the folders of the environment variable. In CI a missing newest one is an
+// error.
 func Pythons(ctx context.Context) (all []Python, err error) {
 	var candidates []string
 	for minor := oldest; minor < 30; minor++ {
@@ -41,7 +41,7 @@ func Pythons(ctx context.Context) (all []Python, err error) {
 	}
 	minors := []int{0}
 	for _, program := range candidates {
-		// A shim of pyenv stands in PATH also where its version is not chosen; it fails.
+		// A shim of pyenv is in PATH even if its version is not selected. Then it fails.
 		out, err := exec.CommandContext(ctx, program, "-c", "import sys; print(sys.version_info[1])").Output()
 		minor, _ := strconv.Atoi(strings.TrimSpace(string(out)))
 		if err != nil || minor < oldest || slices.Contains(minors, minor) {

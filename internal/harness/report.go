@@ -24,24 +24,25 @@ import (
 type Case struct {
 	Name  string
 	About string
-	Run   func(context.Context, *Run) error // an error says why the attack could not be carried out
+	// an error means that the attack could not be carried out
+	Run func(context.Context, *Run) error
 }
 
-// Run is one case under way.
+// Run is one case in progress.
 type Run struct {
 	Lab    *Lab
 	Short  bool
-	Chance *rand.Rand // of the seed; for the goroutine of the case alone
+	Chance *rand.Rand // seeded; only for the goroutine of the case
 
 	name   string
-	screen io.Writer // of the progress; nil when nobody watches
+	screen io.Writer // for progress; nil without a terminal
 
 	mu       sync.Mutex
 	shown    time.Time
 	counts   []count
 	text     string
 	failures []string
-	more     int // failures beyond those kept
+	more     int // failures beyond maxFailures
 }
 
 type count struct {
@@ -49,17 +50,17 @@ type count struct {
 	n    int64
 }
 
-// maxFailures is how many failures of a case are named.
+// maxFailures bounds the listed failures of a case.
 const maxFailures = 40
 
-// Count puts a figure into the summary.
+// Count adds a figure to the summary.
 func (r *Run) Count(n int, what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts = append(r.counts, count{what, int64(n)})
 }
 
-// Failf names what did not hold.
+// Failf reports a failure.
 func (r *Run) Failf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,14 +72,14 @@ func (r *Run) Failf(format string, args ...any) {
 	r.failures = append(r.failures, strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 
-// Print puts a text below the summary.
+// Print adds a text below the summary.
 func (r *Run) Print(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.text = text
 }
 
-// Step shows how far the case is, on a terminal.
+// Step shows the progress of the case on a terminal.
 func (r *Run) Step(done, total int, what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +90,7 @@ func (r *Run) Step(done, total int, what string) {
 	fmt.Fprintf(r.screen, "%s%s: %d/%d %s", clearLine, r.name, done, total, what)
 }
 
-// outcome is what is printed of a case.
+// outcome is the printed result of a case.
 type outcome struct {
 	Attack   string           `json:"attack"`
 	Held     bool             `json:"held"`
@@ -99,14 +100,14 @@ type outcome struct {
 	Failures []string         `json:"failures,omitempty"`
 }
 
-// Options are the flags that all commands of this kind have.
+// Options has the common flags of the tools.
 type Options struct {
 	Short, Long, JSON bool
 	Only              string
 	Seed              uint64
 }
 
-// Flags defines them. A command may define more on the same set before Main parses it.
+// Flags defines the common flags. A command may add its own before Main parses them.
 func Flags(name, about string, cases []Case) (*flag.FlagSet, *Options) {
 	o := new(Options)
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
@@ -127,7 +128,7 @@ func Flags(name, about string, cases []Case) (*flag.FlagSet, *Options) {
 	return flags, o
 }
 
-// Main runs the cases that the flags choose and returns the exit status.
+// Main runs the selected cases and returns the exit status.
 func Main(flags *flag.FlagSet, o *Options, cases []Case) int {
 	switch err := flags.Parse(os.Args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
@@ -163,7 +164,7 @@ func Main(flags *flag.FlagSet, o *Options, cases []Case) int {
 			status = 1
 		}
 		if o.JSON {
-			// a closed pipe shows in the exit status of whoever closed it
+			// a write error means that the reader has closed the pipe
 			_ = json.NewEncoder(os.Stdout).Encode(result)
 		} else {
 			r.print(result)
@@ -193,10 +194,10 @@ func choose(cases []Case, only string) ([]Case, error) {
 	return chosen, nil
 }
 
-// clearLine goes back to the beginning of a terminal's line and empties it.
+// clearLine clears the current line of a terminal.
 const clearLine = "\r\x1b[K"
 
-// terminal is where progress is shown; nil when nobody watches.
+// terminal returns the terminal for progress, or nil.
 func terminal() io.Writer {
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		return os.Stderr
@@ -225,7 +226,7 @@ func (r *Run) carryOut(ctx context.Context, c Case) outcome {
 	return result
 }
 
-// print writes the summary of a case, and what did not hold.
+// print writes the summary of a case and its failures.
 func (r *Run) print(result outcome) {
 	word := "held"
 	if !result.Held {

@@ -16,29 +16,29 @@ import (
 	"time"
 )
 
-// Service is a running `attestd serve`. Who starts it ends it, with Stop, Kill or Dump.
+// Service is a running `attestd serve`. The caller MUST end it with Stop, Kill or Dump.
 type Service struct {
 	Addr string // host:port
 
 	cmd        *exec.Cmd
 	done       chan struct{} // closed when the process has ended
-	end        error         // what Wait said; read after done
+	end        error         // result of Wait; read after done
 	mu         sync.Mutex
 	tail       []byte // the end of standard error
 	goroutines int    // headers of goroutines in standard error
 }
 
-// Serve starts the server on a file and a free port, and returns when it listens.
+// Serve starts the server on a database file and a free port, and returns when it listens.
 func (l *Lab) Serve(ctx context.Context, db string, flags ...string) (*Service, error) {
 	return l.ServeUnder(ctx, nil, db, flags...)
 }
 
-// ServeUnder is Serve by a program that becomes the server; its arguments are followed by the
-// server's own command.
+// ServeUnder is Serve through a program that executes the server. The server's command follows the
+// program's arguments.
 func (l *Lab) ServeUnder(ctx context.Context, program []string, db string, flags ...string) (*Service, error) {
 	command := slices.Concat(program, []string{l.binary, "serve", "--listen", "127.0.0.1:0", "--db", db}, flags)
 	cmd := exec.Command(command[0], command[1:]...)
-	for _, setting := range os.Environ() { // every flag can be set there too
+	for _, setting := range os.Environ() { // the environment can set flags too
 		if !strings.HasPrefix(setting, "ATTESTD_") && !strings.HasPrefix(setting, "SERVICE_") {
 			cmd.Env = append(cmd.Env, setting)
 		}
@@ -70,7 +70,7 @@ func (l *Lab) ServeUnder(ctx context.Context, program []string, db string, flags
 	return nil, errors.Join(err, s.Kill())
 }
 
-// ServeNew starts the server on a new file in a folder of its own.
+// ServeNew starts the server on a new file in a new folder.
 func (l *Lab) ServeNew(ctx context.Context, flags ...string) (s *Service, db string, err error) {
 	folder, err := l.Folder()
 	if err != nil {
@@ -81,7 +81,7 @@ func (l *Lab) ServeNew(ctx context.Context, flags ...string) (s *Service, db str
 	return s, db, err
 }
 
-// follow reads standard error for as long as the process writes: a full pipe would hold it up.
+// follow reads standard error until its end, because a full pipe would block the process.
 func (s *Service) follow(lines *bufio.Reader, address chan<- string) {
 	listening := false
 	for {
@@ -113,10 +113,11 @@ func (s *Service) said() string {
 	return string(s.tail)
 }
 
-// PID is the process's.
+// PID returns the process ID.
 func (s *Service) PID() int { return s.cmd.Process.Pid }
 
-// Running is nil while the process runs; then it says how the process ended and what it said last.
+// Running returns nil while the process runs, and then an error with its exit status and last
+// output.
 func (s *Service) Running() error {
 	select {
 	case <-s.done:
@@ -126,15 +127,15 @@ func (s *Service) Running() error {
 	}
 }
 
-// Stop is Ctrl-C. It returns nil after a clean end. It may be called twice.
+// Stop sends SIGINT and returns nil after a clean exit. It may be called twice.
 func (s *Service) Stop() error { return s.signal(os.Interrupt) }
 
-// Kill ends the process at once. That it had ended by itself is an error.
+// Kill kills the process. It returns an error if the process had already ended.
 func (s *Service) Kill() error {
 	if err := s.Running(); err != nil {
 		return err
 	}
-	_ = s.cmd.Process.Kill() // it can only have ended in between
+	_ = s.cmd.Process.Kill() // fails only if the process has ended
 	<-s.done
 	var exit *exec.ExitError
 	if !errors.As(s.end, &exit) || exit.Exited() {
@@ -143,8 +144,8 @@ func (s *Service) Kill() error {
 	return nil
 }
 
-// Dump ends the process with SIGQUIT, at which Go prints the stack of each goroutine, and returns
-// how many there were.
+// Dump ends the process with SIGQUIT, so that Go prints the goroutines' stacks, and returns their
+// number.
 func (s *Service) Dump() (goroutines int, err error) {
 	_ = s.signal(syscall.SIGQUIT) // its exit status is 2
 	s.mu.Lock()
@@ -156,7 +157,7 @@ func (s *Service) Dump() (goroutines int, err error) {
 }
 
 func (s *Service) signal(sig os.Signal) error {
-	_ = s.cmd.Process.Signal(sig) // fails only when the process has ended
+	_ = s.cmd.Process.Signal(sig) // fails only if the process has already ended
 	select {
 	case <-s.done:
 	case <-time.After(Patience):

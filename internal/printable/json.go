@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// JSON writes a value as one line of JSON, with < and > as they are. What must not be printed can
-// stand in strings alone, where its escape is the same value to whoever reads the JSON.
+// JSON writes a value as one line of JSON, with < and > unescaped. Unprintable characters occur
+// only in strings, where their escapes have the same value.
 func JSON(w io.Writer, value any) error {
 	var line bytes.Buffer
 	e := json.NewEncoder(&line)

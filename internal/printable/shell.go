@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// plainWord is what no shell reads as anything but itself.
+// plainWord matches words that need no quotes in any shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._+:-]+$`)
 
-// ShellWord writes a word for a POSIX shell: in single quotes, unless it is plain.
+// ShellWord quotes a word for a POSIX shell if necessary.
 func ShellWord(word string) string {
 	if plainWord.MatchString(word) {
 		return word
@@ -16,7 +16,7 @@ func ShellWord(word string) string {
 	return ShellQuoted(word)
 }
 
-// ShellWords writes words for a POSIX shell, with spaces between them.
+// ShellWords quotes words for a POSIX shell and joins them with spaces.
 func ShellWords(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
@@ -25,5 +25,5 @@ func ShellWords(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// ShellQuoted writes a word for a POSIX shell, in single quotes.
+// ShellQuoted quotes a word for a POSIX shell in single quotes.
 func ShellQuoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

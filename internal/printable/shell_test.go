@@ -9,7 +9,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// A shell reads a quoted word as that word, whatever is in it.
+// A shell parses any quoted word back to the word.
 func TestShellWord(t *testing.T) {
 	t.Parallel()
 	testenv.Needs(t, testenv.Program("sh"))

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// CopyTable copies comma-separated values (RFC 4180) and escapes what must not be printed in their
-// cells. Only the ends of rows end lines.
+// CopyTable copies comma-separated values (RFC 4180) and escapes unprintable characters in cells.
+// Only ends of rows remain line ends.
 func CopyTable(w io.Writer, table io.Reader) error {
 	in, out := bufio.NewReader(table), bufio.NewWriter(w)
 	quoted := false
@@ -18,7 +18,7 @@ func CopyTable(w io.Writer, table io.Reader) error {
 			return out.Flush()
 		}
 		if err != nil {
-			return errors.Join(err, out.Flush()) // what came before is whole
+			return errors.Join(err, out.Flush()) // complete rows are written
 		}
 		switch {
 		case r == '"':
@@ -34,7 +34,7 @@ func CopyTable(w io.Writer, table io.Reader) error {
 	}
 }
 
-// next is the byte that will be read next, 0 where there is none.
+// next peeks at the next byte; 0 at the end.
 func next(in *bufio.Reader) byte {
 	if b, err := in.Peek(1); err == nil {
 		return b[0]

@@ -1,15 +1,15 @@
-// Package printable makes text that others wrote fit to be printed: for people, on whose
-// terminals it must not move, colour, reverse or add lines, and for a shell.
+// Package printable makes untrusted text safe to print: on terminals, where it must not move,
+// colour, reverse or add lines, and in shell commands.
 //
-// The rule for people, which check.py and check.mjs share (cases.json has its cases): these
-// characters are written as \u and four hex digits in lower case, and everything else stays.
+// The rule for terminals, which check.py and check.mjs share (cases.json has its cases): these
+// characters are replaced with \u and four lower-case hex digits, and all others are unchanged.
 //
 //	U+0000–U+001F, U+007F–U+009F   C0, DEL and C1: ends of lines, tabs, terminal sequences
 //	U+061C, U+200E, U+200F, U+202A–U+202E, U+2066–U+2069   bidirectional controls
 //	U+2028, U+2029   line and paragraph separators
 //
-// What is no character, a byte that is not UTF-8 or half a surrogate pair, becomes U+FFFD. A
-// backslash stays, so that to escape twice is to escape once.
+// A byte that is not UTF-8 or a lone surrogate becomes U+FFFD. A backslash is unchanged, so
+// escaping is idempotent.
 package printable
 
 import (
@@ -20,7 +20,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text escapes what must not be printed.
+// Text escapes unprintable characters.
 func Text(s string) string {
 	at := strings.IndexFunc(s, hidden)
 	if at < 0 && utf8.ValidString(s) {
@@ -41,14 +41,13 @@ func hidden(r rune) bool {
 	return r < 0x20 || 0x7f <= r && r <= 0x9f || r == 0x061c || r == 0x200e || r == 0x200f || 0x2028 <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069
 }
 
-// Fprintf is fmt.Fprintf with everything escaped that the arguments say: the format ends lines, and
-// errors.Join does.
+// Fprintf is fmt.Fprintf with escaped arguments: only the format and errors.Join can end lines.
 func Fprintf(w io.Writer, format string, args ...any) {
-	// A closed pipe shows in the exit status of whoever closed it.
+	// A write error means that the reader has closed the pipe.
 	_, _ = fmt.Fprintf(w, format, texts(args)...)
 }
 
-// Sprintf is fmt.Sprintf with everything escaped that the arguments say.
+// Sprintf is fmt.Sprintf with escaped arguments.
 func Sprintf(format string, args ...any) string { return fmt.Sprintf(format, texts(args)...) }
 
 func texts(args []any) []any {
@@ -70,7 +69,7 @@ func texts(args []any) []any {
 	return escaped
 }
 
-// Error is the text of an error. Lines end only where errors.Join has put errors together.
+// Error returns the escaped text of an error. Only errors.Join can end lines.
 func Error(err error) string {
 	text := err.Error()
 	var causes []error
@@ -86,7 +85,7 @@ func Error(err error) string {
 	for i, cause := range causes {
 		before, after, found := strings.Cut(text, cause.Error())
 		if !found {
-			break // it says something of its own
+			break // it has a text of its own
 		}
 		if before == "\n" && i > 0 {
 			b.WriteByte('\n')

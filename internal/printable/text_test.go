@@ -30,7 +30,7 @@ func textCases(t *testing.T) (cases []textCase) {
 	return cases
 }
 
-// Each case of the rule, in every form in which commands print.
+// All functions for printing follow the cases of the rule.
 func TestPrintedText(t *testing.T) {
 	t.Parallel()
 	for _, c := range textCases(t) {
@@ -57,14 +57,14 @@ func TestPrintedText(t *testing.T) {
 	}
 }
 
-// hides says whether a text has what must not be printed, by the names that Unicode has for it.
+// hides reports whether a text has unprintable characters by Unicode's categories.
 func hides(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 	})
 }
 
-// No character of Unicode is forgotten.
+// The rule covers every character of Unicode.
 func TestPrintedTextOfEveryCharacter(t *testing.T) {
 	t.Parallel()
 	for r := rune(0); r <= unicode.MaxRune; r++ {
@@ -75,7 +75,7 @@ func TestPrintedTextOfEveryCharacter(t *testing.T) {
 	}
 }
 
-// An error has a line for each error that was joined, and for nothing else.
+// Error prints one line for each joined error.
 func TestPrintedErrors(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("server: 400 no\nattestd: holds")
@@ -92,7 +92,7 @@ func TestPrintedErrors(t *testing.T) {
 	}
 }
 
-// Rows of a table stay rows, whatever their cells hold, and however few bytes come at a time.
+// CopyTable preserves rows for all cells and read sizes.
 func TestPrintedTable(t *testing.T) {
 	t.Parallel()
 	var rows bytes.Buffer

@@ -1,6 +1,6 @@
-// Package rewrite does to a database what an operator can do who holds its keys: it writes another
-// history, with guards, signatures, trees and heads that fit. Nothing inside the file shows that;
-// it is the attack that head files, witnesses and kept evidence are there to find.
+// Package rewrite carries out the attack of an operator with the signing keys: it rewrites a
+// database's history consistently, with guards, signatures, trees and heads. The file alone does
+// not reveal that. Head files, witnesses and saved evidence detect it.
 package rewrite
 
 import (
@@ -21,9 +21,9 @@ import (
 	"attestd/store"
 )
 
-// Record changes the payload of one record of a company's log, in a database that no server has
-// open, and writes all records of the log anew, with their times; see Logs. It says how many
-// records the log has.
+// Record changes the payload of one record of a company's log and rewrites all records of the log
+// with their times; see Logs. It returns the number of records. No server may have the database
+// open.
 func Record(ctx context.Context, path, schema string, o store.Options, company string, log store.LogName, index int64, change func(payload []byte) []byte) (n int, err error) {
 	err = Logs(ctx, path, schema, o, []Log{{company, log}}, func(logs [][]chain.Record) error {
 		if n = len(logs[0]); index >= int64(n) {
@@ -41,10 +41,10 @@ type Log struct {
 	Name    store.LogName
 }
 
-// Logs has change make other histories of logs, in a database that no server has open, and writes
-// all their records anew. Of a record payload, delegation and time count; times must not run
-// backwards. Checkpoints and cosignatures of the logs go. All records of a log must be of the key
-// that signs now, for the operator has no other.
+// Logs rewrites all records of logs with the histories that change returns, from their payloads,
+// delegations and times. Times MUST NOT decrease. It deletes checkpoints and cosignatures of the
+// logs. The current key MUST have signed all records, because the operator has no other. No server
+// may have the database open.
 func Logs(ctx context.Context, path, schema string, o store.Options, logs []Log, change func(logs [][]chain.Record) error) (err error) {
 	records, numbers := make([][]chain.Record, len(logs)), make([]int64, len(logs))
 	for i, l := range logs {
@@ -80,8 +80,8 @@ func Logs(ctx context.Context, path, schema string, o store.Options, logs []Log,
 	return nil
 }
 
-// Unrevoke takes the revocation of a passport back. With counted, the database's own count of
-// revocations too.
+// Unrevoke undoes the revocation of a passport, and with counted also adjusts the database's count
+// of revocations.
 func Unrevoke(ctx context.Context, path, jti string, counted bool) error {
 	return Unguarded(ctx, path, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE passport SET revoked_at = NULL, reason = NULL WHERE jti = ?`, jti)
@@ -92,7 +92,7 @@ func Unrevoke(ctx context.Context, path, jti string, counted bool) error {
 	})
 }
 
-// empty takes all records out of a log, and returns them.
+// empty removes and returns all records of a log.
 func empty(ctx context.Context, path, company string, log store.LogName) (records []chain.Record, number int64, err error) {
 	err = Unguarded(ctx, path, func(tx *sql.Tx) error {
 		var logID string
@@ -129,7 +129,7 @@ func empty(ctx context.Context, path, company string, log store.LogName) (record
 	return records, number, err
 }
 
-// Unguarded runs change in a transaction without triggers, which are there again after it.
+// Unguarded runs change in a transaction without triggers and restores them afterwards.
 func Unguarded(ctx context.Context, path string, change func(*sql.Tx) error) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -144,7 +144,7 @@ func Unguarded(ctx context.Context, path string, change func(*sql.Tx) error) err
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // nothing to do after the commit
+	defer tx.Rollback() // no effect after the commit
 	guards := map[string]string{}
 	rows, err := tx.QueryContext(ctx, `SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`)
 	if err != nil {

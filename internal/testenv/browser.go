@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Chromium is where the browser is: the shell of Chromium needs half the processor time of the
-// whole one.
+// Chromium returns the path of the browser. It prefers Chromium's headless shell, which needs half
+// the processor time.
 func Chromium(t testing.TB) string {
 	t.Helper()
 	path, err := chromium()

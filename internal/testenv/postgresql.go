@@ -8,12 +8,11 @@ import (
 	"slices"
 )
 
-// oldestPostgreSQL is the first major version of PostgreSQL that serves.
+// oldestPostgreSQL is the oldest supported major version of PostgreSQL.
 const oldestPostgreSQL = 15
 
-// PostgreSQLPrograms is the folder of the server's programs: the one that $ATTESTD_TEST_POSTGRES
-// names, or else that of $PATH, whatever its version, or where it has none the newest of Debian's,
-// which are in no $PATH.
+// PostgreSQLPrograms returns the folder of the server's programs: that of $ATTESTD_TEST_POSTGRES,
+// or else of $PATH in any version, or else the newest of Debian's folders, which are not in $PATH.
 func PostgreSQLPrograms() (string, error) {
 	if asked := os.Getenv("ATTESTD_TEST_POSTGRES"); asked != "" {
 		if major(asked) < oldestPostgreSQL {
@@ -22,7 +21,7 @@ func PostgreSQLPrograms() (string, error) {
 		return asked, nil
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
-		// the other programs stand beside the file, not beside a link to it
+		// the other programs are beside the file, not beside a link to it
 		if path, err = filepath.EvalSymlinks(path); err != nil {
 			return "", err
 		}
@@ -41,7 +40,7 @@ func PostgreSQLPrograms() (string, error) {
 	return "", fmt.Errorf("PostgreSQL %d or newer is not installed: apt-get install postgresql", oldestPostgreSQL)
 }
 
-// major is the major version of the programs in a folder, and 0 if they do not run.
+// major returns the major version of the programs in a folder, or 0 if they do not run.
 func major(folder string) (version int) {
 	out, _ := exec.Command(filepath.Join(folder, "postgres"), "--version").Output()
 	fmt.Sscanf(string(out), "postgres (PostgreSQL) %d", &version)

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// The programs of $PATH are taken, also where Debian's are newer: who names a version is not given
-// another one.
-func TestProgramsOfThePath(t *testing.T) {
+// The programs in $PATH have priority over newer ones of Debian.
+func TestPathHasPriorityOverDebian(t *testing.T) {
 	for _, c := range []struct{ version, refused string }{{"99.1", ""}, {"9.6", "is of version 9"}} {
 		folder := t.TempDir()
 		script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + c.version + "'\n"

@@ -1,12 +1,12 @@
-// Package testenv lets a test say what it needs: programs, rights, time, a configuration. A test
+// Package testenv declares what a test needs: programs, rights, time, a configuration. A test
 // that lacks something is skipped with the reason. In CI (the environment variable CI is "true")
 // all programs are installed, so there a test that lacks one fails instead. No product code imports
 // it.
 //
 // Tests run in one of four configurations: plain, with the race detector (-race), on PostgreSQL
 // (ATTESTD_TEST_DB=postgres), and with sealed keys (ATTESTD_MASTER_KEY_FILE). The last two are not
-// plain. What shows the same in all of them says Plain, and what the race detector sees nothing of
-// says NotRaced.
+// plain. A test with the same result in all of them needs Plain, and one without anything to detect
+// for the race detector needs NotRaced.
 package testenv
 
 import (
@@ -23,17 +23,17 @@ var (
 	night = flag.Bool("night", false, "run every test, with all its rounds: hours")
 )
 
-// CI says whether the tests run where every program is installed.
+// CI reports whether the tests run in CI, where every program is installed.
 func CI() bool { return os.Getenv("CI") == "true" }
 
-// Long says whether -long or -night is given.
+// Long reports whether -long or -night is set.
 func Long() bool { return *long || *night }
 
-// Night says whether -night is given.
+// Night reports whether -night is set.
 func Night() bool { return *night }
 
-// Rounds is how often a test tries what depends on chance: few times, with -night often, and with
-// -long a quarter of the way between the two.
+// Rounds returns the number of rounds of a randomized test: few, often with -night, and with -long
+// a quarter of the way between the two.
 func Rounds(few, often int) int {
 	switch {
 	case Night():
@@ -44,38 +44,36 @@ func Rounds(few, often int) int {
 	return few
 }
 
-// MoreAtOnce lets twice as many tests run at once as there are cores, unless -parallel says how
-// many: for packages whose tests wait for other processes most of the time. TestMain calls it.
+// MoreAtOnce sets the number of parallel tests to twice the number of cores, unless -parallel is
+// set. It is for packages whose tests mostly wait for other processes. TestMain calls it.
 func MoreAtOnce() {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	// go test itself gives the flag only where its user does
+	// go test passes the flag only if the user has set it
 	if !given {
 		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	}
 }
 
-// OnPostgreSQL says whether the suites run on PostgreSQL.
+// OnPostgreSQL reports whether the suites run on PostgreSQL.
 func OnPostgreSQL() bool { return os.Getenv("ATTESTD_TEST_DB") == "postgres" }
 
-// Need is what a test may need.
+// Need is a requirement of a test.
 type Need struct {
 	lacks   func() string // why it is not there, "" where it is
-	program bool          // CI has it
+	program bool          // it is installed in CI
 }
 
 var (
-	// Slow is time: the test runs with -long alone.
+	// Slow is for tests that run only with -long.
 	Slow = Need{lacks: unless(Long, "slow: runs with -long")}
-	// Hours is more time than CI has: the test runs with -night alone.
-	Hours = Need{lacks: unless(Night, "long: runs with -night")}
-	// NotRaced is about what the race detector sees nothing of, such as other processes, or what it
-	// makes many times slower and other raced tests cover.
+// Rounds returns the number of rounds of a randomized test: few, often with -night, and with -long
+// a quarter of the way between the two.
 	NotRaced = Need{lacks: unless(func() bool { return !Raced }, "not for the race detector")}
-	// Plain is about what is the same on each engine and with sealed keys: one run shows it.
+	// Plain is for tests whose result does not depend on the engine or on sealed keys.
 	Plain = Need{lacks: unless(plain, "runs in the plain configuration: it shows the same there")}
-	// Root is the user who may mount, and give files away.
+	// Root is for tests that mount file systems or change owners.
 	Root = Need{lacks: unless(func() bool { return os.Geteuid() == 0 }, "only root may do this")}
 
 	PostgreSQL = Need{program: true, lacks: func() string { _, err := PostgreSQLPrograms(); return reason(err) }}
@@ -85,12 +83,12 @@ var (
 	Curl       = Program("curl")
 )
 
-// Program is the need for a program of $PATH.
+// Program is the need for a program in $PATH.
 func Program(name string) Need {
 	return Need{program: true, lacks: func() string { _, err := exec.LookPath(name); return reason(err) }}
 }
 
-// Needs skips a test that lacks something, or fails it in CI where that is a program.
+// Needs skips a test with an unmet need. In CI it fails the test if that is a program.
 func Needs(t testing.TB, needs ...Need) {
 	t.Helper()
 	for _, n := range needs {
@@ -105,8 +103,8 @@ func Needs(t testing.TB, needs ...Need) {
 	}
 }
 
-// Missing skips a test for want of something that CI installs; in CI it fails. It is for what a
-// test looks for itself, such as a package of npm; why says how to get it.
+// Missing skips a test that lacks something; in CI it fails the test. It is for needs that a test
+// checks itself, such as an npm package. why says how to install it.
 func Missing(t testing.TB, why string) {
 	t.Helper()
 	if CI() {
@@ -115,7 +113,7 @@ func Missing(t testing.TB, why string) {
 	t.Skip(why)
 }
 
-// Path is where a program of $PATH is.
+// Path returns the path of a program in $PATH.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	Needs(t, Program(name))

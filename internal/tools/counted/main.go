@@ -1,12 +1,11 @@
-// Command counted reads what `go test -json` prints and shows it short: a line for each package,
-// and all that a failed test printed. It fails when a test has failed, and when fewer tests have
-// passed than the file of counts has beside the name of the step, so that no test is left out
-// unseen.
+// Command counted summarizes the output of `go test -json`: a line for each package, and the output
+// of failed tests. It fails if a test failed, or if fewer tests passed than the file of counts
+// requires for the step, so that no test is skipped unnoticed.
 //
 //	go test -json ./... | counted -counts .ci/counts "go test"
 //
-// A line of the file is a number and the name of a step. Tests within tests do not count: how many
-// there are may depend on the machine.
+// A line of the file has a number and the name of a step. Subtests do not count, because their
+// number may depend on the machine.
 package main
 
 import (
@@ -34,7 +33,7 @@ func main() {
 	}
 }
 
-// step reads a run of tests and holds it to the number of its name.
+// step reads the output of a test run and compares it with the count of the step.
 func step(in io.Reader, out io.Writer, counts, name string) error {
 	text, err := os.ReadFile(counts)
 	if err != nil {
@@ -58,7 +57,7 @@ func step(in io.Reader, out io.Writer, counts, name string) error {
 	return nil
 }
 
-// find is the number beside a step's name.
+// find returns the count of a step.
 func find(text, name string) (int, error) {
 	for line := range strings.Lines(text) {
 		if number, of, _ := strings.Cut(strings.TrimSpace(line), " "); strings.TrimSpace(of) == name {
@@ -68,7 +67,7 @@ func find(text, name string) (int, error) {
 	return 0, fmt.Errorf("there is no step %q", name)
 }
 
-// event is one of cmd/internal/test2json's, or of a build.
+// event is an event of cmd/internal/test2json or of a build.
 type event struct {
 	Action, Package, ImportPath, Test, Output string
 	Elapsed                                   float64
@@ -77,11 +76,11 @@ type event struct {
 // test is a test of a package; its name is "" for the package's own output.
 type test struct{ pkg, name string }
 
-// run is what was read so far.
+// run is the state of a test run.
 type run struct {
 	out                             io.Writer
 	passed, skipped, failed, broken int
-	said                            map[test][]string // the output of what has not ended
+	said                            map[test][]string // output of unfinished tests
 }
 
 func (r *run) read(in io.Reader) error {
@@ -117,7 +116,7 @@ func (r *run) take(e event) {
 	switch {
 	case e.Test == "" && e.Action == "fail":
 		r.broken++
-		// a package that panics or is stopped ends without a word about the tests under way
+		// a package that panics or is stopped ends without events for its running tests
 		for under, output := range r.said {
 			if under.pkg == e.Package {
 				fmt.Fprint(r.out, strings.Join(output, ""))

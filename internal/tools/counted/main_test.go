@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A step holds when nothing failed and no fewer tests passed than its number; what failed is shown,
-// and what passed is not.
+// A step fails if a test failed or fewer tests passed than its count. Only the output of failed
+// tests is shown.
 func TestFailsBelowExpectedTestCount(t *testing.T) {
 	t.Parallel()
 	const (

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// directive is a comment for a tool, which must stand in one line.
+// directive matches a comment for a tool, which must be on one line.
 var directive = regexp.MustCompile(`^//[a-z]+:`)
 
-// goComments measures the comments of Go. A word that is longer than a line, such as a URL, cannot
-// be wrapped; a directive must not be.
+// goComments finds wide comments in Go. It allows a long word, such as a URL, and a directive,
+// which cannot be wrapped.
 func goComments(text []byte) (findings []finding) {
 	if isGenerated(text) {
 		return nil
@@ -47,7 +47,7 @@ func goComments(text []byte) (findings []finding) {
 	}
 }
 
-// isGenerated says whether a tool has made a file of Go.
+// isGenerated reports whether a Go file is generated.
 func isGenerated(text []byte) bool {
 	for _, line := range lines(text) {
 		if strings.HasPrefix(line, "// Code generated ") && strings.HasSuffix(line, " DO NOT EDIT.") {
@@ -60,7 +60,7 @@ func isGenerated(text []byte) bool {
 	return false
 }
 
-// slashComments measures comments of JavaScript, TypeScript and CSS.
+// slashComments finds wide comments in JavaScript, TypeScript and CSS.
 func slashComments(text []byte) (findings []finding) {
 	inside := false
 	for i, line := range lines(text) {
@@ -78,7 +78,7 @@ func slashComments(text []byte) (findings []finding) {
 	return findings
 }
 
-// markedComments measures comments that a mark begins.
+// markedComments finds wide comments that begin with a mark.
 func markedComments(mark string) func([]byte) []finding {
 	return func(text []byte) (findings []finding) {
 		for i, line := range lines(text) {
@@ -92,8 +92,8 @@ func markedComments(mark string) func([]byte) []finding {
 	}
 }
 
-// endsInComment says whether a comment stands behind code. It goes by the quotes before the mark,
-// and knows nothing of strings over several lines.
+// endsInComment reports whether a comment follows code. It counts the quotes before the mark, and
+// does not recognize multi-line strings.
 func endsInComment(line, mark string) bool {
 	code, _, is := strings.Cut(line, " "+mark+" ")
 	for _, quote := range []string{`"`, "'", "`"} {
@@ -102,8 +102,8 @@ func endsInComment(line, mark string) bool {
 	return is
 }
 
-// sqlComments measures comments that have lines of their own. What stands inside a statement is
-// part of the schema that databases hold, and cannot be wrapped any more.
+// sqlComments finds wide comments outside of statements. Comments inside a statement are part of
+// the schema in existing databases and must not change.
 func sqlComments(text []byte) (findings []finding) {
 	for i, line := range lines(text) {
 		if strings.HasPrefix(line, "--") && wraps(line) {
@@ -113,5 +113,5 @@ func sqlComments(text []byte) (findings []finding) {
 	return findings
 }
 
-// wraps says whether a text has a place to break it.
+// wraps reports whether a text can be wrapped.
 func wraps(text string) bool { return len(strings.Fields(text)) > 1 }

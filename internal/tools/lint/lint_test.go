@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Of each kind of file the lines that are too wide are found, and no others.
+// The linter finds exactly the wide lines in each kind of file.
 func TestFindsWideLines(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("word ", 30) // 150 columns

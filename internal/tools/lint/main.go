@@ -1,6 +1,6 @@
-// Lint holds comments and prose to their widths: comments to 100 columns, preformatted ones of Go
-// and prose in Markdown to 120, README.md to 110 lines. A tab has four columns. It reads the files
-// that git knows, below the folder that is named, and exits with 1 when it has found anything.
+// Lint checks widths: comments have at most 100 columns, preformatted Go comments and Markdown
+// prose 120, and README.md at most 110 lines. A tab has four columns. It checks the tracked files
+// below a folder and exits with 1 on findings.
 //
 //	go -C internal/tools run ./lint ../..
 package main
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// finding is a line that is too long, or a page.
+// finding is a line that is too wide, or a page that is too long.
 type finding struct {
 	file string
 	line int
@@ -42,10 +42,9 @@ type finding struct {
 
 func (f finding) String() string { return fmt.Sprintf("%s:%d: %s", f.file, f.line, f.what) }
 
-// exempt lists what nobody writes by hand, or others have written, and folders whose comments are
-// not wrapped yet.
+// exempt lists generated and third-party files, and folders whose comments are not wrapped yet.
 var exempt = []string{
-	"web/check.py", "web/check.mjs", "web/verifier.html", "sdk/python/attestd/", // made by tools
+	"web/check.py", "web/check.mjs", "web/verifier.html", "sdk/python/attestd/", // generated
 	"sdk/typescript/src/openapi.ts",
 	"web/console/", "web/console_test/", "web/verifier/", // not wrapped yet
 }
@@ -59,7 +58,7 @@ func isExempt(file string) bool {
 	return strings.Contains("/"+file, "/testdata/")
 }
 
-// check checks every file that git knows below a folder.
+// check checks all tracked files below a folder.
 func check(folder string) (findings []finding, err error) {
 	out, err := exec.Command("git", "-C", folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
@@ -71,7 +70,7 @@ func check(folder string) (findings []finding, err error) {
 		}
 		text, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(file)))
 		if os.IsNotExist(err) {
-			continue // deleted, and git has not been told
+			continue // deleted but not yet in git
 		}
 		if err != nil {
 			return nil, err
@@ -84,7 +83,7 @@ func check(folder string) (findings []finding, err error) {
 	return findings, nil
 }
 
-// kindOf is the check for a file, nil for one that has none.
+// kindOf returns the check for a file, or nil.
 func kindOf(file string) func(text []byte) []finding {
 	switch path.Ext(file) {
 	case ".go":
@@ -115,7 +114,7 @@ const (
 	tabWidth        = 4
 )
 
-// width is how many columns a line has.
+// width returns the number of columns of a line.
 func width(line string) (columns int) {
 	for _, r := range line {
 		if r == '\t' {
@@ -127,7 +126,7 @@ func width(line string) (columns int) {
 	return columns
 }
 
-// tooWide is the finding of a line, if it is one.
+// tooWide returns a finding if a line is too wide.
 func tooWide(number int, line string, most int, what string) []finding {
 	if n := width(line); n > most {
 		return []finding{{line: number, what: fmt.Sprintf("%s of %d columns, at most %d", what, n, most)}}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// link is the target of a link, which counts for no width, for it cannot be wrapped.
+// link matches the target of a link, which cannot be wrapped and does not count.
 var link = regexp.MustCompile(`\]\([^)\s]*\)`)
 
-// markdown measures prose: what is not in a fence, a row of a table or the target of a link.
+// markdown finds wide prose outside of fences, table rows and link targets.
 func markdown(text []byte) (findings []finding) {
 	fence := ""
 	for i, line := range lines(text) {
@@ -30,7 +30,7 @@ func markdown(text []byte) (findings []finding) {
 	return findings
 }
 
-// fenceOf returns the backticks that begin a line of code, three or more.
+// fenceOf returns the three or more backticks that open a fence, or "".
 func fenceOf(line string) string {
 	mark := line[:len(line)-len(strings.TrimLeft(line, "`"))]
 	if len(mark) < 3 {
@@ -39,7 +39,7 @@ func fenceOf(line string) string {
 	return mark
 }
 
-// readme holds the first page to its size, code and links included.
+// readme checks the length and width of README.md, including code and links.
 func readme(text []byte) (findings []finding) {
 	all := lines(text)
 	for i, line := range all {
