@@ -603,7 +603,7 @@ export class Evidence { // a file while it is checked
   }
 
   key() {
-    must(!this.fingerprint || this.file.keys.some(({ fingerprint }) => fingerprint === this.fingerprint), "the key that you trust is none of the file's");
+    must(!this.fingerprint || this.file.keys.some(({ fingerprint }) => fingerprint === this.fingerprint), "the file does not contain the key that you trust");
   }
 
   byPolicy() {

@@ -68,8 +68,10 @@ type Need struct {
 var (
 	// Slow is for tests that run only with -long.
 	Slow = Need{lacks: unless(Long, "slow: runs with -long")}
-// Rounds returns the number of rounds of a randomized test: few, often with -night, and with -long
-// a quarter of the way between the two.
+	// Hours is for tests that take more time than CI has: they run only with -night.
+	Hours = Need{lacks: unless(Night, "long: runs with -night")}
+	// NotRaced is for tests in which the race detector finds nothing, such as those of other
+	// processes, and for tests that it makes much slower and that others cover.
 	NotRaced = Need{lacks: unless(func() bool { return !Raced }, "not for the race detector")}
 	// Plain is for tests whose result does not depend on the engine or on sealed keys.
 	Plain = Need{lacks: unless(plain, "runs in the plain configuration: it shows the same there")}

@@ -60,7 +60,7 @@
         must(self.file["notProven"] == NOT_PROVEN + [said for said, members in NOT_PROVEN_OF if members & set(self.file)], "notProven is not the list for the members of this file")
 
     def key(self):
-        must(self.fingerprint in [None, *(key["fingerprint"] for key in self.file["keys"])], "the key that you trust is none of the file's")
+        must(self.fingerprint in [None, *(key["fingerprint"] for key in self.file["keys"])], "the file does not contain the key that you trust")
 
     def by_policy(self):
         if not self.policy:

@@ -178,7 +178,7 @@ export class ReportCheck extends Check {
       );
     }
     this.say(
-      `The log ${name}: ${size - start} records, which lead from one checkpoint to the other: none was left out ` +
+      `The log ${name}: ${size - start} records, which lead from one checkpoint to the other: none is missing ` +
         `between them or changed.`,
     );
   }

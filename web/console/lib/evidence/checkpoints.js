@@ -135,7 +135,7 @@ export class Check {
   trustedKey() {
     if (!this.fingerprint) return;
     const at = this.all.findIndex(({ fingerprint }) => fingerprint === this.fingerprint);
-    must(at >= 0, `the key that you trust, ${this.fingerprint}, is none of the file’s`);
+    must(at >= 0, `the file does not contain the key that you trust, ${this.fingerprint}`);
     this.say(
       `The key that you trust, number ${at + 1} of ${this.all.length}, ` +
         `${this.all[at] === this.last ? 'has signed every checkpoint here'
