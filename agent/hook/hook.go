@@ -77,7 +77,8 @@ func (h *Hook) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 	if h.Passport {
 		covered, err := h.covered(ctx, e.Tool)
 		if err != nil {
-			return h.deny(ctx, h.enqueue, asked, e, "attestd: this call needs a passport, and the check for one failed, so it is refused: "+err.Error())
+			return h.deny(ctx, h.enqueue, asked, e,
+				"attestd: this call needs a passport, and the check for one failed, so it is refused: "+err.Error())
 		}
 		if !covered {
 			return h.deny(ctx, h.record, asked, e, hookevent.NoPassport(h.Agent, e.Tool))
@@ -93,7 +94,10 @@ func (h *Hook) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 }
 
 // deny refuses a call. It gives the request and the refusal to record.
-func (h *Hook) deny(ctx context.Context, record func(context.Context, attestd.Attestation) error, asked attestd.Attestation, e toolcall.Event, reason string) (Answer, error) {
+func (h *Hook) deny(
+	ctx context.Context, record func(context.Context, attestd.Attestation) error,
+	asked attestd.Attestation, e toolcall.Event, reason string,
+) (Answer, error) {
 	err := errors.Join(record(ctx, asked), record(ctx, h.attestation(hookevent.Denied(e, reason))))
 	return Answer{h.Source.Deny(reason), reason}, err
 }
@@ -194,5 +198,6 @@ func (h *Hook) attestation(e toolcall.Event) attestd.Attestation {
 // isRefusal reports whether attestd has refused a request permanently.
 func isRefusal(err error) bool {
 	var answer *attestd.Error
-	return errors.As(err, &answer) && answer.Status >= 400 && answer.Status < 500 && answer.Status != http.StatusTooManyRequests && answer.Status != http.StatusRequestTimeout
+	return errors.As(err, &answer) && answer.Status >= 400 && answer.Status < 500 &&
+		answer.Status != http.StatusTooManyRequests && answer.Status != http.StatusRequestTimeout
 }

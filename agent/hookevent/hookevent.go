@@ -214,6 +214,7 @@ func (o object) calls() (list []object, err error) {
 // call returns an event with the members that all events of a call have.
 func (o object) call(source Source) toolcall.Event {
 	return toolcall.Event{
-		Source: string(source), Tool: o.text("tool_name"), CallID: o.text("tool_use_id"), SessionID: o.text("session_id"), AgentType: o.text("agent_type"),
+		Source: string(source), Tool: o.text("tool_name"), CallID: o.text("tool_use_id"),
+		SessionID: o.text("session_id"), AgentType: o.text("agent_type"),
 	}
 }

@@ -23,7 +23,10 @@ func (o object) claudeCode(source Source) (r Report, err error) {
 		return o.batch(e)
 	case "SessionEnd":
 		// A session can be resumed and end again; the last prompt identifies each end.
-		e = toolcall.Event{Kind: toolcall.SessionEnded, Source: e.Source, SessionID: e.SessionID, TurnID: o.text("prompt_id"), Reason: o.text("reason")}
+		e = toolcall.Event{
+			Kind: toolcall.SessionEnded, Source: e.Source, SessionID: e.SessionID,
+			TurnID: o.text("prompt_id"), Reason: o.text("reason"),
+		}
 	default:
 		return Report{}, nil
 	}
@@ -98,7 +101,10 @@ func (o object) gemini() (r Report, err error) {
 			e.Kind, e.Output, e.Error = toolcall.Failed, nil, failure
 		}
 	case "SessionEnd":
-		e = toolcall.Event{Kind: toolcall.SessionEnded, Source: e.Source, SessionID: e.SessionID, TurnID: o.text("timestamp"), Reason: o.text("reason")}
+		e = toolcall.Event{
+			Kind: toolcall.SessionEnded, Source: e.Source, SessionID: e.SessionID,
+			TurnID: o.text("timestamp"), Reason: o.text("reason"),
+		}
 	default:
 		return Report{}, nil
 	}

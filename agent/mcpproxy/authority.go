@@ -142,7 +142,8 @@ func (s *Service) CheckPassport(token string, now time.Time) (cred.PassportClaim
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	claims, err := s.verify(token, now)
-	if refused := (*cred.Error)(nil); errors.As(err, &refused) && refused.Code == cred.CodeSignatureInvalid && time.Since(s.fetched) >= statusLife {
+	if refused := (*cred.Error)(nil); errors.As(err, &refused) &&
+		refused.Code == cred.CodeSignatureInvalid && time.Since(s.fetched) >= statusLife {
 		ctx, cancel := context.WithTimeout(context.Background(), statusTimeout)
 		defer cancel()
 		s.fetched = time.Now() // even if the fetch fails

@@ -90,7 +90,8 @@ func (cs *calls) add(id []byte, t toolCall, now time.Time) (*call, error) {
 	cs.undecided.Add(1)
 	cs.last++
 	c := &call{
-		kind: toolCalled, number: cs.last, tool: truncate(t.name), name: t.toolUseID, trace: t.trace, modern: t.modern, deadline: now.Add(callLife),
+		kind: toolCalled, number: cs.last, tool: truncate(t.name), name: t.toolUseID, trace: t.trace,
+		modern: t.modern, deadline: now.Add(callLife),
 	}
 	if c.name == "" {
 		if c.name = text(id); c.name == "" {
@@ -138,7 +139,10 @@ func (cs *calls) track(id []byte, k kind, task string, now time.Time) (*call, er
 		// differently.
 		cs.last++
 		of := list[0]
-		c = &call{kind: k, number: cs.last, tool: of.tool, name: of.name, trace: of.trace, modern: of.modern, deadline: now.Add(callLife), task: of}
+		c = &call{
+			kind: k, number: cs.last, tool: of.tool, name: of.name, trace: of.trace,
+			modern: of.modern, deadline: now.Add(callLife), task: of,
+		}
 	}
 	cs.open[idKey(id)] = c
 	cs.others++

@@ -24,7 +24,9 @@ const signalBase = 128
 
 // Serve starts the server and runs a session until it has ended. It sets the command's standard
 // input and output only. It forwards signals to the server. status is the server's exit status.
-func (p *Proxy) Serve(ctx context.Context, server *exec.Cmd, in io.Reader, out io.Writer, signals <-chan os.Signal) (status int, err error) {
+func (p *Proxy) Serve(
+	ctx context.Context, server *exec.Cmd, in io.Reader, out io.Writer, signals <-chan os.Signal,
+) (status int, err error) {
 	toServer, err := server.StdinPipe()
 	if err != nil {
 		return 0, err

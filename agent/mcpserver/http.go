@@ -55,7 +55,9 @@ var errNoBearer = errors.New("no bearer")
 // clientOf returns a client that has only the credential of the request.
 func clientOf(service attestd.Config, r *http.Request) (*attestd.Client, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(r.Header.Values("Authorization")) != 1 || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+	isInvalid := func(c rune) bool { return c <= ' ' || c > '~' }
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(r.Header.Values("Authorization")) != 1 ||
+		strings.ContainsFunc(token, isInvalid) {
 		return nil, errNoBearer
 	}
 	service.Credential = attestd.Key(token)

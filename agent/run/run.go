@@ -225,7 +225,8 @@ func (r *repository) since(ctx context.Context, start time.Time) ([]commit, erro
 // git runs git and returns its output. It prevents locks and programs from the repository's
 // configuration.
 func (r *repository) git(ctx context.Context, input string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-C", r.dir}, args...)...)
+	options := []string{"--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-C", r.dir}
+	cmd := exec.CommandContext(ctx, "git", append(options, args...)...)
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.Output()
 	var exit *exec.ExitError

@@ -94,7 +94,10 @@ func ours(groups []byte) (found []hook, err error) {
 
 // event returns the event that the agent sends for a call.
 func (c Check) event(name string) []byte {
-	event := map[string]any{"session_id": c.Session, "hook_event_name": name, "tool_name": checkTool, "tool_input": map[string]string{"note": "attestd init --check"}}
+	event := map[string]any{
+		"session_id": c.Session, "hook_event_name": name, "tool_name": checkTool,
+		"tool_input": map[string]string{"note": "attestd init --check"},
+	}
 	if c.Kind.Source != hookevent.Gemini { // Gemini's calls have no IDs
 		event["tool_use_id"] = c.Session
 	}

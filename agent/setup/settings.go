@@ -51,7 +51,10 @@ type hook struct {
 // that the agent expands.
 func (h Hooks) group(event string) []byte {
 	kind := kindOf(h.Source)
-	of := hook{Type: "http", URL: h.address(), Timeout: timeout * kind.unit, Headers: map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}, AllowedEnvVars: []string{"ATTESTD_KEY"}}
+	of := hook{
+		Type: "http", URL: h.address(), Timeout: timeout * kind.unit,
+		Headers: map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}, AllowedEnvVars: []string{"ATTESTD_KEY"},
+	}
 	if (h.FailClosed || h.Passport) && event == kind.Events[0] {
 		of.OnFailure = "block"
 	}

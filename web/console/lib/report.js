@@ -179,7 +179,7 @@ export class ReportCheck extends Check {
     }
     this.say(
       `The log ${name}: ${size - start} records, which lead from one checkpoint to the other: none is missing ` +
-        `between them or changed.`,
+        `or changed.`,
     );
   }
 }
