@@ -52,12 +52,12 @@ For a database file, no server may have it open: while one runs, use POST
 			}
 			var old, next keyring.Key
 			err = admin.Run(cmd.Context(), s, store.RunOptions{}, func() error {
-				of, err := s.Company(cmd.Context(), company)
+				of, err := s.Companies.Get(cmd.Context(), company)
 				if company == store.InstallationID {
-					of, err = s.Installation(cmd.Context())
+					of, err = s.Companies.Installation(cmd.Context())
 				}
 				if err == nil {
-					old, next, err = s.RotateKey(cmd.Context(), store.Caller{Company: of, Role: store.Admin, At: time.Now()}, compromised)
+					old, next, err = s.Companies.RotateKey(cmd.Context(), store.Caller{Company: of, Role: store.Admin, At: time.Now()}, compromised)
 				}
 				return err
 			})

@@ -159,7 +159,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	for _, notice := range cfg.Store.Notices() {
 		cfg.Log.Warn(notice)
 	}
-	if behind := cfg.Store.Behind(); len(behind) > 0 {
+	if behind := cfg.Store.Rollback.Behind(); len(behind) > 0 {
 		for _, b := range behind {
 			cfg.Log.Error("behind the head file: " + behindLine(b))
 		}

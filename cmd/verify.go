@@ -77,7 +77,7 @@ block a server's checkpoints; attestd backup makes it on the copy.`,
 				err = errors.Join(err, fmt.Errorf("%s: %w", shown(db), wrong))
 			}
 			if heads != "" {
-				if behind := s.CheckHeads(cmd.Context(), heads); behind != nil {
+				if behind := s.Rollback.Check(cmd.Context(), heads); behind != nil {
 					err = errors.Join(err, fmt.Errorf("%s: %w", shown(db), behind))
 				}
 			}

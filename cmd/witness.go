@@ -74,13 +74,13 @@ func (f serveFlags) openCosigner(ctx context.Context, cfg *server.Config, logs [
 	if len(logs) == 0 {
 		return nil
 	}
-	name, private, err := cfg.Store.CosignerKey(ctx, f.witnessName, time.Now())
+	name, private, err := cfg.Store.Cosigner.Key(ctx, f.witnessName, time.Now())
 	if errors.Is(err, store.ErrRolledBack) {
 		cfg.CosignerStopped = err
 		return nil
 	}
 	if err == nil {
-		cfg.Cosigner, err = witness.NewCosigner(name, private, logs, cfg.Store.CosignedLogs())
+		cfg.Cosigner, err = witness.NewCosigner(name, private, logs, cfg.Store.Cosigner.Logs())
 	}
 	return err
 }

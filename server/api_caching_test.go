@@ -59,13 +59,13 @@ func TestListsStream(t *testing.T) {
 		SELECT 1, 'jti-' || i, 'bot', '["*"]', i, i + 60, '2026-01-01T00:00:00.000Z', '%s' FROM n`, rows, long))
 	s.file(t, fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 		INSERT INTO agent (company, agent_id, registered_at, metadata) SELECT 1, 'agent-' || i, '2026-01-01T00:00:00.000Z', '{"a":"%s"}' FROM n`, rows, long))
-	company, err := s.store.Company(t.Context(), "acme")
+	company, err := s.store.Companies.Get(t.Context(), "acme")
 	must(t, err)
 	label, admin := long[:200], store.Caller{Company: company, Role: store.Admin, At: time.Now()}
 	var making errgroup.Group
 	for range rows { // all at once, for they are committed together
 		making.Go(func() error {
-			_, err := s.store.CreateKey(context.Background(), admin, &label, store.Grant{Role: store.Admin}, 2*rows)
+			_, err := s.store.Credentials.CreateKey(context.Background(), admin, &label, store.Grant{Role: store.Admin}, 2*rows)
 			return err
 		})
 	}

@@ -102,7 +102,7 @@ func TestReplayAfterAuthorizationEnded(t *testing.T) {
 	s := start(t)
 	acme := s.company(t, "acme")
 	acme.agent(t, "bot")
-	company, err := s.store.Company(t.Context(), "acme")
+	company, err := s.store.Companies.Get(t.Context(), "acme")
 	must(t, err)
 	almost := time.Now().Add(2*time.Second - time.Hour) // an SVID is good for an hour
 	body := strings.TrimSuffix(deployed, "}") + `,"delegation":"` + company.Issuer.SVID("spiffe://attestd.local/company/acme/agent/bot", almost) + `"}`

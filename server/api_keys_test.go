@@ -108,7 +108,7 @@ func TestCredential(t *testing.T) {
 	s := start(t)
 	acme := s.company(t, "acme")
 	client := acme.do(t, "POST /v1/oauth/clients", "").status(201)
-	expired, _, err := s.store.IssueOAuthToken(t.Context(), client.str("clientId"), client.str("clientSecret"), time.Hour, time.Now().Add(-time.Hour))
+	expired, _, err := s.store.Credentials.IssueToken(t.Context(), client.str("clientId"), client.str("clientSecret"), time.Hour, time.Now().Add(-time.Hour))
 	must(t, err)
 	them := s.anyone()
 	const read = "GET /v1/company"

@@ -50,7 +50,7 @@ func (c caller) grow(t testing.TB, log string, n int) {
 		c.attestMany(t, n)
 		return
 	}
-	company, err := c.store.Company(t.Context(), c.id)
+	company, err := c.store.Companies.Get(t.Context(), c.id)
 	must(t, err)
 	for i := range n {
 		payload := fmt.Appendf(nil, `{"actionType":"control","agentId":"service","companyId":%q,"log":"control","payload":{"n":%d}}`, c.id, i)

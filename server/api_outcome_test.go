@@ -103,9 +103,9 @@ func TestClockAheadOfDatabaseStopsWrites(t *testing.T) {
 	must(t, err)
 	long := time.Now().AddDate(-10, 0, -1)
 	go db.Run(context.Background(), store.RunOptions{Now: func() time.Time { return long }})
-	company, key, err := db.CreateCompany(t.Context(), "acme", nil, long)
+	company, key, err := db.Companies.Create(t.Context(), "acme", nil, long)
 	must(t, err)
-	_, err = db.RegisterAgent(t.Context(), store.Caller{Company: company, At: long}, "bot", nil, store.AgentBounds{Most: 1})
+	_, err = db.Agents.Register(t.Context(), store.Caller{Company: company, At: long}, "bot", nil, store.AgentBounds{Most: 1})
 	must(t, err)
 	must(t, db.Close())
 

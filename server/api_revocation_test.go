@@ -121,11 +121,11 @@ func TestOCSP(t *testing.T) {
 // expiredPassport is the ID of a passport of bot that was issued a day ago for an hour.
 func (c caller) expiredPassport(t testing.TB) string {
 	t.Helper()
-	company, err := c.store.Company(t.Context(), c.id)
+	company, err := c.store.Companies.Get(t.Context(), c.id)
 	must(t, err)
 	then := time.Now().Add(-24 * time.Hour).Unix()
 	p := store.Passport{JTI: uuid.NewString(), AgentID: "bot", Scopes: []string{"*"}, IssuedAt: then, ExpiresAt: then + 3600}
-	must(t, c.store.RecordPassport(t.Context(), store.Caller{Company: company, At: time.Now()}, p))
+	must(t, c.store.Passports.Record(t.Context(), store.Caller{Company: company, At: time.Now()}, p))
 	return p.JTI
 }
 

@@ -170,7 +170,7 @@ func (twoCompanies) published(t testing.TB, who caller, l logged) string {
 // sign has the key of acme sign a tree of its actions, as only who holds it can.
 func sign(t testing.TB, s *service, tree tlog.Tree) string {
 	t.Helper()
-	acme, err := s.store.Company(t.Context(), "acme")
+	acme, err := s.store.Companies.Get(t.Context(), "acme")
 	must(t, err)
 	signed, err := acme.SignCheckpoint(acme.Actions, tree)
 	must(t, err)

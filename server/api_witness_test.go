@@ -80,13 +80,13 @@ func cosigning(t testing.TB, lines ...string) func(*server.Config) {
 	logs, err := tlog.ParseLogs([]byte(strings.Join(lines, "\n") + "\n"))
 	must(t, err)
 	return func(cfg *server.Config) {
-		name, private, err := cfg.Store.CosignerKey(t.Context(), "witness.example", time.Now())
+		name, private, err := cfg.Store.Cosigner.Key(t.Context(), "witness.example", time.Now())
 		if errors.Is(err, store.ErrRolledBack) { // as attestd serve does it
 			cfg.CosignerStopped = err
 			return
 		}
 		must(t, err)
-		cfg.Cosigner, err = witness.NewCosigner(name, private, logs, cfg.Store.CosignedLogs())
+		cfg.Cosigner, err = witness.NewCosigner(name, private, logs, cfg.Store.Cosigner.Logs())
 		must(t, err)
 	}
 }

@@ -24,7 +24,7 @@ func (s *Server) companyOf(ctx context.Context, r companyQuery) (*store.Company,
 	if r.CompanyID == "" {
 		return nil, fail(http.StatusBadRequest, "Missing required query parameter: companyId")
 	}
-	company, err := s.Store.Company(ctx, r.CompanyID)
+	company, err := s.Store.Companies.Get(ctx, r.CompanyID)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, fail(http.StatusNotFound, "Company not found: "+r.CompanyID)
 	}

@@ -54,7 +54,7 @@ func (c *call) authenticate() {
 // identify finds the caller behind a presented credential; there is none for an unknown one.
 func (c *call) identify(credential string) {
 	c.bearer, c.claimed, c.hash = credential, true, keys.HashSecret(credential)
-	c.caller, c.authErr = c.s.Store.Authenticate(c.Context(), c.hash, c.came)
+	c.caller, c.authErr = c.s.Store.Credentials.Authenticate(c.Context(), c.hash, c.came)
 	if errors.Is(c.authErr, store.ErrNotFound) {
 		c.authErr = nil
 	}
@@ -74,7 +74,7 @@ func (c *call) reauthenticate() error {
 		c.caller.At = now
 		return nil
 	}
-	caller, err := c.s.Store.Authenticate(c.Context(), c.hash, now)
+	caller, err := c.s.Store.Credentials.Authenticate(c.Context(), c.hash, now)
 	if errors.Is(err, store.ErrNotFound) {
 		caller, err = store.Caller{At: now}, nil
 	}

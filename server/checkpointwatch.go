@@ -23,7 +23,7 @@ func watchCheckpoints(ctx context.Context, s *store.Store, log *slog.Logger) err
 		failed := 0
 		for _, number := range chains {
 			began := time.Now()
-			if e := s.CheckpointsAgree(ctx, number); e != nil && !errors.Is(e, store.ErrRolledBack) {
+			if e := s.Checkpoints.Agree(ctx, number); e != nil && !errors.Is(e, store.ErrRolledBack) {
 				err = e
 				failed++
 			}

@@ -22,7 +22,7 @@ type companyCreated struct {
 }
 
 func (s *Server) createCompany(ctx context.Context, by store.Caller, r createCompanyRequest) (companyCreated, error) {
-	company, bootstrap, err := s.Store.CreateCompany(ctx, r.CompanyID, r.Metadata, by.At)
+	company, bootstrap, err := s.Store.Companies.Create(ctx, r.CompanyID, r.Metadata, by.At)
 	if errors.Is(err, store.ErrExists) {
 		return companyCreated{}, fail(http.StatusConflict, "Company already exists: "+r.CompanyID)
 	}
@@ -40,7 +40,7 @@ type companyBody struct {
 }
 
 func (s *Server) getCompany(ctx context.Context, by store.Caller, _ none) (companyBody, error) {
-	metadata, err := s.Store.Metadata(ctx, by)
+	metadata, err := s.Store.Companies.Metadata(ctx, by)
 	return companyBody{by.Company.ID, by.Company.Issuer.CompanyID(), by.Company.RegisteredAt, metadata}, err
 }
 
@@ -51,7 +51,7 @@ type companySVIDBody struct {
 }
 
 func (s *Server) companySVID(_ context.Context, by store.Caller, _ none) (companySVIDBody, error) {
-	if err := s.Store.Changeable(by); err != nil {
+	if err := s.Store.Tables.Changeable(by); err != nil {
 		return companySVIDBody{}, err
 	}
 	id := by.Company.Issuer.CompanyID()

@@ -31,7 +31,7 @@ type keyRotated struct {
 // rotateKeys is an addition to the specification: from its answer on, another key signs the
 // company's records and tokens.
 func (s *Server) rotateKeys(ctx context.Context, by store.Caller, r rotateKeysRequest) (keyRotated, error) {
-	old, next, err := s.Store.RotateKey(ctx, by, r.Compromised)
+	old, next, err := s.Store.Companies.RotateKey(ctx, by, r.Compromised)
 	if errors.Is(err, store.ErrTooMany) {
 		return keyRotated{}, service.TooMany("signing keys", store.MaxCompanyKeys)
 	}

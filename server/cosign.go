@@ -23,7 +23,7 @@ func (p *witnessPublisher) cosign(ctx context.Context, number int64) error {
 		return err
 	}
 	signed, err := p.checkpoints.Compared(ctx, store.Caller{Company: c, At: time.Now()}, l)
-	if p.store.HaltedChain(number) != nil {
+	if p.store.Rollback.HaltedChain(number) != nil {
 		return nil // a log that was rolled back is no longer published
 	}
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *witnessPublisher) cosign(ctx context.Context, number int64) error {
 	p.mu.Lock()
 	delete(p.overtook, number)
 	p.mu.Unlock()
-	if err := p.store.KeepCosignature(ctx, l.ID, checkpoint.Size, string(signed), cosignature); err != nil {
+	if err := p.store.Checkpoints.KeepCosignature(ctx, l.ID, checkpoint.Size, string(signed), cosignature); err != nil {
 		return err
 	}
 	return p.enqueueIfGrown(ctx, number, checkpoint.Size)
@@ -82,7 +82,7 @@ func (p *witnessPublisher) inquire(ctx context.Context, l store.Log, refusal err
 		// a failure of this request does not count as unreachable
 		return &contestedError{refusal, errors.New(err.Error())}
 	}
-	err = p.store.WitnessShows(ctx, l, p.client.Key(), signed)
+	err = p.store.Checkpoints.WitnessShows(ctx, l, p.client.Key(), signed)
 	switch {
 	case errors.Is(err, store.ErrGivenUp):
 		return fmt.Errorf("%w: %w", refusal, err)

@@ -65,7 +65,7 @@ func newDeliverer(s *store.Store, f *feed.Feed, client sender, most limit.Size, 
 		store:   s,
 		feed:    f,
 		client:  client,
-		keeper:  feed.NewKeeper(progressEvery, s.SaveProgress, log),
+		keeper:  feed.NewKeeper(progressEvery, s.Webhooks.SaveProgress, log),
 		seats:   limit.NewPool(most),
 		most:    most.Most,
 		places:  newPlaces(),
@@ -163,7 +163,7 @@ func (d *deliverer) lookAt(ctx context.Context, company int64) {
 		if running.to.Company.Chain != company {
 			continue
 		}
-		found, err := d.store.Delivery(ctx, company, id)
+		found, err := d.store.Webhooks.Delivery(ctx, company, id)
 		if err != nil || found.DisabledAt != "" || found.Fingerprint != running.to.Fingerprint || running.hasEnded() {
 			d.restart(ctx, store.EnabledWebhook{Company: company, ID: id})
 		}
@@ -203,7 +203,7 @@ func (d *deliverer) lookForMore(ctx context.Context) {
 	if !d.onDuty {
 		return
 	}
-	for e, err := range d.store.EnabledWebhooks(ctx) {
+	for e, err := range d.store.Webhooks.Enabled(ctx) {
 		if err != nil {
 			if ctx.Err() == nil {
 				d.log.Error("webhooks cannot be read; it is tried again", "error", err)
@@ -225,7 +225,7 @@ func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 	if !d.onDuty {
 		return
 	}
-	found, err := d.store.Delivery(ctx, e.Company, e.ID)
+	found, err := d.store.Webhooks.Delivery(ctx, e.Company, e.ID)
 	if err != nil || found.DisabledAt != "" {
 		if err != nil && !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
 			d.log.Error("a webhook cannot be read", "webhook", e.ID, "error", err)
@@ -255,7 +255,7 @@ func (d *deliverer) checkRoom(ctx context.Context) error {
 	}
 	// in the database: this server may have no webhook running, for another has the duty
 	enabled := int64(0)
-	for _, err := range d.store.EnabledWebhooks(ctx) {
+	for _, err := range d.store.Webhooks.Enabled(ctx) {
 		if err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ func deliver(t *testing.T, f func(t *testing.T, d *delivering)) {
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx, store.RunOptions{Grown: d.feed.Grown}) }()
-		company, _, err := s.CreateCompany(ctx, "acme", nil, time.Now())
+		company, _, err := s.Companies.Create(ctx, "acme", nil, time.Now())
 		check(t, err)
 		d.by = store.Caller{Company: company, Role: store.Admin, At: time.Now()}
 		d.start()
@@ -121,7 +121,7 @@ func (d *delivering) start() {
 		if killed.Load() {
 			return errors.New("killed")
 		}
-		return d.store.SaveProgress(ctx, moved)
+		return d.store.Webhooks.SaveProgress(ctx, moved)
 	}, worker.log)
 	go func() {
 		if err := worker.run(context.Background()); err != nil {
@@ -134,7 +134,7 @@ func (d *delivering) start() {
 // webhook makes one.
 func (d *delivering) webhook(url string) string {
 	d.t.Helper()
-	h, err := d.store.CreateWebhook(d.t.Context(), d.by, store.Webhook{URL: url}, kept(webhook.NewKeys()), 100)
+	h, err := d.store.Webhooks.Create(d.t.Context(), d.by, store.Webhook{URL: url}, kept(webhook.NewKeys()), 100)
 	check(d.t, err)
 	d.apply(d.by, h.ID)
 	return h.ID
@@ -151,7 +151,7 @@ func (d *delivering) append(n int) {
 
 func (d *delivering) state(id string) store.Webhook {
 	d.t.Helper()
-	h, err := d.store.Webhook(d.t.Context(), d.by, id)
+	h, err := d.store.Webhooks.Get(d.t.Context(), d.by, id)
 	check(d.t, err)
 	return h
 }
@@ -214,7 +214,7 @@ func TestRetrySchedule(t *testing.T) {
 
 		// Switched on again it goes on with the record at which it failed.
 		d.answer(webhook.Outcome{Status: 200})
-		_, err := d.store.EnableWebhook(t.Context(), d.by, bad)
+		_, err := d.store.Webhooks.Enable(t.Context(), d.by, bad)
 		check(t, err)
 		d.apply(d.by, bad)
 		if sent := d.take(); len(sent) != 2 || !ids[sent[0].id] {
@@ -348,7 +348,7 @@ func TestChangeDoesNotWaitForHangingEndpoint(t *testing.T) {
 		if sent := d.take(); len(sent) != 1 {
 			t.Fatalf("%+v", sent)
 		}
-		_, err := d.store.DisableWebhook(t.Context(), d.by, id, store.WebhookRequested)
+		_, err := d.store.Webhooks.Disable(t.Context(), d.by, id, store.WebhookRequested)
 		check(t, err)
 		before := time.Now()
 		if d.apply(d.by, id); time.Since(before) > 0 {
@@ -365,7 +365,7 @@ func TestFormerSecret(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	deliver(t, func(t *testing.T, d *delivering) {
 		id := d.webhook("https://hooks.example/")
-		_, err := d.store.RotateWebhookSecret(t.Context(), d.by, id, kept(webhook.NewKeys()), time.Now().Add(formerSecret))
+		_, err := d.store.Webhooks.RotateSecret(t.Context(), d.by, id, kept(webhook.NewKeys()), time.Now().Add(formerSecret))
 		check(t, err)
 		d.apply(d.by, id)
 		for _, want := range []int{2, 2, 1} {
@@ -403,7 +403,7 @@ func TestWebhookBeyondTheChain(t *testing.T) {
 		synctest.Wait()
 		d.halt()
 		d.take()
-		check(t, d.store.SaveProgress(t.Context(), map[string]store.Progress{id: {Next: 50}}))
+		check(t, d.store.Webhooks.SaveProgress(t.Context(), map[string]store.Progress{id: {Next: 50}}))
 		d.start()
 		time.Sleep(5 * time.Second)
 		d.append(1)

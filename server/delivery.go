@@ -167,7 +167,7 @@ func (d *delivery) noteOutcome(o webhook.Outcome) {
 // switchOff disables the webhook, with a control record that says why. Where that cannot be
 // written, the last attempt is made once more after the next look.
 func (d *delivery) switchOff(ctx context.Context, reason string) {
-	_, err := d.store.DisableWebhook(ctx, store.Caller{Company: d.to.Company, At: time.Now()}, d.to.ID, reason)
+	_, err := d.store.Webhooks.Disable(ctx, store.Caller{Company: d.to.Company, At: time.Now()}, d.to.ID, reason)
 	if err != nil {
 		d.log.Error("a webhook cannot be switched off", "reason", reason, "error", err)
 		return

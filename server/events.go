@@ -36,7 +36,7 @@ func follow(c *call) error {
 	if by := c.caller; by.Company != nil {
 		who.Chain, who.Credential, who.Expires = by.Company.Chain, by.Credential, by.Expires
 		who.Check = func() error {
-			err := s.Store.Recheck(context.WithoutCancel(c.Context()), c.hash, time.Now())
+			err := s.Store.Credentials.Recheck(context.WithoutCancel(c.Context()), c.hash, time.Now())
 			if errors.Is(err, store.ErrNotFound) {
 				err = stream.ErrGone
 			}

@@ -21,11 +21,11 @@ func (s *Server) health(context.Context, store.Caller, none) (health, error) {
 // that the clock fits it, and that nobody else holds it, and that it is not behind its head file;
 // and how it stands with that. An addition to the specification.
 func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
-	r := readiness{Status: "ready", HeadFile: s.Store.HeadFile(), TablesChanged: len(s.Store.TablesChanged()), RolledBack: len(s.Store.Halted())}
+	r := readiness{Status: "ready", HeadFile: s.Store.Rollback.HeadFile(), TablesChanged: len(s.Store.Tables.Changed()), RolledBack: len(s.Store.Rollback.Halted())}
 	for _, p := range s.witnessPublishers {
 		r.WitnessAlarms += int(p.alarms.Load())
 	}
-	if s.Store.CosignerStopped() != nil {
+	if s.Store.Cosigner.Stopped() != nil {
 		r.Cosigner = "behind"
 	}
 	if r.TablesChanged+r.RolledBack+r.WitnessAlarms > 0 || r.Cosigner != "" {

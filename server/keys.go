@@ -35,7 +35,7 @@ func (s *Server) createKey(ctx context.Context, by store.Caller, r createKeyRequ
 	if err != nil {
 		return keyCreated{}, err
 	}
-	k, err := s.Store.CreateKey(ctx, by, r.Label, grant, s.Bounds.Keys)
+	k, err := s.Store.Credentials.CreateKey(ctx, by, r.Label, grant, s.Bounds.Keys)
 	if errors.Is(err, store.ErrTooMany) {
 		return keyCreated{}, service.TooMany("API keys", s.Bounds.Keys)
 	}
@@ -51,7 +51,7 @@ type keyBody struct {
 func newKeyBody(k store.APIKey) keyBody { return keyBody{k.Key, k.Label, k.CreatedAt} }
 
 func (s *Server) listKeys(ctx context.Context, by store.Caller, _ none) (list[keyBody], error) {
-	return list[keyBody]{name: "keys", items: service.Map(s.Store.Keys(ctx, by), newKeyBody)}, nil
+	return list[keyBody]{name: "keys", items: service.Map(s.Store.Credentials.Keys(ctx, by), newKeyBody)}, nil
 }
 
 type deleteKeyRequest struct {
@@ -63,7 +63,7 @@ type deletion struct {
 }
 
 func (s *Server) deleteKey(ctx context.Context, by store.Caller, r deleteKeyRequest) (deletion, error) {
-	err := s.Store.DeleteKey(ctx, by, r.Key)
+	err := s.Store.Credentials.DeleteKey(ctx, by, r.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return deletion{}, fail(http.StatusNotFound, "API key not found")
@@ -98,5 +98,5 @@ func newCredentialBody(c store.Credential) credentialBody {
 // listCredentials is an addition to the specification: API keys and OAuth clients without their
 // secrets, and who made each.
 func (s *Server) listCredentials(ctx context.Context, by store.Caller, r credentialsRequest) (list[credentialBody], error) {
-	return list[credentialBody]{name: "credentials", items: service.Map(s.Store.Credentials(ctx, by, r.MadeBy), newCredentialBody)}, nil
+	return list[credentialBody]{name: "credentials", items: service.Map(s.Store.Credentials.List(ctx, by, r.MadeBy), newCredentialBody)}, nil
 }

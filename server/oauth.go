@@ -31,7 +31,7 @@ func (s *Server) createOAuthClient(ctx context.Context, by store.Caller, r creat
 	if err != nil {
 		return clientCreated{}, err
 	}
-	client, secret, err := s.Store.CreateOAuthClient(ctx, by, grant, s.Bounds.Clients)
+	client, secret, err := s.Store.Credentials.CreateClient(ctx, by, grant, s.Bounds.Clients)
 	if errors.Is(err, store.ErrTooMany) {
 		return clientCreated{}, service.TooMany("OAuth clients", s.Bounds.Clients)
 	}
@@ -45,7 +45,7 @@ type clientBody struct {
 
 func (s *Server) listOAuthClients(ctx context.Context, by store.Caller, _ none) (list[clientBody], error) {
 	show := func(c store.OAuthClient) clientBody { return clientBody{c.ID, c.CreatedAt} }
-	return list[clientBody]{name: "clients", items: service.Map(s.Store.OAuthClients(ctx, by), show)}, nil
+	return list[clientBody]{name: "clients", items: service.Map(s.Store.Credentials.Clients(ctx, by), show)}, nil
 }
 
 type deleteClientRequest struct {
@@ -55,7 +55,7 @@ type deleteClientRequest struct {
 // deleteOAuthClient is an addition to the specification. All tokens of the client go with it, and
 // the streams opened with them.
 func (s *Server) deleteOAuthClient(ctx context.Context, by store.Caller, r deleteClientRequest) (deletion, error) {
-	fingerprint, err := s.Store.DeleteOAuthClient(ctx, by, r.ClientID)
+	fingerprint, err := s.Store.Credentials.DeleteClient(ctx, by, r.ClientID)
 	if errors.Is(err, store.ErrNotFound) {
 		return deletion{}, fail(http.StatusNotFound, "OAuth client not found")
 	}
@@ -80,7 +80,7 @@ func oauthToken(c *call) error {
 	if err := c.reauthenticate(); err != nil {
 		return err
 	}
-	token, ends, err := c.s.Store.IssueOAuthToken(c.Context(), id, secret, oauthLifetime, c.caller.At)
+	token, ends, err := c.s.Store.Credentials.IssueToken(c.Context(), id, secret, oauthLifetime, c.caller.At)
 	if errors.Is(err, store.ErrBadClient) {
 		denied := fail(http.StatusUnauthorized, "invalid_client")
 		if basic { // RFC 6749 §5.2: the scheme that was tried must be named

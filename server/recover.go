@@ -21,7 +21,7 @@ func (s *Server) recoverKey(ctx context.Context, by store.Caller, r recoverKeyRe
 	if cred.CheckSegment(r.CompanyID) != nil {
 		return keyBody{}, fail(http.StatusBadRequest, "Missing or invalid field: companyId is required")
 	}
-	first, err := s.Store.RecoverKey(ctx, r.CompanyID, store.RecoveredByHTTP, by.At)
+	first, err := s.Store.Credentials.RecoverKey(ctx, r.CompanyID, store.RecoveredByHTTP, by.At)
 	if errors.Is(err, store.ErrNotFound) {
 		err = fail(http.StatusNotFound, "No API keys found for company: "+r.CompanyID)
 	}

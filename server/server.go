@@ -112,7 +112,7 @@ func New(cfg Config) *Server {
 	s.verifications = newVerifications(cfg.Budgets.Verifications, func(ctx context.Context, l store.Log) (chain.Verdict, error) {
 		verdict, err := verifier.Verify(ctx, l.Chain, nil)
 		if err == nil && verdict.Valid && l.Name == store.Control {
-			err = cfg.Store.VerifyTables(ctx, l.Chain, &verdict)
+			err = cfg.Store.Tables.Verify(ctx, l.Chain, &verdict)
 		}
 		return verdict, err
 	})

@@ -26,7 +26,7 @@ type tableWatch struct {
 func (w *tableWatch) run(ctx context.Context) error {
 	w.said = map[int64]string{}
 	for {
-		for number, err := range w.store.CompanyNumbers(ctx) {
+		for number, err := range w.store.Companies.Numbers(ctx) {
 			began := time.Now()
 			if err == nil {
 				err = w.check(ctx, number)
@@ -50,7 +50,7 @@ func (w *tableWatch) run(ctx context.Context) error {
 
 // checkCompanies compares the companies with the log of them.
 func (w *tableWatch) checkCompanies(ctx context.Context) error {
-	isThere, err := w.store.HasCompanyLog(ctx)
+	isThere, err := w.store.Companies.HasLog(ctx)
 	if err == nil && isThere {
 		err = w.check(ctx, store.Installation)
 	}
@@ -70,7 +70,7 @@ func (w *tableWatch) check(ctx context.Context, number int64) error {
 	if !verdict.Valid {
 		return errors.New("the control log does not verify: " + verdict.Reason)
 	}
-	return w.store.CheckTables(ctx, number)
+	return w.store.Tables.Check(ctx, number)
 }
 
 // say logs what was found of a company, unless it was said already.

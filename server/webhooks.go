@@ -67,7 +67,7 @@ func (s *Server) createWebhook(ctx context.Context, by store.Caller, r createWeb
 		return webhookWithSecret{}, err
 	}
 	keys := webhook.NewKeys()
-	h, err := s.Store.CreateWebhook(ctx, by, store.Webhook{URL: r.URL, Agents: r.Agents, Actions: r.Actions, Description: r.Description},
+	h, err := s.Store.Webhooks.Create(ctx, by, store.Webhook{URL: r.URL, Agents: r.Agents, Actions: r.Actions, Description: r.Description},
 		kept(keys), s.Bounds.Webhooks)
 	if errors.Is(err, store.ErrTooMany) {
 		return webhookWithSecret{}, service.TooMany("webhooks", s.Bounds.Webhooks)
@@ -85,7 +85,7 @@ func kept(k webhook.Keys) store.WebhookSecret {
 }
 
 func (s *Server) listWebhooks(ctx context.Context, by store.Caller, _ none) (list[webhookBody], error) {
-	return list[webhookBody]{name: "webhooks", items: service.Map(s.Store.Webhooks(ctx, by), showWebhook)}, nil
+	return list[webhookBody]{name: "webhooks", items: service.Map(s.Store.Webhooks.List(ctx, by), showWebhook)}, nil
 }
 
 // webhookRequest asks for the webhook of the path.
@@ -101,12 +101,12 @@ func webhookError(err error) error {
 }
 
 func (s *Server) getWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
-	h, err := s.Store.Webhook(ctx, by, r.WebhookID)
+	h, err := s.Store.Webhooks.Get(ctx, by, r.WebhookID)
 	return showWebhook(h), webhookError(err)
 }
 
 func (s *Server) deleteWebhook(ctx context.Context, by store.Caller, r webhookRequest) (deletion, error) {
-	err := s.Store.DeleteWebhook(ctx, by, r.WebhookID)
+	err := s.Store.Webhooks.Delete(ctx, by, r.WebhookID)
 	s.deliverer.apply(by, r.WebhookID) // also where the outcome is unknown
 	return deletion{err == nil}, webhookError(err)
 }
@@ -115,20 +115,20 @@ func (s *Server) enableWebhook(ctx context.Context, by store.Caller, r webhookRe
 	if err := s.deliverer.checkRoom(ctx); err != nil {
 		return webhookBody{}, err
 	}
-	h, err := s.Store.EnableWebhook(ctx, by, r.WebhookID)
+	h, err := s.Store.Webhooks.Enable(ctx, by, r.WebhookID)
 	s.deliverer.apply(by, r.WebhookID)
 	return showWebhook(h), webhookError(err)
 }
 
 func (s *Server) disableWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
-	h, err := s.Store.DisableWebhook(ctx, by, r.WebhookID, store.WebhookRequested)
+	h, err := s.Store.Webhooks.Disable(ctx, by, r.WebhookID, store.WebhookRequested)
 	s.deliverer.apply(by, r.WebhookID)
 	return showWebhook(h), webhookError(err)
 }
 
 func (s *Server) rotateWebhookSecret(ctx context.Context, by store.Caller, r webhookRequest) (webhookWithSecret, error) {
 	keys := webhook.NewKeys()
-	h, err := s.Store.RotateWebhookSecret(ctx, by, r.WebhookID, kept(keys), by.At.Add(formerSecret))
+	h, err := s.Store.Webhooks.RotateSecret(ctx, by, r.WebhookID, kept(keys), by.At.Add(formerSecret))
 	s.deliverer.apply(by, r.WebhookID)
 	return webhookWithSecret{showWebhook(h), keys.Secret()}, webhookError(err)
 }
@@ -143,7 +143,7 @@ type webhookTested struct {
 // testWebhook makes one attempt at a message that is about no record. It says no more of what came
 // back than the status.
 func (s *Server) testWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookTested, error) {
-	to, err := s.Store.Delivery(ctx, by.Company.Chain, r.WebhookID)
+	to, err := s.Store.Webhooks.Delivery(ctx, by.Company.Chain, r.WebhookID)
 	if err != nil {
 		return webhookTested{}, webhookError(err)
 	}

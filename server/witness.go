@@ -68,7 +68,7 @@ func (s *Server) cosignedCheckpoint(ctx context.Context, _ store.Caller, r cosig
 	if n, err := hex.Decode(hash[:], []byte(r.OriginHash[:min(len(r.OriginHash), 2*len(hash))])); err != nil || n != len(hash) || hex.EncodeToString(hash[:]) != r.OriginHash {
 		return file{}, fail(http.StatusNotFound, "No such log is cosigned here")
 	}
-	note, err := s.Store.CosignedLogs().Checkpoint(ctx, hash)
+	note, err := s.Store.Cosigner.Logs().Checkpoint(ctx, hash)
 	if errors.Is(err, store.ErrNotFound) {
 		return file{}, fail(http.StatusNotFound, "No such log is cosigned here")
 	}

@@ -41,7 +41,7 @@ type RegisteredAgent struct {
 // Register registers an agent, which must be new where that is demanded, or replaces the metadata
 // and time of one that is registered.
 func (a *Agents) Register(ctx context.Context, by store.Caller, id string, metadata json.RawMessage, mustBeNew bool) (RegisteredAgent, error) {
-	agent, err := a.Store.RegisterAgent(ctx, by, id, metadata, store.AgentBounds{New: mustBeNew, Most: a.Most})
+	agent, err := a.Store.Agents.Register(ctx, by, id, metadata, store.AgentBounds{New: mustBeNew, Most: a.Most})
 	switch {
 	case errors.Is(err, store.ErrExists):
 		return RegisteredAgent{}, refuse(Exists, "Agent is registered already: "+id)
@@ -61,7 +61,7 @@ func TooMany(what string, most int) error {
 
 // Get returns an agent.
 func (a *Agents) Get(ctx context.Context, by store.Caller, id string) (Agent, error) {
-	agent, err := a.Store.Agent(ctx, by, id)
+	agent, err := a.Store.Agents.Get(ctx, by, id)
 	return newAgent(by, agent), agentError(id, err)
 }
 
@@ -79,7 +79,7 @@ func newSVID(by store.Caller, id string) AgentSVID {
 
 // SVID issues an SVID to an agent.
 func (a *Agents) SVID(ctx context.Context, by store.Caller, id string) (AgentSVID, error) {
-	if err := a.Store.Changeable(by); err != nil {
+	if err := a.Store.Tables.Changeable(by); err != nil {
 		return AgentSVID{}, err
 	}
 	if err := a.Check(ctx, by, id); err != nil {
@@ -98,34 +98,34 @@ type DisabledAgent struct {
 // Disable disables an agent: from its answer on, nothing is issued to the agent and nothing
 // recorded in its name.
 func (a *Agents) Disable(ctx context.Context, by store.Caller, id string) (DisabledAgent, error) {
-	agent, revoked, err := a.Store.DisableAgent(ctx, by, id)
+	agent, revoked, err := a.Store.Agents.Disable(ctx, by, id)
 	return DisabledAgent{agent.ID, agent.DisabledAt, revoked}, agentError(id, err)
 }
 
 // Enable enables an agent; what was revoked stays revoked.
 func (a *Agents) Enable(ctx context.Context, by store.Caller, id string) (Agent, error) {
-	agent, err := a.Store.EnableAgent(ctx, by, id)
+	agent, err := a.Store.Agents.Enable(ctx, by, id)
 	return newAgent(by, agent), agentError(id, err)
 }
 
 // List yields the agents that a filter means, after the given ID, ordered by ID; total is how many
 // the filter means.
 func (a *Agents) List(ctx context.Context, by store.Caller, f store.AgentFilter, after string) (found iter.Seq2[Agent, error], total int64, err error) {
-	if total, err = a.Store.CountAgents(ctx, by, f); err != nil {
+	if total, err = a.Store.Agents.Count(ctx, by, f); err != nil {
 		return nil, 0, err
 	}
-	return Map(a.Store.Agents(ctx, by, f, after), func(a store.Agent) Agent { return newAgent(by, a) }), total, nil
+	return Map(a.Store.Agents.List(ctx, by, f, after), func(a store.Agent) Agent { return newAgent(by, a) }), total, nil
 }
 
 // Check refuses what is asked of an agent that is not registered, or disabled.
 func (a *Agents) Check(ctx context.Context, by store.Caller, id string) error {
-	return agentError(id, a.Store.CheckAgent(ctx, by, id))
+	return agentError(id, a.Store.Agents.Check(ctx, by, id))
 }
 
 // MayAct refuses what is done in the name of an agent that is disabled. The agent need not be
 // registered.
 func (a *Agents) MayAct(ctx context.Context, by store.Caller, id string) error {
-	err := a.Store.CheckAgent(ctx, by, id)
+	err := a.Store.Agents.Check(ctx, by, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}

@@ -40,7 +40,7 @@ func (p *Checkpoints) Newest(ctx context.Context, by store.Caller, l store.Log) 
 
 // Compared is Newest after the log was compared with all checkpoints of it that are kept.
 func (p *Checkpoints) Compared(ctx context.Context, by store.Caller, l store.Log) ([]byte, error) {
-	if err := p.store.CheckpointsAgree(ctx, l.Chain); err != nil {
+	if err := p.store.Checkpoints.Agree(ctx, l.Chain); err != nil {
 		return nil, err
 	}
 	return p.Newest(ctx, by, l)
@@ -53,7 +53,7 @@ func (p *Checkpoints) Covering(ctx context.Context, by store.Caller, l store.Log
 	turn.Lock()
 	defer turn.Unlock()
 	// its key may have ended since the caller was looked up
-	c, err := p.store.CompanyOfChain(ctx, by.Company.Chain)
+	c, err := p.store.Companies.OfChain(ctx, by.Company.Chain)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (p *Checkpoints) Covering(ctx context.Context, by store.Caller, l store.Log
 	}
 	// that the log went back is found before anything else is signed, unless it was accepted
 	if kept != "" && size >= head.Length && !isNewest {
-		if err := p.store.CheckpointsAgree(ctx, l.Chain); err != nil {
+		if err := p.store.Checkpoints.Agree(ctx, l.Chain); err != nil {
 			return nil, err
 		}
 		kept = ""
@@ -83,7 +83,7 @@ func (p *Checkpoints) Covering(ctx context.Context, by store.Caller, l store.Log
 	if err != nil {
 		return nil, err
 	}
-	if err := p.store.KeepCheckpoint(ctx, l.ID, head.Length, string(note)); err != nil {
+	if err := p.store.Checkpoints.Keep(ctx, l.ID, head.Length, string(note)); err != nil {
 		// A disk that takes no more is no reason to hide what was published: it stays true when its
 		// key has ended, unless that was stolen.
 		if trusted, _ := VKeys(ctx, p.store, l); kept != "" && index < size && SignedBy(kept, trusted...) {

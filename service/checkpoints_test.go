@@ -18,7 +18,7 @@ func TestCheckpointAskedForBeforeARotation(t *testing.T) {
 	by := store.Caller{Company: company, At: time.Now()}
 	p := NewCheckpoints(db)
 
-	_, next, err := db.RotateKey(t.Context(), by, true)
+	_, next, err := db.Companies.RotateKey(t.Context(), by, true)
 	fatal(t, err)
 	given, err := p.Newest(t.Context(), by, company.Actions)
 	fatal(t, err)
@@ -36,7 +36,7 @@ func newCompany(t *testing.T) (*store.Store, *store.Company) {
 	fatal(t, err)
 	go db.Run(t.Context(), store.RunOptions{})
 	t.Cleanup(func() { db.Close() })
-	company, _, err := db.CreateCompany(t.Context(), "acme", nil, time.Now())
+	company, _, err := db.Companies.Create(t.Context(), "acme", nil, time.Now())
 	fatal(t, err)
 	return db, company
 }

@@ -23,11 +23,11 @@ func TestEvidenceDuringRotations(t *testing.T) {
 	caller := func() store.Caller { return store.Caller{Company: company, At: time.Now()} }
 	agents := &Agents{Store: db}
 	attestations := &Attestations{Store: db, Agents: agents, Delegations: &Delegations{Store: db, Agents: agents}}
-	_, err := db.RegisterAgent(t.Context(), caller(), "bot", nil, store.AgentBounds{Most: 10})
+	_, err := db.Agents.Register(t.Context(), caller(), "bot", nil, store.AgentBounds{Most: 10})
 	fatal(t, err)
 	_, claims, err := company.Issuer.Passport("bot", []string{"tool:*"}, nil, time.Hour, time.Now())
 	fatal(t, err)
-	fatal(t, db.RecordPassport(t.Context(), caller(), store.Passport{JTI: claims.ID, AgentID: "bot", Scopes: claims.Scopes, IssuedAt: claims.IssuedAt, ExpiresAt: claims.ExpiresAt}))
+	fatal(t, db.Passports.Record(t.Context(), caller(), store.Passport{JTI: claims.ID, AgentID: "bot", Scopes: claims.Scopes, IssuedAt: claims.IssuedAt, ExpiresAt: claims.ExpiresAt}))
 
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
@@ -37,7 +37,7 @@ func TestEvidenceDuringRotations(t *testing.T) {
 			if _, err := attestations.Append(t.Context(), caller(), Attestation{AgentID: "bot", ActionType: "a", Payload: json.RawMessage(`1`)}); err != nil {
 				t.Error(err)
 			}
-			if _, _, err := db.RotateKey(t.Context(), caller(), false); err != nil {
+			if _, _, err := db.Companies.RotateKey(t.Context(), caller(), false); err != nil {
 				t.Error(err)
 			}
 		}

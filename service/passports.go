@@ -60,7 +60,7 @@ func (p *Passports) Issue(ctx context.Context, by store.Caller, agentID string, 
 	if err != nil {
 		return Passport{}, refusedToken("scopes", err)
 	}
-	if err := p.Store.RecordPassport(ctx, by, recorded(claims)); err != nil {
+	if err := p.Store.Passports.Record(ctx, by, recorded(claims)); err != nil {
 		return Passport{}, agentError(agentID, err)
 	}
 	return newPassport(by, token, claims, ""), nil
@@ -84,7 +84,7 @@ func (p *Passports) Rotate(ctx context.Context, by store.Caller, agentID, presen
 	}
 	err = store.ErrNotAsIssued
 	if couldIssue(old) {
-		err = p.Store.RotatePassport(ctx, by, recorded(old), recorded(next))
+		err = p.Store.Passports.Rotate(ctx, by, recorded(old), recorded(next))
 	}
 	switch {
 	case errors.Is(err, store.ErrNotAsIssued):
@@ -122,7 +122,7 @@ func (p *Passports) isOfAnotherCompany(ctx context.Context, by store.Caller, tok
 	if !ok || org == by.Company.ID {
 		return false
 	}
-	other, err := p.Store.Company(ctx, org)
+	other, err := p.Store.Companies.Get(ctx, org)
 	if err != nil {
 		return false
 	}
@@ -132,7 +132,7 @@ func (p *Passports) isOfAnotherCompany(ctx context.Context, by store.Caller, tok
 
 // Covered says whether a valid passport of the agent covers the tool.
 func (p *Passports) Covered(ctx context.Context, by store.Caller, agentID, tool string) (bool, error) {
-	for found, err := range p.Store.ValidPassports(ctx, by, agentID) {
+	for found, err := range p.Store.Passports.Valid(ctx, by, agentID) {
 		if err != nil {
 			return false, err
 		}
@@ -154,7 +154,7 @@ func newRevocation(p store.Passport) Revocation { return Revocation{p.JTI, p.Rev
 
 // Revoke revokes a passport of the company.
 func (p *Passports) Revoke(ctx context.Context, by store.Caller, jti string, reason *string) (Revocation, error) {
-	revoked, err := p.Store.RevokePassport(ctx, by, jti, reason)
+	revoked, err := p.Store.Passports.Revoke(ctx, by, jti, reason)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return Revocation{}, &Error{Kind: NotFound, Message: "Passport not found: this company has issued none with that ID", Code: "PASSPORT_NOT_FOUND"}
@@ -166,14 +166,14 @@ func (p *Passports) Revoke(ctx context.Context, by store.Caller, jti string, rea
 
 // Revoked yields all revocations, ordered by their time.
 func (p *Passports) Revoked(ctx context.Context, by store.Caller) iter.Seq2[Revocation, error] {
-	return Map(p.Store.RevokedPassports(ctx, by), newRevocation)
+	return Map(p.Store.Passports.Revoked(ctx, by), newRevocation)
 }
 
 // Status returns the signed status of a passport, which is never "valid" for what the company has
 // not issued.
 func (p *Passports) Status(ctx context.Context, by store.Caller, jti string) (SignedStatus, error) {
 	var found store.Passport
-	revoked, err := p.Store.PassportRevoked(ctx, by, jti)
+	revoked, err := p.Store.Passports.IsRevoked(ctx, by, jti)
 	if revoked {
 		found, err = p.Store.Passport(ctx, by, jti)
 	}
@@ -200,7 +200,7 @@ type PassportItem struct {
 // List yields the passports that a filter means, the newest first, those older than a cursor. rest
 // is the cursor from which on older ones were not looked at, "" where there are none.
 func (p *Passports) List(ctx context.Context, by store.Caller, f store.PassportFilter, cursor string) (found iter.Seq2[PassportItem, error], rest string, err error) {
-	passports, rest, err := p.Store.Passports(ctx, by, f, cursor)
+	passports, rest, err := p.Store.Passports.List(ctx, by, f, cursor)
 	if errors.Is(err, store.ErrNotFound) {
 		err = refuse(Invalid, "Invalid query parameter: cursor must be the next of an earlier page")
 	}

@@ -61,7 +61,7 @@ func (p *Passports) inForce(ctx context.Context, by store.Caller, claims cred.Pa
 	if !couldIssue(claims) {
 		return notAsIssued
 	}
-	err := p.Store.CheckPassport(ctx, by, recorded(claims))
+	err := p.Store.Passports.Check(ctx, by, recorded(claims))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return notIssued

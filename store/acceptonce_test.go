@@ -38,11 +38,11 @@ func TestAcceptedRollbackIsRecordedOnce(t *testing.T) {
 	fine(t, path)
 
 	s := kept(t, path)
-	attest(t, s, got(s.Company(ctx, "acme"))(t), 20)
+	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 20)
 	must(t, s.Close())
 	newer := storetest.Copy(t, path)
 	s = kept(t, path)
-	attest(t, s, got(s.Company(ctx, "acme"))(t), 20)
+	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 20)
 	must(t, s.Close())
 	storetest.Replace(t, path, newer)
 	accept(t, path)
@@ -51,8 +51,8 @@ func TestAcceptedRollbackIsRecordedOnce(t *testing.T) {
 	}
 	s = kept(t, path)
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	if len(s.Behind()) != 0 {
-		t.Errorf("behind: %+v", s.Behind())
+	if len(s.Rollback.Behind()) != 0 {
+		t.Errorf("behind: %+v", s.Rollback.Behind())
 	}
 	must(t, s.Close())
 }

@@ -40,13 +40,13 @@ type AgentBounds struct {
 	Most int
 }
 
-// RegisterAgent registers an agent or replaces the metadata and time of one that is. ErrExists
+// Register registers an agent or replaces the metadata and time of one that is. ErrExists
 // where it must be new, ErrDisabled, ErrTooMany.
-func (s *Store) RegisterAgent(ctx context.Context, by Caller, id string, metadata json.RawMessage, bounds AgentBounds) (Agent, error) {
+func (s Agents) Register(ctx context.Context, by Caller, id string, metadata json.RawMessage, bounds AgentBounds) (Agent, error) {
 	company := by.Company.Chain
 	a := Agent{ID: id, RegisteredAt: chain.FormatTime(by.At), Metadata: metadata}
-	defer s.agents.forget(owned{company, id})
-	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	defer s.db.agents.forget(owned{company, id})
+	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		state, err := findAgentState(w, company, id)
 		switch {
 		case errors.Is(err, ErrNotFound):
@@ -71,9 +71,9 @@ func (s *Store) RegisterAgent(ctx context.Context, by Caller, id string, metadat
 	return a, nil
 }
 
-// Agent reads an agent of the caller's company; ErrNotFound.
-func (s *Store) Agent(ctx context.Context, by Caller, id string) (a Agent, err error) {
-	err = s.read(ctx, func(r *conn) error {
+// Get reads an agent of the caller's company; ErrNotFound.
+func (s Agents) Get(ctx context.Context, by Caller, id string) (a Agent, err error) {
+	err = s.db.read(ctx, func(r *conn) error {
 		a, err = findAgent(r, by.Company.Chain, id)
 		return err
 	})
@@ -96,10 +96,10 @@ func findAgentState(c *conn, company int64, id string) (agentState, error) {
 	return state, err
 }
 
-// loadAgentState is findAgentState held against the control log. Of a name that is no agent's,
+// load is findAgentState held against the control log. Of a name that is no agent's,
 // which is remembered too, it says so: records come in the names of agents that nobody has
 // registered.
-func (s *Store) loadAgentState(r *conn, company *Company, id string) (agentState, error) {
+func (s Agents) load(r *conn, company *Company, id string) (agentState, error) {
 	var state agentState
 	var disabled sql.NullString
 	var latest sql.NullInt64
@@ -111,18 +111,18 @@ func (s *Store) loadAgentState(r *conn, company *Company, id string) (agentState
 	state.disabled = disabled.Valid
 	l, err := r.controlRecord(company, latest)
 	if err != nil {
-		return agentState{}, s.noted(company, err)
+		return agentState{}, s.db.Tables.noted(company, err)
 	}
-	return state, s.checked(company, l.Agent(id, state.registered, disabled.String))
+	return state, s.db.Tables.checked(company, l.Agent(id, state.registered, disabled.String))
 }
 
-// CheckAgent says whether an agent of the caller's company may be given anything: ErrNotFound,
-// ErrDisabled. Answers are cached; a change takes effect before RegisterAgent, DisableAgent or
-// EnableAgent returns.
-func (s *Store) CheckAgent(ctx context.Context, by Caller, id string) error {
-	state, err := lookup(s, &s.agents, owned{by.Company.Chain, id}, by.At, func() (state agentState, err error) {
-		err = s.read(ctx, func(r *conn) error {
-			state, err = s.loadAgentState(r, by.Company, id)
+// Check says whether an agent of the caller's company may be given anything: ErrNotFound,
+// ErrDisabled. Answers are cached; a change takes effect before Agents.Register, Agents.Disable or
+// Agents.Enable returns.
+func (s Agents) Check(ctx context.Context, by Caller, id string) error {
+	state, err := lookup(s.db, &s.db.agents, owned{by.Company.Chain, id}, by.At, func() (state agentState, err error) {
+		err = s.db.read(ctx, func(r *conn) error {
+			state, err = s.load(r, by.Company, id)
 			return err
 		})
 		return state, err
@@ -147,14 +147,14 @@ const disabledReason = projection.DisabledReason
 // may be.
 const clockSkew = time.Hour
 
-// DisableAgent disables an agent and revokes its passports that have not expired, in one
+// Disable disables an agent and revokes its passports that have not expired, in one
 // transaction; revoked is their number. An agent that is disabled stays so since when it was.
 // ErrNotFound.
-func (s *Store) DisableAgent(ctx context.Context, by Caller, id string) (a Agent, revoked int64, err error) {
+func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, revoked int64, err error) {
 	company := by.Company.Chain
-	defer s.agents.forget(owned{company, id})
-	defer s.passports.forget()
-	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	defer s.db.agents.forget(owned{company, id})
+	defer s.db.passports.forget()
+	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		revoked = 0
 		if a, err = findAgent(w, company, id); err != nil || a.DisabledAt != "" {
 			return nil, err
@@ -165,7 +165,7 @@ func (s *Store) DisableAgent(ctx context.Context, by Caller, id string) (a Agent
 		}
 		// By the clock that is behind, where there are two: what has expired by a clock that leapt
 		// ahead will be valid again.
-		live, err := s.keyTime(w, by.At)
+		live, err := s.db.keyTime(w, by.At)
 		if err != nil {
 			return nil, err
 		}
@@ -181,10 +181,10 @@ func (s *Store) DisableAgent(ctx context.Context, by Caller, id string) (a Agent
 	return a, revoked, nil
 }
 
-// EnableAgent enables an agent; what was revoked stays revoked. ErrNotFound.
-func (s *Store) EnableAgent(ctx context.Context, by Caller, id string) (a Agent, err error) {
-	defer s.agents.forget(owned{by.Company.Chain, id})
-	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+// Enable enables an agent; what was revoked stays revoked. ErrNotFound.
+func (s Agents) Enable(ctx context.Context, by Caller, id string) (a Agent, err error) {
+	defer s.db.agents.forget(owned{by.Company.Chain, id})
+	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		n, err := w.exec(`UPDATE agent SET disabled_at = NULL WHERE company = ? AND agent_id = ? AND disabled_at IS NOT NULL`, by.Company.Chain, id)
 		if err != nil {
 			return nil, err
@@ -227,23 +227,23 @@ func (f AgentFilter) arguments() (pattern, status string) {
 	return pattern, f.Status
 }
 
-// Agents yields those of the caller's company that the filter means, after the given ID, ordered by
+// List yields those of the caller's company that the filter means, after the given ID, ordered by
 // ID.
-func (s *Store) Agents(ctx context.Context, by Caller, f AgentFilter, after string) iter.Seq2[Agent, error] {
+func (s Agents) List(ctx context.Context, by Caller, f AgentFilter, after string) iter.Seq2[Agent, error] {
 	pattern, status := f.arguments()
-	return list(ctx, s, "agents", scanAgent, "SELECT "+agentColumns+" FROM agent WHERE company = ?1 AND agent_id > ?4"+matching+" ORDER BY agent_id",
+	return list(ctx, s.db, "agents", scanAgent, "SELECT "+agentColumns+" FROM agent WHERE company = ?1 AND agent_id > ?4"+matching+" ORDER BY agent_id",
 		func(last Agent) []any { return []any{by.Company.Chain, pattern, status, cmp.Or(last.ID, after)} })
 }
 
-// CountAgents is how many agents of the caller's company the filter means. All are counted already;
+// Count is how many agents of the caller's company the filter means. All are counted already;
 // others are counted now, by a look at each agent: 0.04 s for 100,000.
-func (s *Store) CountAgents(ctx context.Context, by Caller, f AgentFilter) (n int64, err error) {
+func (s Agents) Count(ctx context.Context, by Caller, f AgentFilter) (n int64, err error) {
 	query, args := `SELECT coalesce(max(agents), 0) FROM company_usage WHERE company = ?`, []any{by.Company.Chain}
 	if f != (AgentFilter{}) {
 		pattern, status := f.arguments()
 		query, args = `SELECT count(*) FROM agent WHERE company = ?1`+matching, append(args, pattern, status)
 	}
-	if err = s.read(ctx, func(r *conn) error { return r.one([]any{&n}, query, args...) }); err != nil {
+	if err = s.db.read(ctx, func(r *conn) error { return r.one([]any{&n}, query, args...) }); err != nil {
 		return 0, fmt.Errorf("count agents: %w", err)
 	}
 	return n, nil

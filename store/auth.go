@@ -21,13 +21,13 @@ type credential struct {
 
 // Authenticate finds the caller who presents the API key or OAuth access token with this hash;
 // ErrNotFound when it is neither, is deleted or has expired. Answers are cached; a deletion takes
-// effect before DeleteKey or DeleteOAuthClient returns.
+// effect before Credentials.DeleteKey or Credentials.DeleteClient returns.
 //
 // A credential is compared by nothing but the lookup of its SHA-256, or of an HMAC of that, in an
 // index. How long that takes tells of the hash of a guess, from which no way leads to 256 random
 // bits.
-func (s *Store) Authenticate(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
-	found, err := lookup(s, &s.credentials, hash, now, func() (credential, error) { return s.findCredential(ctx, hash, now) })
+func (s Credentials) Authenticate(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
+	found, err := lookup(s.db, &s.db.credentials, hash, now, func() (credential, error) { return s.find(ctx, hash, now) })
 	if err != nil {
 		return Caller{}, fmt.Errorf("credential: %w", err)
 	}
@@ -38,8 +38,8 @@ func (s *Store) Authenticate(ctx context.Context, hash [32]byte, now time.Time) 
 }
 
 // Recheck asks the database whether the credential with this hash is still good: ErrNotFound.
-func (s *Store) Recheck(ctx context.Context, hash [32]byte, now time.Time) error {
-	found, err := s.findCredential(ctx, hash, now)
+func (s Credentials) Recheck(ctx context.Context, hash [32]byte, now time.Time) error {
+	found, err := s.find(ctx, hash, now)
 	if err == nil && found.grant.expired(now) {
 		err = ErrNotFound
 	}
@@ -57,7 +57,7 @@ var credentialQuery = `
 
 // checkToken says whether the row of an access token is one that the service has written:
 // ErrNotFound, as for a token that nobody has.
-func (s *Store) checkToken(r *conn, row tokenRow, mac []byte) error {
+func (s Credentials) checkToken(r *conn, row tokenRow, mac []byte) error {
 	key, err := s.tokenKey(r)
 	if err == nil && !hmac.Equal(row.mac(key), mac) {
 		err = ErrNotFound
@@ -65,35 +65,35 @@ func (s *Store) checkToken(r *conn, row tokenRow, mac []byte) error {
 	return err
 }
 
-// checkCredential holds the row of an API key, or of an OAuth client, against the control log. hash
+// check holds the row of an API key, or of an OAuth client, against the control log. hash
 // is of what was presented; of a key it must be the one that the row names.
-func (s *Store) checkCredential(ctx context.Context, company *Company, clientID sql.NullString, latest sql.NullInt64, has projection.Credential, hash [32]byte) error {
+func (s Credentials) check(ctx context.Context, company *Company, clientID sql.NullString, latest sql.NullInt64, has projection.Credential, hash [32]byte) error {
 	table, name := projection.TableClient, clientID.String
 	if !clientID.Valid {
 		table, name = projection.TableAPIKey, has.Fingerprint
 		if presented := keys.Fingerprint(hash); presented != has.Fingerprint {
-			return s.checked(company, &projection.Difference{Table: table, Row: name, Index: latest.Int64 & indexMask, What: "its hash is of another key"})
+			return s.db.Tables.checked(company, &projection.Difference{Table: table, Row: name, Index: latest.Int64 & indexMask, What: "its hash is of another key"})
 		}
 	}
-	return s.read(ctx, func(r *conn) error {
+	return s.db.read(ctx, func(r *conn) error {
 		l, err := r.controlRecord(company, latest)
 		if err != nil {
-			return s.noted(company, err)
+			return s.db.Tables.noted(company, err)
 		}
-		return s.checked(company, l.Credential(table, name, has))
+		return s.db.Tables.checked(company, l.Credential(table, name, has))
 	})
 }
 
-// findCredential asks the file. An access token acts for its client, and so has the client's
+// find asks the file. An access token acts for its client, and so has the client's
 // fingerprint and role.
-func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time) (found credential, err error) {
+func (s Credentials) find(ctx context.Context, hash [32]byte, now time.Time) (found credential, err error) {
 	var number int64
 	var key, client, expires, ownExpires, latest sql.NullInt64
 	var used, clientID, madeBy sql.NullString
 	var mac []byte
-	err = s.read(ctx, func(r *conn) error {
+	err = s.db.read(ctx, func(r *conn) error {
 		err := r.one([]any{&number, &key, &client, &found.fingerprint, &used, &found.grant.Role, &expires, &clientID, &madeBy, &ownExpires, &mac, &latest},
-			credentialQuery, s.secrets.Index(hash))
+			credentialQuery, s.db.secrets.Index(hash))
 		if err == nil && client.Valid {
 			err = s.checkToken(r, tokenRow{hash, number, clientID.String, expires.Int64}, mac)
 		}
@@ -103,15 +103,15 @@ func (s *Store) findCredential(ctx context.Context, hash [32]byte, now time.Time
 		return credential{}, err
 	}
 	found.grant.Expires = expiry(expires)
-	if found.company, err = s.companyNow(ctx, number); err != nil {
+	if found.company, err = s.db.Companies.now(ctx, number); err != nil {
 		return credential{}, err
 	}
 	has := credentialRow(found.fingerprint, string(found.grant.Role), ownExpires, madeBy)
-	if err := s.checkCredential(ctx, found.company, clientID, latest, has, hash); err != nil {
+	if err := s.check(ctx, found.company, clientID, latest, has, hash); err != nil {
 		return credential{}, err
 	}
 	if !found.grant.expired(now) {
-		s.lastUsed.enqueue(credentialID{key.Int64, client.Int64}, chain.FormatTime(now.Truncate(time.Hour)), used.String)
+		s.db.lastUsed.enqueue(credentialID{key.Int64, client.Int64}, chain.FormatTime(now.Truncate(time.Hour)), used.String)
 	}
 	return found, nil
 }

@@ -256,7 +256,7 @@ func TestRestoreOverADatabase(t *testing.T) {
 
 	must(t, restore(t, in, path, accepted))
 	s = open(t, path)
-	if _, err := s.Company(ctx, "old"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Companies.Get(ctx, "old"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("what was there before: %v", err)
 	}
 	if n := length(t, s, acme); n != 300 {

@@ -90,7 +90,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	_, key := company(b, s, "acme")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.Authenticate(ctx, keys.HashSecret(key.Key), now); err != nil {
+		if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), now); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -117,7 +117,7 @@ func BenchmarkManyChains(b *testing.B) {
 	s, _ := fresh(b)
 	drafts := make([]chain.Draft, chains)
 	each(b, 64, chains, func(i int) error {
-		c, _, err := s.CreateCompany(ctx, fmt.Sprint("c", i), nil, now)
+		c, _, err := s.Companies.Create(ctx, fmt.Sprint("c", i), nil, now)
 		if err == nil {
 			payload := typical(c, chain.EmptyHead(), 1).Records[0].Payload
 			drafts[i] = chain.Draft{Chain: c.Chain, Payload: payload, Canonical: payload}
@@ -155,7 +155,7 @@ func BenchmarkCreateKey(b *testing.B) {
 			c, _ := company(b, s, "acme")
 			b.ReportAllocs()
 			b.ResetTimer()
-			each(b, callers, b.N, func(int) error { _, err := s.CreateKey(ctx, by(c, now), nil, full, 1<<30); return err })
+			each(b, callers, b.N, func(int) error { _, err := s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1<<30); return err })
 		})
 	}
 }
@@ -187,7 +187,7 @@ func BenchmarkRecordPassport(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			i := n.Add(1)
-			if err := s.RecordPassport(ctx, by(c, now), passport(fmt.Sprintf("%036d", i), i)); err != nil {
+			if err := s.Passports.Record(ctx, by(c, now), passport(fmt.Sprintf("%036d", i), i)); err != nil {
 				b.Error(err)
 			}
 		}
@@ -218,14 +218,14 @@ func BenchmarkReplay(b *testing.B) {
 	for i := range 64 {
 		group.Go(func() {
 			for n := i; n < passports; n += 64 {
-				must(b, s.RecordPassport(ctx, who, store.Passport{JTI: fmt.Sprintf("%036d", n), AgentID: fmt.Sprintf("agent-%d", n%100),
+				must(b, s.Passports.Record(ctx, who, store.Passport{JTI: fmt.Sprintf("%036d", n), AgentID: fmt.Sprintf("agent-%d", n%100),
 					Scopes: []string{"tool:*", "attest:write"}, IssuedAt: now.Unix() + int64(n/500), ExpiresAt: now.Unix() + 3600}))
 			}
 		})
 	}
 	group.Wait()
 	for b.Loop() {
-		must(b, s.CheckTables(ctx, c.Chain))
+		must(b, s.Tables.Check(ctx, c.Chain))
 	}
 	b.ReportMetric(float64(passports)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }

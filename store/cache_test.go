@@ -18,15 +18,15 @@ func TestCacheEntriesAreBounded(t *testing.T) { // not in parallel: it weighs th
 	const n = 1000
 	first, _ := company(t, s, "first")
 	for i := range n {
-		_, _, err := s.CreateCompany(ctx, fmt.Sprint("c", i), metadata, now)
+		_, _, err := s.Companies.Create(ctx, fmt.Sprint("c", i), metadata, now)
 		must(t, err)
-		_, err = s.RegisterAgent(ctx, by(first, now), fmt.Sprint("a", i), metadata, many)
+		_, err = s.Agents.Register(ctx, by(first, now), fmt.Sprint("a", i), metadata, many)
 		must(t, err)
 	}
 	before := heap()
 	for i := range n {
-		got(s.Company(ctx, fmt.Sprint("c", i)))(t)
-		must(t, s.CheckAgent(ctx, by(first, now), fmt.Sprint("a", i)))
+		got(s.Companies.Get(ctx, fmt.Sprint("c", i)))(t)
+		must(t, s.Agents.Check(ctx, by(first, now), fmt.Sprint("a", i)))
 	}
 	if grown := heap() - before; grown > n*6<<10 { // the metadata are 16 KiB for each of both
 		t.Errorf("%d bytes for %d companies and as many agents", grown, n)

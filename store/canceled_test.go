@@ -74,17 +74,17 @@ func TestCanceledReadIsNotRemembered(t *testing.T) {
 	path := storetest.New(t)
 	s := open(t, path)
 	c, key := company(t, s, "acme")
-	_, err := s.RegisterAgent(ctx, by(c, now), "bot", nil, many)
+	_, err := s.Agents.Register(ctx, by(c, now), "bot", nil, many)
 	must(t, err)
 
 	left, leave := context.WithCancel(ctx)
 	leave()
 	hash := keys.HashSecret(key.Key)
 	reads := map[string]func(context.Context) error{
-		"company":    func(ctx context.Context) error { _, err := s.Company(ctx, "acme"); return err },
-		"chain":      func(ctx context.Context) error { _, err := s.CompanyOfChain(ctx, c.Chain); return err },
-		"credential": func(ctx context.Context) error { _, err := s.Authenticate(ctx, hash, now); return err },
-		"agent":      func(ctx context.Context) error { return s.CheckAgent(ctx, by(c, now), "bot") },
+		"company":    func(ctx context.Context) error { _, err := s.Companies.Get(ctx, "acme"); return err },
+		"chain":      func(ctx context.Context) error { _, err := s.Companies.OfChain(ctx, c.Chain); return err },
+		"credential": func(ctx context.Context) error { _, err := s.Credentials.Authenticate(ctx, hash, now); return err },
+		"agent":      func(ctx context.Context) error { return s.Agents.Check(ctx, by(c, now), "bot") },
 		"verify":     func(ctx context.Context) error { return s.VerifyAll(ctx, "", 2, nil, nil) },
 	}
 	for name, read := range reads {

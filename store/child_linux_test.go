@@ -69,7 +69,7 @@ func begin(path string) (*store.Store, *store.Company, error) {
 		return nil, nil, err
 	}
 	go s.Run(ctx, store.RunOptions{})
-	c, _, err := s.CreateCompany(ctx, "acme", nil, now)
+	c, _, err := s.Companies.Create(ctx, "acme", nil, now)
 	return s, c, err
 }
 
@@ -156,7 +156,7 @@ func TestFailedSyncGivesUnknownOutcome(t *testing.T) {
 		t.Fatalf("said %q", said)
 	}
 	s := open(t, path)
-	c := got(s.Company(ctx, "acme"))(t)
+	c := got(s.Companies.Get(ctx, "acme"))(t)
 	if n := length(t, s, c); n < 1 || n > 3 {
 		t.Errorf("%d records", n)
 	}
@@ -176,7 +176,7 @@ func failingRotation(path string) error {
 				return err
 			}
 		}
-		_, _, err = s.RotateKey(ctx, by(c, now), false)
+		_, _, err = s.Companies.RotateKey(ctx, by(c, now), false)
 		say(err)
 		_, err = s.Append(ctx, draft(c))
 		say(err)
@@ -194,9 +194,9 @@ func TestRotationWithFailedSyncIsAtomic(t *testing.T) {
 		t.Fatalf("said %q", said)
 	}
 	s := open(t, path)
-	c := got(s.Company(ctx, "acme"))(t)
+	c := got(s.Companies.Get(ctx, "acme"))(t)
 	attest(t, s, c, 3)
-	got2(s.RotateKey(ctx, by(c, now), false))(t)
+	got2(s.Companies.RotateKey(ctx, by(c, now), false))(t)
 	attest(t, s, c, 3)
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }
@@ -237,7 +237,7 @@ func TestFailedCommitIsOverwritten(t *testing.T) {
 		t.Fatalf("said %q", said)
 	}
 	s := open(t, path)
-	if n := length(t, s, got(s.Company(ctx, "acme"))(t)); n != 2 {
+	if n := length(t, s, got(s.Companies.Get(ctx, "acme"))(t)); n != 2 {
 		t.Errorf("%d records", n)
 	}
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
@@ -250,10 +250,10 @@ func manyWriters(path string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.RegisterAgent(ctx, by(c, now), "bot", nil, store.AgentBounds{Most: 1}); err != nil {
+	if _, err := s.Agents.Register(ctx, by(c, now), "bot", nil, store.AgentBounds{Most: 1}); err != nil {
 		return err
 	}
-	if err := errors.Join(atOnce(1000, func(i int) error { return s.RecordPassport(ctx, by(c, now), passport(fmt.Sprint(i), 1)) })...); err != nil {
+	if err := errors.Join(atOnce(1000, func(i int) error { return s.Passports.Record(ctx, by(c, now), passport(fmt.Sprint(i), 1)) })...); err != nil {
 		return err
 	}
 	calls := []failing{{unix.SYS_OPENAT, 2, unix.BPF_JSET, unix.O_EXCL}}
@@ -265,14 +265,14 @@ func manyWriters(path string) error {
 		return err
 	}
 	return errors.Join(atOnce(64, func(i int) error {
-		mine, _, err := s.CreateCompany(ctx, fmt.Sprint("company", i), nil, now)
+		mine, _, err := s.Companies.Create(ctx, fmt.Sprint("company", i), nil, now)
 		for n := 0; n < 20 && err == nil; n++ {
 			_, err = s.Append(ctx, saying(mine, fmt.Sprintf(`{"x":%q}`, strings.Repeat("x", 10_000))))
 			if err == nil {
-				_, err = s.CreateKey(ctx, by(mine, now), nil, full, 1<<20)
+				_, err = s.Credentials.CreateKey(ctx, by(mine, now), nil, full, 1<<20)
 			}
 			if err == nil && i == 32 && n == 10 {
-				_, _, err = s.DisableAgent(ctx, by(c, now), "bot")
+				_, _, err = s.Agents.Disable(ctx, by(c, now), "bot")
 			}
 		}
 		return err

@@ -23,14 +23,14 @@ func TestClockTenYearsAheadStopsWrites(t *testing.T) {
 
 	set(in(-40))
 	s := openWith(t, path, o)
-	c, _, err := s.CreateCompany(ctx, "acme", nil, in(-40))
+	c, _, err := s.Companies.Create(ctx, "acme", nil, in(-40))
 	must(t, err)
 	append := func(want error) {
 		t.Helper()
 		if _, err := s.Append(ctx, draft(c)); !errors.Is(err, want) {
 			t.Errorf("append at %v: %v", *clock.Load(), err)
 		}
-		if _, err := s.CreateKey(ctx, by(c, *clock.Load()), nil, full, 1000); !errors.Is(err, want) {
+		if _, err := s.Credentials.CreateKey(ctx, by(c, *clock.Load()), nil, full, 1000); !errors.Is(err, want) {
 			t.Errorf("another write at %v: %v", *clock.Load(), err)
 		}
 	}

@@ -28,14 +28,14 @@ type Company struct {
 	key      ed25519.PrivateKey // the one that signs
 }
 
-// CreateCompany registers a company with a new key pair, two logs and its bootstrap API key, and
+// Create registers a company with a new key pair, two logs and its bootstrap API key, and
 // lists it in the log of the companies, in one transaction. ErrExists; a *TablesChangedError or
 // *RolledBackError where that log does not hold.
-func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawMessage, now time.Time) (*Company, APIKey, error) {
+func (s Companies) Create(ctx context.Context, id string, metadata json.RawMessage, now time.Time) (*Company, APIKey, error) {
 	if id == InstallationID {
 		return nil, APIKey{}, fmt.Errorf("company %q: %w", id, ErrExists)
 	}
-	if err := s.Changeable(Caller{Company: &Company{Chain: Installation}}); err != nil {
+	if err := s.db.Tables.Changeable(Caller{Company: &Company{Chain: Installation}}); err != nil {
 		return nil, APIKey{}, fmt.Errorf("create company %q: %w", id, err)
 	}
 	_, private, err := ed25519.GenerateKey(nil)
@@ -44,8 +44,8 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	}
 	c := &Company{ID: id, RegisteredAt: chain.FormatTime(now), key: private, complete: true}
 	label := "bootstrap"
-	key := s.newKey(&label, now)
-	_, err = s.change(ctx, func(w *conn) ([]chain.Draft, error) {
+	key := s.db.Credentials.newKey(&label, now)
+	_, err = s.db.change(ctx, func(w *conn) ([]chain.Draft, error) {
 		if err := w.one([]any{&c.Chain}, `INSERT INTO company (id, company_id, registered_at, metadata)
 			VALUES ((SELECT coalesce(max(id), 0) + 1 FROM company WHERE id < ?), ?, ?, ?) RETURNING id`,
 			int64(Installation), c.ID, c.RegisteredAt, textOrNull(metadata)); err != nil {
@@ -54,11 +54,11 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 		if err := s.insertIdentity(w, c); err != nil {
 			return nil, err
 		}
-		created, err := s.insertKey(w, c.Chain, key, Grant{Role: Admin}, "")
+		created, err := s.db.Credentials.insertKey(w, c.Chain, key, Grant{Role: Admin}, "")
 		if err != nil {
 			return nil, err
 		}
-		drafts, err := s.controlDrafts(Caller{Company: c}, s.registered(c, metadata), created)
+		drafts, err := s.db.controlDrafts(Caller{Company: c}, s.registration(c, metadata), created)
 		if err != nil {
 			return nil, err
 		}
@@ -71,63 +71,63 @@ func (s *Store) CreateCompany(ctx context.Context, id string, metadata json.RawM
 	if err != nil {
 		return nil, APIKey{}, fmt.Errorf("create company %q: %w", id, err)
 	}
-	c.Issuer = cred.NewIssuer(s.settings.Domain, c.ID, private, &s.verified)
+	c.Issuer = cred.NewIssuer(s.db.settings.Domain, c.ID, private, &s.db.verified)
 	return c, key, nil
 }
 
-// registered is the first record of a control log.
-func (s *Store) registered(c *Company, metadata json.RawMessage) controlEvent {
+// registration is the first record of a control log.
+func (s Companies) registration(c *Company, metadata json.RawMessage) controlEvent {
 	public := keys.Describe(c.key.Public().(ed25519.PublicKey))
 	return controlEvent{CompanyRegistered, subjectCompany(c.ID), map[string]any{
 		"registeredAt": c.RegisteredAt, "metadataHash": hashOrNil(metadata), "kid": public.KID, "fingerprint": public.Fingerprint,
-		"settings": s.trust.Load(),
+		"settings": s.db.trust.Load(),
 		"logs":     map[string]any{string(Actions): c.Actions.Origin, string(Control): c.Control.Origin},
 	}}
 }
 
-// Company finds a company by its companyId; ErrNotFound. Companies are cached until a key of one
+// Get finds a company by its companyId; ErrNotFound. Companies are cached until a key of one
 // changes, and where other servers write the database too for a moment. The installation is no
 // company to those who ask by ID.
-func (s *Store) Company(ctx context.Context, id string) (*Company, error) {
+func (s Companies) Get(ctx context.Context, id string) (*Company, error) {
 	if id == InstallationID {
 		return nil, fmt.Errorf("company %q: %w", id, ErrNotFound)
 	}
-	if c, ok := s.companies.get(id); ok && s.stands(c) {
+	if c, ok := s.db.companies.get(id); ok && s.stands(c) {
 		return c.value, nil
 	}
-	c, err := s.findCompany(ctx, "company_id = ?", id)
+	c, err := s.find(ctx, "company_id = ?", id)
 	if err != nil {
 		return nil, fmt.Errorf("company %q: %w", id, err)
 	}
 	return c, nil
 }
 
-// CompanyOfChain finds the company by its number, which is that of the chain of its actions;
+// OfChain finds the company by its number, which is that of the chain of its actions;
 // ErrNotFound.
-func (s *Store) CompanyOfChain(ctx context.Context, number int64) (*Company, error) {
-	if c, ok := s.chains.get(number); ok && s.stands(c) {
+func (s Companies) OfChain(ctx context.Context, number int64) (*Company, error) {
+	if c, ok := s.db.chains.get(number); ok && s.stands(c) {
 		return c.value, nil
 	}
-	return s.readCompany(ctx, number)
+	return s.read(ctx, number)
 }
 
-// companyNow is CompanyOfChain for what is remembered in its turn: in a database that others write
+// now is Companies.OfChain for what is remembered in its turn: in a database that others write
 // too, age would be added to age.
-func (s *Store) companyNow(ctx context.Context, number int64) (*Company, error) {
-	if s.MultiWriter() {
-		return s.readCompany(ctx, number)
+func (s Companies) now(ctx context.Context, number int64) (*Company, error) {
+	if s.db.MultiWriter() {
+		return s.read(ctx, number)
 	}
-	return s.CompanyOfChain(ctx, number)
+	return s.OfChain(ctx, number)
 }
 
 // stands says whether a company may still be taken from memory. In a file that only this process
 // writes it may until it is forgotten.
-func (s *Store) stands(c dated[*Company]) bool {
-	return !s.MultiWriter() || time.Since(c.began) < rememberedOfShared
+func (s Companies) stands(c dated[*Company]) bool {
+	return !s.db.MultiWriter() || time.Since(c.began) < rememberedOfShared
 }
 
-func (s *Store) readCompany(ctx context.Context, number int64) (*Company, error) {
-	c, err := s.findCompany(ctx, "company.id = ?", number)
+func (s Companies) read(ctx context.Context, number int64) (*Company, error) {
+	c, err := s.find(ctx, "company.id = ?", number)
 	if err != nil {
 		return nil, fmt.Errorf("company of chain %d: %w", number, err)
 	}
@@ -135,9 +135,9 @@ func (s *Store) readCompany(ctx context.Context, number int64) (*Company, error)
 }
 
 // Metadata returns what the caller's company was registered with, nil when that was nothing.
-func (s *Store) Metadata(ctx context.Context, by Caller) (json.RawMessage, error) {
+func (s Companies) Metadata(ctx context.Context, by Caller) (json.RawMessage, error) {
 	var metadata sql.NullString
-	err := s.read(ctx, func(r *conn) error {
+	err := s.db.read(ctx, func(r *conn) error {
 		return r.one([]any{&metadata}, `SELECT metadata FROM company WHERE id = ?`, by.Company.Chain)
 	})
 	if err != nil {
@@ -146,17 +146,17 @@ func (s *Store) Metadata(ctx context.Context, by Caller) (json.RawMessage, error
 	return rawOrNil(metadata), nil
 }
 
-// findCompany reads the company that a condition selects, and remembers it.
-func (s *Store) findCompany(ctx context.Context, where string, arg any) (*Company, error) {
-	byID, byChain := s.companies.now(), s.chains.now()
+// find reads the company that a condition selects, and remembers it.
+func (s Companies) find(ctx context.Context, where string, arg any) (*Company, error) {
+	byID, byChain := s.db.companies.now(), s.db.chains.now()
 	began := time.Now()
-	c, err := s.loadCompany(ctx, where, arg)
+	c, err := s.db.loadCompany(ctx, where, arg)
 	if err != nil {
 		return nil, err
 	}
 	read := dated[*Company]{value: c, began: began}
-	s.companies.put(byID, c.ID, read)
-	s.chains.put(byChain, c.Chain, read)
+	s.db.companies.put(byID, c.ID, read)
+	s.db.chains.put(byChain, c.Chain, read)
 	return c, nil
 }
 
@@ -172,10 +172,10 @@ func (v *View) loadCompany(ctx context.Context, where string, arg any) (*Company
 		}
 		c.Actions.Name, c.Actions.Chain = Actions, Actions.ChainID(c.Chain)
 		c.Control.Name, c.Control.Chain = Control, Control.ChainID(c.Chain)
-		if err := v.store.checkCompany(r, c, metadata, latest); err != nil {
+		if err := v.store.Companies.check(r, c, metadata, latest); err != nil {
 			return err
 		}
-		c.Issuer, c.key, err = v.store.findIssuer(r, c)
+		c.Issuer, c.key, err = v.store.Companies.findIssuer(r, c)
 		return err
 	})
 	return c, err

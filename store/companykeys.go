@@ -118,7 +118,7 @@ func readKeys(c *conn, number, from, to int64) (set chain.KeySet, err error) {
 
 // findIssuer reads the keys with which a company's tokens are signed and checked, and its private
 // key, each held against the control log.
-func (s *Store) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25519.PrivateKey, err error) {
+func (s Companies) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25519.PrivateKey, err error) {
 	number, id := c.Chain, c.ID
 	var former []cred.Former
 	var oldest time.Time // of the ends that matter
@@ -136,7 +136,7 @@ func (s *Store) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25519
 		if current == nil {
 			began, err := parseTime(created)
 			if err == nil {
-				current, err = s.secrets.PrivateKey(number, generation, seed, public)
+				current, err = s.db.secrets.PrivateKey(number, generation, seed, public)
 			}
 			// What had ended a day before this key began has no valid token in this key's time.
 			oldest = began.Add(-cred.MaxPassportTTL)
@@ -161,15 +161,15 @@ func (s *Store) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25519
 	if err == nil || errors.Is(err, enough) {
 		var d *projection.Difference
 		if d, err = check.difference(); err == nil {
-			err = s.checked(c, d)
+			err = s.db.Tables.checked(c, d)
 		} else {
-			err = s.noted(c, err)
+			err = s.db.Tables.noted(c, err)
 		}
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("keys of company %q: %w", id, err)
 	}
-	return cred.NewIssuer(s.settings.Domain, id, current, &s.verified, former...), current, nil
+	return cred.NewIssuer(s.db.settings.Domain, id, current, &s.db.verified, former...), current, nil
 }
 
 func publicOf(seed []byte) ed25519.PublicKey {
@@ -185,9 +185,9 @@ func parseTime(text string) (time.Time, error) {
 }
 
 // insertFirstKey gives a new company its first key.
-func (s *Store) insertFirstKey(w *conn, company int64, private ed25519.PrivateKey, createdAt string) error {
+func (s Companies) insertFirstKey(w *conn, company int64, private ed25519.PrivateKey, createdAt string) error {
 	_, err := w.exec(`INSERT INTO company_key (company, generation, public_key, seed, created_at) VALUES (?, 0, ?, ?, ?)`,
-		company, []byte(private.Public().(ed25519.PublicKey)), s.secrets.KeepSeed(company, 0, private), createdAt)
+		company, []byte(private.Public().(ed25519.PublicKey)), s.db.secrets.KeepSeed(company, 0, private), createdAt)
 	return err
 }
 

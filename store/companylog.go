@@ -68,13 +68,13 @@ func scanListing(rows *sql.Rows) (l listing, err error) {
 
 // Installation is the owner of the log of the companies, for operators; ErrNotFound before the
 // first company is registered.
-func (s *Store) Installation(ctx context.Context) (*Company, error) {
-	return s.CompanyOfChain(ctx, Installation)
+func (s Companies) Installation(ctx context.Context) (*Company, error) {
+	return s.OfChain(ctx, Installation)
 }
 
 // listed drafts the records of the log of the companies that come with a new company, whose rows
 // are written. The first one makes the log.
-func (s *Store) listed(w *conn, company int64, now time.Time) ([]chain.Draft, error) {
+func (s Companies) listed(w *conn, company int64, now time.Time) ([]chain.Draft, error) {
 	var isThere bool
 	if err := w.one([]any{&isThere}, `SELECT count(*) > 0 FROM company WHERE id = ?`, int64(Installation)); err != nil {
 		return nil, err
@@ -90,22 +90,22 @@ func (s *Store) listed(w *conn, company int64, now time.Time) ([]chain.Draft, er
 		return nil, err
 	}
 	if older && !unlisted {
-		return nil, s.noted(&Company{Chain: Installation}, errNoCompanyLog())
+		return nil, s.db.Tables.noted(&Company{Chain: Installation}, errNoCompanyLog())
 	}
-	return s.makeCompanyLog(w, now)
+	return s.makeLog(w, now)
 }
 
 // listOlder makes the log of the companies of a database of before it. Whoever sees that said of a
 // database which had the log knows that it was taken out.
-func (s *Store) listOlder(w *conn, now time.Time) ([]chain.Draft, error) {
+func (s Companies) listOlder(w *conn, now time.Time) ([]chain.Draft, error) {
 	var unlisted bool
 	if err := drainSetting(w, unlistedSetting, &unlisted); err != nil || !unlisted {
 		return nil, err
 	}
-	if log := s.journal.Load(); log != nil {
+	if log := s.db.journal.Load(); log != nil {
 		log.Warn("the log of the companies is made, for the database is one of before it")
 	}
-	return s.makeCompanyLog(w, now)
+	return s.makeLog(w, now)
 }
 
 func errNoCompanyLog() error {
@@ -114,9 +114,9 @@ func errNoCompanyLog() error {
 
 const noCompanyLog = "there are companies, and the log of the companies is missing"
 
-// makeCompanyLog writes the rows of the installation, and drafts its registration and a record of
+// makeLog writes the rows of the installation, and drafts its registration and a record of
 // each company that is there.
-func (s *Store) makeCompanyLog(w *conn, now time.Time) ([]chain.Draft, error) {
+func (s Companies) makeLog(w *conn, now time.Time) ([]chain.Draft, error) {
 	_, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (s *Store) makeCompanyLog(w *conn, now time.Time) ([]chain.Draft, error) {
 	if err := s.insertIdentity(w, c); err != nil {
 		return nil, err
 	}
-	first, err := s.controlDraft(Caller{Company: c}, s.registered(c, nil))
+	first, err := s.db.controlDraft(Caller{Company: c}, s.registration(c, nil))
 	if err != nil {
 		return nil, err
 	}
@@ -137,26 +137,26 @@ func (s *Store) makeCompanyLog(w *conn, now time.Time) ([]chain.Draft, error) {
 }
 
 // insertIdentity gives a company whose row is written its key and its logs.
-func (s *Store) insertIdentity(w *conn, c *Company) (err error) {
+func (s Companies) insertIdentity(w *conn, c *Company) (err error) {
 	if err := s.insertFirstKey(w, c.Chain, c.key, c.RegisteredAt); err != nil {
 		return err
 	}
-	if c.Actions, err = insertLog(w, c.Chain, Actions, s.logHost); err != nil {
+	if c.Actions, err = insertLog(w, c.Chain, Actions, s.db.logHost); err != nil {
 		return err
 	}
-	c.Control, err = insertLog(w, c.Chain, Control, s.logHost)
+	c.Control, err = insertLog(w, c.Chain, Control, s.db.logHost)
 	return err
 }
 
 // listings drafts a record of each company that a condition selects.
-func (s *Store) listings(w *conn, where string, arg int64) (drafts []chain.Draft, err error) {
+func (s Companies) listings(w *conn, where string, arg int64) (drafts []chain.Draft, err error) {
 	by := Caller{Company: &Company{Chain: Installation, ID: InstallationID, Control: Log{Name: Control, Chain: CompanyLogChain}}}
 	err = w.each(func(rows *sql.Rows) error {
 		l, err := scanListing(rows)
 		if err != nil {
 			return err
 		}
-		d, err := s.controlDraft(by, controlEvent{CompanyListed, subjectCompany(l.CompanyID), map[string]any{
+		d, err := s.db.controlDraft(by, controlEvent{CompanyListed, subjectCompany(l.CompanyID), map[string]any{
 			"companyId": l.CompanyID, "number": l.Number, "registeredAt": l.RegisteredAt, "metadataHash": l.MetadataHash,
 			"fingerprint": l.Fingerprint, "logs": l.Logs,
 		}})

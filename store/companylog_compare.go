@@ -111,20 +111,20 @@ func (l listing) unlike(row listing) string {
 	return ""
 }
 
-// HasCompanyLog says whether there is a log of the companies. There is none before the first
+// HasLog says whether there is a log of the companies. There is none before the first
 // company, nor in a database of before it until the next start; anywhere else that is a
 // *TablesChangedError.
-func (s *Store) HasCompanyLog(ctx context.Context) (isThere bool, err error) {
+func (s Companies) HasLog(ctx context.Context) (isThere bool, err error) {
 	var needed bool
-	err = s.read(ctx, func(c *conn) error {
+	err = s.db.read(ctx, func(c *conn) error {
 		return c.one([]any{&isThere, &needed}, `SELECT EXISTS (SELECT 1 FROM company WHERE id = ?1),
 			EXISTS (SELECT 1 FROM company) AND NOT EXISTS (SELECT 1 FROM setting WHERE name = ?2)`, int64(Installation), unlistedSetting)
 	})
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("look for the log of the companies: %w", err)
-	case needed && !isThere && s.UpToDate():
-		return false, s.noted(&Company{Chain: Installation}, errNoCompanyLog())
+	case needed && !isThere && s.db.UpToDate():
+		return false, s.db.Tables.noted(&Company{Chain: Installation}, errNoCompanyLog())
 	}
 	return isThere, nil
 }

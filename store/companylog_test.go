@@ -79,16 +79,16 @@ func TestRemovedLastCompanyIsDetected(t *testing.T) {
 		t.Errorf("%q", failed)
 	}
 	s := open(t, path)
-	err := s.CheckTables(ctx, store.Installation)
+	err := s.Tables.Check(ctx, store.Installation)
 	if differs := (*store.TablesChangedError)(nil); !errors.As(err, &differs) || differs.Difference.Error() != missing {
 		t.Errorf("the server's check: %v", err)
 	}
-	if _, _, err := s.CreateCompany(ctx, "newcomer", nil, now); !errors.Is(err, store.ErrTablesChanged) {
+	if _, _, err := s.Companies.Create(ctx, "newcomer", nil, now); !errors.Is(err, store.ErrTablesChanged) {
 		t.Errorf("a registration: %v", err)
 	}
-	acme := got(s.Company(ctx, "acme"))(t)
+	acme := got(s.Companies.Get(ctx, "acme"))(t)
 	attest(t, s, acme, 1)
-	got(s.RegisterAgent(ctx, by(acme, now), "bot", nil, many))(t)
+	got(s.Agents.Register(ctx, by(acme, now), "bot", nil, many))(t)
 	if _, err := admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: store.InstallationID, Reason: "a test"}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "put a backup in place") {
 		t.Errorf("accepted: %v", err)
 	}
@@ -118,10 +118,10 @@ func TestCompaniesWithoutTheirLog(t *testing.T) {
 				t.Errorf("%q", failed)
 			}
 			if s := open(t, path); name == "no log" {
-				if _, err := s.HasCompanyLog(ctx); !errors.Is(err, store.ErrTablesChanged) || len(s.TablesChanged()) != 1 {
+				if _, err := s.Companies.HasLog(ctx); !errors.Is(err, store.ErrTablesChanged) || len(s.Tables.Changed()) != 1 {
 					t.Errorf("the server's check: %v", err)
 				}
-				if _, _, err := s.CreateCompany(ctx, "newcomer", nil, now); !errors.Is(err, store.ErrTablesChanged) {
+				if _, _, err := s.Companies.Create(ctx, "newcomer", nil, now); !errors.Is(err, store.ErrTablesChanged) {
 					t.Errorf("a registration: %v", err)
 				}
 			}
@@ -190,7 +190,7 @@ func TestHeadFileDetectsRemovedLastCompany(t *testing.T) {
 	}
 	read := got(store.OpenReadOnly(ctx, path))(t)
 	defer read.Close()
-	if err := read.CheckHeads(ctx, storetest.Heads(path)); !errors.Is(err, store.ErrRolledBack) {
+	if err := read.Rollback.Check(ctx, storetest.Heads(path)); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("verify --heads: %v", err)
 	}
 	accept(t, path)
@@ -210,13 +210,13 @@ func TestCompaniesBeforeControlLogAreListed(t *testing.T) {
 		path, companies := written(t, version)
 		s := open(t, path)
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-		if _, err := s.Installation(ctx); !errors.Is(err, store.ErrNotFound) {
+		if _, err := s.Companies.Installation(ctx); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("schema %s: %v", version, err)
 		}
 		must(t, s.RecordStart(ctx, nil))
 		must(t, s.RecordStart(ctx, nil))
 		company(t, s, "newcomer")
-		if n := tipOf(t, s, got(s.Installation(ctx))(t).Control).Length; n != int64(len(companies))+2 {
+		if n := tipOf(t, s, got(s.Companies.Installation(ctx))(t).Control).Length; n != int64(len(companies))+2 {
 			t.Errorf("schema %s: the log of the companies has %d records", version, n)
 		}
 		must(t, s.Close())
@@ -237,7 +237,7 @@ func TestRegistrationListsTheCompaniesBeforeIt(t *testing.T) {
 	path, companies := written(t, "10")
 	s := open(t, path)
 	company(t, s, "newcomer")
-	if n := tipOf(t, s, got(s.Installation(ctx))(t).Control).Length; n != int64(len(companies))+2 {
+	if n := tipOf(t, s, got(s.Companies.Installation(ctx))(t).Control).Length; n != int64(len(companies))+2 {
 		t.Errorf("the log of the companies has %d records", n)
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
@@ -257,19 +257,19 @@ func TestConcurrentRegistrationsAreListed(t *testing.T) {
 	for i, s := range servers {
 		for n := range each {
 			callers.Go(func() {
-				if _, _, err := s.CreateCompany(ctx, fmt.Sprintf("c-%d-%d", i, n), nil, now); err != nil {
+				if _, _, err := s.Companies.Create(ctx, fmt.Sprintf("c-%d-%d", i, n), nil, now); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 	}
 	callers.Wait()
-	c := got(first.Installation(ctx))(t)
+	c := got(first.Companies.Installation(ctx))(t)
 	if n := tipOf(t, first, c.Control).Length; n != int64(len(servers)*each)+1 {
 		t.Errorf("the log of the companies has %d records", n)
 	}
 	must(t, first.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, first.CheckTables(ctx, store.Installation))
+	must(t, first.Tables.Check(ctx, store.Installation))
 }
 
 // The installation is no tenant: it has no credential, nobody finds it by its ID or takes that, and
@@ -286,24 +286,24 @@ func TestInstallationIsNotACompany(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	attest(t, s, c, 1)
 	for _, err := range []error{
-		errOf(s.Company(ctx, store.InstallationID)), errOf(s.FirstKey(ctx, store.InstallationID)),
-		errOf(s.RecoverKey(ctx, store.InstallationID, store.RecoveredByCommand, now)),
+		errOf(s.Companies.Get(ctx, store.InstallationID)), errOf(s.Credentials.FirstKey(ctx, store.InstallationID)),
+		errOf(s.Credentials.RecoverKey(ctx, store.InstallationID, store.RecoveredByCommand, now)),
 	} {
 		if !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("found: %v", err)
 		}
 	}
-	if _, _, err := s.CreateCompany(ctx, store.InstallationID, nil, now); !errors.Is(err, store.ErrExists) {
+	if _, _, err := s.Companies.Create(ctx, store.InstallationID, nil, now); !errors.Is(err, store.ErrExists) {
 		t.Errorf("registered: %v", err)
 	}
 	if chains := got(s.Chains(ctx))(t); slices.Contains(chains, store.Installation) || !slices.Contains(chains, store.CompanyLogChain) {
 		t.Errorf("witnesses are asked about %v", chains)
 	}
-	of := got(s.Installation(ctx))(t)
-	_, next, err := s.RotateKey(ctx, by(of, now), true)
+	of := got(s.Companies.Installation(ctx))(t)
+	_, next, err := s.Companies.RotateKey(ctx, by(of, now), true)
 	must(t, err)
 	company(t, s, "zoo")
-	if again := got(s.Installation(ctx))(t); !again.Issuer.Public.Key.Equal(next.Public) {
+	if again := got(s.Companies.Installation(ctx))(t); !again.Issuer.Public.Key.Equal(next.Public) {
 		t.Error("its key was not changed")
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))

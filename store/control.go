@@ -89,7 +89,7 @@ func (e controlEvent) takesAway() bool {
 // away is so everywhere when controlled returns, and so is what was so already: another server may
 // have made it so just now.
 func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]controlEvent, error)) error {
-	if err := s.Changeable(by); err != nil {
+	if err := s.Tables.Changeable(by); err != nil {
 		return err
 	}
 	return s.recorded(ctx, by, s.change, rows)

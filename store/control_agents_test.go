@@ -17,7 +17,7 @@ func TestChangesOfAgentsAreRecorded(t *testing.T) {
 		if metadata != "" {
 			text = []byte(metadata)
 		}
-		_, err := s.RegisterAgent(ctx, who, id, text, bounds)
+		_, err := s.Agents.Register(ctx, who, id, text, bounds)
 		return err
 	}
 	registered := func(metadataHash any) change {
@@ -30,25 +30,25 @@ func TestChangesOfAgentsAreRecorded(t *testing.T) {
 	k.refuses("one that must be new", register("bot", "", store.AgentBounds{New: true, Most: 10}), store.ErrExists)
 	k.refuses("one too many", register("other", "", store.AgentBounds{Most: 1}), store.ErrTooMany)
 	for _, jti := range []string{"a", "b"} {
-		must(t, s.RecordPassport(ctx, who, passport(jti, now.Unix())))
+		must(t, s.Passports.Record(ctx, who, passport(jti, now.Unix())))
 	}
 	k.read += 2
 
-	_, err := s.EnableAgent(ctx, who, "bot")
+	_, err := s.Agents.Enable(ctx, who, "bot")
 	k.refuses("enabling what is enabled", err, nil)
 	disable := func(id string) error {
-		_, _, err := s.DisableAgent(ctx, who, id)
+		_, _, err := s.Agents.Disable(ctx, who, id)
 		return err
 	}
 	must(t, disable("bot"))
 	k.writes("an agent disabled", did(c, store.AgentDisabled, "agent:bot", details{"agentId": "bot", "disabledAt": chain.FormatTime(now), "passportsRevoked": 2}))
 	k.refuses("disabling what is disabled", disable("bot"), nil)
 	k.refuses("registering what is disabled", register("bot", "", many), store.ErrDisabled)
-	k.refuses("a passport for what is disabled", s.RecordPassport(ctx, who, passport("c", 1)), store.ErrDisabled)
+	k.refuses("a passport for what is disabled", s.Passports.Record(ctx, who, passport("c", 1)), store.ErrDisabled)
 	k.refuses("disabling what is not there", disable("nobody"), store.ErrNotFound)
-	_, err = s.EnableAgent(ctx, who, "nobody")
+	_, err = s.Agents.Enable(ctx, who, "nobody")
 	k.refuses("enabling what is not there", err, store.ErrNotFound)
-	got(s.EnableAgent(ctx, who, "bot"))(t)
+	got(s.Agents.Enable(ctx, who, "bot"))(t)
 	k.writes("an agent enabled", did(c, store.AgentEnabled, "agent:bot", details{"agentId": "bot"}))
 }
 
@@ -74,29 +74,29 @@ func TestChangesOfPassportsAreRecorded(t *testing.T) {
 		}
 		return one
 	}
-	must(t, s.RecordPassport(ctx, who, passport("a", 1)))
+	must(t, s.Passports.Record(ctx, who, passport("a", 1)))
 	k.writes("a passport issued", issued("a"))
-	if err := s.RecordPassport(ctx, who, passport("a", 1)); err == nil {
+	if err := s.Passports.Record(ctx, who, passport("a", 1)); err == nil {
 		t.Error("one jti was issued twice")
 	}
 	k.writes("a jti that there is")
-	must(t, s.RotatePassport(ctx, who, passport("a", 1), passport("b", 1)))
+	must(t, s.Passports.Rotate(ctx, who, passport("a", 1), passport("b", 1)))
 	k.writes("a passport rotated", revoked("a", nil, "b"), issued("b", "a"))
-	k.refuses("rotating it again", s.RotatePassport(ctx, who, passport("a", 1), passport("c", 1)), store.ErrRevoked)
-	k.refuses("rotating what is not there", s.RotatePassport(ctx, who, passport("x", 1), passport("c", 1)), store.ErrNotFound)
+	k.refuses("rotating it again", s.Passports.Rotate(ctx, who, passport("a", 1), passport("c", 1)), store.ErrRevoked)
+	k.refuses("rotating what is not there", s.Passports.Rotate(ctx, who, passport("x", 1), passport("c", 1)), store.ErrNotFound)
 	// the old is revoked, and then the new cannot be
-	if err := s.RotatePassport(ctx, who, passport("b", 1), passport("a", 1)); err == nil {
+	if err := s.Passports.Rotate(ctx, who, passport("b", 1), passport("a", 1)); err == nil {
 		t.Error("one jti was issued twice, by rotation")
 	}
 	k.writes("a rotation that fails halfway")
-	_, err := s.RevokePassport(ctx, by(zoo, now), "b", nil)
+	_, err := s.Passports.Revoke(ctx, by(zoo, now), "b", nil)
 	k.refuses("revocation by another company", err, store.ErrNotFound)
-	if p := got(s.RevokePassport(ctx, who, "b", ptr("lost")))(t); p.RevokedAt != chain.FormatTime(now) || *p.Reason != "lost" {
+	if p := got(s.Passports.Revoke(ctx, who, "b", ptr("lost")))(t); p.RevokedAt != chain.FormatTime(now) || *p.Reason != "lost" {
 		t.Errorf("revoked: %+v", p)
 	}
 	k.writes("a passport revoked", revoked("b", "lost"))
-	_, err = s.RevokePassport(ctx, who, "b", nil)
+	_, err = s.Passports.Revoke(ctx, who, "b", nil)
 	k.refuses("revoking what is revoked", err, store.ErrRevoked)
-	_, err = s.RevokePassport(ctx, who, "x", nil)
+	_, err = s.Passports.Revoke(ctx, who, "x", nil)
 	k.refuses("revoking what is not there", err, store.ErrNotFound)
 }

@@ -104,7 +104,7 @@ func of(secret string) string { return keys.Fingerprint(keys.HashSecret(secret))
 func newClerk(t *testing.T, metadata string) (*clerk, store.APIKey) {
 	t.Helper()
 	s, _ := fresh(t)
-	c, key, err := s.CreateCompany(ctx, "acme", raw(metadata), now)
+	c, key, err := s.Companies.Create(ctx, "acme", raw(metadata), now)
 	must(t, err)
 	return &clerk{T: t, s: s, c: c, secrets: []string{key.Key, "private words"}}, key
 }
@@ -124,7 +124,7 @@ func TestRegistrationIsRecorded(t *testing.T) {
 	first := did(c, store.APIKeyCreated, "api-key:"+of(key.Key), details{"fingerprint": of(key.Key), "role": "admin", "expiresAt": nil, "label": "bootstrap"})
 	registered.Payload["by"], first.Payload["by"] = nil, nil
 	k.writes("the registration", registered, first)
-	_, _, err := k.s.CreateCompany(ctx, "acme", nil, now)
+	_, _, err := k.s.Companies.Create(ctx, "acme", nil, now)
 	k.refuses("a second one", err, store.ErrExists)
 	plain, _ := company(t, k.s, "plain")
 	if found := changes(t, k.s, plain, 0); len(found) != 2 || found[0].Payload["metadataHash"] != nil {
@@ -141,32 +141,32 @@ func TestChangesOfCredentialsAreRecorded(t *testing.T) {
 	k.read = tipOf(t, s, c.Control).Length
 
 	expires := now.Add(time.Hour)
-	key := got(s.CreateKey(ctx, who, ptr("ci"), store.Grant{Role: store.Writer, Expires: expires}, 1000))(t)
+	key := got(s.Credentials.CreateKey(ctx, who, ptr("ci"), store.Grant{Role: store.Writer, Expires: expires}, 1000))(t)
 	k.secrets = append(k.secrets, key.Key)
 	k.writes("a key made", did(c, store.APIKeyCreated, "api-key:"+of(key.Key),
 		details{"fingerprint": of(key.Key), "role": "writer", "expiresAt": chain.FormatTime(expires), "label": "ci"}))
-	_, err := s.CreateKey(ctx, who, nil, full, 2)
+	_, err := s.Credentials.CreateKey(ctx, who, nil, full, 2)
 	k.refuses("a key too many", err, store.ErrTooMany)
-	k.refuses("deleting another company's key", s.DeleteKey(ctx, who, theirs.Key), store.ErrNotFound)
-	k.refuses("deleting the last admin's key", s.DeleteKey(ctx, who, first.Key), store.ErrLastKey)
-	must(t, s.DeleteKey(ctx, who, key.Key))
+	k.refuses("deleting another company's key", s.Credentials.DeleteKey(ctx, who, theirs.Key), store.ErrNotFound)
+	k.refuses("deleting the last admin's key", s.Credentials.DeleteKey(ctx, who, first.Key), store.ErrLastKey)
+	must(t, s.Credentials.DeleteKey(ctx, who, key.Key))
 	k.writes("a key deleted", did(c, store.APIKeyDeleted, "api-key:"+of(key.Key), details{"fingerprint": of(key.Key)}))
-	k.refuses("deleting it again", s.DeleteKey(ctx, who, key.Key), store.ErrNotFound)
+	k.refuses("deleting it again", s.Credentials.DeleteKey(ctx, who, key.Key), store.ErrNotFound)
 
-	client, secret, err := s.CreateOAuthClient(ctx, who, store.Grant{Role: store.Reader}, 1000)
+	client, secret, err := s.Credentials.CreateClient(ctx, who, store.Grant{Role: store.Reader}, 1000)
 	must(t, err)
 	k.secrets = append(k.secrets, secret)
 	k.writes("a client made", did(c, store.OAuthClientCreated, "oauth-client:"+client.ID,
 		details{"clientId": client.ID, "fingerprint": of(secret), "role": "reader", "expiresAt": nil}))
-	_, _, err = s.CreateOAuthClient(ctx, who, full, 1)
+	_, _, err = s.Credentials.CreateClient(ctx, who, full, 1)
 	k.refuses("a client too many", err, store.ErrTooMany)
-	_, _, err = s.IssueOAuthToken(ctx, client.ID, secret, time.Hour, now)
+	_, _, err = s.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, now)
 	k.refuses("an access token, of which there are thousands", err, nil)
-	_, err = s.DeleteOAuthClient(ctx, by(zoo, now), client.ID)
+	_, err = s.Credentials.DeleteClient(ctx, by(zoo, now), client.ID)
 	k.refuses("deletion by another company", err, store.ErrNotFound)
-	got(s.DeleteOAuthClient(ctx, who, client.ID))(t)
+	got(s.Credentials.DeleteClient(ctx, who, client.ID))(t)
 	k.writes("a client deleted", did(c, store.OAuthClientDeleted, "oauth-client:"+client.ID, details{"clientId": client.ID, "fingerprint": of(secret)}))
-	_, err = s.DeleteOAuthClient(ctx, who, client.ID)
+	_, err = s.Credentials.DeleteClient(ctx, who, client.ID)
 	k.refuses("deleting it again", err, store.ErrNotFound)
 	if n := len(changes(t, s, zoo, 0)); n != 2 {
 		t.Errorf("the control log of the other company has %d records", n)
@@ -200,12 +200,12 @@ func TestConcurrentEqualChangesMakeOneRecord(t *testing.T) {
 	t.Parallel()
 	k, _ := newClerk(t, "{}")
 	s, c, who := k.s, k.c, by(k.c, now)
-	got(s.RegisterAgent(ctx, who, "bot", nil, many))(t)
+	got(s.Agents.Register(ctx, who, "bot", nil, many))(t)
 	for _, jti := range []string{"old", "lost"} {
-		must(t, s.RecordPassport(ctx, who, passport(jti, 1)))
+		must(t, s.Passports.Record(ctx, who, passport(jti, 1)))
 	}
-	key := got(s.CreateKey(ctx, who, nil, full, 1000))(t)
-	client, _, err := s.CreateOAuthClient(ctx, who, full, 1000)
+	key := got(s.Credentials.CreateKey(ctx, who, nil, full, 1000))(t)
+	client, _, err := s.Credentials.CreateClient(ctx, who, full, 1000)
 	must(t, err)
 	k.read = tipOf(t, s, c.Control).Length
 	for _, test := range []struct {
@@ -213,17 +213,17 @@ func TestConcurrentEqualChangesMakeOneRecord(t *testing.T) {
 		change func(i int) error
 	}{
 		{[]store.ControlAction{store.PassportRevoked, store.PassportIssued}, func(i int) error {
-			return s.RotatePassport(ctx, who, passport("old", 1), passport(string(rune('a'+i)), 2))
+			return s.Passports.Rotate(ctx, who, passport("old", 1), passport(string(rune('a'+i)), 2))
 		}},
-		{[]store.ControlAction{store.PassportRevoked}, func(int) error { _, err := s.RevokePassport(ctx, who, "lost", nil); return err }},
+		{[]store.ControlAction{store.PassportRevoked}, func(int) error { _, err := s.Passports.Revoke(ctx, who, "lost", nil); return err }},
 		{[]store.ControlAction{store.AgentRegistered}, func(int) error {
-			_, err := s.RegisterAgent(ctx, who, "new", nil, store.AgentBounds{New: true, Most: 100})
+			_, err := s.Agents.Register(ctx, who, "new", nil, store.AgentBounds{New: true, Most: 100})
 			return err
 		}},
-		{[]store.ControlAction{store.AgentDisabled}, func(int) error { _, _, err := s.DisableAgent(ctx, who, "bot"); return err }},
-		{[]store.ControlAction{store.AgentEnabled}, func(int) error { _, err := s.EnableAgent(ctx, who, "bot"); return err }},
-		{[]store.ControlAction{store.APIKeyDeleted}, func(int) error { return s.DeleteKey(ctx, who, key.Key) }},
-		{[]store.ControlAction{store.OAuthClientDeleted}, func(int) error { _, err := s.DeleteOAuthClient(ctx, who, client.ID); return err }},
+		{[]store.ControlAction{store.AgentDisabled}, func(int) error { _, _, err := s.Agents.Disable(ctx, who, "bot"); return err }},
+		{[]store.ControlAction{store.AgentEnabled}, func(int) error { _, err := s.Agents.Enable(ctx, who, "bot"); return err }},
+		{[]store.ControlAction{store.APIKeyDeleted}, func(int) error { return s.Credentials.DeleteKey(ctx, who, key.Key) }},
+		{[]store.ControlAction{store.OAuthClientDeleted}, func(int) error { _, err := s.Credentials.DeleteClient(ctx, who, client.ID); return err }},
 	} {
 		atOnce(20, test.change)
 		found := changes(t, s, c, k.read)

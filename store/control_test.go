@@ -218,7 +218,7 @@ func TestRestoreComparesControlLogs(t *testing.T) {
 	in = backUp(t, old)
 	s = open(t, old)
 	for id := range companies {
-		control(t, s, got(s.Company(ctx, id))(t), 1)
+		control(t, s, got(s.Companies.Get(ctx, id))(t), 1)
 	}
 	must(t, s.Close())
 	checkRollback(t, in, old, "acme (control): 1 records, the backup has 0", "zoo (control): 1 records, the backup has 0")
@@ -239,7 +239,7 @@ func TestUpgradeCreatesControlLog(t *testing.T) {
 		must(t, err)
 		s := open(t, path)
 		for id := range companies {
-			c := got(s.Company(ctx, id))(t)
+			c := got(s.Companies.Get(ctx, id))(t)
 			if a, b := c.Actions, c.Control; a.ID == b.ID || a.Origin == b.Origin || b.Origin != "attestd.local/v1/log/"+b.ID || len(b.ID) != 32 {
 				t.Errorf("logs: %+v and %+v", a, b)
 			}
@@ -286,23 +286,23 @@ func TestUpgradeKeepsSchema4Data(t *testing.T) {
 		path, companies := written(t, version)
 		s := open(t, path)
 		for id := range companies {
-			c := got(s.Company(ctx, id))(t)
+			c := got(s.Companies.Get(ctx, id))(t)
 			var said []string
-			for _, l := range all(t, s.Credentials(ctx, by(c, now), "")) {
+			for _, l := range all(t, s.Credentials.List(ctx, by(c, now), "")) {
 				said = append(said, fmt.Sprint(l.Role, l.ExpiresAt))
 			}
 			if strings.Join(said, " ") != "admin admin reader2026-12-24T18:00:00.000Z writer admin" {
 				t.Errorf("%s: credentials %q", id, said)
 			}
 		}
-		acme := got(s.Company(ctx, "acme"))(t)
+		acme := got(s.Companies.Get(ctx, "acme"))(t)
 		origin, ring, err := s.KeyRing(ctx, acme.Chain)
 		must(t, err)
 		if len(ring) != 3 || strings.Join(keyring.Flaws(origin, ring), "") != "" || ring[1].From != 258 || ring[2].From != 268 ||
 			ring[0].CompromisedAt == "" || ring[1].CompromisedAt == "" || ring[2].CompromisedAt != "" {
 			t.Errorf("keys: %+v", ring)
 		}
-		if err := s.CheckAgent(ctx, by(acme, now), "git-bot"); !errors.Is(err, store.ErrDisabled) {
+		if err := s.Agents.Check(ctx, by(acme, now), "git-bot"); !errors.Is(err, store.ErrDisabled) {
 			t.Errorf("git-bot: %v", err)
 		}
 	}

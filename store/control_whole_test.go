@@ -29,22 +29,22 @@ func prepare(t *testing.T) (p prepared) {
 	p.path = path
 	p.c, _ = company(t, s, "acme")
 	who := by(p.c, now)
-	p.key = got(s.CreateKey(ctx, who, nil, full, 1000))(t).Key
-	client, _, err := s.CreateOAuthClient(ctx, who, full, 1000)
+	p.key = got(s.Credentials.CreateKey(ctx, who, nil, full, 1000))(t).Key
+	client, _, err := s.Credentials.CreateClient(ctx, who, full, 1000)
 	must(t, err)
 	p.client = client.ID
 	for _, id := range []string{"bot", "stopped"} {
-		got(s.RegisterAgent(ctx, who, id, nil, many))(t)
+		got(s.Agents.Register(ctx, who, id, nil, many))(t)
 	}
-	_, _, err = s.DisableAgent(ctx, who, "stopped")
+	_, _, err = s.Agents.Disable(ctx, who, "stopped")
 	must(t, err)
 	for _, jti := range []string{"a", "b"} {
-		must(t, s.RecordPassport(ctx, who, passport(jti, 1)))
+		must(t, s.Passports.Record(ctx, who, passport(jti, 1)))
 	}
 	for _, id := range []*string{&p.hook, &p.off} {
-		*id = got(s.CreateWebhook(ctx, who, store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 16))(t).ID
+		*id = got(s.Webhooks.Create(ctx, who, store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 16))(t).ID
 	}
-	got(s.DisableWebhook(ctx, who, p.off, store.WebhookRequested))(t)
+	got(s.Webhooks.Disable(ctx, who, p.off, store.WebhookRequested))(t)
 	attest(t, s, p.c, 2)
 	must(t, s.RecordStart(ctx, map[string]string{"stream": "open"}))
 	must(t, s.Close())
@@ -61,35 +61,38 @@ func prepare(t *testing.T) (p prepared) {
 func (p prepared) kinds() map[string]func(*store.Store) error {
 	who := by(p.c, now)
 	return map[string]func(*store.Store) error{
-		"company registered": func(s *store.Store) error { _, _, err := s.CreateCompany(ctx, "umbrella", nil, now); return err },
-		"key made":           func(s *store.Store) error { _, err := s.CreateKey(ctx, who, ptr("new"), full, 1000); return err },
-		"key deleted":        func(s *store.Store) error { return s.DeleteKey(ctx, who, p.key) },
-		"client made":        func(s *store.Store) error { _, _, err := s.CreateOAuthClient(ctx, who, full, 1000); return err },
-		"client deleted":     func(s *store.Store) error { _, err := s.DeleteOAuthClient(ctx, who, p.client); return err },
-		"agent registered":   func(s *store.Store) error { _, err := s.RegisterAgent(ctx, who, "new", nil, many); return err },
+		"company registered": func(s *store.Store) error { _, _, err := s.Companies.Create(ctx, "umbrella", nil, now); return err },
+		"key made": func(s *store.Store) error {
+			_, err := s.Credentials.CreateKey(ctx, who, ptr("new"), full, 1000)
+			return err
+		},
+		"key deleted":      func(s *store.Store) error { return s.Credentials.DeleteKey(ctx, who, p.key) },
+		"client made":      func(s *store.Store) error { _, _, err := s.Credentials.CreateClient(ctx, who, full, 1000); return err },
+		"client deleted":   func(s *store.Store) error { _, err := s.Credentials.DeleteClient(ctx, who, p.client); return err },
+		"agent registered": func(s *store.Store) error { _, err := s.Agents.Register(ctx, who, "new", nil, many); return err },
 		"agent registered anew": func(s *store.Store) error {
-			_, err := s.RegisterAgent(ctx, who, "bot", raw(`{"a":1}`), many)
+			_, err := s.Agents.Register(ctx, who, "bot", raw(`{"a":1}`), many)
 			return err
 		},
-		"agent disabled":    func(s *store.Store) error { _, _, err := s.DisableAgent(ctx, who, "bot"); return err },
-		"agent enabled":     func(s *store.Store) error { _, err := s.EnableAgent(ctx, who, "stopped"); return err },
-		"passport issued":   func(s *store.Store) error { return s.RecordPassport(ctx, who, passport("c", 1)) },
-		"passport revoked":  func(s *store.Store) error { _, err := s.RevokePassport(ctx, who, "a", ptr("lost")); return err },
-		"passport rotated":  func(s *store.Store) error { return s.RotatePassport(ctx, who, passport("a", 1), passport("c", 1)) },
-		"key rotated":       func(s *store.Store) error { _, _, err := s.RotateKey(ctx, who, false); return err },
-		"key declared lost": func(s *store.Store) error { _, _, err := s.RotateKey(ctx, who, true); return err },
+		"agent disabled":    func(s *store.Store) error { _, _, err := s.Agents.Disable(ctx, who, "bot"); return err },
+		"agent enabled":     func(s *store.Store) error { _, err := s.Agents.Enable(ctx, who, "stopped"); return err },
+		"passport issued":   func(s *store.Store) error { return s.Passports.Record(ctx, who, passport("c", 1)) },
+		"passport revoked":  func(s *store.Store) error { _, err := s.Passports.Revoke(ctx, who, "a", ptr("lost")); return err },
+		"passport rotated":  func(s *store.Store) error { return s.Passports.Rotate(ctx, who, passport("a", 1), passport("c", 1)) },
+		"key rotated":       func(s *store.Store) error { _, _, err := s.Companies.RotateKey(ctx, who, false); return err },
+		"key declared lost": func(s *store.Store) error { _, _, err := s.Companies.RotateKey(ctx, who, true); return err },
 		"webhook made": func(s *store.Store) error {
-			_, err := s.CreateWebhook(ctx, who, store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 16)
+			_, err := s.Webhooks.Create(ctx, who, store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 16)
 			return err
 		},
-		"webhook deleted": func(s *store.Store) error { return s.DeleteWebhook(ctx, who, p.hook) },
+		"webhook deleted": func(s *store.Store) error { return s.Webhooks.Delete(ctx, who, p.hook) },
 		"webhook disabled": func(s *store.Store) error {
-			_, err := s.DisableWebhook(ctx, who, p.hook, store.WebhookGone)
+			_, err := s.Webhooks.Disable(ctx, who, p.hook, store.WebhookGone)
 			return err
 		},
-		"webhook enabled": func(s *store.Store) error { _, err := s.EnableWebhook(ctx, who, p.off); return err },
+		"webhook enabled": func(s *store.Store) error { _, err := s.Webhooks.Enable(ctx, who, p.off); return err },
 		"webhook secret changed": func(s *store.Store) error {
-			_, err := s.RotateWebhookSecret(ctx, who, p.hook, webhookSecret(), now.Add(time.Hour))
+			_, err := s.Webhooks.RotateSecret(ctx, who, p.hook, webhookSecret(), now.Add(time.Hour))
 			return err
 		},
 		"settings changed, after a restore": func(s *store.Store) error {

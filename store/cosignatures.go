@@ -11,8 +11,8 @@ import (
 // KeepCosignature keeps what a witness has signed of a log of ours, with the checkpoint that the
 // log had signed itself, in place of what the witness signed before, unless that was of a greater
 // size. It must have been verified.
-func (s *Store) KeepCosignature(ctx context.Context, logID string, size int64, checkpoint string, by tlog.Cosignature) error {
-	err := s.write(ctx, func(w *conn) error {
+func (s Checkpoints) KeepCosignature(ctx context.Context, logID string, size int64, checkpoint string, by tlog.Cosignature) error {
+	err := s.db.write(ctx, func(w *conn) error {
 		_, err := w.exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (log_id, witness) DO UPDATE SET size = excluded.size, note = excluded.note, line = excluded.line WHERE excluded.size >= cosignature.size`,
 			logID, by.Key.String(), size, checkpoint, by.Line)
@@ -73,7 +73,7 @@ func (s *Store) Chains(ctx context.Context) (numbers []int64, err error) {
 // LogOfChain finds a log by the number of its chain, and whose it is; ErrNotFound.
 func (s *Store) LogOfChain(ctx context.Context, number int64) (*Company, Log, error) {
 	company, name := logOf(number)
-	c, err := s.CompanyOfChain(ctx, company)
+	c, err := s.Companies.OfChain(ctx, company)
 	if err != nil {
 		return nil, Log{}, err
 	}

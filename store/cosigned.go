@@ -85,8 +85,8 @@ func (c *cosigned) stop() error {
 	return c.behind
 }
 
-// CosignerStopped is why the cosigner signs nothing, a *CosignerError; nil while it does.
-func (s *Store) CosignerStopped() error { return s.cosigned.stop() }
+// Stopped is why the cosigner signs nothing, a *CosignerError; nil while it does.
+func (s Cosigner) Stopped() error { return s.db.cosigned.stop() }
 
 // whyForgotten says what the database has forgotten of a log that was cosigned; "" for nothing.
 func whyForgotten(known, found tlog.Tree) string {
@@ -110,10 +110,10 @@ func forgotten(hash [sha256.Size]byte, origin string, known, found tlog.Tree, wh
 	}
 }
 
-// cosignedTrees reads what the database says that it has cosigned.
-func (s *Store) cosignedTrees(ctx context.Context) (list []headfile.Cosigned, origins map[[sha256.Size]byte]string, err error) {
+// trees reads what the database says that it has cosigned.
+func (s Cosigner) trees(ctx context.Context) (list []headfile.Cosigned, origins map[[sha256.Size]byte]string, err error) {
 	origins = make(map[[sha256.Size]byte]string)
-	err = s.read(ctx, func(r *conn) error {
+	err = s.db.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
 			var c headfile.Cosigned
 			var origin string
@@ -132,31 +132,31 @@ func (s *Store) cosignedTrees(ctx context.Context) (list []headfile.Cosigned, or
 	return list, origins, nil
 }
 
-// openCosigned compares what the database has cosigned with what its head file knows, and remembers
+// open compares what the database has cosigned with what its head file knows, and remembers
 // the greater of both.
-func (s *Store) openCosigned(ctx context.Context, file *headfile.File) error {
-	behind, err := s.compareCosigned(ctx, file)
+func (s Cosigner) open(ctx context.Context, file *headfile.File) error {
+	behind, err := s.compare(ctx, file)
 	if err != nil {
 		return err
 	}
 	if len(behind) > 0 {
-		s.cosigned.behind = &CosignerError{behind}
-		s.notices = append(s.notices, fmt.Sprintf("nothing is cosigned: %v; see attestd help accept-rollback", s.cosigned.behind))
+		s.db.cosigned.behind = &CosignerError{behind}
+		s.db.notices = append(s.db.notices, fmt.Sprintf("nothing is cosigned: %v; see attestd help accept-rollback", s.db.cosigned.behind))
 	}
 	return nil
 }
 
-// compareCosigned finds the logs of others of which the database knows less than its head file, or
+// compare finds the logs of others of which the database knows less than its head file, or
 // another tree.
-func (s *Store) compareCosigned(ctx context.Context, file *headfile.File) (behind []Behind, err error) {
-	list, origins, err := s.cosignedTrees(ctx)
+func (s Cosigner) compare(ctx context.Context, file *headfile.File) (behind []Behind, err error) {
+	list, origins, err := s.trees(ctx)
 	if err != nil {
 		return nil, err
 	}
 	found := make(map[[sha256.Size]byte]tlog.Tree, len(list))
 	for _, c := range list {
 		found[c.Origin] = tlog.Tree{Size: c.Size, Root: c.Root}
-		s.cosigned.put(origins[c.Origin], found[c.Origin])
+		s.db.cosigned.put(origins[c.Origin], found[c.Origin])
 	}
 	err = file.EachCosigned(func(c headfile.Cosigned) error {
 		known := tlog.Tree{Size: c.Size, Root: c.Root}

@@ -30,9 +30,9 @@ const (
 	KindOAuthClient = "oauthClient"
 )
 
-// Credentials yields the API keys and then the OAuth clients of the caller's company, each in the
+// List yields the API keys and then the OAuth clients of the caller's company, each in the
 // order of their creation; with a fingerprint in madeBy only those that this credential made.
-func (s *Store) Credentials(ctx context.Context, by Caller, madeBy string) iter.Seq2[Credential, error] {
+func (s Credentials) List(ctx context.Context, by Caller, madeBy string) iter.Seq2[Credential, error] {
 	scan := func(rows *sql.Rows) (c Credential, err error) {
 		var client, made, used sql.NullString
 		var expires sql.NullInt64
@@ -45,10 +45,10 @@ func (s *Store) Credentials(ctx context.Context, by Caller, madeBy string) iter.
 		if c.rank == 1 {
 			c.Kind, id = KindOAuthClient, credentialID{client: c.id}
 		}
-		c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, s.lastUsed.last(id, used.String)
+		c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, s.db.lastUsed.last(id, used.String)
 		return c, err
 	}
-	return list(ctx, s, "credentials", scan, `SELECT * FROM (
+	return list(ctx, s.db, "credentials", scan, `SELECT * FROM (
 		SELECT 0 AS rank, id, fingerprint, NULL, label, created_at, made_by, last_used_at, role, expires_at FROM api_key WHERE company = ?1
 		UNION ALL SELECT 1, id, fingerprint, client_id, NULL, created_at, made_by, last_used_at, role, expires_at FROM oauth_client WHERE company = ?1) AS credential
 		WHERE (rank, id) > (?2, ?3) AND (?4 = '' OR made_by = ?4) ORDER BY rank, id`,

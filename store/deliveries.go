@@ -17,13 +17,13 @@ type Delivery struct {
 	Until   time.Time // of Former
 }
 
-// EnabledWebhooks yields the IDs of the webhooks of all companies that are not disabled.
-func (s *Store) EnabledWebhooks(ctx context.Context) iter.Seq2[EnabledWebhook, error] {
+// Enabled yields the IDs of the webhooks of all companies that are not disabled.
+func (s Webhooks) Enabled(ctx context.Context) iter.Seq2[EnabledWebhook, error] {
 	scan := func(rows *sql.Rows) (e EnabledWebhook, err error) {
 		err = rows.Scan(&e.row, &e.Company, &e.ID)
 		return e, err
 	}
-	return list(ctx, s, "enabled webhooks", scan, `SELECT id, company, webhook_id FROM webhook WHERE disabled_at IS NULL AND id > ? ORDER BY id`,
+	return list(ctx, s.db, "enabled webhooks", scan, `SELECT id, company, webhook_id FROM webhook WHERE disabled_at IS NULL AND id > ? ORDER BY id`,
 		func(last EnabledWebhook) []any { return []any{last.row} })
 }
 
@@ -36,24 +36,24 @@ type EnabledWebhook struct {
 }
 
 // Delivery reads what it takes to send records to a webhook of a company; ErrNotFound.
-func (s *Store) Delivery(ctx context.Context, company int64, id string) (d Delivery, err error) {
+func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Delivery, err error) {
 	var secret, former []byte
 	var until sql.NullInt64
-	if d.Company, err = s.CompanyOfChain(ctx, company); err != nil {
+	if d.Company, err = s.db.Companies.OfChain(ctx, company); err != nil {
 		return Delivery{}, fmt.Errorf("delivery of a webhook: %w", err)
 	}
-	err = s.read(ctx, func(r *conn) error {
+	err = s.db.read(ctx, func(r *conn) error {
 		if d.Webhook, err = findWebhook(r, company, id); err != nil {
 			return err
 		}
-		if err := s.checkWebhook(r, d.Company, id); err != nil {
+		if err := s.check(r, d.Company, id); err != nil {
 			return err
 		}
 		return r.one([]any{&secret, &former, &until}, `SELECT secret, former_secret, former_until FROM webhook WHERE id = ?`, d.row)
 	})
 	if err == nil {
 		d.Until = expiry(until)
-		d.Secret, d.Former, err = s.secrets.OpenWebhook(company, id, secret, former)
+		d.Secret, d.Former, err = s.db.secrets.OpenWebhook(company, id, secret, former)
 	}
 	if err != nil {
 		return Delivery{}, fmt.Errorf("delivery of a webhook: %w", err)
@@ -62,8 +62,8 @@ func (s *Store) Delivery(ctx context.Context, company int64, id string) (d Deliv
 }
 
 // SaveProgress makes durable how far webhooks have come, by their IDs, in one change.
-func (s *Store) SaveProgress(ctx context.Context, progress map[string]Progress) error {
-	err := s.write(ctx, func(w *conn) error {
+func (s Webhooks) SaveProgress(ctx context.Context, progress map[string]Progress) error {
+	err := s.db.write(ctx, func(w *conn) error {
 		for id, p := range progress {
 			retry := sql.NullInt64{Int64: p.RetryAt.UnixMilli(), Valid: !p.RetryAt.IsZero()}
 			if _, err := w.exec(`UPDATE webhook SET next_record = ?, attempts = ?, retry_at = ? WHERE webhook_id = ?`, p.Next, p.Failed, retry, id); err != nil {

@@ -19,21 +19,21 @@ func TestDisablingRevokesLivePassportsAlone(t *testing.T) {
 	s := openWith(t, path, at.options())
 	c, _ := company(t, s, "acme")
 	for _, agent := range []string{"bot", "other"} {
-		got(s.RegisterAgent(ctx, by(c, now), agent, nil, many))(t)
+		got(s.Agents.Register(ctx, by(c, now), agent, nil, many))(t)
 	}
 	issue := func(jti, agent string, expires time.Time) {
 		t.Helper()
-		must(t, s.RecordPassport(ctx, by(c, at.now()), store.Passport{JTI: jti, AgentID: agent, Scopes: []string{"*"}, IssuedAt: now.Unix(), ExpiresAt: expires.Unix()}))
+		must(t, s.Passports.Record(ctx, by(c, at.now()), store.Passport{JTI: jti, AgentID: agent, Scopes: []string{"*"}, IssuedAt: now.Unix(), ExpiresAt: expires.Unix()}))
 	}
 	issue("others", "other", now.Add(time.Hour))
 	disable := func(want int64) {
 		t.Helper()
-		_, revoked, err := s.DisableAgent(ctx, by(c, at.now()), "bot")
+		_, revoked, err := s.Agents.Disable(ctx, by(c, at.now()), "bot")
 		must(t, err)
 		if revoked != want {
 			t.Errorf("%d passports were revoked, want %d", revoked, want)
 		}
-		got(s.EnableAgent(ctx, by(c, at.now()), "bot"))(t)
+		got(s.Agents.Enable(ctx, by(c, at.now()), "bot"))(t)
 	}
 	for i := range 5 {
 		issue(fmt.Sprint("expired ", i), "bot", now.Add(-2*time.Hour))

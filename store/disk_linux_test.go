@@ -61,10 +61,10 @@ func TestFullDisk(t *testing.T) {
 		if !errors.Is(err, store.ErrUnavailable) {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		if _, err := s.RegisterAgent(ctx, by(c, now), "bot", bytes.Repeat([]byte("x"), 100_000), many); !errors.Is(err, store.ErrUnavailable) {
+		if _, err := s.Agents.Register(ctx, by(c, now), "bot", bytes.Repeat([]byte("x"), 100_000), many); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("round %d, another write: %v", round, err)
 		}
-		if _, err := s.Authenticate(ctx, keys.HashSecret(key.Key), now); err != nil {
+		if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), now); err != nil {
 			t.Errorf("round %d, a read: %v", round, err)
 		}
 		if n := length(t, s, c); n != acknowledged {

@@ -47,7 +47,7 @@ func TestOwnWritesAreNotExternal(t *testing.T) {
 	if s.grow(t) {
 		t.Error("the first batch after the start")
 	}
-	_, err := s.CreateKey(ctx, by(c, now), nil, full, 1000)
+	_, err := s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000)
 	must(t, err)
 	if s.grow(t) {
 		t.Error("after another write of ours")
@@ -73,7 +73,7 @@ func TestOwnWritesAreNotExternal(t *testing.T) {
 	if s.grow(t) {
 		t.Error("after a read-only command beside us")
 	}
-	if err := s.DeleteKey(ctx, by(c, now), "no such key"); !errors.Is(err, store.ErrNotFound) {
+	if err := s.Credentials.DeleteKey(ctx, by(c, now), "no such key"); !errors.Is(err, store.ErrNotFound) {
 		t.Fatal(err)
 	}
 	if s.grow(t) {
@@ -96,7 +96,8 @@ func TestExternalWriteIsReportedOnce(t *testing.T) {
 	}
 	_, err := db.Exec("INSERT INTO strange VALUES (1)")
 	must(t, err)
-	_, err = s.CreateKey(ctx, by(c, now), nil, full, 1000) // sees it first, and must not swallow it
+	// sees it first, and must not swallow it
+	_, err = s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000)
 	must(t, err)
 	if !s.grow(t) {
 		t.Error("a write noticed by another transaction was lost")
@@ -127,9 +128,9 @@ func TestCacheIsValidWithoutExternalWrites(t *testing.T) {
 		{30_000, 30_000, 30_999, 31_000},
 	} {
 		clock.Store(test.read)
-		key := got(s.CreateKey(ctx, by(c, at(test.read)), nil, full, 1000))(t)
+		key := got(s.Credentials.CreateKey(ctx, by(c, at(test.read)), nil, full, 1000))(t)
 		ask := func(ms int64) error {
-			_, err := s.Authenticate(ctx, keys.HashSecret(key.Key), at(ms))
+			_, err := s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), at(ms))
 			return err
 		}
 		must(t, ask(test.read))
@@ -152,15 +153,15 @@ func TestExternalDeletionInvalidatesCache(t *testing.T) {
 	t.Parallel()
 	s, path := watch(t)
 	c := s.company
-	first := got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
-	second := got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
+	first := got(s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
+	second := got(s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
 	for _, k := range []store.APIKey{first, second} {
-		if _, err := s.Authenticate(ctx, keys.HashSecret(k.Key), now); err != nil {
+		if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(k.Key), now); err != nil {
 			t.Fatal(err)
 		}
 	}
 	db := other(t, path, "DELETE FROM api_key WHERE fingerprint = '"+keys.Fingerprint(keys.HashSecret(first.Key))+"'")
-	if _, err := s.Authenticate(ctx, keys.HashSecret(first.Key), now.Add(time.Second)); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(first.Key), now.Add(time.Second)); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("after a second: %v", err)
 	}
 	if storetest.OnPostgres() {
@@ -169,7 +170,7 @@ func TestExternalDeletionInvalidatesCache(t *testing.T) {
 	_, err := db.Exec("DELETE FROM api_key WHERE fingerprint = '" + keys.Fingerprint(keys.HashSecret(second.Key)) + "'")
 	must(t, err)
 	s.grow(t)
-	if _, err := s.Authenticate(ctx, keys.HashSecret(second.Key), now); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(second.Key), now); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("after a write: %v", err)
 	}
 }

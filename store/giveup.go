@@ -11,40 +11,40 @@ import (
 	"attestd/store/headfile"
 )
 
-// AllBehind says in what a database is behind its head file, the checkpoints that it keeps, and
+// All says in what a database is behind its head file, the checkpoints that it keeps, and
 // what it has cosigned. Nobody runs s yet.
-func (s *Store) AllBehind(ctx context.Context) ([]Behind, error) {
-	kept, err := s.compareKept(ctx, "true")
+func (s Rollback) All(ctx context.Context) ([]Behind, error) {
+	kept, err := s.db.Checkpoints.compareKept(ctx, "true")
 	if err != nil {
 		return nil, err
 	}
-	all := append(s.behind, kept...)
-	if cosigner := s.cosigned.behind; cosigner != nil {
+	all := append(s.db.behind, kept...)
+	if cosigner := s.db.cosigned.behind; cosigner != nil {
 		all = append(all, cosigner.Behind...)
 	}
 	return all, nil
 }
 
-// AcceptBehind makes what the database has the truth. What was lost is written to the control log
+// Accept makes what the database has the truth. What was lost is written to the control log
 // of each company that it concerns, and where a company itself is gone to that of the oldest
 // company that is there, all in one transaction. What the logs say already is not recorded once
 // more. Somebody runs s.
-func (s *Store) AcceptBehind(ctx context.Context, accepted []Behind, reason string) error {
-	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.acceptBehind(ctx, w, accepted, reason) })
+func (s Rollback) Accept(ctx context.Context, accepted []Behind, reason string) error {
+	_, err := s.db.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.accept(ctx, w, accepted, reason) })
 	return err
 }
 
-// MayWriteBehind lets a database be written that is behind its head file. Nobody runs s yet, so
+// MayWrite lets a database be written that is behind its head file. Nobody runs s yet, so
 // nothing but Open has stopped its writes.
-func (s *Store) MayWriteBehind() { s.writer.stopped.Store(nil) }
+func (s Rollback) MayWrite() { s.db.writer.stopped.Store(nil) }
 
 // MakeHeadFile makes a head file anew that knows what the database has now.
-func (s *Store) MakeHeadFile(ctx context.Context, path string) error {
+func (s Rollback) MakeHeadFile(ctx context.Context, path string) error {
 	path, err := Absolute(path)
 	if err != nil {
 		return err
 	}
-	id, err := s.databaseID(ctx)
+	id, err := s.db.databaseID(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,10 +55,10 @@ func (s *Store) MakeHeadFile(ctx context.Context, path string) error {
 	return file.Close()
 }
 
-// acceptBehind sets the count of revocations to what is there, takes out what witnesses have signed
+// accept sets the count of revocations to what is there, takes out what witnesses have signed
 // of trees that are given up, and drafts the records. What the control log says already, because
 // the head file was not brought to it, is not recorded once more.
-func (s *Store) acceptBehind(ctx context.Context, w *conn, accepted []Behind, reason string) (drafts []chain.Draft, err error) {
+func (s Rollback) accept(ctx context.Context, w *conn, accepted []Behind, reason string) (drafts []chain.Draft, err error) {
 	if _, err := w.exec(`UPDATE company_usage SET revocations =
 		(SELECT count(*) FROM passport WHERE passport.company = company_usage.company AND revoked_at IS NOT NULL)`); err != nil {
 		return nil, err
@@ -87,11 +87,11 @@ func (s *Store) acceptBehind(ctx context.Context, w *conn, accepted []Behind, re
 		}
 	}
 	for _, company := range slices.Sorted(maps.Keys(lost)) {
-		c, err := s.CompanyOfChain(ctx, company)
+		c, err := s.db.Companies.OfChain(ctx, company)
 		if err != nil {
 			return nil, err
 		}
-		d, err := s.controlDraft(Caller{Company: c}, controlEvent{RollbackAccepted, SubjectDatabase, map[string]any{"reason": reason, "logs": lost[company]}})
+		d, err := s.db.controlDraft(Caller{Company: c}, controlEvent{RollbackAccepted, SubjectDatabase, map[string]any{"reason": reason, "logs": lost[company]}})
 		if err != nil {
 			return nil, err
 		}

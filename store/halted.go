@@ -9,43 +9,43 @@ import (
 
 // halt keeps a company from being changed from now on, for a checkpoint shows that one of its logs
 // went back or has another history. It returns why. Others go on.
-func (s *Store) halt(b Behind) error {
+func (s Rollback) halt(b Behind) error {
 	err := &RolledBackError{[]Behind{b}}
-	if log := s.journal.Load(); s.halted.add(b.company, err) && log != nil {
+	if log := s.db.journal.Load(); s.db.halted.add(b.company, err) && log != nil {
 		log.Error("nothing of a company is written any more: its log was rolled back", "company", b.Company, "log", b.Log, "error", err)
 	}
-	return s.halted.of(b.company)
+	return s.db.halted.of(b.company)
 }
 
 // HaltedChain is why nothing is appended to a chain, a *RolledBackError; nil where its company is
 // not halted.
-func (s *Store) HaltedChain(number int64) error {
+func (s Rollback) HaltedChain(number int64) error {
 	company, _ := logOf(number)
-	return s.halted.of(company)
+	return s.db.halted.of(company)
 }
 
 // Halted are the reasons why nothing of some companies is written, a *RolledBackError for each.
-func (s *Store) Halted() []error { return s.halted.all() }
+func (s Rollback) Halted() []error { return s.db.halted.all() }
 
 // openKept halts the companies of which a witness has shown that a log went back, or which have a
 // published checkpoint of a size that they do not have, until somebody accepts that. All else that
-// is kept is compared beside the work; see CheckpointsAgree.
-func (s *Store) openKept(ctx context.Context) error {
+// is kept is compared beside the work; see Checkpoints.Agree.
+func (s Checkpoints) openKept(ctx context.Context) error {
 	found, err := s.compareKept(ctx, `(line = '' OR kept.size > coalesce(length, 0))`)
 	for _, b := range found {
-		s.notices = append(s.notices, fmt.Sprintf("nothing of company %q is written: %v; see attestd help accept-rollback", b.Company, s.halt(b)))
+		s.db.notices = append(s.db.notices, fmt.Sprintf("nothing of company %q is written: %v; see attestd help accept-rollback", b.Company, s.db.Rollback.halt(b)))
 	}
 	return err
 }
 
 // compareKept compares logs with those checkpoints that the database keeps and a condition selects.
-func (s *Store) compareKept(ctx context.Context, where string) (found []Behind, err error) {
+func (s Checkpoints) compareKept(ctx context.Context, where string) (found []Behind, err error) {
 	type row struct {
 		log  Log
 		kept KeptCheckpoint
 	}
 	var list []row
-	err = s.read(ctx, func(r *conn) error {
+	err = s.db.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
 			var k row
 			err := rows.Scan(&k.log.Chain, &k.log.Name, &k.log.ID, &k.log.Origin, &k.kept.row, &k.kept.Note)
@@ -61,7 +61,7 @@ func (s *Store) compareKept(ctx context.Context, where string) (found []Behind, 
 		return nil, fmt.Errorf("checkpoints of all logs: %w", err)
 	}
 	for _, k := range list {
-		b, err := s.compareCheckpoint(ctx, k.log, k.kept)
+		b, err := s.compare(ctx, k.log, k.kept)
 		if err != nil {
 			return nil, err
 		}

@@ -32,8 +32,8 @@ func TestDamagedHeadFile(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if len(s.Behind()) > 0 {
-			t.Errorf("false alarm: %+v", s.Behind())
+		if len(s.Rollback.Behind()) > 0 {
+			t.Errorf("false alarm: %+v", s.Rollback.Behind())
 		}
 		return s.Close()
 	}
@@ -92,8 +92,8 @@ func TestForeignHeadFileIsRefused(t *testing.T) {
 		must(t, os.RemoveAll(beside))
 		must(t, test())
 		s := kept(t, path)
-		if n := s.Notices(); !strings.Contains(strings.Join(n, "; "), "made the head file") || s.HeadFile() != "written" {
-			t.Errorf("notices %q, the head file is %s", n, s.HeadFile())
+		if n := s.Notices(); !strings.Contains(strings.Join(n, "; "), "made the head file") || s.Rollback.HeadFile() != "written" {
+			t.Errorf("notices %q, the head file is %s", n, s.Rollback.HeadFile())
 		}
 		must(t, s.Close())
 		if info := got(os.Stat(beside))(t); info.Mode().Perm() != 0o600 || info.Size() == 0 {
@@ -131,10 +131,10 @@ func TestHeadFileInMissingFolder(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(heads+".new", "in the way"), 0o700))
 	s := got(store.Open(ctx, path, schema(t), store.Options{Heads: heads}))(t)
 	go s.Run(ctx, store.RunOptions{})
-	acme := got(s.Company(ctx, "acme"))(t)
+	acme := got(s.Companies.Get(ctx, "acme"))(t)
 	attest(t, s, acme, 3)
-	if n := s.Notices(); !strings.Contains(strings.Join(n, "; "), "cannot be made") || s.HeadFile() != "behind" {
-		t.Errorf("notices %q, the head file is %s", n, s.HeadFile())
+	if n := s.Notices(); !strings.Contains(strings.Join(n, "; "), "cannot be made") || s.Rollback.HeadFile() != "behind" {
+		t.Errorf("notices %q, the head file is %s", n, s.Rollback.HeadFile())
 	}
 	must(t, os.RemoveAll(heads+".new"))
 	attest(t, s, acme, 3)

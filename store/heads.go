@@ -229,7 +229,7 @@ func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error 
 // that somebody else has written.
 func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error {
 	if external {
-		behind, err := h.store.compareHeads(ctx, h.each())
+		behind, err := h.store.Rollback.compare(ctx, h.each())
 		if err != nil {
 			return err
 		}
@@ -241,7 +241,7 @@ func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error
 	if h.file != nil || h.store.writer.stopped.Load() != nil {
 		return nil
 	}
-	file, err := h.store.createHeads(ctx, h.path, h.id)
+	file, err := h.store.Rollback.createHeads(ctx, h.path, h.id)
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 		}
 	}
 	if log.Name == Control && !gone {
-		if revocations, err = h.store.countedRevocations(ctx, company); err != nil {
+		if revocations, err = h.store.Rollback.countedRevocations(ctx, company); err != nil {
 			return err
 		}
 	}
@@ -291,11 +291,11 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 
 // HeadFile says how it stands with the head file: "" where none is kept, "written", or "behind"
 // while it cannot be written.
-func (s *Store) HeadFile() string {
+func (s Rollback) HeadFile() string {
 	switch {
-	case s.heads == nil:
+	case s.db.heads == nil:
 		return ""
-	case s.heads.failing.Load():
+	case s.db.heads.failing.Load():
 		return "behind"
 	}
 	return "written"

@@ -32,7 +32,7 @@ func TestHeadFileOnFullDisk(t *testing.T) {
 	if err := os.WriteFile(ballast, make([]byte, 64<<10), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("the disk is not full: %v", err)
 	}
-	for i := 0; s.HeadFile() != "behind"; i++ { // each company needs room
+	for i := 0; s.Rollback.HeadFile() != "behind"; i++ { // each company needs room
 		company(t, s, fmt.Sprintf("company-%d", i))
 	}
 	attest(t, s, acme, 3)
@@ -40,20 +40,20 @@ func TestHeadFileOnFullDisk(t *testing.T) {
 	must(t, s.Close())
 
 	s = serve()
-	if len(s.Behind()) > 0 || s.HeadFile() != "behind" || len(s.Notices()) != 1 {
-		t.Errorf("behind: %+v; the head file is %s; notices %q", s.Behind(), s.HeadFile(), s.Notices())
+	if len(s.Rollback.Behind()) > 0 || s.Rollback.HeadFile() != "behind" || len(s.Notices()) != 1 {
+		t.Errorf("behind: %+v; the head file is %s; notices %q", s.Rollback.Behind(), s.Rollback.HeadFile(), s.Notices())
 	}
 	attest(t, s, acme, 3)
 	must(t, os.Truncate(ballast, 0)) // at once, whoever has it open
 	must(t, os.Remove(ballast))
-	for s.HeadFile() == "behind" {
+	for s.Rollback.HeadFile() == "behind" {
 		attest(t, s, acme, 1)
 	}
 	length := length(t, s, acme)
 	must(t, s.Close())
 	must(t, os.Rename(older, path))
 	s = serve()
-	if list := s.Behind(); len(list) != 1 || list[0].Known.Size != length {
+	if list := s.Rollback.Behind(); len(list) != 1 || list[0].Known.Size != length {
 		t.Errorf("%d logs are behind; acme had %d records", len(list), length)
 	}
 }

@@ -36,13 +36,13 @@ func grown(t *testing.T) (path, older string) {
 	s := kept(t, path)
 	acme, _ := company(t, s, "acme")
 	company(t, s, "zoo")
-	must(t, s.RecordPassport(ctx, by(acme, now), store.Passport{JTI: "lost", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 1 << 40}))
+	must(t, s.Passports.Record(ctx, by(acme, now), store.Passport{JTI: "lost", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 1 << 40}))
 	attest(t, s, acme, 30)
 	must(t, s.Close())
 	older = storetest.Copy(t, path)
 	s = kept(t, path)
 	attest(t, s, acme, 10)
-	got(s.RevokePassport(ctx, by(acme, now), "lost", nil))(t)
+	got(s.Passports.Revoke(ctx, by(acme, now), "lost", nil))(t)
 	publish(t, s, acme.Actions)
 	must(t, s.Close())
 	return path, older
@@ -51,11 +51,11 @@ func grown(t *testing.T) (path, older string) {
 // publish keeps a checkpoint of a log.
 func publish(t testing.TB, s *store.Store, l store.Log) string {
 	t.Helper()
-	c := got(s.Company(ctx, "acme"))(t)
+	c := got(s.Companies.Get(ctx, "acme"))(t)
 	head, _, err := s.Tip(ctx, l.Chain)
 	must(t, err)
 	note := string(got(c.SignCheckpoint(l, tlog.Tree{Size: head.Length, Root: head.LogRoot}))(t))
-	must(t, s.KeepCheckpoint(ctx, l.ID, head.Length, note))
+	must(t, s.Checkpoints.Keep(ctx, l.ID, head.Length, note))
 	return note
 }
 
@@ -65,25 +65,25 @@ func behind(t testing.TB, path string) []string {
 	s := kept(t, path)
 	defer s.Close()
 	var rolledBack *store.RolledBackError
-	acme := got(s.Company(ctx, "acme"))(t)
+	acme := got(s.Companies.Get(ctx, "acme"))(t)
 	if _, err := s.Append(ctx, draft(acme)); !errors.As(err, &rolledBack) || !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("append: %v", err)
 	}
 	if err := s.Ready(ctx); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("ready: %v", err)
 	}
-	if err := s.RecordPassport(ctx, by(acme, now), store.Passport{JTI: "more", AgentID: "bot", Scopes: []string{"*"}}); !errors.Is(err, store.ErrRolledBack) {
+	if err := s.Passports.Record(ctx, by(acme, now), store.Passport{JTI: "more", AgentID: "bot", Scopes: []string{"*"}}); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("issue: %v", err)
 	}
 	// reads go on
 	if err := s.VerifyAll(ctx, "", 2, nil, nil); err != nil && !errors.As(err, new(*store.VerifyError)) {
 		t.Error(err)
 	}
-	if s.HeadFile() != "" {
+	if s.Rollback.HeadFile() != "" {
 		t.Error("the head file is kept up")
 	}
 	var why []string
-	for _, b := range s.Behind() {
+	for _, b := range s.Rollback.Behind() {
 		why = append(why, b.Company+" "+string(b.Log)+" "+b.Why)
 	}
 	return why
@@ -93,10 +93,10 @@ func behind(t testing.TB, path string) []string {
 func fine(t testing.TB, path string) {
 	t.Helper()
 	s := kept(t, path)
-	if len(s.Behind()) > 0 {
-		t.Errorf("behind: %+v", s.Behind())
+	if len(s.Rollback.Behind()) > 0 {
+		t.Errorf("behind: %+v", s.Rollback.Behind())
 	}
-	attest(t, s, got(s.Company(ctx, "acme"))(t), 2)
+	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 2)
 	must(t, s.Close())
 }
 
@@ -126,7 +126,7 @@ func TestOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
 	path, older := grown(t)
 	fine(t, path)
 	s := kept(t, path)
-	acme := got(s.Company(ctx, "acme"))(t)
+	acme := got(s.Companies.Get(ctx, "acme"))(t)
 	lost, checkpoint := tip(t, s, acme), publish(t, s, acme.Actions)
 	must(t, s.Close())
 	heads := got(os.ReadFile(storetest.Heads(path)))(t)
@@ -198,7 +198,7 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 		}))(t)
 		s := got(store.Open(ctx, path, schema(t), store.Options{}))(t)
 		go s.Run(ctx, store.RunOptions{})
-		attest(t, s, got(s.Company(ctx, "acme"))(t), more)
+		attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), more)
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil)) // nothing inside the file shows it
 		must(t, s.Check(ctx, schema(t)))
 		must(t, s.Close())
@@ -237,7 +237,7 @@ func TestUndoneRevocationIsDetected(t *testing.T) {
 		expect(t, behind(t, path), "acme control was known with 1 revocations of passports, and 0 are there")
 		accept(t, path)
 		s := kept(t, path)
-		if r := lastControl(t, s, got(s.Company(ctx, "acme"))(t)).Payload.Logs; len(r) != 1 || r[0].Revocations.Known != 1 || r[0].Revocations.Found != 0 {
+		if r := lastControl(t, s, got(s.Companies.Get(ctx, "acme"))(t)).Payload.Logs; len(r) != 1 || r[0].Revocations.Known != 1 || r[0].Revocations.Found != 0 {
 			t.Errorf("recorded: %+v", r)
 		}
 		must(t, s.Close())
@@ -259,7 +259,7 @@ func TestRemovedCompanyIsDetected(t *testing.T) {
 	accept(t, path)
 	fine(t, path)
 	s = kept(t, path)
-	if r := lastControl(t, s, got(s.Company(ctx, "acme"))(t)).Payload.Logs; len(r) != 1 || r[0].Log != "control" || r[0].Known.Size != 2 {
+	if r := lastControl(t, s, got(s.Companies.Get(ctx, "acme"))(t)).Payload.Logs; len(r) != 1 || r[0].Log != "control" || r[0].Known.Size != 2 {
 		t.Errorf("recorded: %+v", r)
 	}
 }
@@ -271,7 +271,7 @@ func TestTruncationWhileServedIsDetected(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)
 	s := kept(t, path)
-	acme := got(s.Company(ctx, "acme"))(t)
+	acme := got(s.Companies.Get(ctx, "acme"))(t)
 	attest(t, s, acme, 3)
 	other(t, path, unguarded...)
 	other(t, path, "DROP TRIGGER head_no_delete", "DROP TRIGGER node_no_update", "ATTACH '"+older+"' AS older",

@@ -97,7 +97,7 @@ func fresh(t testing.TB) (*store.Store, string) {
 
 func company(t testing.TB, s *store.Store, id string) (*store.Company, store.APIKey) {
 	t.Helper()
-	c, key, err := s.CreateCompany(ctx, id, nil, now)
+	c, key, err := s.Companies.Create(ctx, id, nil, now)
 	must(t, err)
 	return c, key
 }

@@ -31,26 +31,26 @@ const shownBy = "shown by "
 // errNotOurs says of a checkpoint that no key of the log has signed it, so that it proves nothing.
 var errNotOurs = errors.New("it does not bear the log's signature")
 
-// CheckpointsAgree compares the log of a chain with the checkpoints of it that the database keeps:
+// Agree compares the log of a chain with the checkpoints of it that the database keeps:
 // the one that was published last, and what witnesses have cosigned or shown. Where the log is
 // shorter than one of them, or has another root at its size, the company is halted: a
 // *RolledBackError, until somebody accepts that. It reads a few hundred hashes for each checkpoint
 // of another size than the log's.
-func (s *Store) CheckpointsAgree(ctx context.Context, number int64) error {
-	if err := s.HaltedChain(number); err != nil {
+func (s Checkpoints) Agree(ctx context.Context, number int64) error {
+	if err := s.db.Rollback.HaltedChain(number); err != nil {
 		return err
 	}
 	b, err := s.behindKept(ctx, number)
 	if err != nil || b == nil {
 		return err
 	}
-	return s.halt(*b)
+	return s.db.Rollback.halt(*b)
 }
 
-// verifyCheckpoints makes the verdict on a log, which is valid by itself, fail where the log is
-// behind a checkpoint of it that the database keeps; see CheckpointsAgree. It fails at the record
+// verify makes the verdict on a log, which is valid by itself, fail where the log is
+// behind a checkpoint of it that the database keeps; see Checkpoints.Agree. It fails at the record
 // that is missing, or at the last one that the checkpoint covers. Nothing is halted.
-func (s *Store) verifyCheckpoints(ctx context.Context, number int64, v *chain.Verdict) error {
+func (s Checkpoints) verify(ctx context.Context, number int64, v *chain.Verdict) error {
 	b, err := s.behindKept(ctx, number)
 	if err != nil || b == nil {
 		return err
@@ -65,14 +65,14 @@ func (s *Store) verifyCheckpoints(ctx context.Context, number int64, v *chain.Ve
 
 // behindKept says in what the log of a chain is behind the first checkpoint of it that the database
 // keeps and the log does not lead to; nil where there is none.
-func (s *Store) behindKept(ctx context.Context, number int64) (*Behind, error) {
+func (s Checkpoints) behindKept(ctx context.Context, number int64) (*Behind, error) {
 	l := Log{Chain: number}
-	if err := s.read(ctx, func(r *conn) error {
+	if err := s.db.read(ctx, func(r *conn) error {
 		return r.one([]any{&l.Name, &l.ID, &l.Origin}, `SELECT name, log_id, origin FROM log WHERE chain = ?`, number)
 	}); err != nil {
 		return nil, fmt.Errorf("log of chain %d: %w", number, err)
 	}
-	kept, err := s.keptCheckpoints(ctx, l)
+	kept, err := s.kept(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -82,16 +82,16 @@ func (s *Store) behindKept(ctx context.Context, number int64) (*Behind, error) {
 			continue
 		}
 		compared[k.Note] = true
-		if b, err := s.compareCheckpoint(ctx, l, k); err != nil || b != nil {
+		if b, err := s.compare(ctx, l, k); err != nil || b != nil {
 			return b, err
 		}
 	}
 	return nil, nil
 }
 
-// keptCheckpoints are those that the database keeps of a log.
-func (s *Store) keptCheckpoints(ctx context.Context, l Log) (kept []KeptCheckpoint, err error) {
-	err = s.read(ctx, func(r *conn) error {
+// kept are those that the database keeps of a log.
+func (s Checkpoints) kept(ctx context.Context, l Log) (kept []KeptCheckpoint, err error) {
+	err = s.db.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
 			var k KeptCheckpoint
 			err := rows.Scan(&k.row, &k.Note)
@@ -106,12 +106,12 @@ func (s *Store) keptCheckpoints(ctx context.Context, l Log) (kept []KeptCheckpoi
 	return kept, nil
 }
 
-// compareCheckpoint says in what a log is behind a checkpoint that the database keeps; nil where it
+// compare says in what a log is behind a checkpoint that the database keeps; nil where it
 // is not, where that was accepted, and where the checkpoint is none of the log's own, for then it
 // proves nothing. A key that has ended counts, also one that was compromised since.
-func (s *Store) compareCheckpoint(ctx context.Context, l Log, k KeptCheckpoint) (*Behind, error) {
+func (s Checkpoints) compare(ctx context.Context, l Log, k KeptCheckpoint) (*Behind, error) {
 	// after the checkpoint was read: the log had that size before it was signed
-	head, _, err := s.Tip(ctx, l.Chain)
+	head, _, err := s.db.Tip(ctx, l.Chain)
 	if err != nil {
 		return nil, err
 	}
@@ -127,20 +127,20 @@ func (s *Store) compareCheckpoint(ctx context.Context, l Log, k KeptCheckpoint) 
 		return nil, err
 	}
 	opened.Witness, opened.row = k.Witness, k.row
-	why, err := s.whyBehindCheckpoint(ctx, l, tree, opened)
+	why, err := s.whyBehind(ctx, l, tree, opened)
 	if err != nil || why == "" {
 		return nil, err
 	}
 	if accepted, err := s.isGivenUp(ctx, l, opened); err != nil || accepted {
 		return nil, err
 	}
-	return s.behindCheckpoint(ctx, l, head, opened, why)
+	return s.behind(ctx, l, head, opened, why)
 }
 
 // openOwn reads a checkpoint that one of the log's keys must have signed, and leaves out what
 // others have: errNotOurs. A key that was declared compromised counts with compromised alone.
-func (s *Store) openOwn(ctx context.Context, l Log, signed string, compromised bool) (KeptCheckpoint, error) {
-	_, ring, err := s.KeyRing(ctx, l.Chain)
+func (s Checkpoints) openOwn(ctx context.Context, l Log, signed string, compromised bool) (KeptCheckpoint, error) {
+	_, ring, err := s.db.KeyRing(ctx, l.Chain)
 	if err != nil {
 		return KeptCheckpoint{}, err
 	}
@@ -161,9 +161,9 @@ func (s *Store) openOwn(ctx context.Context, l Log, signed string, compromised b
 	return KeptCheckpoint{Note: string(own), Tree: c.Tree}, err
 }
 
-// whyBehindCheckpoint says in what a log with a tree is behind a checkpoint of its own; "" where it
+// whyBehind says in what a log with a tree is behind a checkpoint of its own; "" where it
 // is not.
-func (s *Store) whyBehindCheckpoint(ctx context.Context, l Log, tree tlog.Tree, k KeptCheckpoint) (string, error) {
+func (s Checkpoints) whyBehind(ctx context.Context, l Log, tree tlog.Tree, k KeptCheckpoint) (string, error) {
 	was := fmt.Sprintf("was published at size %d", k.Tree.Size)
 	if k.Witness != "" {
 		was = fmt.Sprintf("was signed by a witness at size %d", k.Tree.Size)
@@ -173,14 +173,14 @@ func (s *Store) whyBehindCheckpoint(ctx context.Context, l Log, tree tlog.Tree, 
 	}
 	root := tree.Root
 	if k.Tree.Size < tree.Size {
-		proof, err := tlog.ProveConsistency(ctx, s.LogTree(l), k.Tree.Size, tree)
+		proof, err := tlog.ProveConsistency(ctx, s.db.LogTree(l), k.Tree.Size, tree)
 		if err != nil {
 			return "", fmt.Errorf("log %s: %w", l.ID, err)
 		}
 		if tlog.CheckConsistency(proof, k.Tree, tree) == nil {
 			return "", nil
 		}
-		if root, err = tlog.Root(ctx, s.LogTree(l), k.Tree.Size); err != nil {
+		if root, err = tlog.Root(ctx, s.db.LogTree(l), k.Tree.Size); err != nil {
 			return "", fmt.Errorf("log %s: %w", l.ID, err)
 		}
 	}
@@ -190,12 +190,12 @@ func (s *Store) whyBehindCheckpoint(ctx context.Context, l Log, tree tlog.Tree, 
 	return fmt.Sprintf("%s with root %x, and has root %x at that size", was, k.Tree.Root[:], root[:]), nil
 }
 
-func (s *Store) behindCheckpoint(ctx context.Context, l Log, head chain.Head, k KeptCheckpoint, why string) (*Behind, error) {
+func (s Checkpoints) behind(ctx context.Context, l Log, head chain.Head, k KeptCheckpoint, why string) (*Behind, error) {
 	id, err := parseLogID(l.ID)
 	if err != nil {
 		return nil, err
 	}
-	owner, err := s.Owner(ctx, l.Chain)
+	owner, err := s.db.Owner(ctx, l.Chain)
 	if err != nil {
 		return nil, err
 	}

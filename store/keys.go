@@ -22,8 +22,8 @@ type APIKey struct {
 
 // newKey makes a key with the prefix of the service; the neutral name "service" gives the
 // specification's own, svc_.
-func (s *Store) newKey(label *string, now time.Time) APIKey {
-	prefix := s.settings.Domain.Service
+func (s Credentials) newKey(label *string, now time.Time) APIKey {
+	prefix := s.db.settings.Domain.Service
 	if prefix == "service" {
 		prefix = "svc"
 	}
@@ -32,13 +32,13 @@ func (s *Store) newKey(label *string, now time.Time) APIKey {
 
 // insertKey keeps a key; madeBy is the fingerprint of the credential that asked for it, "" for a
 // company's first.
-func (s *Store) insertKey(w *conn, company int64, k APIKey, g Grant, madeBy string) (created controlEvent, err error) {
+func (s Credentials) insertKey(w *conn, company int64, k APIKey, g Grant, madeBy string) (created controlEvent, err error) {
 	hash := keys.HashSecret(k.Key)
 	fingerprint := keys.Fingerprint(hash)
-	index := s.secrets.Index(hash)
+	index := s.db.secrets.Index(hash)
 	_, err = w.exec(`INSERT INTO api_key (company, hash, key, label, created_at, made_by, role, expires_at, fingerprint)
 		VALUES (?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`,
-		company, index, s.secrets.KeepAPIKey(company, index, k.Key), k.Label, k.CreatedAt, madeBy, g.Role, g.expiresAt(), fingerprint)
+		company, index, s.db.secrets.KeepAPIKey(company, index, k.Key), k.Label, k.CreatedAt, madeBy, g.Role, g.expiresAt(), fingerprint)
 	created = controlEvent{APIKeyCreated, subjectAPIKey(fingerprint), grantDetails(fingerprint, g)}
 	created.details["label"] = k.Label
 	return created, err
@@ -46,9 +46,9 @@ func (s *Store) insertKey(w *conn, company int64, k APIKey, g Grant, madeBy stri
 
 // CreateKey makes a further API key of the caller's company; ErrTooMany where that has as many as
 // most.
-func (s *Store) CreateKey(ctx context.Context, by Caller, label *string, g Grant, most int) (APIKey, error) {
+func (s Credentials) CreateKey(ctx context.Context, by Caller, label *string, g Grant, most int) (APIKey, error) {
 	key := s.newKey(label, by.At)
-	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if err := checkCount(w, most, `SELECT count(*) FROM api_key WHERE company = ?`, by.Company.Chain); err != nil {
 			return nil, err
 		}
@@ -74,28 +74,28 @@ func checkCount(w *conn, most int, query string, company int64) error {
 }
 
 // Keys yields the keys of the caller's company in the order of their creation.
-func (s *Store) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, error] {
+func (s Credentials) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, error] {
 	scan := func(rows *sql.Rows) (k APIKey, err error) {
 		var index []byte
 		if err = rows.Scan(&k.id, &index, &k.Key, &k.Label, &k.CreatedAt); err == nil {
-			k.Key, err = s.secrets.OpenAPIKey(by.Company.Chain, index, k.Key)
+			k.Key, err = s.db.secrets.OpenAPIKey(by.Company.Chain, index, k.Key)
 		}
 		return k, err
 	}
-	return list(ctx, s, "API keys", scan, `SELECT id, hash, key, label, created_at FROM api_key WHERE company = ? AND id > ? ORDER BY id`,
+	return list(ctx, s.db, "API keys", scan, `SELECT id, hash, key, label, created_at FROM api_key WHERE company = ? AND id > ? ORDER BY id`,
 		func(last APIKey) []any { return []any{by.Company.Chain, last.id} })
 }
 
 // DeleteKey deletes a key. It returns ErrNotFound when it is no key of the caller's company, and
 // ErrLastKey when none would be left that is an admin's and does not expire. That is decided inside
 // the transaction.
-func (s *Store) DeleteKey(ctx context.Context, by Caller, key string) error {
+func (s Credentials) DeleteKey(ctx context.Context, by Caller, key string) error {
 	hash := keys.HashSecret(key)
 	// Whatever the outcome, and it is unknown after a failed commit: the next use of the key asks
 	// the file.
-	defer s.credentials.forget(hash)
-	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.secrets.Index(hash))
+	defer s.db.credentials.forget(hash)
+	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.db.secrets.Index(hash))
 		if err != nil {
 			return nil, err
 		}
@@ -120,16 +120,16 @@ func (s *Store) DeleteKey(ctx context.Context, by Caller, key string) error {
 
 // FirstKey returns the oldest API key of a company; ErrNotFound when the company is unknown or has
 // none. Keys that are sealed need Unseal before; ErrMasterKey.
-func (s *Store) FirstKey(ctx context.Context, companyID string) (APIKey, error) {
+func (s Credentials) FirstKey(ctx context.Context, companyID string) (APIKey, error) {
 	var k APIKey
 	var company int64
 	var index []byte
-	err := s.read(ctx, func(r *conn) error {
+	err := s.db.read(ctx, func(r *conn) error {
 		return r.one([]any{&company, &index, &k.Key, &k.Label, &k.CreatedAt}, `SELECT company, hash, key, label, created_at FROM api_key
 			WHERE company = (SELECT id FROM company WHERE company_id = ?) ORDER BY id LIMIT 1`, companyID)
 	})
 	if err == nil {
-		k.Key, err = s.secrets.OpenAPIKey(company, index, k.Key)
+		k.Key, err = s.db.secrets.OpenAPIKey(company, index, k.Key)
 	}
 	if err != nil {
 		return APIKey{}, fmt.Errorf("first API key of %q: %w", companyID, err)

@@ -106,7 +106,7 @@ func TestTruncatedWALLosesNoAcknowledgedRecord(t *testing.T) {
 					t.Errorf("%d records are left of %d", n, known)
 				}
 				must(t, left.VerifyAll(ctx, "", 1, nil, nil))
-				if keys := all(t, left.Keys(ctx, by(c, now))); len(keys) != 1 || keys[0].Key != key.Key {
+				if keys := all(t, left.Credentials.Keys(ctx, by(c, now))); len(keys) != 1 || keys[0].Key != key.Key {
 					t.Errorf("keys: %v", keys)
 				}
 				must(t, left.Check(ctx, schema(t)))

@@ -114,15 +114,15 @@ func (v *View) Checkpoint(ctx context.Context, logID string) (size int64, note s
 	return size, note, nil
 }
 
-// KeepCheckpoint keeps a checkpoint that is about to be published, unless one of a greater size
+// Keep keeps a checkpoint that is about to be published, unless one of a greater size
 // was. One of the same size says the same, and may be signed with another key.
-func (s *Store) KeepCheckpoint(ctx context.Context, logID string, size int64, note string) error {
+func (s Checkpoints) Keep(ctx context.Context, logID string, size int64, note string) error {
 	var number int64
-	err := s.write(ctx, func(w *conn) error {
+	err := s.db.write(ctx, func(w *conn) error {
 		if err := w.one([]any{&number}, `SELECT chain FROM log WHERE log_id = ?`, logID); err != nil {
 			return err
 		}
-		if err := s.HaltedChain(number); err != nil {
+		if err := s.db.Rollback.HaltedChain(number); err != nil {
 			return err
 		}
 		_, err := w.exec(`INSERT INTO checkpoint (log_id, size, note) VALUES (?, ?, ?)
@@ -132,8 +132,8 @@ func (s *Store) KeepCheckpoint(ctx context.Context, logID string, size int64, no
 	if err != nil {
 		return fmt.Errorf("keep checkpoint of log %s: %w", logID, err)
 	}
-	if s.heads != nil {
-		s.heads.published(number, note)
+	if s.db.heads != nil {
+		s.db.heads.published(number, note)
 	}
 	return nil
 }

@@ -104,21 +104,21 @@ func TestOlderSchemaIsUpgraded(t *testing.T) {
 		}
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		for id, f := range companies {
-			c := got(s.Company(ctx, id))(t)
-			if who, err := s.Authenticate(ctx, keys.HashSecret(f.Token), before); !errors.Is(err, store.ErrNotFound) {
+			c := got(s.Companies.Get(ctx, id))(t)
+			if who, err := s.Credentials.Authenticate(ctx, keys.HashSecret(f.Token), before); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("%s: an access token of before: %v, %v", id, who, err)
 			}
 			for _, secret := range f.Keys {
-				if who, err := s.Authenticate(ctx, keys.HashSecret(secret), before); err != nil || who.Company.ID != id || who.Role != store.Admin {
+				if who, err := s.Credentials.Authenticate(ctx, keys.HashSecret(secret), before); err != nil || who.Company.ID != id || who.Role != store.Admin {
 					t.Errorf("%s: credential %.6s…: %v, %v", id, secret, who, err)
 				}
 			}
 			for _, secret := range f.Keys {
-				if who := got(s.Authenticate(ctx, keys.HashSecret(secret), before))(t); !who.Expires.IsZero() {
+				if who := got(s.Credentials.Authenticate(ctx, keys.HashSecret(secret), before))(t); !who.Expires.IsZero() {
 					t.Errorf("%s: a key expires: %v", id, who)
 				}
 			}
-			_, _, err := s.IssueOAuthToken(ctx, f.ClientID, f.ClientSecret, time.Hour, before)
+			_, _, err := s.Credentials.IssueToken(ctx, f.ClientID, f.ClientSecret, time.Hour, before)
 			must(t, err)
 			if p := got(s.Passport(ctx, by(c, before), f.Passports[0]))(t); p.RevokedAt != "" {
 				t.Errorf("%s: a passport is revoked: %+v", id, p)
@@ -126,14 +126,14 @@ func TestOlderSchemaIsUpgraded(t *testing.T) {
 			if p := got(s.Passport(ctx, by(c, before), f.Revoked))(t); p.RevokedAt == "" || *p.Reason != "lost" {
 				t.Errorf("%s: a revocation is gone: %+v", id, p)
 			}
-			if k := got(s.FirstKey(ctx, id))(t); k.Key != f.Keys[0] {
+			if k := got(s.Credentials.FirstKey(ctx, id))(t); k.Key != f.Keys[0] {
 				t.Errorf("%s: first key %+v", id, k)
 			}
-			if page := all(t, s.Agents(ctx, by(c, now), store.AgentFilter{}, "")); len(page) != 2 {
+			if page := all(t, s.Agents.List(ctx, by(c, now), store.AgentFilter{}, "")); len(page) != 2 {
 				t.Errorf("%s: agents %v", id, page)
 			}
 			attest(t, s, c, 10)
-			_, err = s.RegisterAgent(ctx, by(c, now), "new-bot", nil, many)
+			_, err = s.Agents.Register(ctx, by(c, now), "new-bot", nil, many)
 			must(t, err)
 		}
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
@@ -155,9 +155,9 @@ func TestUpgradeKeepsSchema2Data(t *testing.T) {
 	path, companies := written(t, "2")
 	s := open(t, path)
 	for id, f := range companies {
-		c := got(s.Company(ctx, id))(t)
+		c := got(s.Companies.Get(ctx, id))(t)
 		first, second := keys.Fingerprint(keys.HashSecret(f.Keys[0])), keys.Fingerprint(keys.HashSecret(f.Keys[1]))
-		list := all(t, s.Credentials(ctx, by(c, now), ""))
+		list := all(t, s.Credentials.List(ctx, by(c, now), ""))
 		if len(list) != 3 || list[0].MadeBy != "" || list[1].MadeBy != first || list[2].MadeBy != second {
 			t.Errorf("%s: credentials %+v", id, list)
 		}
@@ -166,12 +166,12 @@ func TestUpgradeKeepsSchema2Data(t *testing.T) {
 				t.Errorf("%s: credential %+v", id, credential)
 			}
 		}
-		if err := s.CheckAgent(ctx, by(c, now), "git-bot"); !errors.Is(err, store.ErrDisabled) {
+		if err := s.Agents.Check(ctx, by(c, now), "git-bot"); !errors.Is(err, store.ErrDisabled) {
 			t.Errorf("%s: git-bot: %v", id, err)
 		}
-		_, err := s.DeleteOAuthClient(ctx, by(c, now), f.ClientID)
+		_, err := s.Credentials.DeleteClient(ctx, by(c, now), f.ClientID)
 		must(t, err)
-		if _, err := s.Authenticate(ctx, keys.HashSecret(f.Token), older["2"]); !errors.Is(err, store.ErrNotFound) {
+		if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(f.Token), older["2"]); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: a token outlives its client: %v", id, err)
 		}
 	}
@@ -190,7 +190,7 @@ func TestOlderSchemaIsReadable(t *testing.T) {
 		s, err := store.OpenReadOnly(ctx, path)
 		must(t, err)
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-		if k := got(s.FirstKey(ctx, "acme"))(t); k.Key != companies["acme"].Keys[0] {
+		if k := got(s.Credentials.FirstKey(ctx, "acme"))(t); k.Key != companies["acme"].Keys[0] {
 			t.Errorf("schema %s: first key %+v", version, k)
 		}
 		must(t, s.Close())
@@ -274,7 +274,7 @@ func TestAgentsAreCounted(t *testing.T) {
 	t.Parallel()
 	path, _ := written(t, "1")
 	s := open(t, path)
-	c := got(s.Company(ctx, "acme"))(t)
+	c := got(s.Companies.Get(ctx, "acme"))(t)
 	db := other(t, path)
 	check := func(want int) {
 		t.Helper()
@@ -287,7 +287,7 @@ func TestAgentsAreCounted(t *testing.T) {
 	check(2)
 	register := func(id string) {
 		t.Helper()
-		_, err := s.RegisterAgent(ctx, by(c, now), id, nil, many)
+		_, err := s.Agents.Register(ctx, by(c, now), id, nil, many)
 		must(t, err)
 	}
 	register("third")

@@ -25,16 +25,16 @@ func everything(t testing.TB, m *seal.Master) sealed {
 	t.Helper()
 	f := withSecrets(t, m)
 	s := openSealed(t, f.path, m)
-	c := got(s.Company(ctx, "acme"))(t)
+	c := got(s.Companies.Get(ctx, "acme"))(t)
 	attest(t, s, c, 1500)
 	for _, id := range []string{"bot", "ü", "ab", "Z"} {
-		got(s.RegisterAgent(ctx, by(c, now), id, raw(`{"n": 1.50, "text": "ü\u0000"}`), many))(t)
+		got(s.Agents.Register(ctx, by(c, now), id, raw(`{"n": 1.50, "text": "ü\u0000"}`), many))(t)
 	}
 	for _, jti := range []string{"valid", "revoked"} {
-		must(t, s.RecordPassport(ctx, by(c, now), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 1 << 40}))
+		must(t, s.Passports.Record(ctx, by(c, now), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 1 << 40}))
 	}
-	got(s.RevokePassport(ctx, by(c, now), "revoked", ptr("lost")))(t)
-	_, _, err := s.DisableAgent(ctx, by(c, now), "ab")
+	got(s.Passports.Revoke(ctx, by(c, now), "revoked", ptr("lost")))(t)
+	_, _, err := s.Agents.Disable(ctx, by(c, now), "ab")
 	must(t, err)
 	must(t, s.RecordStart(ctx, map[string]string{"stream": "off"}))
 	publish(t, s, c.Actions)
@@ -158,11 +158,11 @@ func numbersGoOn(t testing.TB, path string, m *seal.Master) {
 	if c.Chain != 3 {
 		t.Errorf("the next company has the number %d", c.Chain)
 	}
-	_, _, err := s.CreateOAuthClient(ctx, by(c, now), full, 1000)
+	_, _, err := s.Credentials.CreateClient(ctx, by(c, now), full, 1000)
 	must(t, err)
-	must(t, s.RecordPassport(ctx, by(c, now), store.Passport{JTI: "new", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
-	got(s.CreateWebhook(ctx, by(c, now), store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 16))(t)
-	if _, err := s.RegisterAgent(ctx, by(got(s.Company(ctx, "acme"))(t), now), "fifth", nil, store.AgentBounds{Most: 4}); !errors.Is(err, store.ErrTooMany) {
+	must(t, s.Passports.Record(ctx, by(c, now), store.Passport{JTI: "new", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
+	got(s.Webhooks.Create(ctx, by(c, now), store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 16))(t)
+	if _, err := s.Agents.Register(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now), "fifth", nil, store.AgentBounds{Most: 4}); !errors.Is(err, store.ErrTooMany) {
 		t.Errorf("a fifth agent of four: %v", err)
 	}
 }
@@ -369,8 +369,8 @@ func TestMoveAndTheHeadFile(t *testing.T) {
 	must(t, err)
 	s := got(store.Open(ctx, url, schema(t), store.Options{Heads: heads}))(t)
 	defer s.Close()
-	if len(s.Behind()) > 0 || strings.Contains(strings.Join(s.Notices(), " "), "head file") {
-		t.Errorf("behind %v, notices %q", s.Behind(), s.Notices())
+	if len(s.Rollback.Behind()) > 0 || strings.Contains(strings.Join(s.Notices(), " "), "head file") {
+		t.Errorf("behind %v, notices %q", s.Rollback.Behind(), s.Notices())
 	}
 }
 
@@ -382,7 +382,7 @@ func TestMoveOfTextThatPostgresCannotHold(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
-	got(s.CreateKey(ctx, by(c, now), ptr("a\x00b"), full, 1000))(t)
+	got(s.Credentials.CreateKey(ctx, by(c, now), ptr("a\x00b"), full, 1000))(t)
 	must(t, s.Close())
 	url := pgtest.Database(t)
 	if _, err := move(t, path, url); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "table api_key: refused: label of row 2") {
@@ -408,5 +408,5 @@ func TestMoveOfAnOlderFile(t *testing.T) {
 	got(move(t, path, url))(t)
 	s := open(t, url)
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	attest(t, s, got(s.Company(ctx, "acme"))(t), 1)
+	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 1)
 }

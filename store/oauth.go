@@ -23,13 +23,13 @@ type OAuthClient struct {
 	id int64
 }
 
-// CreateOAuthClient makes a client of the caller's company, and its secret, of which only the hash
+// CreateClient makes a client of the caller's company, and its secret, of which only the hash
 // is kept; ErrTooMany where the company has as many as most.
-func (s *Store) CreateOAuthClient(ctx context.Context, by Caller, g Grant, most int) (client OAuthClient, secret string, err error) {
+func (s Credentials) CreateClient(ctx context.Context, by Caller, g Grant, most int) (client OAuthClient, secret string, err error) {
 	client = OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(by.At)}
 	secret = keys.NewSecret("cs")
 	hash := keys.HashSecret(secret)
-	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if err := checkCount(w, most, `SELECT count(*) FROM oauth_client WHERE company = ?`, by.Company.Chain); err != nil {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func (s *Store) CreateOAuthClient(ctx context.Context, by Caller, g Grant, most 
 		details["clientId"] = client.ID
 		_, err := w.exec(`INSERT INTO oauth_client (company, client_id, secret_hash, created_at, made_by, role, expires_at, fingerprint)
 			VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`,
-			by.Company.Chain, client.ID, s.secrets.Index(hash), client.CreatedAt, by.Credential, g.Role, g.expiresAt(), keys.Fingerprint(hash))
+			by.Company.Chain, client.ID, s.db.secrets.Index(hash), client.CreatedAt, by.Credential, g.Role, g.expiresAt(), keys.Fingerprint(hash))
 		return []controlEvent{{OAuthClientCreated, subjectClient(client.ID), details}}, err
 	})
 	if err != nil {
@@ -46,24 +46,24 @@ func (s *Store) CreateOAuthClient(ctx context.Context, by Caller, g Grant, most 
 	return client, secret, nil
 }
 
-// OAuthClients yields the clients of the caller's company in the order of their creation.
-func (s *Store) OAuthClients(ctx context.Context, by Caller) iter.Seq2[OAuthClient, error] {
+// Clients yields the clients of the caller's company in the order of their creation.
+func (s Credentials) Clients(ctx context.Context, by Caller) iter.Seq2[OAuthClient, error] {
 	scan := func(rows *sql.Rows) (o OAuthClient, err error) {
 		err = rows.Scan(&o.id, &o.ID, &o.CreatedAt)
 		return o, err
 	}
-	return list(ctx, s, "OAuth clients", scan, `SELECT id, client_id, created_at FROM oauth_client WHERE company = ? AND id > ? ORDER BY id`,
+	return list(ctx, s.db, "OAuth clients", scan, `SELECT id, client_id, created_at FROM oauth_client WHERE company = ? AND id > ? ORDER BY id`,
 		func(last OAuthClient) []any { return []any{by.Company.Chain, last.id} })
 }
 
-// DeleteOAuthClient deletes a client of the caller's company with all its access tokens, and
+// DeleteClient deletes a client of the caller's company with all its access tokens, and
 // returns the fingerprint that they acted under, beside an error too where it is known;
 // ErrNotFound.
-func (s *Store) DeleteOAuthClient(ctx context.Context, by Caller, clientID string) (fingerprint string, err error) {
+func (s Credentials) DeleteClient(ctx context.Context, by Caller, clientID string) (fingerprint string, err error) {
 	// Whatever the outcome: the next use of the client, and of any token, asks the file.
-	defer s.credentials.forget()
-	defer s.clients.forget(clientID)
-	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	defer s.db.credentials.forget()
+	defer s.db.clients.forget(clientID)
+	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		// Its tokens go with it, for they refer to it.
 		if err := w.one([]any{&fingerprint}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ? RETURNING fingerprint`, by.Company.Chain, clientID); err != nil {
 			return nil, err
@@ -86,14 +86,14 @@ type oauthSecret struct {
 	grant       Grant
 }
 
-// oauthSecret finds the secret of a client, which never changes, and neither does what it was made
+// clientSecret finds the secret of a client, which never changes, and neither does what it was made
 // for: the hash of one that is unknown is empty.
-func (s *Store) oauthSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
-	o, err := lookup(s, &s.clients, clientID, now, func() (o oauthSecret, err error) {
+func (s Credentials) clientSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
+	o, err := lookup(s.db, &s.db.clients, clientID, now, func() (o oauthSecret, err error) {
 		var number int64
 		var expires, latest sql.NullInt64
 		var madeBy sql.NullString
-		err = s.read(ctx, func(r *conn) error {
+		err = s.db.read(ctx, func(r *conn) error {
 			return r.one([]any{&o.id, &number, &o.hash, &o.fingerprint, &o.grant.Role, &expires, &madeBy, &latest},
 				`SELECT id, company, secret_hash, fingerprint, role, expires_at, made_by, `+latestOf("oauth_client.company", "'oauth-client:' || client_id")+`
 				FROM oauth_client WHERE client_id = ?`, clientID)
@@ -102,9 +102,9 @@ func (s *Store) oauthSecret(ctx context.Context, clientID string, now time.Time)
 			return o, err
 		}
 		o.grant.Expires = expiry(expires)
-		if o.company, err = s.companyNow(ctx, number); err == nil {
+		if o.company, err = s.db.Companies.now(ctx, number); err == nil {
 			has := credentialRow(o.fingerprint, string(o.grant.Role), expires, madeBy)
-			err = s.checkCredential(ctx, o.company, sql.NullString{String: clientID, Valid: true}, latest, has, [32]byte{})
+			err = s.check(ctx, o.company, sql.NullString{String: clientID, Valid: true}, latest, has, [32]byte{})
 		}
 		return o, err
 	})
@@ -121,22 +121,22 @@ const (
 	purgeAfter = 7 * 24 * time.Hour
 )
 
-// IssueOAuthToken checks a client's secret in constant time and issues an access token (prefix
+// IssueToken checks a client's secret in constant time and issues an access token (prefix
 // oauth_), kept as its hash. It has the role of its client, and ends after lifetime or with its
 // client. ErrBadClient.
-func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, lifetime time.Duration, now time.Time) (token string, ends time.Time, err error) {
-	client, err := s.oauthSecret(ctx, clientID, now)
+func (s Credentials) IssueToken(ctx context.Context, clientID, secret string, lifetime time.Duration, now time.Time) (token string, ends time.Time, err error) {
+	client, err := s.clientSecret(ctx, clientID, now)
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("issue access token: %w", err)
 	}
-	if subtle.ConstantTimeCompare(client.hash, s.secrets.Index(keys.HashSecret(secret))) != 1 || client.grant.expired(now) {
+	if subtle.ConstantTimeCompare(client.hash, s.db.secrets.Index(keys.HashSecret(secret))) != 1 || client.grant.expired(now) {
 		return "", time.Time{}, ErrBadClient
 	}
 	if client.fingerprint != keys.Fingerprint(keys.HashSecret(secret)) {
-		err = s.checked(client.company, &projection.Difference{Table: projection.TableClient, Row: clientID, Index: -1, What: "its hash is of another secret than it names"})
+		err = s.db.Tables.checked(client.company, &projection.Difference{Table: projection.TableClient, Row: clientID, Index: -1, What: "its hash is of another secret than it names"})
 	}
 	if err == nil {
-		err = s.Changeable(Caller{Company: client.company})
+		err = s.db.Tables.Changeable(Caller{Company: client.company})
 	}
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("issue access token: %w", err)
@@ -146,13 +146,13 @@ func (s *Store) IssueOAuthToken(ctx context.Context, clientID, secret string, li
 		ends = client.grant.Expires
 	}
 	token = keys.NewSecret("oauth")
-	index := s.secrets.Index(keys.HashSecret(token))
-	err = s.write(ctx, func(w *conn) error {
-		if now.Sub(s.purged) >= purgeEvery { // the writer runs one change at a time
+	index := s.db.secrets.Index(keys.HashSecret(token))
+	err = s.db.write(ctx, func(w *conn) error {
+		if now.Sub(s.db.purged) >= purgeEvery { // the writer runs one change at a time
 			if _, err := w.exec(`DELETE FROM oauth_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli()); err != nil {
 				return err
 			}
-			s.purged = now
+			s.db.purged = now
 		}
 		key, err := s.needTokenKey(w)
 		if err != nil {

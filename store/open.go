@@ -36,7 +36,9 @@ const readers = 8
 
 // Store is an open database. It implements chain.Reader, and writes while somebody runs it.
 type Store struct {
-	View       // of now, at each call
+	View   // of now, at each call
+	groups // what it does
+
 	path       string
 	settings   Settings
 	secrets    atrest.Secrets
@@ -213,7 +215,7 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	if err := s.openReaders(ctx, path, sqlite.ModeReader); err != nil {
 		return nil, err
 	}
-	return s, s.openKnown(ctx, o.Heads)
+	return s, s.Rollback.openKnown(ctx, o.Heads)
 }
 
 // belongs refuses a database that was made for another domain.
@@ -229,8 +231,8 @@ func (s *Store) belongs(d cred.Domain) error {
 func (s *Store) UpToDate() bool { return s.schema.Load() == schemaVersion }
 
 // Unseal makes the keys of a file that is read readable; ErrMasterKey unless master is the key that
-// they are sealed with, and nil where they are in plaintext. Nothing but FirstKey and Company needs
-// it: chains verify with public keys, which are in plaintext.
+// they are sealed with, and nil where they are in plaintext. Nothing but Credentials.FirstKey and
+// Company needs it: chains verify with public keys, which are in plaintext.
 func (s *Store) Unseal(master *seal.Master) (err error) {
 	s.secrets, err = s.settings.Sealing.Unseal(s.path, master)
 	s.unsealed = err == nil
@@ -249,7 +251,7 @@ func (s *Store) IsNew() bool { return s.isNew }
 
 // Behind says in what the database is behind its head file, so that nothing is written; nothing
 // when it is not.
-func (s *Store) Behind() []Behind { return s.behind }
+func (s Rollback) Behind() []Behind { return s.db.behind }
 
 // OpenReadOnly opens an existing database beside a running server, or without one. It never writes
 // to the file, creates or upgrades it, and reads every schema from the oldest on; SQLite may leave
@@ -293,7 +295,7 @@ func (s *Store) readable() {
 
 func newStore(path string) *Store {
 	s := &Store{path: path, idle: make(chan *conn, readers), suspected: make(chan error, 1)}
-	s.store = s
+	s.store, s.groups = s, s.group()
 	s.closing, s.close = context.WithCancel(context.Background())
 	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.passports.max, &s.agents.max, &s.clients.max} {
 		*limit = maxCached

@@ -217,10 +217,10 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("beside a writer: length %d", n)
 	}
 	must(t, beside.Unseal(master()))
-	if k, err := beside.FirstKey(ctx, "acme"); err != nil || k.Key != key.Key {
+	if k, err := beside.Credentials.FirstKey(ctx, "acme"); err != nil || k.Key != key.Key {
 		t.Errorf("first key: %v, %v", k, err)
 	}
-	if _, err := beside.CreateKey(ctx, by(c, now), nil, full, 1000); !errors.Is(err, store.ErrRefused) {
+	if _, err := beside.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("write: %v", err)
 	}
 	must(t, beside.Close())

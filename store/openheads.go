@@ -24,44 +24,44 @@ func HeadsBeside(path string) string {
 
 // openKnown compares the database with what is known of it elsewhere: its head file, if it has one,
 // and the checkpoints that it has kept itself.
-func (s *Store) openKnown(ctx context.Context, heads string) error {
+func (s Rollback) openKnown(ctx context.Context, heads string) error {
 	if heads != "" {
-		if err := s.openHeads(ctx, heads, s.isNew); err != nil {
+		if err := s.openHeads(ctx, heads, s.db.isNew); err != nil {
 			return err
 		}
 	}
-	return s.openKept(ctx)
+	return s.db.Checkpoints.openKept(ctx)
 }
 
 // openHeads compares the database with its head file. One that is behind what that knows is not
 // written until somebody has accepted it; to any other the head file is brought up, and made where
 // there is none.
-func (s *Store) openHeads(ctx context.Context, path string, isNew bool) error {
-	id, err := s.databaseID(ctx)
+func (s Rollback) openHeads(ctx context.Context, path string, isNew bool) error {
+	id, err := s.db.databaseID(ctx)
 	if err != nil {
 		return err
 	}
 	file, err := openHeadFile(path, id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if s.behind, err = s.compareHeads(ctx, inFile(nil)); err == nil && len(s.behind) == 0 {
+		if s.db.behind, err = s.compare(ctx, inFile(nil)); err == nil && len(s.db.behind) == 0 {
 			s.newHeadFile(ctx, path, id, isNew)
 			return nil
 		}
 	case err == nil:
-		s.behind, err = s.compareHeads(ctx, inFile(file))
+		s.db.behind, err = s.compare(ctx, inFile(file))
 	}
 	switch {
 	case err != nil:
-	case len(s.behind) > 0:
-		s.StopWrites(&RolledBackError{s.behind})
+	case len(s.db.behind) > 0:
+		s.db.StopWrites(&RolledBackError{s.db.behind})
 		if file != nil {
-			err = errors.Join(s.openCosigned(ctx, file), file.Close())
+			err = errors.Join(s.db.Cosigner.open(ctx, file), file.Close())
 		}
 		return err
 	default:
-		if err = s.openCosigned(ctx, file); err == nil {
-			s.heads = newHeads(s, path, id, s.newestForm(path, id, file))
+		if err = s.db.Cosigner.open(ctx, file); err == nil {
+			s.db.heads = newHeads(s.db, path, id, s.newestForm(path, id, file))
 			return s.catchUp(ctx)
 		}
 	}
@@ -73,7 +73,7 @@ func (s *Store) openHeads(ctx context.Context, path string, isNew bool) error {
 
 // newestForm brings a head file to the newest form. One that cannot be stays as it is, and has no
 // place for the log of the companies, or for what is cosigned.
-func (s *Store) newestForm(path string, id headfile.ID, file *headfile.File) *headfile.File {
+func (s Rollback) newestForm(path string, id headfile.ID, file *headfile.File) *headfile.File {
 	if file.IsNewest() {
 		return file
 	}
@@ -94,23 +94,23 @@ func (s *Store) newestForm(path string, id headfile.ID, file *headfile.File) *he
 		made, err = headfile.Create(path, id, heads, cosigned)
 	}
 	if err != nil {
-		s.notices = append(s.notices, fmt.Sprintf("the head file %s cannot be brought to its newest form: %v; it stays behind while it is not", path, err))
+		s.db.notices = append(s.db.notices, fmt.Sprintf("the head file %s cannot be brought to its newest form: %v; it stays behind while it is not", path, err))
 		return file
 	}
 	if err := errors.Join(sqlite.SyncDir(path), file.Close()); err != nil {
-		s.notices = append(s.notices, fmt.Sprintf("the head file %s: %v", path, err))
+		s.db.notices = append(s.db.notices, fmt.Sprintf("the head file %s: %v", path, err))
 	}
 	return made
 }
 
-// CheckHeads compares a database with its head file, without changing either: a *RolledBackError
+// Check compares a database with its head file, without changing either: a *RolledBackError
 // where it is behind, fs.ErrNotExist, ErrRefused.
-func (s *Store) CheckHeads(ctx context.Context, heads string) error {
+func (s Rollback) Check(ctx context.Context, heads string) error {
 	path, err := Absolute(heads)
 	if err != nil {
 		return err
 	}
-	id, err := s.databaseID(ctx)
+	id, err := s.db.databaseID(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,12 +119,12 @@ func (s *Store) CheckHeads(ctx context.Context, heads string) error {
 		return fmt.Errorf("head file: %w", err)
 	}
 	defer file.Close()
-	behind, err := s.compareHeads(ctx, inFile(file))
+	behind, err := s.compare(ctx, inFile(file))
 	if err == nil && len(behind) > 0 {
 		return &RolledBackError{behind}
 	}
-	if err == nil && s.schema.Load() >= witnessSchema {
-		behind, err = s.compareCosigned(ctx, file)
+	if err == nil && s.db.schema.Load() >= witnessSchema {
+		behind, err = s.db.Cosigner.compare(ctx, file)
 	}
 	if err == nil && len(behind) > 0 {
 		err = &CosignerError{behind}
@@ -134,29 +134,29 @@ func (s *Store) CheckHeads(ctx context.Context, heads string) error {
 
 // newHeadFile makes the head file where there is none. That it cannot be made keeps nobody from
 // writing the database.
-func (s *Store) newHeadFile(ctx context.Context, path string, id headfile.ID, isNew bool) {
+func (s Rollback) newHeadFile(ctx context.Context, path string, id headfile.ID, isNew bool) {
 	file, err := s.createHeads(ctx, path, id)
 	switch {
 	case err != nil:
-		s.notices = append(s.notices, fmt.Sprintf("the head file %s cannot be made: %v; an older database in the place of this one would not be noticed", path, err))
+		s.db.notices = append(s.db.notices, fmt.Sprintf("the head file %s cannot be made: %v; an older database in the place of this one would not be noticed", path, err))
 	case !isNew:
-		s.notices = append(s.notices, "made the head file "+path+", for there was none: nothing says whether this database is older than it was")
-		if err := leaveUnrecorded(s.writer.conn, unrecordedHeadFile(time.Now())); err != nil {
-			s.notices = append(s.notices, fmt.Sprintf("the control logs will not say that the head file was made: %v", err))
+		s.db.notices = append(s.db.notices, "made the head file "+path+", for there was none: nothing says whether this database is older than it was")
+		if err := leaveUnrecorded(s.db.writer.conn, unrecordedHeadFile(time.Now())); err != nil {
+			s.db.notices = append(s.db.notices, fmt.Sprintf("the control logs will not say that the head file was made: %v", err))
 		}
 	}
-	s.heads = newHeads(s, path, id, file)
+	s.db.heads = newHeads(s.db, path, id, file)
 }
 
 // catchUp writes what the database knows more than the head file.
-func (s *Store) catchUp(ctx context.Context) error {
+func (s Rollback) catchUp(ctx context.Context) error {
 	logs, err := s.loggedHeads(ctx)
 	if err != nil {
 		return err
 	}
 	for _, l := range logs {
 		if err == nil {
-			err = s.heads.file.Update(l.Chain, func(known *headfile.Head) {
+			err = s.db.heads.file.Update(l.Chain, func(known *headfile.Head) {
 				published := known.Checkpoint
 				if *known = l.Head; published.Size > l.Checkpoint.Size {
 					known.Checkpoint = published
@@ -165,30 +165,30 @@ func (s *Store) catchUp(ctx context.Context) error {
 		}
 		if err != nil {
 			p := &pin{base: l.Tree, from: l.Tree, to: l.Tree, checkpoint: l.Checkpoint}
-			s.heads.pins[l.Chain], s.heads.due[l.Chain] = p, p
+			s.db.heads.pins[l.Chain], s.db.heads.due[l.Chain] = p, p
 		}
 	}
-	cosigned, _, failed := s.cosignedTrees(ctx)
+	cosigned, _, failed := s.db.Cosigner.trees(ctx)
 	if failed != nil {
 		return failed
 	}
 	for _, c := range cosigned {
-		if err == nil && s.cosigned.behind == nil && s.heads.file.HasCosigned() {
-			err = s.heads.file.Cosigned(c)
+		if err == nil && s.db.cosigned.behind == nil && s.db.heads.file.HasCosigned() {
+			err = s.db.heads.file.Cosigned(c)
 		}
 	}
 	if err == nil {
-		err = s.heads.file.Sync()
+		err = s.db.heads.file.Sync()
 	}
 	if err != nil {
-		s.notices = append(s.notices, fmt.Sprintf("the head file %s cannot be written: %v; it stays behind until it can", s.heads.path, err))
-		s.heads.failing.Store(true)
+		s.db.notices = append(s.db.notices, fmt.Sprintf("the head file %s cannot be written: %v; it stays behind until it can", s.db.heads.path, err))
+		s.db.heads.failing.Store(true)
 	}
 	return nil
 }
 
 // createHeads makes a head file that knows what the database has now.
-func (s *Store) createHeads(ctx context.Context, path string, id headfile.ID) (*headfile.File, error) {
+func (s Rollback) createHeads(ctx context.Context, path string, id headfile.ID) (*headfile.File, error) {
 	logs, err := s.loggedHeads(ctx)
 	if err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (s *Store) createHeads(ctx context.Context, path string, id headfile.ID) (*
 	for _, l := range logs {
 		list = append(list, l.Head)
 	}
-	cosigned, _, err := s.cosignedTrees(ctx)
+	cosigned, _, err := s.db.Cosigner.trees(ctx)
 	if err != nil {
 		return nil, err
 	}

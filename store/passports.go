@@ -83,9 +83,9 @@ func revoke(w *conn, by Caller, jti string, reason *string) (p Passport, revoked
 	return p, controlEvent{PassportRevoked, subjectPassport(jti), details}, err
 }
 
-// RecordPassport records a passport that is about to be handed out. ErrDisabled.
-func (s *Store) RecordPassport(ctx context.Context, by Caller, p Passport) error {
-	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+// Record records a passport that is about to be handed out. ErrDisabled.
+func (s Passports) Record(ctx context.Context, by Caller, p Passport) error {
+	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		issued, err := insertPassport(w, by.Company.Chain, p, "")
 		return []controlEvent{issued}, err
 	})
@@ -99,7 +99,7 @@ func (s *Store) RecordPassport(ctx context.Context, by Caller, p Passport) error
 // ErrTablesChanged where the control log says otherwise.
 func (v *View) Passport(ctx context.Context, by Caller, jti string) (p Passport, err error) {
 	err = v.read(ctx, func(r *conn) error {
-		p, err = v.store.loadPassport(r, by.Company, jti)
+		p, err = v.store.Passports.load(r, by.Company, jti)
 		return err
 	})
 	if err != nil {
@@ -115,28 +115,28 @@ type passportState struct {
 	issued  chain.Hash
 }
 
-// passportState reads the state of a passport; ErrNotFound when the caller's company never issued
-// it. Answers are cached; a revocation takes effect before RevokePassport, RotatePassport or
-// DisableAgent returns.
-func (s *Store) passportState(ctx context.Context, by Caller, jti string) (passportState, error) {
-	return lookup(s, &s.passports, owned{by.Company.Chain, jti}, by.At, func() (passportState, error) {
-		p, err := s.Passport(ctx, by, jti)
+// state reads the state of a passport; ErrNotFound when the caller's company never issued
+// it. Answers are cached; a revocation takes effect before Passports.Revoke, Passports.Rotate or
+// Agents.Disable returns.
+func (s Passports) state(ctx context.Context, by Caller, jti string) (passportState, error) {
+	return lookup(s.db, &s.db.passports, owned{by.Company.Chain, jti}, by.At, func() (passportState, error) {
+		p, err := s.db.Passport(ctx, by, jti)
 		return passportState{p.RevokedAt != "", p.digest()}, err
 	})
 }
 
-// PassportRevoked says whether a passport is revoked; ErrNotFound when the caller's company never
+// IsRevoked says whether a passport is revoked; ErrNotFound when the caller's company never
 // issued it.
-func (s *Store) PassportRevoked(ctx context.Context, by Caller, jti string) (bool, error) {
-	state, err := s.passportState(ctx, by, jti)
+func (s Passports) IsRevoked(ctx context.Context, by Caller, jti string) (bool, error) {
+	state, err := s.state(ctx, by, jti)
 	return state.revoked, err
 }
 
-// CheckPassport says whether a passport that was presented is in force. ErrNotFound: the caller's
+// Check says whether a passport that was presented is in force. ErrNotFound: the caller's
 // company never issued one of its ID. ErrNotAsIssued: it did, for another agent, with other scopes
 // or for another time. ErrRevoked.
-func (s *Store) CheckPassport(ctx context.Context, by Caller, presented Passport) error {
-	state, err := s.passportState(ctx, by, presented.JTI)
+func (s Passports) Check(ctx context.Context, by Caller, presented Passport) error {
+	state, err := s.state(ctx, by, presented.JTI)
 	switch {
 	case err != nil:
 		return err
@@ -158,12 +158,12 @@ func (p Passport) digest() (sum chain.Hash) {
 	return sum
 }
 
-// RevokePassport revokes a passport and returns it as revoked. It returns ErrNotFound when the
+// Revoke revokes a passport and returns it as revoked. It returns ErrNotFound when the
 // company never issued it, and ErrRevoked when it is revoked already.
-func (s *Store) RevokePassport(ctx context.Context, by Caller, jti string, reason *string) (p Passport, err error) {
+func (s Passports) Revoke(ctx context.Context, by Caller, jti string, reason *string) (p Passport, err error) {
 	// whatever the outcome: the next check asks the file
-	defer s.passports.forget(owned{by.Company.Chain, jti})
-	err = s.controlled(ctx, by, func(w *conn) (_ []controlEvent, err error) {
+	defer s.db.passports.forget(owned{by.Company.Chain, jti})
+	err = s.db.controlled(ctx, by, func(w *conn) (_ []controlEvent, err error) {
 		var revoked controlEvent
 		p, revoked, err = revoke(w, by, jti, reason)
 		return []controlEvent{revoked}, err
@@ -174,11 +174,11 @@ func (s *Store) RevokePassport(ctx context.Context, by Caller, jti string, reaso
 	return p, nil
 }
 
-// RotatePassport revokes the passport that was presented and records next in one transaction: of
+// Rotate revokes the passport that was presented and records next in one transaction: of
 // many at once, one wins and the others get ErrRevoked. ErrNotFound, ErrNotAsIssued, ErrDisabled.
-func (s *Store) RotatePassport(ctx context.Context, by Caller, presented, next Passport) error {
-	defer s.passports.forget(owned{by.Company.Chain, presented.JTI})
-	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+func (s Passports) Rotate(ctx context.Context, by Caller, presented, next Passport) error {
+	defer s.db.passports.forget(owned{by.Company.Chain, presented.JTI})
+	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		issued, err := findPassport(w, by.Company.Chain, presented.JTI)
 		if err != nil {
 			return nil, err
@@ -200,16 +200,16 @@ func (s *Store) RotatePassport(ctx context.Context, by Caller, presented, next P
 	return nil
 }
 
-// RevokedPassports yields all that are revoked, ordered by time of revocation.
-func (s *Store) RevokedPassports(ctx context.Context, by Caller) iter.Seq2[Passport, error] {
-	return list(ctx, s, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
+// Revoked yields all that are revoked, ordered by time of revocation.
+func (s Passports) Revoked(ctx context.Context, by Caller) iter.Seq2[Passport, error] {
+	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
 		WHERE company = ? AND revoked_at IS NOT NULL AND (revoked_at, id) > (?, ?) ORDER BY revoked_at, id`,
 		func(last Passport) []any { return []any{by.Company.Chain, last.RevokedAt, last.id} })
 }
 
-// ValidPassports yields the passports of an agent that are valid at the caller's time.
-func (s *Store) ValidPassports(ctx context.Context, by Caller, agentID string) iter.Seq2[Passport, error] {
-	return list(ctx, s, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
+// Valid yields the passports of an agent that are valid at the caller's time.
+func (s Passports) Valid(ctx context.Context, by Caller, agentID string) iter.Seq2[Passport, error] {
+	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
 		WHERE company = ? AND agent_id = ? AND revoked_at IS NULL AND expires_at > ? AND id > ? ORDER BY id`,
 		func(last Passport) []any { return []any{by.Company.Chain, agentID, by.At.Unix(), last.id} })
 }
@@ -266,24 +266,24 @@ func (p Passport) Status(at time.Time) string {
 // company has any number of them, and no index for each filter.
 const passportWindow = 100_000
 
-// Passports yields issued passports that the filter means, the newest first, those older than the
+// List yields issued passports that the filter means, the newest first, those older than the
 // cursor ("" for all). rest is the cursor from which on older ones were not looked at, "" where
 // there are none. ErrNotFound for what was never a cursor.
-func (s *Store) Passports(ctx context.Context, by Caller, f PassportFilter, after string) (found iter.Seq2[Passport, error], rest string, err error) {
+func (s Passports) List(ctx context.Context, by Caller, f PassportFilter, after string) (found iter.Seq2[Passport, error], rest string, err error) {
 	from, err := parseCursor(after)
 	if err != nil {
 		return nil, "", err
 	}
 	var end cursor
 	if f != (PassportFilter{}) {
-		if end, err = s.passportsEnd(ctx, by, from); err != nil {
+		if end, err = s.end(ctx, by, from); err != nil {
 			return nil, "", err
 		}
 		if end.id > 0 {
 			rest = end.String()
 		}
 	}
-	return list(ctx, s, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
+	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
 		WHERE company = ?1 AND (issued_at, id) >= (?2, ?3) AND (issued_at, id) < (?4, ?5) AND (?6 = '' OR agent_id = ?6)
 		AND (?7 = '' OR ?7 = CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= ?8 THEN 'expired' ELSE 'valid' END)
 		ORDER BY issued_at DESC, id DESC`,
@@ -296,10 +296,10 @@ func (s *Store) Passports(ctx context.Context, by Caller, f PassportFilter, afte
 		}), rest, nil
 }
 
-// passportsEnd is the place of the last passport of the window that begins after a cursor; the zero
+// end is the place of the last passport of the window that begins after a cursor; the zero
 // one where that holds all that are left.
-func (s *Store) passportsEnd(ctx context.Context, by Caller, from cursor) (end cursor, err error) {
-	err = s.read(ctx, func(r *conn) error {
+func (s Passports) end(ctx context.Context, by Caller, from cursor) (end cursor, err error) {
+	err = s.db.read(ctx, func(r *conn) error {
 		err := r.one([]any{&end.issuedAt, &end.id}, `SELECT issued_at, id FROM passport
 			WHERE company = ? AND (issued_at, id) < (?, ?) ORDER BY issued_at DESC, id DESC LIMIT 1 OFFSET ?`,
 			by.Company.Chain, from.issuedAt, from.id, passportWindow-1)

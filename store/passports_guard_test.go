@@ -16,9 +16,9 @@ func TestRevocationsAreForGood(t *testing.T) {
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	for _, jti := range []string{"p", "q"} {
-		must(t, s.RecordPassport(ctx, by(c, now), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"tool:read"}, ExpiresAt: 1 << 40}))
+		must(t, s.Passports.Record(ctx, by(c, now), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"tool:read"}, ExpiresAt: 1 << 40}))
 	}
-	_, err := s.RevokePassport(ctx, by(c, now), "p", ptr("lost"))
+	_, err := s.Passports.Revoke(ctx, by(c, now), "p", ptr("lost"))
 	must(t, err)
 	db := storetest.Stranger(t, path)
 	statements := []string{
@@ -34,10 +34,10 @@ func TestRevocationsAreForGood(t *testing.T) {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
-	if revoked, err := s.PassportRevoked(ctx, by(c, now), "p"); !revoked || err != nil {
+	if revoked, err := s.Passports.IsRevoked(ctx, by(c, now), "p"); !revoked || err != nil {
 		t.Errorf("the revocation is gone: %v", err)
 	}
-	_, err = s.RevokePassport(ctx, by(c, now), "q", nil)
+	_, err = s.Passports.Revoke(ctx, by(c, now), "q", nil)
 	must(t, err)
 	var left sql.NullInt64
 	must(t, db.QueryRow("SELECT count(*) FROM passport WHERE revoked_at IS NOT NULL").Scan(&left))

@@ -62,17 +62,17 @@ var writes = []write{
 		return recorded(t, s, c.Chain, fmt.Sprintf("#%d.", n))
 	}},
 	{"agent", func(s *store.Store, c *store.Company, n int) error {
-		_, err := s.RegisterAgent(ctx, by(c, now), fmt.Sprintf("bot%d.", n), nil, many)
+		_, err := s.Agents.Register(ctx, by(c, now), fmt.Sprintf("bot%d.", n), nil, many)
 		return err
 	}, func(t testing.TB, s *store.Store, c *store.Company, n int) int {
 		rows := 0
-		if _, err := s.Agent(ctx, by(c, now), fmt.Sprintf("bot%d.", n)); err == nil {
+		if _, err := s.Agents.Get(ctx, by(c, now), fmt.Sprintf("bot%d.", n)); err == nil {
 			rows = 1
 		}
 		return both(t, rows, recorded(t, s, c.Control.Chain, fmt.Sprintf(`"agent:bot%d."`, n)))
 	}},
 	{"passport", func(s *store.Store, c *store.Company, n int) error {
-		return s.RecordPassport(ctx, by(c, now), numberedPassport(n))
+		return s.Passports.Record(ctx, by(c, now), numberedPassport(n))
 	}, func(t testing.TB, s *store.Store, c *store.Company, n int) int {
 		rows := 0
 		if _, err := s.Passport(ctx, by(c, now), numberedPassport(n).JTI); err == nil {
@@ -81,7 +81,7 @@ var writes = []write{
 		return both(t, rows, recorded(t, s, c.Control.Chain, `"passport:`+numberedPassport(n).JTI+`"`))
 	}},
 	{"key rotation", func(s *store.Store, c *store.Company, n int) error {
-		_, _, err := s.RotateKey(ctx, by(c, now), false)
+		_, _, err := s.Companies.RotateKey(ctx, by(c, now), false)
 		return err
 	}, func(t testing.TB, s *store.Store, c *store.Company, n int) int {
 		origin, ring, err := s.KeyRing(ctx, c.Chain)

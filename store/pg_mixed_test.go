@@ -31,7 +31,7 @@ func TestChangesAndAppendsOfManyCompanies(t *testing.T) {
 			for n := range each {
 				var err error
 				if i < 8 {
-					_, err = s.RegisterAgent(ctx, by(c, now), fmt.Sprint("bot", i, "-", n), nil, many)
+					_, err = s.Agents.Register(ctx, by(c, now), fmt.Sprint("bot", i, "-", n), nil, many)
 				} else {
 					_, err = s.Append(ctx, draft(c))
 				}

@@ -57,7 +57,7 @@ func (h *headed) stops(t *testing.T, why string) {
 	}
 	_ = h.Close() // the connection that it wrote by is lost, maybe
 	r := got(store.OpenReadOnly(ctx, h.url))(t)
-	if err := r.CheckHeads(ctx, h.heads); !errors.Is(err, store.ErrRolledBack) {
+	if err := r.Rollback.Check(ctx, h.heads); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("the head file has forgotten what was lost: %v", err)
 	}
 	must(t, r.Close())
@@ -75,10 +75,10 @@ func (h *headed) accepts(t *testing.T, company string) {
 	got(admin.AcceptRollback(ctx, h.url, "", admin.AcceptOptions{Heads: h.heads, Reason: "a test", Master: master()}))(t)
 	s := got(store.Open(ctx, h.url, "", store.Options{Master: master(), Heads: h.heads}))(t)
 	go s.Run(ctx, store.RunOptions{})
-	attest(t, s, got(s.Company(ctx, company))(t), 3)
+	attest(t, s, got(s.Companies.Get(ctx, company))(t), 3)
 	must(t, s.Close())
 	r := got(store.OpenReadOnly(ctx, h.url))(t)
-	must(t, r.CheckHeads(ctx, h.heads))
+	must(t, r.Rollback.Check(ctx, h.heads))
 	must(t, r.Close())
 }
 
@@ -190,7 +190,7 @@ func TestReplacedPostgreSQLDatabaseStopsWrites(t *testing.T) {
 			company(t, h.Store, "later")
 			if test.more != nil {
 				s := openWith(t, older, store.RunOptions{})
-				test.more(t, s, got(s.Company(ctx, "acme"))(t))
+				test.more(t, s, got(s.Companies.Get(ctx, "acme"))(t))
 				must(t, s.Close())
 			}
 			stop := make(chan struct{})
@@ -273,7 +273,7 @@ func TestLostConnectionIsNoRollback(t *testing.T) {
 			t.Errorf("%d streams were ended", n)
 		}
 		r := got(store.OpenReadOnly(ctx, db))(t)
-		must(t, r.CheckHeads(ctx, s.heads))
+		must(t, r.Rollback.Check(ctx, s.heads))
 		must(t, r.Close())
 		if size := knownSize(t, s.heads, acme.Chain); size < 300 {
 			t.Errorf("the head file knows %d records", size)

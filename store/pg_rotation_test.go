@@ -28,7 +28,7 @@ func TestRotationsWhileOthersAppend(t *testing.T) {
 	l.run(t, 16)
 	for n := range rounds {
 		l.await(t, 10)
-		_, next, err := servers[n%2].RotateKey(ctx, by(c, now), false)
+		_, next, err := servers[n%2].Companies.RotateKey(ctx, by(c, now), false)
 		must(t, err)
 		head, _, err := servers[2].Tip(ctx, c.Chain)
 		must(t, err)

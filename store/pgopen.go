@@ -76,7 +76,7 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 		return nil, err
 	}
 	s.writer, s.storage, s.log = w.writer, w, chain.NewLog(w)
-	err = s.openKnown(ctx, o.Heads)
+	err = s.Rollback.openKnown(ctx, o.Heads)
 	w.heads = s.heads
 	return s, err
 }

@@ -239,7 +239,7 @@ func (s *Store) behindOf(ctx context.Context, number int64, known headfile.Tree,
 		return nil, err
 	}
 	k := headfile.Head{Chain: number, LogID: l.LogID, Tree: known}
-	why, err := s.whyBehind(ctx, k, l, head)
+	why, err := s.Rollback.why(ctx, k, l, head)
 	if err != nil || why == "" {
 		return nil, err
 	}

@@ -48,13 +48,13 @@ func TestConcurrentKeysDeleteEachOther(t *testing.T) {
 	s, _ := fresh(t)
 	for i := range 20 {
 		c, first := company(t, s, fmt.Sprint("c", i))
-		second := got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
+		second := got(s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
 		keys := []string{first.Key, second.Key}
-		deleted, last := count(t, atOnce(2, func(i int) error { return s.DeleteKey(ctx, by(c, now), keys[i]) }), store.ErrLastKey)
+		deleted, last := count(t, atOnce(2, func(i int) error { return s.Credentials.DeleteKey(ctx, by(c, now), keys[i]) }), store.ErrLastKey)
 		if deleted != 1 || last != 1 {
 			t.Errorf("%d deleted, %d refused", deleted, last)
 		}
-		if left := all(t, s.Keys(ctx, by(c, now))); len(left) != 1 {
+		if left := all(t, s.Credentials.Keys(ctx, by(c, now))); len(left) != 1 {
 			t.Errorf("left: %v", left)
 		}
 	}
@@ -64,9 +64,9 @@ func TestOneOfConcurrentRotationsSucceeds(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
-	must(t, s.RecordPassport(ctx, by(c, now), passport("old", 1)))
+	must(t, s.Passports.Record(ctx, by(c, now), passport("old", 1)))
 	errs := atOnce(20, func(i int) error {
-		return s.RotatePassport(ctx, by(c, now), passport("old", 1), passport(fmt.Sprint(i), 2))
+		return s.Passports.Rotate(ctx, by(c, now), passport("old", 1), passport(fmt.Sprint(i), 2))
 	})
 	if won, lost := count(t, errs, store.ErrRevoked); won != 1 || lost != 19 {
 		t.Errorf("%d won, %d lost", won, lost)
@@ -79,7 +79,7 @@ func TestOneOfConcurrentRotationsSucceeds(t *testing.T) {
 func TestOneOfConcurrentRegistrationsSucceeds(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
-	errs := atOnce(20, func(int) error { _, _, err := s.CreateCompany(ctx, "acme", nil, now); return err })
+	errs := atOnce(20, func(int) error { _, _, err := s.Companies.Create(ctx, "acme", nil, now); return err })
 	if won, lost := count(t, errs, store.ErrExists); won != 1 || lost != 19 {
 		t.Errorf("%d won, %d lost", won, lost)
 	}
@@ -95,20 +95,20 @@ func TestCacheNeverRestoresDeletedKey(t *testing.T) {
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
 	for range often() {
-		key := got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
+		key := got(s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
 		deleted := make(chan struct{})
 		errs := atOnce(4, func(i int) error {
 			if i == 0 {
 				defer close(deleted)
-				return s.DeleteKey(ctx, by(c, now), key.Key)
+				return s.Credentials.DeleteKey(ctx, by(c, now), key.Key)
 			}
 			for {
 				select {
 				case <-deleted:
-					_, err := s.Authenticate(ctx, keys.HashSecret(key.Key), now)
+					_, err := s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), now)
 					return err
 				default:
-					s.Authenticate(ctx, keys.HashSecret(key.Key), now)
+					s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), now)
 				}
 			}
 		})
@@ -127,24 +127,24 @@ func TestCacheNeverRestoresRevokedPassport(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	for n := range often() {
 		jti := fmt.Sprint(n)
-		must(t, s.RecordPassport(ctx, by(c, now), passport(jti, 1)))
+		must(t, s.Passports.Record(ctx, by(c, now), passport(jti, 1)))
 		revoked := make(chan struct{})
 		errs := atOnce(4, func(i int) error {
 			if i == 0 {
 				defer close(revoked)
-				_, err := s.RevokePassport(ctx, by(c, now), jti, nil)
+				_, err := s.Passports.Revoke(ctx, by(c, now), jti, nil)
 				return err
 			}
 			for {
 				select {
 				case <-revoked:
-					revoked, err := s.PassportRevoked(ctx, by(c, now), jti)
+					revoked, err := s.Passports.IsRevoked(ctx, by(c, now), jti)
 					if err == nil && !revoked {
 						return errors.New("still valid")
 					}
 					return err
 				default:
-					s.PassportRevoked(ctx, by(c, now), jti)
+					s.Passports.IsRevoked(ctx, by(c, now), jti)
 				}
 			}
 		})
@@ -162,22 +162,22 @@ func TestManyWritersOfAllKinds(t *testing.T) {
 	errs := atOnce(40, func(i int) (err error) {
 		switch id := fmt.Sprint(i); i % 4 {
 		case 0:
-			_, _, err = s.CreateCompany(ctx, id, nil, now)
+			_, _, err = s.Companies.Create(ctx, id, nil, now)
 		case 1:
-			_, err = s.RegisterAgent(ctx, by(c, now), id, nil, many)
+			_, err = s.Agents.Register(ctx, by(c, now), id, nil, many)
 		case 2:
-			err = s.RecordPassport(ctx, by(c, now), passport(id, 1))
+			err = s.Passports.Record(ctx, by(c, now), passport(id, 1))
 		case 3:
-			_, err = s.CreateKey(ctx, by(c, now), &id, full, 1000)
+			_, err = s.Credentials.CreateKey(ctx, by(c, now), &id, full, 1000)
 		}
 		return err
 	})
 	count(t, errs, nil)
 	must(t, s.Close())
 	s = open(t, path)
-	agents := all(t, s.Agents(ctx, by(c, now), store.AgentFilter{}, ""))
+	agents := all(t, s.Agents.List(ctx, by(c, now), store.AgentFilter{}, ""))
 	companies := verified(t, s)
-	keys := all(t, s.Keys(ctx, by(c, now)))
+	keys := all(t, s.Credentials.Keys(ctx, by(c, now)))
 	passports := issued(t, s, c, store.PassportFilter{}, "")
 	if len(agents) != 10 || len(companies) != 11 || len(keys) != 11 || len(passports) != 10 {
 		t.Errorf("%d agents, %d companies, %d keys, %d passports", len(agents), len(companies), len(keys), len(passports))

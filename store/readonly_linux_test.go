@@ -64,7 +64,7 @@ func TestReadOnlyMedia(t *testing.T) {
 		}
 		must(t, s.VerifyAll(ctx, company, 1, nil, nil))
 		must(t, s.Unseal(master()))
-		got(s.FirstKey(ctx, company))(t)
+		got(s.Credentials.FirstKey(ctx, company))(t)
 		must(t, s.Close())
 		out := target(t)
 		must(t, admin.Backup(ctx, path, out, schema(t), nil))

@@ -17,17 +17,17 @@ const (
 
 // RecoverKey returns the oldest API key of a company, and records in its control log that it was
 // shown, and by which way. ErrNotFound; without the record there is no key.
-func (s *Store) RecoverKey(ctx context.Context, companyID, via string, at time.Time) (APIKey, error) {
+func (s Credentials) RecoverKey(ctx context.Context, companyID, via string, at time.Time) (APIKey, error) {
 	key, err := s.FirstKey(ctx, companyID)
 	if err != nil {
 		return APIKey{}, err
 	}
-	c, err := s.Company(ctx, companyID)
+	c, err := s.db.Companies.Get(ctx, companyID)
 	if err != nil {
 		return APIKey{}, err
 	}
-	if err = s.HaltedChain(c.Control.Chain); err == nil {
-		err = s.recorded(ctx, Caller{Company: c, At: at}, s.change, func(*conn) ([]controlEvent, error) {
+	if err = s.db.Rollback.HaltedChain(c.Control.Chain); err == nil {
+		err = s.db.recorded(ctx, Caller{Company: c, At: at}, s.db.change, func(*conn) ([]controlEvent, error) {
 			u := UnrecordedKey(companyID, key, via)
 			return []controlEvent{{u.Action, u.Subject, u.Details}}, nil
 		})

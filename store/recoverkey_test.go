@@ -31,7 +31,7 @@ func TestRecoveredKeyIsRecorded(t *testing.T) {
 	acme, key := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	of := keys.Fingerprint(sha256.Sum256([]byte(key.Key)))
-	if k := got(s.RecoverKey(ctx, "acme", store.RecoveredByHTTP, now))(t); k.Key != key.Key {
+	if k := got(s.Credentials.RecoverKey(ctx, "acme", store.RecoveredByHTTP, now))(t); k.Key != key.Key {
 		t.Error("another key")
 	}
 	want := []string{`api-key.recovered {"by":null,"fingerprint":"` + of + `","subject":"recovery:` + of + `","via":"http"}`}
@@ -61,7 +61,7 @@ func TestRecoveredKeyIsRecorded(t *testing.T) {
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	// the row of the key is still what the log says
-	if _, err := s.CreateKey(ctx, by(acme, now), nil, full, 10); err != nil {
+	if _, err := s.Credentials.CreateKey(ctx, by(acme, now), nil, full, 10); err != nil {
 		t.Error(err)
 	}
 }
@@ -98,7 +98,7 @@ func TestLaterHeadFileIsRecorded(t *testing.T) {
 		s := kept(t, path)
 		must(t, s.RecordStart(ctx, nil))
 		for _, id := range []string{"acme", "zoo"} {
-			if list := said(t, s, got(s.Company(ctx, id))(t), "head-file.made"); len(list) != want {
+			if list := said(t, s, got(s.Companies.Get(ctx, id))(t), "head-file.made"); len(list) != want {
 				t.Errorf("start %d: %q", start, list)
 			}
 		}

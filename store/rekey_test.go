@@ -50,17 +50,17 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	s := openSealed(t, f.path, m)
 	c, first := company(t, s, "acme")
 	attest(t, s, c, 3)
-	second, gone := got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t), got(s.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
-	must(t, s.DeleteKey(ctx, by(c, now), gone.Key))
+	second, gone := got(s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000))(t), got(s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
+	must(t, s.Credentials.DeleteKey(ctx, by(c, now), gone.Key))
 	f.keys = []string{first.Key, second.Key}
-	client, secret, err := s.CreateOAuthClient(ctx, by(c, now), full, 1000)
+	client, secret, err := s.Credentials.CreateClient(ctx, by(c, now), full, 1000)
 	must(t, err)
 	f.client, f.secret = client.ID, secret
-	f.token, _, err = s.IssueOAuthToken(ctx, client.ID, secret, time.Hour, now)
+	f.token, _, err = s.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, now)
 	must(t, err)
 	before, after := webhookSecret(), webhookSecret()
-	f.hook = got(s.CreateWebhook(ctx, by(c, now), store.Webhook{URL: "https://hooks.example.com/"}, before, 16))(t).ID
-	got(s.RotateWebhookSecret(ctx, by(c, now), f.hook, after, now.Add(time.Hour)))(t)
+	f.hook = got(s.Webhooks.Create(ctx, by(c, now), store.Webhook{URL: "https://hooks.example.com/"}, before, 16))(t).ID
+	got(s.Webhooks.RotateSecret(ctx, by(c, now), f.hook, after, now.Add(time.Hour)))(t)
 	f.signs, f.signed = after.Bytes, before.Bytes
 	f.traces = map[string][]byte{"a webhook's secret": f.signs, "a webhook's former secret": f.signed, "a key": []byte(first.Key[4:]), "a deleted key": []byte(gone.Key[4:]), "a client's secret": []byte(secret[3:]), "a token": []byte(f.token[6:]),
 		"the witness's private key": f.cosigner.Seed()}
@@ -74,11 +74,11 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 		}
 	}
 	seeds("a former private key")
-	_, _, err = s.RotateKey(ctx, by(c, now), false)
+	_, _, err = s.Companies.RotateKey(ctx, by(c, now), false)
 	must(t, err)
 	seeds("a private key")
 	company(t, s, "globex")
-	attest(t, s, got(s.Company(ctx, "acme"))(t), 3)
+	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 3)
 	must(t, s.Close())
 	return f
 }
@@ -87,7 +87,7 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 func cosignerKey(t testing.TB, path string, m *seal.Master) ed25519.PrivateKey {
 	t.Helper()
 	s := got(store.Open(ctx, path, schema(t), store.Options{Master: m}))(t)
-	_, private, err := s.CosignerKey(ctx, "", now)
+	_, private, err := s.Cosigner.Key(ctx, "", now)
 	must(t, err)
 	must(t, s.Close())
 	return private
@@ -102,29 +102,29 @@ func (f sealed) check(t testing.TB, m *seal.Master) {
 	s := openSealed(t, f.path, m)
 	defer s.Close()
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
-	c := got(s.Company(ctx, "acme"))(t)
+	c := got(s.Companies.Get(ctx, "acme"))(t)
 	attest(t, s, c, 1)
-	if d := got(s.Delivery(ctx, c.Chain, f.hook))(t); !bytes.Equal(d.Secret, f.signs) || !bytes.Equal(d.Former, f.signed) {
+	if d := got(s.Webhooks.Delivery(ctx, c.Chain, f.hook))(t); !bytes.Equal(d.Secret, f.signs) || !bytes.Equal(d.Former, f.signed) {
 		t.Error("the webhook has other secrets")
 	}
 	for _, secret := range append(f.keys, f.token) {
-		if who, err := s.Authenticate(ctx, keys.HashSecret(secret), now); err != nil || who.Company.ID != "acme" {
+		if who, err := s.Credentials.Authenticate(ctx, keys.HashSecret(secret), now); err != nil || who.Company.ID != "acme" {
 			t.Errorf("credential %.6s…: %v, %v", secret, who, err)
 		}
 	}
 	var listed []string
-	for _, k := range all(t, s.Keys(ctx, by(c, now))) {
+	for _, k := range all(t, s.Credentials.Keys(ctx, by(c, now))) {
 		listed = append(listed, k.Key)
 	}
-	if strings.Join(listed, " ") != strings.Join(f.keys, " ") || got(s.FirstKey(ctx, "acme"))(t).Key != f.keys[0] {
+	if strings.Join(listed, " ") != strings.Join(f.keys, " ") || got(s.Credentials.FirstKey(ctx, "acme"))(t).Key != f.keys[0] {
 		t.Errorf("%d keys are listed, or others than were made", len(listed))
 	}
-	for i, credential := range all(t, s.Credentials(ctx, by(c, now), "")) {
+	for i, credential := range all(t, s.Credentials.List(ctx, by(c, now), "")) {
 		if secret := append(f.keys, f.secret)[i]; credential.Fingerprint != keys.Fingerprint(keys.HashSecret(secret)) {
 			t.Errorf("credential %d has the fingerprint %s", i, credential.Fingerprint)
 		}
 	}
-	_, _, err := s.IssueOAuthToken(ctx, f.client, f.secret, time.Hour, now)
+	_, _, err := s.Credentials.IssueToken(ctx, f.client, f.secret, time.Hour, now)
 	must(t, err)
 }
 
@@ -239,7 +239,7 @@ func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
 	}
 	s := got(store.OpenReadOnly(ctx, closed.path))(t)
 	defer s.Close()
-	if _, err := s.FirstKey(ctx, "acme"); !errors.Is(err, store.ErrMasterKey) {
+	if _, err := s.Credentials.FirstKey(ctx, "acme"); !errors.Is(err, store.ErrMasterKey) {
 		t.Errorf("a key without the master key: %v", err)
 	}
 }
@@ -255,19 +255,19 @@ func TestMovedSealedSecretIsRefused(t *testing.T) {
 		"UPDATE api_key SET key = (SELECT key FROM api_key WHERE company = 1 ORDER BY id LIMIT 1) WHERE company = 2",
 		"UPDATE webhook SET former_secret = secret").Close())
 	s := openSealed(t, f.path, &m)
-	if c, err := s.Company(ctx, "acme"); !errors.Is(err, store.ErrCorrupt) {
+	if c, err := s.Companies.Get(ctx, "acme"); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("acme has the private key of globex: %v, %v", c, err)
 	}
-	if _, err := s.Delivery(ctx, 1, f.hook); !errors.Is(err, store.ErrCorrupt) {
+	if _, err := s.Webhooks.Delivery(ctx, 1, f.hook); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("a webhook signs with a secret of another place: %v", err)
 	}
-	globex := got(s.Company(ctx, "globex"))(t)
-	for k, err := range s.Keys(ctx, by(globex, now)) {
+	globex := got(s.Companies.Get(ctx, "globex"))(t)
+	for k, err := range s.Credentials.Keys(ctx, by(globex, now)) {
 		if !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("globex lists a key of acme: %.6s…, %v", k.Key, err)
 		}
 	}
-	if k, err := s.FirstKey(ctx, "globex"); !errors.Is(err, store.ErrCorrupt) {
+	if k, err := s.Credentials.FirstKey(ctx, "globex"); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("globex recovers a key of acme: %.6s…, %v", k.Key, err)
 	}
 }
@@ -281,13 +281,13 @@ func TestInterruptedRekeyResumes(t *testing.T) {
 	a := seal.NewMaster()
 	f := withSecrets(t, nil)
 	s := openSealed(t, f.path, nil)
-	c := got(s.Company(ctx, "acme"))(t)
-	gone := got(s.CreateKey(ctx, by(c, now), ptr("gone"), full, 1000))(t)
+	c := got(s.Companies.Get(ctx, "acme"))(t)
+	gone := got(s.Credentials.CreateKey(ctx, by(c, now), ptr("gone"), full, 1000))(t)
 	must(t, s.Close())
 	must(t, other(t, f.path, "CREATE TABLE copied AS WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999) SELECT key FROM api_key, n WHERE label = 'gone'",
 		"DROP TABLE copied").Close()) // which leaves pages behind
 	s = openSealed(t, f.path, nil)
-	must(t, s.DeleteKey(ctx, by(got(s.Company(ctx, "acme"))(t), now), gone.Key))
+	must(t, s.Credentials.DeleteKey(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now), gone.Key))
 	must(t, s.Close())
 	f.traces["a key that was copied"] = []byte(gone.Key[4:])
 	stop, cancel := context.WithCancel(ctx)

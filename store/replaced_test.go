@@ -75,7 +75,7 @@ func TestNothingIsAcknowledgedIntoReplacedFile(t *testing.T) {
 				if _, err := s.Append(ctx, draft(c)); !errors.Is(err, store.ErrFileChanged) || !strings.Contains(fmt.Sprint(err), happened) {
 					t.Errorf("append: %v", err)
 				}
-				if _, err := s.CreateKey(ctx, by(c, now), nil, full, 1000); !errors.Is(err, store.ErrFileChanged) {
+				if _, err := s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000); !errors.Is(err, store.ErrFileChanged) {
 					t.Errorf("another write: %v", err)
 				}
 			}
@@ -83,7 +83,7 @@ func TestNothingIsAcknowledgedIntoReplacedFile(t *testing.T) {
 				t.Errorf("%d records can be read", n)
 			}
 			must(t, s.VerifyAll(ctx, "", 1, nil, nil))
-			if keys := all(t, s.Keys(ctx, by(c, now))); len(keys) != 1 || keys[0].Key != key.Key {
+			if keys := all(t, s.Credentials.Keys(ctx, by(c, now))); len(keys) != 1 || keys[0].Key != key.Key {
 				t.Errorf("keys: %v", keys)
 			}
 			if err := s.Close(); !errors.Is(err, store.ErrFileChanged) {

@@ -34,45 +34,45 @@ func TestGrants(t *testing.T) {
 	end := now.Add(30 * time.Minute)
 	for _, role := range []store.Role{store.Reader, store.Writer, store.Admin} {
 		grant := store.Grant{Role: role, Expires: end}
-		key := got(s.CreateKey(ctx, by(acme, now), nil, grant, 1000))(t)
-		client, secret, err := s.CreateOAuthClient(ctx, by(acme, now), grant, 1000)
+		key := got(s.Credentials.CreateKey(ctx, by(acme, now), nil, grant, 1000))(t)
+		client, secret, err := s.Credentials.CreateClient(ctx, by(acme, now), grant, 1000)
 		must(t, err)
-		token, ends, err := s.IssueOAuthToken(ctx, client.ID, secret, time.Hour, now)
+		token, ends, err := s.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, now)
 		must(t, err)
 		if !ends.Equal(end) {
 			t.Errorf("a token ends at %v, its client at %v", ends, end)
 		}
-		short, ends, err := s.IssueOAuthToken(ctx, client.ID, secret, time.Minute, now)
+		short, ends, err := s.Credentials.IssueToken(ctx, client.ID, secret, time.Minute, now)
 		must(t, err)
 		if !ends.Equal(now.Add(time.Minute)) {
 			t.Errorf("a token of a minute ends at %v", ends)
 		}
 		for credential, end := range map[string]time.Time{key.Key: end, token: end, short: now.Add(time.Minute)} {
 			for range 2 { // from the file, and from memory
-				who := got(s.Authenticate(ctx, keys.HashSecret(credential), end.Add(-time.Millisecond)))(t)
+				who := got(s.Credentials.Authenticate(ctx, keys.HashSecret(credential), end.Add(-time.Millisecond)))(t)
 				if who.Role != role || !who.Expires.Equal(end) {
 					t.Errorf("%s: %+v", role, who)
 				}
 			}
 			for range 2 {
-				if _, err := s.Authenticate(ctx, keys.HashSecret(credential), end); !errors.Is(err, store.ErrNotFound) {
+				if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(credential), end); !errors.Is(err, store.ErrNotFound) {
 					t.Errorf("%s at its end: %v", role, err)
 				}
 			}
 		}
 		for _, at := range []time.Time{end, end.Add(time.Hour)} {
-			if _, _, err := s.IssueOAuthToken(ctx, client.ID, secret, time.Hour, at); !errors.Is(err, store.ErrBadClient) {
+			if _, _, err := s.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, at); !errors.Is(err, store.ErrBadClient) {
 				t.Errorf("a token of a client that has ended: %v", err)
 			}
 		}
 	}
-	for _, c := range all(t, s.Credentials(ctx, by(acme, now), ""))[1:] {
+	for _, c := range all(t, s.Credentials.List(ctx, by(acme, now), ""))[1:] {
 		if c.ExpiresAt != chain.FormatTime(end) {
 			t.Errorf("%+v", c)
 		}
 	}
 	for _, role := range []store.Role{"", "owner"} {
-		if _, err := s.CreateKey(ctx, by(acme, now), nil, store.Grant{Role: role}, 1000); err == nil {
+		if _, err := s.Credentials.CreateKey(ctx, by(acme, now), nil, store.Grant{Role: role}, 1000); err == nil {
 			t.Errorf("a key of the role %q", role)
 		}
 	}
@@ -83,20 +83,22 @@ func TestLastAdminKeyIsKept(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	acme, first := company(t, s, "acme")
-	create := func(g store.Grant) string { return got(s.CreateKey(ctx, by(acme, now), nil, g, 1000))(t).Key }
+	create := func(g store.Grant) string {
+		return got(s.Credentials.CreateKey(ctx, by(acme, now), nil, g, 1000))(t).Key
+	}
 	others := []string{
 		create(store.Grant{Role: store.Reader}), create(store.Grant{Role: store.Writer}),
 		create(store.Grant{Role: store.Admin, Expires: now.Add(1000 * time.Hour)}),
 	}
-	if err := s.DeleteKey(ctx, by(acme, now), first.Key); !errors.Is(err, store.ErrLastKey) {
+	if err := s.Credentials.DeleteKey(ctx, by(acme, now), first.Key); !errors.Is(err, store.ErrLastKey) {
 		t.Errorf("the last key: %v", err)
 	}
 	for _, key := range others {
-		must(t, s.DeleteKey(ctx, by(acme, now), key))
+		must(t, s.Credentials.DeleteKey(ctx, by(acme, now), key))
 	}
 	second := create(full)
-	must(t, s.DeleteKey(ctx, by(acme, now), first.Key))
-	if err := s.DeleteKey(ctx, by(acme, now), second); !errors.Is(err, store.ErrLastKey) {
+	must(t, s.Credentials.DeleteKey(ctx, by(acme, now), first.Key))
+	if err := s.Credentials.DeleteKey(ctx, by(acme, now), second); !errors.Is(err, store.ErrLastKey) {
 		t.Errorf("the last key: %v", err)
 	}
 }

@@ -65,32 +65,32 @@ func TestRestoreReportsLostChanges(t *testing.T) {
 	zoo, _ := company(t, s, "zoo")
 	attest(t, s, acme, 30)
 	attest(t, s, zoo, 5)
-	kept := got(s.CreateKey(ctx, someone, nil, full, 1000))(t)
-	client, _, err := s.CreateOAuthClient(ctx, someone, full, 1000)
+	kept := got(s.Credentials.CreateKey(ctx, someone, nil, full, 1000))(t)
+	client, _, err := s.Credentials.CreateClient(ctx, someone, full, 1000)
 	must(t, err)
 	for _, jti := range []string{"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"} {
-		must(t, s.RecordPassport(ctx, someone, store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
+		must(t, s.Passports.Record(ctx, someone, store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
 	}
 	for _, id := range []string{"bot", "stopped"} {
-		got(s.RegisterAgent(ctx, someone, id, nil, many))(t)
+		got(s.Agents.Register(ctx, someone, id, nil, many))(t)
 	}
-	got(s.RevokePassport(ctx, someone, "p0", nil))(t)
+	got(s.Passports.Revoke(ctx, someone, "p0", nil))(t)
 	in := backUp(t, path)
 
 	attest(t, s, acme, 12)
 	umbrella, _ := company(t, s, "umbrella")
 	attest(t, s, umbrella, 2)
 	for _, jti := range []string{"p1", "p2", "p3", "p4", "p5", "p6", "p7"} {
-		got(s.RevokePassport(ctx, someone, jti, nil))(t)
+		got(s.Passports.Revoke(ctx, someone, jti, nil))(t)
 	}
-	must(t, s.DeleteKey(ctx, someone, first.Key))
-	fresh := got(s.CreateKey(ctx, someone, nil, full, 1000))(t)
-	later, _, err := s.CreateOAuthClient(ctx, someone, full, 1000)
+	must(t, s.Credentials.DeleteKey(ctx, someone, first.Key))
+	fresh := got(s.Credentials.CreateKey(ctx, someone, nil, full, 1000))(t)
+	later, _, err := s.Credentials.CreateClient(ctx, someone, full, 1000)
 	must(t, err)
-	got(s.RegisterAgent(ctx, someone, "newcomer", nil, many))(t)
-	must(t, s.RecordPassport(ctx, someone, store.Passport{JTI: "p8", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
-	got(s.DeleteOAuthClient(ctx, someone, client.ID))(t)
-	_, _, err = s.DisableAgent(ctx, someone, "stopped")
+	got(s.Agents.Register(ctx, someone, "newcomer", nil, many))(t)
+	must(t, s.Passports.Record(ctx, someone, store.Passport{JTI: "p8", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
+	got(s.Credentials.DeleteClient(ctx, someone, client.ID))(t)
+	_, _, err = s.Agents.Disable(ctx, someone, "stopped")
 	must(t, err)
 	must(t, s.Close())
 
@@ -113,7 +113,7 @@ func TestRestoreReportsLostChanges(t *testing.T) {
 	must(t, restore(t, in, path, admin.RestoreOptions{Force: true}))
 	s = open(t, path)
 	attest(t, s, acme, 1)
-	got(s.Authenticate(ctx, keys.HashSecret(kept.Key), now))(t)
+	got(s.Credentials.Authenticate(ctx, keys.HashSecret(kept.Key), now))(t)
 	must(t, s.Close())
 	must(t, restore(t, backUp(t, path), in, admin.RestoreOptions{Force: true}))
 }

@@ -19,11 +19,11 @@ func TestRestoreReportsLostWitnessState(t *testing.T) {
 	before := backUp(t, path)
 	advance := func(origin string, size int64) {
 		s := got(store.Open(ctx, path, schema(t), store.Options{Master: master()}))(t)
-		_, _, err := s.CosignerKey(ctx, "", now)
+		_, _, err := s.Cosigner.Key(ctx, "", now)
 		must(t, err)
 		go s.Run(ctx, store.RunOptions{})
-		from := got(s.CosignedLogs().Latest(ctx, origin))(t)
-		if !got(s.CosignedLogs().Advance(ctx, origin, from, tlog.Tree{Size: size, Root: tlog.Hash{byte(size)}}, []byte("checkpoint")))(t) {
+		from := got(s.Cosigner.Logs().Latest(ctx, origin))(t)
+		if !got(s.Cosigner.Logs().Advance(ctx, origin, from, tlog.Tree{Size: size, Root: tlog.Hash{byte(size)}}, []byte("checkpoint")))(t) {
 			t.Error("not advanced")
 		}
 		must(t, s.Close())

@@ -56,7 +56,7 @@ type loggedHead struct {
 }
 
 // loggedHeads reads what the database has of all logs.
-func (s *Store) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, err error) {
+func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, err error) {
 	logs = map[int64]loggedHead{}
 	row := func(rows *sql.Rows) error {
 		var l loggedHead
@@ -84,7 +84,7 @@ func (s *Store) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, err
 		}
 		return err
 	}
-	err = s.read(ctx, func(r *conn) error {
+	err = s.db.read(ctx, func(r *conn) error {
 		err := r.each(row, `SELECT log.chain, log.company, company_id, name, log.log_id, origin, coalesce(length, 0), root, log_root, coalesce(note, ''),
 			CASE name WHEN 'control' THEN coalesce(revocations, 0) ELSE 0 END
 			FROM log JOIN company ON company.id = log.company LEFT JOIN head ON head.chain = log.chain
@@ -100,10 +100,10 @@ func (s *Store) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, err
 	return logs, nil
 }
 
-// compareHeads finds the logs that are behind what each yields of them, or have another root at a
+// compare finds the logs that are behind what each yields of them, or have another root at a
 // size that it knows, and the companies with fewer revocations than it knows, or than the database
 // itself has counted. Of a log of which it yields more, the first that is missing is named.
-func (s *Store) compareHeads(ctx context.Context, each func(yield func(headfile.Head) error) error) (list []Behind, err error) {
+func (s Rollback) compare(ctx context.Context, each func(yield func(headfile.Head) error) error) (list []Behind, err error) {
 	logs, err := s.loggedHeads(ctx)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (s *Store) compareHeads(ctx context.Context, each func(yield func(headfile.
 		if named[known.Chain] {
 			return nil
 		}
-		why, err := s.whyBehind(ctx, known, l, nil)
+		why, err := s.why(ctx, known, l, nil)
 		if err == nil && why != "" {
 			_, name := logOf(known.Chain)
 			list = append(list, Behind{Company: l.companyID, Log: name, Known: known, Found: l.Head, Why: why, company: l.company, origin: l.origin})
@@ -158,9 +158,9 @@ func proven(t headfile.Tree) headfile.Tree {
 	return t
 }
 
-// whyBehind says in what a log is behind what is known of it, which may be its size alone; "" when
+// why says in what a log is behind what is known of it, which may be its size alone; "" when
 // it is not. head is that of l, or nil for the one of now.
-func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead, head *chain.Head) (string, error) {
+func (s Rollback) why(ctx context.Context, known headfile.Head, l loggedHead, head *chain.Head) (string, error) {
 	was := fmt.Sprintf("was known at size %d with root %x", known.Size, known.LogRoot)
 	switch {
 	case l.Head == headfile.Head{}:
@@ -191,22 +191,22 @@ func (s *Store) whyBehind(ctx context.Context, known headfile.Head, l loggedHead
 
 // treeAt returns what a log was at a size up to its own. Its roots lead to those of its head; nil
 // is the one of now.
-func (s *Store) treeAt(ctx context.Context, l loggedHead, head *chain.Head, size int64) (headfile.Tree, error) {
+func (s Rollback) treeAt(ctx context.Context, l loggedHead, head *chain.Head, size int64) (headfile.Tree, error) {
 	if size == l.Size {
 		return l.Tree, nil
 	}
 	if head == nil {
-		now, _, err := s.Tip(ctx, l.Chain)
+		now, _, err := s.db.Tip(ctx, l.Chain)
 		if err != nil {
 			return headfile.Tree{}, err
 		}
 		head = &now
 	}
-	of, err := chain.ProveConsistency(ctx, s, l.Chain, size, head.Length, *head)
+	of, err := chain.ProveConsistency(ctx, s.db, l.Chain, size, head.Length, *head)
 	if err != nil {
 		return headfile.Tree{}, err
 	}
-	reader := LogReader{s, l.Chain}
+	reader := LogReader{s.db, l.Chain}
 	if _, err := tlog.ProveConsistency(ctx, reader, size, tlog.Tree{Size: head.Length, Root: head.LogRoot}); err != nil {
 		return headfile.Tree{}, err
 	}
@@ -215,8 +215,8 @@ func (s *Store) treeAt(ctx context.Context, l loggedHead, head *chain.Head, size
 }
 
 // countedRevocations is how many passports of a company have been revoked.
-func (s *Store) countedRevocations(ctx context.Context, c *Company) (n int64, err error) {
-	err = s.read(ctx, func(r *conn) error {
+func (s Rollback) countedRevocations(ctx context.Context, c *Company) (n int64, err error) {
+	err = s.db.read(ctx, func(r *conn) error {
 		return r.one([]any{&n}, `SELECT coalesce(max(revocations), 0) FROM company_usage WHERE company = ?`, c.Chain)
 	})
 	return n, err

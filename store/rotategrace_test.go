@@ -35,7 +35,7 @@ func TestTokensIssuedDuringRotation(t *testing.T) {
 		},
 	})
 	c, key := company(t, s, "acme")
-	old := got(s.Authenticate(ctx, keys.HashSecret(key.Key), now))(t).Company.Issuer
+	old := got(s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), now))(t).Company.Issuer
 
 	holds.Store(true)
 	appended := make(chan error, 1)
@@ -50,7 +50,7 @@ func TestTokensIssuedDuringRotation(t *testing.T) {
 	rotated := make(chan error, 1)
 	at := now.Truncate(time.Second).Add(900 * time.Millisecond)
 	go func() {
-		_, _, err := s.RotateKey(ctx, by(c, at), false)
+		_, _, err := s.Companies.RotateKey(ctx, by(c, at), false)
 		rotated <- err
 	}()
 	<-asked
@@ -64,7 +64,7 @@ func TestTokensIssuedDuringRotation(t *testing.T) {
 	must(t, <-rotated)
 
 	at = at.Add(wait + time.Second)
-	issuer := got(s.Authenticate(ctx, keys.HashSecret(key.Key), at))(t).Company.Issuer
+	issuer := got(s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), at))(t).Company.Issuer
 	if issuer.Public.KID == old.Public.KID {
 		t.Fatal("the key is the old one")
 	}

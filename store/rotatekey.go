@@ -29,36 +29,36 @@ func endOf(asked time.Time, waited time.Duration) time.Time {
 
 // RotateKey gives the caller's company a new key, which signs its tokens, and the records of both
 // logs from the next one on. The old key ends: see endOf. Its tokens verify until they expire. With
-// compromised, no token signed until now verifies from the return of RotateKey on: the old key and
-// all whose tokens could still be valid are declared compromised. Of next it returns the range in
-// the actions, of old none. ErrTooMany.
+// compromised, no token signed until now verifies from the return of Companies.RotateKey on: the
+// old key and all whose tokens could still be valid are declared compromised. Of next it returns
+// the range in the actions, of old none. ErrTooMany.
 //
 // It is one transaction. Whoever comes after it is answered with the new key: nothing that was
 // remembered of the company outlives it.
-func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old, next keyring.Key, err error) {
+func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (old, next keyring.Key, err error) {
 	_, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		return old, next, err
 	}
 	defer s.forgetKeys() // whatever the outcome
-	write := s.change
+	write := s.db.change
 	if compromised { // nothing may hold that up
-		write = s.urgently(&by)
-	} else if err := s.Changeable(by); err != nil {
+		write = s.db.urgently(&by)
+	} else if err := s.db.Tables.Changeable(by); err != nil {
 		return old, next, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
 	}
 	var asked time.Duration
-	if s.writer != nil {
-		asked = s.writer.keyClock.elapsed()
+	if s.db.writer != nil {
+		asked = s.db.writer.keyClock.elapsed()
 	}
-	err = s.recorded(ctx, by, write, func(w *conn) (_ []controlEvent, err error) {
+	err = s.db.recorded(ctx, by, write, func(w *conn) (_ []controlEvent, err error) {
 		end := by.At
 		if !compromised { // else no token counts
-			end = endOf(by.At, s.writer.keyClock.elapsed()-asked)
+			end = endOf(by.At, s.db.writer.keyClock.elapsed()-asked)
 		}
 		old, next, err = s.rotate(w, by.Company, private, end, compromised)
 		for _, l := range by.Company.Logs() {
-			s.writer.rekeyed = append(s.writer.rekeyed, l.Chain)
+			s.db.writer.rekeyed = append(s.db.writer.rekeyed, l.Chain)
 		}
 		if err != nil {
 			return nil, err
@@ -74,18 +74,18 @@ func (s *Store) RotateKey(ctx context.Context, by Caller, compromised bool) (old
 	// What is signed with the old key from now on counts no more, and to cut the log may take a
 	// while.
 	s.forgetKeys()
-	if s.isPostgres { // its log is the server's, and its backups'
+	if s.db.isPostgres { // its log is the server's, and its backups'
 		return old, next, nil
 	}
-	if err := sqlite.CutLog(ctx, s.path); err != nil { // the rotation is done all the same
-		s.writer.logger.Warn("the seed of a key that has ended may stand in the write-ahead log until that is cut", "error", err)
+	if err := sqlite.CutLog(ctx, s.db.path); err != nil { // the rotation is done all the same
+		s.db.writer.logger.Warn("the seed of a key that has ended may stand in the write-ahead log until that is cut", "error", err)
 	}
 	return old, next, nil
 }
 
 // rotate ends the key that signs at a time, and puts another in its place. The seed of a key that
 // has ended signs nothing more, and goes.
-func (s *Store) rotate(w *conn, of *Company, private ed25519.PrivateKey, end time.Time, compromised bool) (old, next keyring.Key, err error) {
+func (s Companies) rotate(w *conn, of *Company, private ed25519.PrivateKey, end time.Time, compromised bool) (old, next keyring.Key, err error) {
 	company := of.Chain
 	var seed []byte
 	if err := w.one([]any{&old.Generation, &old.Public, &seed, &old.CreatedAt},
@@ -95,7 +95,7 @@ func (s *Store) rotate(w *conn, of *Company, private ed25519.PrivateKey, end tim
 	if old.Generation+1 >= MaxCompanyKeys {
 		return old, next, fmt.Errorf("%w: the bound is %d", ErrTooMany, MaxCompanyKeys)
 	}
-	signer, err := s.secrets.PrivateKey(company, old.Generation, seed, old.Public)
+	signer, err := s.db.secrets.PrivateKey(company, old.Generation, seed, old.Public)
 	if err != nil {
 		return old, next, err
 	}
@@ -128,7 +128,7 @@ func (s *Store) rotate(w *conn, of *Company, private ed25519.PrivateKey, end tim
 		}
 	}
 	if _, err = w.exec(`INSERT INTO company_key (company, generation, public_key, seed, created_at) VALUES (?, ?, ?, ?, ?)`,
-		company, next.Generation, []byte(next.Public), s.secrets.KeepSeed(company, next.Generation, private), next.CreatedAt); err != nil {
+		company, next.Generation, []byte(next.Public), s.db.secrets.KeepSeed(company, next.Generation, private), next.CreatedAt); err != nil {
 		return old, next, err
 	}
 	if _, _, err = rotateIn(w, of.Control, next.Generation, signer, private); err == nil {
@@ -151,16 +151,16 @@ func rotateIn(w *conn, l Log, generation int64, old, next ed25519.PrivateKey) (f
 
 // forgetKeys drops what is remembered of companies, and then of those who ask in their name: a
 // lookup of a caller that began before and still holds a former company finds its place taken.
-func (s *Store) forgetKeys() {
-	s.companies.forget()
-	s.chains.forget()
-	s.credentials.forget()
+func (s Companies) forgetKeys() {
+	s.db.companies.forget()
+	s.db.chains.forget()
+	s.db.credentials.forget()
 }
 
 // overwriteDeleted has SQLite overwrite what is deleted on the connection that writes, where it
 // would else stay in the free part of a page, or leave it.
-func (s *Store) overwriteDeleted(w *conn, on bool) error {
-	if s.isPostgres {
+func (s Companies) overwriteDeleted(w *conn, on bool) error {
+	if s.db.isPostgres {
 		return nil
 	}
 	if on {

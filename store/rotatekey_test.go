@@ -22,9 +22,9 @@ import (
 // rotate rotates the key of a company and returns the company as it is from then on.
 func rotate(t testing.TB, s *store.Store, c *store.Company, at time.Time, compromised bool) *store.Company {
 	t.Helper()
-	old, next, err := s.RotateKey(ctx, by(c, at), compromised)
+	old, next, err := s.Companies.RotateKey(ctx, by(c, at), compromised)
 	must(t, err)
-	now := got(s.Company(ctx, c.ID))(t)
+	now := got(s.Companies.Get(ctx, c.ID))(t)
 	if now.Issuer.Public.KID == c.Issuer.Public.KID || !now.Issuer.Public.Key.Equal(next.Public) || next.Generation != old.Generation+1 {
 		t.Fatalf("after a rotation from %d to %d: %+v", old.Generation, next.Generation, now)
 	}
@@ -114,7 +114,7 @@ func TestTokensAcrossRotations(t *testing.T) {
 	hash := keys.HashSecret(key.Key)
 	issuer := func(at time.Time) *cred.Issuer {
 		t.Helper()
-		return got(s.Authenticate(ctx, hash, at))(t).Company.Issuer
+		return got(s.Credentials.Authenticate(ctx, hash, at))(t).Company.Issuer
 	}
 	refused := func(err error) bool {
 		e := (*cred.Error)(nil)
@@ -127,7 +127,7 @@ func TestTokensAcrossRotations(t *testing.T) {
 		_, err := issuer(at).CheckDelegation(tokens[i], at) // so that its signature is remembered
 		must(t, err)
 		at = at.Add(time.Minute)
-		got2(s.RotateKey(ctx, by(c, at), compromised))(t)
+		got2(s.Companies.RotateKey(ctx, by(c, at), compromised))(t)
 	}
 	check := func() {
 		t.Helper()
@@ -148,7 +148,7 @@ func TestTokensAcrossRotations(t *testing.T) {
 	s = openWith(t, path, still)
 	check()
 	at = at.Add(25 * time.Hour)
-	got2(s.RotateKey(ctx, by(c, at), false))(t)
+	got2(s.Companies.RotateKey(ctx, by(c, at), false))(t)
 	// the key that has just ended, but none that ended a day before
 	if list := issuer(at).Keys(at); len(list) != 2 {
 		t.Errorf("keys: %+v", list)
@@ -213,7 +213,7 @@ func TestRotationsUnderLoad(t *testing.T) {
 				if _, twice := seen.LoadOrStore(r.Index, true); err != nil || twice {
 					t.Errorf("record %d: %v, twice: %v", r.Index, err, twice)
 				}
-				who, err := s.Authenticate(ctx, keys.HashSecret(key.Key), now)
+				who, err := s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), now)
 				if err != nil || who.Company.ID != "acme" {
 					t.Errorf("%+v, %v", who, err)
 				}
@@ -222,7 +222,7 @@ func TestRotationsUnderLoad(t *testing.T) {
 	}
 	for range rotations {
 		all.Go(func() {
-			if _, _, err := s.RotateKey(ctx, by(c, now), false); err != nil {
+			if _, _, err := s.Companies.RotateKey(ctx, by(c, now), false); err != nil {
 				t.Error(err)
 			}
 		})
@@ -234,7 +234,7 @@ func TestRotationsUnderLoad(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	_, ring, err := s.KeyRing(ctx, c.Chain)
 	must(t, err)
-	who := got(s.Authenticate(ctx, keys.HashSecret(key.Key), now))(t)
+	who := got(s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), now))(t)
 	if len(ring) != rotations+1 || !who.Company.Issuer.Public.Key.Equal(ring[rotations].Public) || len(who.Company.Issuer.Keys(now)) != rotations+1 {
 		t.Errorf("%d keys, and who asks has %d", len(ring), len(who.Company.Issuer.Keys(now)))
 	}
@@ -257,7 +257,7 @@ func TestRotationIsAtomic(t *testing.T) {
 	reader := other(t, path, "BEGIN", "SELECT count(*) FROM record")
 	rotate(t, s, c, now, false)
 	attest(t, s, c, 1)
-	rotate(t, s, got(s.Company(ctx, "acme"))(t), now, true)
+	rotate(t, s, got(s.Companies.Get(ctx, "acme"))(t), now, true)
 	attest(t, s, c, 1)
 	log := got(os.ReadFile(path + "-wal"))(t)
 	must(t, reader.Close())
@@ -269,7 +269,7 @@ func TestRotationIsAtomic(t *testing.T) {
 		_, ring, err := s.KeyRing(ctx, c.Chain)
 		must(t, err)
 		outcomes[fmt.Sprintf("%d records, %d keys", length(t, s, c), len(ring))]++
-		rotate(t, s, got(s.Company(ctx, "acme"))(t), now, false)
+		rotate(t, s, got(s.Companies.Get(ctx, "acme"))(t), now, false)
 		attest(t, s, c, 2)
 		must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 		must(t, s.Close())
@@ -291,13 +291,13 @@ func TestRotationWithMismatchedSeedIsRefused(t *testing.T) {
 	if storetest.OnPostgres() {
 		s = open(t, path) // the first one signs with the key that it has read
 	}
-	if _, _, err := s.RotateKey(ctx, by(c, now), false); !errors.Is(err, store.ErrCorrupt) {
+	if _, _, err := s.Companies.RotateKey(ctx, by(c, now), false); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("a rotation: %v", err)
 	}
 	if _, err := s.Append(ctx, draft(c)); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("a record: %v", err)
 	}
-	if _, err := s.Company(ctx, "acme"); !errors.Is(err, store.ErrCorrupt) {
+	if _, err := s.Companies.Get(ctx, "acme"); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("a token: %v", err)
 	}
 	attest(t, s, zoo, 3)
@@ -319,7 +319,7 @@ func TestOlderSchemaRotates(t *testing.T) {
 		if after := got(s.KeySet(ctx, 1))(t); !same(after, set) || (len(set) > 1) != (len(version) > 1 || version >= "4") {
 			t.Errorf("schema %s: other keys after the upgrade: %v, before %v", version, after, set)
 		}
-		c := got(s.CompanyOfChain(ctx, 1))(t)
+		c := got(s.Companies.OfChain(ctx, 1))(t)
 		attest(t, s, rotate(t, s, c, time.Now(), false), 3)
 		must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 	}
@@ -346,7 +346,7 @@ func TestRestoreReportsLostKeys(t *testing.T) {
 		path, _ := written(t, version)
 		in := backUp(t, path)
 		s := open(t, path)
-		c := got(s.CompanyOfChain(ctx, 1))(t)
+		c := got(s.Companies.OfChain(ctx, 1))(t)
 		last := len(got(s.KeySet(ctx, 1))(t)) - 1
 		rotate(t, s, c, time.Now(), true)
 		must(t, s.Close())

@@ -29,14 +29,14 @@ func TestSeedOfEndedKeyIsErased(t *testing.T) {
 		t.Fatal("the seed is in no file before it has ended")
 	}
 	for _, compromised := range []bool{false, true} {
-		_, _, err := s.RotateKey(ctx, by(got(s.Company(ctx, "acme"))(t), now), compromised)
+		_, _, err := s.Companies.RotateKey(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now), compromised)
 		must(t, err)
 		if anywhere(t, path, seed) {
 			t.Error("the seed of a key that has ended stands in the file or its log")
 		}
 		seed = seedOf(t, path)
 	}
-	attest(t, s, got(s.Company(ctx, "acme"))(t), 5)
+	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 5)
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 

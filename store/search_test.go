@@ -13,7 +13,7 @@ import (
 func issued(t testing.TB, s *store.Store, c *store.Company, f store.PassportFilter, from string) (found []store.Passport) {
 	t.Helper()
 	for more := true; more; more = from != "" {
-		items, rest, err := s.Passports(ctx, by(c, now), f, from)
+		items, rest, err := s.Passports.List(ctx, by(c, now), f, from)
 		must(t, err)
 		found, from = append(found, all(t, items)...), rest
 	}
@@ -28,16 +28,16 @@ func TestAgentSearch(t *testing.T) {
 	acme, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	for _, id := range []string{"Deploy-Bot", "deploy_bot", "deployXbot", "mailer", "off", "k"} {
-		_, err := s.RegisterAgent(ctx, by(acme, now), id, nil, store.AgentBounds{Most: 10})
+		_, err := s.Agents.Register(ctx, by(acme, now), id, nil, store.AgentBounds{Most: 10})
 		must(t, err)
 	}
-	_, err := s.RegisterAgent(ctx, by(zoo, now), "deploy_zoo", nil, store.AgentBounds{Most: 10})
+	_, err := s.Agents.Register(ctx, by(zoo, now), "deploy_zoo", nil, store.AgentBounds{Most: 10})
 	must(t, err)
 	for _, id := range []string{"off", "mailer"} {
-		_, _, err := s.DisableAgent(ctx, by(acme, now), id)
+		_, _, err := s.Agents.Disable(ctx, by(acme, now), id)
 		must(t, err)
 	}
-	_, err = s.EnableAgent(ctx, by(acme, now), "mailer")
+	_, err = s.Agents.Enable(ctx, by(acme, now), "mailer")
 	must(t, err)
 	for f, want := range map[store.AgentFilter]string{
 		{}:                                      "Deploy-Bot deployXbot deploy_bot k mailer off",
@@ -59,17 +59,17 @@ func TestAgentSearch(t *testing.T) {
 		{Text: strings.Repeat("deploy-bot", 9)}: "",
 	} {
 		var ids []string
-		for _, a := range all(t, s.Agents(ctx, by(acme, now), f, "")) {
+		for _, a := range all(t, s.Agents.List(ctx, by(acme, now), f, "")) {
 			ids = append(ids, a.ID)
 		}
 		if found := strings.Join(ids, " "); found != want {
 			t.Errorf("%+v: %s, want %s", f, found, want)
 		}
-		if n := got(s.CountAgents(ctx, by(acme, now), f))(t); int(n) != len(ids) {
+		if n := got(s.Agents.Count(ctx, by(acme, now), f))(t); int(n) != len(ids) {
 			t.Errorf("%+v: %d counted, %d found", f, n, len(ids))
 		}
 	}
-	if list := all(t, s.Agents(ctx, by(acme, now), store.AgentFilter{Text: "deploy"}, "deployXbot")); len(list) != 1 || list[0].ID != "deploy_bot" {
+	if list := all(t, s.Agents.List(ctx, by(acme, now), store.AgentFilter{Text: "deploy"}, "deployXbot")); len(list) != 1 || list[0].ID != "deploy_bot" {
 		t.Errorf("after a cursor: %+v", list)
 	}
 }
@@ -83,7 +83,7 @@ func TestPassportSearch(t *testing.T) {
 	record := func(c *store.Company, jti, agent string, age int64) {
 		p := passport(jti, now.Unix()-age) // of a minute
 		p.AgentID = agent
-		must(t, s.RecordPassport(ctx, by(c, now), p))
+		must(t, s.Passports.Record(ctx, by(c, now), p))
 	}
 	record(acme, "old", "bot", 100)
 	record(acme, "over", "bot", 60)
@@ -93,7 +93,7 @@ func TestPassportSearch(t *testing.T) {
 	record(acme, "other", "mailer", 1)
 	record(zoo, "zoo's", "bot", 1)
 	for _, jti := range []string{"gone", "gone-old"} {
-		_, err := s.RevokePassport(ctx, by(acme, now), jti, nil)
+		_, err := s.Passports.Revoke(ctx, by(acme, now), jti, nil)
 		must(t, err)
 	}
 	for f, want := range map[store.PassportFilter]string{
@@ -127,7 +127,7 @@ func TestPassportWindows(t *testing.T) {
 	other(t, path, fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at)
 		SELECT %d, 'p' || i, CASE i WHEN 0 THEN 'first' WHEN 100000 THEN 'second' WHEN %d THEN 'second' ELSE 'bot' END, '["*"]', i / 3, i FROM n`, n-1, acme.Chain, n-1))
 	look := func(f store.PassportFilter, from string) (jtis []string, rest string) {
-		items, rest, err := s.Passports(ctx, by(acme, now), f, from)
+		items, rest, err := s.Passports.List(ctx, by(acme, now), f, from)
 		must(t, err)
 		for _, p := range all(t, items) {
 			jtis = append(jtis, p.JTI)
@@ -148,7 +148,7 @@ func TestPassportWindows(t *testing.T) {
 	if first := issued(t, s, acme, store.PassportFilter{AgentID: "first", Status: "expired"}, ""); len(first) != 1 || first[0].JTI != "p0" {
 		t.Errorf("the oldest: %v", first)
 	}
-	if _, rest, err := s.Passports(ctx, by(acme, now), store.PassportFilter{}, ""); err != nil || rest != "" {
+	if _, rest, err := s.Passports.List(ctx, by(acme, now), store.PassportFilter{}, ""); err != nil || rest != "" {
 		t.Errorf("all: rest %q, %v", rest, err)
 	}
 }

@@ -53,7 +53,7 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 		}
 		var drafts []chain.Draft
 		if len(changed) == 0 && restored == nil && len(waiting) == 0 {
-			return s.listOlder(w, time.Now())
+			return s.Companies.listOlder(w, time.Now())
 		}
 		err = w.each(func(rows *sql.Rows) error {
 			c := new(Company)
@@ -85,7 +85,7 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 		if err != nil {
 			return nil, err
 		}
-		listed, err := s.listOlder(w, time.Now())
+		listed, err := s.Companies.listOlder(w, time.Now())
 		return append(drafts, listed...), err
 	})
 	if err != nil {

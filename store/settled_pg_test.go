@@ -20,53 +20,53 @@ func TestRevocationVisibleOnAllServers(t *testing.T) {
 	a, b := openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})
 	for name, c := range map[string]func(t *testing.T, company *store.Company) (take func() error, holds func() bool){
 		"an API key": func(t *testing.T, company *store.Company) (func() error, func() bool) {
-			k := got(a.CreateKey(ctx, by(company, time.Now()), nil, full, 1000))(t)
-			return func() error { return a.DeleteKey(ctx, by(company, time.Now()), k.Key) }, func() bool {
-				_, err := b.Authenticate(ctx, keys.HashSecret(k.Key), time.Now())
+			k := got(a.Credentials.CreateKey(ctx, by(company, time.Now()), nil, full, 1000))(t)
+			return func() error { return a.Credentials.DeleteKey(ctx, by(company, time.Now()), k.Key) }, func() bool {
+				_, err := b.Credentials.Authenticate(ctx, keys.HashSecret(k.Key), time.Now())
 				return !errors.Is(err, store.ErrNotFound)
 			}
 		},
 		"an OAuth client and its token": func(t *testing.T, company *store.Company) (func() error, func() bool) {
-			client, secret, err := a.CreateOAuthClient(ctx, by(company, time.Now()), full, 1000)
+			client, secret, err := a.Credentials.CreateClient(ctx, by(company, time.Now()), full, 1000)
 			must(t, err)
-			token, _, err := b.IssueOAuthToken(ctx, client.ID, secret, time.Hour, time.Now())
+			token, _, err := b.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, time.Now())
 			must(t, err)
 			return func() error {
-					_, err := a.DeleteOAuthClient(ctx, by(company, time.Now()), client.ID)
+					_, err := a.Credentials.DeleteClient(ctx, by(company, time.Now()), client.ID)
 					return err
 				}, func() bool {
-					_, _, issued := b.IssueOAuthToken(ctx, client.ID, secret, time.Hour, time.Now())
-					_, err := b.Authenticate(ctx, keys.HashSecret(token), time.Now())
+					_, _, issued := b.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, time.Now())
+					_, err := b.Credentials.Authenticate(ctx, keys.HashSecret(token), time.Now())
 					return !errors.Is(err, store.ErrNotFound) || !errors.Is(issued, store.ErrBadClient)
 				}
 		},
 		"a passport": func(t *testing.T, company *store.Company) (func() error, func() bool) {
-			must(t, a.RecordPassport(ctx, by(company, time.Now()), store.Passport{JTI: company.ID, AgentID: "bot", Scopes: []string{"*"}, ExpiresAt: 1 << 40}))
+			must(t, a.Passports.Record(ctx, by(company, time.Now()), store.Passport{JTI: company.ID, AgentID: "bot", Scopes: []string{"*"}, ExpiresAt: 1 << 40}))
 			return func() error {
-					_, err := a.RevokePassport(ctx, by(company, time.Now()), company.ID, nil)
+					_, err := a.Passports.Revoke(ctx, by(company, time.Now()), company.ID, nil)
 					return err
 				}, func() bool {
-					revoked, err := b.PassportRevoked(ctx, by(company, time.Now()), company.ID)
+					revoked, err := b.Passports.IsRevoked(ctx, by(company, time.Now()), company.ID)
 					return err != nil || !revoked
 				}
 		},
 		"an agent": func(t *testing.T, company *store.Company) (func() error, func() bool) {
-			_, err := a.RegisterAgent(ctx, by(company, time.Now()), "bot", nil, many)
+			_, err := a.Agents.Register(ctx, by(company, time.Now()), "bot", nil, many)
 			must(t, err)
 			return func() error {
-				_, _, err := a.DisableAgent(ctx, by(company, time.Now()), "bot")
+				_, _, err := a.Agents.Disable(ctx, by(company, time.Now()), "bot")
 				return err
-			}, func() bool { return !errors.Is(b.CheckAgent(ctx, by(company, time.Now()), "bot"), store.ErrDisabled) }
+			}, func() bool { return !errors.Is(b.Agents.Check(ctx, by(company, time.Now()), "bot"), store.ErrDisabled) }
 		},
 		"a signing key": func(t *testing.T, company *store.Company) (func() error, func() bool) {
-			k := got(a.CreateKey(ctx, by(company, time.Now()), nil, full, 1000))(t)
+			k := got(a.Credentials.CreateKey(ctx, by(company, time.Now()), nil, full, 1000))(t)
 			former := company.Issuer.Public.KID
 			return func() error {
-					_, _, err := a.RotateKey(ctx, by(company, time.Now()), true)
+					_, _, err := a.Companies.RotateKey(ctx, by(company, time.Now()), true)
 					return err
 				}, func() bool {
-					caller, err := b.Authenticate(ctx, keys.HashSecret(k.Key), time.Now())
-					found, _ := b.Company(ctx, company.ID)
+					caller, err := b.Credentials.Authenticate(ctx, keys.HashSecret(k.Key), time.Now())
+					found, _ := b.Companies.Get(ctx, company.ID)
 					return err != nil || caller.Company.Issuer.Public.KID == former || found.Issuer.Public.KID == former
 				}
 		},

@@ -11,7 +11,7 @@ import (
 	"attestd/chain/tlog"
 )
 
-// Errors of WitnessShows.
+// Errors of Checkpoints.WitnessShows.
 var (
 	// it is not of the log, or not signed by it, or fits it
 	ErrNoProof = errors.New("what the witness shows proves nothing")
@@ -24,7 +24,7 @@ var (
 // the log is shorter or has another root at its size, it is kept and the company is halted: a
 // *RolledBackError. A key that was declared compromised proves nothing, for its thief could have
 // signed.
-func (s *Store) WitnessShows(ctx context.Context, l Log, witness tlog.VKey, signed []byte) error {
+func (s Checkpoints) WitnessShows(ctx context.Context, l Log, witness tlog.VKey, signed []byte) error {
 	shown, err := s.openOwn(ctx, l, string(signed), false)
 	if errors.Is(err, errNotOurs) {
 		return fmt.Errorf("%w: %w", ErrNoProof, errNotOurs)
@@ -33,11 +33,11 @@ func (s *Store) WitnessShows(ctx context.Context, l Log, witness tlog.VKey, sign
 		return err
 	}
 	shown.Witness = witness.String()
-	head, _, err := s.Tip(ctx, l.Chain)
+	head, _, err := s.db.Tip(ctx, l.Chain)
 	if err != nil {
 		return err
 	}
-	why, err := s.whyBehindCheckpoint(ctx, l, tlog.Tree{Size: head.Length, Root: head.LogRoot}, shown)
+	why, err := s.whyBehind(ctx, l, tlog.Tree{Size: head.Length, Root: head.LogRoot}, shown)
 	if err != nil {
 		return err
 	}
@@ -49,14 +49,14 @@ func (s *Store) WitnessShows(ctx context.Context, l Log, witness tlog.VKey, sign
 	} else if accepted {
 		return fmt.Errorf("it shows size %d, %w", shown.Tree.Size, ErrGivenUp)
 	}
-	b, err := s.behindCheckpoint(ctx, l, head, shown, why)
+	b, err := s.behind(ctx, l, head, shown, why)
 	if err != nil {
 		return err
 	}
-	halted := s.halt(*b)
+	halted := s.db.Rollback.halt(*b)
 	// the next start asks the witness again
-	if err := s.keepShown(ctx, l, shown); err != nil && s.journal.Load() != nil {
-		s.journal.Load().Error("what a witness has shown of a log is not kept", "witness", witness.Name, "log", l.Origin, "error", err)
+	if err := s.keepShown(ctx, l, shown); err != nil && s.db.journal.Load() != nil {
+		s.db.journal.Load().Error("what a witness has shown of a log is not kept", "witness", witness.Name, "log", l.Origin, "error", err)
 	}
 	return halted
 }
@@ -64,8 +64,8 @@ func (s *Store) WitnessShows(ctx context.Context, l Log, witness tlog.VKey, sign
 // keepShown keeps what a witness has shown beside what it has cosigned, without a line of its own:
 // it is no cosignature of a tree that the log has. So it is found at each start, by every server,
 // until somebody accepts it.
-func (s *Store) keepShown(ctx context.Context, l Log, k KeptCheckpoint) error {
-	return s.write(ctx, func(w *conn) error {
+func (s Checkpoints) keepShown(ctx context.Context, l Log, k KeptCheckpoint) error {
+	return s.db.write(ctx, func(w *conn) error {
 		_, err := w.exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, '')
 			ON CONFLICT (log_id, witness) DO UPDATE SET size = excluded.size, note = excluded.note, line = excluded.line`, l.ID, shownBy+k.Witness, k.Tree.Size, k.Note)
 		return err
@@ -75,7 +75,7 @@ func (s *Store) keepShown(ctx context.Context, l Log, k KeptCheckpoint) error {
 // isGivenUp says whether somebody has accepted that a log has not the tree of a checkpoint. What a
 // witness has shown is accepted of that witness; what the head file or a published checkpoint knew,
 // of everybody who shows it.
-func (s *Store) isGivenUp(ctx context.Context, l Log, k KeptCheckpoint) (givenUp bool, err error) {
+func (s Checkpoints) isGivenUp(ctx context.Context, l Log, k KeptCheckpoint) (givenUp bool, err error) {
 	company, _ := logOf(l.Chain)
 	control := Control.ChainID(company)
 	row := func(rows *sql.Rows) error {
@@ -108,7 +108,7 @@ func (s *Store) isGivenUp(ctx context.Context, l Log, k KeptCheckpoint) (givenUp
 		}
 		return nil
 	}
-	err = s.read(ctx, func(r *conn) error {
+	err = s.db.read(ctx, func(r *conn) error {
 		return r.each(row, `SELECT payload`+controlRecords, SubjectDatabase, recordID(control, 0), recordID(control, indexMask))
 	})
 	if err != nil {

@@ -112,7 +112,7 @@ func TestOldRecordsGetSummaries(t *testing.T) {
 	t.Parallel()
 	path, _ := written(t, "9")
 	s := open(t, path)
-	c := got(s.Company(ctx, "acme"))(t)
+	c := got(s.Companies.Get(ctx, "acme"))(t)
 	delegated := func() int64 {
 		counts := got(search.Count(ctx, s, c.Chain, search.Filter{Agent: "deploy-bot", DelegatedBy: "*"}, []int64{0, 600}))(t)
 		return counts[0]
@@ -189,7 +189,7 @@ func TestDamagedRangeHasNoSummary(t *testing.T) {
 	path, _ := written(t, "9")
 	must(t, other(t, path, append(unguarded, "UPDATE record SET payload = '{' WHERE id = 1 << 40 | 7")...).Close())
 	s := open(t, path)
-	c := got(s.Company(ctx, "acme"))(t)
+	c := got(s.Companies.Get(ctx, "acme"))(t)
 	must(t, s.FillSummaries(ctx, nil))
 	wantSummaries(t, s, c.Chain, 1)
 	var damaged *search.DamageError

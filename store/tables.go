@@ -42,15 +42,15 @@ type comparison struct {
 	more        int64                    // differences beyond
 }
 
-// compareTables replays the control log of a company and compares with it every row that the
+// replay replays the control log of a company and compares with it every row that the
 // service obeys. What changes meanwhile is left for the next comparison. Whether the log itself
 // holds is for a Verifier to say.
-func (s *Store) compareTables(ctx context.Context, c *Company) (*comparison, error) {
-	head, _, err := s.Tip(ctx, c.Control.Chain)
+func (s Tables) replay(ctx context.Context, c *Company) (*comparison, error) {
+	head, _, err := s.db.Tip(ctx, c.Control.Chain)
 	if err != nil {
 		return nil, err
 	}
-	r := &comparison{store: s, company: c, state: projection.New(c.ID), size: head.Length}
+	r := &comparison{store: s.db, company: c, state: projection.New(c.ID), size: head.Length}
 	if err := r.replay(ctx); err != nil {
 		return nil, fmt.Errorf("replay the control log of company %q: %w", c.ID, err)
 	}
@@ -161,15 +161,15 @@ func (r *comparison) err() error {
 	return &TablesChangedError{Company: r.company.ID, Difference: *r.differences[0]}
 }
 
-// VerifyTables makes the verdict on a control log, which is valid by itself, fail where the tables
+// Verify makes the verdict on a control log, which is valid by itself, fail where the tables
 // of its company are not what it says. A row that no record tells of fails at the record that is
 // missing, behind the last. What it finds is remembered: see Changeable.
-func (s *Store) VerifyTables(ctx context.Context, number int64, v *chain.Verdict) error {
-	c, err := s.named(ctx, number)
+func (s Tables) Verify(ctx context.Context, number int64, v *chain.Verdict) error {
+	c, err := s.db.Companies.named(ctx, number)
 	if err != nil {
 		return err
 	}
-	found, err := s.compareTables(ctx, c)
+	found, err := s.replay(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -186,26 +186,26 @@ func (s *Store) VerifyTables(ctx context.Context, number int64, v *chain.Verdict
 	return nil
 }
 
-// CompanyNumbers yields the numbers of all companies but the installation, which are those of the
+// Numbers yields the numbers of all companies but the installation, which are those of the
 // chains of their actions.
-func (s *Store) CompanyNumbers(ctx context.Context) iter.Seq2[int64, error] {
+func (s Companies) Numbers(ctx context.Context) iter.Seq2[int64, error] {
 	scan := func(rows *sql.Rows) (number int64, err error) {
 		err = rows.Scan(&number)
 		return number, err
 	}
-	return list(ctx, s, "companies", scan, `SELECT id FROM company WHERE id > ? AND id < ? ORDER BY id`, func(last int64) []any { return []any{last, int64(Installation)} })
+	return list(ctx, s.db, "companies", scan, `SELECT id FROM company WHERE id > ? AND id < ? ORDER BY id`, func(last int64) []any { return []any{last, int64(Installation)} })
 }
 
 // ControlChain is the number of the chain of a company's control log.
 func ControlChain(company int64) int64 { return Control.ChainID(company) }
 
 // named is a company with its names alone, for what needs no key and judges no row.
-func (s *Store) named(ctx context.Context, number int64) (*Company, error) {
+func (s Companies) named(ctx context.Context, number int64) (*Company, error) {
 	number, _ = logOf(number)
 	c := &Company{Chain: number}
 	c.Actions.Name, c.Actions.Chain = Actions, Actions.ChainID(number)
 	c.Control.Name, c.Control.Chain = Control, Control.ChainID(number)
-	err := s.read(ctx, func(r *conn) error { return r.one([]any{&c.ID}, `SELECT company_id FROM company WHERE id = ?`, number) })
+	err := s.db.read(ctx, func(r *conn) error { return r.one([]any{&c.ID}, `SELECT company_id FROM company WHERE id = ?`, number) })
 	if err != nil {
 		return nil, fmt.Errorf("company of chain %d: %w", number, err)
 	}

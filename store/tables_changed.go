@@ -52,13 +52,13 @@ func (c *changedSet) all() []error {
 // Changeable says whether the caller's company may be changed: a *RolledBackError where one of its
 // logs is proven to have gone back, a *TablesChangedError where its tables were found to differ
 // from its control log. What changes rights or gives out tokens asks first.
-func (s *Store) Changeable(by Caller) error {
-	if err := s.halted.of(by.Company.Chain); err != nil {
+func (s Tables) Changeable(by Caller) error {
+	if err := s.db.halted.of(by.Company.Chain); err != nil {
 		return err
 	}
-	return s.changed.of(by.Company.Chain)
+	return s.db.changed.of(by.Company.Chain)
 }
 
-// TablesChanged are the first differences that were found, a *TablesChangedError for each company
+// Changed are the first differences that were found, a *TablesChangedError for each company
 // that has one.
-func (s *Store) TablesChanged() []error { return s.changed.all() }
+func (s Tables) Changed() []error { return s.db.changed.all() }

@@ -11,37 +11,37 @@ import (
 	"attestd/store/projection"
 )
 
-// checkCompany holds the row of a company, and the names of its logs, against its control log, and
+// check holds the row of a company, and the names of its logs, against its control log, and
 // finds out whether that tells of every row. latest is the newest record about the company.
-func (s *Store) checkCompany(r *conn, c *Company, metadata sql.NullString, latest sql.NullInt64) error {
+func (s Companies) check(r *conn, c *Company, metadata sql.NullString, latest sql.NullInt64) error {
 	// which names the company, whatever it tells
 	first, err := r.controlRecord(c, sql.NullInt64{Int64: recordID(c.Control.Chain, 0), Valid: true})
 	if errors.Is(err, ErrNotFound) {
 		return nil // a log of before anything was recorded
 	}
 	if err != nil {
-		return s.noted(c, err)
+		return s.db.Tables.noted(c, err)
 	}
 	newest, err := r.controlRecord(c, latest)
 	if err != nil {
-		return s.noted(c, err)
+		return s.db.Tables.noted(c, err)
 	}
 	if !newest.Tells() {
 		if first.Tells() {
-			return s.noted(c, changedTables(c, &projection.Difference{Table: projection.TableCompany, Index: first.Index, What: "is not the company that was registered"}))
+			return s.db.Tables.noted(c, changedTables(c, &projection.Difference{Table: projection.TableCompany, Index: first.Index, What: "is not the company that was registered"}))
 		}
 		return nil
 	}
 	c.complete = true
-	return s.checked(c, newest.Company(projection.Company{
+	return s.db.Tables.checked(c, newest.Company(projection.Company{
 		RegisteredAt: c.RegisteredAt, MetadataHash: hashOf(metadata), Actions: c.Actions.Origin, Control: c.Control.Origin,
 	}))
 }
 
 // noted remembers of a company that its tables have changed, where that is what an error says.
-func (s *Store) noted(c *Company, err error) error {
+func (s Tables) noted(c *Company, err error) error {
 	if errors.Is(err, ErrTablesChanged) {
-		s.changed.add(c.Chain, err)
+		s.db.changed.add(c.Chain, err)
 	}
 	return err
 }

@@ -57,11 +57,11 @@ func changedTables(company *Company, d *projection.Difference) error {
 
 // checked makes an error of a difference, nil for none. A row that no record tells of is obeyed in
 // a company whose log does not tell of all.
-func (s *Store) checked(company *Company, d *projection.Difference) error {
+func (s Tables) checked(company *Company, d *projection.Difference) error {
 	if d == nil || d.Unrecorded() && !company.complete {
 		return nil
 	}
 	err := changedTables(company, d)
-	s.changed.add(company.Chain, err)
+	s.db.changed.add(company.Chain, err)
 	return fmt.Errorf("%w", err)
 }

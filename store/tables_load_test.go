@@ -31,17 +31,17 @@ func TestChangesAreNoDifferences(t *testing.T) {
 			for n := range rounds {
 				who := by(c, time.Now())
 				jti := fmt.Sprintf("%d-%d", i, n)
-				_, err := s.RegisterAgent(ctx, who, agent, raw(`{"n":1}`), store.AgentBounds{Most: 10})
+				_, err := s.Agents.Register(ctx, who, agent, raw(`{"n":1}`), store.AgentBounds{Most: 10})
 				if err == nil {
-					err = s.RecordPassport(ctx, who, store.Passport{JTI: jti, AgentID: agent, Scopes: []string{"*"}, IssuedAt: time.Now().Unix(), ExpiresAt: time.Now().Unix() + 60})
+					err = s.Passports.Record(ctx, who, store.Passport{JTI: jti, AgentID: agent, Scopes: []string{"*"}, IssuedAt: time.Now().Unix(), ExpiresAt: time.Now().Unix() + 60})
 				}
 				switch {
 				case errors.Is(err, store.ErrDisabled):
-					_, err = s.EnableAgent(ctx, who, agent)
+					_, err = s.Agents.Enable(ctx, who, agent)
 				case err == nil && n%5 == 0:
-					_, _, err = s.DisableAgent(ctx, who, agent)
+					_, _, err = s.Agents.Disable(ctx, who, agent)
 				case err == nil && n%7 == 0:
-					_, err = s.RevokePassport(ctx, who, jti, nil)
+					_, err = s.Passports.Revoke(ctx, who, jti, nil)
 				}
 				if err != nil && !errors.Is(err, store.ErrDisabled) && !errors.Is(err, store.ErrRevoked) && !errors.Is(err, store.ErrNotFound) {
 					t.Error(err)
@@ -59,14 +59,14 @@ func TestChangesAreNoDifferences(t *testing.T) {
 				}
 				who := by(c, time.Now())
 				for _, err := range []error{
-					s.CheckAgent(ctx, who, fmt.Sprint("agent-", n%2)),
+					s.Agents.Check(ctx, who, fmt.Sprint("agent-", n%2)),
 					func() error { _, err := s.Passport(ctx, who, fmt.Sprintf("%d-%d", n%4, n%rounds)); return err }(),
-					s.Recheck(ctx, keys.HashSecret(bootstrap.Key), who.At),
+					s.Credentials.Recheck(ctx, keys.HashSecret(bootstrap.Key), who.At),
 					func() error {
 						if i > 0 {
 							return nil
 						}
-						return s.CheckTables(ctx, c.Chain)
+						return s.Tables.Check(ctx, c.Chain)
 					}(),
 				} {
 					if errors.Is(err, store.ErrTablesChanged) {
@@ -80,6 +80,6 @@ func TestChangesAreNoDifferences(t *testing.T) {
 	changing.Wait()
 	close(done)
 	looking.Wait()
-	must(t, s.CheckTables(ctx, c.Chain))
+	must(t, s.Tables.Check(ctx, c.Chain))
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }

@@ -12,8 +12,8 @@ import (
 // first one behind it that disables its agent.
 var passportLatest = latestOf("passport.company", "'passport:' || jti") + ` AS latest`
 
-// loadPassport is findPassport held against the control log.
-func (s *Store) loadPassport(r *conn, company *Company, jti string) (p Passport, err error) {
+// load is findPassport held against the control log.
+func (s Passports) load(r *conn, company *Company, jti string) (p Passport, err error) {
 	var latest, disabling sql.NullInt64
 	var scopes string
 	var revoked, reason sql.NullString
@@ -25,15 +25,15 @@ func (s *Store) loadPassport(r *conn, company *Company, jti string) (p Passport,
 	}
 	l, err := r.controlRecord(company, latest)
 	if err != nil {
-		return Passport{}, s.noted(company, err)
+		return Passport{}, s.db.Tables.noted(company, err)
 	}
 	disabled, err := r.controlRecord(company, disabling)
 	if err != nil {
-		return Passport{}, s.noted(company, err)
+		return Passport{}, s.db.Tables.noted(company, err)
 	}
 	has := projection.Passport{AgentID: p.AgentID, Scopes: canonicalList(scopes), IssuedAt: p.IssuedAt, ExpiresAt: p.ExpiresAt,
 		RevokedAt: revoked.String, Reason: projection.Text{Value: reason.String, Set: reason.Valid}}
-	if err := s.checked(company, l.Passport(jti, has, disabled)); err != nil {
+	if err := s.db.Tables.checked(company, l.Passport(jti, has, disabled)); err != nil {
 		return Passport{}, err
 	}
 	if reason.Valid {

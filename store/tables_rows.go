@@ -74,7 +74,7 @@ const tablePage = 1024
 // readTables takes every row of the company that the service obeys through the comparison.
 func (r *comparison) readTables(ctx context.Context) error {
 	if err := r.store.read(ctx, func(c *conn) error {
-		has, err := r.store.companyRow(c, r.company)
+		has, err := r.store.Tables.companyRow(c, r.company)
 		if err == nil {
 			r.add(r.rows.Company(has))
 		}
@@ -124,7 +124,7 @@ func (r *comparison) readTable(ctx context.Context, t *obeyedTable) error {
 }
 
 // companyRow reads the row of a company.
-func (s *Store) companyRow(c *conn, company *Company) (has projection.Company, err error) {
+func (s Tables) companyRow(c *conn, company *Company) (has projection.Company, err error) {
 	var metadata sql.NullString
 	err = c.one([]any{&has.RegisteredAt, &metadata, &has.Actions, &has.Control}, `SELECT registered_at, metadata, a.origin, c.origin FROM company
 		JOIN log a ON a.company = company.id AND a.name = 'actions' JOIN log c ON c.company = company.id AND c.name = 'control' WHERE company.id = ?`, company.Chain)
@@ -149,7 +149,7 @@ func scanAPIKeyRow(s *Store, c *Company, rows *sql.Rows) (r obeyedRow, err error
 	var madeBy sql.NullString
 	err = rows.Scan(&id, &index, &key, &fingerprint, &role, &expires, &madeBy)
 	r = obeyedRow{name: fingerprint, key: fingerprint, cursor: []any{id}, row: credentialRow(fingerprint, role, expires, madeBy)}
-	if err == nil && !s.isKey(c, index, key, fingerprint) {
+	if err == nil && !s.Credentials.isKey(c, index, key, fingerprint) {
 		r.wrong = "its text or its hash is of another key"
 	}
 	return r, err
@@ -157,13 +157,13 @@ func scanAPIKeyRow(s *Store, c *Company, rows *sql.Rows) (r obeyedRow, err error
 
 // isKey says whether the text of an API key, where this process can read it, is that of the key
 // which the row names.
-func (s *Store) isKey(c *Company, index []byte, stored, fingerprint string) bool {
-	if !s.unsealed {
+func (s Credentials) isKey(c *Company, index []byte, stored, fingerprint string) bool {
+	if !s.db.unsealed {
 		return true // nobody has said how the keys stand
 	}
-	text, err := s.secrets.OpenAPIKey(c.Chain, index, stored)
+	text, err := s.db.secrets.OpenAPIKey(c.Chain, index, stored)
 	hash := keys.HashSecret(text)
-	return err == nil && keys.Fingerprint(hash) == fingerprint && string(s.secrets.Index(hash)) == string(index)
+	return err == nil && keys.Fingerprint(hash) == fingerprint && string(s.db.secrets.Index(hash)) == string(index)
 }
 
 func scanClientRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {

@@ -235,7 +235,7 @@ func filled(t *testing.T) string {
 	c := fill(t, s, "acme")
 	company(t, s, "zoo")
 	rotate(t, s, c, now, false)
-	c = got(s.Company(ctx, "acme"))(t)
+	c = got(s.Companies.Get(ctx, "acme"))(t)
 	rotate(t, s, c, now, true)
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, s.Close())
@@ -247,21 +247,21 @@ func fill(t *testing.T, s *store.Store, id string) *store.Company {
 	t.Helper()
 	c, _ := company(t, s, id)
 	who := by(c, now)
-	got(s.CreateKey(ctx, who, ptr("reader"), store.Grant{Role: store.Reader, Expires: now.Add(time.Hour)}, 10))(t)
-	_, _, err := s.CreateOAuthClient(ctx, who, store.Grant{Role: store.Writer}, 10)
+	got(s.Credentials.CreateKey(ctx, who, ptr("reader"), store.Grant{Role: store.Reader, Expires: now.Add(time.Hour)}, 10))(t)
+	_, _, err := s.Credentials.CreateClient(ctx, who, store.Grant{Role: store.Writer}, 10)
 	must(t, err)
 	for _, agent := range []string{"bot", "gone"} {
-		got(s.RegisterAgent(ctx, who, agent, raw(`{"team":"ops"}`), store.AgentBounds{Most: 10}))(t)
+		got(s.Agents.Register(ctx, who, agent, raw(`{"team":"ops"}`), store.AgentBounds{Most: 10}))(t)
 	}
 	for _, p := range []store.Passport{{JTI: "live", AgentID: "bot"}, {JTI: "revoked", AgentID: "bot"}, {JTI: "disabled", AgentID: "gone"}} {
 		p.Scopes, p.IssuedAt, p.ExpiresAt = []string{"tool:a<b", "tool:*"}, now.Unix(), now.Add(time.Hour).Unix()
-		must(t, s.RecordPassport(ctx, who, p))
+		must(t, s.Passports.Record(ctx, who, p))
 	}
-	got(s.RevokePassport(ctx, who, "revoked", ptr("leaked")))(t)
-	_, _, err = s.DisableAgent(ctx, who, "gone")
+	got(s.Passports.Revoke(ctx, who, "revoked", ptr("leaked")))(t)
+	_, _, err = s.Agents.Disable(ctx, who, "gone")
 	must(t, err)
 	secret := store.WebhookSecret{Bytes: make([]byte, 64), Fingerprint: "aa11bb22cc33dd44", Public: c.Issuer.Public.Key}
-	got(s.CreateWebhook(ctx, who, store.Webhook{URL: "https://hooks.example", Agents: []string{"bot"}}, secret, 10))(t)
+	got(s.Webhooks.Create(ctx, who, store.Webhook{URL: "https://hooks.example", Agents: []string{"bot"}}, secret, 10))(t)
 	return c
 }
 
@@ -291,10 +291,10 @@ func TestChangedRowIsNotTrusted(t *testing.T) {
 		asks   func(context.Context, *testing.T, *store.Store) error
 	}{
 		"an agent enabled": {obeyed["agent.disabled_at"], func(ctx context.Context, t *testing.T, s *store.Store) error {
-			return s.CheckAgent(ctx, by(got(s.Company(ctx, "acme"))(t), now), "gone")
+			return s.Agents.Check(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now), "gone")
 		}},
 		"a disabled agent deleted": {rows["a disabled agent that is gone"], func(ctx context.Context, t *testing.T, s *store.Store) error {
-			return s.CheckAgent(ctx, by(got(s.Company(ctx, "acme"))(t), now), "gone")
+			return s.Agents.Check(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now), "gone")
 		}},
 		"a passport's scopes":            {obeyed["passport.scopes"], passportOf("live")},
 		"a passport's life":              {obeyed["passport.expires_at"], passportOf("live")},
@@ -302,11 +302,11 @@ func TestChangedRowIsNotTrusted(t *testing.T) {
 		"a forged passport":              {rows["a passport that was never issued"], passportOf("forged")},
 		"a passport of a disabled agent": {`UPDATE passport SET revoked_at = NULL, reason = NULL WHERE jti = 'disabled'`, passportOf("disabled")},
 		"a compromise taken back": {obeyed["company_key.compromised_at"], func(ctx context.Context, _ *testing.T, s *store.Store) error {
-			_, err := s.Company(ctx, "acme")
+			_, err := s.Companies.Get(ctx, "acme")
 			return err
 		}},
 		"another name": {obeyed["company.company_id"], func(ctx context.Context, _ *testing.T, s *store.Store) error {
-			_, err := s.Company(ctx, "other")
+			_, err := s.Companies.Get(ctx, "other")
 			return err
 		}},
 	}
@@ -319,8 +319,8 @@ func TestChangedRowIsNotTrusted(t *testing.T) {
 			if err := a.asks(ctx, t, s); !errors.Is(err, store.ErrTablesChanged) {
 				t.Errorf("%v", err)
 			}
-			if len(s.TablesChanged()) != 1 {
-				t.Errorf("%v", s.TablesChanged())
+			if len(s.Tables.Changed()) != 1 {
+				t.Errorf("%v", s.Tables.Changed())
 			}
 		})
 	}
@@ -328,7 +328,7 @@ func TestChangedRowIsNotTrusted(t *testing.T) {
 
 func passportOf(jti string) func(context.Context, *testing.T, *store.Store) error {
 	return func(ctx context.Context, t *testing.T, s *store.Store) error {
-		_, err := s.Passport(ctx, by(got(s.Company(ctx, "acme"))(t), now), jti)
+		_, err := s.Passport(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now), jti)
 		return err
 	}
 }
@@ -341,19 +341,19 @@ func TestChangedRoleIsRefused(t *testing.T) {
 	s, path := fresh(t)
 	c := fill(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
-	key := got(s.CreateKey(ctx, by(c, now), ptr("mine"), store.Grant{Role: store.Reader}, 10))(t)
-	honest := got(s.CreateKey(ctx, by(c, now), nil, store.Grant{Role: store.Admin}, 10))(t)
+	key := got(s.Credentials.CreateKey(ctx, by(c, now), ptr("mine"), store.Grant{Role: store.Reader}, 10))(t)
+	honest := got(s.Credentials.CreateKey(ctx, by(c, now), nil, store.Grant{Role: store.Admin}, 10))(t)
 	must(t, other(t, path, `UPDATE api_key SET role = 'admin' WHERE label = 'mine'`).Close())
-	if _, err := s.Authenticate(ctx, keys.HashSecret(key.Key), now); !errors.Is(err, store.ErrTablesChanged) {
+	if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), now); !errors.Is(err, store.ErrTablesChanged) {
 		t.Errorf("the changed key: %v", err)
 	}
-	who := got(s.Authenticate(ctx, keys.HashSecret(honest.Key), now))(t)
-	if _, err := s.RegisterAgent(ctx, who, "new", nil, store.AgentBounds{Most: 10}); !errors.Is(err, store.ErrTablesChanged) {
+	who := got(s.Credentials.Authenticate(ctx, keys.HashSecret(honest.Key), now))(t)
+	if _, err := s.Agents.Register(ctx, who, "new", nil, store.AgentBounds{Most: 10}); !errors.Is(err, store.ErrTablesChanged) {
 		t.Errorf("a change: %v", err)
 	}
 	attest(t, s, c, 1)
-	must(t, s.CheckAgent(ctx, who, "bot"))
-	got(s.RegisterAgent(ctx, by(zoo, now), "new", nil, store.AgentBounds{Most: 10}))(t)
+	must(t, s.Agents.Check(ctx, who, "bot"))
+	got(s.Agents.Register(ctx, by(zoo, now), "new", nil, store.AgentBounds{Most: 10}))(t)
 
 	if _, err := admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: "acme"}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("without a reason: %v", err)
@@ -363,7 +363,7 @@ func TestChangedRoleIsRefused(t *testing.T) {
 		t.Errorf("accepted: %v", found)
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	if who := got(s.Authenticate(ctx, keys.HashSecret(key.Key), now))(t); who.Role != store.Admin {
+	if who := got(s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), now))(t); who.Role != store.Admin {
 		t.Errorf("accepted, the key has the role %s", who.Role)
 	}
 	if _, err := admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: "acme", Reason: "again"}); !errors.Is(err, store.ErrRefused) {
@@ -381,14 +381,14 @@ func TestForgedAccessTokenRowIsRefused(t *testing.T) {
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
-	reader, secret, err := s.CreateOAuthClient(ctx, by(c, now), store.Grant{Role: store.Reader}, 10)
+	reader, secret, err := s.Credentials.CreateClient(ctx, by(c, now), store.Grant{Role: store.Reader}, 10)
 	must(t, err)
-	admin, _, err := s.CreateOAuthClient(ctx, by(c, now), store.Grant{Role: store.Admin}, 10)
+	admin, _, err := s.Credentials.CreateClient(ctx, by(c, now), store.Grant{Role: store.Admin}, 10)
 	must(t, err)
-	_, _, err = s.CreateOAuthClient(ctx, by(zoo, now), store.Grant{Role: store.Admin}, 10)
+	_, _, err = s.Credentials.CreateClient(ctx, by(zoo, now), store.Grant{Role: store.Admin}, 10)
 	must(t, err)
 	issue := func() [32]byte {
-		token, _, err := s.IssueOAuthToken(ctx, reader.ID, secret, time.Hour, now)
+		token, _, err := s.Credentials.IssueToken(ctx, reader.ID, secret, time.Hour, now)
 		must(t, err)
 		return keys.HashSecret(token)
 	}
@@ -402,11 +402,11 @@ func TestForgedAccessTokenRowIsRefused(t *testing.T) {
 	} {
 		hash := issue()
 		must(t, other(t, path, change).Close())
-		if who, err := s.Authenticate(ctx, hash, now); !errors.Is(err, store.ErrNotFound) {
+		if who, err := s.Credentials.Authenticate(ctx, hash, now); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: %+v, %v", what, who, err)
 		}
 	}
-	if who := got(s.Authenticate(ctx, issue(), now))(t); who.Role != store.Reader {
+	if who := got(s.Credentials.Authenticate(ctx, issue(), now))(t); who.Role != store.Reader {
 		t.Errorf("%+v", who)
 	}
 }
@@ -453,10 +453,10 @@ func TestRowsBeforeControlLogAreAdopted(t *testing.T) {
 			path, companies := written(t, version)
 			s := open(t, path)
 			for id := range companies {
-				c := got(s.Company(ctx, id))(t)
-				must(t, s.CheckTables(ctx, c.Chain))
+				c := got(s.Companies.Get(ctx, id))(t)
+				must(t, s.Tables.Check(ctx, c.Chain))
 				first := tipOf(t, s, c.Control).Length
-				must(t, s.CheckTables(ctx, c.Chain)) // which finds nothing left to adopt
+				must(t, s.Tables.Check(ctx, c.Chain)) // which finds nothing left to adopt
 				if again := tipOf(t, s, c.Control).Length; again != first {
 					t.Errorf("%s: %d records, and then %d", id, first, again)
 				}
@@ -466,19 +466,19 @@ func TestRowsBeforeControlLogAreAdopted(t *testing.T) {
 			if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, new(*store.VerifyError)) {
 				t.Errorf("a row that came after the adoption: %v", err)
 			}
-			if err := s.CheckTables(ctx, 1); !errors.Is(err, store.ErrTablesChanged) {
+			if err := s.Tables.Check(ctx, 1); !errors.Is(err, store.ErrTablesChanged) {
 				t.Errorf("a row that came after the adoption: %v", err)
 			}
 			for id, f := range companies {
-				c := got(s.CompanyOfChain(ctx, 1))(t)
+				c := got(s.Companies.OfChain(ctx, 1))(t)
 				if c.ID != id {
 					continue
 				}
-				if err := s.CheckAgent(ctx, by(c, now), "forged"); !errors.Is(err, store.ErrTablesChanged) {
+				if err := s.Agents.Check(ctx, by(c, now), "forged"); !errors.Is(err, store.ErrTablesChanged) {
 					t.Errorf("the forged agent: %v", err)
 				}
 				if len(f.Keys) > 0 {
-					got(s.Authenticate(ctx, keys.HashSecret(f.Keys[0]), now))(t)
+					got(s.Credentials.Authenticate(ctx, keys.HashSecret(f.Keys[0]), now))(t)
 				}
 			}
 		})
@@ -494,14 +494,14 @@ func TestUpgradeReportsChangedTables(t *testing.T) {
 	must(t, other(t, path, `UPDATE api_key SET role = 'admin' WHERE role = 'reader'`).Close())
 	s := open(t, path)
 	for id, f := range companies {
-		if _, err := s.Authenticate(ctx, keys.HashSecret(f.Reader), now); !errors.Is(err, store.ErrTablesChanged) {
+		if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(f.Reader), now); !errors.Is(err, store.ErrTablesChanged) {
 			t.Errorf("%s: the changed key: %v", id, err)
 		}
-		if err := s.CheckTables(ctx, got(s.Company(ctx, id))(t).Chain); !errors.Is(err, store.ErrTablesChanged) {
+		if err := s.Tables.Check(ctx, got(s.Companies.Get(ctx, id))(t).Chain); !errors.Is(err, store.ErrTablesChanged) {
 			t.Errorf("%s: the report: %v", id, err)
 		}
 	}
-	if len(s.TablesChanged()) != len(companies) {
-		t.Errorf("%v", s.TablesChanged())
+	if len(s.Tables.Changed()) != len(companies) {
+		t.Errorf("%v", s.Tables.Changed())
 	}
 }

@@ -8,20 +8,20 @@ import (
 	"attestd/store/projection"
 )
 
-// checkWebhook holds the row of a webhook against all control records about it, which are few.
-func (s *Store) checkWebhook(r *conn, company *Company, id string) error {
+// check holds the row of a webhook against all control records about it, which are few.
+func (s Webhooks) check(r *conn, company *Company, id string) error {
 	var wrong error
 	for range 2 { // a change between the two statements explains a difference once
-		if wrong = s.compareWebhook(r, company, id); !errors.Is(wrong, ErrTablesChanged) {
+		if wrong = s.compare(r, company, id); !errors.Is(wrong, ErrTablesChanged) {
 			break
 		}
 	}
-	return s.noted(company, wrong)
+	return s.db.Tables.noted(company, wrong)
 }
 
-func (s *Store) compareWebhook(r *conn, company *Company, id string) error {
+func (s Webhooks) compare(r *conn, company *Company, id string) error {
 	table := tableOf(projection.TableWebhook)
-	has, err := row(r, func(rows *sql.Rows) (obeyedRow, error) { return table.scan(s, company, rows) }, table.query+table.key+" = ?2", company.Chain, id)
+	has, err := row(r, func(rows *sql.Rows) (obeyedRow, error) { return table.scan(s.db, company, rows) }, table.query+table.key+" = ?2", company.Chain, id)
 	if err != nil {
 		return err
 	}

@@ -34,25 +34,25 @@ func (t tokenRow) mac(key []byte) []byte {
 }
 
 // tokenKey returns the key of the HMACs; ErrNotFound where none was made yet.
-func (s *Store) tokenKey(c *conn) ([]byte, error) {
-	if key := s.tokens.Load(); key != nil {
+func (s Credentials) tokenKey(c *conn) ([]byte, error) {
+	if key := s.db.tokens.Load(); key != nil {
 		return *key, nil
 	}
 	key, err := s.readTokenKey(c)
 	if err == nil {
-		s.tokens.Store(&key)
+		s.db.tokens.Store(&key)
 	}
 	return key, err
 }
 
-func (s *Store) readTokenKey(c *conn) ([]byte, error) {
+func (s Credentials) readTokenKey(c *conn) ([]byte, error) {
 	var text string
 	if err := c.one([]any{&text}, `SELECT value FROM setting WHERE name = ?`, tokenKeySetting); err != nil {
 		return nil, err
 	}
 	stored, err := hex.DecodeString(text)
 	if err == nil {
-		stored, err = s.secrets.Open(stored, atrest.TokenKeyPlace)
+		stored, err = s.db.secrets.Open(stored, atrest.TokenKeyPlace)
 	}
 	if err != nil || len(stored) != sha256.Size {
 		return nil, fmt.Errorf("%w: the setting %s is not what it was: %w", ErrCorrupt, tokenKeySetting, err)
@@ -62,8 +62,8 @@ func (s *Store) readTokenKey(c *conn) ([]byte, error) {
 
 // needTokenKey is tokenKey in a change, where the key is made when there is none. Of two servers
 // that make one, the first has made it for both.
-func (s *Store) needTokenKey(w *conn) ([]byte, error) {
-	if known := s.tokens.Load(); known != nil {
+func (s Credentials) needTokenKey(w *conn) ([]byte, error) {
+	if known := s.db.tokens.Load(); known != nil {
 		return *known, nil
 	}
 	key, err := s.readTokenKey(w)
@@ -73,7 +73,7 @@ func (s *Store) needTokenKey(w *conn) ([]byte, error) {
 	key = make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never returns an error
 	if _, err := w.exec(`INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`,
-		tokenKeySetting, hex.EncodeToString(s.secrets.Keep(key, atrest.TokenKeyPlace))); err != nil {
+		tokenKeySetting, hex.EncodeToString(s.db.secrets.Keep(key, atrest.TokenKeyPlace))); err != nil {
 		return nil, err
 	}
 	return s.readTokenKey(w) // and remembered when it is read after the commit that makes it true

@@ -22,10 +22,10 @@ func TestLockedFile(t *testing.T) {
 	must(t, err)
 	_, err = conn.ExecContext(ctx, "BEGIN IMMEDIATE")
 	must(t, err)
-	if _, err := s.CreateKey(ctx, by(c, now), nil, full, 1000); !errors.Is(err, store.ErrUnavailable) {
+	if _, err := s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a write through a lock: %v", err)
 	}
-	if keys := all(t, s.Keys(ctx, by(c, now))); len(keys) != 1 {
+	if keys := all(t, s.Credentials.Keys(ctx, by(c, now))); len(keys) != 1 {
 		t.Errorf("readers see %d keys", len(keys))
 	}
 	_, err = conn.ExecContext(ctx, "ROLLBACK")
@@ -43,10 +43,10 @@ func TestCanceledWriteIsNotStarted(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := s.CreateKey(gone, by(c, now), nil, full, 1000); !errors.Is(err, gone.Err()) {
+	if _, err := s.Credentials.CreateKey(gone, by(c, now), nil, full, 1000); !errors.Is(err, gone.Err()) {
 		t.Error(err)
 	}
-	if keys := all(t, s.Keys(ctx, by(c, now))); len(keys) != 1 {
+	if keys := all(t, s.Credentials.Keys(ctx, by(c, now))); len(keys) != 1 {
 		t.Errorf("%d keys", len(keys))
 	}
 }

@@ -119,7 +119,7 @@ func (a *audit) verifyFile(ctx context.Context) error {
 // verifyCompanyLog verifies the log of the companies. The other log of its owner is always empty,
 // and named only where it is not.
 func (a *audit) verifyCompanyLog(ctx context.Context) error {
-	isThere, err := a.store.HasCompanyLog(ctx)
+	isThere, err := a.store.Companies.HasLog(ctx)
 	if errors.Is(err, ErrTablesChanged) {
 		a.add(ChainVerdict{Chain: CompanyLogChain, Company: InstallationID, Log: Control, Verdict: chain.Verdict{Reason: noCompanyLog}})
 		return nil
@@ -195,10 +195,10 @@ func (a *audit) verdict(ctx context.Context, c ChainVerdict) (_ ChainVerdict, er
 		err = a.store.checkSummaries(ctx, &c)
 	}
 	if err == nil && c.Valid && c.Log == Control && a.store.UpToDate() {
-		err = a.store.VerifyTables(ctx, c.Chain, &c.Verdict)
+		err = a.store.Tables.Verify(ctx, c.Chain, &c.Verdict)
 	}
 	if err == nil && c.Valid && a.checkpoints {
-		err = a.store.verifyCheckpoints(ctx, c.Chain, &c.Verdict)
+		err = a.store.Checkpoints.verify(ctx, c.Chain, &c.Verdict)
 	}
 	return c, err
 }

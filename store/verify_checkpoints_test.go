@@ -29,7 +29,7 @@ func TestVerifyComparesKeptCheckpoints(t *testing.T) {
 				t.Parallel()
 				path, older := grown(t)
 				s := kept(t, path)
-				log := got(s.Company(ctx, "acme"))(t).Actions
+				log := got(s.Companies.Get(ctx, "acme"))(t).Actions
 				note := publish(t, s, log)
 				must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 				must(t, s.Close())
@@ -41,7 +41,7 @@ func TestVerifyComparesKeptCheckpoints(t *testing.T) {
 						return bytes.Replace(payload, []byte("true"), []byte("false"), 1)
 					}))(t)
 					s = kept(t, path)
-					attest(t, s, got(s.Company(ctx, "acme"))(t), more)
+					attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), more)
 					// nothing else inside the file shows it
 					must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 					must(t, s.Close())

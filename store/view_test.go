@@ -32,10 +32,10 @@ func TestSnapshotIsConsistent(t *testing.T) {
 			kid, generations := keys()
 
 			attest(t, s, c, 1)
-			_, _, err = s.RotateKey(ctx, who, false)
+			_, _, err = s.Companies.RotateKey(ctx, who, false)
 			must(t, err)
 			jti := "jti-" + kid
-			must(t, s.RecordPassport(ctx, who, passport(jti, now.Unix())))
+			must(t, s.Passports.Record(ctx, who, passport(jti, now.Unix())))
 
 			again, _, err := v.Tip(ctx, c.Chain)
 			must(t, err)

@@ -69,9 +69,9 @@ func scanWebhook(rows *sql.Rows) (h Webhook, err error) {
 	return h, err
 }
 
-// CreateWebhook makes a webhook of the caller's company, which begins with the records that come
+// Create makes a webhook of the caller's company, which begins with the records that come
 // after it, from what h says of itself; ErrTooMany where the company has as many as most.
-func (s *Store) CreateWebhook(ctx context.Context, by Caller, h Webhook, secret WebhookSecret, most int) (Webhook, error) {
+func (s Webhooks) Create(ctx context.Context, by Caller, h Webhook, secret WebhookSecret, most int) (Webhook, error) {
 	h.ID, h.CreatedAt = "wh_"+rand.Text(), chain.FormatTime(by.At)
 	h.PublicKey, h.Fingerprint = secret.Public, secret.Fingerprint
 	agents, err := listOrNull(h.Agents)
@@ -82,8 +82,8 @@ func (s *Store) CreateWebhook(ctx context.Context, by Caller, h Webhook, secret 
 	if err != nil {
 		return Webhook{}, err
 	}
-	stored, _ := s.secrets.KeepWebhook(by.Company.Chain, h.ID, secret.Bytes, nil)
-	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	stored, _ := s.db.secrets.KeepWebhook(by.Company.Chain, h.ID, secret.Bytes, nil)
+	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if err := checkCount(w, most, `SELECT count(*) FROM webhook WHERE company = ?`, by.Company.Chain); err != nil {
 			return nil, err
 		}
@@ -111,15 +111,15 @@ func listOrNull(list []string) (sql.NullString, error) {
 	return sql.NullString{String: string(text), Valid: true}, err
 }
 
-// Webhooks yields those of the caller's company in the order of their creation.
-func (s *Store) Webhooks(ctx context.Context, by Caller) iter.Seq2[Webhook, error] {
-	return list(ctx, s, "webhooks", scanWebhook, "SELECT "+webhookColumns+" FROM webhook WHERE company = ? AND id > ? ORDER BY id",
+// List yields those of the caller's company in the order of their creation.
+func (s Webhooks) List(ctx context.Context, by Caller) iter.Seq2[Webhook, error] {
+	return list(ctx, s.db, "webhooks", scanWebhook, "SELECT "+webhookColumns+" FROM webhook WHERE company = ? AND id > ? ORDER BY id",
 		func(last Webhook) []any { return []any{by.Company.Chain, last.row} })
 }
 
-// Webhook reads one of the caller's company; ErrNotFound.
-func (s *Store) Webhook(ctx context.Context, by Caller, id string) (h Webhook, err error) {
-	err = s.read(ctx, func(r *conn) error {
+// Get reads one of the caller's company; ErrNotFound.
+func (s Webhooks) Get(ctx context.Context, by Caller, id string) (h Webhook, err error) {
+	err = s.db.read(ctx, func(r *conn) error {
 		h, err = findWebhook(r, by.Company.Chain, id)
 		return err
 	})
@@ -133,9 +133,9 @@ func findWebhook(c *conn, company int64, id string) (Webhook, error) {
 	return row(c, scanWebhook, "SELECT "+webhookColumns+" FROM webhook WHERE company = ? AND webhook_id = ?", company, id)
 }
 
-// DeleteWebhook deletes one of the caller's company; ErrNotFound.
-func (s *Store) DeleteWebhook(ctx context.Context, by Caller, id string) error {
-	err := s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+// Delete deletes one of the caller's company; ErrNotFound.
+func (s Webhooks) Delete(ctx context.Context, by Caller, id string) error {
+	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		n, err := w.exec(`DELETE FROM webhook WHERE company = ? AND webhook_id = ?`, by.Company.Chain, id)
 		if err == nil && n == 0 {
 			err = ErrNotFound
@@ -148,10 +148,10 @@ func (s *Store) DeleteWebhook(ctx context.Context, by Caller, id string) error {
 	return nil
 }
 
-// DisableWebhook makes a webhook of the caller's company be sent nothing more, for one of the
+// Disable makes a webhook of the caller's company be sent nothing more, for one of the
 // reasons. One that is disabled stays so since when it was. ErrNotFound.
-func (s *Store) DisableWebhook(ctx context.Context, by Caller, id, reason string) (h Webhook, err error) {
-	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+func (s Webhooks) Disable(ctx context.Context, by Caller, id, reason string) (h Webhook, err error) {
+	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if h, err = findWebhook(w, by.Company.Chain, id); err != nil || h.DisabledAt != "" {
 			return nil, err
 		}
@@ -165,10 +165,10 @@ func (s *Store) DisableWebhook(ctx context.Context, by Caller, id, reason string
 	return h, nil
 }
 
-// EnableWebhook makes a webhook of the caller's company go on where it has stopped, with all
+// Enable makes a webhook of the caller's company go on where it has stopped, with all
 // attempts before it. ErrNotFound.
-func (s *Store) EnableWebhook(ctx context.Context, by Caller, id string) (h Webhook, err error) {
-	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, err error) {
+	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if h, err = findWebhook(w, by.Company.Chain, id); err != nil || h.DisabledAt == "" {
 			return nil, err
 		}
@@ -182,11 +182,11 @@ func (s *Store) EnableWebhook(ctx context.Context, by Caller, id string) (h Webh
 	return h, nil
 }
 
-// RotateWebhookSecret gives a webhook of the caller's company another secret. The one before it
+// RotateSecret gives a webhook of the caller's company another secret. The one before it
 // signs too until a time; one before that no more. ErrNotFound.
-func (s *Store) RotateWebhookSecret(ctx context.Context, by Caller, id string, secret WebhookSecret, until time.Time) (h Webhook, err error) {
+func (s Webhooks) RotateSecret(ctx context.Context, by Caller, id string, secret WebhookSecret, until time.Time) (h Webhook, err error) {
 	company := by.Company.Chain
-	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if h, err = findWebhook(w, company, id); err != nil {
 			return nil, err
 		}
@@ -194,13 +194,13 @@ func (s *Store) RotateWebhookSecret(ctx context.Context, by Caller, id string, s
 		if err := w.one([]any{&stored}, `SELECT secret FROM webhook WHERE id = ?`, h.row); err != nil {
 			return nil, err
 		}
-		current, _, err := s.secrets.OpenWebhook(company, id, stored, nil)
+		current, _, err := s.db.secrets.OpenWebhook(company, id, stored, nil)
 		if err != nil {
 			return nil, err
 		}
 		details := map[string]any{"webhookId": id, "fingerprint": secret.Fingerprint, "previousFingerprint": h.Fingerprint}
 		h.PublicKey, h.Fingerprint = secret.Public, secret.Fingerprint
-		stored, former := s.secrets.KeepWebhook(company, id, secret.Bytes, current)
+		stored, former := s.db.secrets.KeepWebhook(company, id, secret.Bytes, current)
 		_, err = w.exec(`UPDATE webhook SET secret = ?, public_key = ?, fingerprint = ?, former_secret = ?, former_until = ? WHERE id = ?`,
 			stored, []byte(secret.Public), secret.Fingerprint, former, until.UnixMilli(), h.row)
 		return []controlEvent{{WebhookRotated, subjectWebhook(id), details}}, err

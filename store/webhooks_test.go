@@ -30,26 +30,26 @@ func TestWebhooks(t *testing.T) {
 	admin, stranger := by(acme, now), by(zoo, now)
 	secret := webhookSecret()
 	about := store.Webhook{URL: "https://hooks.example.com/x?token=1", Agents: []string{"bot"}, Actions: []string{"git.*"}, Description: ptr("mine")}
-	made := got(s.CreateWebhook(ctx, admin, about, secret, 2))(t)
+	made := got(s.Webhooks.Create(ctx, admin, about, secret, 2))(t)
 	if made.Next != 3 {
 		t.Errorf("it begins with record %d", made.Next)
 	}
-	got(s.CreateWebhook(ctx, admin, store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 2))(t)
-	if _, err := s.CreateWebhook(ctx, admin, about, secret, 2); !errors.Is(err, store.ErrTooMany) {
+	got(s.Webhooks.Create(ctx, admin, store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 2))(t)
+	if _, err := s.Webhooks.Create(ctx, admin, about, secret, 2); !errors.Is(err, store.ErrTooMany) {
 		t.Errorf("a third: %v", err)
 	}
-	read := got(s.Webhook(ctx, admin, made.ID))(t)
-	if list := all(t, s.Webhooks(ctx, admin)); len(list) != 2 || !reflect.DeepEqual(list[0], read) || *read.Description != "mine" ||
+	read := got(s.Webhooks.Get(ctx, admin, made.ID))(t)
+	if list := all(t, s.Webhooks.List(ctx, admin)); len(list) != 2 || !reflect.DeepEqual(list[0], read) || *read.Description != "mine" ||
 		fmt.Sprint(read.Agents, read.Actions) != "[bot] [git.*]" || !read.PublicKey.Equal(secret.Public) || list[1].Agents != nil {
 		t.Errorf("%+v", list)
 	}
 	for does, err := range map[string]error{
-		"read":    func() error { _, err := s.Webhook(ctx, stranger, made.ID); return err }(),
-		"disable": func() error { _, err := s.DisableWebhook(ctx, stranger, made.ID, store.WebhookGone); return err }(),
-		"enable":  func() error { _, err := s.EnableWebhook(ctx, stranger, made.ID); return err }(),
-		"rotate":  func() error { _, err := s.RotateWebhookSecret(ctx, stranger, made.ID, secret, now); return err }(),
-		"delete":  s.DeleteWebhook(ctx, stranger, made.ID),
-		"deliver": func() error { _, err := s.Delivery(ctx, zoo.Chain, made.ID); return err }(),
+		"read":    func() error { _, err := s.Webhooks.Get(ctx, stranger, made.ID); return err }(),
+		"disable": func() error { _, err := s.Webhooks.Disable(ctx, stranger, made.ID, store.WebhookGone); return err }(),
+		"enable":  func() error { _, err := s.Webhooks.Enable(ctx, stranger, made.ID); return err }(),
+		"rotate":  func() error { _, err := s.Webhooks.RotateSecret(ctx, stranger, made.ID, secret, now); return err }(),
+		"delete":  s.Webhooks.Delete(ctx, stranger, made.ID),
+		"deliver": func() error { _, err := s.Webhooks.Delivery(ctx, zoo.Chain, made.ID); return err }(),
 	} {
 		if !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("another company can %s it: %v", does, err)
@@ -57,27 +57,27 @@ func TestWebhooks(t *testing.T) {
 	}
 
 	retry := now.Add(5 * time.Minute).Truncate(time.Millisecond)
-	must(t, s.SaveProgress(ctx, map[string]store.Progress{made.ID: {Next: 7, Failed: 2, RetryAt: retry}, "wh_gone": {Next: 1}}))
-	if d := got(s.Delivery(ctx, acme.Chain, made.ID))(t); d.Next != 7 || d.Failed != 2 || !d.RetryAt.Equal(retry) || d.Company.ID != "acme" ||
+	must(t, s.Webhooks.SaveProgress(ctx, map[string]store.Progress{made.ID: {Next: 7, Failed: 2, RetryAt: retry}, "wh_gone": {Next: 1}}))
+	if d := got(s.Webhooks.Delivery(ctx, acme.Chain, made.ID))(t); d.Next != 7 || d.Failed != 2 || !d.RetryAt.Equal(retry) || d.Company.ID != "acme" ||
 		!bytes.Equal(d.Secret, secret.Bytes) || d.Former != nil {
 		t.Errorf("%+v", d)
 	}
-	got(s.DisableWebhook(ctx, admin, made.ID, store.WebhookFailing))(t)
-	if d := got(s.DisableWebhook(ctx, admin, made.ID, store.WebhookRequested))(t); d.DisabledReason != store.WebhookFailing {
+	got(s.Webhooks.Disable(ctx, admin, made.ID, store.WebhookFailing))(t)
+	if d := got(s.Webhooks.Disable(ctx, admin, made.ID, store.WebhookRequested))(t); d.DisabledReason != store.WebhookFailing {
 		t.Errorf("disabled twice: %+v", d)
 	}
-	if list := all(t, s.EnabledWebhooks(ctx)); len(list) != 1 || list[0].ID == made.ID || list[0].Company != acme.Chain {
+	if list := all(t, s.Webhooks.Enabled(ctx)); len(list) != 1 || list[0].ID == made.ID || list[0].Company != acme.Chain {
 		t.Errorf("enabled: %+v", list)
 	}
-	if h := got(s.EnableWebhook(ctx, admin, made.ID))(t); h.Next != 7 || h.Failed != 0 || !h.RetryAt.IsZero() || h.DisabledAt != "" {
+	if h := got(s.Webhooks.Enable(ctx, admin, made.ID))(t); h.Next != 7 || h.Failed != 0 || !h.RetryAt.IsZero() || h.DisabledAt != "" {
 		t.Errorf("enabled: %+v", h)
 	}
 	next := webhookSecret()
-	got(s.RotateWebhookSecret(ctx, admin, made.ID, next, now.Add(time.Hour)))(t)
-	if d := got(s.Delivery(ctx, acme.Chain, made.ID))(t); !bytes.Equal(d.Secret, next.Bytes) || !bytes.Equal(d.Former, secret.Bytes) || !d.Until.Equal(now.Add(time.Hour).Truncate(time.Millisecond)) {
+	got(s.Webhooks.RotateSecret(ctx, admin, made.ID, next, now.Add(time.Hour)))(t)
+	if d := got(s.Webhooks.Delivery(ctx, acme.Chain, made.ID))(t); !bytes.Equal(d.Secret, next.Bytes) || !bytes.Equal(d.Former, secret.Bytes) || !d.Until.Equal(now.Add(time.Hour).Truncate(time.Millisecond)) {
 		t.Errorf("after a change of secrets: %+v", d)
 	}
-	must(t, s.DeleteWebhook(ctx, admin, made.ID))
+	must(t, s.Webhooks.Delete(ctx, admin, made.ID))
 
 	records := controlRecords(t, s, acme)
 	kinds := func(r string) string { kind, _, _ := strings.Cut(r, " "); return kind }
@@ -95,7 +95,7 @@ func TestWebhooks(t *testing.T) {
 	}
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 	must(t, s.Close())
-	if list := all(t, open(t, path).Webhooks(ctx, admin)); len(list) != 1 {
+	if list := all(t, open(t, path).Webhooks.List(ctx, admin)); len(list) != 1 {
 		t.Errorf("after a restart: %+v", list)
 	}
 }

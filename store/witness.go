@@ -18,25 +18,25 @@ import (
 // witnessSchema is the first schema with what a witness keeps.
 const witnessSchema = 7
 
-// CosignerKey returns the name and the private key with which this database's owner cosigns the
+// Key returns the name and the private key with which this database's owner cosigns the
 // logs of others. Both are made at the first call, and are fixed from then on: a cosignature does
 // not say whose it is, so the key is used for nothing else. An empty name means "the one that it
 // has", which is, if it is made so, that of the origins of logs with "/witness". Call it before
 // Run. ErrRefused when the cosigner has another name, or name can be none.
-func (s *Store) CosignerKey(ctx context.Context, name string, now time.Time) (string, ed25519.PrivateKey, error) {
-	if s.writer == nil {
+func (s Cosigner) Key(ctx context.Context, name string, now time.Time) (string, ed25519.PrivateKey, error) {
+	if s.db.writer == nil {
 		return "", nil, errReadOnly
 	}
-	fixed, private, err := s.readCosignerKey(s.writer.conn)
+	fixed, private, err := s.readKey(s.db.writer.conn)
 	if errors.Is(err, ErrNotFound) {
-		if reason := s.writer.stopped.Load(); reason != nil {
+		if reason := s.db.writer.stopped.Load(); reason != nil {
 			return "", nil, fmt.Errorf("key of the witness: %w", *reason)
 		}
-		if err := s.cosigned.stop(); err != nil { // the key that it signed with is gone
+		if err := s.db.cosigned.stop(); err != nil { // the key that it signed with is gone
 			return "", nil, fmt.Errorf("key of the witness: %w", err)
 		}
-		fixed = cmp.Or(name, s.logHost+"/witness")
-		private, err = s.makeCosignerKey(s.writer.conn, fixed, now)
+		fixed = cmp.Or(name, s.db.logHost+"/witness")
+		private, err = s.makeKey(s.db.writer.conn, fixed, now)
 	}
 	if err == nil && name != "" && name != fixed {
 		err = fmt.Errorf("%w: the witness is named %q, for good; asked for %q", ErrRefused, fixed, name)
@@ -47,16 +47,16 @@ func (s *Store) CosignerKey(ctx context.Context, name string, now time.Time) (st
 	return fixed, private, nil
 }
 
-func (s *Store) readCosignerKey(r *conn) (name string, private ed25519.PrivateKey, err error) {
+func (s Cosigner) readKey(r *conn) (name string, private ed25519.PrivateKey, err error) {
 	var seed, public []byte
 	if err := r.one([]any{&name, &public, &seed}, `SELECT name, public_key, seed FROM witness_key`); err != nil {
 		return "", nil, err
 	}
-	private, err = s.secrets.CosignerKey(seed, public)
+	private, err = s.db.secrets.CosignerKey(seed, public)
 	return name, private, err
 }
 
-func (s *Store) makeCosignerKey(w *conn, name string, now time.Time) (ed25519.PrivateKey, error) {
+func (s Cosigner) makeKey(w *conn, name string, now time.Time) (ed25519.PrivateKey, error) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		return nil, err
@@ -64,20 +64,20 @@ func (s *Store) makeCosignerKey(w *conn, name string, now time.Time) (ed25519.Pr
 	if _, err := tlog.ParseVKey((tlog.VKey{Name: name, Type: tlog.TypeCosignature, Public: public}).String()); err != nil {
 		return nil, fmt.Errorf("%w: a witness cannot be named %q", ErrRefused, name)
 	}
-	return private, s.insertCosignerKey(w, name, private, now)
+	return private, s.insertKey(w, name, private, now)
 }
 
-func (s *Store) insertCosignerKey(w *conn, name string, private ed25519.PrivateKey, now time.Time) error {
+func (s Cosigner) insertKey(w *conn, name string, private ed25519.PrivateKey, now time.Time) error {
 	_, err := w.exec(`INSERT INTO witness_key (id, name, public_key, seed, created_at) VALUES (1, ?, ?, ?, ?)`,
-		name, []byte(private.Public().(ed25519.PublicKey)), s.secrets.Keep(private.Seed(), atrest.CosignerPlace), chain.FormatTime(now))
+		name, []byte(private.Public().(ed25519.PublicKey)), s.db.secrets.Keep(private.Seed(), atrest.CosignerPlace), chain.FormatTime(now))
 	return err
 }
 
 // CosignedLogs is what a cosigner remembers of the logs of others. It implements witness.State.
 type CosignedLogs struct{ store *Store }
 
-// CosignedLogs returns the state of this database's cosigner.
-func (s *Store) CosignedLogs() CosignedLogs { return CosignedLogs{s} }
+// Logs returns the state of this database's cosigner.
+func (s Cosigner) Logs() CosignedLogs { return CosignedLogs{s.db} }
 
 // Latest implements witness.State. A *CosignerError where the database knows less than was
 // cosigned.

@@ -70,7 +70,7 @@ func (l watchedLog) request(t testing.TB, from, to int64) []byte {
 func cosigner(t testing.TB, s *store.Store) *witness.Cosigner {
 	t.Helper()
 	key := tlog.VKey{Name: watchedOrigin, Type: tlog.TypeEd25519, Public: watchedKey.Public().(ed25519.PublicKey)}
-	return got(witness.NewCosigner("witness.example", cosignKey, []tlog.PolicyLog{{Key: key}}, s.CosignedLogs()))(t)
+	return got(witness.NewCosigner("witness.example", cosignKey, []tlog.PolicyLog{{Key: key}}, s.Cosigner.Logs()))(t)
 }
 
 // What was cosigned last is kept over a restart, and replaced only by whoever knows it.
@@ -79,7 +79,7 @@ func TestCosignedLogs(t *testing.T) {
 	s, path := fresh(t)
 	empty, five, other, nine := tlog.Tree{Root: tlog.EmptyRoot()}, tlog.Tree{Size: 5, Root: tlog.Hash{5}}, tlog.Tree{Size: 5, Root: tlog.Hash{6}}, tlog.Tree{Size: 9, Root: tlog.Hash{9}}
 	hash := sha256.Sum256([]byte(watchedOrigin))
-	if _, err := s.CosignedLogs().Checkpoint(ctx, hash); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Cosigner.Logs().Checkpoint(ctx, hash); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("before the first: %v", err)
 	}
 	for i, step := range []struct {
@@ -97,28 +97,28 @@ func TestCosignedLogs(t *testing.T) {
 		{five, nine, false, nine},
 	} {
 		note := fmt.Sprint("checkpoint ", i)
-		if ok := got(s.CosignedLogs().Advance(ctx, watchedOrigin, step.from, step.to, []byte(note)))(t); ok != step.want {
+		if ok := got(s.Cosigner.Logs().Advance(ctx, watchedOrigin, step.from, step.to, []byte(note)))(t); ok != step.want {
 			t.Errorf("step %d: %v", i, ok)
 		}
-		if latest := got(s.CosignedLogs().Latest(ctx, watchedOrigin))(t); latest != step.latest {
+		if latest := got(s.Cosigner.Logs().Latest(ctx, watchedOrigin))(t); latest != step.latest {
 			t.Errorf("step %d: the latest is %+v", i, latest)
 		}
-		if kept, err := s.CosignedLogs().Checkpoint(ctx, hash); step.want && (err != nil || kept != note) {
+		if kept, err := s.Cosigner.Logs().Checkpoint(ctx, hash); step.want && (err != nil || kept != note) {
 			t.Errorf("step %d: kept is %q: %v", i, kept, err)
 		}
 	}
 	// no Cosigner asks for that
 	for from, to := range map[tlog.Tree]tlog.Tree{nine: five, {Size: 9, Root: tlog.Hash{9}}: {Size: 9, Root: tlog.Hash{8}}} {
-		if _, err := s.CosignedLogs().Advance(ctx, watchedOrigin, from, to, nil); err == nil {
+		if _, err := s.Cosigner.Logs().Advance(ctx, watchedOrigin, from, to, nil); err == nil {
 			t.Errorf("from %+v to %+v", from, to)
 		}
 	}
 	must(t, s.Close())
 	s = open(t, path)
-	if latest := got(s.CosignedLogs().Latest(ctx, watchedOrigin))(t); latest != nine {
+	if latest := got(s.Cosigner.Logs().Latest(ctx, watchedOrigin))(t); latest != nine {
 		t.Errorf("after a restart the latest is %+v", latest)
 	}
-	if latest := got(s.CosignedLogs().Latest(ctx, "another.example"))(t); latest != empty {
+	if latest := got(s.Cosigner.Logs().Latest(ctx, "another.example"))(t); latest != empty {
 		t.Errorf("the latest of another log is %+v", latest)
 	}
 }
@@ -184,7 +184,7 @@ func TestCosignerOverCrashes(t *testing.T) {
 		left := got(os.Stat(cut + "-wal"))(t).Size()
 		s := open(t, cut)
 		c := cosigner(t, s)
-		latest := got(s.CosignedLogs().Latest(ctx, watchedOrigin))(t)
+		latest := got(s.Cosigner.Logs().Latest(ctx, watchedOrigin))(t)
 		sizes[latest.Size] = true
 		roots := map[int64]tlog.Hash{}
 		for _, a := range answered {
@@ -222,26 +222,26 @@ func TestCosignerKey(t *testing.T) {
 	must(t, s.Close())
 	stopped := func() *store.Store { return got(store.Open(ctx, path, schema(t), store.Options{Master: master()}))(t) }
 	s = stopped()
-	if _, _, err := s.CosignerKey(ctx, "a name", now); !errors.Is(err, store.ErrRefused) {
+	if _, _, err := s.Cosigner.Key(ctx, "a name", now); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("a name that is none: %v", err)
 	}
-	name, private, err := s.CosignerKey(ctx, "witness.example", now)
+	name, private, err := s.Cosigner.Key(ctx, "witness.example", now)
 	must(t, err)
 	must(t, s.Close())
 	s = stopped()
 	defer s.Close()
 	for _, asked := range []string{"", "witness.example"} {
-		again, key, err := s.CosignerKey(ctx, asked, now)
+		again, key, err := s.Cosigner.Key(ctx, asked, now)
 		if err != nil || name != "witness.example" || again != name || !key.Equal(private) {
 			t.Errorf("%q: named %q: %v", asked, again, err)
 		}
 	}
-	if _, _, err := s.CosignerKey(ctx, "another.example", now); !errors.Is(err, store.ErrRefused) {
+	if _, _, err := s.Cosigner.Key(ctx, "another.example", now); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("another name: %v", err)
 	}
 	unnamed := got(store.Open(ctx, storetest.New(t), schema(t), store.Options{LogHost: "log.example:8080", Master: master()}))(t)
 	defer unnamed.Close()
-	if name, _, err := unnamed.CosignerKey(ctx, "", now); err != nil || name != "log.example:8080/witness" {
+	if name, _, err := unnamed.Cosigner.Key(ctx, "", now); err != nil || name != "log.example:8080/witness" {
 		t.Errorf("without a name it is named %q: %v", name, err)
 	}
 }
@@ -256,7 +256,7 @@ func TestCosignatures(t *testing.T) {
 	}
 	keep := func(name string, size int64) tlog.Cosignature {
 		made := cosign(name, size)
-		must(t, s.KeepCosignature(ctx, c.Actions.ID, size, "checkpoint", made))
+		must(t, s.Checkpoints.KeepCosignature(ctx, c.Actions.ID, size, "checkpoint", made))
 		return made
 	}
 	keep("a", 3)
@@ -275,7 +275,7 @@ func TestCosignatures(t *testing.T) {
 	if note, err := s.CosignedCheckpoint(ctx, c.Actions.ID, 5); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("that covers record 5: %q, %v", note, err)
 	}
-	if err := s.KeepCosignature(ctx, "no log", 5, "checkpoint", a); err == nil {
+	if err := s.Checkpoints.KeepCosignature(ctx, "no log", 5, "checkpoint", a); err == nil {
 		t.Error("of a log that there is not")
 	}
 }
@@ -293,7 +293,7 @@ func TestStopWrites(t *testing.T) {
 	if _, err := s.Append(ctx, draft(c)); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("append: %v", err)
 	}
-	if _, _, err := s.CreateCompany(ctx, "zoo", nil, now); !errors.Is(err, store.ErrRolledBack) {
+	if _, _, err := s.Companies.Create(ctx, "zoo", nil, now); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("create a company: %v", err)
 	}
 	if err := s.Ready(ctx); !errors.Is(err, store.ErrRolledBack) {

@@ -121,7 +121,7 @@ func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error)
 	if s.writer == nil {
 		return chain.Record{}, errReadOnly
 	}
-	if err := s.HaltedChain(d.Chain); err != nil {
+	if err := s.Rollback.HaltedChain(d.Chain); err != nil {
 		return chain.Record{}, err
 	}
 	return s.log.Append(ctx, d)
@@ -134,7 +134,7 @@ func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Ap
 		return nil, errReadOnly
 	}
 	if len(drafts) > 0 {
-		if err := s.HaltedChain(drafts[0].Chain); err != nil {
+		if err := s.Rollback.HaltedChain(drafts[0].Chain); err != nil {
 			return nil, err
 		}
 	}

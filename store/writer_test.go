@@ -93,7 +93,7 @@ func TestErrorRollsBackOnlyItsChange(t *testing.T) {
 func TestChangeRequiresControlRecord(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *Store) {
-		c, _, err := s.CreateCompany(context.Background(), "acme", nil, time.Now())
+		c, _, err := s.Companies.Create(context.Background(), "acme", nil, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

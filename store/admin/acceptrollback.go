@@ -42,19 +42,19 @@ func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (
 	if err != nil {
 		return nil, err
 	}
-	accepted, err = s.AllBehind(ctx)
+	accepted, err = s.Rollback.All(ctx)
 	if err == nil && len(accepted) == 0 {
 		err = fmt.Errorf("%w: %s is not behind its head file, so there is nothing to accept; nor is it behind a checkpoint that it keeps", store.ErrRefused, store.Name(path))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.MayWriteBehind()
+	s.Rollback.MayWrite()
 	err = Run(ctx, s, store.RunOptions{}, func() error {
-		if err := s.AcceptBehind(ctx, accepted, o.Reason); err != nil {
+		if err := s.Rollback.Accept(ctx, accepted, o.Reason); err != nil {
 			return fmt.Errorf("accept the rollback: %w", err)
 		}
-		if err := s.MakeHeadFile(ctx, o.Heads); err != nil {
+		if err := s.Rollback.MakeHeadFile(ctx, o.Heads); err != nil {
 			return fmt.Errorf("the rollback is recorded, but the head file is not brought to it; accept it once more: %w", err)
 		}
 		return nil

@@ -21,7 +21,7 @@ func AcceptTables(ctx context.Context, s *store.Store, o AcceptTablesOptions) ([
 	if err := checkReason(o.Reason); err != nil {
 		return nil, err
 	}
-	c, differences, more, err := s.CompareTables(ctx, o.Company)
+	c, differences, more, err := s.Tables.Compare(ctx, o.Company)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func AcceptTables(ctx context.Context, s *store.Store, o AcceptTablesOptions) ([
 			return nil, fmt.Errorf("%w: %v; this is not accepted: put a backup in place", store.ErrRefused, d)
 		}
 	}
-	if err := s.AcceptRows(ctx, c, differences, o.Reason); err != nil {
+	if err := s.Tables.Accept(ctx, c, differences, o.Reason); err != nil {
 		return nil, err
 	}
 	return differences, nil

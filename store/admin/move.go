@@ -96,7 +96,7 @@ func stage(o MoveOptions, name string) func(done, total int64) {
 // sound checks a source as a backup is checked.
 func sound(ctx context.Context, s *store.Store, name, schema string, o MoveOptions) error {
 	if o.Heads != "" { // a copy of an older database would look like any other
-		if err := s.CheckHeads(ctx, o.Heads); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.Rollback.Check(ctx, o.Heads); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

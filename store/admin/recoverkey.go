@@ -10,17 +10,17 @@ import (
 	"attestd/store/sqlite"
 )
 
-// RecoverKey is Store.RecoverKey for the command line: of the database at path, which a server may
-// have open. Where the record cannot be made now it is left for the next start of the server; where
-// not even that can be written, as on read-only media, the key is returned with the reason, for
-// whoever reads the file has the key.
+// RecoverKey is Store.Credentials.RecoverKey for the command line: of the database at path, which a
+// server may have open. Where the record cannot be made now it is left for the next start of the
+// server; where not even that can be written, as on read-only media, the key is returned with the
+// reason, for whoever reads the file has the key.
 func RecoverKey(ctx context.Context, path, schema, companyID string, master *seal.Master, at time.Time) (key store.APIKey, notRecorded error, err error) {
 	s, err := store.OpenReadOnly(ctx, path)
 	if err != nil {
 		return store.APIKey{}, nil, err
 	}
 	if err = s.Unseal(master); err == nil {
-		key, err = s.FirstKey(ctx, companyID)
+		key, err = s.Credentials.FirstKey(ctx, companyID)
 	}
 	upToDate := s.UpToDate()
 	if err = errors.Join(err, s.Close()); err != nil {
@@ -44,7 +44,7 @@ func recordKeyAt(ctx context.Context, path, schema, companyID string, master *se
 		return err
 	}
 	return Run(ctx, s, store.RunOptions{}, func() error {
-		_, err := s.RecoverKey(ctx, companyID, store.RecoveredByCommand, at)
+		_, err := s.Credentials.RecoverKey(ctx, companyID, store.RecoveredByCommand, at)
 		return err
 	})
 }

@@ -185,7 +185,7 @@ func (b *bench) openStores(ctx context.Context, name string, n, tenants int) (_ 
 		s.list = append(s.list, one)
 	}
 	for i := range tenants {
-		c, _, err := s.list[0].CreateCompany(ctx, fmt.Sprintf("company-%d", i), nil, time.Now())
+		c, _, err := s.list[0].Companies.Create(ctx, fmt.Sprintf("company-%d", i), nil, time.Now())
 		if err == nil {
 			var d chain.Draft
 			d, err = draft(c)

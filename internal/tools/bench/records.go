@@ -79,7 +79,7 @@ func (b *bench) seedMixed(ctx context.Context, path string, n int) (t tenant, er
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	go s.Run(context.WithoutCancel(ctx), store.RunOptions{}) // until Close
-	company, key, err := s.CreateCompany(ctx, "company", nil, time.Now())
+	company, key, err := s.Companies.Create(ctx, "company", nil, time.Now())
 	if err != nil {
 		return t, err
 	}

@@ -31,7 +31,7 @@ func (b *bench) seed(ctx context.Context, path string, chains, records int) (ten
 	tenants = make([]tenant, chains)
 	err = each(ctx, chains, func(i int) error {
 		id := fmt.Sprintf("company-%d", i)
-		company, key, err := s.CreateCompany(ctx, id, nil, time.Now())
+		company, key, err := s.Companies.Create(ctx, id, nil, time.Now())
 		if err != nil {
 			return err
 		}
