@@ -21,6 +21,9 @@ var (
 	exportForm  = regexp.MustCompile(`(?m)^export ((?:async )?function\*?|const|class) (\w+)`)
 	leftover    = regexp.MustCompile(`(?m)^(import|export)\b|\bimport(\(|\.meta)|</script|<!--`)
 	comment     = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	// Types and what they are of stand in comments of their own lines: for who edits a module, and
+	// not for who loads it. Licences (/*!) stay.
+	docComment = regexp.MustCompile(`(?m)^[ \t]*/\*\*[ \n](?:[^*]|\*+[^*/])*\*+/\n`)
 )
 
 // Bundle is ES modules as one script. Each module becomes a function that is called once, in an
@@ -56,13 +59,13 @@ func (b *Bundle) Dynamic() []string { return b.later }
 func (b *Bundle) Script() string { return "'use strict';\n(() => {" + b.out.String() + "})();\n" }
 
 // Module returns the modules as the text of one module. It exports what the one that was added last
-// exports, and all modules, for bundles that share them.
+// exports, and all modules, for bundles that share them. Comments with types (/**) are left out.
 func (b *Bundle) Module() string {
 	var text strings.Builder
 	if len(b.taken) > 0 {
 		fmt.Fprintf(&text, "import { %s } from '%s';\n", strings.Join(b.taken, ", "), b.SharedURL)
 	}
-	text.Write(b.out.Bytes())
+	text.Write(docComment.ReplaceAll(b.out.Bytes(), nil))
 	constants := make([]string, len(b.names))
 	for i := range b.names {
 		constants[i] = b.constant(i)

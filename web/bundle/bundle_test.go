@@ -37,6 +37,18 @@ func TestBundle(t *testing.T) {
 	)
 }
 
+// Comments with types are for who edits a module: who loads it is spared them, not the licences.
+func TestModuleWithoutTypes(t *testing.T) {
+	t.Parallel()
+	b := bundle.Bundle{Files: files(map[string]string{
+		"a.js": "/*! licence */\n/**\n * @param {string} a\n */\nexport const one = (a) => a;\n  /** @type {number} */\nlet n = /** @type {any} */ (one('/** x */'));\n/** @type {any} */ (one)();\n/** said */\n// said\n",
+	})}
+	if _, err := b.Add("a.js"); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, b.Module(), "/*! licence */\nconst one = (a) => a;\nlet n = /** @type {any} */ (one('/** x */'));\n/** @type {any} */ (one)();\n// said\n")
+}
+
 // What is loaded later is a module of its own: it takes from the first one what stands there, and
 // so shares its state, brings the rest, and exports what its importer asks for.
 func TestRateLimitedRecordsAreSentLater(t *testing.T) {
