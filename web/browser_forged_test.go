@@ -59,25 +59,25 @@ func TestBrowserForgedEvidence(t *testing.T) {
 		{"a record and keys of another company", "HEX_PROOF", "do not lead", func(f map[string]any) {
 			f["keys"], f["logs"], f["record"] = of(forged, "keys"), of(forged, "logs"), of(forged, "record")
 		}},
-		{"another record of the same log", "HEX_PROOF", "not those of record 2", func(f map[string]any) { f["record"] = of(other, "record") }},
+		{"another record of the same log", "HEX_PROOF", "do not match record 2", func(f map[string]any) { f["record"] = of(other, "record") }},
 		{"the index", "RECORD", "does not hash", func(f map[string]any) { f["record"].(map[string]any)["index"] = 2 }},
-		{"the size to a smaller one", "HEX_PROOF", "not those of record 3 in a tree of 4", func(f map[string]any) { f["hexProof"].(map[string]any)["size"] = 4 }},
+		{"the size to a smaller one", "HEX_PROOF", "do not match record 3 in a tree of 4", func(f map[string]any) { f["hexProof"].(map[string]any)["size"] = 4 }},
 		{"the size to one with the same path", "LOG_PROOF", "hexProof of 7", func(f map[string]any) { f["hexProof"].(map[string]any)["size"] = 7 }},
-		{"the sides of a step", "HEX_PROOF", "not those of record 3", func(f map[string]any) { steps(f)[0].(map[string]any)["position"] = "right" }},
+		{"the sides of a step", "HEX_PROOF", "do not match record 3", func(f map[string]any) { steps(f)[0].(map[string]any)["position"] = "right" }},
 		{"two steps", "HEX_PROOF", "do not lead", func(f map[string]any) { p := steps(f); p[0], p[1] = p[1], p[0] }},
-		{"a step left out", "HEX_PROOF", "not those of record 3", func(f map[string]any) { f["hexProof"].(map[string]any)["proof"] = steps(f)[:2] }},
+		{"a step left out", "HEX_PROOF", "do not match record 3", func(f map[string]any) { f["hexProof"].(map[string]any)["proof"] = steps(f)[:2] }},
 		{"the root", "HEX_PROOF", "do not lead", func(f map[string]any) { f["hexProof"].(map[string]any)["root"] = strings.Repeat("0", 64) }},
 		{"the place in the checkpoint's tree", "LOG_PROOF", "of record 3", func(f map[string]any) {
 			f["tlogProof"] = strings.Replace(f["tlogProof"].(string), "index 3\n", "index 2\n", 1)
 		}},
 		{"the size in the checkpoint", "LOG_PROOF", "has not signed", func(f map[string]any) { f["tlogProof"] = strings.Replace(f["tlogProof"].(string), "\n6\n", "\n7\n", 1) }},
-		{"a witness that has not cosigned", "WITNESSES", "not those who have cosigned", func(f map[string]any) {
+		{"a witness that has not cosigned", "WITNESSES", "exactly the cosigners", func(f map[string]any) {
 			f["witnesses"] = []string{cosigner("w.example").String()}
 		}},
 		{"a cosignature of nobody in the file", "LOG_PROOF", "of no witness of the file", func(f map[string]any) {
 			f["tlogProof"] = cosignedBy(t, f["tlogProof"].(string), "w.example")
 		}},
-		{"what it does not prove", "NOT_PROVEN", "does not say", func(f map[string]any) { f["notProven"] = f["notProven"].([]any)[1:] }},
+		{"what it does not prove", "NOT_PROVEN", "is not the list", func(f map[string]any) { f["notProven"] = f["notProven"].([]any)[1:] }},
 	} {
 		b.judged(test.name, edited(t, genuine, test.change), "bad")
 		b.shows(fmt.Sprintf(`[data-code=%q]`, test.code))
