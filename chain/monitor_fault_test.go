@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 )
 
 // If the deliverer blocks and commits exceed the memory limit, the rest is read back from disk. No
@@ -223,6 +224,7 @@ func TestMonitorUnknownOutcome(t *testing.T) {
 
 // With more chains than cached states, all events are delivered.
 func TestMonitorManyChains(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	bubble(t, func(t *testing.T) {
 		const chains = 4500
 		d := newDisk()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 )
 
 // publish is called for every commit, in order, before the waiter returns.
@@ -84,6 +85,7 @@ func TestExternalWrite(t *testing.T) {
 
 // The cache of heads is bounded.
 func TestManyChains(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	const chains = 18_000
 	d := newDisk()

@@ -123,6 +123,7 @@ func TestListAgents(t *testing.T) {
 // Agents are sought by a part of their ID and by their state; total counts what was found on all
 // pages.
 func TestSearchAgents(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	for _, id := range []string{"deploy_1", "deploy_2", "Deploy_3", "mailer"} {

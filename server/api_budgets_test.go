@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
 )
@@ -51,6 +52,7 @@ func attestation(size int) string {
 // Bodies on their way have a budget. Over it a request is not carried out, and is asked to come
 // again; others go on, and so does everyone when the bodies are through.
 func TestBodiesHaveABudget(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.MaxBody = 32 << 10

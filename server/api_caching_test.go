@@ -48,6 +48,7 @@ func (*pieces) SetWriteDeadline(time.Time) error { return nil }
 
 // A list is written as it is read, in pieces, however long it is.
 func TestListsStream(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	testenv.Needs(t, testenv.NotRaced)
 	s := start(t)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // POST /v1/setup is POST /v1/companies under another name: both have the same table.
@@ -101,6 +103,7 @@ func TestCompany(t *testing.T) {
 
 // Of many who want the same name at once, one gets it, and its key works.
 func TestRegisterCompanyConcurrently(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	replies := make([]*reply, 12)

@@ -233,6 +233,7 @@ func TestRotateCompromisedKey(t *testing.T) {
 
 // 32 clients who append while keys are rotated lose nothing, see no error, and the chain verifies.
 func TestRotateUnderLoad(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Limits = limit.Limits{} })
 	acme := s.company(t, "acme")

@@ -63,6 +63,7 @@ func TestDisableAgent(t *testing.T) {
 
 // However issuing and disabling cross: afterwards the agent holds no passport that is valid.
 func TestDisablingRevokesConcurrentlyIssuedPassports(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -127,6 +127,7 @@ func TestEvidenceIsLimitedToCompany(t *testing.T) {
 // Evidence of a record that a witness has covered is under the newest checkpoint that it cosigned,
 // signed with the key of now.
 func TestEvidenceIsWitnessed(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	acme, log, w := watchedCompany(t)
 	acme.attestMany(t, 5)

@@ -168,6 +168,7 @@ func TestEvidenceAtEverySize(t *testing.T) {
 // Many clients at once: each gets a place of its own, and what each was answered is what stands in
 // the chain.
 func TestEvidenceOfConcurrentAppends(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/server/limit"
 )
 
@@ -203,6 +204,7 @@ func TestHookNeedsPassport(t *testing.T) {
 // What needs a passport is refused when the refusal cannot be recorded, too: an agent goes on where
 // its hook fails.
 func TestHookFailsClosed(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 1000, Attest: 3, Standard: 1000}))
 	acme := s.company(t, "acme")

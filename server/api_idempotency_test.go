@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
 )
@@ -72,6 +73,7 @@ func (c caller) length(t testing.TB) int {
 
 // 64 equal requests at once are one record, and one message on the stream.
 func TestConcurrentRetriesMakeOneRecord(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	stream := acme.listen(t)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
 )
@@ -139,6 +140,7 @@ func TestLimitOfACompany(t *testing.T) {
 
 // The limit is exact when all come at once.
 func TestRateLimitIsExactConcurrently(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 5, Attest: 7, Standard: 100}))
 	acme := s.company(t, "acme")

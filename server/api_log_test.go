@@ -172,6 +172,7 @@ func TestLogOfARequest(t *testing.T) {
 
 // The search for secrets finds what it is made for: a log that shows a key or a part of a token.
 func TestLogSearchFindsSecrets(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	const key, token = "svc_0123456789abcdef0123456789abcdef0123456789a", "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJzcGlmZmUifQ.c2lnbmF0dXJlLWJ5dGVz"
 	for _, line := range []string{"path=/v1/keys/" + key, "header " + token, "claims eyJzdWIiOiJzcGlmZmUifQ"} {

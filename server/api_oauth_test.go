@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // oauthToken makes a client of the company and gets an access token with it.
@@ -16,6 +18,7 @@ func (c caller) oauthToken(t testing.TB) string {
 }
 
 func TestOAuthClients(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -95,6 +96,7 @@ func TestNoAcknowledgementAfterDatabaseMoved(t *testing.T) {
 
 // A clock that is decades ahead of the database writes nothing until a start that vouches for it.
 func TestClockAheadOfDatabaseStopsWrites(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	path := storetest.New(t)
 	schema, err := os.ReadFile("../schema.sql")

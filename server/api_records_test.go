@@ -420,6 +420,7 @@ func TestRecordsAsATable(t *testing.T) {
 // Wherever a search is interrupted, and whoever appends meanwhile, its pages have what matches of
 // the records that were there when it began.
 func TestRecordsWhileOthersCome(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	m := s.company(t, "acme").mix(t, 11, 300)
@@ -451,6 +452,7 @@ func TestRecordsWhileOthersCome(t *testing.T) {
 
 // Records that come while pages are read do not shift them.
 func TestPagesWhileRecordsCome(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -612,6 +614,7 @@ func TestRecordsAfterARestart(t *testing.T) {
 // Searches under way are bounded. Long ones are refused first, so that pages can be had beside
 // them.
 func TestSearchesAreBounded(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Budgets.Searches = limit.Size{Most: 5, Share: 5} })
 	acme := s.company(t, "acme")
@@ -634,6 +637,7 @@ func TestSearchesAreBounded(t *testing.T) {
 
 // A long search ends when its client goes.
 func TestSearchEndsWhenClientDisconnects(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.Budgets.Searches = limit.Size{Most: limit.LongSearch, Share: limit.LongSearch}

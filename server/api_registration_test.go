@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/server"
 )
 
@@ -59,6 +60,7 @@ func TestRegistrationByToken(t *testing.T) {
 }
 
 func TestRegistrationClosed(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, registration(server.Registration{Mode: server.RegistrationClosed}))
 	for _, call := range []string{register, setup} {

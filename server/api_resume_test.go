@@ -71,6 +71,7 @@ func TestResume(t *testing.T) {
 
 // What cannot be resumed is said before the stream begins.
 func TestResumeRefused(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -133,6 +134,7 @@ func TestResumeAfterTampering(t *testing.T) {
 // While records come as fast as they can, those who come and go with the index behind their last
 // record have each record once.
 func TestResumeUnderLoad(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

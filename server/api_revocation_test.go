@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 )
 
@@ -54,6 +55,7 @@ func TestRevoke(t *testing.T) {
 
 // A revocation counts for the very next check, of every sort.
 func TestRevocationCountsAtOnce(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	acme.agent(t, "bot")

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"attestd/internal/testenv"
 )
 
 const (
@@ -103,6 +105,7 @@ func TestRotationCarriesForward(t *testing.T) {
 
 // Of many rotations of one passport at once, one wins.
 func TestRotateConcurrently(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	acme.agent(t, "bot")

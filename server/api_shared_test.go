@@ -30,6 +30,7 @@ func (c caller) on(s *service) caller { c.service = s; return c }
 // The stream of one server has what is attested on another, resumed or not, and ends there with its
 // credential.
 func TestStreamAcrossServers(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	a, b := startTwo(t)
 	acme := a.company(t, "acme")
@@ -59,6 +60,7 @@ func TestStreamAcrossServers(t *testing.T) {
 
 // The sensitive tier is counted by both servers together, and by what its headers say.
 func TestServersCountTheSensitiveTierTogether(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	a, b := startTwo(t, func(c *server.Config) { c.Limits = limit.Limits{Standard: 1000, Sensitive: 10, Attest: 100, Log: 1000} })
@@ -79,6 +81,7 @@ func TestServersCountTheSensitiveTierTogether(t *testing.T) {
 // made the webhook. What one has deleted the other sends nothing to; and it goes on with what is
 // left when the one that has the duty stops.
 func TestWebhooksOfTwoServers(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	a, b := startTwo(t, private)

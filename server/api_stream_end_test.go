@@ -8,6 +8,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
 )
@@ -26,6 +27,7 @@ func (l *listener) ended() {
 // A stream ends with the key, or with the client of the token, that opened it. Those of other
 // credentials, and of nobody, go on.
 func TestStreamEndsWithItsCredential(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -54,6 +56,7 @@ func TestStreamEndsWithItsCredential(t *testing.T) {
 // An address or a company that has its places is answered 503, and those with a credential find
 // places that strangers cannot take.
 func TestStreamPlacesAreKept(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.Budgets.Streams = limit.Size{Most: 6, Share: 2, Reserved: 2}

@@ -44,6 +44,7 @@ func execute(t *testing.T, c *pgx.Conn, statements ...string) {
 // A database that comes and goes costs a good credential its stream for a while, and never for
 // good: its clients are told to try again, and nobody that the credential has ended.
 func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := startOn(t, pgtest.Database(t), cred.Domain{})
@@ -99,6 +100,7 @@ func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
 // index behind its last record is told that the log does not reach so far, and who begins anew gets
 // what there is.
 func TestStreamAfterDatabaseRollback(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := startOn(t, pgtest.Database(t), cred.Domain{})

@@ -10,6 +10,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/stream"
 	"attestd/store/storetest"
@@ -17,6 +18,7 @@ import (
 
 // A message carries the record as it was answered, and the root of the whole chain after it.
 func TestStreamMessage(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -46,6 +48,7 @@ func TestStreamMessage(t *testing.T) {
 
 // Without a credential all companies are heard; with one, only its own.
 func TestStreamOfOneCompany(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
@@ -82,6 +85,7 @@ func TestStreamOfOneCompany(t *testing.T) {
 // Control records are no events, for nobody, and say nothing about the chain that events are about:
 // also not when one of them was changed.
 func TestStreamOmitsControlRecords(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -107,6 +111,7 @@ func TestStreamOmitsControlRecords(t *testing.T) {
 
 // Who may listen, by the mode of the stream.
 func TestStreamRefused(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	const listen = "GET /v1/ws"
 	with := func(headers ...string) []string { return append(headers, handshake...) }
@@ -149,6 +154,7 @@ func TestStreamRefused(t *testing.T) {
 // However many append at once: every record is told once, for each company in the order of its
 // chain.
 func TestStreamOrder(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	companies := []caller{s.company(t, "acme"), s.company(t, "globex")}
@@ -182,6 +188,7 @@ func TestStreamOrder(t *testing.T) {
 // A change of the file by another hand is noticed by the next append: the message says where the
 // chain fails.
 func TestStreamAfterTampering(t *testing.T) {
+	testenv.Concurrent(t)
 	storetest.NotOnPostgres(t, "no server there is told that an intruder has changed rows: verification finds it")
 	t.Parallel()
 	s := start(t)
@@ -212,6 +219,7 @@ func TestStreamAfterTampering(t *testing.T) {
 // written any more, as soon as the head file, which is compared beside the appends, cannot be
 // proved from what is left: so this is the first change that the service sees.
 func TestStreamAfterARecordWasTakenOut(t *testing.T) {
+	testenv.Concurrent(t)
 	storetest.NotOnPostgres(t, "no server there is told that an intruder has changed rows: verification finds it")
 	t.Parallel()
 	s := start(t)
@@ -230,6 +238,7 @@ func TestStreamAfterARecordWasTakenOut(t *testing.T) {
 // After a restart the first message is about the whole chain, not only about what this process has
 // seen.
 func TestStreamAfterRestart(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	for does, cheat := range map[string]bool{"an untouched file": false, "a file changed in between": true} {
 		t.Run(does, func(t *testing.T) {
@@ -259,6 +268,7 @@ func TestStreamAfterRestart(t *testing.T) {
 
 // When the server stops it says so, and what was acknowledged before was told before.
 func TestStreamEndsWithTheServer(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

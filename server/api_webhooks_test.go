@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
 )
@@ -107,6 +108,7 @@ func (c caller) attestAs(t testing.TB, agent, action string) *reply {
 // A message says which record was appended, and nothing of its payload; each company's records go
 // to its own webhooks, from the making of the webhook on, in order.
 func TestWebhookMessages(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, private)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
@@ -137,6 +139,7 @@ func TestWebhookMessages(t *testing.T) {
 
 // A webhook may be about some agents, and some kinds of action, by name or by prefix.
 func TestWebhookFilters(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, private)
 	acme := s.company(t, "acme")
@@ -175,6 +178,7 @@ func TestWebhookFilters(t *testing.T) {
 // A webhook is made, shown, tested, disabled, enabled, given another secret and deleted; its secret
 // is shown when it is made, and nowhere else.
 func TestWebhookRoutes(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, private)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
@@ -249,6 +253,7 @@ func TestWebhookRoutes(t *testing.T) {
 
 // What a webhook cannot be.
 func TestWebhookRefused(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Bounds.Webhooks = 1 })
 	acme := s.company(t, "acme")
@@ -276,6 +281,7 @@ func TestWebhookRefused(t *testing.T) {
 // An endpoint that does not take a message holds up no other; 410 switches its webhook off, with a
 // record that nobody has asked for. Enabled again it goes on where it was.
 func TestWebhookThatFails(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, private)
 	acme := s.company(t, "acme")
@@ -342,6 +348,7 @@ func TestWebhookThatFails(t *testing.T) {
 // The server has room for so many webhooks that are enabled: one more is refused, and there is room
 // again when one is disabled.
 func TestWebhooksHaveABudget(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Budgets.Webhooks = limit.Webhooks(2) })
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/storetest"
@@ -38,6 +39,7 @@ func acceptWitness(t *testing.T, path string) []store.Behind {
 // A witness whose database went back signs nothing, of no history, though nothing else was lost,
 // until that is accepted, which the control log of the oldest company says.
 func TestWitnessThatForgotSignsNothing(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, cosigning(t, watchedLine()))
 	path, l := s.path, newWatchedLog(t, "leaf", 20)
@@ -70,6 +72,7 @@ func TestWitnessThatForgotSignsNothing(t *testing.T) {
 // A database that goes back while it is served is noticed at the next request, also where no head
 // file is kept.
 func TestWitnessThatForgetsWhileItServes(t *testing.T) {
+	testenv.Concurrent(t)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s := start(t, cosigning(t, watchedLine()))
@@ -82,6 +85,7 @@ func TestWitnessThatForgetsWhileItServes(t *testing.T) {
 
 // A database of before the witness had a key makes no other in its place.
 func TestWitnessWhoseKeyIsGone(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	path, l := s.path, newWatchedLog(t, "leaf", 20)
@@ -103,6 +107,7 @@ func TestWitnessWhoseKeyIsGone(t *testing.T) {
 // Where the head file cannot be written, nothing is cosigned that it would not know; once it can
 // be, the log gets its cosignature.
 func TestWitnessWithoutItsHeadFile(t *testing.T) {
+	testenv.Concurrent(t)
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, l := storetest.New(t), newWatchedLog(t, "leaf", 20)

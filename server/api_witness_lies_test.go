@@ -19,6 +19,7 @@ import (
 	"attestd/chain/witness"
 	"attestd/crypto/cred"
 	"attestd/internal/rewrite"
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store"
 	"attestd/store/admin"
@@ -209,6 +210,7 @@ func load(t testing.TB, who caller) (stop func() (failed *reply, done int)) {
 // Of a witness that lies, in whatever manner, nothing stops, for either of two companies under
 // load: where it contests a log, that is an alarm.
 func TestFalseWitnessClaimsStopNothing(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	base := newTwoCompanies(t)
 	text, signature, _ := strings.Cut(base.fork, "\n\n")
@@ -341,6 +343,7 @@ func TestFalseWitnessClaimsStopNothing(t *testing.T) {
 // With a checkpoint that our own key has signed, of a tree that the log has not, the first answer
 // halts the company that it is about, and no other.
 func TestWitnessProofHaltsOneCompany(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	base := newTwoCompanies(t)
 	text, signature, _ := strings.Cut(base.fork, "\n\n")
@@ -447,6 +450,7 @@ func TestCheckpointOfCompromisedKeyProvesNothing(t *testing.T) {
 // proves it, the other company goes on, and so it stays without the witness, until somebody accepts
 // it. What was accepted is given up for that witness and that tree, and for no other.
 func TestWitnessProvesARewrittenHistory(t *testing.T) {
+	testenv.Concurrent(t)
 	storetest.AboutFile(t)
 	t.Parallel()
 	schema, err := os.ReadFile("../schema.sql")

@@ -112,6 +112,7 @@ func monitored(origin string) string {
 
 // Every row of the witness table over HTTP, and what those who watch a log are shown.
 func TestWitness(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, cosigning(t, watchedLine()))
 	who, l, fork := s.anyone(), newWatchedLog(t, "leaf", 20), newWatchedLog(t, "another", 20)
@@ -160,6 +161,7 @@ func TestWitness(t *testing.T) {
 
 // A server is a witness only where it was started as one.
 func TestWitnessOffByDefault(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	who := start(t).anyone()
 	for _, call := range []string{addCheckpoint, "GET /v1/witness", monitored(watchedOrigin)} {
@@ -170,6 +172,7 @@ func TestWitnessOffByDefault(t *testing.T) {
 // A hundred callers at a time, with two histories of one log: whatever is cosigned is of one of
 // them, and never of a smaller tree than one that was cosigned before it was asked for.
 func TestConcurrentWitness(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, cosigning(t, watchedLine()))
 	histories := []watchedLog{newWatchedLog(t, "leaf", 100), newWatchedLog(t, "another", 100)}
@@ -248,6 +251,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 // One server cosigns the log of another, which asks by itself whenever the log grows; the
 // checkpoint carries the cosignature, and so does a proof.
 func TestServersWatchEachOther(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	acme, log, w := watchedCompany(t)
 	policy, err := tlog.ParsePolicy([]byte("log " + log.VKeys[0] + "\nwitness w " + w.vkey(t).String() + "\nquorum w\n"))
@@ -315,6 +319,7 @@ func TestProofPrefersAWitnessedCheckpoint(t *testing.T) {
 // An older copy of a database that was put in place, and its head file taken away: the witness
 // knows better, and nothing is written any more; reads go on.
 func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	acme, log, w := watchedCompany(t)
 	acme.attestMany(t, 2)
@@ -367,6 +372,7 @@ func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 // A witness that does not know a log is no reason not to publish it; the journal says so once for
 // each log.
 func TestWitnessThatDoesNotKnowTheLog(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	w := start(t, cosigning(t, watchedLine()))
 	s := start(t, asking(t, w))
@@ -389,6 +395,7 @@ func TestWitnessThatDoesNotKnowTheLog(t *testing.T) {
 // on, the log says once that it cannot be asked, and when it can be again it cosigns what it has
 // missed.
 func TestWitnessThatCannotBeReached(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	var down atomic.Bool
 	w := start(t, cosigning(t, watchedLine()))

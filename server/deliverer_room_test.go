@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/server/limit"
 	"attestd/server/webhook"
 )
@@ -12,6 +13,7 @@ import (
 // A server that has not the duty to deliver, and so runs no webhook, takes no more of them than the
 // bound either.
 func TestWebhooksAreBoundedWithoutTheDuty(t *testing.T) {
+	testenv.Concurrent(t)
 	deliver(t, func(t *testing.T, d *delivering) {
 		idle := newDeliverer(d.store, d.feed, d.attempts, limit.Size{Most: 2}, slog.New(slog.DiscardHandler))
 		d.answer(webhook.Outcome{Status: 204})

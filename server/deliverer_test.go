@@ -257,6 +257,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 // However often deliveries end without a word, as by a kill, nothing is missed, records come in
 // order, and what comes twice has the ID that it had.
 func TestWebhooksMissNothingOverCrashes(t *testing.T) {
+	testenv.Concurrent(t)
 	deliver(t, func(t *testing.T, d *delivering) {
 		d.webhook("https://hooks.example/")
 		const crashes, each = 5, 20
@@ -380,6 +381,7 @@ func TestFormerSecret(t *testing.T) {
 
 // Where it cannot be recorded that a webhook is switched off it is not: the next look tries again.
 func TestWebhookDisablingRequiresControlRecord(t *testing.T) {
+	testenv.Concurrent(t)
 	deliver(t, func(t *testing.T, d *delivering) {
 		id := d.webhook("https://hooks.example/")
 		d.halt()
@@ -397,6 +399,7 @@ func TestWebhookDisablingRequiresControlRecord(t *testing.T) {
 // A webhook that has come further than the chain goes, as only a changed file makes it, goes on
 // with what is appended from then on.
 func TestWebhookBeyondTheChain(t *testing.T) {
+	testenv.Concurrent(t)
 	deliver(t, func(t *testing.T, d *delivering) {
 		id := d.webhook("https://hooks.example/")
 		d.append(2)

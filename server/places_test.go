@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"attestd/internal/testenv"
 )
 
 // besiege takes places for attempts of companies from..to at as many endpoints each, which answer
@@ -30,6 +32,7 @@ func besiege(ctx context.Context, p *places, from, to int64, endpoints int) {
 // them; and where very many companies have such, those that answer fast have places still, and the
 // others wait for one round at most.
 func TestSlowWebhooksDelayNoOthers(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	for _, test := range []struct {
 		name              string
@@ -74,6 +77,7 @@ func TestSlowWebhooksDelayNoOthers(t *testing.T) {
 
 // A company has four places at a time, and its own endpoints take turns at them, fast or not.
 func TestWebhookConcurrencyPerCompany(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlaces()

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 	"attestd/server/limit"
 )
 
@@ -34,6 +35,7 @@ func (r slow) Summaries(_ context.Context, _, from, _ int64, _ bool, yield func(
 // Whatever it asks for and whatever it reads, a search that has read much waits for its turn, and
 // rests as long as it works while records are appended.
 func TestLongSearchYieldsToOthers(t *testing.T) {
+	testenv.Concurrent(t)
 	reads := map[string]func(t *turns) error{
 		"records": func(t *turns) error {
 			return t.Records(context.Background(), 1, 0, 9, func(*chain.Record) error { return nil })
@@ -75,6 +77,7 @@ func TestLongSearchYieldsToOthers(t *testing.T) {
 
 // Who goes away while he waits for his turn has not read.
 func TestSearchTurnCanceled(t *testing.T) {
+	testenv.Concurrent(t)
 	s := &Server{longSearch: semaphore.NewWeighted(1), deliverer: &deliverer{}}
 	_ = s.longSearch.Acquire(t.Context(), 1)
 	gone, cancel := context.WithCancel(t.Context())
@@ -88,6 +91,7 @@ func TestSearchTurnCanceled(t *testing.T) {
 // Searches that companies have under way and do not end leave room for the first of each other
 // company.
 func TestSearchesAreFairAcrossCompanies(t *testing.T) {
+	testenv.Concurrent(t)
 	s := &Server{searches: limit.NewPool(limit.Searches(48))} // 6 for each company, 24 kept
 	begins := func(company, parts int64) func() {
 		t.Helper()

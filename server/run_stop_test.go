@@ -11,11 +11,13 @@ import (
 	"github.com/gorilla/websocket"
 
 	"attestd/crypto/cred"
+	"attestd/internal/testenv"
 )
 
 // A stop in the middle of appends answers what it has taken, closes the stream with 1001, and what
 // was answered is there afterwards.
 func TestStopWhileAppending(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/server/internal/pipes"
 )
 
@@ -89,6 +90,7 @@ func (s *started) get() {
 }
 
 func TestStopInOrder(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -114,6 +116,7 @@ func TestStopInOrder(t *testing.T) {
 }
 
 func TestStopCutsOffSlowRequests(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := runMachine(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -135,6 +138,7 @@ func TestStopCutsOffSlowRequests(t *testing.T) {
 }
 
 func TestFailureStopsAll(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	t.Run("worker", func(t *testing.T) {
 		t.Parallel()

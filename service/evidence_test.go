@@ -12,12 +12,14 @@ import (
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
+	"attestd/internal/testenv"
 	"attestd/store"
 )
 
 // Evidence is whole while keys are rotated, and passports issued, as fast as can be: each file and
 // each report is of one moment, and none is refused for what came between.
 func TestEvidenceDuringRotations(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	db, company := newCompany(t)
 	caller := func() store.Caller { return store.Caller{Company: company, At: time.Now()} }

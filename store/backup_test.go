@@ -86,6 +86,7 @@ func TestBackupAndRestore(t *testing.T) {
 }
 
 func TestBackupOfALiveDatabase(t *testing.T) {
+	testenv.Concurrent(t)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)

@@ -13,6 +13,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
@@ -70,6 +71,7 @@ func TestReadEndsWithItsContext(t *testing.T) {
 // What a caller who has left did not read is remembered by nobody: neither an agent nor a
 // credential nor a company counts as missing, nor as changed.
 func TestCanceledReadIsNotRemembered(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	path := storetest.New(t)
 	s := open(t, path)
@@ -123,6 +125,7 @@ func locked(t *testing.T, path, table, statement string) (unlock func(), waiting
 // A caller who leaves while the database server lets it wait ends its statement there too, and
 // costs nobody else a connection.
 func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	const readers = 8
 	path := pgtest.Database(t)
@@ -181,6 +184,7 @@ func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
 // A call that is counted for all servers is counted although its caller leaves meanwhile: the
 // connection is that of all callers.
 func TestCanceledCallIsCounted(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	path := pgtest.Database(t)
 	s := open(t, path)
@@ -223,6 +227,7 @@ func waitFor(t *testing.T, waiting func() []int, n int) (pids []int) {
 // A store that closes while its writer tries to reach the database server again and again does not
 // wait for the end of that, and who waits for a write hears that nothing was written.
 func TestCloseEndsReconnecting(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	network, path := through(t, pgtest.Database(t))
 	s := openWith(t, path, store.RunOptions{})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -14,6 +15,7 @@ import (
 // times of a chain never go back; it goes on when the clock is right again, or after a start that
 // vouches for it. An empty file takes any time.
 func TestClockTenYearsAheadStopsWrites(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	path := storetest.New(t)
 	var clock atomic.Pointer[time.Time]

@@ -246,6 +246,7 @@ func TestRegistrationListsTheCompaniesBeforeIt(t *testing.T) {
 // Registrations at once, on several servers of one database of PostgreSQL, are all listed, in the
 // order of their numbers.
 func TestConcurrentRegistrationsAreListed(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	first, path := fresh(t)
 	servers := []*store.Store{first}

@@ -14,6 +14,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/jcs"
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 	"attestd/store"
 )
 
@@ -197,6 +198,7 @@ func TestChangesOfSigningKeysAreRecorded(t *testing.T) {
 // Of many that ask for one change at once, one makes it, and there is one record of it; of a
 // rotation a pair, which name each other.
 func TestConcurrentEqualChangesMakeOneRecord(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	k, _ := newClerk(t, "{}")
 	s, c, who := k.s, k.c, by(k.c, now)

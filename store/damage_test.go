@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -16,6 +17,7 @@ import (
 // Damage that a read of the server meets again and again stops its writes, whoever they are of, and
 // the server is not ready. What is not damaged can be read (promise 75).
 func TestDamageThatAReadMeetsStopsWrites(t *testing.T) {
+	testenv.Concurrent(t)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)

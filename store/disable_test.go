@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -13,6 +14,7 @@ import (
 // there may be any number. By a clock that has leapt ahead nothing has expired that has not by the
 // right one.
 func TestDisablingRevokesLivePassportsAlone(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	path := storetest.New(t)
 	at := &clocks{wall: now}

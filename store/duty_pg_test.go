@@ -38,6 +38,7 @@ func atDuty(t *testing.T, s *store.Store) *dutiful {
 // One server has a duty: another takes it over when that one leaves it, and when it has not renewed
 // it; who finds another one in its place has lost it.
 func TestDutyHasOneServer(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	url := pgtest.Database(t)
@@ -70,6 +71,7 @@ func TestSQLiteServerHasAllDuties(t *testing.T) {
 
 // What several servers count together is never more than the budget, at whatever pace it is spent.
 func TestServersShareABudget(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	url := pgtest.Database(t)

@@ -267,6 +267,7 @@ func TestRemovedCompanyIsDetected(t *testing.T) {
 // What somebody else writes into the file while it is served is compared at the next commit: a
 // history that was cut and has grown again stops all writes.
 func TestTruncationWhileServedIsDetected(t *testing.T) {
+	testenv.Concurrent(t)
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)

@@ -293,6 +293,7 @@ func TestMoveOfServedDatabaseIsRefused(t *testing.T) {
 // Nothing is written to a source while it is moved: PostgreSQL refuses it, and a file that a
 // stranger has written all the same is not moved.
 func TestSourceIsReadOnlyDuringMove(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)

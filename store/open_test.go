@@ -308,6 +308,7 @@ func TestOpenSetsWALAgain(t *testing.T) {
 // A long read keeps the write-ahead log from starting over, so it grows with every write. After
 // that it does not keep its peak size.
 func TestWALShrinksAfterBurst(t *testing.T) {
+	testenv.Concurrent(t)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)

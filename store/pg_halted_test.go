@@ -3,6 +3,7 @@ package store_test
 import (
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 	"github.com/jackc/pgx/v5"
@@ -13,6 +14,7 @@ import (
 // chain up for some seconds: then another server ends its transaction. PostgreSQL itself would wait
 // for the rest of the message for ever.
 func TestHaltedServersTransactionIsEnded(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	database := pgtest.Database(t)
 	s := openWith(t, database, store.RunOptions{})

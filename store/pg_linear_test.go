@@ -13,6 +13,7 @@ import (
 // those who append and those who read, on whichever server. So it is when the network of a server
 // fails every now and then.
 func TestSeveralServersWriteOneList(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	for _, servers := range []int{2, 3} {

@@ -14,6 +14,7 @@ import (
 // Changes of rows and appends to many chains, on several servers at once: each is carried out, and
 // every chain verifies. Transactions that wait for each other in a circle are tried again.
 func TestChangesAndAppendsOfManyCompanies(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	const each = 60

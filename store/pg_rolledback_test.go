@@ -159,6 +159,7 @@ func TestFailoverToAStandbyThatLags(t *testing.T) {
 // A database that is put in the place of the one that is served, whatever has happened to it since:
 // no server that knows more of any log writes on.
 func TestReplacedPostgreSQLDatabaseStopsWrites(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	for name, test := range map[string]struct {

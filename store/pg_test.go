@@ -16,6 +16,7 @@ import (
 // Two servers write one chain at the same time: it has no gap, both read all of it, and it
 // verifies.
 func TestTwoServersOneChain(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	const callers, each = 16, 50
 	url := pgtest.Database(t)

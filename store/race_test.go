@@ -44,6 +44,7 @@ func count(t *testing.T, errs []error, want error) (none, wanted int) {
 }
 
 func TestConcurrentKeysDeleteEachOther(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s, _ := fresh(t)
 	for i := range 20 {
@@ -61,6 +62,7 @@ func TestConcurrentKeysDeleteEachOther(t *testing.T) {
 }
 
 func TestOneOfConcurrentRotationsSucceeds(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
@@ -77,6 +79,7 @@ func TestOneOfConcurrentRotationsSucceeds(t *testing.T) {
 }
 
 func TestOneOfConcurrentRegistrationsSucceeds(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s, _ := fresh(t)
 	errs := atOnce(20, func(int) error { _, _, err := s.Companies.Create(ctx, "acme", nil, now); return err })
@@ -156,6 +159,7 @@ func TestCacheNeverRestoresRevokedPassport(t *testing.T) {
 
 // All kinds of write share transactions, and each is there afterwards.
 func TestManyWritersOfAllKinds(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")

@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -83,6 +84,7 @@ func TestExtendAndRead(t *testing.T) {
 }
 
 func TestRecordsStops(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")

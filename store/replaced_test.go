@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/storetest"
@@ -125,6 +126,7 @@ func TestNothingIsAcknowledgedIntoReplacedFile(t *testing.T) {
 // A database that was moved, and written by another since, is not touched by the server that had it
 // open: its log no longer fits.
 func TestCloseLeavesForeignWrites(t *testing.T) {
+	testenv.Concurrent(t)
 	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -7,6 +7,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -14,6 +15,7 @@ import (
 // A rotation that waits for its turn ends the old key when it is carried out: tokens that were
 // issued meanwhile, and until its commit is known, verify.
 func TestTokensIssuedDuringRotation(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	var waited atomic.Int64 // what the clock that nobody sets says
 	asked := make(chan struct{}, 16)

@@ -200,6 +200,7 @@ func TestTamperedKeysAreDetected(t *testing.T) {
 // Rotations among the records of 32 writers to both logs: nothing is lost, every record and every
 // rotation is in order, and each is signed by the key of its time.
 func TestRotationsUnderLoad(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	const writers, each, rotations = 32, 20, 8
 	s, _ := fresh(t)

@@ -23,6 +23,7 @@ func issued(t testing.TB, s *store.Store, c *store.Company, f store.PassportFilt
 // Agents are found by a part of their ID in any case and by their state, and counted so; what a
 // pattern of SQL means is a letter like any other.
 func TestAgentSearch(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s, _ := fresh(t)
 	acme, _ := company(t, s, "acme")
@@ -76,6 +77,7 @@ func TestAgentSearch(t *testing.T) {
 
 // Passports are found by their agent and their state, whether a revoked one has expired or not.
 func TestPassportSearch(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s, _ := fresh(t)
 	acme, _ := company(t, s, "acme")

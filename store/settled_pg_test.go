@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
 )
@@ -15,6 +16,7 @@ import (
 // What is taken away on one server holds on another, which has just been asked about it, from the
 // moment that the first has answered.
 func TestRevocationVisibleOnAllServers(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	url := pgtest.Database(t)
 	a, b := openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})

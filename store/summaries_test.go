@@ -87,6 +87,7 @@ func TestSummariesAreWrittenWithTheRecords(t *testing.T) {
 
 // What a transaction was given that did not come to stay is in no summary.
 func TestSummaryOmitsLostTransaction(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
@@ -138,6 +139,7 @@ func TestOldRecordsGetSummaries(t *testing.T) {
 // Whichever summaries are missing, as after a crash while they were being made, and wherever a
 // search begins and ends, it finds the same. The next start makes what is missing.
 func TestSearchesWhileSummariesAreMissing(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
@@ -227,6 +229,7 @@ func TestVerificationComparesSummaries(t *testing.T) {
 // Two servers extend one chain: neither sees a range whole, and the summaries that are made then
 // are those that follow from the records.
 func TestSummariesOfAChainOfTwoServers(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	url := pgtest.Database(t)

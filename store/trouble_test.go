@@ -38,6 +38,7 @@ func TestLockedFile(t *testing.T) {
 
 // A request that has gone away before its turn is not worth a transaction.
 func TestCanceledWriteIsNotStarted(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")

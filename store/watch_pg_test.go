@@ -64,6 +64,7 @@ func (l *listener) want(t *testing.T, c *store.Company, n int64) {
 // Two servers write one chain at once: who listens to either is sent all of it, each record once
 // and in order, and that the chain is valid.
 func TestServersHearOfEachOther(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	const callers, each = 8, 50

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 )
 
 // others is a database that several servers write, of which only the lengths of chains matter.
@@ -171,6 +172,7 @@ func (w *watching) want(t *testing.T, wait time.Duration, want ...said) {
 // Each growth is said once and in order, whichever comes first: a notice, which is repeated, or the
 // own commit behind what it tells of.
 func TestWatchReportsEachGrowthOnce(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := startWatch(t, map[int64]int64{1: 10, 2: 20, -1: 5})
@@ -202,6 +204,7 @@ func TestWatchReportsEachGrowthOnce(t *testing.T) {
 // What was missed while the database was away is found in the heads, also of many chains; and so is
 // what a notice did not tell of.
 func TestWatchReconciles(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lengths := map[int64]int64{}
@@ -230,6 +233,7 @@ func (w *watching) lengths() map[int64]int64 { return w.others.lengths }
 // A database in which chains have become shorter is noticed, once, and what is written there then
 // is said.
 func TestWatchNoticesAnOlderCopy(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := startWatch(t, map[int64]int64{1: 10, 2: 20})

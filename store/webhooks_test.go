@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/server/webhook"
 	"attestd/store"
 )
@@ -22,6 +23,7 @@ func webhookSecret() store.WebhookSecret {
 // A webhook begins after the records that are there, is of its company alone, and goes on after a
 // disabling where it was.
 func TestWebhooks(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s, path := fresh(t)
 	acme, _ := company(t, s, "acme")

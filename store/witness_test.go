@@ -282,6 +282,7 @@ func TestCosignatures(t *testing.T) {
 
 // After StopWrites nothing is written by any method, and reads go on.
 func TestStopWrites(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")

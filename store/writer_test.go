@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 )
 
 // These tests stand inside the package, for they must decide which jobs share a transaction.
@@ -126,6 +127,7 @@ func TestChangeRequiresControlRecord(t *testing.T) {
 
 // Whatever SQLite does to a transaction, nobody is told that his part of it stands.
 func TestLostTransactionFailsAllItsWrites(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	refused := errors.New("refused")
 	full := func(c *conn) error {

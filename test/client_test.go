@@ -347,6 +347,7 @@ func TestGoClientHooks(t *testing.T) {
 
 // The stream's messages say that the chain verifies, and its end says why.
 func TestGoClientStreams(t *testing.T) {
+	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := serve(t, storetest.New(t))

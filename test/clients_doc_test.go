@@ -19,6 +19,7 @@ var clientExample = regexp.MustCompile("(?s)```(js|python)\n(.*?)```")
 
 // What docs/agents.md shows of the clients in TypeScript and Python works as it stands there.
 func TestDocumentedClientsWork(t *testing.T) {
+	testenv.Concurrent(t)
 	othersRun(t)
 	text, err := os.ReadFile("../docs/agents.md")
 	must(t, err)

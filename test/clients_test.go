@@ -154,6 +154,7 @@ func (o operation) sorted() operation {
 // Both clients have every operation of the API reference and no other, each with its route, its
 // parameters and its success.
 func TestClientsHaveEveryOperation(t *testing.T) {
+	testenv.Concurrent(t)
 	othersRun(t)
 	want := documented(t)
 	for _, script := range []string{"operations.mjs", "operations.py"} {
@@ -223,6 +224,7 @@ func TestTypeScriptCallsAreTyped(t *testing.T) {
 // What the conformance file does not reach works, too, on every Python that is here: asyncio and
 // many calls at once, the stream, logs of control, and the refusal of what JSON does not carry.
 func TestClientsInUse(t *testing.T) {
+	testenv.Concurrent(t)
 	othersRun(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	use := func(name, script, program string) {

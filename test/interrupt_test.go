@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
@@ -98,6 +99,7 @@ func TestBackupRemovesFilesOfKilledBackup(t *testing.T) {
 // A stop waits for a request that is under way, up to a while; whoever does not want to wait
 // signals again.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	s := serve(t, storetest.New(t))
 	address := strings.TrimPrefix(s.URL, "http://")

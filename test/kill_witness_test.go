@@ -67,6 +67,7 @@ func (h history) request(from, to int64) (body string, root tlog.Hash, err error
 // cosignatures over two histories of one log, never signs a smaller tree than one that it has
 // answered with, and never two roots of one size.
 func TestKilledWitnessNeverRollsBack(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	rounds := testenv.Rounds(5, 20)
 	const most = 20_000

@@ -15,6 +15,8 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 )
 
@@ -88,6 +90,23 @@ var (
 // Program is the need for a program in $PATH.
 func Program(name string) Need {
 	return Need{program: true, lacks: func() string { _, err := exec.LookPath(name); return reason(err) }}
+}
+
+var concurrent sync.Map // names of the tests that said so
+
+// Concurrent marks a test in which several goroutines use a database at once. With the race
+// detector these are the only tests that get a database: the others would take minutes, and show
+// nothing that their plain run does not. It MUST be called before the test makes the database.
+func Concurrent(t testing.TB) { concurrent.Store(t.Name(), true) }
+
+// DatabaseForRace skips a test with the race detector that is not [Concurrent], nor a subtest of
+// one. Whatever makes databases for tests calls it.
+func DatabaseForRace(t testing.TB) {
+	t.Helper()
+	name, _, _ := strings.Cut(t.Name(), "/")
+	if _, marked := concurrent.Load(name); Raced && !marked && strings.HasPrefix(name, "Test") {
+		t.Skip("with the race detector only tests of concurrency have a database")
+	}
 }
 
 // Needs skips a test with an unmet need. In CI it fails the test if that is a program.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
 )
 
@@ -267,6 +268,7 @@ func TestErrorsNameNoSecret(t *testing.T) {
 
 // The end of the context ends the waiting between attempts.
 func TestContextEndsRetries(t *testing.T) {
+	testenv.Concurrent(t)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := contextFor(t, 0)
 		s := &script{steps: []step{{}}}

@@ -31,6 +31,7 @@ var folders sync.Map
 // pgtest.Run.
 func New(t testing.TB) string {
 	t.Helper()
+	testenv.DatabaseForRace(t)
 	if OnPostgres() {
 		return database(t, "")
 	}

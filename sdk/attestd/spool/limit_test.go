@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
 	"attestd/server/limit"
@@ -165,6 +166,7 @@ func TestBacklogDrainsUnderTheLimit(t *testing.T) {
 
 // What is added while others wait for the limit goes first.
 func TestLiveRecordsHavePriority(t *testing.T) {
+	testenv.Concurrent(t)
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
