@@ -105,7 +105,7 @@ func TestBrowserReport(t *testing.T) {
 	b.press("Check a report file")
 	b.dropOn(".report-form", "changed.jsonl", strings.Replace(string(data), `"amount":30.50`, `"amount":31.50`, 1))
 	b.shows(`[data-report="bad"][data-code="RECORD"]`)
-	b.reads("[data-report]", "it has another hash")
+	b.reads("[data-report]", "its hash does not match its content")
 	b.dropOn(".report-form", "mine.jsonl", string(data))
 	b.shows(`[data-report="ok"]`)
 	sample, err := os.ReadFile("../chain/evidence/testdata/report.jsonl")
