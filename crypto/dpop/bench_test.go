@@ -5,11 +5,12 @@ import (
 
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
+	"attestd/crypto/jose/josetest"
 )
 
 func BenchmarkCheck(b *testing.B) {
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
-		p := privateKey(b, algorithm)
+		p := josetest.PrivateKey(b, algorithm)
 		proof, err := dpop.Make(b.Context(), p, request, now)
 		must(b, err)
 		b.Run(algorithm, func(b *testing.B) {

@@ -7,6 +7,7 @@ import (
 
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
+	"attestd/crypto/jose/josetest"
 )
 
 // RFC 9449 §4.1 and §7.1: its two proofs pass at their time, for their requests and their key.
@@ -61,7 +62,7 @@ func TestRefusals(t *testing.T) {
 	header := func(name string, value any) func(draft) { return func(d draft) { d.header[name] = value } }
 	claim := func(name string, value any) func(draft) { return func(d draft) { d.claims[name] = value } }
 	without := func(name string) func(draft) { return func(d draft) { delete(d.claims, name) } }
-	other := privateKey(t, jose.EdDSA).Key()
+	other := josetest.PrivateKey(t, jose.EdDSA).Key()
 	for _, test := range []struct {
 		name, want string // want "" is accepted
 		spoil      func(draft)
@@ -148,10 +149,10 @@ func TestRefusesClaimsThatAreNotStrict(t *testing.T) {
 	t.Parallel()
 	d := sound(t)
 	for _, claims := range []string{
-		"", "null", "[]", `{"jti":"a","jti":"b"}`, `{"jti":"a","\u006ati":"b"}`, `{}{}`, string(marshal(t, d.claims)) + " x",
-		strings.Replace(string(marshal(t, d.claims)), "{", `{"spoilt":{"a":1,"a":2},`, 1),
+		"", "null", "[]", `{"jti":"a","jti":"b"}`, `{"jti":"a","\u006ati":"b"}`, `{}{}`, string(josetest.Marshal(t, d.claims)) + " x",
+		strings.Replace(string(josetest.Marshal(t, d.claims)), "{", `{"spoilt":{"a":1,"a":2},`, 1),
 	} {
-		_, err := dpop.Check(forge(t, d.key, marshal(t, d.header), []byte(claims)), request, "", now)
+		_, err := dpop.Check(josetest.Forge(t, d.key, josetest.Marshal(t, d.header), []byte(claims)), request, "", now)
 		if !strings.Contains(refusal(t, err), "claims are not") {
 			t.Errorf("%s: %v", claims, err)
 		}
@@ -174,7 +175,7 @@ func TestProofIsBoundToItsKey(t *testing.T) {
 		must(t, err)
 		_, err = dpop.Check(proof, request, "", now)
 		must(t, err)
-		_, err = dpop.Check(proof, request, privateKey(t, algorithm).Key().Thumbprint, now)
+		_, err = dpop.Check(proof, request, josetest.PrivateKey(t, algorithm).Key().Thumbprint, now)
 		if !strings.Contains(refusal(t, err), "bound") {
 			t.Errorf("%v", err)
 		}
@@ -194,7 +195,7 @@ func TestProofIsBoundToItsKey(t *testing.T) {
 		}
 	}
 	for _, r := range []dpop.Request{{Method: "GET", URL: "/v1"}, {URL: request.URL}, {}} {
-		if _, err := dpop.Make(t.Context(), privateKey(t, jose.EdDSA), r, now); err == nil {
+		if _, err := dpop.Make(t.Context(), josetest.PrivateKey(t, jose.EdDSA), r, now); err == nil {
 			t.Errorf("a proof for %+v", r)
 		}
 	}

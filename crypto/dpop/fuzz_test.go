@@ -7,12 +7,13 @@ import (
 
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
+	"attestd/crypto/jose/josetest"
 )
 
 // FuzzCheck holds that whatever passes has a key of ours, and nothing else panics.
 func FuzzCheck(f *testing.F) {
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
-		proof, err := dpop.Make(f.Context(), privateKey(f, algorithm), request, now)
+		proof, err := dpop.Make(f.Context(), josetest.PrivateKey(f, algorithm), request, now)
 		must(f, err)
 		f.Add(proof)
 	}
@@ -29,11 +30,11 @@ func FuzzCheck(f *testing.F) {
 // same to encoding/json.
 func FuzzClaims(f *testing.F) {
 	d := sound(f)
-	f.Add(marshal(f, d.header), marshal(f, d.claims))
-	f.Add(marshal(f, d.header), []byte(`{"jti":"a","htm":"POST","htu":"HTTPS://attestd.example:443/v1/./attest?q","iat":1772366400.5,"ath":"","exp":1,"nbf":2}`))
+	f.Add(josetest.Marshal(f, d.header), josetest.Marshal(f, d.claims))
+	f.Add(josetest.Marshal(f, d.header), []byte(`{"jti":"a","htm":"POST","htu":"HTTPS://attestd.example:443/v1/./attest?q","iat":1772366400.5,"ath":"","exp":1,"nbf":2}`))
 	f.Add([]byte(`{"typ":"dpop+jwt","alg":"ES256","jwk":{}}`), []byte(`{}`))
 	f.Fuzz(func(t *testing.T, header, claims []byte) {
-		p, err := dpop.Check(forge(t, d.key, header, claims), request, d.key.Key().Thumbprint, now)
+		p, err := dpop.Check(josetest.Forge(t, d.key, header, claims), request, d.key.Key().Thumbprint, now)
 		if refusal(t, err) != "" {
 			return
 		}
@@ -58,7 +59,7 @@ func FuzzURL(f *testing.F) {
 	} {
 		f.Add(url)
 	}
-	p := privateKey(f, jose.EdDSA)
+	p := josetest.PrivateKey(f, jose.EdDSA)
 	f.Fuzz(func(t *testing.T, url string) {
 		proof, err := dpop.Make(t.Context(), p, dpop.Request{Method: "GET", URL: url}, now)
 		if refusal(t, err) != "" {

@@ -10,13 +10,14 @@ import (
 
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
+	"attestd/crypto/jose/josetest"
 )
 
 // Proofs that golang-jwt and go-jose make pass, and they read ours by the embedded key.
 func TestStrangersAgree(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
-		p := privateKey(t, algorithm)
+		p := josetest.PrivateKey(t, algorithm)
 		var private josev4.JSONWebKey
 		must(t, json.Unmarshal(p.JWK(), &private))
 		claims := sound(t).claims
@@ -31,7 +32,7 @@ func TestStrangersAgree(t *testing.T) {
 		s, err := josev4.NewSigner(josev4.SigningKey{Algorithm: josev4.SignatureAlgorithm(algorithm), Key: private.Key},
 			(&josev4.SignerOptions{EmbedJWK: true}).WithType("dpop+jwt"))
 		must(t, err)
-		signed, err := s.Sign(marshal(t, claims))
+		signed, err := s.Sign(josetest.Marshal(t, claims))
 		must(t, err)
 		compact, err = signed.CompactSerialize()
 		must(t, err)
@@ -52,7 +53,7 @@ func TestStrangersAgree(t *testing.T) {
 			IAT           int64
 		}
 		must(t, json.Unmarshal(payload, &read))
-		if encode(sum) != p.Key().Thumbprint || read.HTM != "POST" || read.HTU != request.URL || read.IAT != now.Unix() || read.ATH != athOf(request.AccessToken) {
+		if josetest.Encode(sum) != p.Key().Thumbprint || read.HTM != "POST" || read.HTU != request.URL || read.IAT != now.Unix() || read.ATH != athOf(request.AccessToken) {
 			t.Errorf("go-jose reads %s", payload)
 		}
 	}
@@ -62,7 +63,7 @@ func TestStrangersAgree(t *testing.T) {
 func TestAcceptsNewerNameOfEdDSA(t *testing.T) {
 	t.Parallel()
 	d := sound(t)
-	d.key = privateKey(t, jose.EdDSA)
+	d.key = josetest.PrivateKey(t, jose.EdDSA)
 	d.header["alg"], d.header["jwk"] = "Ed25519", d.key.Key()
 	_, err := dpop.Check(d.sign(t), request, d.key.Key().Thumbprint, now)
 	must(t, err)

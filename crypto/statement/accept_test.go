@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"attestd/crypto/jose"
+	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
 )
 
@@ -37,8 +38,8 @@ func TestAccepts(t *testing.T) {
 	}
 	indented, err := json.MarshalIndent(sound(t, jose.EdDSA).claims, "\r\n", "\t")
 	must(t, err)
-	spaced := forge(t, privateKey(t, jose.EdDSA), append(marshal(t, sound(t, jose.EdDSA).header), '\n'), indented)
-	if got := check(t, spaced, privateKey(t, jose.EdDSA).Key(), expected(t)); got != "accepted" {
+	spaced := josetest.Forge(t, josetest.PrivateKey(t, jose.EdDSA), append(josetest.Marshal(t, sound(t, jose.EdDSA).header), '\n'), indented)
+	if got := check(t, spaced, josetest.PrivateKey(t, jose.EdDSA).Key(), expected(t)); got != "accepted" {
 		t.Errorf("white space: %s", got)
 	}
 	// without a delegation in the request, none in the statement

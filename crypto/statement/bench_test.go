@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"attestd/crypto/jose"
+	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
 )
 
@@ -35,7 +36,7 @@ func BenchmarkParse(b *testing.B) {
 
 func BenchmarkMake(b *testing.B) {
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
-		p, c := privateKey(b, algorithm), claims(b)
+		p, c := josetest.PrivateKey(b, algorithm), claims(b)
 		b.Run(algorithm, func(b *testing.B) {
 			for b.Loop() {
 				if _, err := statement.Make(b.Context(), p, c); err != nil {

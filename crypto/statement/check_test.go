@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"attestd/crypto/jose"
+	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
 )
 
@@ -152,7 +153,7 @@ func resign(compact string) string {
 		panic(err)
 	}
 	signature[40] ^= 1
-	return compact[:i] + encode(signature)
+	return compact[:i] + josetest.Encode(signature)
 }
 
 // Each fault has its code, with either algorithm.
@@ -210,7 +211,7 @@ func mends(a, b fault) bool {
 func TestRefusesJSONThatIsNotStrict(t *testing.T) {
 	t.Parallel()
 	d := sound(t, jose.EdDSA)
-	head, claims := string(marshal(t, d.header)), string(marshal(t, d.claims))
+	head, claims := string(josetest.Marshal(t, d.header)), string(josetest.Marshal(t, d.claims))
 	for _, parts := range [][2]string{
 		{head, ""}, {head, "null"}, {head, "[]"}, {head, claims + claims}, {head, claims + "x"}, {head, "\ufeff" + claims},
 		{head, strings.Replace(claims, "{", `{"jti":"spoilt",`, 1)},
@@ -221,7 +222,7 @@ func TestRefusesJSONThatIsNotStrict(t *testing.T) {
 		{strings.Replace(head, "{", `{"alg":"none",`, 1), claims},
 		{head + " {}", claims}, {"", claims}, {"[]", claims},
 	} {
-		compact := forge(t, d.key, []byte(parts[0]), []byte(parts[1]))
+		compact := josetest.Forge(t, d.key, []byte(parts[0]), []byte(parts[1]))
 		if got := check(t, compact, d.key.Key(), expected(t)); got != statement.CodeMalformed {
 			t.Errorf("%s: %s", parts, got)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"attestd/crypto/jose"
+	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
 )
 
@@ -25,7 +26,7 @@ func FuzzParse(f *testing.F) {
 		}
 		var again []string
 		for _, part := range strings.Split(compact, ".") {
-			again = append(again, encode(unbase64(t, part)))
+			again = append(again, josetest.Encode(unbase64(t, part)))
 		}
 		if strings.Join(again, ".") != compact || len(again) != 3 || s.Compact != compact {
 			t.Fatalf("another spelling passes: %q", compact)
@@ -41,11 +42,11 @@ func FuzzClaims(f *testing.F) {
 		if fault.spoil != nil {
 			fault.spoil(d)
 		}
-		f.Add(marshal(f, d.header), marshal(f, d.claims))
+		f.Add(josetest.Marshal(f, d.header), josetest.Marshal(f, d.claims))
 	}
-	p := privateKey(f, jose.EdDSA)
+	p := josetest.PrivateKey(f, jose.EdDSA)
 	f.Fuzz(func(t *testing.T, header, claims []byte) {
-		s, err := statement.Parse(forge(t, p, header, claims))
+		s, err := statement.Parse(josetest.Forge(t, p, header, claims))
 		if codeOf(t, err) != "accepted" {
 			return
 		}

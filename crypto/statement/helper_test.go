@@ -1,15 +1,13 @@
 package statement_test
 
 import (
-	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"attestd/crypto/jose"
+	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
 )
 
@@ -22,20 +20,6 @@ const (
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 type object = map[string]any
-
-// privateKey gives each algorithm the same key in every test: those of RFC 8037 A.1 and RFC 7515
-// A.3.
-func privateKey(t testing.TB, algorithm string) *jose.PrivateKey {
-	t.Helper()
-	p, err := jose.ParsePrivateKey([]byte(map[string]string{
-		jose.EdDSA: `{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",` +
-			`"d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}`,
-		jose.ES256: `{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",` +
-			`"y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0","d":"jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI"}`,
-	}[algorithm]))
-	must(t, err)
-	return p
-}
 
 func actionHash(t testing.TB) string {
 	t.Helper()
@@ -56,7 +40,7 @@ type draft struct {
 
 // sound is a draft with every claim, which expected accepts now.
 func sound(t testing.TB, algorithm string) draft {
-	p := privateKey(t, algorithm)
+	p := josetest.PrivateKey(t, algorithm)
 	return draft{p, object{"alg": algorithm, "typ": "agent-statement+jwt", "kid": p.Key().Thumbprint}, object{
 		"iss": agent, "aud": company, "iat": now.Unix(), "jti": "j-1", "action_hash": actionHash(t), "delegation": "d-1",
 		"sid": "run-1", "seq": 1, "prev": strings.Repeat("0a", 32), "end": true,
@@ -64,15 +48,7 @@ func sound(t testing.TB, algorithm string) draft {
 }
 
 func (d draft) sign(t testing.TB) string {
-	return forge(t, d.key, marshal(t, d.header), marshal(t, d.claims))
-}
-
-func forge(t testing.TB, p *jose.PrivateKey, header, claims []byte) string {
-	t.Helper()
-	input := encode(header) + "." + encode(claims)
-	signature, err := p.Sign(context.Background(), input)
-	must(t, err)
-	return input + "." + encode(signature)
+	return josetest.Forge(t, d.key, josetest.Marshal(t, d.header), josetest.Marshal(t, d.claims))
 }
 
 // check makes all the checks of this package. Its error is an *Error that says nothing of the
@@ -99,15 +75,6 @@ func codeOf(t testing.TB, err error) string {
 		t.Errorf("message %q", refused.Message)
 	}
 	return refused.Code
-}
-
-func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
-
-func marshal(t testing.TB, v any) []byte {
-	t.Helper()
-	b, err := json.Marshal(v)
-	must(t, err)
-	return b
 }
 
 func must(t testing.TB, err error) {

@@ -11,6 +11,7 @@ import (
 
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
+	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
 )
@@ -25,7 +26,7 @@ func claims(t testing.TB) statement.Claims {
 func TestMakeSession(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
-		p := privateKey(t, algorithm)
+		p := josetest.PrivateKey(t, algorithm)
 		c := claims(t)
 		ids := map[string]bool{}
 		for c.Seq = range 5 {
@@ -72,7 +73,7 @@ func TestMakeRefuses(t *testing.T) {
 	} {
 		c := claims(t)
 		spoil(&c)
-		_, err := statement.Make(t.Context(), privateKey(t, jose.EdDSA), c)
+		_, err := statement.Make(t.Context(), josetest.PrivateKey(t, jose.EdDSA), c)
 		if codeOf(t, err) != statement.CodeMalformed {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -91,7 +92,7 @@ func TestHashAction(t *testing.T) {
 	} {
 		got, err := statement.HashAction(action.actionType, action.agentID, action.companyID, []byte(action.payload))
 		must(t, err)
-		whole := marshal(t, object{
+		whole := josetest.Marshal(t, object{
 			"payload": rawJSON(action.payload), "companyId": action.companyID, "agentId": action.agentID, "actionType": action.actionType,
 		})
 		canonical, err := jcs.Append(nil, whole, 129)
@@ -120,14 +121,14 @@ func TestHashAction(t *testing.T) {
 // so is no contradiction of the agent's; but prev names one of the two.
 func TestSameWordsWithAnotherSignature(t *testing.T) {
 	t.Parallel()
-	p := privateKey(t, jose.ES256)
+	p := josetest.PrivateKey(t, jose.ES256)
 	s, err := statement.Make(t.Context(), p, claims(t))
 	must(t, err)
 	i := strings.LastIndexByte(s.Compact, '.') + 1
 	signature := unbase64(t, s.Compact[i:])
 	order, _ := new(big.Int).SetString("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551", 16)
 	new(big.Int).Sub(order, new(big.Int).SetBytes(signature[32:])).FillBytes(signature[32:])
-	twin, err := statement.Parse(s.Compact[:i] + encode(signature))
+	twin, err := statement.Parse(s.Compact[:i] + josetest.Encode(signature))
 	must(t, err)
 	must(t, twin.Check(p.Key(), expected(t), now))
 	if twin.Compact == s.Compact || twin.Signed() != s.Signed() || twin.Claims != s.Claims || twin.Hash() == s.Hash() {

@@ -10,6 +10,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/crypto/jose"
+	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
 )
 
@@ -39,7 +40,7 @@ func TestStrangersAgree(t *testing.T) {
 
 		s, err := josev4.NewSigner(josev4.SigningKey{Algorithm: josev4.SignatureAlgorithm(algorithm), Key: private}, (&josev4.SignerOptions{}).WithType(statement.Type))
 		must(t, err)
-		signed, err := s.Sign(marshal(t, d.claims))
+		signed, err := s.Sign(josetest.Marshal(t, d.claims))
 		must(t, err)
 		compact, err = signed.CompactSerialize()
 		must(t, err)
