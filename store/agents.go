@@ -23,7 +23,7 @@ type Agent struct {
 	Metadata     json.RawMessage // nil when not set
 }
 
-// agentColumns are what scanAgent reads.
+// agentColumns lists the columns that scanAgent reads.
 const agentColumns = "agent_id, registered_at, disabled_at, metadata"
 
 func scanAgent(rows *sql.Rows) (a Agent, err error) {
@@ -33,15 +33,14 @@ func scanAgent(rows *sql.Rows) (a Agent, err error) {
 	return a, err
 }
 
-// AgentBounds are what a registration may demand: that the agent is new, and that the company has
-// fewer than Most.
+// AgentBounds limits a registration.
 type AgentBounds struct {
-	New  bool
-	Most int
+	New  bool // the agent must not exist yet
+	Most int  // maximum number of agents of the company
 }
 
-// Register registers an agent or replaces the metadata and time of one that is. ErrExists
-// where it must be new, ErrDisabled, ErrTooMany.
+// Register registers an agent, or replaces the metadata and the time of registration of an existing
+// one. It returns ErrExists if the agent must be new and is not, ErrDisabled, or ErrTooMany.
 func (s Agents) Register(ctx context.Context, by Caller, id string, metadata json.RawMessage, bounds AgentBounds) (Agent, error) {
 	company := by.Company.Chain
 	a := Agent{ID: id, RegisteredAt: chain.FormatTime(by.At), Metadata: metadata}
@@ -87,7 +86,7 @@ func findAgent(c *conn, company int64, id string) (Agent, error) {
 	return row(c, scanAgent, "SELECT "+agentColumns+" FROM agent WHERE company = ? AND agent_id = ?", company, id)
 }
 
-// agentState is what is remembered of an agent, or of a name that is no agent's.
+// agentState is the cached state of an agent ID, registered or not.
 type agentState struct{ registered, disabled bool }
 
 func findAgentState(c *conn, company int64, id string) (agentState, error) {
@@ -96,9 +95,8 @@ func findAgentState(c *conn, company int64, id string) (agentState, error) {
 	return state, err
 }
 
-// load is findAgentState held against the control log. Of a name that is no agent's,
-// which is remembered too, it says so: records come in the names of agents that nobody has
-// registered.
+// load reads the state of an agent ID and checks it against the control log. IDs without a
+// registered agent have a state too, because records may name any agent.
 func (s Agents) load(r *conn, company *Company, id string) (agentState, error) {
 	var state agentState
 	var disabled sql.NullString
@@ -116,9 +114,9 @@ func (s Agents) load(r *conn, company *Company, id string) (agentState, error) {
 	return state, s.db.Tables.checked(company, l.Agent(id, state.registered, disabled.String))
 }
 
-// Check says whether an agent of the caller's company may be given anything: ErrNotFound,
-// ErrDisabled. Answers are cached; a change takes effect before Agents.Register, Agents.Disable or
-// Agents.Enable returns.
+// Check returns nil if passports and delegations may be issued to an agent of the caller's company,
+// otherwise ErrNotFound or ErrDisabled. Answers are cached; a change takes effect before
+// Agents.Register, Agents.Disable or Agents.Enable returns.
 func (s Agents) Check(ctx context.Context, by Caller, id string) error {
 	state, err := lookup(s.db, &s.db.agents, owned{by.Company.Chain, id}, by.At, func() (state agentState, err error) {
 		err = s.db.read(ctx, func(r *conn) error {
@@ -140,16 +138,17 @@ func (s Agents) Check(ctx context.Context, by Caller, id string) error {
 	return nil
 }
 
-// disabledReason is the reason of the revocations that come with an agent's disabling.
+// disabledReason is the revocation reason of passports that were revoked because their agent was
+// disabled.
 const disabledReason = projection.DisabledReason
 
-// clockSkew is how far behind ours the clock of another server, or of whoever checks a passport,
-// may be.
+// clockSkew is the maximum that the clock of another server, or of a verifier of passports, is
+// assumed to be behind.
 const clockSkew = time.Hour
 
-// Disable disables an agent and revokes its passports that have not expired, in one
-// transaction; revoked is their number. An agent that is disabled stays so since when it was.
-// ErrNotFound.
+// Disable disables an agent and revokes its unexpired passports in one transaction; revoked is
+// their number. Disabling a disabled agent changes nothing. It returns ErrNotFound for an unknown
+// agent.
 func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, revoked int64, err error) {
 	company := by.Company.Chain
 	defer s.db.agents.forget(owned{company, id})
@@ -163,8 +162,8 @@ func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, rev
 		if _, err := w.exec(`UPDATE agent SET disabled_at = ? WHERE company = ? AND agent_id = ?`, a.DisabledAt, company, id); err != nil {
 			return nil, err
 		}
-		// By the clock that is behind, where there are two: what has expired by a clock that leapt
-		// ahead will be valid again.
+		// Use the earlier of the two clocks: a passport that has expired only by a clock that leapt
+		// ahead becomes valid again when the clock is corrected.
 		live, err := s.db.keyTime(w, by.At)
 		if err != nil {
 			return nil, err
@@ -181,7 +180,8 @@ func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, rev
 	return a, revoked, nil
 }
 
-// Enable enables an agent; what was revoked stays revoked. ErrNotFound.
+// Enable enables an agent. Revoked passports stay revoked. It returns ErrNotFound for an unknown
+// agent.
 func (s Agents) Enable(ctx context.Context, by Caller, id string) (a Agent, err error) {
 	defer s.db.agents.forget(owned{by.Company.Chain, id})
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
@@ -200,19 +200,20 @@ func (s Agents) Enable(ctx context.Context, by Caller, id string) (a Agent, err 
 	return a, nil
 }
 
-// AgentFilter says which agents are meant; the zero one means all.
+// AgentFilter selects agents. The zero value selects all.
 type AgentFilter struct {
-	Text   string // a part of the ID; ASCII letters in either case
+	Text   string // substring of the ID; case-insensitive for ASCII
 	Status string // AgentActive, AgentIsDisabled, or "" for both
 }
 
-// The states of an agent by which agents are sought.
+// The states for AgentFilter.Status.
 const (
 	AgentActive     = "active"
 	AgentIsDisabled = "disabled"
 )
 
-// matching is the condition of a statement with the arguments of AgentFilter.arguments at 2 and 3.
+// matching is the SQL condition for an AgentFilter. Its parameters ?2 and ?3 are the results of
+// AgentFilter.arguments.
 const matching = ` AND (?2 = '' OR lower(agent_id) LIKE ?2 ESCAPE '\') AND (?3 = '' OR (disabled_at IS NOT NULL) = (?3 = 'disabled'))`
 
 func (f AgentFilter) arguments() (pattern, status string) {
@@ -227,7 +228,7 @@ func (f AgentFilter) arguments() (pattern, status string) {
 	return pattern, f.Status
 }
 
-// List yields those of the caller's company that the filter means, after the given ID, ordered by
+// List yields the selected agents of the caller's company with IDs greater than after, ordered by
 // ID.
 func (s Agents) List(ctx context.Context, by Caller, f AgentFilter, after string) iter.Seq2[Agent, error] {
 	pattern, status := f.arguments()
@@ -235,8 +236,8 @@ func (s Agents) List(ctx context.Context, by Caller, f AgentFilter, after string
 		func(last Agent) []any { return []any{by.Company.Chain, pattern, status, cmp.Or(last.ID, after)} })
 }
 
-// Count is how many agents of the caller's company the filter means. All are counted already;
-// others are counted now, by a look at each agent: 0.04 s for 100,000.
+// Count returns the number of selected agents of the caller's company. The total is stored; a
+// filtered count reads every agent, which takes 0.04 s for 100,000.
 func (s Agents) Count(ctx context.Context, by Caller, f AgentFilter) (n int64, err error) {
 	query, args := `SELECT coalesce(max(agents), 0) FROM company_usage WHERE company = ?`, []any{by.Company.Chain}
 	if f != (AgentFilter{}) {

@@ -12,20 +12,21 @@ import (
 	"attestd/store/projection"
 )
 
-// credential is what is remembered of a valid API key or access token.
+// credential is the cached result for a valid API key or access token.
 type credential struct {
 	company     *Company
 	fingerprint string
 	grant       Grant
 }
 
-// Authenticate finds the caller who presents the API key or OAuth access token with this hash;
-// ErrNotFound when it is neither, is deleted or has expired. Answers are cached; a deletion takes
-// effect before Credentials.DeleteKey or Credentials.DeleteClient returns.
+// Authenticate returns the caller that the API key or OAuth access token with this hash
+// authenticates. It returns ErrNotFound if the hash is unknown or the credential has expired.
+// Results are cached; a deletion takes effect before Credentials.DeleteKey or
+// Credentials.DeleteClient returns.
 //
-// A credential is compared by nothing but the lookup of its SHA-256, or of an HMAC of that, in an
-// index. How long that takes tells of the hash of a guess, from which no way leads to 256 random
-// bits.
+// A credential is compared only by looking up its SHA-256, or an HMAC of that, in an index. The
+// timing of the lookup reveals information about the hash of a guess, which does not help to find
+// 256 random bits.
 func (s Credentials) Authenticate(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
 	found, err := lookup(s.db, &s.db.credentials, hash, now, func() (credential, error) { return s.find(ctx, hash, now) })
 	if err != nil {
@@ -37,7 +38,8 @@ func (s Credentials) Authenticate(ctx context.Context, hash [32]byte, now time.T
 	return Caller{Company: found.company, Credential: found.fingerprint, Role: found.grant.Role, Expires: found.grant.Expires, At: now}, nil
 }
 
-// Recheck asks the database whether the credential with this hash is still good: ErrNotFound.
+// Recheck reads from the database whether the credential with this hash is still valid, bypassing
+// the cache. It returns ErrNotFound if it is not.
 func (s Credentials) Recheck(ctx context.Context, hash [32]byte, now time.Time) error {
 	found, err := s.find(ctx, hash, now)
 	if err == nil && found.grant.expired(now) {
@@ -46,8 +48,8 @@ func (s Credentials) Recheck(ctx context.Context, hash [32]byte, now time.Time) 
 	return err
 }
 
-// credentialQuery finds a credential by its index, with the ID of the newest control record about
-// the API key, or the client of the token.
+// credentialQuery finds a credential by the index of its hash, together with the ID of the newest
+// control record about the API key or the token's client.
 var credentialQuery = `
 	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, NULL, ` + latestOf("api_key.company", "'api-key:' || fingerprint") + `
 	FROM api_key WHERE hash = ?1
@@ -55,8 +57,8 @@ var credentialQuery = `
 	latestOf("c.company", "'oauth-client:' || c.client_id") + `
 	FROM oauth_token t JOIN oauth_client c ON c.id = t.client AND c.company = t.company WHERE t.hash = ?1`
 
-// checkToken says whether the row of an access token is one that the service has written:
-// ErrNotFound, as for a token that nobody has.
+// checkToken returns ErrNotFound, as for an unknown token, if the row of an access token was not
+// written by the service.
 func (s Credentials) checkToken(r *conn, row tokenRow, mac []byte) error {
 	key, err := s.tokenKey(r)
 	if err == nil && !hmac.Equal(row.mac(key), mac) {
@@ -65,8 +67,8 @@ func (s Credentials) checkToken(r *conn, row tokenRow, mac []byte) error {
 	return err
 }
 
-// check holds the row of an API key, or of an OAuth client, against the control log. hash
-// is of what was presented; of a key it must be the one that the row names.
+// check compares the row of an API key or OAuth client with the control log. For an API key, hash
+// must match the fingerprint in the row.
 func (s Credentials) check(ctx context.Context, company *Company, clientID sql.NullString, latest sql.NullInt64, has projection.Credential, hash [32]byte) error {
 	table, name := projection.TableClient, clientID.String
 	if !clientID.Valid {
@@ -84,8 +86,8 @@ func (s Credentials) check(ctx context.Context, company *Company, clientID sql.N
 	})
 }
 
-// find asks the file. An access token acts for its client, and so has the client's
-// fingerprint and role.
+// find reads a credential from the database. An access token has the fingerprint and role of its
+// client.
 func (s Credentials) find(ctx context.Context, hash [32]byte, now time.Time) (found credential, err error) {
 	var number int64
 	var key, client, expires, ownExpires, latest sql.NullInt64

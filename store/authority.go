@@ -11,40 +11,40 @@ import (
 	"attestd/crypto/cred"
 )
 
-// ControlEntry is the place of a change in a control log.
+// ControlEntry locates a change in a control log.
 type ControlEntry struct {
 	Index     int64
 	Timestamp string
 	Action    ControlAction
-	// fingerprint of the credential; nil for the command line and a company's registration
+	// fingerprint of the credential; nil for the command line and for the registration of a company
 	By *string
 }
 
-// ControlQuery asks for one of the records of [From, To) of a control log that are about a subject.
+// ControlQuery selects one record about a subject from the records [From, To) of a control log.
 type ControlQuery struct {
 	Subject  string
 	From, To int64
 	Action   ControlAction // "" for any
-	Last     bool          // the last one, and not the first
+	Last     bool          // the last match instead of the first
 }
 
-// AboutAgent is the subject of control records about an agent.
+// AboutAgent returns the subject of control records about an agent.
 func AboutAgent(id string) string { return subjectAgent(id) }
 
-// AboutPassport is the subject of control records about a passport.
+// AboutPassport returns the subject of control records about a passport.
 func AboutPassport(jti string) string { return subjectPassport(jti) }
 
-// AboutSigningKey is the subject of control records about a company's key.
+// AboutSigningKey returns the subject of control records about a signing key of a company.
 func AboutSigningKey(kid string) string { return subjectSigningKey(kid) }
 
-// Complete says whether the control log tells of every row of the company that the service obeys.
+// Complete reports whether the control log covers every row of the company that the service obeys.
 func (c *Company) Complete() bool { return c.complete }
 
-// controlRecords is the SQL for the records of a control log about a subject, ?1, from ?2 on and
-// before ?3. An index finds them.
+// controlRecords is the SQL for the records [?2, ?3) of a control log about the subject ?1. It uses
+// an index.
 const controlRecords = ` FROM record WHERE id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END = ?1 AND id >= ?2 AND id < ?3`
 
-// ControlEntry returns the record that a query asks for; nil for none.
+// ControlEntry returns the record that a query selects, or nil.
 func (v *View) ControlEntry(ctx context.Context, c *Company, q ControlQuery) (*ControlEntry, error) {
 	query := `SELECT id, timestamp, json_extract(payload, '$.actionType'), json_extract(payload, '$.payload.by')` + controlRecords + `
 		AND ?4 IN ('', json_extract(payload, '$.actionType')) ORDER BY id`
@@ -67,8 +67,8 @@ func (v *View) ControlEntry(ctx context.Context, c *Company, q ControlQuery) (*C
 	return &e, nil
 }
 
-// BeginsWithRegistration says whether the first control record of a company is its registration, so
-// that nothing was changed before the log began.
+// BeginsWithRegistration reports whether the first control record of a company is its registration.
+// Then no change is older than the log.
 func (v *View) BeginsWithRegistration(ctx context.Context, c *Company) (is bool, err error) {
 	err = v.read(ctx, func(r *conn) error {
 		return r.one([]any{&is}, `SELECT json_extract(payload, '$.actionType') = ? FROM record WHERE id = ?`, CompanyRegistered, recordID(c.Control.Chain, 0))
@@ -76,8 +76,8 @@ func (v *View) BeginsWithRegistration(ctx context.Context, c *Company) (is bool,
 	return is, err
 }
 
-// PassportsAt returns the first of the passports of an agent that were valid at a time, as the
-// table says.
+// PassportsAt returns up to most passports of an agent that were valid at a time according to the
+// table, oldest first.
 func (v *View) PassportsAt(ctx context.Context, c *Company, agentID string, at time.Time, most int) (found []Passport, err error) {
 	err = v.read(ctx, func(r *conn) error {
 		found = nil
@@ -92,7 +92,8 @@ func (v *View) PassportsAt(ctx context.Context, c *Company, agentID string, at t
 	return found, err
 }
 
-// StoredPassport reads a passport as the table has it, whatever the control log says; ErrNotFound.
+// StoredPassport reads a passport from the table without checking it against the control log. It
+// returns ErrNotFound for an unknown one.
 func (v *View) StoredPassport(ctx context.Context, c *Company, jti string) (p Passport, err error) {
 	err = v.read(ctx, func(r *conn) error {
 		p, err = findPassport(r, c.Chain, jti)

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// maxRefused bounds the accounts of which a refusal is remembered, 80 bytes each.
+// maxRefused bounds the number of accounts in refusals, at 80 bytes each.
 const maxRefused = 20_000
 
-// The times stand in the order of the calls. Whoever comes at the same moment waits for the row,
-// and then finds what the other one has spent.
+// The array holds the times of the calls in order. A concurrent call waits for the row lock and
+// then sees what the other call has spent.
 const (
 	spendBudget = `INSERT INTO budget AS b (account, spent, until) VALUES ($1, ARRAY[clock_timestamp()], clock_timestamp() + interval '60 seconds')
 	ON CONFLICT (account) DO UPDATE SET until = excluded.until,
@@ -21,15 +21,16 @@ const (
 	WHERE account = $1 AND at > clock_timestamp() - interval '60 seconds' HAVING min(at) IS NOT NULL`
 )
 
-// Spent is what became of a call that was to be counted by all servers together.
+// Spent is the result of counting a call against a budget that all servers share.
 type Spent struct {
-	Counted bool // false where one server counts for itself
+	Counted bool // false if each server counts on its own
 	OK      bool
-	Left    int           // of the budget
-	Frees   time.Duration // when the oldest call of the last minute counts no more
+	Left    int           // remaining calls in the budget
+	Frees   time.Duration // until the oldest call leaves the one-minute window
 }
 
-// refusals are the accounts that were refused, until when: they are not asked about before.
+// refusals caches until when accounts are out of budget. Before that time they are refused without
+// a query.
 type refusals struct {
 	mu    sync.Mutex
 	until map[[32]byte]time.Time
@@ -50,9 +51,9 @@ func (r *refusals) note(account [32]byte, until time.Time) {
 	r.until[account] = until
 }
 
-// Spend counts a call of an account against a budget of so many in a minute, which all servers on
-// the database share. A call that is refused is not counted. An error says that the database could
-// not be asked: who has a counter of its own goes by that.
+// Spend counts a call of an account against a budget of most calls per minute, which all servers on
+// the database share. A refused call is not counted. An error means that the database could not be
+// queried; the caller then uses its own counter.
 func (s *Store) Spend(ctx context.Context, account [32]byte, most int) (Spent, error) {
 	if !s.MultiWriter() {
 		return Spent{}, nil
@@ -68,7 +69,7 @@ func (s *Store) Spend(ctx context.Context, account [32]byte, most int) (Spent, e
 	if found {
 		return Spent{true, true, most - int(used), time.Duration(frees) * time.Millisecond}, nil
 	}
-	// none: it has just become free
+	// no row: the budget has become free since the first statement
 	if _, err := s.spending.Row(ctx, []any{&frees}, nextOfBudget, account[:]); err != nil {
 		return Spent{}, err
 	}

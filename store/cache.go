@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// How long what may change is taken from memory without asking the database: a change by this
-// process counts at once, and one by another process after this. In a file that is a tool; in a
-// database that other servers write too it is any of them, so that what takes something away is
-// answered only when all of them know: see waitPropagation. While the writer of a file sees that
-// nobody else has written, nothing has to be read again for rememberedUnchanged: under load from
-// thousands of tenants, each would come too seldom to be remembered.
+// These constants bound the age of cached values that can change. A change by this process takes
+// effect at once, one by another process after this time. On a file, the other process is a tool.
+// On a database that several servers write, it is any of them, so a revocation returns only when
+// all servers know of it: see waitPropagation.
+//
+// While the writer of a file sees no external write, cached values stay valid for
+// rememberedUnchanged. Otherwise, under load from thousands of tenants, each of them would call too
+// rarely to profit from the cache.
 const (
 	rememberedOfFile    = time.Second
 	rememberedUnchanged = 10 * time.Second
@@ -19,7 +21,7 @@ const (
 	propagationTime     = rememberedOfShared + 50*time.Millisecond
 )
 
-// remembered is how long what may change is remembered of this database.
+// remembered returns the maximum age of cached values of this database.
 func (s *Store) remembered() time.Duration {
 	if s.MultiWriter() {
 		return rememberedOfShared
@@ -27,16 +29,16 @@ func (s *Store) remembered() time.Duration {
 	return rememberedOfFile
 }
 
-// dated is what the database said at some time.
+// dated is a cached value with the time when it was read.
 type dated[V any] struct {
 	value V
-	read  time.Time // on the clock of whoever asked
-	began time.Time // before it was read
+	read  time.Time // by the clock of the caller
+	began time.Time // start of the read, by the process's clock
 }
 
-// fresh says whether what was read at one time counts at another, if it is in a cache still: the
-// writer's look empties them first when somebody else has written. Who asks may have waited since
-// then, so that what was read is never older by either clock.
+// fresh reports whether a cached value that was read at one time is still valid at another. The
+// writer empties the caches when it detects an external write, so a value in a cache precedes none.
+// The caller may have waited since then, so the age must be in bounds by both clocks.
 func (s *Store) fresh(read, began, then, now time.Time) bool {
 	within := func(d time.Duration, since, until time.Time) bool {
 		age := until.Sub(since)
@@ -50,7 +52,8 @@ func (s *Store) fresh(read, began, then, now time.Time) bool {
 	return checked != nil && within(remembered, *checked, then) && within(rememberedUnchanged, read, then) && within(rememberedUnchanged, began, now)
 }
 
-// lookup returns what was read of k not too long ago, or else reads it. An error is not remembered.
+// lookup returns the cached value of k if it is fresh, and reads it otherwise. Errors are not
+// cached.
 func lookup[K comparable, V any](s *Store, c *cache[K, dated[V]], k K, now time.Time, read func() (V, error)) (V, error) {
 	began := time.Now()
 	known, ok := c.get(k)
@@ -65,18 +68,17 @@ func lookup[K comparable, V any](s *Store, c *cache[K, dated[V]], k K, now time.
 	return v, err
 }
 
-// waitPropagation returns when what was just committed holds everywhere: none of the servers on the
-// database remembers anything older then. A caller who leaves gets no answer, so that he need not
-// wait.
+// waitPropagation returns when no server on the database can still use a value from before the last
+// commit. It returns early if the caller is gone.
 func (s *Store) waitPropagation(ctx context.Context) {
 	if s.MultiWriter() {
 		pause(ctx, propagationTime)
 	}
 }
 
-// cache is a bounded map of what was read from the file. Who fills it takes the generation before
-// reading; put does nothing when anything was forgotten since. So what a deletion has taken out
-// cannot be put back by a lookup that overtook it.
+// cache is a bounded map of values read from the database. A reader gets the generation before it
+// reads, and put does nothing if anything was forgotten since. So a slow lookup cannot restore what
+// a deletion has removed.
 type cache[K comparable, V any] struct {
 	max int
 
@@ -92,15 +94,15 @@ func (c *cache[K, V]) get(k K) (V, bool) {
 	return v, ok
 }
 
-// now returns the generation to hand to put.
+// now returns the generation for a later put.
 func (c *cache[K, V]) now() uint64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.generation
 }
 
-// put keeps v. A full cache starts over: one that fits never pays, and one that does not loses
-// little.
+// put caches v. A full cache is emptied first: a working set that fits never fills it, and one that
+// does not fit loses little.
 func (c *cache[K, V]) put(generation uint64, k K, v V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +115,7 @@ func (c *cache[K, V]) put(generation uint64, k K, v V) {
 	c.m[k] = v
 }
 
-// forget takes keys out, all of them when none is named.
+// forget removes keys, or all keys if none is given.
 func (c *cache[K, V]) forget(keys ...K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,12 +8,13 @@ import (
 	"attestd/chain"
 )
 
-// maxGap is how many years after the newest time in the file nothing is written any more: a clock
-// that far ahead is wrong more often than the file is old, and the times of a chain never go back.
+// maxGap is the number of years after the newest time in the file from which writes are refused. A
+// clock that far ahead is more likely wrong than the file is old, and the times of a chain never go
+// back.
 const maxGap = 10
 
-// ClockAhead is by how much a clock is ahead of that of the database's server, which several
-// servers share, and how exact that is. Of a file it is nothing.
+// ClockAhead returns by how much a clock is ahead of the database server's clock, which several
+// servers share, and the uncertainty of the measurement. Both are zero for a file.
 func (s *Store) ClockAhead(ctx context.Context, clock func() time.Time) (ahead, within time.Duration, err error) {
 	if !s.isPostgres {
 		return 0, 0, nil
@@ -31,16 +32,16 @@ func (s *Store) ClockAhead(ctx context.Context, clock func() time.Time) (ahead, 
 	return ahead, within, err
 }
 
-// clock guards the file against a wrong clock. The writer owns it.
+// clock protects the file from a wrong clock. The writer owns it.
 type clock struct {
-	known  bool   // newest holds the times of the file
-	newest string // "" when there is none
+	known  bool   // newest includes the times in the file
+	newest string // "" for none
 }
 
-// advance makes a time count that is in the file, or that somebody vouches for.
+// advance adds a time that is in the file, or that the operator has confirmed.
 func (k *clock) advance(now time.Time) { k.newest = max(k.newest, chain.FormatTime(now)) }
 
-// check refuses a time too long after the newest one: ErrClock.
+// check returns ErrClock for a time more than maxGap years after the newest one.
 func (k *clock) check(c *conn, now time.Time) error {
 	if !k.known {
 		found, err := newest(c)

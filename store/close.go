@@ -9,9 +9,9 @@ import (
 	"attestd/store/sqlite"
 )
 
-// Close ends Run where it still runs, checkpoints the write-ahead log and releases the lock. No
-// other method may be running. ErrFileChanged when file or log were moved or replaced, for then not
-// everything may be where the next start looks.
+// Close stops Run if it is running, checkpoints the write-ahead log and releases the lock. The
+// caller MUST NOT run another method at the same time. ErrFileChanged means that the database file
+// or its log was moved or replaced, so the next start may not find everything.
 func (s *Store) Close() error {
 	if s.closed {
 		return nil
@@ -21,7 +21,7 @@ func (s *Store) Close() error {
 	if s.log != nil {
 		s.log.Close()
 		if s.heads != nil {
-			_ = s.heads.close() // a head file may be behind, and the next start brings it up
+			_ = s.heads.close() // the head file may be behind; the next start updates it
 		}
 		if errors.Is(s.storage.check(), ErrFileChanged) {
 			return s.closeChanged(s.storage.(*fileWriter))
@@ -53,8 +53,9 @@ func (s *Store) closeAll() error {
 	return errors.Join(errs...)
 }
 
-// closeChanged is the end of a store whose files are not in their place. What could not be rescued
-// stays as it is: the connections end with the process, for SQLite would move and delete by name.
+// closeChanged closes a store whose files were moved or replaced. If the log could not be rescued,
+// everything stays as it is and the connections end with the process, because SQLite would move and
+// delete files by name.
 func (s *Store) closeChanged(w *fileWriter) error {
 	failed := w.rescue()
 	if !w.rescued {
@@ -67,7 +68,7 @@ func (s *Store) closeChanged(w *fileWriter) error {
 		}
 	}
 	err := errors.Join(w.files.Changed(), s.closeAll())
-	if ownsLog { // and empty; SQLite keeps it where the database is not
+	if ownsLog { // and is empty; SQLite does not remove it when the database has moved
 		if gone := os.Remove(s.path + "-wal"); !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}

@@ -13,24 +13,24 @@ import (
 	"attestd/crypto/keys"
 )
 
-// Company is a tenant. Methods that touch a tenant's data demand it, so that no caller can forget
-// whose data it is. It is shared, never changes, and holds nothing large: thousands are kept in
-// memory. After a rotation of its key a company is another one.
+// Company is a tenant. Methods that access a tenant's data require it as an argument, so that no
+// caller can omit the tenant. A Company is shared and immutable. It is small, because thousands are
+// cached. A key rotation creates a new Company value.
 type Company struct {
-	Chain        int64 // its number, and that of the chain of its actions
+	Chain        int64 // its number, and the ID of its action chain
 	ID           string
 	RegisteredAt string
 	Actions      Log
 	Control      Log
-	Issuer       *cred.Issuer // with the keys that it had when it was looked up
+	Issuer       *cred.Issuer // with the keys at the time of the lookup
 
-	complete bool               // its control log tells of every row that the service obeys
-	key      ed25519.PrivateKey // the one that signs
+	complete bool               // the control log covers every row that the service obeys
+	key      ed25519.PrivateKey // current signing key
 }
 
-// Create registers a company with a new key pair, two logs and its bootstrap API key, and
-// lists it in the log of the companies, in one transaction. ErrExists; a *TablesChangedError or
-// *RolledBackError where that log does not hold.
+// Create registers a company with a new key pair, two logs and its bootstrap API key, and appends
+// it to the log of the companies, in one transaction. It returns ErrExists, or a
+// *TablesChangedError or *RolledBackError if the log of the companies failed a check.
 func (s Companies) Create(ctx context.Context, id string, metadata json.RawMessage, now time.Time) (*Company, APIKey, error) {
 	if id == InstallationID {
 		return nil, APIKey{}, fmt.Errorf("company %q: %w", id, ErrExists)
@@ -75,7 +75,7 @@ func (s Companies) Create(ctx context.Context, id string, metadata json.RawMessa
 	return c, key, nil
 }
 
-// registration is the first record of a control log.
+// registration returns the first record of a control log.
 func (s Companies) registration(c *Company, metadata json.RawMessage) controlEvent {
 	public := keys.Describe(c.key.Public().(ed25519.PublicKey))
 	return controlEvent{CompanyRegistered, subjectCompany(c.ID), map[string]any{
@@ -85,9 +85,9 @@ func (s Companies) registration(c *Company, metadata json.RawMessage) controlEve
 	}}
 }
 
-// Get finds a company by its companyId; ErrNotFound. Companies are cached until a key of one
-// changes, and where other servers write the database too for a moment. The installation is no
-// company to those who ask by ID.
+// Get returns a company by its companyId, or ErrNotFound. Companies are cached until one of their
+// keys changes; if other servers write the database too, for a moment only. The installation cannot
+// be found by its ID.
 func (s Companies) Get(ctx context.Context, id string) (*Company, error) {
 	if id == InstallationID {
 		return nil, fmt.Errorf("company %q: %w", id, ErrNotFound)
@@ -102,8 +102,8 @@ func (s Companies) Get(ctx context.Context, id string) (*Company, error) {
 	return c, nil
 }
 
-// OfChain finds the company by its number, which is that of the chain of its actions;
-// ErrNotFound.
+// OfChain returns a company by its number, which is the ID of its action chain. It returns
+// ErrNotFound for an unknown number.
 func (s Companies) OfChain(ctx context.Context, number int64) (*Company, error) {
 	if c, ok := s.db.chains.get(number); ok && s.stands(c) {
 		return c.value, nil
@@ -111,8 +111,8 @@ func (s Companies) OfChain(ctx context.Context, number int64) (*Company, error) 
 	return s.read(ctx, number)
 }
 
-// now is Companies.OfChain for what is remembered in its turn: in a database that others write
-// too, age would be added to age.
+// now is Companies.OfChain for results that are cached themselves. It bypasses the cache on a
+// database with several writers, where otherwise the ages would add up.
 func (s Companies) now(ctx context.Context, number int64) (*Company, error) {
 	if s.db.MultiWriter() {
 		return s.read(ctx, number)
@@ -120,8 +120,8 @@ func (s Companies) now(ctx context.Context, number int64) (*Company, error) {
 	return s.OfChain(ctx, number)
 }
 
-// stands says whether a company may still be taken from memory. In a file that only this process
-// writes it may until it is forgotten.
+// stands reports whether a cached company is still valid. In a file that only this process writes,
+// it is valid until it is forgotten.
 func (s Companies) stands(c dated[*Company]) bool {
 	return !s.db.MultiWriter() || time.Since(c.began) < rememberedOfShared
 }
@@ -134,7 +134,7 @@ func (s Companies) read(ctx context.Context, number int64) (*Company, error) {
 	return c, nil
 }
 
-// Metadata returns what the caller's company was registered with, nil when that was nothing.
+// Metadata returns the registered metadata of the caller's company, or nil.
 func (s Companies) Metadata(ctx context.Context, by Caller) (json.RawMessage, error) {
 	var metadata sql.NullString
 	err := s.db.read(ctx, func(r *conn) error {
@@ -146,7 +146,7 @@ func (s Companies) Metadata(ctx context.Context, by Caller) (json.RawMessage, er
 	return rawOrNil(metadata), nil
 }
 
-// find reads the company that a condition selects, and remembers it.
+// find reads the company that a condition selects, and caches it.
 func (s Companies) find(ctx context.Context, where string, arg any) (*Company, error) {
 	byID, byChain := s.db.companies.now(), s.db.chains.now()
 	began := time.Now()
@@ -181,7 +181,7 @@ func (v *View) loadCompany(ctx context.Context, where string, arg any) (*Company
 	return c, err
 }
 
-// textOrNull is how optional JSON is stored; rawOrNil is how it is read.
+// textOrNull encodes optional JSON for a column; rawOrNil decodes it.
 func textOrNull(j json.RawMessage) sql.NullString {
 	return sql.NullString{String: string(j), Valid: j != nil}
 }

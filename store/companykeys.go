@@ -16,16 +16,17 @@ import (
 	"attestd/store/sqlite"
 )
 
-// MaxCompanyKeys is how many keys a company may have had: a new one each day for 27 years.
+// MaxCompanyKeys is the maximum number of keys of a company over its lifetime: a new one each day
+// for 27 years.
 const MaxCompanyKeys = 10_000
 
-// keysSchema is the first schema with the table company_key. Before it, a company had one key for
-// good, and its seed in its own row.
+// keysSchema is the first schema with the table company_key. In older schemas a company has one
+// permanent key, with its seed in the company's row.
 const keysSchema = 4
 
-// KeyRing returns the origin of a log ("" in a file of before its keys could change) and all keys
-// that its company has had since the log was made, the oldest first, as they stand in the file:
-// what is proven of them is said by keyring.Flaws. A company that is not there is ErrNotFound.
+// KeyRing returns the origin of a log ("" in a file whose schema has no rotations) and all keys of
+// its company since the log was created, oldest first, as stored. keyring.Flaws checks them. It
+// returns ErrNotFound for an unknown company.
 func (v *View) KeyRing(ctx context.Context, number int64) (origin string, ring []keyring.Key, err error) {
 	err = v.read(ctx, func(r *conn) error {
 		if v.store.schema.Load() < keysSchema {
@@ -64,7 +65,8 @@ func (v *View) readKeyRing(r *conn, number int64) (ring []keyring.Key, err error
 	return ring, err
 }
 
-// oldKeyRing is the one key of a company in a file of an older schema, which only knows the seed.
+// oldKeyRing returns the only key of a company in a file of an older schema, which stores just the
+// seed.
 func oldKeyRing(r *conn, number int64) ([]keyring.Key, error) {
 	var seed []byte
 	var k keyring.Key
@@ -77,8 +79,8 @@ func oldKeyRing(r *conn, number int64) ([]keyring.Key, error) {
 	return []keyring.Key{k}, nil
 }
 
-// KeySet implements chain.Reader. Which keys are the company's is proven in the log of its actions,
-// where the first one begins.
+// KeySet implements chain.Reader. The action log, where the first key begins, proves which keys are
+// the company's.
 func (v *View) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
 	origin, ring, err := v.KeyRing(ctx, number)
 	if errors.Is(err, ErrNotFound) || err == nil && len(ring) == 0 {
@@ -89,7 +91,7 @@ func (v *View) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
 	}
 	flaws := keyring.Flaws(origin, ring)
 	if company, name := logOf(number); name != Actions {
-		// after the other, or a key might be missing
+		// read after the other ring, or a key of it might be missing here
 		first, all, err := v.KeyRing(ctx, Actions.ChainID(company))
 		if err != nil {
 			return nil, err
@@ -103,7 +105,7 @@ func (v *View) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
 	return set, nil
 }
 
-// readKeys reads the keys of the records of [from, to) without their proofs.
+// readKeys reads the keys of the records [from, to) without their proofs.
 func readKeys(c *conn, number, from, to int64) (set chain.KeySet, err error) {
 	company, _ := logOf(number)
 	err = c.each(func(rows *sql.Rows) error {
@@ -116,12 +118,12 @@ func readKeys(c *conn, number, from, to int64) (set chain.KeySet, err error) {
 	return set, err
 }
 
-// findIssuer reads the keys with which a company's tokens are signed and checked, and its private
-// key, each held against the control log.
+// findIssuer reads the keys that sign and verify a company's tokens, and its private key. Each key
+// is checked against the control log.
 func (s Companies) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25519.PrivateKey, err error) {
 	number, id := c.Chain, c.ID
 	var former []cred.Former
-	var oldest time.Time // of the ends that matter
+	var oldest time.Time // earliest end of a key that may still have valid tokens
 	check := keyCheck{conn: r, company: c}
 	enough := errors.New("older keys have no valid tokens")
 	err = r.each(func(rows *sql.Rows) error {
@@ -138,7 +140,8 @@ func (s Companies) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25
 			if err == nil {
 				current, err = s.db.secrets.PrivateKey(number, generation, seed, public)
 			}
-			// What had ended a day before this key began has no valid token in this key's time.
+			// A key that ended a day or more before this key began has no valid tokens while this
+			// key signs.
 			oldest = began.Add(-cred.MaxPassportTTL)
 			return err
 		}
@@ -184,15 +187,15 @@ func parseTime(text string) (time.Time, error) {
 	return at, nil
 }
 
-// insertFirstKey gives a new company its first key.
+// insertFirstKey inserts the first key of a new company.
 func (s Companies) insertFirstKey(w *conn, company int64, private ed25519.PrivateKey, createdAt string) error {
 	_, err := w.exec(`INSERT INTO company_key (company, generation, public_key, seed, created_at) VALUES (?, 0, ?, ?, ?)`,
 		company, []byte(private.Public().(ed25519.PublicKey)), s.db.secrets.KeepSeed(company, 0, private), createdAt)
 	return err
 }
 
-// registerFunctions teaches SQLite what an upgrade and a comparison with an older file ask for: the
-// public key of a seed.
+// registerFunctions registers the SQL function that upgrades and comparisons with older files need.
+// It returns the public key of a seed.
 func registerFunctions() {
 	sqlite.DefineFunction("ed25519_public", 1, func(args []driver.Value) (driver.Value, error) {
 		seed, ok := args[0].([]byte)

@@ -13,41 +13,42 @@ import (
 	"attestd/store/projection"
 )
 
-// The log of the companies says which companies there are: a record for each, in the order of
-// their registrations. It is the control log of an owner that is no tenant, the installation.
-// Its name is not one that a company can have, and it has no credential. So keys, rotations,
-// checkpoints, witnesses, head file and verification are those of every log.
+// The log of the companies lists all companies: it has a record for each, in the order of
+// registration. It is the control log of an owner that is not a tenant, the installation, whose
+// name is not a valid company ID and which has no credential. So its keys, rotations, checkpoints,
+// witnesses, head file and verification work like those of every log.
 const (
 	InstallationID = "@installation"
-	Installation   = headfile.Installation // its number, above that of each company
+	// number of the installation, greater than that of any company
+	Installation = headfile.Installation
 )
 
-// CompanyLogChain is the number of the chain of the log of the companies.
+// CompanyLogChain is the chain ID of the log of the companies.
 const CompanyLogChain = -Installation
 
-// CompanyListed is a record of the log of the companies: a company was registered, or was there
-// before the log was made.
+// CompanyListed is the action of the records in the log of the companies: a company was registered,
+// or existed before the log was created.
 const CompanyListed ControlAction = "company.listed"
 
-// unlistedSetting is there in a database of before the log of the companies until that is made. In
-// any other a company without the log is one that lost it.
+// unlistedSetting is set in a database from before the log of the companies, until the log is
+// created. In any other database, companies without that log mean that the log was removed.
 const unlistedSetting = "unlisted_companies"
 
-// listing is what the log of the companies says of a company, which never changes.
+// listing is the record of a company in the log of the companies. It never changes.
 type listing struct {
-	Number       int64  `json:"number"` // of the chain of its actions
+	Number       int64  `json:"number"` // ID of the action chain
 	CompanyID    string `json:"companyId"`
 	RegisteredAt string `json:"registeredAt"`
 	MetadataHash string `json:"metadataHash"` // "" for no metadata
-	Fingerprint  string `json:"fingerprint"`  // of its first signing key
+	Fingerprint  string `json:"fingerprint"`  // of the first signing key
 	Logs         struct {
 		Actions string `json:"actions"` // origins
 		Control string `json:"control"`
 	} `json:"logs"`
 }
 
-// selectListings is the SQL for the listings of the companies that a condition selects. A row that
-// belongs to a company and is missing is an empty member.
+// selectListings returns the SQL for the listings of the companies that a condition selects. A
+// missing row of a company yields empty members.
 func selectListings(where string) string {
 	return `SELECT company.id, company_id, registered_at, metadata, public_key, coalesce(a.origin, ''), coalesce(c.origin, '') FROM company
 		LEFT JOIN company_key ON company_key.company = company.id AND generation = 0
@@ -66,14 +67,14 @@ func scanListing(rows *sql.Rows) (l listing, err error) {
 	return l, err
 }
 
-// Installation is the owner of the log of the companies, for operators; ErrNotFound before the
-// first company is registered.
+// Installation returns the owner of the log of the companies, for operators. It returns ErrNotFound
+// before the first company is registered.
 func (s Companies) Installation(ctx context.Context) (*Company, error) {
 	return s.OfChain(ctx, Installation)
 }
 
-// listed drafts the records of the log of the companies that come with a new company, whose rows
-// are written. The first one makes the log.
+// listed drafts the records of the log of the companies for a new company, whose rows exist
+// already. The first company creates the log.
 func (s Companies) listed(w *conn, company int64, now time.Time) ([]chain.Draft, error) {
 	var isThere bool
 	if err := w.one([]any{&isThere}, `SELECT count(*) > 0 FROM company WHERE id = ?`, int64(Installation)); err != nil {
@@ -95,8 +96,8 @@ func (s Companies) listed(w *conn, company int64, now time.Time) ([]chain.Draft,
 	return s.makeLog(w, now)
 }
 
-// listOlder makes the log of the companies of a database of before it. Whoever sees that said of a
-// database which had the log knows that it was taken out.
+// listOlder creates the log of the companies in a database from before that log. It logs a warning:
+// on a database that had the log, it means that somebody removed it.
 func (s Companies) listOlder(w *conn, now time.Time) ([]chain.Draft, error) {
 	var unlisted bool
 	if err := drainSetting(w, unlistedSetting, &unlisted); err != nil || !unlisted {
@@ -114,8 +115,8 @@ func errNoCompanyLog() error {
 
 const noCompanyLog = "there are companies, and the log of the companies is missing"
 
-// makeLog writes the rows of the installation, and drafts its registration and a record of
-// each company that is there.
+// makeLog inserts the rows of the installation, and drafts its registration and a record of each
+// existing company.
 func (s Companies) makeLog(w *conn, now time.Time) ([]chain.Draft, error) {
 	_, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -136,7 +137,7 @@ func (s Companies) makeLog(w *conn, now time.Time) ([]chain.Draft, error) {
 	return append([]chain.Draft{first}, drafts...), err
 }
 
-// insertIdentity gives a company whose row is written its key and its logs.
+// insertIdentity inserts the first key and the logs of a company whose row exists.
 func (s Companies) insertIdentity(w *conn, c *Company) (err error) {
 	if err := s.insertFirstKey(w, c.Chain, c.key, c.RegisteredAt); err != nil {
 		return err

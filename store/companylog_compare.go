@@ -10,11 +10,11 @@ import (
 	"attestd/store/projection"
 )
 
-// compareCompanies holds the companies against the log of them, which the caller has verified: each
-// row is a record, and each record a row. Both go by the number of the company, so they are read
-// side by side, and however many there are takes no memory.
+// compareCompanies compares the companies with the log of the companies, which the caller has
+// verified: each row must have a record, and each record a row. Both are ordered by company number,
+// so they are merged in constant memory.
 func (r *comparison) compareCompanies(ctx context.Context) error {
-	var size, last int64 // one statement, for a registration writes both
+	var size, last int64 // one statement, because a registration writes both
 	err := r.store.read(ctx, func(c *conn) error {
 		return c.one([]any{&size, &last}, `SELECT length, (SELECT coalesce(max(id), 0) FROM company WHERE id < ?) FROM head WHERE chain = ?`,
 			int64(Installation), int64(CompanyLogChain))
@@ -35,12 +35,12 @@ func (r *comparison) compareCompanies(ctx context.Context) error {
 	return m.skipTo(Installation)
 }
 
-// companyMerge is a comparison of records with rows, both in the order of their numbers.
+// companyMerge compares records with rows, both ordered by company number.
 type companyMerge struct {
 	*comparison
 	next func() (listing, error, bool)
-	row  listing // the next one; its number is that of the installation behind the last
-	last int64   // number of the company that was listed last
+	row  listing // next row; after the last one, its number is that of the installation
+	last int64   // number of the company in the last record
 }
 
 func (m *companyMerge) advance() error {
@@ -51,7 +51,7 @@ func (m *companyMerge) advance() error {
 	return err
 }
 
-// skipTo passes over the rows before a number, of which no record tells.
+// skipTo reports the rows before a number, which have no record.
 func (m *companyMerge) skipTo(number int64) error {
 	for m.row.Number < number {
 		m.differs(m.row.CompanyID, -1, "no record of the log of the companies tells of it")
@@ -73,7 +73,7 @@ func (m *companyMerge) take(record *chain.Record) error {
 		Payload    listing
 	}
 	if err := json.Unmarshal(record.Payload, &r); err != nil || r.ActionType != CompanyListed {
-		return nil // what cannot be read, the replay has found
+		return nil // the replay has reported unreadable records
 	}
 	l := r.Payload
 	if l.Number <= m.last || l.Number >= Installation {
@@ -94,7 +94,7 @@ func (m *companyMerge) take(record *chain.Record) error {
 	return m.advance()
 }
 
-// unlike says in what a row is not what was listed, "" for nothing.
+// unlike describes the first difference between a row and its listing, or returns "".
 func (l listing) unlike(row listing) string {
 	for _, c := range []struct{ what, listed, found string }{
 		{"its ID", l.CompanyID, row.CompanyID},
@@ -111,9 +111,9 @@ func (l listing) unlike(row listing) string {
 	return ""
 }
 
-// HasLog says whether there is a log of the companies. There is none before the first
-// company, nor in a database of before it until the next start; anywhere else that is a
-// *TablesChangedError.
+// HasLog reports whether the log of the companies exists. It does not exist before the first
+// company is registered, nor in a database from before the log until the next start. In any other
+// case a missing log is a *TablesChangedError.
 func (s Companies) HasLog(ctx context.Context) (isThere bool, err error) {
 	var needed bool
 	err = s.db.read(ctx, func(c *conn) error {

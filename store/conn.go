@@ -7,24 +7,24 @@ import (
 	"attestd/store/sqlite"
 )
 
-// conn is one connection to the file and the statements that it has prepared. One goroutine at a
-// time uses it.
+// conn is one connection to the database with its prepared statements. It MUST be used by one
+// goroutine at a time.
 //
 // A read ends with the context of its caller: before its next statement or row, and on a server in
-// the middle of a statement. Writes run under a context that nobody can cancel, because an
-// interrupted write would take the other writes of its commit with it.
+// the middle of a statement. Writes run under a context that cannot be canceled, because an
+// interrupted write would abort the other writes of its commit.
 type conn struct {
 	sql     *sql.Conn
-	ctx     context.Context // of its statements; see under
+	ctx     context.Context // for its statements; see under
 	dialect dialect
 	stmts   map[string]*sql.Stmt // by their text, which is constant
-	// the first error after which the transaction, or the connection, may have ended; see dialect
+	// the first error that may have ended the transaction or the connection; see dialect
 	fatal   error
-	yielded bool // a row was handed out since this was last cleared
+	yielded bool // a row was returned since the last reset
 
-	// makes another error of one that calls the database corrupt; may be nil
+	// replaces an error that calls the database corrupt; may be nil
 	suspect func(error) error
-	// of the connections to a server that were lost together, or canceled; see readServer
+	// number of losses of server connections when it was dialed, or canceled; see readServer
 	generation int64
 }
 
@@ -40,14 +40,14 @@ func newConn(c *sql.Conn, d dialect) *conn {
 	return &conn{sql: c, ctx: context.Background(), dialect: d, stmts: make(map[string]*sql.Stmt)}
 }
 
-// under ends the read with ctx from now on, until restore is called.
+// under sets the context of reads until restore is called.
 func (c *conn) under(ctx context.Context) (restore func()) {
 	before := c.ctx
 	c.ctx = ctx
 	return func() { c.ctx = before }
 }
 
-// onFile calls fn with a connection of its own to the file at path.
+// onFile calls fn with a new connection to the file at path.
 func onFile(ctx context.Context, path string, mode sqlite.Mode, fn func(*conn) error) error {
 	db, err := sqlite.Open(path, mode)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *conn) close() error {
 	return c.sql.Close()
 }
 
-// watched is the context that the driver watches while it carries out a statement.
+// watched returns the context that the driver watches during a statement.
 func (c *conn) watched() context.Context {
 	if c.dialect.isRemote {
 		return c.ctx
@@ -92,11 +92,11 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	return s, nil
 }
 
-// canceled is the generation of a connection that has ended with the context of a statement.
+// canceled is the generation of a connection that a context has ended in the middle of a statement.
 const canceled = -1
 
-// failed keeps err in mind when it may have cost more than its statement, and makes a sentinel of
-// it. A statement that its context has ended is no failure of the database.
+// failed converts err to a sentinel, and records it in fatal if it may have ended more than its
+// statement. The end of the context is not a failure of the database.
 func (c *conn) failed(err error) error {
 	if ended := c.ctx.Err(); ended != nil {
 		c.generation = canceled
@@ -125,7 +125,7 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	return r.RowsAffected()
 }
 
-// one reads the first row of a query into dest; ErrNotFound when there is none.
+// one reads the first row of a query into dest. It returns ErrNotFound if there is none.
 func (c *conn) one(dest []any, query string, args ...any) error {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -137,7 +137,8 @@ func (c *conn) one(dest []any, query string, args ...any) error {
 	return nil
 }
 
-// each calls row for every row of a query. An error of row ends it and is returned as it is.
+// each calls row for every row of a query. An error of row ends the query and is returned
+// unchanged.
 func (c *conn) each(row func(*sql.Rows) error, query string, args ...any) error {
 	s, err := c.prepare(query)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"attestd/chain/tlog"
 )
 
-// KeepCosignature keeps what a witness has signed of a log of ours, with the checkpoint that the
-// log had signed itself, in place of what the witness signed before, unless that was of a greater
-// size. It must have been verified.
+// KeepCosignature stores a cosignature of a log, together with the checkpoint as the log had signed
+// it. It replaces the previous cosignature of the witness, unless that is of a larger size. The
+// caller MUST have verified the cosignature.
 func (s Checkpoints) KeepCosignature(ctx context.Context, logID string, size int64, checkpoint string, by tlog.Cosignature) error {
 	err := s.db.write(ctx, func(w *conn) error {
 		_, err := w.exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, ?)
@@ -24,9 +24,9 @@ func (s Checkpoints) KeepCosignature(ctx context.Context, logID string, size int
 	return nil
 }
 
-// Cosignatures returns the signature lines of witnesses for the checkpoint of a size of a log, one
-// after the other, and whose they are, as vkeys. What they have shown of another tree is no
-// cosignature.
+// Cosignatures returns the concatenated signature lines of witnesses for the checkpoint of a log at
+// a size, and the vkeys of the witnesses. Checkpoints of other trees that witnesses have shown are
+// not cosignatures.
 func (v *View) Cosignatures(ctx context.Context, logID string, size int64) (lines string, witnesses []string, err error) {
 	err = v.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
@@ -42,8 +42,8 @@ func (v *View) Cosignatures(ctx context.Context, logID string, size int64) (line
 	return lines, witnesses, nil
 }
 
-// CosignedCheckpoint returns the checkpoint of the greatest size that a witness has signed of a
-// log, as the log had signed it, if it covers the record with this index; ErrNotFound.
+// CosignedCheckpoint returns the largest cosigned checkpoint of a log, as the log had signed it, if
+// it covers the record with this index, otherwise ErrNotFound.
 func (v *View) CosignedCheckpoint(ctx context.Context, logID string, index int64) (note string, err error) {
 	err = v.read(ctx, func(r *conn) error {
 		return r.one([]any{&note}, `SELECT note FROM cosignature WHERE log_id = ? AND size > ? AND line <> '' ORDER BY size DESC LIMIT 1`, logID, index)
@@ -54,7 +54,7 @@ func (v *View) CosignedCheckpoint(ctx context.Context, logID string, index int64
 	return note, nil
 }
 
-// Chains returns the numbers of the chains of all logs that may have records.
+// Chains returns the chain IDs of all logs that may have records.
 func (s *Store) Chains(ctx context.Context) (numbers []int64, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
@@ -70,7 +70,7 @@ func (s *Store) Chains(ctx context.Context) (numbers []int64, err error) {
 	return numbers, nil
 }
 
-// LogOfChain finds a log by the number of its chain, and whose it is; ErrNotFound.
+// LogOfChain returns a log and its company by the ID of its chain, or ErrNotFound.
 func (s *Store) LogOfChain(ctx context.Context, number int64) (*Company, Log, error) {
 	company, name := logOf(number)
 	c, err := s.Companies.OfChain(ctx, company)

@@ -12,16 +12,16 @@ import (
 	"attestd/store/headfile"
 )
 
-// CosignerError says that this database's cosigner has signed trees of the logs of others that the
-// database does not know any more. It signs nothing until somebody accepts that: it would sign
-// another history. It wraps ErrRolledBack.
+// CosignerError means that this database's cosigner has signed trees of other logs that are missing
+// from the database. It signs nothing until an operator accepts that, because it might sign a
+// different history. It wraps ErrRolledBack.
 type CosignerError struct{ Behind []Behind }
 
 func (e *CosignerError) Error() string { return ErrRolledBack.Error() + ": " + e.Reason() }
 func (e *CosignerError) Unwrap() error { return ErrRolledBack }
 
-// Reason names the first log by the SHA-256 of its origin, or its origin, and says how many more
-// there are.
+// Reason describes the first affected log, by its origin or the SHA-256 of it, and says how many
+// more there are.
 func (e *CosignerError) Reason() string {
 	reason := fmt.Sprintf("log %s %s", e.Behind[0].origin, e.Behind[0].Why)
 	if more := len(e.Behind) - 1; more > 0 {
@@ -30,12 +30,12 @@ func (e *CosignerError) Reason() string {
 	return reason
 }
 
-// cosigned is what this process knows that the cosigner has signed, from the head file and since:
-// never more than was durable once.
+// cosigned is what this process knows of the cosigner's signatures, from the head file and since
+// the start. It never has more than was durable at some time.
 type cosigned struct {
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]tlog.Tree // by the SHA-256 of the origin
-	// why nothing is signed any more; nil while the database knows all of it
+	// why signing has stopped; nil while the database has all of known
 	behind *CosignerError
 }
 
@@ -48,7 +48,7 @@ func (c *cosigned) of(origin string) (tlog.Tree, error) {
 	return c.known[sha256.Sum256([]byte(origin))], nil
 }
 
-// put notes what was made durable, unless more was.
+// put adds a tree that was made durable, unless a larger one is known.
 func (c *cosigned) put(origin string, tree tlog.Tree) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +60,8 @@ func (c *cosigned) put(origin string, tree tlog.Tree) {
 	}
 }
 
-// compare holds what the database says of a log against what was known before that was read.
+// compare checks the tree in the database against the tree that was known before the database was
+// read.
 func (c *cosigned) compare(origin string, known, found tlog.Tree) error {
 	hash := sha256.Sum256([]byte(origin))
 	why := whyForgotten(known, found)
@@ -75,7 +76,7 @@ func (c *cosigned) compare(origin string, known, found tlog.Tree) error {
 	return c.behind
 }
 
-// stop is why nothing is signed; nil while all is known.
+// stop returns why signing has stopped, or nil.
 func (c *cosigned) stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,10 +86,10 @@ func (c *cosigned) stop() error {
 	return c.behind
 }
 
-// Stopped is why the cosigner signs nothing, a *CosignerError; nil while it does.
+// Stopped returns why the cosigner signs nothing, a *CosignerError, or nil while it signs.
 func (s Cosigner) Stopped() error { return s.db.cosigned.stop() }
 
-// whyForgotten says what the database has forgotten of a log that was cosigned; "" for nothing.
+// whyForgotten describes what the database has lost of a cosigned log, or returns "".
 func whyForgotten(known, found tlog.Tree) string {
 	switch {
 	case found.Size < known.Size:
@@ -100,7 +101,7 @@ func whyForgotten(known, found tlog.Tree) string {
 }
 
 func forgotten(hash [sha256.Size]byte, origin string, known, found tlog.Tree, why string) Behind {
-	if origin == "" { // the database does not know it any more
+	if origin == "" { // the database does not have it any more
 		origin = "of the origin with SHA-256 " + hex.EncodeToString(hash[:])
 	}
 	return Behind{
@@ -110,7 +111,7 @@ func forgotten(hash [sha256.Size]byte, origin string, known, found tlog.Tree, wh
 	}
 }
 
-// trees reads what the database says that it has cosigned.
+// trees reads the cosigned trees from the database.
 func (s Cosigner) trees(ctx context.Context) (list []headfile.Cosigned, origins map[[sha256.Size]byte]string, err error) {
 	origins = make(map[[sha256.Size]byte]string)
 	err = s.db.read(ctx, func(r *conn) error {
@@ -132,8 +133,8 @@ func (s Cosigner) trees(ctx context.Context) (list []headfile.Cosigned, origins 
 	return list, origins, nil
 }
 
-// open compares what the database has cosigned with what its head file knows, and remembers
-// the greater of both.
+// open compares the cosigned trees in the database with those in the head file, and remembers the
+// larger of both.
 func (s Cosigner) open(ctx context.Context, file *headfile.File) error {
 	behind, err := s.compare(ctx, file)
 	if err != nil {
@@ -146,8 +147,8 @@ func (s Cosigner) open(ctx context.Context, file *headfile.File) error {
 	return nil
 }
 
-// compare finds the logs of others of which the database knows less than its head file, or
-// another tree.
+// compare finds the other logs of which the database has a smaller tree than its head file, or a
+// different one.
 func (s Cosigner) compare(ctx context.Context, file *headfile.File) (behind []Behind, err error) {
 	list, origins, err := s.trees(ctx)
 	if err != nil {

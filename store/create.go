@@ -12,7 +12,7 @@ import (
 	"attestd/store/sqlite"
 )
 
-// newSettings are those of a new database, of either engine.
+// newSettings returns the settings of a new database on either engine.
 func newSettings(d cred.Domain, master *seal.Master) (map[string]string, error) {
 	d.TrustDomain = cmp.Or(d.TrustDomain, "attestd.local")
 	d.Service = cmp.Or(d.Service, "service")
@@ -26,7 +26,7 @@ func newSettings(d cred.Domain, master *seal.Master) (map[string]string, error) 
 	return settings, nil
 }
 
-// makeFile makes a new database at path.
+// makeFile creates a new database at path.
 func makeFile(ctx context.Context, path, schema string, o Options) error {
 	settings, err := newSettings(o.Domain, o.Master)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 type Credential struct {
 	Kind        string // KindAPIKey or KindOAuthClient
 	Fingerprint string
-	ClientID    string // "" of an API key
+	ClientID    string // "" for an API key
 	Label       *string
 	CreatedAt   string
-	// fingerprint; "" for a first key and for what is older than schema 2
+	// fingerprint of the creator; "" for a first key and for credentials older than schema 2
 	MadeBy     string
-	LastUsedAt string // the hour
+	LastUsedAt string // rounded down to the hour
 	Role       Role
 	ExpiresAt  string // "" for never
 
 	id   int64
-	rank int // of its kind: keys come before clients
+	rank int // order of the kinds: keys come before clients
 }
 
 const (
@@ -30,8 +30,8 @@ const (
 	KindOAuthClient = "oauthClient"
 )
 
-// List yields the API keys and then the OAuth clients of the caller's company, each in the
-// order of their creation; with a fingerprint in madeBy only those that this credential made.
+// List yields the API keys and then the OAuth clients of the caller's company, each in the order of
+// creation. If madeBy is a fingerprint, List yields only credentials that this credential created.
 func (s Credentials) List(ctx context.Context, by Caller, madeBy string) iter.Seq2[Credential, error] {
 	scan := func(rows *sql.Rows) (c Credential, err error) {
 		var client, made, used sql.NullString

@@ -11,17 +11,18 @@ import (
 )
 
 const (
-	lookEvery    = 2 * time.Second // how often a file is looked at that nobody writes
-	examineAgain = time.Second     // from one examination of a database to the next
-	// damage that is met again within that time is no passing failure
+	lookEvery    = 2 * time.Second // interval of checks of a file without writes
+	examineAgain = time.Second     // minimum time between two examinations of a database
+	// damage that is found again within this time is not transient
 	damageStays = time.Minute
 )
 
-// isDamage: SQLite calls the database corrupt. It says so of a disk that cannot be read too.
+// isDamage reports whether SQLite calls the database corrupt. It does so too when the disk cannot
+// be read.
 func isDamage(err error) bool { return sqlite.ClassOf(err) == sqlite.Corrupt }
 
-// readAgain opens a database once more where SQLite calls it corrupt: one read that fails is no
-// damage. ErrUnavailable where the disk cannot be read.
+// readAgain opens a database a second time if SQLite calls it corrupt, because a single failed read
+// is not damage. It returns ErrUnavailable if the disk cannot be read.
 func readAgain(ctx context.Context, path string, open func() (*Store, error)) (*Store, error) {
 	s, err := open()
 	if isDamage(err) {
@@ -33,20 +34,20 @@ func readAgain(ctx context.Context, path string, open func() (*Store, error)) (*
 	return s, err
 }
 
-// damaged says what a request of a running server gets that has met damage. Until it is examined
-// whether that is of the database or of the disk, it is ErrUnavailable too.
+// damaged returns the error of a request that has met damage. It is ErrUnavailable until an
+// examination has shown that the database is damaged, and not only the disk unreadable.
 func (s *Store) damaged(err error) error {
 	if reason := s.writer.stopped.Load(); reason != nil && errors.Is(*reason, ErrDamaged) {
 		return err
 	}
 	select {
 	case s.suspected <- err:
-	default: // another is to be examined
+	default: // another error is waiting for examination
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// suspect makes a transaction that meets damage be done again, once.
+// suspect makes a transaction that meets damage run again, once.
 func (w *fileWriter) suspect(err error) error {
 	if !w.reread {
 		w.reread = true
@@ -55,8 +56,8 @@ func (w *fileWriter) suspect(err error) error {
 	return w.damaged(err)
 }
 
-// guardFile looks at the files of a database that nobody writes, finds out whether a disk that
-// failed works again, and examines what is suspected, until ctx is done.
+// guardFile checks the files of a database between writes, detects when a failed disk works again,
+// and examines suspected damage, until ctx is done.
 func (s *Store) guardFile(ctx context.Context) {
 	looks := time.NewTicker(lookEvery)
 	defer looks.Stop()
@@ -66,7 +67,7 @@ func (s *Store) guardFile(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-looks.C:
-			_ = s.Ready(ctx) // what it finds stays, and is logged there
+			_ = s.Ready(ctx) // Ready logs what it finds, and remembers it
 		case err := <-s.suspected:
 			if time.Since(x.ended) >= examineAgain {
 				x.examine(ctx, s, err)
@@ -75,15 +76,16 @@ func (s *Store) guardFile(ctx context.Context) {
 	}
 }
 
-// examination finds out why SQLite calls a database corrupt. Its goroutine is that of guardFile.
+// examination finds out why SQLite calls a database corrupt. It is used by the goroutine of
+// guardFile.
 type examination struct {
 	ended    time.Time
-	readable bool // by then
+	readable bool // the files were readable at that time
 }
 
-// examine compares the log with its copy, which puts back what is no longer there. Then it reads
-// the files through: where the disk cannot be read, that may pass. Where it can, and damage is met
-// once more, that is the database's, and nothing is written any more.
+// examine compares the log with its copy, which restores missing parts. Then it reads all files. If
+// the disk cannot be read, the failure may pass. If it can, and damage is met again, the database
+// is damaged and writes stop.
 func (x *examination) examine(ctx context.Context, s *Store, met error) {
 	w := s.storage.(*fileWriter)
 	w.doubted.Store(true)
@@ -101,7 +103,7 @@ func (x *examination) examine(ctx context.Context, s *Store, met error) {
 		w.logger.Error("a read has failed", "error", err, "readable", x.readable)
 	}
 	select {
-	case <-s.suspected: // by a request that was under way
+	case <-s.suspected: // from a request that was running
 	default:
 	}
 	x.ended = time.Now()

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Delivery is all that it takes to send records to a webhook.
+// Delivery has all that is needed to send records to a webhook.
 type Delivery struct {
 	Webhook
 	Company *Company
 	Secret  []byte
-	Former  []byte    // the secret before it, which signs too until FormerUntil; nil for none
-	Until   time.Time // of Former
+	Former  []byte    // previous secret, which also signs until Until; nil for none
+	Until   time.Time // end of Former
 }
 
-// Enabled yields the IDs of the webhooks of all companies that are not disabled.
+// Enabled yields the enabled webhooks of all companies.
 func (s Webhooks) Enabled(ctx context.Context) iter.Seq2[EnabledWebhook, error] {
 	scan := func(rows *sql.Rows) (e EnabledWebhook, err error) {
 		err = rows.Scan(&e.row, &e.Company, &e.ID)
@@ -27,7 +27,7 @@ func (s Webhooks) Enabled(ctx context.Context) iter.Seq2[EnabledWebhook, error] 
 		func(last EnabledWebhook) []any { return []any{last.row} })
 }
 
-// EnabledWebhook names a webhook, and the number of its company.
+// EnabledWebhook identifies a webhook and its company by number.
 type EnabledWebhook struct {
 	Company int64
 	ID      string
@@ -35,7 +35,7 @@ type EnabledWebhook struct {
 	row int64
 }
 
-// Delivery reads what it takes to send records to a webhook of a company; ErrNotFound.
+// Delivery reads what is needed to send records to a webhook of a company, or returns ErrNotFound.
 func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Delivery, err error) {
 	var secret, former []byte
 	var until sql.NullInt64
@@ -61,7 +61,7 @@ func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Del
 	return d, nil
 }
 
-// SaveProgress makes durable how far webhooks have come, by their IDs, in one change.
+// SaveProgress stores the progress of webhooks, by their IDs, in one transaction.
 func (s Webhooks) SaveProgress(ctx context.Context, progress map[string]Progress) error {
 	err := s.db.write(ctx, func(w *conn) error {
 		for id, p := range progress {

@@ -8,22 +8,22 @@ import (
 	"attestd/store/postgres"
 )
 
-// dialect is what the connections of an engine have of their own. All statements are written once,
-// in what both understand: placeholders ? or ?1, and of SQLite's functions those that the other
-// schema defines too.
+// dialect has the differences between the engines. All statements are written once, in SQL that
+// both understand: with placeholders ? or ?1, and only those functions of SQLite that the
+// PostgreSQL schema defines too.
 type dialect struct {
 	bind func(statement string) string
-	// an argument as a column of text can hold it; nil where that holds anything
+	// converts a string argument for a text column; nil if the engine accepts any string
 	text func(s string) string
-	// puts the sentinel in front of an error, and says whether it cost more than its statement
+	// wraps an error in its sentinel, and reports whether it may have ended more than its statement
 	judge func(err error) (named error, fatal bool)
-	// returns the length of a chain that gets another key; what was built with the former one comes
-	// too late then
+	// returns the length of a chain that gets a new key, and makes extensions that were built with
+	// the former key fail
 	rekey string
-	// begins a transaction that reads at one moment
+	// begins a read-only transaction on one snapshot
 	snapshot string
-	// a statement may wait for a network or a lock, so the driver watches its context; in a file
-	// that costs half as much as a short read, and statements are short
+	// statements may wait for a network or a lock, so the driver watches the context. On a file,
+	// watching would cost half of a short read, and statements are short.
 	isRemote bool
 }
 
@@ -40,7 +40,7 @@ var sqliteDialect = dialect{
 var postgresDialect = dialect{bind: postgres.Rebind, text: postgres.Text, judge: judgePostgres, rekey: `UPDATE head SET epoch = epoch + 1 WHERE chain = ? RETURNING length`,
 	snapshot: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", isRemote: true}
 
-// arguments makes text of an engine's kind of the strings among the arguments of a statement.
+// arguments converts the strings among the arguments of a statement for the engine's text columns.
 func (d *dialect) arguments(args []any) []any {
 	if d.text == nil {
 		return args
@@ -58,7 +58,7 @@ func (d *dialect) arguments(args []any) []any {
 	return args
 }
 
-// judgePostgres calls fatal what has cost the transaction whatever its savepoints, or the
+// judgePostgres calls an error fatal if it has ended the transaction in spite of savepoints, or the
 // connection.
 func judgePostgres(err error) (error, bool) {
 	switch postgres.ClassOf(err) {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Duties are what only one of the servers on a database needs to do. A server has a duty for
-// dutyTime, and renews it each dutyRenewed. One that is gone has lost it by then, and another one,
-// which asks each dutyAsked, takes it over. Two may have it for a moment when a server stands
-// still: that does no harm.
+// Duties are tasks that only one of the servers on a database needs to perform. A server holds a
+// duty for dutyTime and renews it every dutyRenewed. A server that fails loses it after that time,
+// and another one, which asks every dutyAsked, takes over. Two servers may hold a duty for a moment
+// when one stalls, which does no harm.
 const (
 	dutyTime    = 5 * time.Second
 	dutyRenewed = 2 * time.Second
@@ -22,21 +22,22 @@ const (
 	leaveDuty = `DELETE FROM duty WHERE name = $1 AND holder = $2 RETURNING name`
 )
 
-// Duty calls take when this server has come to a duty and lose when it has it no more, in turn,
-// until ctx is done; then it leaves the duty to another one. A file has one server, which has every
-// duty from the start. take and lose return soon: the duty is not renewed meanwhile.
+// Duty calls take when this server acquires a duty and lose when it loses it, in turn, until ctx is
+// done. Then it releases the duty. On a file, the only server holds every duty from the start. take
+// and lose MUST return soon, because the duty is not renewed while they run.
 func (s *Store) Duty(ctx context.Context, name string, take, lose func()) {
 	if !s.MultiWriter() {
 		take()
 		<-ctx.Done()
 		return
 	}
-	var until time.Time // of the duty, by this machine's clock; zero while another server has it
+	// end of the duty, by this machine's clock; zero while another server holds it
+	var until time.Time
 	defer func() {
 		if !until.IsZero() {
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), dutyAsked)
 			defer cancel()
-			// else it ends by itself
+			// on an error, the duty ends by itself
 			_, _ = s.side.Row(last, []any{new(string)}, leaveDuty, name, s.holder)
 		}
 	}()

@@ -10,7 +10,7 @@ import (
 	"attestd/store/sqlite"
 )
 
-// Sentinels. All are wrapped with context; test with errors.Is.
+// Sentinel errors. All are returned wrapped; test with errors.Is.
 var (
 	ErrNotFound    = errors.New("not found")
 	ErrExists      = errors.New("exists already")
@@ -22,42 +22,42 @@ var (
 	ErrBadClient   = errors.New("unknown client or wrong secret")
 	// disk full, I/O error, busy for too long: nothing was written
 	ErrUnavailable = sqlite.ErrUnavailable
-	ErrUnknown     = chain.ErrUnknown // a write of which nobody can say whether it is on disk
+	ErrUnknown     = chain.ErrUnknown // a write that may or may not be on disk
 
-	// Nothing is written until a restart.
+	// Writes have stopped until a restart.
 	ErrFileChanged = sqlite.ErrFileChanged
 	ErrDamaged     = errors.New("a part of the database cannot be read as one")
 	ErrClock       = errors.New("the clock is ten years or more ahead of the database")
 	ErrRolledBack  = errors.New("the database is older than what was published from it")
 
-	// ErrTablesChanged says that a row of a company is not as its control log says; see
+	// ErrTablesChanged means that a row of a company differs from its control log; see
 	// TablesChangedError.
 	ErrTablesChanged = errors.New("the tables differ from the control log")
 
 	ErrInUse   = sqlite.ErrInUse                          // another process serves it
-	ErrForeign = errors.New("not an attestd database")    // left byte for byte as it was
-	ErrNewer   = errors.New("written by a newer attestd") // likewise
-	ErrCorrupt = atrest.ErrCorrupt                        // likewise
-	// what it says is to be mended or accepted first
+	ErrForeign = errors.New("not an attestd database")    // the file is left unchanged
+	ErrNewer   = errors.New("written by a newer attestd") // the file is left unchanged
+	ErrCorrupt = atrest.ErrCorrupt                        // the file is left unchanged
+	// the operator must first repair or accept what the error describes
 	ErrRefused = sqlite.ErrRefused
 
-	// missing, not the one of the file, or given for a file whose keys are in plaintext
+	// missing, wrong, or given for a file whose keys are in plaintext
 	ErrMasterKey = atrest.ErrMasterKey
 )
 
-// isConstraint: one statement was refused for what it says. Any other error of SQLite may have
-// ended the whole transaction.
+// isConstraint reports whether one statement violated a constraint. Any other error of SQLite may
+// have ended the whole transaction.
 func isConstraint(err error) bool {
 	class := sqlite.ClassOf(err)
 	return class == sqlite.Constraint || class == sqlite.Duplicate
 }
 
-// isDuplicate: a row is there already, in either engine.
+// isDuplicate reports whether a row exists already, on either engine.
 func isDuplicate(err error) bool {
 	return sqlite.ClassOf(err) == sqlite.Duplicate || postgres.ClassOf(err) == postgres.Duplicate
 }
 
-// sentinel puts the sentinel that an error of SQLite's driver stands for in front of it.
+// sentinel wraps an error of SQLite's driver in its sentinel.
 func sentinel(err error) error {
 	switch sqlite.ClassOf(err) {
 	case sqlite.NoRows:

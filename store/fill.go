@@ -10,9 +10,9 @@ import (
 	"attestd/chain/tlog"
 )
 
-// fillLogs is the step from schema 2 to 3: it computes the log trees of the chains. A chain that is
-// damaged gets the tree of what stands there: the upgrade is not the place to refuse it, and
-// verification says what is wrong.
+// fillLogs is the step from schema 2 to 3. It computes the log trees of the chains. A damaged chain
+// gets the tree of the stored records, because verification reports damage and the upgrade does not
+// refuse it.
 func fillLogs(ctx context.Context, c *conn, o Options) error {
 	type company struct {
 		id   int64
@@ -56,7 +56,7 @@ func fillLogs(ctx context.Context, c *conn, o Options) error {
 	return nil
 }
 
-// fillStep is how many records are read at once: their leaves are what an upgrade holds in memory.
+// fillStep is the number of records that are read at once. An upgrade holds their leaves in memory.
 const fillStep = 1 << 12
 
 func fillLog(ctx context.Context, c *conn, number int64, keys chain.KeySet, report func(n int64)) error {
@@ -86,7 +86,7 @@ func fillLog(ctx context.Context, c *conn, number int64, keys chain.KeySet, repo
 	return err
 }
 
-// fillControl is of the step from schema 5 to 6: it makes the control log of each company.
+// fillControl is part of the step from schema 5 to 6. It creates the control log of each company.
 func fillControl(ctx context.Context, c *conn, o Options) error {
 	var companies []int64
 	err := c.each(func(rows *sql.Rows) error {

@@ -11,16 +11,16 @@ import (
 	"attestd/chain/search"
 )
 
-// gaps are the chains of which summaries may be missing.
+// gaps holds the chains that may lack summaries.
 type gaps struct {
-	wake chan struct{} // holds a token when there are any
+	wake chan struct{} // holds a token if there are any
 
 	mu     sync.Mutex
 	chains map[int64]bool
-	all    bool // more than are remembered
+	all    bool // there are more than maxGaps
 }
 
-// maxGaps is how many are remembered.
+// maxGaps bounds the number of remembered chains.
 const maxGaps = 1 << 12
 
 func newGaps() *gaps {
@@ -63,21 +63,19 @@ func (g *gaps) take() (chains map[int64]bool, all bool) {
 }
 
 const (
-	// after a look for summaries that are missing, so that one write makes those of many chains
+	// pause between two passes, so that one write has the summaries of many chains
 	gapsWait = time.Second
-	// after which all chains are looked at where other servers write too, which may be of a version
-	// that makes none
+	// interval of passes over all chains when other servers write too, which may be of a version
+	// that does not write summaries
 	gapsAgain = 10 * time.Minute
-	// how many times as long as it worked the making of a summary rests: it takes a quarter of a
-	// core
+	// pause after a summary, as a multiple of the time to compute it: this uses a quarter of a core
 	fillRest  = 3
-	fillBatch = 64 // summaries of one write
+	fillBatch = 64 // summaries per write
 )
 
-// Summarize makes the summaries that are missing until ctx is done: of a database that was written
-// before there were any, of a range in whose middle a server was started, and of chains that
-// several servers extend. Until then a search reads those records. What is done is done also for
-// the next start.
+// Summarize computes missing summaries until ctx is done: those of records from before summaries
+// existed, of a range during which a server was started, and of chains that several servers extend.
+// A search reads the records themselves where a summary is missing. Progress is durable.
 func (s *Store) Summarize(ctx context.Context) error {
 	var again <-chan time.Time
 	if s.isPostgres {
@@ -112,13 +110,13 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// FillSummaries makes what is missing of the chains that are noted, which at first are all. rest is
-// called after each with the time that it took; it may be nil.
+// FillSummaries computes the missing summaries of the chains in gaps, which at first are all. rest
+// is called after each summary with the time that it took; it may be nil.
 func (s *Store) FillSummaries(ctx context.Context, rest func(worked time.Duration)) error {
 	f := filler{store: s, rest: rest}
 	chains, all := s.writer.gaps.take()
 	if all {
-		clear(chains) // they are among all
+		clear(chains) // all includes them
 	}
 	for number := range chains {
 		if err := f.chain(ctx, number); err != nil {
@@ -149,14 +147,14 @@ func (s *Store) FillSummaries(ctx context.Context, rest func(worked time.Duratio
 	return f.write(ctx)
 }
 
-// filler is one call of FillSummaries.
+// filler is the state of one call of FillSummaries.
 type filler struct {
 	store *Store
 	rest  func(time.Duration)
 	ready []search.Ready
 }
 
-// chain makes what is missing of one chain.
+// chain computes the missing summaries of one chain.
 func (f *filler) chain(ctx context.Context, number int64) error {
 	head, _, err := f.store.Tip(ctx, number)
 	if errors.Is(err, chain.ErrMissing) {
@@ -195,8 +193,8 @@ func (f *filler) chain(ctx context.Context, number int64) error {
 	return nil
 }
 
-// make makes one summary. There is none of records that are damaged: a search meets them and says
-// so.
+// make computes one summary. Damaged records get none, so that a search reads them and reports the
+// damage.
 func (f *filler) make(ctx context.Context, number, index int64) error {
 	begun := time.Now()
 	terms, err := search.Summarize(ctx, f.store, number, index)

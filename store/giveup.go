@@ -11,8 +11,8 @@ import (
 	"attestd/store/headfile"
 )
 
-// All says in what a database is behind its head file, the checkpoints that it keeps, and
-// what it has cosigned. Nobody runs s yet.
+// All returns in what the database is behind its head file, its stored checkpoints, and what it has
+// cosigned. The caller MUST NOT have started Run.
 func (s Rollback) All(ctx context.Context) ([]Behind, error) {
 	kept, err := s.db.Checkpoints.compareKept(ctx, "true")
 	if err != nil {
@@ -25,20 +25,19 @@ func (s Rollback) All(ctx context.Context) ([]Behind, error) {
 	return all, nil
 }
 
-// Accept makes what the database has the truth. What was lost is written to the control log
-// of each company that it concerns, and where a company itself is gone to that of the oldest
-// company that is there, all in one transaction. What the logs say already is not recorded once
-// more. Somebody runs s.
+// Accept accepts the state of the database as the truth. It records what was lost in the control
+// log of each affected company, or of the oldest company if the affected one is gone, in one
+// transaction. It does not record again what the logs contain already. Run MUST be running.
 func (s Rollback) Accept(ctx context.Context, accepted []Behind, reason string) error {
 	_, err := s.db.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.accept(ctx, w, accepted, reason) })
 	return err
 }
 
-// MayWrite lets a database be written that is behind its head file. Nobody runs s yet, so
-// nothing but Open has stopped its writes.
+// MayWrite allows writes to a database that is behind its head file. The caller MUST NOT have
+// started Run, so that only Open can have stopped the writes.
 func (s Rollback) MayWrite() { s.db.writer.stopped.Store(nil) }
 
-// MakeHeadFile makes a head file anew that knows what the database has now.
+// MakeHeadFile creates a new head file with the current state of the database.
 func (s Rollback) MakeHeadFile(ctx context.Context, path string) error {
 	path, err := Absolute(path)
 	if err != nil {
@@ -55,9 +54,9 @@ func (s Rollback) MakeHeadFile(ctx context.Context, path string) error {
 	return file.Close()
 }
 
-// accept sets the count of revocations to what is there, takes out what witnesses have signed
-// of trees that are given up, and drafts the records. What the control log says already, because
-// the head file was not brought to it, is not recorded once more.
+// accept corrects the count of revocations, deletes the cosignatures of trees that are given up,
+// and drafts the records. A record may exist already, if an earlier attempt did not update the head
+// file. It is not written again.
 func (s Rollback) accept(ctx context.Context, w *conn, accepted []Behind, reason string) (drafts []chain.Draft, err error) {
 	if _, err := w.exec(`UPDATE company_usage SET revocations =
 		(SELECT count(*) FROM passport WHERE passport.company = company_usage.company AND revoked_at IS NOT NULL)`); err != nil {
@@ -73,7 +72,7 @@ func (s Rollback) accept(ctx context.Context, w *conn, accepted []Behind, reason
 		company := b.company
 		if company == 0 {
 			if err := w.one([]any{&company}, `SELECT id FROM company ORDER BY id LIMIT 1`); errors.Is(err, ErrNotFound) {
-				continue // there is no log that could say so
+				continue // no log can record it
 			} else if err != nil {
 				return nil, err
 			}
@@ -100,8 +99,8 @@ func (s Rollback) accept(ctx context.Context, w *conn, accepted []Behind, reason
 	return drafts, nil
 }
 
-// accepted says whether the control log of a company has it that the same state of the log was
-// given up.
+// accepted reports whether the control log of a company already records that this state of the log
+// was given up.
 func (b Behind) accepted(w *conn, company int64) (found bool, err error) {
 	number := Control.ChainID(company)
 	known := treeDetails(b.Known.Tree)
@@ -115,8 +114,8 @@ func (b Behind) accepted(w *conn, company int64) (found bool, err error) {
 	return found, err
 }
 
-// details are what a control record says of a log that is behind: what was known of it, and what is
-// there.
+// details returns the content of a control record about a log that is behind: the known state and
+// the state found.
 func (b Behind) details() map[string]any {
 	known := treeDetails(b.Known.Tree)
 	known["checkpoint"] = nil
@@ -130,7 +129,7 @@ func (b Behind) details() map[string]any {
 		found["merkleRoot"] = nil
 		return map[string]any{"log": b.Log, "logId": nil, "origin": b.origin, "why": b.Why, "known": known, "found": found}
 	}
-	if b.Kept != nil { // a checkpoint says nothing of the specification's tree, nor of revocations
+	if b.Kept != nil { // a checkpoint has neither the specification's tree nor revocations
 		known["merkleRoot"], known["checkpoint"] = nil, b.Kept.Note
 		details["witness"] = nil
 		if b.Kept.Witness != "" {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// halt keeps a company from being changed from now on, for a checkpoint shows that one of its logs
-// went back or has another history. It returns why. Others go on.
+// halt stops changes to a company, because a checkpoint shows that one of its logs was rolled back
+// or has a different history. It returns the reason. Other companies are not affected.
 func (s Rollback) halt(b Behind) error {
 	err := &RolledBackError{[]Behind{b}}
 	if log := s.db.journal.Load(); s.db.halted.add(b.company, err) && log != nil {
@@ -17,19 +17,19 @@ func (s Rollback) halt(b Behind) error {
 	return s.db.halted.of(b.company)
 }
 
-// HaltedChain is why nothing is appended to a chain, a *RolledBackError; nil where its company is
-// not halted.
+// HaltedChain returns why nothing is appended to a chain, a *RolledBackError, or nil if its company
+// is not halted.
 func (s Rollback) HaltedChain(number int64) error {
 	company, _ := logOf(number)
 	return s.db.halted.of(company)
 }
 
-// Halted are the reasons why nothing of some companies is written, a *RolledBackError for each.
+// Halted returns the reasons why companies are halted, a *RolledBackError for each.
 func (s Rollback) Halted() []error { return s.db.halted.all() }
 
-// openKept halts the companies of which a witness has shown that a log went back, or which have a
-// published checkpoint of a size that they do not have, until somebody accepts that. All else that
-// is kept is compared beside the work; see Checkpoints.Agree.
+// openKept halts the companies of which a witness has shown that a log was rolled back, or which
+// have a published checkpoint larger than the log, until an operator accepts that. All other stored
+// checkpoints are compared in the background; see Checkpoints.Agree.
 func (s Checkpoints) openKept(ctx context.Context) error {
 	found, err := s.compareKept(ctx, `(line = '' OR kept.size > coalesce(length, 0))`)
 	for _, b := range found {
@@ -38,7 +38,7 @@ func (s Checkpoints) openKept(ctx context.Context) error {
 	return err
 }
 
-// compareKept compares logs with those checkpoints that the database keeps and a condition selects.
+// compareKept compares logs with those stored checkpoints that a condition selects.
 func (s Checkpoints) compareKept(ctx context.Context, where string) (found []Behind, err error) {
 	type row struct {
 		log  Log

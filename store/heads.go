@@ -14,63 +14,62 @@ import (
 )
 
 const (
-	// between two writes: to be woken for each commit would cost a lone caller a twentieth of its
+	// between two writes: waking up for each commit would cost a single caller a twentieth of its
 	// rate
 	headsRest = 10 * time.Millisecond
-	// until a head file that could not be written is tried once more
+	// until a failed write of the head file is retried
 	headsAgain    = 10 * time.Second
-	headsPatience = 5 * time.Second // for its last write, at the end
-	// until a database that could not be compared is tried once more
+	headsPatience = 5 * time.Second // time limit of the last write, when the store closes
+	// until a failed comparison with the database is retried
 	compareAgain = time.Second
 )
 
-// heads keeps the head file up to date: what the log has committed is put down in memory, and a
-// goroutine of its own writes it, at once or with what comes within headsRest. So a disk under the
-// head file that is full, fails or hangs holds no append. The file is behind for that moment, and
-// never ahead.
+// heads keeps the head file up to date. It remembers what the log has committed, and a separate
+// goroutine writes it, at once or together with what arrives within headsRest. So a full, failing
+// or hanging disk under the head file never delays an append. The file may be behind for that
+// moment, and is never ahead.
 //
-// An entry of the file moves only to a tree of which the old one is a prefix: because this server
-// has built the one on the other, or by a proof from what the database has. After a lost connection
-// everything that the file and the memory know is compared once more. Where something is missing
-// nothing is written any more, neither to the database nor over what the file knows.
+// An entry of the file changes only to a tree of which the old one is a prefix. Either this server
+// has built one on the other, or a proof from the database shows it. After a lost connection,
+// everything in the file and in memory is compared again. If something is missing, neither the
+// database nor the file is written any more.
 type heads struct {
 	store *Store
 	path  string
 	id    headfile.ID
-	// nil where it could not be made; belongs to the goroutine of run once that is started
+	// nil if it could not be created; owned by the goroutine of run once that is started
 	file    *headfile.File
 	failing atomic.Bool
 
-	wake  chan struct{} // holds a token when there may be something to write
-	stop  chan struct{} // closed when nothing more is to come
+	wake  chan struct{} // holds a token if there may be something to write
+	stop  chan struct{} // closed when nothing more will come
 	ended chan struct{} // closed when run has returned
-	// ends what run reads; set by start
+	// cancels the reads of run; set by start
 	abandon context.CancelFunc
 
-	proofs proofPace // of the goroutine of run
+	proofs proofPace // owned by the goroutine of run
 
-	wentBack func(chains []int64) // called when chains are found to be behind; set before start
+	wentBack func(chains []int64) // called for chains that were rolled back; set before start
 
 	mu       sync.Mutex
-	lost     map[int64]headfile.Tree // what is known of chains and the database has not
+	lost     map[int64]headfile.Tree // trees that are known and missing from the database
 	started  bool                    // run was called
-	closed   bool                    // it is not to be called any more
-	pins     map[int64]*pin          // what is known of chains
-	due      map[int64]*pin          // those that the file is to be brought to
-	unread   map[int64]bool          // chains that others have extended since they were read
-	cosigned []cosigning             // what a cosigner waits for
-	// of the connection that writes; the next one may be to another copy of the database
+	closed   bool                    // run must not be started any more
+	pins     map[int64]*pin          // known trees of chains
+	due      map[int64]*pin          // trees to write to the file
+	unread   map[int64]bool          // chains that other servers have extended since they were read
+	cosigned []cosigning             // requests of cosigners that wait
+	// ID of the connection that writes; the next one may be to another copy of the database
 	session atomic.Int64
-	// somebody else has written the database since the last write, or another copy may have taken
-	// its place
+	// another process has written the database since the last write, or another copy may have
+	// replaced it
 	external atomic.Bool
 }
 
-// cosigning is a tree of somebody else's log that was cosigned, and who waits until the file has
-// it.
+// cosigning is a cosigned tree of another log, with the caller that waits until the file has it.
 type cosigning struct {
 	headfile.Cosigned
-	done chan error // holds one
+	done chan error // has a buffer of one
 }
 
 func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads {
@@ -82,7 +81,7 @@ func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads
 	return h
 }
 
-// start lets a goroutine write the file until close.
+// start starts the goroutine that writes the file until close.
 func (h *heads) start(log *slog.Logger) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +92,7 @@ func (h *heads) start(log *slog.Logger) {
 	}
 }
 
-// close writes what is due and ends. It gives up on a disk that hangs. Store.Close calls it once.
+// close writes what is due and stops. It gives up on a disk that hangs. Store.Close calls it once.
 func (h *heads) close() error {
 	h.mu.Lock()
 	h.closed = true
@@ -114,8 +113,8 @@ func (h *heads) close() error {
 	return h.file.Close()
 }
 
-// cosign returns when the file has what was cosigned: ErrUnavailable when it has not after
-// headsPatience. Nothing that was cosigned is given out before.
+// cosign returns when the file has a cosigned tree, or ErrUnavailable after headsPatience. No
+// cosignature is published before.
 func (h *heads) cosign(ctx context.Context, c headfile.Cosigned) error {
 	w := cosigning{c, make(chan error, 1)}
 	h.mu.Lock()
@@ -136,7 +135,7 @@ func (h *heads) cosign(ctx context.Context, c headfile.Cosigned) error {
 	return nil
 }
 
-// writeCosigned writes what was cosigned, and tells those who wait for it.
+// writeCosigned writes cosigned trees to the file, and reports the result to the callers that wait.
 func (h *heads) writeCosigned(list []cosigning, err error) error {
 	if err == nil && len(list) > 0 && h.file == nil {
 		err = fmt.Errorf("%w: none is made while nothing is written", ErrUnavailable)
@@ -186,7 +185,7 @@ func (h *heads) run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// report logs that the file cannot be written, and that it can again, once each.
+// report logs the first failure to write the file, and the recovery.
 func (h *heads) report(err error, log *slog.Logger) {
 	switch was := h.failing.Swap(err != nil); {
 	case err != nil && !was:
@@ -196,8 +195,8 @@ func (h *heads) report(err error, log *slog.Logger) {
 	}
 }
 
-// flush compares the database where that is due, and writes what has changed. What it does not come
-// to stays due.
+// flush compares with the database if necessary, and writes what has changed. What remains stays
+// due.
 func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error {
 	external := h.external.Swap(false)
 	h.mu.Lock()
@@ -220,13 +219,12 @@ func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error 
 		}
 	}
 	if err != nil || h.store.writer.stopped.Load() != nil {
-		return err // what was known before is what counts now
+		return err // what was known before remains authoritative
 	}
 	return h.advance(ctx, ending, log)
 }
 
-// look makes the file where there is none yet, and compares what is known once more with a database
-// that somebody else has written.
+// look creates a missing file, and compares again with a database that another process has written.
 func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error {
 	if external {
 		behind, err := h.store.Rollback.compare(ctx, h.each())
@@ -252,13 +250,13 @@ func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error
 	return nil
 }
 
-// write puts down what is known of a chain; without a checkpoint that stays as it is.
+// write updates the entry of a chain. A zero checkpoint leaves the entry's checkpoint unchanged.
 func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, checkpoint headfile.Checkpoint) error {
 	if h.file == nil {
 		return nil
 	}
 	company, log, err := h.store.LogOfChain(ctx, number)
-	// with its company: what is known of it is kept all the same
+	// the company is gone; the entry still must not be lost
 	gone := errors.Is(err, ErrNotFound)
 	if err != nil && !gone {
 		return err
@@ -289,8 +287,8 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 	})
 }
 
-// HeadFile says how it stands with the head file: "" where none is kept, "written", or "behind"
-// while it cannot be written.
+// HeadFile returns the state of the head file: "" if there is none, "written", or "behind" while it
+// cannot be written.
 func (s Rollback) HeadFile() string {
 	switch {
 	case s.db.heads == nil:

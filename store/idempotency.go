@@ -11,14 +11,14 @@ import (
 	"attestd/chain"
 )
 
-// KeyLifetime is how long an idempotency key counts, at least: see keyClock.
+// KeyLifetime is the minimum lifetime of an idempotency key: see keyClock.
 const KeyLifetime = 30 * 24 * time.Hour
 
-// keysAtOnce is how many keys one statement reads or writes: a statement for each was measured at a
-// tenth of an append.
+// keysAtOnce is the number of keys per statement. A statement for each key costs a tenth of an
+// append.
 const keysAtOnce = 16
 
-// selectKept and insertKept are for one key and for keysAtOnce.
+// selectKept and insertKept map the number of keys, 1 or keysAtOnce, to the statement.
 var selectKept, insertKept = statements(`SELECT name, request, idx FROM idempotency_key WHERE chain = ? AND expires_at > ? AND name IN (`, "?", `)`),
 	statements(`INSERT INTO idempotency_key (chain, name, request, idx, expires_at) VALUES `, "(?, ?, ?, ?, ?)",
 		` ON CONFLICT (chain, name) DO UPDATE SET request = excluded.request, idx = excluded.idx, expires_at = excluded.expires_at`)
@@ -27,7 +27,7 @@ func statements(head, each, tail string) map[int]string {
 	return map[int]string{1: head + each + tail, keysAtOnce: head + strings.Repeat(each+", ", keysAtOnce-1) + each + tail}
 }
 
-// inPieces calls fn for [0, n) in pieces of keysAtOnce, and what is left one by one.
+// inPieces calls fn for [0, n) in pieces of keysAtOnce, and one by one for the remainder.
 func inPieces(n int, fn func(from, to int) error) error {
 	for from := 0; from < n; {
 		to := from + 1
@@ -47,7 +47,7 @@ func (tx *transaction) KeyEntries(names map[int64][]chain.Hash, yield func(int64
 	for number := range names {
 		err := tx.keyEntries(number, names[number], tx.keyTime, func(name chain.Hash, k chain.KeyEntry) { yield(number, name, k) })
 		if errors.Is(err, ErrCorrupt) {
-			tx.fatal = nil // damage that a read has met is no reason to refuse others
+			tx.fatal = nil // damage found by this read is no reason to refuse the other extensions
 		}
 		if err != nil {
 			return number, err
@@ -65,8 +65,8 @@ func (tx *transaction) Record(number, index int64) (*chain.Record, error) {
 	return r, err
 }
 
-// Recorded returns the record that was appended to a company's actions under a key: ErrNotFound
-// where there is none, chain.ErrKeyReused where the key was another request's.
+// Recorded returns the record that was appended to a company's actions under a key. It returns
+// ErrNotFound if there is none, and chain.ErrKeyReused if the key belongs to a different request.
 func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key) (r *chain.Record, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		now, err := s.keyTime(c, by.At)
@@ -113,7 +113,8 @@ func (c *conn) keyEntries(number int64, names []chain.Hash, now time.Time, yield
 	return nil
 }
 
-// record reads a record under a key. That it is gone says that somebody has changed the file.
+// record reads the record of an idempotency key. A missing record means that somebody has changed
+// the file.
 func (c *conn) record(number, index int64) (*chain.Record, error) {
 	var found *chain.Record
 	err := c.records(number, index, index+1, "ORDER BY id", func(r *chain.Record) error {
@@ -130,8 +131,8 @@ func (c *conn) record(number, index int64) (*chain.Record, error) {
 	return found, nil
 }
 
-// keep writes the keys of an extension's records. A key that has expired and is still there makes
-// room for its successor.
+// keep writes the keys of an extension's records. A new key replaces an expired one that is still
+// in the table.
 func (tx *transaction) keep(e *chain.Extension) error {
 	var records []int // those with a key
 	for i, k := range e.Keys {
@@ -157,16 +158,16 @@ func (tx *transaction) keep(e *chain.Extension) error {
 	return nil
 }
 
-// keySweep forgets keys that have expired. It goes round the table, two rows for each key that
-// comes, so that no commit has many to look at and no index by time is needed. Where it stands is
-// not kept: a restart begins anew, and a transaction that is given up skips some.
+// keySweep deletes expired keys. It cycles through the table, two rows for each new key, so that no
+// commit reads many rows and no index by time is needed. Its position is not stored: a restart
+// begins at the start, and an aborted transaction skips some rows.
 type keySweep struct {
-	owed  int // keys that have come since it went on
+	owed  int // new keys since the last step
 	chain int64
 	name  []byte
 }
 
-// sweepEach is after how many keys it goes on.
+// sweepEach is the number of new keys between two steps.
 const sweepEach = 64
 
 func (s *keySweep) after(c *conn, kept int, now time.Time) error {
@@ -182,7 +183,7 @@ func (s *keySweep) after(c *conn, kept int, now time.Time) error {
 	var name []byte
 	err := c.one([]any{&chain, &name}, `SELECT chain, name FROM idempotency_key WHERE (chain, name) > (?, ?) ORDER BY chain, name LIMIT 1 OFFSET ?`, s.chain, s.name, rows-1)
 	if errors.Is(err, ErrNotFound) {
-		chain, name, err = 1<<62, []byte{}, nil // the rest of the table
+		chain, name, err = 1<<62, []byte{}, nil // to the end of the table
 	}
 	if err == nil {
 		_, err = c.exec(`DELETE FROM idempotency_key WHERE (chain, name) > (?, ?) AND (chain, name) <= (?, ?) AND expires_at <= ?`, s.chain, s.name, chain, name, now.UnixMilli())

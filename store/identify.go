@@ -13,9 +13,10 @@ import (
 	"attestd/store/sqlite"
 )
 
-// Identify says what the file at path is, without changing it: ErrNotFound when there is none or it
-// is empty, ErrRefused when it is not a plain file, ErrForeign, ErrNewer, ErrCorrupt. A foreign
-// file is read, not opened: to open a database in WAL mode is to lay files beside it.
+// Identify returns the settings of the database at path without changing it. Its errors are
+// ErrNotFound for a missing or empty file, ErrRefused for one that is not a regular file,
+// ErrForeign, ErrNewer and ErrCorrupt. It reads the header before it opens the file, because
+// opening a database in WAL mode creates files beside it.
 func Identify(ctx context.Context, path string) (Settings, error) {
 	prepareDriver()
 	header, err := sqlite.ReadHeader(path)
@@ -63,15 +64,15 @@ func checkVersion(path string, v int64) error {
 	return nil
 }
 
-// Settings are what the table setting says.
+// Settings has the content of the table setting.
 type Settings struct {
 	cred.Domain
 	Sealing atrest.Sealing
 }
 
-// readSettings asks SQLite itself: the write-ahead log may know of a newer version than the header
-// does. It reads a little of every table, which finds files cut short or overwritten; finding all
-// damage takes a full check.
+// readSettings queries SQLite, because the write-ahead log may have a newer version than the
+// header. It reads one row of every table, which detects truncated or overwritten files; only a
+// full check finds all damage.
 func readSettings(c *conn, path string) (found Settings, err error) {
 	var version int64
 	if err = c.one([]any{&version}, "PRAGMA user_version"); err == nil {
@@ -96,7 +97,7 @@ func readSettings(c *conn, path string) (found Settings, err error) {
 	}
 	switch {
 	case err == nil, errors.Is(err, ErrUnavailable), errors.Is(err, ErrCorrupt):
-	default: // no such table, no such setting
+	default: // a table or a setting is missing
 		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if err != nil {
@@ -114,11 +115,10 @@ func parseSettings(values map[string]string) (s Settings, err error) {
 	return s, err
 }
 
-// tables are those of the oldest schema, which every later one has as well.
+// tables are those of the oldest schema, which every later one has too.
 var tables = []string{"setting", "company", "record", "node", "head", "api_key", "oauth_client", "oauth_token", "agent", "passport"}
 
-// Absolute resolves path to one name for one file, so that a link to a database meets the lock of
-// that database.
+// Absolute resolves links in path, so that every name of a database finds the same lock.
 func Absolute(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -127,7 +127,7 @@ func Absolute(path string) (string, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real, nil
 	}
-	dir, err := filepath.EvalSymlinks(filepath.Dir(path)) // the file is not there yet
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path)) // the file does not exist yet
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("folder of %s: %w", path, ErrNotFound)
 	}

@@ -14,28 +14,27 @@ import (
 	"attestd/store/headfile"
 )
 
-// KeptCheckpoint is a checkpoint that a log of ours has signed, and who has it.
+// KeptCheckpoint is a stored checkpoint that one of our logs has signed.
 type KeptCheckpoint struct {
-	// the vkey of the witness that has cosigned or shown it; "" for the one that was published last
+	// vkey of the witness that has cosigned or shown it; "" for the last published one
 	Witness string
 	Note    string // with our signatures
 	Tree    tlog.Tree
 
-	row string // the column witness of cosignature; "" for the one that was published
+	row string // column witness of the table cosignature; "" for the published checkpoint
 }
 
-// shownBy stands before the vkey in the row of what a witness has shown, which is beside that of
-// what it has cosigned.
+// shownBy is the prefix of the vkey in the row of a checkpoint that a witness has shown. That row
+// is separate from the row of its cosignature.
 const shownBy = "shown by "
 
-// errNotOurs says of a checkpoint that no key of the log has signed it, so that it proves nothing.
+// errNotOurs means that no key of the log has signed a checkpoint, so it proves nothing.
 var errNotOurs = errors.New("it does not bear the log's signature")
 
-// Agree compares the log of a chain with the checkpoints of it that the database keeps:
-// the one that was published last, and what witnesses have cosigned or shown. Where the log is
-// shorter than one of them, or has another root at its size, the company is halted: a
-// *RolledBackError, until somebody accepts that. It reads a few hundred hashes for each checkpoint
-// of another size than the log's.
+// Agree compares the log of a chain with its stored checkpoints: the last published one, and those
+// that witnesses have cosigned or shown. If the log is shorter than one of them, or has a different
+// root at its size, the company is halted with a *RolledBackError until an operator accepts that.
+// Agree reads a few hundred hashes for each checkpoint of a size other than the log's.
 func (s Checkpoints) Agree(ctx context.Context, number int64) error {
 	if err := s.db.Rollback.HaltedChain(number); err != nil {
 		return err
@@ -47,9 +46,9 @@ func (s Checkpoints) Agree(ctx context.Context, number int64) error {
 	return s.db.Rollback.halt(*b)
 }
 
-// verify makes the verdict on a log, which is valid by itself, fail where the log is
-// behind a checkpoint of it that the database keeps; see Checkpoints.Agree. It fails at the record
-// that is missing, or at the last one that the checkpoint covers. Nothing is halted.
+// verify turns the verdict on a valid log into a failure if the log is behind one of its stored
+// checkpoints; see Checkpoints.Agree. FailedAt is the first missing record, or the last one that
+// the checkpoint covers. The company is not halted.
 func (s Checkpoints) verify(ctx context.Context, number int64, v *chain.Verdict) error {
 	b, err := s.behindKept(ctx, number)
 	if err != nil || b == nil {
@@ -63,8 +62,8 @@ func (s Checkpoints) verify(ctx context.Context, number int64, v *chain.Verdict)
 	return nil
 }
 
-// behindKept says in what the log of a chain is behind the first checkpoint of it that the database
-// keeps and the log does not lead to; nil where there is none.
+// behindKept describes the first stored checkpoint that a log is not an extension of, or returns
+// nil.
 func (s Checkpoints) behindKept(ctx context.Context, number int64) (*Behind, error) {
 	l := Log{Chain: number}
 	if err := s.db.read(ctx, func(r *conn) error {
@@ -89,7 +88,7 @@ func (s Checkpoints) behindKept(ctx context.Context, number int64) (*Behind, err
 	return nil, nil
 }
 
-// kept are those that the database keeps of a log.
+// kept returns the stored checkpoints of a log.
 func (s Checkpoints) kept(ctx context.Context, l Log) (kept []KeptCheckpoint, err error) {
 	err = s.db.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
@@ -106,11 +105,11 @@ func (s Checkpoints) kept(ctx context.Context, l Log) (kept []KeptCheckpoint, er
 	return kept, nil
 }
 
-// compare says in what a log is behind a checkpoint that the database keeps; nil where it
-// is not, where that was accepted, and where the checkpoint is none of the log's own, for then it
-// proves nothing. A key that has ended counts, also one that was compromised since.
+// compare describes in what a log is behind a stored checkpoint. It returns nil if the log is not
+// behind, if an operator has accepted it, or if the log has not signed the checkpoint, which then
+// proves nothing. Signatures of keys that have ended count, even of compromised ones.
 func (s Checkpoints) compare(ctx context.Context, l Log, k KeptCheckpoint) (*Behind, error) {
-	// after the checkpoint was read: the log had that size before it was signed
+	// read after the checkpoint: the log had that size before it signed
 	head, _, err := s.db.Tip(ctx, l.Chain)
 	if err != nil {
 		return nil, err
@@ -137,8 +136,9 @@ func (s Checkpoints) compare(ctx context.Context, l Log, k KeptCheckpoint) (*Beh
 	return s.behind(ctx, l, head, opened, why)
 }
 
-// openOwn reads a checkpoint that one of the log's keys must have signed, and leaves out what
-// others have: errNotOurs. A key that was declared compromised counts with compromised alone.
+// openOwn parses a checkpoint that one of the log's keys must have signed, and drops the signatures
+// of others. It returns errNotOurs otherwise. Compromised keys are accepted only if compromised is
+// true.
 func (s Checkpoints) openOwn(ctx context.Context, l Log, signed string, compromised bool) (KeptCheckpoint, error) {
 	_, ring, err := s.db.KeyRing(ctx, l.Chain)
 	if err != nil {
@@ -161,8 +161,8 @@ func (s Checkpoints) openOwn(ctx context.Context, l Log, signed string, compromi
 	return KeptCheckpoint{Note: string(own), Tree: c.Tree}, err
 }
 
-// whyBehind says in what a log with a tree is behind a checkpoint of its own; "" where it
-// is not.
+// whyBehind describes in what a log with a given tree is behind one of its checkpoints, or returns
+// "".
 func (s Checkpoints) whyBehind(ctx context.Context, l Log, tree tlog.Tree, k KeptCheckpoint) (string, error) {
 	was := fmt.Sprintf("was published at size %d", k.Tree.Size)
 	if k.Witness != "" {

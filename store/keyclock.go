@@ -6,48 +6,49 @@ import (
 )
 
 const (
-	// by how much more than its time a wall clock may go on without being doubted
+	// maximum that the wall clock may be ahead of the monotonic time without being distrusted
 	clockStep  = time.Minute
-	clockGrace = 24 * time.Hour // how long a wall clock must say so before anything expires by it
+	clockGrace = 24 * time.Hour // how long the wall clock must stay ahead before it is trusted
 )
 
-// keyClock says by what time idempotency keys expire. That is the wall clock's, unless it has leapt
-// ahead: then time goes on from before the leap, by a clock that nobody sets, until the wall clock
-// is right again or has stayed so for clockGrace. At the start, the newest time in the database is
-// from before. So a clock that is wrong for a while neither forgets a key nor makes a retry a
-// second record.
+// keyClock is the clock by which idempotency keys expire. It follows the wall clock, unless that
+// leaps ahead. Then it continues from before the leap by a monotonic clock, until the wall clock is
+// right again or has stayed ahead for clockGrace. At the start, the newest time in the database
+// stands for the time before the leap. So a clock that is wrong for a while does not make the
+// service forget a key and append the retry of a request as a second record.
 type keyClock struct {
 	mu     sync.Mutex
-	steady func() time.Duration
-	time   time.Time     // as it was last said; zero before the first use
-	at     time.Duration // when, by steady
-	since  time.Duration // when the wall clock was first found ahead
-	ahead  bool          // it is since then
-	leapt  bool          // and was not at the start
+	steady func() time.Duration // monotonic clock
+	time   time.Time            // last result; zero before the first use
+	at     time.Duration        // steady at the last result
+	since  time.Duration        // steady when the wall clock was first found ahead
+	ahead  bool                 // the wall clock is ahead
+	leapt  bool                 // it leapt while this process was running
 }
 
-// processClock is a clock that nobody sets; it may stand still while the machine sleeps.
+// processClock returns a monotonic clock. It may stand still while the machine sleeps.
 func processClock() func() time.Duration {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }
 }
 
-// start sets the clock that nobody sets, and the wall clock's time where somebody vouches for that.
+// start sets the monotonic clock, and a wall clock time that the operator has confirmed, or zero.
 func (k *keyClock) start(steady func() time.Duration, vouched time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.steady, k.time, k.at, k.ahead = steady, vouched, steady(), false
 }
 
-// elapsed is what the clock that nobody sets says.
+// elapsed returns the time of the monotonic clock.
 func (k *keyClock) elapsed() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.steady()
 }
 
-// now returns the time that counts when the wall clock says wall, and whether that has leapt ahead
-// since the start and is doubted still. c is where the newest time in the database is read, once.
+// now returns the effective time when the wall clock says wall. leapt reports whether the wall
+// clock has leapt ahead while this process was running and is still distrusted. The first call
+// reads the newest time in the database from c.
 func (k *keyClock) now(c *conn, wall time.Time) (now time.Time, leapt bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -58,7 +59,7 @@ func (k *keyClock) now(c *conn, wall time.Time) (now time.Time, leapt bool, err 
 		if err != nil {
 			return now, false, err
 		}
-		if now, err = parseTime(text); err != nil { // there is none, or it was damaged
+		if now, err = parseTime(text); err != nil { // there is none, or it is damaged
 			now = wall
 		}
 	}
@@ -72,14 +73,14 @@ func (k *keyClock) now(c *conn, wall time.Time) (now time.Time, leapt bool, err 
 	return now, k.leapt, nil
 }
 
-// newest is the newest time in the database, "" for none.
+// newest returns the newest time in the database, or "".
 func newest(c *conn) (text string, err error) {
 	err = c.one([]any{&text}, `SELECT coalesce(max(at), '') FROM (SELECT timestamp AS at FROM head UNION ALL SELECT registered_at FROM company) AS times`)
 	return text, err
 }
 
-// keyTime is the time by which idempotency keys and the like expire when the clock says wall; see
-// keyClock.
+// keyTime returns the time by which idempotency keys and passports expire when the clock says wall;
+// see keyClock.
 func (s *Store) keyTime(c *conn, wall time.Time) (time.Time, error) {
 	if s.writer == nil {
 		return wall, nil

@@ -11,7 +11,7 @@ import (
 	"attestd/crypto/keys"
 )
 
-// APIKey is a key record; Key is the full value.
+// APIKey is an API key; Key is its full value.
 type APIKey struct {
 	Key       string
 	Label     *string
@@ -20,8 +20,8 @@ type APIKey struct {
 	id int64
 }
 
-// newKey makes a key with the prefix of the service; the neutral name "service" gives the
-// specification's own, svc_.
+// newKey creates a key with the prefix of the service. The default name "service" gives the prefix
+// of the specification, svc_.
 func (s Credentials) newKey(label *string, now time.Time) APIKey {
 	prefix := s.db.settings.Domain.Service
 	if prefix == "service" {
@@ -30,8 +30,8 @@ func (s Credentials) newKey(label *string, now time.Time) APIKey {
 	return APIKey{Key: keys.NewSecret(prefix), Label: label, CreatedAt: chain.FormatTime(now)}
 }
 
-// insertKey keeps a key; madeBy is the fingerprint of the credential that asked for it, "" for a
-// company's first.
+// insertKey stores a key. madeBy is the fingerprint of the credential that created it, or "" for a
+// company's first key.
 func (s Credentials) insertKey(w *conn, company int64, k APIKey, g Grant, madeBy string) (created controlEvent, err error) {
 	hash := keys.HashSecret(k.Key)
 	fingerprint := keys.Fingerprint(hash)
@@ -44,8 +44,8 @@ func (s Credentials) insertKey(w *conn, company int64, k APIKey, g Grant, madeBy
 	return created, err
 }
 
-// CreateKey makes a further API key of the caller's company; ErrTooMany where that has as many as
-// most.
+// CreateKey creates another API key for the caller's company. It returns ErrTooMany if the company
+// has most keys.
 func (s Credentials) CreateKey(ctx context.Context, by Caller, label *string, g Grant, most int) (APIKey, error) {
 	key := s.newKey(label, by.At)
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
@@ -61,7 +61,7 @@ func (s Credentials) CreateKey(ctx context.Context, by Caller, label *string, g 
 	return key, nil
 }
 
-// checkCount refuses another row of a company that has as many as most.
+// checkCount returns ErrTooMany if a company has most rows already.
 func checkCount(w *conn, most int, query string, company int64) error {
 	var n int
 	if err := w.one([]any{&n}, query, company); err != nil {
@@ -73,7 +73,7 @@ func checkCount(w *conn, most int, query string, company int64) error {
 	return nil
 }
 
-// Keys yields the keys of the caller's company in the order of their creation.
+// Keys yields the keys of the caller's company in the order of creation.
 func (s Credentials) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, error] {
 	scan := func(rows *sql.Rows) (k APIKey, err error) {
 		var index []byte
@@ -86,13 +86,12 @@ func (s Credentials) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, erro
 		func(last APIKey) []any { return []any{by.Company.Chain, last.id} })
 }
 
-// DeleteKey deletes a key. It returns ErrNotFound when it is no key of the caller's company, and
-// ErrLastKey when none would be left that is an admin's and does not expire. That is decided inside
-// the transaction.
+// DeleteKey deletes a key. It returns ErrNotFound if the caller's company has no such key, and
+// ErrLastKey if no unexpiring key of an admin would remain, which the transaction checks.
 func (s Credentials) DeleteKey(ctx context.Context, by Caller, key string) error {
 	hash := keys.HashSecret(key)
-	// Whatever the outcome, and it is unknown after a failed commit: the next use of the key asks
-	// the file.
+	// Forget the key whatever the outcome, which is unknown after a failed commit. The next use of
+	// the key reads the database.
 	defer s.db.credentials.forget(hash)
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.db.secrets.Index(hash))
@@ -107,7 +106,7 @@ func (s Credentials) DeleteKey(ctx context.Context, by Caller, key string) error
 			return nil, err
 		}
 		if !left {
-			return nil, ErrLastKey // and the deletion is undone
+			return nil, ErrLastKey // this rolls back the deletion
 		}
 		fingerprint := keys.Fingerprint(hash)
 		return []controlEvent{{APIKeyDeleted, subjectAPIKey(fingerprint), map[string]any{"fingerprint": fingerprint}}}, nil
@@ -118,8 +117,9 @@ func (s Credentials) DeleteKey(ctx context.Context, by Caller, key string) error
 	return nil
 }
 
-// FirstKey returns the oldest API key of a company; ErrNotFound when the company is unknown or has
-// none. Keys that are sealed need Unseal before; ErrMasterKey.
+// FirstKey returns the oldest API key of a company. It returns ErrNotFound if the company is
+// unknown or has none. For sealed keys the caller MUST call Unseal first, or FirstKey returns
+// ErrMasterKey.
 func (s Credentials) FirstKey(ctx context.Context, companyID string) (APIKey, error) {
 	var k APIKey
 	var company int64

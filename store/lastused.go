@@ -2,18 +2,18 @@ package store
 
 import "sync"
 
-// credentialID is an API key or an OAuth client: the row of one of the two.
+// credentialID identifies the row of an API key or an OAuth client; the other field is zero.
 type credentialID struct{ key, client int64 }
 
-// lastUsed is in which hour credentials were used last, as far as the file does not know it yet. It
-// is written with whatever is written next: nobody waits for it, and a credential is as good where
-// nothing can be written.
+// lastUsed has the hours of the last use of credentials that are not written yet. The next write of
+// anything else stores them, so no request waits for it, and credentials stay valid while writes
+// fail.
 type lastUsed struct {
 	mu      sync.Mutex
 	pending map[credentialID]string
 }
 
-// enqueue remembers a use. written is what the file says.
+// enqueue records a use. written is the stored hour.
 func (u *lastUsed) enqueue(id credentialID, hour, written string) {
 	if hour <= written {
 		return
@@ -26,15 +26,15 @@ func (u *lastUsed) enqueue(id credentialID, hour, written string) {
 	u.pending[id] = hour
 }
 
-// last is the later of what the file says and what it does not know yet.
+// last returns the later of the stored and the pending hour.
 func (u *lastUsed) last(id credentialID, written string) string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return max(written, u.pending[id])
 }
 
-// drain hands over what is pending, of so many at most. Lost with a transaction that fails, it is
-// enqueued again at the next use.
+// drain removes and returns up to most pending entries. If the transaction fails, they are lost
+// until the next use.
 func (u *lastUsed) drain(most int) map[credentialID]string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -54,7 +54,7 @@ func (u *lastUsed) drain(most int) map[credentialID]string {
 	return drained
 }
 
-// write puts what is pending into the transaction under way.
+// write stores the pending entries in the current transaction.
 func (u *lastUsed) write(c *conn) error {
 	for id, hour := range u.drain(maxCached) {
 		if _, err := c.exec(`UPDATE api_key SET last_used_at = ? WHERE id = ?`, hour, id.key); err != nil {

@@ -7,14 +7,13 @@ import (
 	"iter"
 )
 
-// listBatch is how many rows of a list are read at once. Reads are short, and a list of any length
-// takes the memory of a batch: its reader may be slow, and a read that waits for it would stop WAL
-// checkpoints.
+// listBatch is the number of rows per read. Short reads keep memory bounded for a list of any
+// length, and a slow consumer does not block WAL checkpoints.
 const listBatch = 64
 
-// list yields what scan makes of the rows of a query, one batch after another, until a batch is
-// empty. after gives the query's arguments from the last item, the zero one at first; what names
-// the items in an error.
+// list yields the items that scan makes of the rows of a query, in batches, until a batch is empty.
+// after returns the query's arguments for the last item, at first the zero value; what names the
+// items in errors.
 func list[T any](ctx context.Context, s *Store, what string, scan func(*sql.Rows) (T, error), query string, after func(last T) []any) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var last T
@@ -45,7 +44,7 @@ func list[T any](ctx context.Context, s *Store, what string, scan func(*sql.Rows
 	}
 }
 
-// row returns what scan makes of the one row of a query; ErrNotFound.
+// row scans the only row of a query, or returns ErrNotFound.
 func row[T any](c *conn, scan func(*sql.Rows) (T, error), query string, args ...any) (v T, err error) {
 	found := false
 	err = c.each(func(rows *sql.Rows) error {

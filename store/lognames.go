@@ -14,17 +14,17 @@ import (
 type LogName string
 
 const (
-	// what was done in the company's name: the chain of the specification
+	// actions of the company's agents: the chain of the specification
 	Actions LogName = "actions"
-	Control LogName = "control" // what was changed in the service itself
+	Control LogName = "control" // changes to the configuration of the service
 )
 
-// Cosigned stands for a log of somebody else in a Behind.
+// Cosigned stands for a log of another operator in a Behind.
 const Cosigned LogName = "cosigned"
 
-// ChainID is the number of a company's chain. It says company and log: that of the actions is the
-// company's own, so that they keep the rows that they have had since there was one log only, and
-// that of control is its negative. logOf reads it.
+// ChainID returns the ID of a company's chain. The action chain has the number of the company, so
+// that rows from before the control log remain valid; the control chain has its negative. logOf is
+// the inverse.
 func (n LogName) ChainID(company int64) int64 {
 	if n == Control {
 		return -company
@@ -39,7 +39,7 @@ func logOf(number int64) (company int64, name LogName) {
 	return number, Actions
 }
 
-// Titled is how the log of a company, or of a number that no company has, is called before people.
+// Titled returns the display name of a log of a company.
 func (n LogName) Titled(company string) string {
 	if company == InstallationID && n == Control {
 		return "log of the companies"
@@ -50,19 +50,19 @@ func (n LogName) Titled(company string) string {
 	return company + " (" + string(n) + ")"
 }
 
-// Log is one of the two logs of a company. Its names are fixed when it is made, and tell nothing of
-// the company.
+// Log is one of the two logs of a company. Its names are fixed when it is created, and reveal
+// nothing about the company.
 type Log struct {
 	Name   LogName
-	Chain  int64 // number of its chain
+	Chain  int64 // ID of its chain
 	ID     string
 	Origin string
 }
 
-// Logs are both logs of the company.
+// Logs returns both logs of the company.
 func (c *Company) Logs() []Log { return []Log{c.Actions, c.Control} }
 
-// Log is the log of the company that has a name.
+// Log returns the log of the company with a name.
 func (c *Company) Log(name LogName) Log {
 	if name == Control {
 		return c.Control
@@ -70,7 +70,7 @@ func (c *Company) Log(name LogName) Log {
 	return c.Actions
 }
 
-// VKey is a key of the log's company as a verifier of the log's checkpoints knows it.
+// VKey returns the vkey for verifying the log's checkpoints with a key of the log's company.
 func (l Log) VKey(public ed25519.PublicKey) tlog.VKey {
 	return tlog.VKey{Name: l.Origin, Type: tlog.TypeEd25519, Public: public}
 }
@@ -80,11 +80,11 @@ func (c *Company) SignCheckpoint(l Log, t tlog.Tree) ([]byte, error) {
 	return tlog.Checkpoint{Origin: l.Origin, Tree: t}.Sign(c.key)
 }
 
-// maxOrigin is the length in bytes of the name of a signed note's key.
+// maxOrigin is the maximum length in bytes of a key name in a signed note.
 const maxOrigin = 255
 
-// newLogNames makes the names of a log: an ID that tells nothing of the company, and an origin made
-// of it.
+// newLogNames generates a random ID of a log, which reveals nothing about the company, and its
+// origin.
 func newLogNames(host string) (id, origin string, err error) {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never returns an error
@@ -95,8 +95,8 @@ func newLogNames(host string) (id, origin string, err error) {
 	return id, origin, nil
 }
 
-// insertLog makes a log of a company, with no records, which the key that the company has now signs
-// from the first one on.
+// insertLog creates an empty log of a company, which the company's current key signs from the first
+// record on.
 func insertLog(w *conn, company int64, name LogName, host string) (l Log, err error) {
 	l = Log{Name: name, Chain: name.ChainID(company)}
 	if l.ID, l.Origin, err = newLogNames(host); err != nil {

@@ -9,7 +9,7 @@ import (
 	"attestd/chain/tlog"
 )
 
-// readLeaves returns the leaf hashes of the records of [from, to), up to the first that is missing.
+// readLeaves returns the leaf hashes of the records [from, to), up to the first missing one.
 func readLeaves(c *conn, number, from, to int64, keys chain.KeySet) (leaves []tlog.Hash, err error) {
 	var r chain.Record
 	var hash, signature sql.RawBytes
@@ -42,12 +42,12 @@ type reader interface {
 	read(ctx context.Context, fn func(*conn) error) error
 }
 
-// LogTree returns the reader of the log tree of a company's log.
+// LogTree returns the reader of the log tree of a log.
 func (v *View) LogTree(l Log) LogReader {
 	return LogReader{v, l.Chain}
 }
 
-// Hashes implements tlog.Reader; what is missing wraps chain.ErrMissing.
+// Hashes implements tlog.Reader. If hashes are missing, the error wraps chain.ErrMissing.
 func (l LogReader) Hashes(ctx context.Context, level int, from, to int64) (hashes []tlog.Hash, err error) {
 	err = l.from.read(ctx, func(c *conn) (err error) {
 		if level == 0 {
@@ -75,8 +75,8 @@ func (l LogReader) Hashes(ctx context.Context, level int, from, to int64) (hashe
 	return hashes, nil
 }
 
-// EachLeaf calls yield for the leaves of the records of [from, to), ascending; what is missing
-// wraps chain.ErrMissing.
+// EachLeaf calls yield for the leaves of the records [from, to) in ascending order. If a record is
+// missing, the error wraps chain.ErrMissing.
 func (l LogReader) EachLeaf(ctx context.Context, from, to int64, yield func(*tlog.Leaf) error) error {
 	var keys chain.KeySet
 	err := l.from.read(ctx, func(c *conn) (err error) {
@@ -102,7 +102,7 @@ func (l LogReader) EachLeaf(ctx context.Context, from, to int64, yield func(*tlo
 	return err
 }
 
-// Checkpoint returns the last checkpoint that was published of a log, as it was; "" before the
+// Checkpoint returns the last published checkpoint of a log with its signatures, or "" before the
 // first.
 func (v *View) Checkpoint(ctx context.Context, logID string) (size int64, note string, err error) {
 	err = v.read(ctx, func(r *conn) error {
@@ -114,8 +114,8 @@ func (v *View) Checkpoint(ctx context.Context, logID string) (size int64, note s
 	return size, note, nil
 }
 
-// Keep keeps a checkpoint that is about to be published, unless one of a greater size
-// was. One of the same size says the same, and may be signed with another key.
+// Keep stores a checkpoint before it is published, unless a larger one is stored. One of the same
+// size has the same text, and may be signed with another key.
 func (s Checkpoints) Keep(ctx context.Context, logID string, size int64, note string) error {
 	var number int64
 	err := s.db.write(ctx, func(w *conn) error {

@@ -15,7 +15,7 @@ import (
 	"attestd/store/projection"
 )
 
-// OAuthClient is a client; its secret is only known when it is made.
+// OAuthClient is a client. Its secret is known only when it is created.
 type OAuthClient struct {
 	ID        string
 	CreatedAt string
@@ -23,8 +23,8 @@ type OAuthClient struct {
 	id int64
 }
 
-// CreateClient makes a client of the caller's company, and its secret, of which only the hash
-// is kept; ErrTooMany where the company has as many as most.
+// CreateClient creates a client of the caller's company and its secret, of which only the hash is
+// stored. It returns ErrTooMany if the company has most clients.
 func (s Credentials) CreateClient(ctx context.Context, by Caller, g Grant, most int) (client OAuthClient, secret string, err error) {
 	client = OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(by.At)}
 	secret = keys.NewSecret("cs")
@@ -46,7 +46,7 @@ func (s Credentials) CreateClient(ctx context.Context, by Caller, g Grant, most 
 	return client, secret, nil
 }
 
-// Clients yields the clients of the caller's company in the order of their creation.
+// Clients yields the clients of the caller's company in the order of creation.
 func (s Credentials) Clients(ctx context.Context, by Caller) iter.Seq2[OAuthClient, error] {
 	scan := func(rows *sql.Rows) (o OAuthClient, err error) {
 		err = rows.Scan(&o.id, &o.ID, &o.CreatedAt)
@@ -56,15 +56,15 @@ func (s Credentials) Clients(ctx context.Context, by Caller) iter.Seq2[OAuthClie
 		func(last OAuthClient) []any { return []any{by.Company.Chain, last.id} })
 }
 
-// DeleteClient deletes a client of the caller's company with all its access tokens, and
-// returns the fingerprint that they acted under, beside an error too where it is known;
-// ErrNotFound.
+// DeleteClient deletes a client of the caller's company with all its access tokens. It returns the
+// fingerprint of the client, if known even with an error, and ErrNotFound for an unknown client.
 func (s Credentials) DeleteClient(ctx context.Context, by Caller, clientID string) (fingerprint string, err error) {
-	// Whatever the outcome: the next use of the client, and of any token, asks the file.
+	// Forget them whatever the outcome. The next use of the client, and of any token, reads the
+	// database.
 	defer s.db.credentials.forget()
 	defer s.db.clients.forget(clientID)
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		// Its tokens go with it, for they refer to it.
+		// The foreign key deletes its tokens.
 		if err := w.one([]any{&fingerprint}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ? RETURNING fingerprint`, by.Company.Chain, clientID); err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func (s Credentials) DeleteClient(ctx context.Context, by Caller, clientID strin
 	return fingerprint, err
 }
 
-// oauthSecret is what a client's secret is compared with.
+// oauthSecret is the stored state of a client, for checking its secret.
 type oauthSecret struct {
 	id          int64
 	company     *Company
@@ -86,8 +86,8 @@ type oauthSecret struct {
 	grant       Grant
 }
 
-// clientSecret finds the secret of a client, which never changes, and neither does what it was made
-// for: the hash of one that is unknown is empty.
+// clientSecret reads the state of a client, which never changes, so that it can be cached. An
+// unknown client has an empty hash.
 func (s Credentials) clientSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
 	o, err := lookup(s.db, &s.db.clients, clientID, now, func() (o oauthSecret, err error) {
 		var number int64
@@ -115,15 +115,14 @@ func (s Credentials) clientSecret(ctx context.Context, clientID string, now time
 }
 
 const (
-	purgeEvery = time.Minute // how often expired access tokens are taken out of the file
-	// how long ago they expired, so that a clock that leaps ahead for once costs no token that is
-	// valid
+	purgeEvery = time.Minute // interval for deleting expired access tokens
+	// minimum time since they expired, so that a clock that leaps ahead once deletes no valid token
 	purgeAfter = 7 * 24 * time.Hour
 )
 
-// IssueToken checks a client's secret in constant time and issues an access token (prefix
-// oauth_), kept as its hash. It has the role of its client, and ends after lifetime or with its
-// client. ErrBadClient.
+// IssueToken checks a client's secret in constant time and issues an access token (prefix oauth_),
+// of which only the hash is stored. The token has the role of its client, and ends after lifetime
+// or with its client. ErrBadClient means an unknown client or a wrong secret.
 func (s Credentials) IssueToken(ctx context.Context, clientID, secret string, lifetime time.Duration, now time.Time) (token string, ends time.Time, err error) {
 	client, err := s.clientSecret(ctx, clientID, now)
 	if err != nil {
@@ -148,7 +147,8 @@ func (s Credentials) IssueToken(ctx context.Context, clientID, secret string, li
 	token = keys.NewSecret("oauth")
 	index := s.db.secrets.Index(keys.HashSecret(token))
 	err = s.db.write(ctx, func(w *conn) error {
-		if now.Sub(s.db.purged) >= purgeEvery { // the writer runs one change at a time
+		// no lock needed: the writer runs one change at a time
+		if now.Sub(s.db.purged) >= purgeEvery {
 			if _, err := w.exec(`DELETE FROM oauth_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli()); err != nil {
 				return err
 			}

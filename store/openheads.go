@@ -14,7 +14,8 @@ import (
 	"attestd/store/sqlite"
 )
 
-// HeadsBeside is the usual place of the head file of the database at path: beside it.
+// HeadsBeside returns the default path of the head file of the database at path, which is beside
+// it.
 func HeadsBeside(path string) string {
 	if real, err := Absolute(path); err == nil {
 		path = real
@@ -23,7 +24,7 @@ func HeadsBeside(path string) string {
 }
 
 // openKnown compares the database with what is known of it elsewhere: its head file, if it has one,
-// and the checkpoints that it has kept itself.
+// and its stored checkpoints.
 func (s Rollback) openKnown(ctx context.Context, heads string) error {
 	if heads != "" {
 		if err := s.openHeads(ctx, heads, s.db.isNew); err != nil {
@@ -33,9 +34,9 @@ func (s Rollback) openKnown(ctx context.Context, heads string) error {
 	return s.db.Checkpoints.openKept(ctx)
 }
 
-// openHeads compares the database with its head file. One that is behind what that knows is not
-// written until somebody has accepted it; to any other the head file is brought up, and made where
-// there is none.
+// openHeads compares the database with its head file. If the database is behind, it is not written
+// until an operator has accepted that. Otherwise the head file is updated, or created if it does
+// not exist.
 func (s Rollback) openHeads(ctx context.Context, path string, isNew bool) error {
 	id, err := s.db.databaseID(ctx)
 	if err != nil {
@@ -71,8 +72,8 @@ func (s Rollback) openHeads(ctx context.Context, path string, isNew bool) error 
 	return fmt.Errorf("head file: %w", err)
 }
 
-// newestForm brings a head file to the newest form. One that cannot be stays as it is, and has no
-// place for the log of the companies, or for what is cosigned.
+// newestForm converts a head file to the newest format. If that fails, the file stays as it is, and
+// may have no place for the log of the companies or for cosigned trees.
 func (s Rollback) newestForm(path string, id headfile.ID, file *headfile.File) *headfile.File {
 	if file.IsNewest() {
 		return file
@@ -103,8 +104,8 @@ func (s Rollback) newestForm(path string, id headfile.ID, file *headfile.File) *
 	return made
 }
 
-// Check compares a database with its head file, without changing either: a *RolledBackError
-// where it is behind, fs.ErrNotExist, ErrRefused.
+// Check compares a database with its head file without changing either. It returns a
+// *RolledBackError if the database is behind, fs.ErrNotExist, or ErrRefused.
 func (s Rollback) Check(ctx context.Context, heads string) error {
 	path, err := Absolute(heads)
 	if err != nil {
@@ -132,8 +133,7 @@ func (s Rollback) Check(ctx context.Context, heads string) error {
 	return err
 }
 
-// newHeadFile makes the head file where there is none. That it cannot be made keeps nobody from
-// writing the database.
+// newHeadFile creates a missing head file. A failure does not prevent writes to the database.
 func (s Rollback) newHeadFile(ctx context.Context, path string, id headfile.ID, isNew bool) {
 	file, err := s.createHeads(ctx, path, id)
 	switch {
@@ -148,7 +148,7 @@ func (s Rollback) newHeadFile(ctx context.Context, path string, id headfile.ID, 
 	s.db.heads = newHeads(s.db, path, id, file)
 }
 
-// catchUp writes what the database knows more than the head file.
+// catchUp updates the head file to the state of the database.
 func (s Rollback) catchUp(ctx context.Context) error {
 	logs, err := s.loggedHeads(ctx)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s Rollback) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// createHeads makes a head file that knows what the database has now.
+// createHeads creates a head file with the current state of the database.
 func (s Rollback) createHeads(ctx context.Context, path string, id headfile.ID) (*headfile.File, error) {
 	logs, err := s.loggedHeads(ctx)
 	if err != nil {
@@ -208,8 +208,8 @@ func (s Rollback) createHeads(ctx context.Context, path string, id headfile.ID) 
 	return file, err
 }
 
-// openHeadFile opens the head file of a database: fs.ErrNotExist, ErrRefused where it is another's
-// or others may write it.
+// openHeadFile opens the head file of a database. It returns fs.ErrNotExist, or ErrRefused if the
+// file belongs to another database or if other users may write it.
 func openHeadFile(path string, id headfile.ID) (*headfile.File, error) {
 	for _, name := range []string{filepath.Dir(path), path} {
 		info, err := os.Lstat(name)

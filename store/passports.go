@@ -15,7 +15,7 @@ import (
 	"attestd/chain"
 )
 
-// Passport is what is recorded of an issued passport.
+// Passport is the stored state of an issued passport.
 type Passport struct {
 	JTI       string
 	AgentID   string
@@ -25,10 +25,10 @@ type Passport struct {
 	RevokedAt string  // "" while valid
 	Reason    *string // of the revocation
 
-	id int64 // its row
+	id int64 // row ID
 }
 
-// passportColumns are what scanPassport reads.
+// passportColumns lists the columns that scanPassport reads.
 const passportColumns = "jti, agent_id, scopes, issued_at, expires_at, revoked_at, reason, id"
 
 func scanPassport(rows *sql.Rows) (p Passport, err error) {
@@ -44,8 +44,8 @@ func scanPassport(rows *sql.Rows) (p Passport, err error) {
 	return p, nil
 }
 
-// insertPassport records a passport, unless its agent was disabled meanwhile: ErrDisabled. rotates
-// is the one that it replaces, "" for none.
+// insertPassport records a passport. It returns ErrDisabled if its agent is disabled. rotates is
+// the passport that it replaces, or "".
 func insertPassport(w *conn, company int64, p Passport, rotates string) (issued controlEvent, err error) {
 	scopes, err := json.Marshal(p.Scopes)
 	if err != nil {
@@ -64,12 +64,14 @@ func insertPassport(w *conn, company int64, p Passport, rotates string) (issued 
 	return controlEvent{PassportIssued, subjectPassport(p.JTI), details}, err
 }
 
-// findPassport reads a passport on either kind of connection; ErrNotFound.
+// findPassport reads a passport on a connection for reads or for writes. It returns ErrNotFound for
+// an unknown one.
 func findPassport(c *conn, company int64, jti string) (Passport, error) {
 	return row(c, scanPassport, "SELECT "+passportColumns+" FROM passport WHERE jti = ? AND company = ?", jti, company)
 }
 
-// revoke marks a passport as revoked, and returns it so; ErrNotFound, ErrRevoked.
+// revoke marks a passport as revoked, and returns its new state. It returns ErrNotFound or
+// ErrRevoked.
 func revoke(w *conn, by Caller, jti string, reason *string) (p Passport, revoked controlEvent, err error) {
 	n, err := w.exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE jti = ? AND company = ? AND revoked_at IS NULL`,
 		chain.FormatTime(by.At), reason, jti, by.Company.Chain)
@@ -83,7 +85,7 @@ func revoke(w *conn, by Caller, jti string, reason *string) (p Passport, revoked
 	return p, controlEvent{PassportRevoked, subjectPassport(jti), details}, err
 }
 
-// Record records a passport that is about to be handed out. ErrDisabled.
+// Record records a passport before it is issued. It returns ErrDisabled if its agent is disabled.
 func (s Passports) Record(ctx context.Context, by Caller, p Passport) error {
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		issued, err := insertPassport(w, by.Company.Chain, p, "")
@@ -95,8 +97,8 @@ func (s Passports) Record(ctx context.Context, by Caller, p Passport) error {
 	return nil
 }
 
-// Passport reads a passport; ErrNotFound when the caller's company never issued it,
-// ErrTablesChanged where the control log says otherwise.
+// Passport reads a passport. It returns ErrNotFound if the caller's company never issued it, and
+// ErrTablesChanged if the row differs from the control log.
 func (v *View) Passport(ctx context.Context, by Caller, jti string) (p Passport, err error) {
 	err = v.read(ctx, func(r *conn) error {
 		p, err = v.store.Passports.load(r, by.Company, jti)
@@ -108,15 +110,15 @@ func (v *View) Passport(ctx context.Context, by Caller, jti string) (p Passport,
 	return p, nil
 }
 
-// passportState is what is remembered of a passport: whether it is revoked, and a digest of what
-// was issued.
+// passportState is the cached state of a passport: whether it is revoked, and a digest of what was
+// issued.
 type passportState struct {
 	revoked bool
 	issued  chain.Hash
 }
 
-// state reads the state of a passport; ErrNotFound when the caller's company never issued
-// it. Answers are cached; a revocation takes effect before Passports.Revoke, Passports.Rotate or
+// state returns the state of a passport, or ErrNotFound if the caller's company never issued it.
+// Results are cached; a revocation takes effect before Passports.Revoke, Passports.Rotate or
 // Agents.Disable returns.
 func (s Passports) state(ctx context.Context, by Caller, jti string) (passportState, error) {
 	return lookup(s.db, &s.db.passports, owned{by.Company.Chain, jti}, by.At, func() (passportState, error) {
@@ -125,16 +127,16 @@ func (s Passports) state(ctx context.Context, by Caller, jti string) (passportSt
 	})
 }
 
-// IsRevoked says whether a passport is revoked; ErrNotFound when the caller's company never
-// issued it.
+// IsRevoked reports whether a passport is revoked. It returns ErrNotFound if the caller's company
+// never issued it.
 func (s Passports) IsRevoked(ctx context.Context, by Caller, jti string) (bool, error) {
 	state, err := s.state(ctx, by, jti)
 	return state.revoked, err
 }
 
-// Check says whether a passport that was presented is in force. ErrNotFound: the caller's
-// company never issued one of its ID. ErrNotAsIssued: it did, for another agent, with other scopes
-// or for another time. ErrRevoked.
+// Check returns nil if a presented passport is valid. It returns ErrNotFound if the caller's
+// company never issued one with its ID, ErrNotAsIssued if that one has a different agent, scopes or
+// times, and ErrRevoked.
 func (s Passports) Check(ctx context.Context, by Caller, presented Passport) error {
 	state, err := s.state(ctx, by, presented.JTI)
 	switch {
@@ -150,7 +152,7 @@ func (s Passports) Check(ctx context.Context, by Caller, presented Passport) err
 	return fmt.Errorf("passport %q: %w", presented.JTI, err)
 }
 
-// digest is the SHA-256 of what a passport was issued for: its ID, agent, scopes and times.
+// digest returns the SHA-256 of what was issued: the passport's ID, agent, scopes and times.
 func (p Passport) digest() (sum chain.Hash) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %d %d", p.JTI, p.AgentID, p.Scopes, p.IssuedAt, p.ExpiresAt)
@@ -158,10 +160,10 @@ func (p Passport) digest() (sum chain.Hash) {
 	return sum
 }
 
-// Revoke revokes a passport and returns it as revoked. It returns ErrNotFound when the
-// company never issued it, and ErrRevoked when it is revoked already.
+// Revoke revokes a passport and returns its new state. It returns ErrNotFound if the company never
+// issued it, and ErrRevoked if it is revoked already.
 func (s Passports) Revoke(ctx context.Context, by Caller, jti string, reason *string) (p Passport, err error) {
-	// whatever the outcome: the next check asks the file
+	// forget it whatever the outcome: the next check reads the database
 	defer s.db.passports.forget(owned{by.Company.Chain, jti})
 	err = s.db.controlled(ctx, by, func(w *conn) (_ []controlEvent, err error) {
 		var revoked controlEvent
@@ -174,8 +176,9 @@ func (s Passports) Revoke(ctx context.Context, by Caller, jti string, reason *st
 	return p, nil
 }
 
-// Rotate revokes the passport that was presented and records next in one transaction: of
-// many at once, one wins and the others get ErrRevoked. ErrNotFound, ErrNotAsIssued, ErrDisabled.
+// Rotate revokes the presented passport and records next in one transaction. Of concurrent calls,
+// one succeeds and the others get ErrRevoked. Other errors are ErrNotFound, ErrNotAsIssued and
+// ErrDisabled.
 func (s Passports) Rotate(ctx context.Context, by Caller, presented, next Passport) error {
 	defer s.db.passports.forget(owned{by.Company.Chain, presented.JTI})
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
@@ -200,7 +203,7 @@ func (s Passports) Rotate(ctx context.Context, by Caller, presented, next Passpo
 	return nil
 }
 
-// Revoked yields all that are revoked, ordered by time of revocation.
+// Revoked yields all revoked passports of the caller's company, ordered by time of revocation.
 func (s Passports) Revoked(ctx context.Context, by Caller) iter.Seq2[Passport, error] {
 	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
 		WHERE company = ? AND revoked_at IS NOT NULL AND (revoked_at, id) > (?, ?) ORDER BY revoked_at, id`,
@@ -214,7 +217,7 @@ func (s Passports) Valid(ctx context.Context, by Caller, agentID string) iter.Se
 		func(last Passport) []any { return []any{by.Company.Chain, agentID, by.At.Unix(), last.id} })
 }
 
-// cursor is the place of a passport in the list, newest first. Its text is opaque to clients.
+// cursor is a position in the list of passports, newest first. Its text is opaque to clients.
 type cursor struct{ issuedAt, id int64 }
 
 func (c cursor) String() string {
@@ -235,13 +238,13 @@ func parseCursor(s string) (c cursor, err error) {
 	return c, nil
 }
 
-// Cursor is the place of a passport in the list of Passports, to go on after it.
+// Cursor returns the position of a passport in the list, to continue after it.
 func (p Passport) Cursor() string { return cursor{p.IssuedAt, p.id}.String() }
 
-// PassportFilter says which passports are meant; the zero one means all.
+// PassportFilter selects passports. The zero value selects all.
 type PassportFilter struct {
 	AgentID string
-	Status  string // of Passport.Status, or "" for all
+	Status  string // a result of Passport.Status, or "" for all
 }
 
 // The states of a passport.
@@ -251,7 +254,7 @@ const (
 	PassportExpired   = "expired"
 )
 
-// Status is the state of a passport at a time.
+// Status returns the state of a passport at a time.
 func (p Passport) Status(at time.Time) string {
 	switch {
 	case p.RevokedAt != "":
@@ -262,13 +265,13 @@ func (p Passport) Status(at time.Time) string {
 	return PassportValid
 }
 
-// passportWindow is how many passports one call of Passports looks at where it looks for some: a
-// company has any number of them, and no index for each filter.
+// passportWindow bounds the number of passports that one filtered call of List reads, because a
+// company may have any number of them, and not every filter has an index.
 const passportWindow = 100_000
 
-// List yields issued passports that the filter means, the newest first, those older than the
-// cursor ("" for all). rest is the cursor from which on older ones were not looked at, "" where
-// there are none. ErrNotFound for what was never a cursor.
+// List yields the selected passports that are older than the cursor after ("" for all), newest
+// first. rest is the cursor from which older ones were not read, or "". It returns ErrNotFound for
+// an invalid cursor.
 func (s Passports) List(ctx context.Context, by Caller, f PassportFilter, after string) (found iter.Seq2[Passport, error], rest string, err error) {
 	from, err := parseCursor(after)
 	if err != nil {
@@ -296,8 +299,8 @@ func (s Passports) List(ctx context.Context, by Caller, f PassportFilter, after 
 		}), rest, nil
 }
 
-// end is the place of the last passport of the window that begins after a cursor; the zero
-// one where that holds all that are left.
+// end returns the position of the last passport in the window after a cursor, or zero if the window
+// holds all remaining ones.
 func (s Passports) end(ctx context.Context, by Caller, from cursor) (end cursor, err error) {
 	err = s.db.read(ctx, func(r *conn) error {
 		err := r.one([]any{&end.issuedAt, &end.id}, `SELECT issued_at, id FROM passport

@@ -7,18 +7,18 @@ import (
 	"attestd/store/postgres"
 )
 
-// Migrated says what Migrate found and did.
+// Migrated is the result of Migrate.
 type Migrated struct {
-	IsNew     bool   // it has made the tables
-	Steps     []int  // the schemas to which it has brought them, one after the other
-	Version   int    // the schema that they have now
-	Namespace string // what PostgreSQL calls a schema: where they are
+	IsNew     bool   // it created the tables
+	Steps     []int  // schemas to which it upgraded, in order
+	Version   int    // current schema version
+	Namespace string // PostgreSQL schema that has the tables
 }
 
-// Migrate makes the tables of an empty database of PostgreSQL, as the first server would with o, or
-// brings those of an older schema to that of this program, as their owner. Two that do so at once
-// do it once. ErrForeign, ErrNewer, ErrRefused and ErrUnavailable leave the database as it was, of
-// an upgrade as the last whole step has left it.
+// Migrate creates the tables of an empty PostgreSQL database, as the first server would with o, or
+// upgrades them to this program's schema. Its role MUST own the tables. Of two concurrent calls,
+// only one does the work. ErrForeign, ErrNewer, ErrRefused and ErrUnavailable leave the database
+// unchanged, or in an upgrade at the last completed step.
 func Migrate(ctx context.Context, address string, o Options) (m Migrated, err error) {
 	s, _, err := dialServer(address)
 	if err != nil {
@@ -49,6 +49,6 @@ func Migrate(ctx context.Context, address string, o Options) (m Migrated, err er
 	return m, s.belongs(o.Domain)
 }
 
-// Grants is the SQL that lets a role of PostgreSQL serve from the tables in a namespace, and change
-// nothing there that must not change. Their owner carries it out.
+// Grants returns the SQL that lets a role of PostgreSQL serve from the tables in a namespace,
+// without rights to change immutable rows. The owner of the tables runs it.
 func Grants(namespace, role string) string { return postgres.Grants(namespace, role) }

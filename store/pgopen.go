@@ -13,11 +13,10 @@ import (
 	"attestd/store/postgres"
 )
 
-// IsPostgres says whether what names a database is the URL of a server, and no path.
+// IsPostgres reports whether the name of a database is the URL of a PostgreSQL server.
 func IsPostgres(name string) bool { return postgres.IsURL(name) }
 
-// Name is what a database is called before people: its path, or its URL without what is secret
-// there.
+// Name returns the display name of a database: its path, or its URL without secrets.
 func Name(name string) string {
 	if IsPostgres(name) {
 		return postgres.Name(name)
@@ -28,8 +27,8 @@ func Name(name string) string {
 	return name
 }
 
-// openServer opens a database of a PostgreSQL server for serving, beside others that serve it, and
-// makes its tables where there are none.
+// openServer opens a PostgreSQL database for serving, possibly beside other servers, and creates
+// missing tables.
 func openServer(ctx context.Context, address string, o Options) (_ *Store, err error) {
 	s, notes, err := dialServer(address)
 	if err != nil {
@@ -81,7 +80,7 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 	return s, err
 }
 
-// readServer opens such a database for reading.
+// readServer opens a PostgreSQL database for reading.
 func readServer(ctx context.Context, address string) (_ *Store, err error) {
 	s, _, err := dialServer(address)
 	if err != nil {
@@ -110,7 +109,7 @@ func dialServer(address string) (*Store, *atomic.Int64, error) {
 	return s, notes, nil
 }
 
-// makeServer makes the tables of a new database, with its settings.
+// makeServer creates the tables and settings of a new database.
 func (s *Store) makeServer(ctx context.Context, o Options) error {
 	settings, err := newSettings(o.Domain, o.Master)
 	if err != nil {
@@ -119,7 +118,7 @@ func (s *Store) makeServer(ctx context.Context, o Options) error {
 	return s.namedServer(postgres.Create(ctx, s.db, settings))
 }
 
-// identifyServer looks what the database is, and reads its settings.
+// identifyServer checks what the database is, and reads its settings.
 func (s *Store) identifyServer(ctx context.Context) error {
 	found, err := postgres.Identify(ctx, s.db)
 	if err != nil {
@@ -132,7 +131,7 @@ func (s *Store) identifyServer(ctx context.Context) error {
 	return nil
 }
 
-// lookStandby says what a loss of the server would cost.
+// lookStandby adds notices about what a loss of the server would cost.
 func (s *Store) lookStandby(ctx context.Context) error {
 	var standbys, fsync string
 	err := s.read(ctx, func(c *conn) error {
@@ -152,8 +151,7 @@ func (s *Store) lookStandby(ctx context.Context) error {
 
 func (s *Store) namedServer(err error) error { return namedServer(s.path, err) }
 
-// namedServer puts the name of a database and the sentinel of the store in front of an error of
-// package postgres.
+// namedServer adds the name of a database and the store's sentinel to an error of package postgres.
 func namedServer(name string, err error) error {
 	if err == nil {
 		return nil
@@ -169,7 +167,8 @@ func namedServer(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// serverError says what package postgres does, in whose words the sentinel stands already.
+// serverError adds a database's name to an error of package postgres. It does not repeat the text
+// of the sentinel, which that error contains already.
 type serverError struct {
 	name     string
 	sentinel error

@@ -10,23 +10,23 @@ import (
 	"attestd/store/headfile"
 )
 
-// maxPins is of how many chains the memory is kept that the head file has too: some 300 bytes each.
+// maxPins bounds the number of chains in memory that the head file has too, at about 300 bytes
+// each.
 const maxPins = 1 << 14
 
-// pin is what this server knows of a chain: what it has written itself, and what it has seen that
-// others have.
+// pin is what this server knows of a chain, from its own writes and from those of others.
 type pin struct {
-	base headfile.Tree // from what on; the file has it, as far as is known here
-	from headfile.Tree // the newest that this server has built on base without a gap
-	// the newest of all; where it is not from, that one is still to be proven to be a prefix of it
+	base headfile.Tree // known prefix; as far as this server knows, the file has it
+	from headfile.Tree // newest tree that this server has built on base without a gap
+	// newest known tree; if it is not from, a proof must show that from is a prefix of it
 	to headfile.Tree
 
-	session    int64               // of the connection under which to became known
-	checkpoint headfile.Checkpoint // to be written with to
+	session    int64               // connection from which to was learned
+	checkpoint headfile.Checkpoint // to be written together with to
 }
 
-// treeOf is the state of a chain in the form of the head file, where a log without records has no
-// roots.
+// treeOf returns the state of a chain in the form of the head file, where a log without records has
+// no roots.
 func treeOf(h *chain.Head) headfile.Tree {
 	if h.Length == 0 {
 		return headfile.Tree{}
@@ -34,7 +34,8 @@ func treeOf(h *chain.Head) headfile.Tree {
 	return headfile.Tree{Size: h.Length, Root: h.Root, LogRoot: h.LogRoot}
 }
 
-// pinOf returns what is known of a chain, of which nothing may have been until now. h.mu is held.
+// pinOf returns the pin of a chain, and creates it with the tree first if there is none. The caller
+// MUST hold h.mu.
 func (h *heads) pinOf(number int64, first headfile.Tree) *pin {
 	p := h.pins[number]
 	if p == nil {
@@ -47,7 +48,7 @@ func (h *heads) pinOf(number int64, first headfile.Tree) *pin {
 	return p
 }
 
-// committed puts down what a batch has added; the goroutine of the log calls it after each commit.
+// committed records what a batch has added. The goroutine of the log calls it after each commit.
 func (h *heads) committed(batch []chain.Extension, external bool) {
 	if external {
 		h.external.Store(true)
@@ -56,7 +57,7 @@ func (h *heads) committed(batch []chain.Extension, external bool) {
 	for i := range batch {
 		before, after := treeOf(&batch[i].From), treeOf(&batch[i].Head)
 		p := h.pinOf(batch[i].Chain, before)
-		if p.to.Size == 0 { // nothing but a checkpoint is known
+		if p.to.Size == 0 { // only a checkpoint is known
 			p.base, p.from, p.to = before, before, before
 		}
 		follows := p.to == before
@@ -72,7 +73,7 @@ func (h *heads) committed(batch []chain.Extension, external bool) {
 	h.ring()
 }
 
-// extended puts down that others have extended a chain, of which the trees are still to be read.
+// extended records that other servers have extended a chain, whose tree must be read.
 func (h *heads) extended(number int64) {
 	h.mu.Lock()
 	if len(h.unread) < maxPins {
@@ -82,7 +83,7 @@ func (h *heads) extended(number int64) {
 	h.ring()
 }
 
-// readExtended puts down what others have added to chains.
+// readExtended reads the trees of chains that other servers have extended.
 func (h *heads) readExtended(ctx context.Context) error {
 	h.mu.Lock()
 	unread := h.unread
@@ -118,11 +119,11 @@ func (h *heads) readExtended(ctx context.Context) error {
 	return err
 }
 
-// published puts down the checkpoint that was kept last of a chain.
+// published records the last stored checkpoint of a chain.
 func (h *heads) published(number int64, note string) {
 	c, err := parseCheckpoint(note)
 	if err != nil {
-		return // it is not one of ours, and nothing to hold against a database
+		return // it is not one of ours, and cannot be compared with a database
 	}
 	h.mu.Lock()
 	p := h.pinOf(number, headfile.Tree{})
@@ -132,22 +133,22 @@ func (h *heads) published(number int64, note string) {
 	h.ring()
 }
 
-// reconnected puts down that the database is written by another connection than before, behind
-// which another copy of it may be.
+// reconnected records that a new connection writes the database, which may lead to another copy of
+// it.
 func (h *heads) reconnected() {
 	h.session.Add(1)
 	h.suspect()
 }
 
-// suspect has all that is known compared once more, for a connection was lost. What is read for
-// that is read on new connections.
+// suspect makes everything known be compared again on new connections, because a connection was
+// lost.
 func (h *heads) suspect() {
 	h.store.lost.Add(1)
 	h.external.Store(true)
 	h.ring()
 }
 
-// pinned returns what is known of chains. What is read after that must have it.
+// pinned returns the pins of chains. The result of any later read MUST include them.
 func (h *heads) pinned(chains []int64) map[int64]pin {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,8 +161,8 @@ func (h *heads) pinned(chains []int64) map[int64]pin {
 	return known
 }
 
-// each yields what the file knows, and of the chains of which more is in memory that too, the
-// newest first. What is read after each was called must have it.
+// each yields the entries of the file and, for chains with newer trees in memory, those trees
+// first. The result of any read after the call of each MUST include them.
 func (h *heads) each() func(yield func(headfile.Head) error) error {
 	h.mu.Lock()
 	pins := make(map[int64]pin, len(h.pins))
@@ -199,7 +200,7 @@ func (h *heads) each() func(yield func(headfile.Head) error) error {
 	}
 }
 
-// written puts down that the file has a pin as it was.
+// written records that the file has a pin as it was.
 func (h *heads) written(number int64, was *pin) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -210,9 +211,9 @@ func (h *heads) written(number int64, was *pin) {
 	switch {
 	case p.from == was.from:
 		p.from, p.base = was.to, was.to
-	case was.from == was.to: // and more was built on it
+	case was.from == was.to: // and more records were appended
 		p.base = was.to
-	default: // more was built on what was proven to be a prefix of it
+	default: // more was appended to a tree that was proven to be its prefix
 		p.base = headfile.Tree{}
 	}
 	if p.checkpoint == was.checkpoint {

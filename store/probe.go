@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	probeEvery = time.Second // between two attempts to write on a disk that has failed
-	probeBytes = 1 << 20     // for which there must be room then
+	probeEvery = time.Second // interval of attempts to write to a failed disk
+	probeBytes = 1 << 20     // free space that an attempt requires
 )
 
-// fail keeps in mind that a transaction was lost to the disk: the server is not ready until one is
-// durable again.
+// fail records that a transaction was lost because of the disk. The server is not ready until a
+// commit succeeds.
 func (w *fileWriter) fail(err error) {
 	switch sqlite.ClassOf(err) {
 	case sqlite.Full, sqlite.Unavailable:
@@ -26,7 +26,7 @@ func (w *fileWriter) fail(err error) {
 	w.failed = err
 }
 
-// works ends that, after a commit that has written something.
+// works clears the failure after a commit that has written something.
 func (w *fileWriter) works() {
 	w.reread = false
 	if w.failed != nil {
@@ -35,8 +35,9 @@ func (w *fileWriter) works() {
 	w.failed = nil
 }
 
-// probe finds out, once a second at most, whether a disk that has failed works again. A transaction
-// without changes says nothing of a disk, and one small page may find room where no record does.
+// probe checks, once a second at most, whether a failed disk works again. It needs room for more
+// than a page, because a transaction without changes does not use the disk, and a single page may
+// fit where no record does.
 func (w *fileWriter) probe() error {
 	if w.failed == nil {
 		return nil

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// proofs take this part of the time of their goroutine, so that appends keep theirs
+	// proofs use one part in proofShare of their goroutine's time, so that appends keep theirs
 	proofShare   = 50
 	proofRest    = time.Second
 	maxProofRest = time.Minute
-	maxProofTurn = 2 * time.Second // what is left then waits for the next round
+	maxProofTurn = 2 * time.Second // the remaining proofs then wait for the next round
 )
 
-// proofPace spreads the proofs that the head file needs of chains which others write too. What
-// waits for one is in memory meanwhile.
+// proofPace limits the rate of the proofs that the head file needs of chains that other servers
+// write too. Trees that wait for a proof stay in memory.
 type proofPace struct {
-	next    time.Time // when the next one may be made
-	waiting bool      // something waits for one
+	next    time.Time // earliest time of the next round
+	waiting bool      // a tree waits for a proof
 }
 
-// proofTurn is one round of proofs, or one in which none is made.
+// proofTurn is one round of proofs. It makes none if the time of the round has not come.
 type proofTurn struct {
 	begun time.Time
 	open  bool
@@ -36,12 +36,12 @@ type proofTurn struct {
 	left  bool
 }
 
-// begin begins a round. The last one waits for nothing.
+// begin begins a round. The last round does not wait for its time.
 func (p *proofPace) begin(now time.Time, last bool) *proofTurn {
 	return &proofTurn{begun: now, open: last || !now.Before(p.next)}
 }
 
-// take says whether a proof may be made now.
+// take reports whether a proof may be made now.
 func (t *proofTurn) take() bool {
 	t.open = t.open && time.Since(t.begun) < maxProofTurn
 	t.taken = t.taken || t.open
@@ -56,7 +56,7 @@ func (p *proofPace) end(t *proofTurn) {
 	}
 }
 
-// rest is how long what waits is still to wait; 0 where nothing does.
+// rest returns how long waiting trees must still wait, or 0 if none waits.
 func (p *proofPace) rest(now time.Time) time.Duration {
 	if !p.waiting {
 		return 0
@@ -64,10 +64,11 @@ func (p *proofPace) rest(now time.Time) time.Duration {
 	return max(time.Millisecond, p.next.Sub(now))
 }
 
-// check says whether a head of a chain that was read under the connection of now, to be built on,
-// has what was known of it before: nil, a *RolledBackError after which nothing is written, or that
-// it could not be found out. A longer head is proven to have it after a lost connection alone; else
-// the goroutine of the head file does that in its own time.
+// check verifies that the head of a chain, which was read on the current connection and is to be
+// extended, includes what was known of the chain before. It returns nil, a *RolledBackError after
+// which nothing is written, or the error that prevented the check. A longer head is checked by a
+// proof only after a lost connection; otherwise the goroutine of the head file makes the proof
+// later.
 func (h *heads) check(ctx context.Context, number int64, known pin, head *chain.Head, log *slog.Logger) error {
 	session := h.session.Load()
 	is := treeOf(head)
@@ -99,8 +100,8 @@ func (h *heads) check(ctx context.Context, number int64, known pin, head *chain.
 	return nil
 }
 
-// shrunk puts down that chains have fewer records than were known of them before, and than anything
-// else here may know.
+// shrunk handles chains that have fewer records than before, which may be fewer than any other
+// state here knows.
 func (h *heads) shrunk(ctx context.Context, before map[int64]int64, log *slog.Logger) error {
 	known := h.pinned(slices.Collect(maps.Keys(before)))
 	var list []Behind
@@ -113,7 +114,8 @@ func (h *heads) shrunk(ctx context.Context, before map[int64]int64, log *slog.Lo
 			return err
 		}
 		b, err := h.store.behindOf(ctx, number, known[number].to, &head)
-		if err == nil && b == nil { // what is gone came after that, and its roots were not read
+		// the missing records are newer than the pin, and their roots were not read
+		if err == nil && b == nil {
 			b, err = h.store.behindOf(ctx, number, headfile.Tree{Size: size}, &head)
 		}
 		if err != nil {
@@ -129,8 +131,8 @@ func (h *heads) shrunk(ctx context.Context, before map[int64]int64, log *slog.Lo
 	return nil
 }
 
-// rolledBack stops all writes, for the database has not what was known of it, and has the head file
-// keep what that was.
+// rolledBack stops all writes, because the database lacks what was known of it, and makes the head
+// file store what was known.
 func (h *heads) rolledBack(behind []Behind, log *slog.Logger) error {
 	reason := &RolledBackError{behind}
 	if h.store.StopWrites(reason) {
@@ -150,8 +152,8 @@ func (h *heads) rolledBack(behind []Behind, log *slog.Logger) error {
 	return reason
 }
 
-// advance writes to the file what has become known, where what the file has is a prefix of it. What
-// needs a proof waits for its time.
+// advance writes the known trees to the file, if the file's trees are prefixes of them. Those that
+// need a proof wait for their time.
 func (h *heads) advance(ctx context.Context, ending bool, log *slog.Logger) error {
 	h.mu.Lock()
 	due := make(map[int64]pin, len(h.due))
@@ -180,15 +182,16 @@ func (h *heads) advance(ctx context.Context, ending bool, log *slog.Logger) erro
 	return nil
 }
 
-// prove says whether the tree of a pin has what the file and this server knew before it. Where it
-// does not, all writes are stopped; where that needs a proof whose time has not come, it says no.
+// prove reports whether the tree of a pin extends what the file and this server knew before. If it
+// does not, all writes stop. prove also returns false if a proof is needed and its time has not
+// come.
 func (h *heads) prove(ctx context.Context, turn *proofTurn, number int64, p *pin, log *slog.Logger) (bool, error) {
 	known, err := h.file.Head(number)
 	if err != nil {
 		return false, err
 	}
 	known.Tree = proven(known.Tree)
-	if p.to.Size == 0 { // nothing but a checkpoint has become known
+	if p.to.Size == 0 { // only a checkpoint is known
 		p.base, p.from, p.to = known.Tree, known.Tree, known.Tree
 	}
 	var trees []headfile.Tree
@@ -222,8 +225,7 @@ func (h *heads) prove(ctx context.Context, turn *proofTurn, number int64, p *pin
 	return true, nil
 }
 
-// behindOf says in what a head that was read of a chain is behind a tree of it that was known; nil
-// where it is not.
+// behindOf describes in what the head of a chain is behind a known tree of it, or returns nil.
 func (s *Store) behindOf(ctx context.Context, number int64, known headfile.Tree, head *chain.Head) (*Behind, error) {
 	l := loggedHead{Head: headfile.Head{Chain: number, Tree: treeOf(head)}}
 	company, log, err := s.LogOfChain(ctx, number)

@@ -10,7 +10,7 @@ import (
 	"attestd/chain/tlog"
 )
 
-// Tip implements chain.Reader: one statement, so one snapshot.
+// Tip implements chain.Reader. It uses one statement, and so one snapshot.
 func (v *View) Tip(ctx context.Context, number int64) (h chain.Head, next int64, err error) {
 	var root, frontier, logRoot, logFrontier []byte
 	var last sql.NullInt64
@@ -46,23 +46,23 @@ func (v *View) Owner(ctx context.Context, number int64) (o chain.Owner, err erro
 		return r.one([]any{&o.CompanyID}, `SELECT company_id FROM company WHERE id = ?`, company)
 	})
 	if errors.Is(err, ErrNotFound) {
-		return chain.Owner{}, nil // that no company has the chain is found elsewhere
+		return chain.Owner{}, nil // elsewhere, a chain without a company is reported
 	}
 	return o, err
 }
 
-// Records implements chain.Reader with one statement, and so one snapshot, that lasts as long as
-// yield takes: callers read short ranges.
+// Records implements chain.Reader with one statement, and so one snapshot, which lasts until yield
+// has returned for the last record. Callers read short ranges.
 func (v *View) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
 	return v.read(ctx, func(c *conn) error { return c.records(number, from, to, "ORDER BY id", yield) })
 }
 
-// RecordsBackward is Records from the last record to the first.
+// RecordsBackward is like Records, from the last record to the first.
 func (v *View) RecordsBackward(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
 	return v.read(ctx, func(c *conn) error { return c.records(number, from, to, "ORDER BY id DESC", yield) })
 }
 
-// records is Records on one connection, in an order.
+// records implements Records on one connection in a given order.
 func (c *conn) records(number, from, to int64, order string, yield func(*chain.Record) error) error {
 	var r chain.Record
 	var id int64
@@ -81,8 +81,8 @@ func (c *conn) records(number, from, to int64, order string, yield func(*chain.R
 		recordID(number, max(from, 0)), recordID(number, min(to, indexMask+1))-1)
 }
 
-// Hashes implements chain.Reader; it costs one statement and to-from rows. What is missing wraps
-// chain.ErrMissing.
+// Hashes implements chain.Reader. It costs one statement and to-from rows. If hashes are missing,
+// the error wraps chain.ErrMissing.
 func (v *View) Hashes(ctx context.Context, number int64, level int, from, to int64) ([]chain.Hash, error) {
 	if from < 0 || to > indexMask+1 || from > to {
 		return nil, fmt.Errorf("hashes [%d, %d) of chain %d: %w", from, to, number, chain.ErrMissing)
@@ -138,7 +138,7 @@ func (v *View) Node(ctx context.Context, number int64, level int, index int64) (
 	return n, nil
 }
 
-// fillHead puts what is stored of a head into h, whose length is known.
+// fillHead decodes the stored columns of a head into h. h.Length MUST be set.
 func fillHead(h *chain.Head, root, frontier, logRoot, logFrontier []byte) {
 	fill(h.Root[:], root)
 	h.Frontier = splitHashes[chain.Hash](frontier)
@@ -146,18 +146,18 @@ func fillHead(h *chain.Head, root, frontier, logRoot, logFrontier []byte) {
 	h.Log = tlog.Frontier{Size: h.Length, Roots: splitHashes[tlog.Hash](logFrontier)}
 }
 
-// The schemas that brought log trees, and a second log for each company.
+// The first schemas with log trees, and with a control log for each company.
 const (
 	logTrees = 3
 	twoLogs  = 6
 )
 
-// ofOneLog is a table of chains as it stands in a file of before twoLogs, where a company had the
-// log of its actions alone.
+// ofOneLog returns the SQL for a table of chains in a file from before twoLogs, where a company has
+// only its action log.
 func ofOneLog(table string) string { return "(SELECT *, company AS chain FROM " + table + ")" }
 
-// since is a part of a statement that files of an earlier schema, which are only read, take in
-// another form.
+// since returns the form of a part of a statement for the file's schema: now from schema on, and
+// before for older files, which are only read.
 func (v *View) since(schema int64, now, before string) string {
 	if v.store.schema.Load() < schema {
 		return before
@@ -165,9 +165,9 @@ func (v *View) since(schema int64, now, before string) string {
 	return now
 }
 
-// fill copies a stored hash or signature. One of a wrong length, which only a changed file can
-// hold, reads as zeroes, which no check accepts: to verification that is a bad record, not a read
-// that failed.
+// fill copies a stored hash or signature. One of a wrong length, which only an altered file has,
+// becomes zeros, which no check accepts. So verification reports a bad record instead of a failed
+// read.
 func fill(dst, stored []byte) {
 	clear(dst)
 	if len(stored) == len(dst) {

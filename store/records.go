@@ -6,8 +6,8 @@ import (
 	"attestd/chain"
 )
 
-// A record's row number is its chain's number and its index, so that one B-tree holds every chain
-// in one piece and in order.
+// A record's row ID consists of its chain's ID and its index, so that one B-tree holds every chain
+// contiguously and in order.
 const (
 	indexBits = 40
 	indexMask = 1<<indexBits - 1
@@ -15,13 +15,13 @@ const (
 
 func recordID(chain, index int64) int64 { return chain<<indexBits + index }
 
-// RecordIDs are those that the first and the last record of a chain have, or could have.
+// RecordIDs returns the smallest and the largest row ID of the records of a chain.
 func RecordIDs(chain int64) (first, last int64) {
 	return recordID(chain, 0), recordID(chain, indexMask)
 }
 
-// Extend implements chain.Transaction. A row that is there already, which only a changed file can
-// hold, is ErrCorrupt.
+// Extend implements chain.Transaction. An existing row, which only an altered file has, is
+// ErrCorrupt.
 func (tx *transaction) Extend(e *chain.Extension) error {
 	moved, err := tx.exec(`UPDATE head SET length = ?, root = ?, frontier = ?, timestamp = ?, log_root = ?, log_frontier = ?
 		WHERE chain = ? AND length = ? AND root = ?`,
@@ -38,8 +38,8 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 		if r.Delegation != nil {
 			delegation = string(r.Delegation)
 		}
-		// A row at a time: rows in one statement were measured at a tenth less, of a fraction of
-		// the sync.
+		// One row per statement: several rows in one statement were measured to save a tenth of
+		// this, which is a fraction of the sync.
 		if _, err := tx.exec(`INSERT INTO record (id, hash, signature, timestamp, payload, delegation) VALUES (?, ?, ?, ?, ?, ?)`,
 			recordID(e.Chain, r.Index), r.Hash[:], r.Signature[:], r.Timestamp, string(r.Payload), delegation); err != nil {
 			return beyondHead(fmt.Sprintf("record %d", r.Index), err)
@@ -58,7 +58,7 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 	return insertSummaries(tx.conn, tx.w.summarize(e))
 }
 
-// beyondHead tells a row that is there already from a failure.
+// beyondHead distinguishes an existing row from other failures.
 func beyondHead(what string, err error) error {
 	if !isConstraint(err) {
 		return err

@@ -9,14 +9,15 @@ import (
 	"attestd/crypto/keys"
 )
 
-// Ways in which a key is shown again, as its control record names them.
+// The ways to show a key again, as named in the control record.
 const (
 	RecoveredByHTTP    = "http"
 	RecoveredByCommand = "command line"
 )
 
-// RecoverKey returns the oldest API key of a company, and records in its control log that it was
-// shown, and by which way. ErrNotFound; without the record there is no key.
+// RecoverKey returns the oldest API key of a company, and records in its control log that the key
+// was shown, and in which way. It returns ErrNotFound for an unknown company, and no key if the
+// record cannot be written.
 func (s Credentials) RecoverKey(ctx context.Context, companyID, via string, at time.Time) (APIKey, error) {
 	key, err := s.FirstKey(ctx, companyID)
 	if err != nil {
@@ -38,7 +39,7 @@ func (s Credentials) RecoverKey(ctx context.Context, companyID, via string, at t
 	return key, nil
 }
 
-// UnrecordedKey says that a key was shown, and by which way.
+// UnrecordedKey returns the pending control record about a shown key.
 func UnrecordedKey(companyID string, key APIKey, via string) Unrecorded {
 	fingerprint := keys.Fingerprint(sha256.Sum256([]byte(key.Key)))
 	return Unrecorded{Action: APIKeyRecovered, Company: companyID, Subject: subjectRecovery(fingerprint), Details: map[string]any{"fingerprint": fingerprint, "via": via}}

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// checkpointFrames is the length of the log at which it is moved into the database, as it is
-// SQLite's own.
+// checkpointFrames is the length of the write-ahead log at which it is checkpointed into the
+// database, the same as SQLite's default.
 const checkpointFrames = 1000
 
-// look returns nil while the files are in their place and not cut short. When they are not any
-// more, it logs so, once, and rescues what the log holds.
+// look returns nil while the files are in place and not truncated. When they first are not, it logs
+// an error and rescues the content of the log.
 func (w *fileWriter) look() error { return w.guard(w.files.Look) }
 
-// check is look, and compares all of the log with its copy.
+// check does what look does, and compares the whole log with its copy.
 func (w *fileWriter) check() error {
 	if err := w.look(); err != nil {
 		return err
@@ -21,9 +21,9 @@ func (w *fileWriter) check() error {
 	return w.guard(func() error { return w.files.VerifyLog(0) })
 }
 
-// committed comes after each commit: it looks whether that stands where the next start looks for
-// it, copies what it has added to the log, and moves a log that is long into the database. It
-// compares that with its copy before, for SQLite takes whatever stands there.
+// committed is called after each commit. It checks that the commit is where the next start looks
+// for it, copies the new part of the log, and checkpoints a long log. Before the checkpoint it
+// compares the log with its copy, because SQLite accepts whatever is there.
 func (w *fileWriter) committed(now time.Time) error {
 	err := w.look()
 	if err == nil {
@@ -39,14 +39,14 @@ func (w *fileWriter) committed(now time.Time) error {
 	if err := w.guard(func() error { return w.files.VerifyLog(from) }); err != nil {
 		return err
 	}
-	// Its error keeps nothing from being durable; the next commit tries again.
+	// An error of the checkpoint does not affect durability; the next commit tries again.
 	_ = w.conn.one([]any{new(int), new(int), new(int)}, "PRAGMA wal_checkpoint(PASSIVE)")
 	w.conn.fatal = nil
-	return w.look() // the database is as we have left it
+	return w.look() // check that the database is as the checkpoint left it
 }
 
-// guard returns what a look at the files says, and rescues the log when it is the first that finds
-// them changed.
+// guard returns the result of a check of the files, and rescues the log when they are first found
+// changed.
 func (w *fileWriter) guard(look func() error) error {
 	if err := w.files.Changed(); err != nil {
 		return err
@@ -59,10 +59,10 @@ func (w *fileWriter) guard(look func() error) error {
 	return err
 }
 
-// rescue moves the log of a database that is not in its place into it, wherever it is: then all
-// that was acknowledged stands in that one file, and no log is left to meet another file at the
-// next start. What was cut off the log is put back before. Where somebody else has written the
-// database meanwhile the log no longer fits, and both are left as they are.
+// rescue checkpoints the log of a moved database into it, wherever it is. Then that file has
+// everything that was acknowledged, and the next start finds no log that belongs to another file.
+// It first restores what was cut off the log. If another process has written the database
+// meanwhile, the log no longer fits, and both stay as they are.
 func (w *fileWriter) rescue() error {
 	if w.rescued || !w.files.Untouched() {
 		return nil

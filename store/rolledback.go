@@ -14,13 +14,13 @@ import (
 	"attestd/store/headfile"
 )
 
-// RolledBackError says in what a database is behind its head file. It wraps ErrRolledBack.
+// RolledBackError describes in what a database is behind its head file. It wraps ErrRolledBack.
 type RolledBackError struct{ Behind []Behind }
 
 func (e *RolledBackError) Error() string { return ErrRolledBack.Error() + ": " + e.Reason() }
 func (e *RolledBackError) Unwrap() error { return ErrRolledBack }
 
-// Reason names the first log, by its ID, for anybody may read it.
+// Reason identifies the first log by its ID only, because anybody may read it.
 func (e *RolledBackError) Reason() string {
 	reason := fmt.Sprintf("log %x %s", e.Behind[0].Known.LogID, e.Behind[0].Why)
 	if more := len(e.Behind) - 1; more > 0 {
@@ -31,31 +31,31 @@ func (e *RolledBackError) Reason() string {
 
 // Behind is a log that is behind what was known of it.
 type Behind struct {
-	Company string // its companyId; "" where the database has no such company any more
+	Company string // its companyId; "" if the database no longer has the company
 	Log     LogName
-	Known   headfile.Head // by the head file, and of revocations also by the database's own count
-	Found   headfile.Head // without a LogID where the log is gone
+	Known   headfile.Head // from the head file; Revocations also from the database's own count
+	Found   headfile.Head // without a LogID if the log is gone
 	Why     string
-	Kept    *KeptCheckpoint // where a checkpoint shows it, and not the head file
+	Kept    *KeptCheckpoint // the checkpoint that shows it, or nil if the head file does
 
 	company int64
 	origin  string
 }
 
-// Origin is that of the log, as far as it is known.
+// Origin returns the origin of the log, or "" if it is unknown.
 func (b Behind) Origin() string { return b.origin }
 
-// loggedHead is what the database has of a log, in the form in which the head file knows it.
+// loggedHead is the state of a log in the database, in the form of the head file.
 type loggedHead struct {
 	headfile.Head
 	company   int64
 	companyID string
 	name      LogName
 	origin    string
-	counted   int64 // revocations that were made, as the database has counted them
+	counted   int64 // number of revocations according to the database's own count
 }
 
-// loggedHeads reads what the database has of all logs.
+// loggedHeads reads the state of all logs from the database.
 func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, err error) {
 	logs = map[int64]loggedHead{}
 	row := func(rows *sql.Rows) error {
@@ -68,7 +68,7 @@ func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, e
 		}
 		fill(l.Root[:], root)
 		fill(l.LogRoot[:], logRoot)
-		// what is none is no checkpoint that was lost
+		// a malformed text is not a checkpoint that could be lost
 		if c, malformed := parseCheckpoint(note); malformed == nil {
 			l.Checkpoint = c
 		}
@@ -100,9 +100,9 @@ func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, e
 	return logs, nil
 }
 
-// compare finds the logs that are behind what each yields of them, or have another root at a
-// size that it knows, and the companies with fewer revocations than it knows, or than the database
-// itself has counted. Of a log of which it yields more, the first that is missing is named.
+// compare finds the logs that are behind the heads from each, or have a different root at one of
+// their sizes, and the companies with fewer revocations than the heads or the database's own count
+// say. If each yields several heads of a log, only the first mismatch is returned.
 func (s Rollback) compare(ctx context.Context, each func(yield func(headfile.Head) error) error) (list []Behind, err error) {
 	logs, err := s.loggedHeads(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s Rollback) compare(ctx context.Context, each func(yield func(headfile.Hea
 	looked, named := map[int64]bool{}, map[int64]bool{}
 	look := func(known headfile.Head) error {
 		l := logs[known.Chain]
-		if known.LogID == ([16]byte{}) { // it is known from memory alone
+		if known.LogID == ([16]byte{}) { // it is known only from memory
 			known.LogID = l.LogID
 		}
 		known.Tree, known.Revocations = proven(known.Tree), max(known.Revocations, l.counted)
@@ -128,7 +128,7 @@ func (s Rollback) compare(ctx context.Context, each func(yield func(headfile.Hea
 		return err
 	}
 	err = each(look)
-	for _, l := range logs { // of which nothing is known
+	for _, l := range logs { // logs without a known head
 		if err == nil && !looked[l.Chain] && l.counted > l.Revocations {
 			err = look(l.Head)
 		}
@@ -139,7 +139,7 @@ func (s Rollback) compare(ctx context.Context, each func(yield func(headfile.Hea
 	return list, nil
 }
 
-// inFile yields what a head file knows; nil knows nothing.
+// inFile returns an iterator over the heads in a head file. A nil file has none.
 func inFile(file *headfile.File) func(yield func(headfile.Head) error) error {
 	return func(yield func(headfile.Head) error) error {
 		if file == nil {
@@ -149,8 +149,8 @@ func inFile(file *headfile.File) func(yield func(headfile.Head) error) error {
 	}
 }
 
-// proven is what is known of a log by its roots. A size alone, such as a head file may have from a
-// witness of before it had to show a tree, proves nothing.
+// proven returns the tree if it has roots, otherwise an empty tree. A size alone, which a head file
+// may have from a witness of an older version, proves nothing.
 func proven(t headfile.Tree) headfile.Tree {
 	if t.LogRoot == (tlog.Hash{}) {
 		return headfile.Tree{}
@@ -158,8 +158,8 @@ func proven(t headfile.Tree) headfile.Tree {
 	return t
 }
 
-// why says in what a log is behind what is known of it, which may be its size alone; "" when
-// it is not. head is that of l, or nil for the one of now.
+// why describes in what a log is behind a known head, which may have only a size, or returns "".
+// head is the chain head that belongs to l, or nil for the current one.
 func (s Rollback) why(ctx context.Context, known headfile.Head, l loggedHead, head *chain.Head) (string, error) {
 	was := fmt.Sprintf("was known at size %d with root %x", known.Size, known.LogRoot)
 	switch {
@@ -171,7 +171,7 @@ func (s Rollback) why(ctx context.Context, known headfile.Head, l loggedHead, he
 		return fmt.Sprintf("%s, and is at size %d with root %x", was, l.Size, l.LogRoot), nil
 	}
 	at, err := known.Tree, error(nil)
-	if proven(known.Tree).Size > 0 { // of no records every log has the same roots
+	if proven(known.Tree).Size > 0 { // without records every log has the same roots
 		at, err = s.treeAt(ctx, l, head, known.Size)
 	}
 	switch {
@@ -189,8 +189,8 @@ func (s Rollback) why(ctx context.Context, known headfile.Head, l loggedHead, he
 	return "", nil
 }
 
-// treeAt returns what a log was at a size up to its own. Its roots lead to those of its head; nil
-// is the one of now.
+// treeAt returns the tree of a log at a size up to its own, with roots that are consistent with its
+// head. A nil head means the current one.
 func (s Rollback) treeAt(ctx context.Context, l loggedHead, head *chain.Head, size int64) (headfile.Tree, error) {
 	if size == l.Size {
 		return l.Tree, nil
@@ -214,7 +214,7 @@ func (s Rollback) treeAt(ctx context.Context, l loggedHead, head *chain.Head, si
 	return headfile.Tree{Size: size, Root: of.FromRoot, LogRoot: root}, err
 }
 
-// countedRevocations is how many passports of a company have been revoked.
+// countedRevocations returns the number of revoked passports of a company.
 func (s Rollback) countedRevocations(ctx context.Context, c *Company) (n int64, err error) {
 	err = s.db.read(ctx, func(r *conn) error {
 		return r.one([]any{&n}, `SELECT coalesce(max(revocations), 0) FROM company_usage WHERE company = ?`, c.Chain)
@@ -222,7 +222,7 @@ func (s Rollback) countedRevocations(ctx context.Context, c *Company) (n int64, 
 	return n, err
 }
 
-// databaseID is the identity of the database, which its copies share.
+// databaseID returns the ID of the database, which its copies share.
 func (s *Store) databaseID(ctx context.Context) (id headfile.ID, err error) {
 	var text string
 	err = s.read(ctx, func(r *conn) error {
@@ -237,7 +237,7 @@ func (s *Store) databaseID(ctx context.Context) (id headfile.ID, err error) {
 	return id, err
 }
 
-// parseLogID reads 32 hex digits.
+// parseLogID parses 32 hex digits.
 func parseLogID(text string) (id [16]byte, err error) {
 	if n, err := hex.Decode(id[:], []byte(text[:min(len(text), 32)])); err != nil || n != len(id) || len(text) != 32 {
 		return id, fmt.Errorf("%w: %q is not 32 hex digits", ErrCorrupt, text)
@@ -245,7 +245,7 @@ func parseLogID(text string) (id [16]byte, err error) {
 	return id, nil
 }
 
-// parseCheckpoint reads a checkpoint that a log of ours has published.
+// parseCheckpoint parses a checkpoint that one of our logs has published.
 func parseCheckpoint(text string) (c headfile.Checkpoint, err error) {
 	checkpoint, signed, err := tlog.ParseSignedCheckpoint([]byte(text))
 	if err != nil {
@@ -261,14 +261,14 @@ func parseCheckpoint(text string) (c headfile.Checkpoint, err error) {
 	return c, nil
 }
 
-// checkpointText is the checkpoint of a log as it was published.
+// checkpointText returns the checkpoint of a log as it was published.
 func checkpointText(origin string, c headfile.Checkpoint) string {
 	text := tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Size: c.Size, Root: c.Root}}.Text()
 	return text + "\n— " + origin + " " + base64.StdEncoding.EncodeToString(c.Signature[:]) + "\n"
 }
 
-// refuseWithoutDatabase keeps a new database from being made in the place of one that a head file
-// knows: ErrRefused.
+// refuseWithoutDatabase returns ErrRefused if the head file knows a database that would be replaced
+// by a new one.
 func refuseWithoutDatabase(path, heads string) error {
 	if info, err := os.Stat(heads); heads == "" || err != nil || info.Size() == 0 {
 		return nil

@@ -13,13 +13,13 @@ import (
 	"attestd/store/sqlite"
 )
 
-// rotationGrace is how long after the transaction of a rotation the old key may sign tokens still:
-// until the commit is durable, and until no server remembers the key.
+// rotationGrace is how long after the transaction of a rotation the old key may still sign tokens:
+// until the commit is durable and no server caches the key.
 const rotationGrace = propagationTime
 
-// endOf is when a key ends whose rotation was asked for at a time and waited for its turn since.
-// Tokens were issued under it meanwhile, and will be for rotationGrace. They are dated by the
-// second: only where one turns until then, the key ends later than it was asked for.
+// endOf returns when a key ends whose rotation was requested at a time and has waited for its turn
+// since. Tokens were issued with it meanwhile, and will be for rotationGrace. Token times are in
+// seconds, so the end moves only if a new second begins until then.
 func endOf(asked time.Time, waited time.Duration) time.Time {
 	if end := asked.Add(waited + rotationGrace); end.Unix() > asked.Unix() {
 		return end
@@ -27,14 +27,14 @@ func endOf(asked time.Time, waited time.Duration) time.Time {
 	return asked
 }
 
-// RotateKey gives the caller's company a new key, which signs its tokens, and the records of both
-// logs from the next one on. The old key ends: see endOf. Its tokens verify until they expire. With
-// compromised, no token signed until now verifies from the return of Companies.RotateKey on: the
-// old key and all whose tokens could still be valid are declared compromised. Of next it returns
-// the range in the actions, of old none. ErrTooMany.
+// RotateKey gives the caller's company a new key, which signs its tokens and, from the next record
+// on, both of its logs. The old key ends: see endOf. Its tokens verify until they expire. With
+// compromised, no earlier token verifies when RotateKey returns: the old key, and all former keys
+// whose tokens could still be valid, are declared compromised. next has the range in the action
+// log, old does not. It returns ErrTooMany if the company has had MaxCompanyKeys keys.
 //
-// It is one transaction. Whoever comes after it is answered with the new key: nothing that was
-// remembered of the company outlives it.
+// It is one transaction. Later requests use the new key, because no cached value of the company
+// survives.
 func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (old, next keyring.Key, err error) {
 	_, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 	}
 	defer s.forgetKeys() // whatever the outcome
 	write := s.db.change
-	if compromised { // nothing may hold that up
+	if compromised { // must not wait for or depend on anything else
 		write = s.db.urgently(&by)
 	} else if err := s.db.Tables.Changeable(by); err != nil {
 		return old, next, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
@@ -53,7 +53,7 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 	}
 	err = s.db.recorded(ctx, by, write, func(w *conn) (_ []controlEvent, err error) {
 		end := by.At
-		if !compromised { // else no token counts
+		if !compromised { // otherwise no token of the key counts
 			end = endOf(by.At, s.db.writer.keyClock.elapsed()-asked)
 		}
 		old, next, err = s.rotate(w, by.Company, private, end, compromised)
@@ -71,20 +71,20 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 	if err != nil {
 		return keyring.Key{}, keyring.Key{}, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
 	}
-	// What is signed with the old key from now on counts no more, and to cut the log may take a
-	// while.
+	// Tokens signed with the old key from now on do not count, so forget it before cutting the log,
+	// which may take a while.
 	s.forgetKeys()
-	if s.db.isPostgres { // its log is the server's, and its backups'
+	if s.db.isPostgres { // its write-ahead log belongs to the database server
 		return old, next, nil
 	}
-	if err := sqlite.CutLog(ctx, s.db.path); err != nil { // the rotation is done all the same
+	if err := sqlite.CutLog(ctx, s.db.path); err != nil { // the rotation is complete all the same
 		s.db.writer.logger.Warn("the seed of a key that has ended may stand in the write-ahead log until that is cut", "error", err)
 	}
 	return old, next, nil
 }
 
-// rotate ends the key that signs at a time, and puts another in its place. The seed of a key that
-// has ended signs nothing more, and goes.
+// rotate ends the current key at a time, and inserts the next one. It deletes the seed of the old
+// key.
 func (s Companies) rotate(w *conn, of *Company, private ed25519.PrivateKey, end time.Time, compromised bool) (old, next keyring.Key, err error) {
 	company := of.Chain
 	var seed []byte
@@ -116,7 +116,7 @@ func (s Companies) rotate(w *conn, of *Company, private ed25519.PrivateKey, end 
 	if err := s.overwriteDeleted(w, false); err != nil {
 		return old, next, err
 	}
-	// whoever asks for it after a theft may have rotated before: then it was a former key
+	// after a theft, an earlier rotation may have ended the stolen key
 	if compromised {
 		began, err := parseTime(next.CreatedAt)
 		if err != nil {
@@ -137,8 +137,8 @@ func (s Companies) rotate(w *conn, of *Company, private ed25519.PrivateKey, end 
 	return old, next, err
 }
 
-// rotateIn says, and has both keys sign, from which record of a log on a key follows the one before
-// it.
+// rotateIn records from which record of a log on the next key follows the old one, with a statement
+// signed by both keys.
 func rotateIn(w *conn, l Log, generation int64, old, next ed25519.PrivateKey) (from int64, r *keyring.Rotation, err error) {
 	if err := w.one([]any{&from}, w.dialect.rekey, l.Chain); err != nil {
 		return 0, nil, err
@@ -149,16 +149,16 @@ func rotateIn(w *conn, l Log, generation int64, old, next ed25519.PrivateKey) (f
 	return from, r, err
 }
 
-// forgetKeys drops what is remembered of companies, and then of those who ask in their name: a
-// lookup of a caller that began before and still holds a former company finds its place taken.
+// forgetKeys clears the caches of companies, and then of credentials, which refer to companies. A
+// concurrent lookup that has read a former company cannot store it afterwards.
 func (s Companies) forgetKeys() {
 	s.db.companies.forget()
 	s.db.chains.forget()
 	s.db.credentials.forget()
 }
 
-// overwriteDeleted has SQLite overwrite what is deleted on the connection that writes, where it
-// would else stay in the free part of a page, or leave it.
+// overwriteDeleted makes SQLite overwrite deleted content on the connection that writes. Otherwise
+// it may stay in the free part of a page.
 func (s Companies) overwriteDeleted(w *conn, on bool) error {
 	if s.db.isPostgres {
 		return nil

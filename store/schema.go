@@ -10,12 +10,12 @@ import (
 	"attestd/store/sqlite"
 )
 
-// Check looks at what stands beside the chains: that the tables, indices and triggers of the file
-// are those of schema, and that each row belongs to one that is there. Without its guards a chain
-// would verify and lie open. ErrCorrupt, which names all that is wrong.
+// Check checks what surrounds the chains: the tables, indices and triggers of the file must be
+// those of schema, and each row must refer to an existing one. A chain without its guards would
+// verify and be unprotected. ErrCorrupt lists all that is wrong.
 //
-// It reads each table once in a statement of its own, so that it does not keep a running server
-// from checkpoints.
+// It reads each table in a separate statement, so that it does not block the checkpoints of a
+// running server.
 func (s *Store) Check(ctx context.Context, schema string) error {
 	if s.isPostgres {
 		wrong, err := postgres.Check(ctx, s.db)
@@ -44,7 +44,7 @@ func (s *Store) Check(ctx context.Context, schema string) error {
 	})
 }
 
-// strayRows counts, for each table of a schema, the rows that refer to one that is not there.
+// strayRows counts, for each table of a schema, the rows with a dangling reference.
 func (c *conn) strayRows(ctx context.Context, schema sqlite.Schema) (stray []string, err error) {
 	have, err := c.readSchema()
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *conn) readSchema() (sqlite.Schema, error) {
 	return found, sentinel(err)
 }
 
-// upgradedSchema is the schema of the file as it would be after an upgrade to that of this program.
+// upgradedSchema returns the schema that the file would have after an upgrade.
 func (c *conn) upgradedSchema(ctx context.Context) (sqlite.Schema, error) {
 	have, err := c.readSchema()
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *conn) upgradedSchema(ctx context.Context) (sqlite.Schema, error) {
 	return upgraded, err
 }
 
-// checkPages lets SQLite check every page and index; ErrCorrupt.
+// checkPages lets SQLite check every page and index. It returns ErrCorrupt if one is damaged.
 func (c *conn) checkPages(ctx context.Context) error {
 	var found string
 	err := sentinel(c.sql.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&found))

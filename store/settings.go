@@ -13,24 +13,24 @@ import (
 	"attestd/chain"
 )
 
-// The rows of table setting that wait for a control record, or say what was recorded last.
+// The names in the table setting for what awaits a control record, or was recorded last.
 const (
-	trustSetting   = "trust_settings" // what RecordStart was given last, in JSON
-	restoreSetting = "restored"       // a restoration, in JSON, that no control record tells of yet
+	trustSetting   = "trust_settings" // last argument of RecordStart, in JSON
+	restoreSetting = "restored"       // restore without a control record yet, in JSON
 )
 
-// restoration is a restore as the file that was put in place carries it to its next start.
+// restoration describes a restore. The restored file carries it until its next start.
 type restoration struct {
 	RestoredAt string `json:"restoredAt"`
-	// the lengths of the logs that were there before, by company
+	// lengths of the replaced logs, by company
 	Replaced map[string]map[LogName]int64 `json:"replaced"`
 }
 
-// RecordStart makes control records, in the logs of all companies, of what has changed since the
-// last start: settings that bear on trust, by their names, and what was done while nobody could
-// record it: a restore, a move, another master key, a head file that was made, a key that was
-// shown. What has not changed is not recorded. A company that registers is told the settings of its
-// time. In a database of before the log of the companies it makes that.
+// RecordStart appends control records, in the logs of all companies, about what has changed since
+// the last start: settings that affect trust, by their names, and operations while no server could
+// record them, such as a restore, a move, another master key, a new head file or a recovered key.
+// Without changes it appends nothing. The registration of a company records the settings at that
+// time. In a database from before the log of the companies, RecordStart creates that log.
 func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error {
 	trust = maps.Clone(trust)
 	if trust == nil {
@@ -94,13 +94,13 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 	return nil
 }
 
-// settingChange is how a setting was before and is now; nil where it was not known.
+// settingChange has the values of a setting before and now, nil if unset.
 type settingChange struct {
 	From *string `json:"from"`
 	To   *string `json:"to"`
 }
 
-// replaceSettings keeps the settings, and returns those that differ from what was kept before.
+// replaceSettings stores the settings, and returns those that differ from the stored ones.
 func replaceSettings(w *conn, trust map[string]string) (map[string]settingChange, error) {
 	before := map[string]string{}
 	if err := drainSetting(w, trustSetting, &before); err != nil {
@@ -126,13 +126,13 @@ func replaceSettings(w *conn, trust map[string]string) (map[string]settingChange
 	return changed, err
 }
 
-// drainRestoration takes out what a restore has left to be recorded, nil for nothing.
+// drainRestoration removes and returns the pending restore, or nil.
 func drainRestoration(w *conn) (r *restoration, err error) {
 	err = drainSetting(w, restoreSetting, &r)
 	return r, err
 }
 
-// drainSetting reads a setting in JSON and takes it out. Where there is none, into stays as it is.
+// drainSetting removes a setting and decodes its JSON. If there is none, into is unchanged.
 func drainSetting(w *conn, name string, into any) error {
 	var text string
 	err := w.one([]any{&text}, `DELETE FROM setting WHERE name = ? RETURNING value`, name)
@@ -147,8 +147,8 @@ func drainSetting(w *conn, name string, into any) error {
 	return err
 }
 
-// LeaveRestored leaves what the next start is to record of a restore in the database that was put
-// in place: when, and the lengths of the logs that were there before, by company.
+// LeaveRestored stores in a restored database what its next start records: the time of the restore,
+// and the lengths of the replaced logs by company.
 func LeaveRestored(c Conn, at time.Time, replaced map[string]map[LogName]int64) error {
 	text, err := json.Marshal(restoration{chain.FormatTime(at), replaced})
 	if err == nil {

@@ -13,17 +13,17 @@ import (
 
 // Errors of Checkpoints.WitnessShows.
 var (
-	// it is not of the log, or not signed by it, or fits it
+	// the checkpoint is of another log, not signed by the log, or consistent with it
 	ErrNoProof = errors.New("what the witness shows proves nothing")
-	// what the witness shows was accepted
+	// an operator has accepted the difference
 	ErrGivenUp = errors.New("a tree which an accepted rollback gave up")
 )
 
-// WitnessShows compares a log with the checkpoint that a witness has shown of it. ErrNoProof and
-// ErrGivenUp say that nothing follows from that. Where the checkpoint bears our own signature, and
-// the log is shorter or has another root at its size, it is kept and the company is halted: a
-// *RolledBackError. A key that was declared compromised proves nothing, for its thief could have
-// signed.
+// WitnessShows compares a log with a checkpoint that a witness has shown. ErrNoProof and ErrGivenUp
+// mean that the checkpoint has no consequences. If it has the log's own signature, and the log is
+// shorter or has a different root at its size, it is stored and the company is halted with a
+// *RolledBackError. The signature of a compromised key proves nothing, because the thief could have
+// made it.
 func (s Checkpoints) WitnessShows(ctx context.Context, l Log, witness tlog.VKey, signed []byte) error {
 	shown, err := s.openOwn(ctx, l, string(signed), false)
 	if errors.Is(err, errNotOurs) {
@@ -54,16 +54,16 @@ func (s Checkpoints) WitnessShows(ctx context.Context, l Log, witness tlog.VKey,
 		return err
 	}
 	halted := s.db.Rollback.halt(*b)
-	// the next start asks the witness again
+	// if storing fails, the next start asks the witness again
 	if err := s.keepShown(ctx, l, shown); err != nil && s.db.journal.Load() != nil {
 		s.db.journal.Load().Error("what a witness has shown of a log is not kept", "witness", witness.Name, "log", l.Origin, "error", err)
 	}
 	return halted
 }
 
-// keepShown keeps what a witness has shown beside what it has cosigned, without a line of its own:
-// it is no cosignature of a tree that the log has. So it is found at each start, by every server,
-// until somebody accepts it.
+// keepShown stores a shown checkpoint in a row beside the witness's cosignature, with an empty
+// line, because it is not a cosignature of the log's tree. So every server finds it at each start,
+// until an operator accepts it.
 func (s Checkpoints) keepShown(ctx context.Context, l Log, k KeptCheckpoint) error {
 	return s.db.write(ctx, func(w *conn) error {
 		_, err := w.exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, '')
@@ -72,9 +72,9 @@ func (s Checkpoints) keepShown(ctx context.Context, l Log, k KeptCheckpoint) err
 	})
 }
 
-// isGivenUp says whether somebody has accepted that a log has not the tree of a checkpoint. What a
-// witness has shown is accepted of that witness; what the head file or a published checkpoint knew,
-// of everybody who shows it.
+// isGivenUp reports whether an operator has accepted that a log does not have the tree of a
+// checkpoint. If a witness had shown it, the acceptance applies to that witness; if the head file
+// or a published checkpoint had it, to all witnesses.
 func (s Checkpoints) isGivenUp(ctx context.Context, l Log, k KeptCheckpoint) (givenUp bool, err error) {
 	company, _ := logOf(l.Chain)
 	control := Control.ChainID(company)
@@ -97,7 +97,7 @@ func (s Checkpoints) isGivenUp(ctx context.Context, l Log, k KeptCheckpoint) (gi
 			}
 		}
 		if json.Unmarshal(payload, &accepted) != nil || accepted.ActionType != RollbackAccepted {
-			return nil // one of before sizes were bounded, or another change of the database
+			return nil // it has no sizes, or is about another change of the database
 		}
 		for _, b := range accepted.Payload.Logs {
 			if b.LogID != l.ID || b.Witness != "" && b.Witness != k.Witness {

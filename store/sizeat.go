@@ -9,8 +9,8 @@ import (
 	"attestd/chain/search"
 )
 
-// SizeAt returns how many of the first size records of a chain are of before a time, in the form of
-// the API. The times of a chain never run backwards. Where a record is missing, nobody can say:
+// SizeAt returns how many of the first size records of a chain have a timestamp before a time, in
+// the format of the API. The timestamps of a chain never decrease. A missing record is a
 // *search.DamageError.
 func (v *View) SizeAt(ctx context.Context, number, size int64, at string) (before int64, err error) {
 	err = v.read(ctx, func(r *conn) error {

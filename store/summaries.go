@@ -10,13 +10,14 @@ import (
 	"attestd/chain/search"
 )
 
-// summarized is the schema that brought summaries.
+// summarized is the first schema with summaries.
 const summarized = 10
 
-// summaryID is the row of a summary: its chain's number and its own, as recordID is of a record.
+// summaryID returns the row ID of a summary: like recordID, it combines the chain's ID and the
+// index.
 func summaryID(number, index int64) int64 { return number<<summaryBits + index }
 
-const summaryBits = indexBits - 8 // there is one for 2⁸ records
+const summaryBits = indexBits - 8 // one summary covers 2⁸ records
 
 // Summaries implements search.Reader.
 func (s *Store) Summaries(ctx context.Context, number, from, to int64, backward bool, yield func(index int64, summary []byte) error) error {
@@ -36,8 +37,8 @@ func (s *Store) Summaries(ctx context.Context, number, from, to int64, backward 
 	})
 }
 
-// insertSummaries writes summaries. A row that is there already was made of the same records, or by
-// whoever changes the database: verification compares.
+// insertSummaries inserts summaries. An existing row was computed from the same records, or
+// somebody has altered the database; verification compares them.
 func insertSummaries(w *conn, ready []search.Ready) error {
 	for _, r := range ready {
 		if _, err := w.exec(`INSERT INTO summary (id, terms) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`, summaryID(r.Chain, r.Index), r.Terms); err != nil {
@@ -47,15 +48,14 @@ func insertSummaries(w *conn, ready []search.Ready) error {
 	return nil
 }
 
-// checkSummaries compares the summaries of a chain that is valid with its records. One that says
-// something else could keep a record from being found: then the verdict is that the first of its
-// records fails.
+// checkSummaries compares the summaries of a valid chain with its records. A wrong summary could
+// hide a record from searches, so it makes the verdict fail at the first record of its range.
 func (s *Store) checkSummaries(ctx context.Context, v *ChainVerdict) error {
 	if s.schema.Load() < summarized {
 		return nil
 	}
 	for next, last := int64(0), int64(1)<<summaryBits; next < last; {
-		index, terms := last, []byte(nil) // of the next one that is there
+		index, terms := last, []byte(nil) // of the next existing summary
 		err := s.Summaries(ctx, v.Chain, next, last, false, func(at int64, summary []byte) error {
 			index, terms = at, bytes.Clone(summary)
 			return errFound
@@ -67,7 +67,7 @@ func (s *Store) checkSummaries(ctx context.Context, v *ChainVerdict) error {
 			break
 		}
 		reason := "a summary stands beyond the last record"
-		if (index+1)*search.Width > v.Length { // which may have been appended since
+		if (index+1)*search.Width > v.Length { // it may have been appended since
 			head, _, err := s.Tip(ctx, v.Chain)
 			if err != nil {
 				return err

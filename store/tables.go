@@ -13,10 +13,10 @@ import (
 	"attestd/store/projection"
 )
 
-// TablesChangedError says that a table of a company does not hold what its control log says.
+// TablesChangedError means that a table of a company does not match its control log.
 type TablesChangedError struct {
 	Company    string
-	Difference projection.Difference // the first that was found
+	Difference projection.Difference // first difference found
 }
 
 func (e *TablesChangedError) Error() string {
@@ -25,26 +25,25 @@ func (e *TablesChangedError) Error() string {
 
 func (e *TablesChangedError) Unwrap() error { return ErrTablesChanged }
 
-// maxDifferences bounds what one comparison remembers.
+// maxDifferences bounds the differences that one comparison remembers.
 const maxDifferences = 10_000
 
-// comparison is one replay of a company's control log and what the tables hold against it.
+// comparison compares the tables of a company with a replay of its control log.
 type comparison struct {
 	store   *Store
 	company *Company
 	state   *projection.State
 	rows    projection.Comparison
-	size    int64 // of the control log, as far as it was replayed
+	size    int64 // number of replayed records
 
-	complete    bool                     // the log tells of every row
+	complete    bool                     // the log covers every row
 	differences []*projection.Difference // at most maxDifferences
-	unrecorded  []*projection.Difference // rows of before a log that is not complete
-	more        int64                    // differences beyond
+	unrecorded  []*projection.Difference // rows from before an incomplete log
+	more        int64                    // number of differences beyond maxDifferences
 }
 
-// replay replays the control log of a company and compares with it every row that the
-// service obeys. What changes meanwhile is left for the next comparison. Whether the log itself
-// holds is for a Verifier to say.
+// replay replays the control log of a company and compares it with every row that the service
+// obeys. It ignores concurrent changes. It does not verify the log itself, which a Verifier does.
 func (s Tables) replay(ctx context.Context, c *Company) (*comparison, error) {
 	head, _, err := s.db.Tip(ctx, c.Control.Chain)
 	if err != nil {
@@ -71,11 +70,11 @@ func (s Tables) replay(ctx context.Context, c *Company) (*comparison, error) {
 	return r, nil
 }
 
-// replayStep is how many records are read at once: no read lasts long.
+// replayStep is the number of records per read, which keeps reads short.
 const replayStep = 1024
 
-// eachControl calls fn with the records of the company's control log in [from, to). While fn has
-// some, the next ones are read.
+// eachControl calls fn with the records [from, to) of the company's control log. It reads the next
+// page while fn runs.
 func (r *comparison) eachControl(ctx context.Context, from, to int64, fn func(*chain.Record) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	pages := make(chan []chain.Record, 1)
@@ -123,7 +122,7 @@ func (r *comparison) replay(ctx context.Context) error {
 	})
 }
 
-// add takes what a comparison found, nil for nothing.
+// add adds a difference, or nothing if it is nil.
 func (r *comparison) add(d *projection.Difference) {
 	switch {
 	case d == nil:
@@ -136,7 +135,7 @@ func (r *comparison) add(d *projection.Difference) {
 	}
 }
 
-// dropTouched takes out what records that came during the comparison may explain.
+// dropTouched removes differences that records from during the comparison may explain.
 func (r *comparison) dropTouched(ctx context.Context) error {
 	if len(r.differences) == 0 && len(r.unrecorded) == 0 {
 		return nil
@@ -153,7 +152,7 @@ func (r *comparison) dropTouched(ctx context.Context) error {
 	return err
 }
 
-// err is the first difference, nil where there is none.
+// err returns the first difference as an error, or nil.
 func (r *comparison) err() error {
 	if len(r.differences) == 0 {
 		return nil
@@ -161,9 +160,9 @@ func (r *comparison) err() error {
 	return &TablesChangedError{Company: r.company.ID, Difference: *r.differences[0]}
 }
 
-// Verify makes the verdict on a control log, which is valid by itself, fail where the tables
-// of its company are not what it says. A row that no record tells of fails at the record that is
-// missing, behind the last. What it finds is remembered: see Changeable.
+// Verify turns the verdict on a valid control log into a failure if the tables of its company do
+// not match it. For a row without a record, FailedAt is the index after the last record. The result
+// is remembered: see Changeable.
 func (s Tables) Verify(ctx context.Context, number int64, v *chain.Verdict) error {
 	c, err := s.db.Companies.named(ctx, number)
 	if err != nil {
@@ -186,8 +185,8 @@ func (s Tables) Verify(ctx context.Context, number int64, v *chain.Verdict) erro
 	return nil
 }
 
-// Numbers yields the numbers of all companies but the installation, which are those of the
-// chains of their actions.
+// Numbers yields the numbers of all companies but the installation. They are the IDs of their
+// action chains.
 func (s Companies) Numbers(ctx context.Context) iter.Seq2[int64, error] {
 	scan := func(rows *sql.Rows) (number int64, err error) {
 		err = rows.Scan(&number)
@@ -196,10 +195,11 @@ func (s Companies) Numbers(ctx context.Context) iter.Seq2[int64, error] {
 	return list(ctx, s.db, "companies", scan, `SELECT id FROM company WHERE id > ? AND id < ? ORDER BY id`, func(last int64) []any { return []any{last, int64(Installation)} })
 }
 
-// ControlChain is the number of the chain of a company's control log.
+// ControlChain returns the chain ID of a company's control log.
 func ControlChain(company int64) int64 { return Control.ChainID(company) }
 
-// named is a company with its names alone, for what needs no key and judges no row.
+// named returns a company with only its names and chain IDs, for uses that need no key and check no
+// row.
 func (s Companies) named(ctx context.Context, number int64) (*Company, error) {
 	number, _ = logOf(number)
 	c := &Company{Chain: number}

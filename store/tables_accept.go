@@ -13,12 +13,12 @@ import (
 	"attestd/store/projection"
 )
 
-// adoptStep is how many rows are adopted or accepted in one transaction.
+// adoptStep is the number of rows that one transaction adopts or accepts.
 const adoptStep = 256
 
-// Check compares the tables of a company with its control log, which the caller has verified,
-// and remembers what differs: a *TablesChangedError. Rows of before the log are adopted: each gets
-// a record of its own, so that from then on the log tells of every row.
+// Check compares the tables of a company with its control log, which the caller has verified. A
+// difference is a *TablesChangedError, and is remembered. Rows from before the log are adopted:
+// each gets a record, so that from then on the log covers every row.
 func (s Tables) Check(ctx context.Context, number int64) error {
 	c, err := s.db.Companies.named(ctx, number)
 	if err != nil {
@@ -38,13 +38,13 @@ func (s Tables) Check(ctx context.Context, number int64) error {
 	if err := s.enter(ctx, c, RowAdopted, found.unrecorded, nil); err != nil {
 		return fmt.Errorf("adopt the rows of company %q: %w", c.ID, err)
 	}
-	// a company that is remembered does not know that its log tells of all
+	// a cached company still has complete == false
 	s.db.Companies.forgetKeys()
 	return nil
 }
 
-// enter makes a record of each row that a difference names, as it stands when that is written, and
-// behind them one that says that the log tells of all; details are its further members.
+// enter appends a record of each row in a list of differences, with the row's content at that time,
+// and finally a record that the log is complete, with details as further members.
 func (s Tables) enter(ctx context.Context, c *Company, action ControlAction, rows []*projection.Difference, details map[string]any) error {
 	for {
 		step := rows[:min(adoptStep, len(rows))]
@@ -89,8 +89,8 @@ func (s Tables) enter(ctx context.Context, c *Company, action ControlAction, row
 	}
 }
 
-// rowEvent reads a row again, in the transaction that tells of it. A row of the company itself
-// stands in the last record.
+// rowEvent reads a row again, in the transaction that records it. The row of the company itself is
+// in the last record instead.
 func (s Tables) rowEvent(w *conn, c *Company, action ControlAction, d *projection.Difference) (e controlEvent, err error) {
 	t := tableOf(d.Table)
 	if t == nil {
@@ -100,7 +100,7 @@ func (s Tables) rowEvent(w *conn, c *Company, action ControlAction, d *projectio
 	if k, is := d.Has.(projection.SigningKey); is {
 		key = k.Generation
 	}
-	var has any // null where the row is gone
+	var has any // null if the row is gone
 	found, err := row(w, func(rows *sql.Rows) (obeyedRow, error) { return t.scan(s.db, c, rows) }, t.query+t.key+" = ?2", c.Chain, key)
 	switch {
 	case err == nil:
@@ -116,8 +116,8 @@ func (s Tables) rowEvent(w *conn, c *Company, action ControlAction, d *projectio
 	return controlEvent{action, subject, map[string]any{"table": d.Table, "name": d.Row, "row": has}}, nil
 }
 
-// Compare returns in what the tables of a company differ from its control log, and how many
-// rows more do; ErrNotFound.
+// Compare returns the differences between the tables of a company and its control log, and the
+// number of further ones. It returns ErrNotFound for an unknown company.
 func (s Tables) Compare(ctx context.Context, company string) (c *Company, differences []*projection.Difference, more int64, err error) {
 	listed, err := s.db.listCompanies(ctx, `company_id = ?`, company)
 	if err == nil && len(listed) == 0 {
@@ -136,8 +136,8 @@ func (s Tables) Compare(ctx context.Context, company string) (c *Company, differ
 	return c, found.differences, found.more, nil
 }
 
-// Accept makes a record of each row that differs, so that the control log says what the tables
-// say, and one with the reason.
+// Accept appends a record of each differing row, so that the control log matches the tables, and
+// one with the reason.
 func (s Tables) Accept(ctx context.Context, c *Company, differences []*projection.Difference, reason string) error {
 	if err := s.enter(ctx, c, RowAccepted, differences, map[string]any{"reason": reason, "rows": len(differences)}); err != nil {
 		return fmt.Errorf("accept the tables of company %q: %w", c.ID, err)
@@ -146,7 +146,8 @@ func (s Tables) Accept(ctx context.Context, c *Company, differences []*projectio
 	return nil
 }
 
-// kidOf is the kid of a key with a fingerprint: the beginning of the same hash, in hex.
+// kidOf returns the kid of the key with a fingerprint. Both are made from the same hash; the kid is
+// its beginning in hex.
 func kidOf(fingerprint string) string {
 	sum, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(fingerprint, "SHA256:"))
 	if err != nil || len(sum) < 8 {

@@ -6,14 +6,13 @@ import (
 	"sync"
 )
 
-// changedSet holds the companies of which something was found that keeps them from being changed,
-// with the first that was.
+// changedSet maps companies that must not be changed to the first reason.
 type changedSet struct {
 	mu   sync.RWMutex
-	errs map[int64]error // by the number of the company
+	errs map[int64]error // by company number
 }
 
-// add says whether nothing was found of the company before.
+// add reports whether the company had no reason yet.
 func (c *changedSet) add(company int64, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,9 +48,9 @@ func (c *changedSet) all() []error {
 	return errs
 }
 
-// Changeable says whether the caller's company may be changed: a *RolledBackError where one of its
-// logs is proven to have gone back, a *TablesChangedError where its tables were found to differ
-// from its control log. What changes rights or gives out tokens asks first.
+// Changeable returns nil if the caller's company may be changed, a *RolledBackError if one of its
+// logs was rolled back, or a *TablesChangedError if its tables differ from its control log.
+// Operations that change rights or issue tokens call it first.
 func (s Tables) Changeable(by Caller) error {
 	if err := s.db.halted.of(by.Company.Chain); err != nil {
 		return err
@@ -59,6 +58,5 @@ func (s Tables) Changeable(by Caller) error {
 	return s.db.changed.of(by.Company.Chain)
 }
 
-// Changed are the first differences that were found, a *TablesChangedError for each company
-// that has one.
+// Changed returns the first difference of each company that has one, each a *TablesChangedError.
 func (s Tables) Changed() []error { return s.db.changed.all() }

@@ -11,13 +11,13 @@ import (
 	"attestd/store/projection"
 )
 
-// check holds the row of a company, and the names of its logs, against its control log, and
-// finds out whether that tells of every row. latest is the newest record about the company.
+// check compares the row of a company, and the names of its logs, with its control log, and sets
+// c.complete. latest is the newest record about the company.
 func (s Companies) check(r *conn, c *Company, metadata sql.NullString, latest sql.NullInt64) error {
-	// which names the company, whatever it tells
+	// the first record always names the company
 	first, err := r.controlRecord(c, sql.NullInt64{Int64: recordID(c.Control.Chain, 0), Valid: true})
 	if errors.Is(err, ErrNotFound) {
-		return nil // a log of before anything was recorded
+		return nil // nothing was recorded yet
 	}
 	if err != nil {
 		return s.db.Tables.noted(c, err)
@@ -38,7 +38,7 @@ func (s Companies) check(r *conn, c *Company, metadata sql.NullString, latest sq
 	}))
 }
 
-// noted remembers of a company that its tables have changed, where that is what an error says.
+// noted remembers a *TablesChangedError of a company.
 func (s Tables) noted(c *Company, err error) error {
 	if errors.Is(err, ErrTablesChanged) {
 		s.db.changed.add(c.Chain, err)
@@ -54,21 +54,21 @@ type ringKey struct {
 	compromised bool
 }
 
-// keyCheck holds the keys of a company that matter, the newest first, against the control log.
+// keyCheck compares the relevant keys of a company, newest first, with the control log.
 type keyCheck struct {
 	*conn
 	company *Company
 	keys    []ringKey
 
-	// when the key at hand ended, as the record of the next one says; "" where nobody knows
+	// end of the current key according to the record of the next one; "" if unknown
 	endedAt string
 	exact   bool
-	// keys that ended later were declared compromised; "" while no rotation has said so
+	// keys that ended later are compromised; "" if no rotation declared it
 	compromisedFrom string
 }
 
-// difference returns the first one. Each key but the company's first came with a rotation, whose
-// record is about it.
+// difference returns the first difference. Each key but the first came with a rotation, which has a
+// record about it.
 func (k *keyCheck) difference() (*projection.Difference, error) {
 	for _, key := range k.keys {
 		name := keys.Describe(key.public).Fingerprint
@@ -108,7 +108,7 @@ func (k *keyCheck) wrong(key ringKey, name string, origin *projection.KeyOrigin)
 	return ""
 }
 
-// origin is what the control log says of the coming of a key; nil for nothing.
+// origin returns what the control log says about the creation of a key, or nil.
 func (k *keyCheck) origin(key ringKey) (*projection.KeyOrigin, int64, error) {
 	for _, subject := range []string{subjectSigningKey(keys.Describe(key.public).KID), subjectCompany(k.company.ID)} {
 		var id sql.NullInt64
@@ -124,7 +124,7 @@ func (k *keyCheck) origin(key ringKey) (*projection.KeyOrigin, int64, error) {
 			o, err := l.KeyOrigin()
 			return &o, l.Index, err
 		}
-		if key.generation > 0 { // the registration tells of the first key alone
+		if key.generation > 0 { // the registration names only the first key
 			break
 		}
 	}

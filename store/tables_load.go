@@ -9,15 +9,15 @@ import (
 	"attestd/store/projection"
 )
 
-// A row is held against the newest control record about it in the statement that reads the row: one
-// statement sees one moment, and row and record are written in one transaction. latestOf is the SQL
-// for the ID of that record, of a company and a subject that are expressions themselves. What the
-// record says is read afterwards, for records never change.
+// latestOf returns the SQL for the ID of the newest control record about a subject of a company,
+// both given as SQL expressions. The statement that reads a row also reads this ID, so that both
+// are of the same snapshot; row and record are written in one transaction. The content of the
+// record can be read later, because records never change.
 func latestOf(company, subject string) string {
 	return aboutSubject(company, subject, "", "DESC")
 }
 
-// firstDisabling is the SQL for the ID of the first record behind another one that disables an
+// firstDisabling returns the SQL for the ID of the first record after another one that disables an
 // agent.
 func firstDisabling(company, agent, after string) string {
 	return aboutSubject(company, "'agent:' || "+agent, " AND id > "+after+" AND json_extract(payload, '$.actionType') = 'agent.disabled'", "ASC")
@@ -29,8 +29,8 @@ func aboutSubject(company, subject, further, order string) string {
 			AND id >= (-{company}) * 1099511627776 AND id <= (-{company}) * 1099511627776 + 1099511627775{further} ORDER BY id {order} LIMIT 1)`)
 }
 
-// controlRecord reads the control record with an ID, nil for none, and checks its hash: whoever
-// changes a row and the record about it leaves that wrong, or a chain that does not verify.
+// controlRecord reads a control record by ID, or returns nil for none, and checks its hash.
+// Somebody who alters a row and its record leaves a wrong hash, or a chain that does not verify.
 func (c *conn) controlRecord(company *Company, id sql.NullInt64) (*projection.Latest, error) {
 	if !id.Valid {
 		return nil, nil
@@ -55,8 +55,8 @@ func changedTables(company *Company, d *projection.Difference) error {
 	return &TablesChangedError{Company: company.ID, Difference: *d}
 }
 
-// checked makes an error of a difference, nil for none. A row that no record tells of is obeyed in
-// a company whose log does not tell of all.
+// checked converts a difference to an error, or nil to nil. A row without a record is obeyed if the
+// log is incomplete.
 func (s Tables) checked(company *Company, d *projection.Difference) error {
 	if d == nil || d.Unrecorded() && !company.complete {
 		return nil

@@ -8,11 +8,10 @@ import (
 	"attestd/store/projection"
 )
 
-// passportLatest is the SQL for the ID of the newest control record about a passport, and of the
-// first one behind it that disables its agent.
+// passportLatest is the SQL for the ID of the newest control record about a passport.
 var passportLatest = latestOf("passport.company", "'passport:' || jti") + ` AS latest`
 
-// load is findPassport held against the control log.
+// load reads a passport and checks it against the control log.
 func (s Passports) load(r *conn, company *Company, jti string) (p Passport, err error) {
 	var latest, disabling sql.NullInt64
 	var scopes string

@@ -14,25 +14,25 @@ import (
 	"attestd/store/projection"
 )
 
-// obeyedTable is a table whose rows the service obeys: how they are read, and how one is held
-// against the control log.
+// obeyedTable describes a table whose rows the service obeys: how its rows are read, and how one is
+// compared with the control log.
 type obeyedTable struct {
-	name   string // as a Difference names it
-	query  string // of the rows of company ?1, up to WHERE and AND
-	key    string // column that names a row: see obeyedRow.key
-	cursor string // columns in whose order rows are read
-	first  []any  // what comes before all of them
+	name   string // in a Difference
+	query  string // selects the rows of company ?1; a condition must follow
+	key    string // column that identifies a row; its value is obeyedRow.key
+	cursor string // columns by which rows are ordered and paged
+	first  []any  // a cursor before the first row
 	scan   func(s *Store, c *Company, rows *sql.Rows) (obeyedRow, error)
 	take   func(c projection.Comparison, r obeyedRow) *projection.Difference
 }
 
 // obeyedRow is one row.
 type obeyedRow struct {
-	name   string // as a Difference names it
-	key    any    // the value of obeyedTable.key
+	name   string // in a Difference
+	key    any    // value of the column obeyedTable.key
 	cursor []any
-	row    any    // of package projection
-	wrong  string // what a row is by itself; "" for nothing
+	row    any    // a type of package projection
+	wrong  string // error that the row itself shows; "" for none
 }
 
 var obeyedTables = []obeyedTable{
@@ -68,10 +68,10 @@ var obeyedTables = []obeyedTable{
 		}},
 }
 
-// tablePage is how many rows are read at once: no read lasts long.
+// tablePage is the number of rows per read, which keeps reads short.
 const tablePage = 1024
 
-// readTables takes every row of the company that the service obeys through the comparison.
+// readTables compares every row of the company that the service obeys.
 func (r *comparison) readTables(ctx context.Context) error {
 	if err := r.store.read(ctx, func(c *conn) error {
 		has, err := r.store.Tables.companyRow(c, r.company)
@@ -155,11 +155,11 @@ func scanAPIKeyRow(s *Store, c *Company, rows *sql.Rows) (r obeyedRow, err error
 	return r, err
 }
 
-// isKey says whether the text of an API key, where this process can read it, is that of the key
-// which the row names.
+// isKey reports whether the stored text of an API key matches the key that its row names. It
+// returns true if this process cannot read the text.
 func (s Credentials) isKey(c *Company, index []byte, stored, fingerprint string) bool {
 	if !s.db.unsealed {
-		return true // nobody has said how the keys stand
+		return true // Unseal was not called
 	}
 	text, err := s.db.secrets.OpenAPIKey(c.Chain, index, stored)
 	hash := keys.HashSecret(text)
@@ -175,7 +175,7 @@ func scanClientRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error
 	return obeyedRow{name: client, key: client, cursor: []any{id}, row: credentialRow(fingerprint, role, expires, madeBy)}, err
 }
 
-// credentialRow is a credential of either kind as its row says it.
+// credentialRow returns the comparable content of the row of an API key or client.
 func credentialRow(fingerprint, role string, expires sql.NullInt64, madeBy sql.NullString) projection.Credential {
 	has := projection.Credential{Fingerprint: fingerprint, Role: role, MadeBy: madeBy.String}
 	if expires.Valid {
@@ -218,7 +218,7 @@ func scanWebhookRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err erro
 	return obeyedRow{name: name, key: name, cursor: []any{id}, row: has}, err
 }
 
-// readSettings compares what was given to the last start with what the log says of it.
+// readSettings compares the settings of the last start with those in the log.
 func (r *comparison) readSettings(ctx context.Context) error {
 	var text string
 	err := r.store.read(ctx, func(c *conn) error {
@@ -234,7 +234,7 @@ func (r *comparison) readSettings(ctx context.Context) error {
 	return err
 }
 
-// canonicalList is a JSON array of strings as a control record spells it.
+// canonicalList returns a JSON array of strings in canonical form, as in control records.
 func canonicalList(text string) string {
 	if !strings.Contains(text, `\`) {
 		return text
@@ -246,7 +246,8 @@ func canonicalList(text string) string {
 	return string(canonical)
 }
 
-// hashOf is how a control record names a text that may be long or private: "" for none.
+// hashOf returns the hash by which a control record names a text that may be long or private, or
+// "".
 func hashOf(text sql.NullString) string {
 	if !text.Valid {
 		return ""

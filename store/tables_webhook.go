@@ -8,10 +8,10 @@ import (
 	"attestd/store/projection"
 )
 
-// check holds the row of a webhook against all control records about it, which are few.
+// check compares the row of a webhook with all control records about it, which are few.
 func (s Webhooks) check(r *conn, company *Company, id string) error {
 	var wrong error
-	for range 2 { // a change between the two statements explains a difference once
+	for range 2 { // a change between the two statements explains one difference
 		if wrong = s.compare(r, company, id); !errors.Is(wrong, ErrTablesChanged) {
 			break
 		}
@@ -50,7 +50,7 @@ func (s Webhooks) compare(r *conn, company *Company, id string) error {
 	return changedTables(company, d)
 }
 
-// tableOf is the table with a name.
+// tableOf returns the table with a name, or nil.
 func tableOf(name string) *obeyedTable {
 	for i := range obeyedTables {
 		if obeyedTables[i].name == name {

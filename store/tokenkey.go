@@ -12,12 +12,13 @@ import (
 	"attestd/store/atrest"
 )
 
-// Access tokens are too many to have control records. So the row of each carries an HMAC over all
-// that it says, under a key that stands among the settings, sealed where other secrets are: whoever
-// writes rows without that key gives nobody a token, and no token another client or end.
+// tokenKeySetting names the setting with the key that authenticates access tokens. They
+// are too many for control records. Instead, each row has an HMAC over its content,
+// with a key in the settings that is sealed like other secrets. So somebody who can write rows, but
+// does not have that key, cannot create a token, nor change a token's client or expiry.
 const tokenKeySetting = "token_key"
 
-// tokenRow is what the row of an access token says.
+// tokenRow is the authenticated content of an access token's row.
 type tokenRow struct {
 	hash     [sha256.Size]byte // of the token
 	company  int64
@@ -28,12 +29,13 @@ type tokenRow struct {
 func (t tokenRow) mac(key []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(t.hash[:])
-	_ = binary.Write(mac, binary.BigEndian, [2]int64{t.company, t.expires}) // a hash takes all
+	// writing to a hash never fails
+	_ = binary.Write(mac, binary.BigEndian, [2]int64{t.company, t.expires})
 	mac.Write([]byte(t.clientID))
 	return mac.Sum(nil)
 }
 
-// tokenKey returns the key of the HMACs; ErrNotFound where none was made yet.
+// tokenKey returns the key of the HMACs, or ErrNotFound if there is none yet.
 func (s Credentials) tokenKey(c *conn) ([]byte, error) {
 	if key := s.db.tokens.Load(); key != nil {
 		return *key, nil
@@ -60,8 +62,8 @@ func (s Credentials) readTokenKey(c *conn) ([]byte, error) {
 	return stored, nil
 }
 
-// needTokenKey is tokenKey in a change, where the key is made when there is none. Of two servers
-// that make one, the first has made it for both.
+// needTokenKey returns the key of the HMACs in a transaction, and creates it if there is none. If
+// two servers create one, both use the first.
 func (s Credentials) needTokenKey(w *conn) ([]byte, error) {
 	if known := s.db.tokens.Load(); known != nil {
 		return *known, nil
@@ -76,5 +78,5 @@ func (s Credentials) needTokenKey(w *conn) ([]byte, error) {
 		tokenKeySetting, hex.EncodeToString(s.db.secrets.Keep(key, atrest.TokenKeyPlace))); err != nil {
 		return nil, err
 	}
-	return s.readTokenKey(w) // and remembered when it is read after the commit that makes it true
+	return s.readTokenKey(w) // it is cached by a later read, after the commit
 }

@@ -16,8 +16,8 @@ type transaction struct {
 	w   *fileWriter
 	now time.Time
 
-	keyTime time.Time // by which idempotency keys expire
-	leapt   bool      // now is doubted
+	keyTime time.Time // time by which idempotency keys expire
+	leapt   bool      // now is distrusted
 }
 
 // Bases implements chain.Transaction.
@@ -39,7 +39,7 @@ func (tx *transaction) head(number int64) (h chain.Head, key ed25519.PrivateKey,
 		`SELECT length, root, frontier, timestamp, log_root, log_frontier, generation, seed, public_key
 		FROM head JOIN company_key ON company = ? AND ended_at IS NULL WHERE chain = ?`, company, number)
 	if errors.Is(err, ErrCorrupt) {
-		tx.fatal = nil // damage that a read has met is no reason to refuse other chains
+		tx.fatal = nil // damage found by this read is no reason to refuse other chains
 	}
 	if errors.Is(err, ErrNotFound) {
 		err = chain.ErrMissing
@@ -64,14 +64,14 @@ func (tx *transaction) Savepoint(rows func() error) error {
 	}
 	err := rows()
 	if err != nil {
-		tx.exec("ROLLBACK TO change") // its own failure is in tx.fatal
+		tx.exec("ROLLBACK TO change") // a failure is in tx.fatal
 	}
 	tx.exec("RELEASE change")
 	return err
 }
 
-// Err implements chain.Transaction. What a full disk or a bad one does to a statement, SQLite may
-// do to the whole transaction.
+// Err implements chain.Transaction. An I/O error or a full disk may end the whole SQLite
+// transaction, not only the statement.
 func (tx *transaction) Err() error { return tx.fatal }
 
 // Commit implements chain.Transaction.
@@ -80,13 +80,13 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 		_ = tx.w.lastUsed.write(tx.conn) // an error that matters is in tx.fatal
 	}
 	if tx.fatal == nil && tx.w.failed != nil {
-		_ = tx.writePage() // so that this commit says whether the disk works again
+		_ = tx.writePage() // so that this commit shows whether the disk works again
 	}
 	if tx.fatal != nil {
 		defer tx.Rollback()
 		return nil, tx.fatal
 	}
-	tx.suspect = nil // what fails from here on cannot just be done again
+	tx.suspect = nil // later failures cannot be retried
 	if _, err := tx.exec("COMMIT"); err != nil {
 		tx.Rollback()
 		if sqlite.RolledBack(err) || tx.overwrite() == nil {
@@ -94,7 +94,7 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 		}
 		return nil, fmt.Errorf("%w: commit: %w", ErrUnknown, err)
 	}
-	// A commit into a file that is no longer where the next start looks for it is lost to that.
+	// A commit into a file that is not where the next start looks for it would be lost.
 	if err := tx.w.committed(tx.now); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
@@ -104,10 +104,9 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 	return nil, nil
 }
 
-// overwrite makes the outcome of a commit that failed certain again, where the disk lets it. SQLite
-// forgets such a transaction, but its frames may stand in the write-ahead log, and the next process
-// would find them there. The next commit writes its own frames in their place: once that is
-// durable, the lost ones are gone for good.
+// overwrite restores certainty after a failed commit, if the disk allows. SQLite forgets such a
+// transaction, but its frames may be in the write-ahead log, where the next process would find
+// them. The next commit overwrites them; once it is durable, the lost frames are gone.
 func (tx *transaction) overwrite() error {
 	_, err := tx.exec("BEGIN IMMEDIATE")
 	if err == nil {
@@ -122,15 +121,14 @@ func (tx *transaction) overwrite() error {
 	return err
 }
 
-// writePage writes a page, and changes nothing.
+// writePage writes a page without changing its content.
 func (tx *transaction) writePage() error {
 	_, err := tx.exec(fmt.Sprintf("PRAGMA user_version = %d", schemaVersion))
 	return err
 }
 
-// Rollback implements chain.Transaction. Its own error is of no use: where SQLite has rolled back
-// by itself there is nothing to end, and where the transaction stays open the next Begin finds
-// that.
+// Rollback implements chain.Transaction. It ignores the error of the statement: either SQLite has
+// rolled back already, or the transaction stays open and the next Begin fails.
 func (tx *transaction) Rollback() {
 	tx.w.fail(tx.fatal)
 	tx.exec("ROLLBACK")

@@ -8,19 +8,19 @@ import (
 	"attestd/chain"
 )
 
-// unrecordedSetting is the row of table setting with what was done to a database while nobody could
-// sign records of it, in JSON: the next start makes the control records.
+// unrecordedSetting is the name in the table setting for operations on the database that nobody
+// could sign a control record of, in JSON. The next start appends the records.
 const unrecordedSetting = "unrecorded"
 
-// Unrecorded is what waits for its control record.
+// Unrecorded is a pending control record.
 type Unrecorded struct {
 	Action  ControlAction  `json:"action"`
-	Company string         `json:"company,omitempty"` // whose log; "" for those of all
+	Company string         `json:"company,omitempty"` // company of the log; "" for all companies
 	Subject string         `json:"subject"`
 	Details map[string]any `json:"details"`
 }
 
-// leaveUnrecorded adds something to what the next start records.
+// leaveUnrecorded adds pending control records.
 func leaveUnrecorded(w *conn, next ...Unrecorded) error {
 	var list []Unrecorded
 	if err := drainSetting(w, unrecordedSetting, &list); err != nil {
@@ -33,16 +33,16 @@ func leaveUnrecorded(w *conn, next ...Unrecorded) error {
 	return err
 }
 
-// LeaveUnrecorded adds something to what the next start records.
+// LeaveUnrecorded adds pending control records, which the next start appends.
 func LeaveUnrecorded(w Conn, next ...Unrecorded) error { return leaveUnrecorded(w.conn, next...) }
 
-// drainUnrecorded takes out what waits for its control record.
+// drainUnrecorded removes and returns the pending control records.
 func drainUnrecorded(w *conn) (list []Unrecorded, err error) {
 	err = drainSetting(w, unrecordedSetting, &list)
 	return list, err
 }
 
-// ReadUnrecorded reads what waits for its control record, and leaves it there.
+// ReadUnrecorded returns the pending control records without removing them.
 func ReadUnrecorded(r Conn) (list []Unrecorded, err error) {
 	var text string
 	err = r.One([]any{&text}, `SELECT value FROM setting WHERE name = ?`, unrecordedSetting)
@@ -55,8 +55,8 @@ func ReadUnrecorded(r Conn) (list []Unrecorded, err error) {
 	return list, err
 }
 
-// unrecordedHeadFile says that a head file was made for a database that was there already, and so
-// trusts what it was then.
+// unrecordedHeadFile returns the pending record that a head file was created for an existing
+// database, whose state at that time it trusts.
 func unrecordedHeadFile(at time.Time) Unrecorded {
 	return Unrecorded{Action: HeadFileMade, Subject: SubjectDatabase, Details: map[string]any{"madeAt": chain.FormatTime(at)}}
 }

@@ -8,9 +8,10 @@ import (
 	"attestd/chain"
 )
 
-// urgently is the writeFunc of what must be done also while nothing else may be written, because
-// the database went back or the clock is wrong. With a wrong clock, by.At and the time of the
-// records are the newest time in the file: a time of the far future would stay there.
+// urgently returns the writeFunc for changes that must be possible even while other writes are
+// refused because the database was rolled back or the clock is wrong. With a wrong clock, by.At and
+// the time of the records are the newest time in the file, because a time in the far future would
+// stay in it.
 func (s *Store) urgently(by *Caller) writeFunc {
 	return func(ctx context.Context, rows func(*conn) ([]chain.Draft, error)) ([]chain.Record, error) {
 		if s.writer == nil {
@@ -27,10 +28,11 @@ func (s *Store) urgently(by *Caller) writeFunc {
 	}
 }
 
-// wrongClock says whether now is too long after the newest time in the file, and returns that.
+// wrongClock reports whether now is more than maxGap years after the newest time in the file, and
+// returns that time.
 func (w *writer) wrongClock(now time.Time) (newest time.Time, wrong bool) {
 	if w.conn == nil {
-		return now, false // Begin finds out
+		return now, false // Begin reports the error
 	}
 	err := w.clock.check(w.conn, now)
 	w.conn.fatal = nil
@@ -41,8 +43,8 @@ func (w *writer) wrongClock(now time.Time) (newest time.Time, wrong bool) {
 	return newest, err == nil
 }
 
-// mayBegin is why no transaction may begin; nil where one may. The one that is urgent may also
-// where the database went back.
+// mayBegin returns why no transaction may begin, or nil. An urgent one may begin even if the
+// database was rolled back.
 func (w *writer) mayBegin() error {
 	urgent := w.urgent
 	w.urgent = false

@@ -9,16 +9,16 @@ import (
 	"attestd/chain"
 )
 
-// ChainVerdict is what verification says of one chain of a file.
+// ChainVerdict is the verdict on one chain of a database.
 type ChainVerdict struct {
 	Chain   int64  // its number
-	Company string // companyId of the company that has this chain; "" when there is none
+	Company string // companyId of the chain's company; "" if there is none
 	Log     LogName
 	chain.Verdict
 }
 
-// Title names the chain by its company where it has one, and by its log where that is not the one
-// of the actions.
+// Title returns the display name of the chain: its company, if it has one, and its log unless that
+// is the action log.
 func (v ChainVerdict) Title() string {
 	if v.Company == "" {
 		return v.Log.Titled(fmt.Sprintf("chain %d", v.Chain))
@@ -26,7 +26,7 @@ func (v ChainVerdict) Title() string {
 	return v.Log.Titled(v.Company)
 }
 
-// VerifyError names the first record of a database that does not verify.
+// VerifyError identifies the first record of a database that does not verify.
 type VerifyError struct {
 	Chain   int64
 	Company string // as in ChainVerdict
@@ -45,35 +45,35 @@ func (e *VerifyError) Error() string {
 	return fmt.Sprintf("%s, record %d: %s", e.Log.Titled(fmt.Sprintf("company %q", e.Company)), e.Index, e.Reason)
 }
 
-// VerifyAll verifies the logs of the company named, or when company is "" those of all companies,
-// in the order of their IDs, the log of the companies, and then whatever else the file holds of
-// chains. So it finds what companies, heads and records have and another of them lacks. A log fails
-// too where it does not lead to a checkpoint that the database keeps of it; see verifyCheckpoints.
+// VerifyAll verifies the logs of one company, or if company is "" those of all companies in the
+// order of their IDs, the log of the companies, and all chains without a company. So it finds
+// companies, heads and records that lack their counterpart. A log also fails if it is not
+// consistent with one of its stored checkpoints.
 //
-// each, if not nil, gets every verdict; progress, if not nil, the records done so far and their
-// number at the start. A chain that fails does not stop the others: the first failure is returned
-// at the end, a *VerifyError. ErrNotFound where there is no such company.
+// each, if not nil, is called with every verdict; progress, if not nil, with the number of verified
+// records and the total at the start. A failing chain does not stop the others: the first failure
+// is returned at the end, as a *VerifyError. It returns ErrNotFound for an unknown company.
 func (s *Store) VerifyAll(ctx context.Context, company string, workers int, each func(ChainVerdict), progress func(done, total int64)) error {
 	a := audit{store: s, verifier: chain.NewVerifier(s, workers), checkpoints: s.UpToDate(), each: each, progress: progress}
 	return a.run(ctx, company)
 }
 
-// VerifyContents is VerifyAll of all companies for copies, without the checkpoints: while one
-// company is halted, nobody's backup may fail.
+// VerifyContents is VerifyAll of all companies without the checkpoints, for copies: a halted
+// company must not make backups fail.
 func (s *Store) VerifyContents(ctx context.Context, workers int, progress func(done, total int64)) error {
 	a := audit{store: s, verifier: chain.NewVerifier(s, workers), progress: progress}
 	return a.run(ctx, "")
 }
 
-// audit is one call of VerifyAll.
+// audit is the state of one call of VerifyAll.
 type audit struct {
 	store       *Store
 	verifier    *chain.Verifier
-	checkpoints bool // are compared
+	checkpoints bool // compare with the stored checkpoints
 	each        func(ChainVerdict)
 	progress    func(done, total int64)
-	done, total int64 // records
-	first       error // failure
+	done, total int64 // number of records
+	first       error // first failure
 }
 
 func (a *audit) run(ctx context.Context, company string) error {
@@ -116,8 +116,8 @@ func (a *audit) verifyFile(ctx context.Context) error {
 	return err
 }
 
-// verifyCompanyLog verifies the log of the companies. The other log of its owner is always empty,
-// and named only where it is not.
+// verifyCompanyLog verifies the log of the companies. The action log of its owner is always empty,
+// and reported only if it is not.
 func (a *audit) verifyCompanyLog(ctx context.Context) error {
 	isThere, err := a.store.Companies.HasLog(ctx)
 	if errors.Is(err, ErrTablesChanged) {
@@ -156,7 +156,7 @@ func (a *audit) verifyLogs(ctx context.Context, c ChainVerdict) error {
 	return nil
 }
 
-// listCompanies returns the companies that a condition selects and orders, without a verdict.
+// listCompanies returns the companies that a condition selects and orders, without verdicts.
 func (s *Store) listCompanies(ctx context.Context, where string, arg string) (found []ChainVerdict, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
@@ -172,7 +172,7 @@ func (s *Store) listCompanies(ctx context.Context, where string, arg string) (fo
 	return found, nil
 }
 
-// verify verifies a log, and once more where SQLite calls the database corrupt.
+// verify verifies a log, and again if SQLite calls the database corrupt.
 func (a *audit) verify(ctx context.Context, c ChainVerdict) error {
 	v, err := a.verdict(ctx, c)
 	if isDamage(err) {
@@ -219,9 +219,9 @@ func (a *audit) add(v ChainVerdict) {
 	}
 }
 
-// chainsOfNobody finds the chains that no company has: those with a head, records or nodes, and the
-// numbers that were left out though companies are numbered without a gap. One statement, so one
-// snapshot: a company that is being registered is there wholly or not at all.
+// chainsOfNobody finds the chains without a company: those with a head, records or nodes, and the
+// gaps in the numbers of companies, which are consecutive. It uses one statement, and so one
+// snapshot, because a company may be registering.
 func (s *Store) chainsOfNobody(ctx context.Context) (found []ChainVerdict, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {

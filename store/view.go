@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// View is what can be read of the database: by a Store as it is at each call, by Snapshot as it is
-// at one moment. It implements chain.Reader.
+// View reads the database: a Store at the time of each call, and Snapshot at one moment. It
+// implements chain.Reader.
 type View struct {
 	store *Store
-	conn  *conn // of a snapshot; nil where each call takes one of the pool
+	conn  *conn // connection of a snapshot; nil if each call uses one of the pool
 }
 
-// read runs fn on the connection of the snapshot, or on one of the pool.
+// read runs fn on the snapshot's connection, or on one of the pool.
 func (v *View) read(ctx context.Context, fn func(*conn) error) error {
 	if v.conn == nil {
 		return v.store.read(ctx, fn)
@@ -21,17 +21,16 @@ func (v *View) read(ctx context.Context, fn func(*conn) error) error {
 	return fn(v.conn)
 }
 
-// Snapshot calls fn with the database as it is at one moment: what others commit meanwhile, fn does
-// not see. fn MUST return soon, for it holds a connection of the pool, and on SQLite keeps the
-// write-ahead log from being moved; it MUST NOT call the Store, which would take another
-// connection, nor keep the View. fn runs once more where the connection was lost before anything
-// was read, so it sets what it returns and never adds to it.
+// Snapshot calls fn with a snapshot of the database, which hides concurrent commits. fn MUST return
+// soon, because it holds a connection of the pool, and on SQLite blocks checkpoints. It MUST NOT
+// call the Store, which would use another connection, nor retain the View. If the connection is
+// lost before the first read, fn runs again, so it MUST set its results and not add to them.
 func (s *Store) Snapshot(ctx context.Context, fn func(*View) error) error {
 	return s.read(ctx, func(c *conn) (err error) {
 		if _, err := c.exec(c.dialect.snapshot); err != nil {
 			return fmt.Errorf("begin a snapshot: %w", err)
 		}
-		// also where fn panics, or the connection would see that moment for ever
+		// also if fn panics, or the connection would keep the snapshot forever
 		defer func() {
 			defer c.under(context.WithoutCancel(ctx))()
 			if _, end := c.exec("ROLLBACK"); end != nil && err == nil {
@@ -42,8 +41,8 @@ func (s *Store) Snapshot(ctx context.Context, fn func(*View) error) error {
 	})
 }
 
-// CompanyNow reads the company with a number, and the keys that it has at the moment of the view;
-// ErrNotFound.
+// CompanyNow reads a company by its number, with its keys at the moment of the view. It returns
+// ErrNotFound for an unknown number.
 func (v *View) CompanyNow(ctx context.Context, number int64) (*Company, error) {
 	c, err := v.loadCompany(ctx, "company.id = ?", number)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 type Webhook struct {
 	ID             string
 	URL            string
-	Agents         []string // whose records; nil for all
-	Actions        []string // of which kinds; nil for all
+	Agents         []string // whose records are sent; nil for all
+	Actions        []string // which types of actions are sent; nil for all
 	Description    *string
 	CreatedAt      string
 	PublicKey      ed25519.PublicKey
@@ -30,23 +30,23 @@ type Webhook struct {
 	row int64
 }
 
-// Why a webhook is disabled.
+// The reasons why a webhook is disabled.
 const (
 	WebhookRequested = "requested" // by an admin
-	WebhookGone      = "gone"      // the endpoint has said so
-	WebhookFailing   = "failing"   // no attempt at a message has come through
+	WebhookGone      = "gone"      // the endpoint answered 410 Gone
+	WebhookFailing   = "failing"   // all attempts to send a record failed
 )
 
-// Progress is how far a webhook has come.
+// Progress is the position of a webhook in the log.
 type Progress struct {
-	Next    int64     // the first record that was not sent
-	Failed  int       // attempts at it
-	RetryAt time.Time // of the next one; zero where none has failed
+	Next    int64     // first unsent record
+	Failed  int       // number of failed attempts to send it
+	RetryAt time.Time // time of the next attempt; zero after no failure
 }
 
-// WebhookSecret is a secret of a webhook, and what may be shown of it.
+// WebhookSecret is a secret of a webhook with its public parts.
 type WebhookSecret struct {
-	Bytes       []byte // kept sealed where the secrets of the file are
+	Bytes       []byte // stored sealed if the file's secrets are sealed
 	Fingerprint string
 	Public      ed25519.PublicKey
 }
@@ -69,8 +69,8 @@ func scanWebhook(rows *sql.Rows) (h Webhook, err error) {
 	return h, err
 }
 
-// Create makes a webhook of the caller's company, which begins with the records that come
-// after it, from what h says of itself; ErrTooMany where the company has as many as most.
+// Create creates a webhook of the caller's company from the settings in h. It sends the records
+// that follow. It returns ErrTooMany if the company has most webhooks.
 func (s Webhooks) Create(ctx context.Context, by Caller, h Webhook, secret WebhookSecret, most int) (Webhook, error) {
 	h.ID, h.CreatedAt = "wh_"+rand.Text(), chain.FormatTime(by.At)
 	h.PublicKey, h.Fingerprint = secret.Public, secret.Fingerprint
@@ -111,13 +111,13 @@ func listOrNull(list []string) (sql.NullString, error) {
 	return sql.NullString{String: string(text), Valid: true}, err
 }
 
-// List yields those of the caller's company in the order of their creation.
+// List yields the webhooks of the caller's company in the order of creation.
 func (s Webhooks) List(ctx context.Context, by Caller) iter.Seq2[Webhook, error] {
 	return list(ctx, s.db, "webhooks", scanWebhook, "SELECT "+webhookColumns+" FROM webhook WHERE company = ? AND id > ? ORDER BY id",
 		func(last Webhook) []any { return []any{by.Company.Chain, last.row} })
 }
 
-// Get reads one of the caller's company; ErrNotFound.
+// Get returns a webhook of the caller's company, or ErrNotFound.
 func (s Webhooks) Get(ctx context.Context, by Caller, id string) (h Webhook, err error) {
 	err = s.db.read(ctx, func(r *conn) error {
 		h, err = findWebhook(r, by.Company.Chain, id)
@@ -133,7 +133,7 @@ func findWebhook(c *conn, company int64, id string) (Webhook, error) {
 	return row(c, scanWebhook, "SELECT "+webhookColumns+" FROM webhook WHERE company = ? AND webhook_id = ?", company, id)
 }
 
-// Delete deletes one of the caller's company; ErrNotFound.
+// Delete deletes a webhook of the caller's company, or returns ErrNotFound.
 func (s Webhooks) Delete(ctx context.Context, by Caller, id string) error {
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		n, err := w.exec(`DELETE FROM webhook WHERE company = ? AND webhook_id = ?`, by.Company.Chain, id)
@@ -148,8 +148,8 @@ func (s Webhooks) Delete(ctx context.Context, by Caller, id string) error {
 	return nil
 }
 
-// Disable makes a webhook of the caller's company be sent nothing more, for one of the
-// reasons. One that is disabled stays so since when it was. ErrNotFound.
+// Disable stops a webhook of the caller's company for one of the reasons above. Disabling a
+// disabled one changes nothing. It returns ErrNotFound for an unknown webhook.
 func (s Webhooks) Disable(ctx context.Context, by Caller, id, reason string) (h Webhook, err error) {
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if h, err = findWebhook(w, by.Company.Chain, id); err != nil || h.DisabledAt != "" {
@@ -165,8 +165,8 @@ func (s Webhooks) Disable(ctx context.Context, by Caller, id, reason string) (h 
 	return h, nil
 }
 
-// Enable makes a webhook of the caller's company go on where it has stopped, with all
-// attempts before it. ErrNotFound.
+// Enable resumes a webhook of the caller's company at the first unsent record, with its count of
+// failed attempts reset. It returns ErrNotFound for an unknown webhook.
 func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, err error) {
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if h, err = findWebhook(w, by.Company.Chain, id); err != nil || h.DisabledAt == "" {
@@ -182,8 +182,8 @@ func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, 
 	return h, nil
 }
 
-// RotateSecret gives a webhook of the caller's company another secret. The one before it
-// signs too until a time; one before that no more. ErrNotFound.
+// RotateSecret gives a webhook of the caller's company a new secret. The previous one also signs
+// until a time; older ones do not. It returns ErrNotFound for an unknown webhook.
 func (s Webhooks) RotateSecret(ctx context.Context, by Caller, id string, secret WebhookSecret, until time.Time) (h Webhook, err error) {
 	company := by.Company.Chain
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {

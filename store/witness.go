@@ -15,14 +15,14 @@ import (
 	"attestd/store/headfile"
 )
 
-// witnessSchema is the first schema with what a witness keeps.
+// witnessSchema is the first schema with the state of a cosigner.
 const witnessSchema = 7
 
-// Key returns the name and the private key with which this database's owner cosigns the
-// logs of others. Both are made at the first call, and are fixed from then on: a cosignature does
-// not say whose it is, so the key is used for nothing else. An empty name means "the one that it
-// has", which is, if it is made so, that of the origins of logs with "/witness". Call it before
-// Run. ErrRefused when the cosigner has another name, or name can be none.
+// Key returns the name and the private key with which this database cosigns the logs of others. The
+// first call creates both, permanently. The key has no other use, because a cosignature does not
+// say which log or program it belongs to. An empty name selects the existing one, or initially the
+// host of the logs' origins with "/witness". The caller MUST call Key before Run. It returns
+// ErrRefused if the cosigner has a different name, or if name is invalid.
 func (s Cosigner) Key(ctx context.Context, name string, now time.Time) (string, ed25519.PrivateKey, error) {
 	if s.db.writer == nil {
 		return "", nil, errReadOnly
@@ -73,16 +73,17 @@ func (s Cosigner) insertKey(w *conn, name string, private ed25519.PrivateKey, no
 	return err
 }
 
-// CosignedLogs is what a cosigner remembers of the logs of others. It implements witness.State.
+// CosignedLogs is the stored state of a cosigner about the logs of others. It implements
+// witness.State.
 type CosignedLogs struct{ store *Store }
 
 // Logs returns the state of this database's cosigner.
 func (s Cosigner) Logs() CosignedLogs { return CosignedLogs{s.db} }
 
-// Latest implements witness.State. A *CosignerError where the database knows less than was
+// Latest implements witness.State. It returns a *CosignerError if the database has less than was
 // cosigned.
 func (l CosignedLogs) Latest(ctx context.Context, origin string) (latest tlog.Tree, err error) {
-	known, err := l.store.cosigned.of(origin) // before the row is read, which may grow
+	known, err := l.store.cosigned.of(origin) // read before the row, which may grow
 	if err == nil {
 		err = l.store.read(ctx, func(r *conn) error {
 			latest, err = latestCosigned(r, origin)
@@ -99,9 +100,9 @@ func (l CosignedLogs) Latest(ctx context.Context, origin string) (latest tlog.Tr
 	return latest, nil
 }
 
-// Advance implements witness.State. What it returns true for stands in the head file too, where one
-// is kept: ErrUnavailable when that cannot be written. A *CosignerError where the database knows
-// less than was cosigned.
+// Advance implements witness.State. When it returns true, the head file, if there is one, has the
+// tree too; ErrUnavailable means that it could not be written. It returns a *CosignerError if the
+// database has less than was cosigned.
 func (l CosignedLogs) Advance(ctx context.Context, origin string, from, to tlog.Tree, checkpoint []byte) (advanced bool, err error) {
 	hash := sha256.Sum256([]byte(origin))
 	known, err := l.store.cosigned.of(origin)
@@ -131,8 +132,7 @@ func (l CosignedLogs) Advance(ctx context.Context, origin string, from, to tlog.
 	return advanced, nil
 }
 
-// latestCosigned reads the last tree that was cosigned of a log, the one without leaves when none
-// was.
+// latestCosigned reads the last cosigned tree of a log, or the empty tree.
 func latestCosigned(c *conn, origin string) (tlog.Tree, error) {
 	var size int64
 	var root []byte
@@ -148,8 +148,8 @@ func latestCosigned(c *conn, origin string) (tlog.Tree, error) {
 	return tree, nil
 }
 
-// Checkpoint returns the last checkpoint that was cosigned of the log whose origin has this
-// SHA-256, with the cosignature; ErrNotFound.
+// Checkpoint returns the last cosigned checkpoint of the log whose origin has this SHA-256, with
+// the cosignature, or ErrNotFound.
 func (l CosignedLogs) Checkpoint(ctx context.Context, originHash [sha256.Size]byte) (note string, err error) {
 	err = l.store.read(ctx, func(r *conn) error {
 		return r.one([]any{&note}, `SELECT note FROM witness_log WHERE origin_hash = ?`, originHash[:])

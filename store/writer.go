@@ -14,35 +14,33 @@ import (
 	"attestd/store/atrest"
 )
 
-// RunOptions are what a server brings to the writing of a Store.
+// RunOptions are the parameters of Run.
 type RunOptions struct {
-	// see chain.Log.Run; gets nothing of control logs; nil when nobody listens
+	// see chain.Log.Run; does not receive control logs; may be nil
 	Publish func(batch []chain.Extension, external bool)
-	// called after each commit for the chain of each log that it has grown; nil when nobody asks
+	// called after each commit for each chain that it has extended; may be nil
 	Grown func(number int64)
-	// called for the records that other servers have appended to a chain, as Publish is for the
-	// others; nil when nobody listens
+	// called for records that other servers have appended to a chain, as Publish is for this
+	// server's records; may be nil
 	Others func(number, from, to int64)
-	// called when other servers have changed something of a company, by its number; nil when nobody
-	// asks
+	// called when other servers have changed a company, with its number; may be nil
 	Changed func(company int64)
-	// called for each chain of actions that has fewer records than it had, for a standby was
-	// promoted that had not all of them; nil when nobody listens
+	// called for each action chain that has fewer records than before, because a standby without
+	// all of them was promoted; may be nil
 	WentBack func(number int64)
-	// the clock of the records; nil is time.Now
+	// clock for records; nil is time.Now
 	Now func() time.Time
-	// a clock that nobody sets, by which a leap of Now is found; nil is that of the process
+	// monotonic clock for detecting leaps of Now; nil is the process's
 	Steady func() time.Duration
-	// what the clock says at the start is right, however long after the newest time in the file
+	// trust the clock at the start, however long after the newest time in the file it is
 	AcceptClock bool
-	// hears of a changed file, and of a head file that cannot be written, once; nil when nobody
-	// does
+	// receives errors about the files and the head file; may be nil
 	Log *slog.Logger
 }
 
-// Run makes durable what is written, by all methods of s, until ctx is done or Close is called;
-// then it answers all that waits and returns nil. The server starts it and stops it after the last
-// request; nobody else writes the file. Call it once.
+// Run commits the writes of all methods of s until ctx is done or Close is called. Then it answers
+// all waiting writes and returns nil. The server starts it, and stops it after the last request. It
+// MUST be called once, and no other process may write the file.
 func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if s.writer == nil {
 		return errReadOnly
@@ -101,7 +99,7 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	})
 }
 
-// withoutControl is what others than the company may hear of a batch.
+// withoutControl removes the control records from a batch, which are not published.
 func withoutControl(batch []chain.Extension) []chain.Extension {
 	isControl := func(e chain.Extension) bool {
 		_, name := logOf(e.Chain)
@@ -115,7 +113,7 @@ func withoutControl(batch []chain.Extension) []chain.Extension {
 
 var errReadOnly = fmt.Errorf("%w: the database is open for reading only", ErrRefused)
 
-// Append returns a record once it is durable. An error says that nothing was written, unless it is
+// Append returns a record once it is durable. An error means that nothing was written, unless it is
 // ErrUnknown.
 func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error) {
 	if s.writer == nil {
@@ -127,8 +125,8 @@ func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error)
 	return s.log.Append(ctx, d)
 }
 
-// AppendAll returns the records of drafts once all of them are durable; errors are those of Append,
-// and chain.DraftError.
+// AppendAll returns the records of drafts once all of them are durable. Its errors are those of
+// Append, and chain.DraftError.
 func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Appended, error) {
 	if s.writer == nil {
 		return nil, errReadOnly
@@ -141,11 +139,11 @@ func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Ap
 	return s.log.AppendAll(ctx, drafts)
 }
 
-// writeFunc makes rows durable, and with them the records of the drafts that it asks for; see
-// chain.Log.Write for what rows must heed.
+// writeFunc commits rows, and with them the records of the drafts that rows returns; see
+// chain.Log.Write for what rows MUST observe.
 type writeFunc func(ctx context.Context, rows func(*conn) ([]chain.Draft, error)) ([]chain.Record, error)
 
-// change is the writeFunc of nearly all.
+// change is the writeFunc of ordinary changes.
 func (s *Store) change(ctx context.Context, rows func(*conn) ([]chain.Draft, error)) ([]chain.Record, error) {
 	if s.writer == nil {
 		return nil, errReadOnly
@@ -163,37 +161,37 @@ func (s *Store) changing(rows func(*conn) ([]chain.Draft, error)) func() ([]chai
 	}
 }
 
-// write is change without records.
+// write commits a change without records.
 func (s *Store) write(ctx context.Context, rows func(*conn) error) error {
 	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return nil, rows(w) })
 	return err
 }
 
-// Ready returns nil when a write could be made now; else the error that it would meet. After one
-// that was lost to the disk it writes, once a second at most.
+// Ready returns nil if a write is possible now, otherwise the error that it would return. After a
+// failure of the disk it tries to write, once a second at most.
 func (s *Store) Ready(ctx context.Context) error {
 	return s.write(ctx, func(*conn) error { return s.storage.probe() })
 }
 
-// writer is what the chain.Storage of either engine has. The goroutine of Run owns it from its
-// start to its end.
+// writer is the common part of both implementations of chain.Storage. It is owned by the goroutine
+// of Run while that runs.
 type writer struct {
 	lastUsed *lastUsed
 	secrets  atrest.Secrets
 	logger   *slog.Logger
 
-	conn     *conn // nil after it was hung up
+	conn     *conn // nil after the connection was closed
 	keys     keySweep
-	rekeyed  []int64 // chains to which the transaction that is open has given another key
+	rekeyed  []int64 // chains whose key the open transaction has changed
 	clock    clock
 	keyClock keyClock
 
-	summaries *search.Builder // of the chains that are extended
-	gaps      *gaps           // what it has left out
+	summaries *search.Builder // summaries of the chains that are being extended
+	gaps      *gaps           // chains that summaries has left out
 
-	// the next transaction is that of a change that must be made also while nothing else is written
+	// the next transaction is from urgently
 	urgent bool
-	// why nothing is written any more; set by any goroutine, see StopWrites
+	// why writes have stopped; any goroutine may set it, see StopWrites
 	stopped atomic.Pointer[error]
 }
 
@@ -210,18 +208,18 @@ func (w *writer) summarize(e *chain.Extension) []search.Ready {
 	return ready
 }
 
-// storage is where a Store writes: a file, or a database server.
+// storage is the destination of a Store's writes: a file, or a database server.
 type storage interface {
 	chain.Storage
-	changing() (*conn, error) // the connection, inside the transaction in which rows are changed
-	check() error             // nil while what was opened is in its place
-	// inside a transaction: nil while it is likely that one can be durable
+	changing() (*conn, error) // the connection, inside the transaction of the change
+	check() error             // nil while the opened database is in its place
+	// called inside a transaction: nil if a commit will probably succeed
 	probe() error
 	close() error
 }
 
-// StopWrites makes every write from now on fail with reason, until a restart; what is committing
-// ends first. Of several reasons the first stays. It says whether this one was the first.
+// StopWrites makes every later write fail with reason, until a restart. A running commit completes
+// first. Only the first reason is kept. StopWrites reports whether this is the first.
 func (s *Store) StopWrites(reason error) bool {
 	return s.writer != nil && s.writer.stopped.CompareAndSwap(nil, &reason)
 }
