@@ -10,17 +10,17 @@ import (
 	"attestd/store"
 )
 
-// AcceptOptions say what is accepted, and why.
+// AcceptOptions are the options of AcceptRollback.
 type AcceptOptions struct {
-	Heads  string // the head file
+	Heads  string // path of the head file
 	Reason string // in the operator's words, for the control logs
 	Master *seal.Master
 }
 
-// maxAcceptReason is the length in bytes of the reason for which something is accepted.
+// maxAcceptReason is the maximum length of a reason in bytes.
 const maxAcceptReason = 4096
 
-// checkReason says whether a control record can give the reason: ErrRefused.
+// checkReason returns ErrRefused if a control record cannot contain the reason.
 func checkReason(reason string) error {
 	if reason == "" || len(reason) > maxAcceptReason || !utf8.ValidString(reason) {
 		return fmt.Errorf("%w: the reason must be UTF-8 text of at most %d bytes, and not empty", store.ErrRefused, maxAcceptReason)
@@ -28,12 +28,11 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// AcceptRollback makes what the database at path has the truth that its head file knows, and
-// returns in what it was behind that or the checkpoints that it keeps. What was lost is written to
-// the control log of each company that it concerns, and where a company itself is gone to that of
-// the oldest company that is there, all in one transaction; then the head file is made anew. When
-// that fails, it is to be called again, and records nothing twice. ErrRefused where the database is
-// not behind; ErrInUse.
+// AcceptRollback accepts the state of the database at path, and returns in what it was behind its
+// head file or its stored checkpoints. In one transaction it records what was lost in the control
+// log of each affected company, or of the oldest company if the affected one is gone. Then it
+// creates a new head file. If that fails, call it again; it records nothing twice. It returns
+// ErrRefused if the database is not behind, and ErrInUse.
 func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (accepted []store.Behind, err error) {
 	if err := checkReason(o.Reason); err != nil {
 		return nil, err

@@ -8,15 +8,16 @@ import (
 	"attestd/store/projection"
 )
 
-// AcceptTablesOptions say what is accepted, and why.
+// AcceptTablesOptions are the options of AcceptTables.
 type AcceptTablesOptions struct {
 	Company string
 	Reason  string // in the operator's words, for the control log
 }
 
-// AcceptTables makes what the tables of a company say what its control log says, too: a record of
-// each row that differs, and one with the reason. Signing keys and records cannot be accepted. It
-// returns what differed. Somebody runs s. ErrRefused, also where nothing differs; ErrNotFound.
+// AcceptTables appends control records so that a company's control log matches its tables: one for
+// each differing row, and one with the reason. Differences in signing keys and records cannot be
+// accepted. It returns the differences. Run of s MUST be running. It returns ErrRefused, also if
+// nothing differs, and ErrNotFound.
 func AcceptTables(ctx context.Context, s *store.Store, o AcceptTablesOptions) ([]*projection.Difference, error) {
 	if err := checkReason(o.Reason); err != nil {
 		return nil, err

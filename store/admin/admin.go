@@ -1,10 +1,9 @@
-// Package admin is what commands do to a database and no server calls: back it up and restore it,
-// seal its keys under another master key, move it to the other engine, accept that it went back or
-// that its tables were changed, show a key once more.
+// Package admin implements commands that operate on a database and that no server calls: backup and
+// restore, sealing keys under another master key, moving to the other engine, accepting a rollback
+// or changed tables, and recovering a key.
 //
-// All of it works on a database that is closed, or beside a server that has it open, as each
-// function says. What it needs of package store beyond what servers use stands in store/offline.go
-// and store/giveup.go.
+// A function works on a closed database or beside a running server, as its comment says. The parts
+// of package store that only this package uses are in store/offline.go and store/giveup.go.
 package admin
 
 import (
@@ -19,6 +18,6 @@ func Run(ctx context.Context, s *store.Store, o store.RunOptions, fn func() erro
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx, o) }()
 	err := fn()
-	closed := s.Close() // which ends Run
+	closed := s.Close() // this ends Run
 	return errors.Join(err, <-ended, closed)
 }

@@ -12,11 +12,10 @@ import (
 	"attestd/store/sqlite"
 )
 
-// Backup writes a checked copy of the database at path into a new file, 0600; ErrRefused when it
-// exists. progress may be nil. It works beside a running server. A chain that does not verify is a
-// *VerifyError, and what Check finds against schema ErrCorrupt; both leave no file.
-//
-// The stages of progress are "copy" and "check" in bytes, and "verify" in records.
+// Backup writes a verified copy of the database at path to a new file with mode 0600. It returns
+// ErrRefused if the file exists. progress may be nil. Backup works beside a running server. A chain
+// that does not verify is a *VerifyError, and a failure of Check against schema is ErrCorrupt;
+// neither leaves a file.
 func Backup(ctx context.Context, path, out, schema string, progress func(stage string, done, total int64)) error {
 	out, err := store.Absolute(out)
 	if err != nil {
@@ -41,9 +40,8 @@ func Backup(ctx context.Context, path, out, schema string, progress func(stage s
 	return nil
 }
 
-// checkedCopy copies the database at from, as one moment saw it, into a temporary file beside the
-// place that it is meant for, and checks the copy wholly. The caller discards it, whether or not it
-// has given it another name.
+// checkedCopy copies a snapshot of the database at from to a temporary file beside its destination,
+// and verifies the whole copy. The caller MUST discard it, even after renaming it.
 func checkedCopy(ctx context.Context, from, to, schema string, progress func(stage string, done, total int64)) (tmp *sqlite.Temp, err error) {
 	if progress == nil {
 		progress = func(string, int64, int64) {}
@@ -61,8 +59,8 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 		return tmp, err
 	}
 	defer copied.Close()
-	// Chains first: where one fails, company and index say more than the name of a trigger that was
-	// dropped to change it.
+	// Verify chains first, because company and index in the error say more than the name of a
+	// trigger that somebody dropped to alter a chain.
 	if err := copied.VerifyContents(ctx, runtime.GOMAXPROCS(0), func(done, total int64) { progress("verify", done, total) }); err != nil {
 		return tmp, err
 	}
@@ -78,8 +76,8 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 	return tmp, nil
 }
 
-// compactCopy copies the database at from, without its free pages, into a temporary file beside the
-// place that it is meant for.
+// compactCopy copies the database at from, without its free pages, to a temporary file beside its
+// destination.
 func compactCopy(ctx context.Context, from, to string, progress func(stage string, done, total int64)) (tmp *sqlite.Temp, err error) {
 	if progress == nil {
 		progress = func(string, int64, int64) {}
@@ -108,8 +106,7 @@ func compactCopy(ctx context.Context, from, to string, progress func(stage strin
 	return tmp, nil
 }
 
-// checkFile lets SQLite check every page and index of the file, and then makes the checks of
-// Store.Check.
+// checkFile lets SQLite check every page and index of the file, and then calls Store.Check.
 func checkFile(ctx context.Context, s *store.Store, schema string) error {
 	if err := s.Read(ctx, func(r store.Conn) error { return r.CheckPages(ctx) }); err != nil {
 		return err

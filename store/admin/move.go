@@ -12,42 +12,41 @@ import (
 	"attestd/store"
 )
 
-// MoveOptions are those of Move.
+// MoveOptions are the options of Move.
 type MoveOptions struct {
-	// the head file of the source, if it is there; "" for none
+	// head file of the source, if it exists; "" for none
 	Heads    string
 	Progress func(stage string, done, total int64) // in records; may be nil
 }
 
-// Moved says what was moved. Digest is over the digests of the tables, in their order: the same
-// rows have the same digest in every engine.
+// Moved is the result of Move. Digest is computed over the digests of the tables, in order: the
+// same rows have the same digest on every engine.
 type Moved struct {
 	Companies, Records, Rows int64
 	Tables                   []MovedTable
 	Digest                   string
 }
 
-// MovedTable is a table with its number of rows and the SHA-256 over them, in the order of their
-// key.
+// MovedTable is a table with the number of its rows and the SHA-256 over them, in the order of
+// their keys.
 type MovedTable struct {
 	Name   string
 	Rows   int64
 	Digest string
 }
 
-// errDiffers: what was written was read back as something else.
+// errDiffers means that a read of the copy returned something other than what was written.
 var errDiffers = errors.New("the copy differs from the source")
 
-// Move copies a database into another place, a new file or an empty database of PostgreSQL, and
-// leaves the source as it was. The source is kept from being written meanwhile; all of its chains
-// are verified, and after the copy all of those of the target, where every row of every table is
-// compared too, the heads with their lengths and roots among them. Only then is anything there, so
-// that whatever fails, and whoever ends the process, leaves nothing. Keys move as they are, sealed
-// or in plaintext.
+// Move copies a database to a new file or an empty PostgreSQL database, and leaves the source
+// unchanged. The source cannot be written meanwhile. Move verifies all chains of the source, and
+// then all chains of the target, where it also compares every row of every table. The target
+// appears only after that, so an error or the end of the process leaves nothing. Keys are copied as
+// they are, sealed or in plaintext.
 //
-// ErrInUse where the source is served, ErrRefused where the target is not empty or the source is of
-// an older schema, a *VerifyError or ErrCorrupt where it does not hold, ErrRolledBack where it is
-// behind its head file; the others are those of Open.
+// It returns ErrInUse if the source is served, ErrRefused if the target is not empty or the source
+// has an older schema, a *VerifyError or ErrCorrupt if the source does not verify, ErrRolledBack if
+// it is behind its head file, and the errors of Open.
 func Move(ctx context.Context, from, to, schema string, o MoveOptions) (m Moved, err error) {
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
@@ -93,9 +92,9 @@ func stage(o MoveOptions, name string) func(done, total int64) {
 	return func(done, total int64) { o.Progress(name, done, total) }
 }
 
-// sound checks a source as a backup is checked.
+// sound verifies a source like a backup.
 func sound(ctx context.Context, s *store.Store, name, schema string, o MoveOptions) error {
-	if o.Heads != "" { // a copy of an older database would look like any other
+	if o.Heads != "" { // the copy of a rolled-back database would look like any other
 		if err := s.Rollback.Check(ctx, o.Heads); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -109,7 +108,7 @@ func sound(ctx context.Context, s *store.Store, name, schema string, o MoveOptio
 	return checkFile(ctx, s, schema)
 }
 
-// unrecordedMove says from where a copy was made, and with which digest.
+// unrecordedMove returns the pending control record about a move.
 func unrecordedMove(from, to, digest string, at time.Time) store.Unrecorded {
 	return store.Unrecorded{Action: store.DatabaseMoved, Subject: store.SubjectDatabase,
 		Details: map[string]any{"from": engine(from), "to": engine(to), "digest": digest, "movedAt": chain.FormatTime(at)}}
@@ -122,7 +121,7 @@ func engine(name string) string {
 	return "file"
 }
 
-// copyTables copies the rows of all tables, and says what they were.
+// copyTables copies the rows of all tables, and returns their counts and digests.
 func copyTables(ctx context.Context, from store.Conn, into filling, tables []movedTable, progress func(string, int64, int64)) (m Moved, err error) {
 	var total int64
 	if err := from.One([]any{&total, &m.Companies}, `SELECT (SELECT coalesce(sum(length), 0) FROM head), (SELECT count(*) FROM company WHERE id < ?)`, int64(store.Installation)); err != nil {
@@ -150,7 +149,7 @@ func copyTables(ctx context.Context, from store.Conn, into filling, tables []mov
 	return m, nil
 }
 
-// compareTables reads back what was written.
+// compareTables reads the copied rows back, and compares their digests.
 func compareTables(ctx context.Context, c store.Conn, tables []movedTable, m Moved) error {
 	for i, t := range tables {
 		d := newRowDigest()

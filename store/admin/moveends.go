@@ -17,8 +17,8 @@ import (
 	"attestd/store/sqlite"
 )
 
-// fromRest calls fn with a database that nothing writes meanwhile, and one connection to it.
-// unchanged says at the end whether that was so.
+// fromRest calls fn with a database and one connection to it, while nothing writes the database.
+// unchanged verifies that at the end.
 func fromRest(ctx context.Context, from string, tables []movedTable, fn func(source *store.Store, rows store.Conn, unchanged func() error) error) error {
 	if store.IsPostgres(from) {
 		return fromServer(ctx, from, tables, fn)
@@ -81,22 +81,20 @@ func fromServer(ctx context.Context, from string, tables []movedTable, fn func(*
 		}
 		defer s.Close()
 		c := store.OnPostgres(held)
-		// the tables are held for as long as this connection lasts
+		// the tables are locked as long as this connection lasts
 		own = fn(s, c, func() error { return c.One([]any{new(int64)}, "SELECT count(*) FROM setting") })
 		return own
 	})
 	return cmp.Or(own, store.PostgresError(store.Name(from), err))
 }
 
-// filling is a transaction that makes a database, on the connection on which it can be read
-// already.
+// filling is a transaction that creates a database, with its connection, which can read it already.
 type filling struct {
 	store.Conn
 	fill func(ctx context.Context, t movedTable, rows iter.Seq2[[]any, error]) error
 }
 
-// intoEmpty makes a new database where there is none. It is there when fn has returned nil, and not
-// before.
+// intoEmpty creates a new database, which must not exist. It appears when fn has returned nil.
 func intoEmpty(ctx context.Context, to, schema string, fn func(target *store.Store, into filling) error) error {
 	if store.IsPostgres(to) {
 		return intoServer(ctx, to, fn)
@@ -158,7 +156,7 @@ func intoServer(ctx context.Context, to string, fn func(*store.Store, filling) e
 	return cmp.Or(own, store.PostgresError(store.Name(to), err))
 }
 
-// holdable refuses a row with text that PostgreSQL cannot hold and SQLite can.
+// holdable returns ErrRefused for a row with text that SQLite can store and PostgreSQL cannot.
 func (t movedTable) holdable(row []any) error {
 	for i, v := range row {
 		if text, ok := v.(string); ok && (strings.ContainsRune(text, 0) || !utf8.ValidString(text)) {
@@ -168,8 +166,8 @@ func (t movedTable) holdable(row []any) error {
 	return nil
 }
 
-// insertAll writes rows into the tables of a file. Its trigger has counted the agents by the time
-// that the counts come.
+// insertAll returns a function that inserts rows into the tables of a file. By the time it copies
+// the counts of agents, a trigger has inserted them.
 func insertAll(c store.Conn) func(_ context.Context, t movedTable, rows iter.Seq2[[]any, error]) error {
 	return func(_ context.Context, t movedTable, rows iter.Seq2[[]any, error]) error {
 		if t.name == "company_usage" {

@@ -22,9 +22,9 @@ type movedTable struct {
 	columns, key []string
 }
 
-// movedTables reads the tables, columns and keys from schema, in its order, in which a table comes
-// after those that it refers to. So nothing that is added there is left out. What PostgreSQL has
-// beyond that is about servers that run, and begins anew.
+// movedTables reads the tables, columns and keys from schema, in its order, where a table follows
+// those that it references. So it cannot miss a new one. The tables that only PostgreSQL has are
+// about running servers, and start empty.
 func movedTables(ctx context.Context, schema string) (tables []movedTable, err error) {
 	db, err := sqlite.OpenMemory()
 	if err != nil {
@@ -67,9 +67,9 @@ func tableNames(tables []movedTable) (names []string) {
 
 func quoted(names []string) string { return `"` + strings.Join(names, `", "`) + `"` }
 
-// selection leaves out the settings that are about one file or database alone: the number of a
-// schema of PostgreSQL, and what a change of the master key has yet to wipe out of a file; and what
-// the next start is to record, for a move adds itself to that.
+// selection returns the SQL for all rows of a table. It omits settings that belong to one database:
+// the version of a PostgreSQL schema, a pending scrub after a change of the master key, and pending
+// control records, to which a move adds its own.
 func (t movedTable) selection() string {
 	where := ""
 	if t.name == "setting" {
@@ -78,8 +78,8 @@ func (t movedTable) selection() string {
 	return "SELECT " + quoted(t.columns) + " FROM " + t.name + where + " ORDER BY " + quoted(t.key)
 }
 
-// rows reads all rows in the order of their key, into d too, and calls report now and then. A value
-// is an int64, a string, a []byte that is not nil, or nil. A row counts until the next one is read.
+// rows reads all rows in the order of their keys, adds them to d, and calls report occasionally. A
+// value is an int64, a string, a non-nil []byte, or nil. A row is valid until the next one is read.
 func (t movedTable) rows(ctx context.Context, c store.Conn, d *rowDigest, report func()) iter.Seq2[[]any, error] {
 	return func(yield func([]any, error) bool) {
 		row, into := make([]any, len(t.columns)), make([]any, len(t.columns))
@@ -116,13 +116,13 @@ func (t movedTable) rows(ctx context.Context, c store.Conn, d *rowDigest, report
 	}
 }
 
-// reportEvery is how many rows are read between two reports of progress.
+// reportEvery is the number of rows between two progress reports.
 const reportEvery = 1 << 10
 
 var errEnded = errors.New("ended")
 
-// rowDigest is the SHA-256 over rows: of each value its kind, its length and its bytes, so that no
-// two lists of rows give the same bytes.
+// rowDigest is a SHA-256 over rows. It hashes the type, the length and the bytes of each value, so
+// that different lists of rows have different inputs.
 type rowDigest struct {
 	hash hash.Hash
 	rows int64

@@ -10,10 +10,10 @@ import (
 	"attestd/store/sqlite"
 )
 
-// RecoverKey is Store.Credentials.RecoverKey for the command line: of the database at path, which a
-// server may have open. Where the record cannot be made now it is left for the next start of the
-// server; where not even that can be written, as on read-only media, the key is returned with the
-// reason, for whoever reads the file has the key.
+// RecoverKey is Store.Credentials.RecoverKey for the command line, on the database at path, which a
+// server may have open. If the control record cannot be written now, it is left for the next start
+// of the server. If even that is impossible, for example on read-only media, RecoverKey returns the
+// key together with the reason, because whoever can read the file has the key anyway.
 func RecoverKey(ctx context.Context, path, schema, companyID string, master *seal.Master, at time.Time) (key store.APIKey, notRecorded error, err error) {
 	s, err := store.OpenReadOnly(ctx, path)
 	if err != nil {
@@ -36,8 +36,8 @@ func RecoverKey(ctx context.Context, path, schema, companyID string, master *sea
 	return key, notRecorded, nil
 }
 
-// recordKeyAt makes the record in a database that nobody else has open, or that others may have
-// open too.
+// recordKeyAt appends the record in a database that no server has open, or that several servers may
+// share.
 func recordKeyAt(ctx context.Context, path, schema, companyID string, master *seal.Master, at time.Time) error {
 	s, err := store.Open(ctx, path, schema, store.Options{Master: master})
 	if err != nil {
@@ -49,7 +49,7 @@ func recordKeyAt(ctx context.Context, path, schema, companyID string, master *se
 	})
 }
 
-// leaveKeyAt leaves the record to the next start, beside the server that has the file open.
+// leaveKeyAt leaves the record for the next start, while a server has the file open.
 func leaveKeyAt(ctx context.Context, path, companyID string, key store.APIKey, at time.Time) error {
 	path, err := store.Absolute(path)
 	if err != nil {
@@ -65,6 +65,6 @@ func leaveKeyAt(ctx context.Context, path, companyID string, key store.APIKey, a
 		if err == nil {
 			_, err = c.Exec("COMMIT")
 		}
-		return err // whose connection is closed, which rolls back
+		return err // closing the connection rolls back
 	})
 }

@@ -12,21 +12,21 @@ import (
 	"attestd/store/sqlite"
 )
 
-// RekeyOptions say under which master key the secrets of a file are, and under which they are to
-// be; nil is none, in plaintext.
+// RekeyOptions has the current master key of the file's secrets and the new one; nil means
+// plaintext.
 type RekeyOptions struct {
 	Old, New *seal.Master
 	Progress func(stage string, done, total int64) // "seal" in secrets, "copy" in bytes; may be nil
 }
 
 // Rekey seals the private keys and API keys of the database at path, seals them under another
-// master key, or puts them back in plaintext, and turns the hashes of credentials into HMACs where
-// they are none yet. No server has it open meanwhile: ErrInUse.
+// master key, or stores them in plaintext again. It also replaces the hashes of credentials by
+// HMACs if it has not yet. No server may have the database open: ErrInUse.
 //
-// It works in two steps, each of which is whole or absent, and goes on where it was interrupted:
-// one transaction changes all secrets and settings, and then a copy without free pages, in which
-// old secrets could stand, takes the place of the file. Old is not asked for where the first step
-// is done. What older backups, snapshots and blocks of the disk hold is out of its reach.
+// It has two atomic steps, and resumes after an interruption. One transaction changes all secrets
+// and settings. Then a copy without free pages, which might contain old secrets, replaces the file.
+// After the first step, Old is no longer needed. Rekey cannot reach older backups, snapshots and
+// blocks of the disk.
 func Rekey(ctx context.Context, path, schema string, o RekeyOptions) error {
 	path, err := store.Absolute(path)
 	if err != nil {
@@ -56,14 +56,14 @@ func keyID(master *seal.Master) string {
 	return master.ID()
 }
 
-// changeSecrets is the first step. It puts every secret of the file under the new master key, with
-// the settings that say so.
+// changeSecrets is the first step. It stores every secret under the new master key, and changes the
+// settings.
 func changeSecrets(ctx context.Context, path, schema string, found atrest.Sealing, o RekeyOptions) error {
 	s, err := store.Open(ctx, path, schema, store.Options{Master: o.Old})
 	if err != nil {
 		return err
 	}
-	err = Run(ctx, s, store.RunOptions{AcceptClock: true}, func() error { // for no time is written
+	err = Run(ctx, s, store.RunOptions{AcceptClock: true}, func() error { // no time is written
 		old, err := found.Unseal(path, o.Old)
 		if err != nil {
 			return err
@@ -94,13 +94,13 @@ func reseal(w store.Conn, found atrest.Sealing, old atrest.Secrets, o RekeyOptio
 	return r.run()
 }
 
-// unrecordedRekey says how the keys at rest were sealed, and are now.
+// unrecordedRekey returns the pending control record about a change of the master key.
 func unrecordedRekey(from, to atrest.Sealing, at time.Time) store.Unrecorded {
 	return store.Unrecorded{Action: store.DatabaseRekeyed, Subject: store.SubjectDatabase,
 		Details: map[string]any{"from": from.String(), "to": to.String(), "rekeyedAt": chain.FormatTime(at)}}
 }
 
-// scrub is the second step: what VACUUM writes holds live rows alone.
+// scrub is the second step. VACUUM copies only live rows.
 func scrub(ctx context.Context, path string, progress func(stage string, done, total int64)) error {
 	l, err := checkTarget(ctx, path, true)
 	if err != nil {
@@ -121,7 +121,8 @@ func scrub(ctx context.Context, path string, progress func(stage string, done, t
 	return sqlite.Replace(tmp.Path, path)
 }
 
-// endScrub checks the copy at path, and takes out of it that free pages may hold old secrets.
+// endScrub checks the copy at path, and removes the setting that free pages may contain old
+// secrets.
 func endScrub(ctx context.Context, path string) error {
 	return store.OnFile(ctx, path, sqlite.ModeCreate, func(c store.Conn) error {
 		if err := c.CheckPages(ctx); err != nil {

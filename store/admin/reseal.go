@@ -12,7 +12,7 @@ import (
 	"attestd/store/atrest"
 )
 
-// resealing changes how all secrets of a file are kept, within one transaction of its Conn.
+// resealing reseals all secrets of a file, within one transaction of its Conn.
 type resealing struct {
 	store.Conn
 	old, next   atrest.Secrets
@@ -40,7 +40,7 @@ func (r *resealing) run() error {
 	if err := r.tokenKey(); err != nil {
 		return err
 	}
-	if r.old.HasLookup() { // what is an HMAC stays one
+	if r.old.HasLookup() { // HMACs do not change
 		return nil
 	}
 	if err := r.clientSecrets(); err != nil {
@@ -55,8 +55,8 @@ func (r *resealing) advance() {
 	}
 }
 
-// change reads all rows of a query before it changes the first, for an index would else show some
-// of them a second time.
+// change reads all rows of a query before it changes the first, because otherwise an index might
+// return changed rows again.
 func change[T any](r *resealing, scan func(*sql.Rows) (T, error), query string, each func(T) error) error {
 	var found []T
 	err := r.Each(func(rows *sql.Rows) error {
@@ -148,7 +148,7 @@ func (r *resealing) webhookSecrets() error {
 	})
 }
 
-// clientSecrets and tokens turn a SHA-256 into the HMAC of it.
+// clientSecrets and tokens replace each SHA-256 by its HMAC.
 func (r *resealing) clientSecrets() error {
 	type row struct {
 		id   int64
@@ -170,7 +170,7 @@ func (r *resealing) tokens() error {
 	})
 }
 
-// scanHash reads a row whose last column is a SHA-256.
+// scanHash scans a row whose last column is a SHA-256.
 func scanHash(rows *sql.Rows, before ...any) (hash [32]byte, err error) {
 	var stored []byte
 	if err = rows.Scan(append(before, &stored)...); err == nil && len(stored) != len(hash) {
@@ -180,7 +180,7 @@ func scanHash(rows *sql.Rows, before ...any) (hash [32]byte, err error) {
 	return hash, err
 }
 
-// tokenKey is the key of the HMACs over the rows of access tokens, if there is one.
+// tokenKey reseals the key of the HMACs over access tokens, if there is one.
 func (r *resealing) tokenKey() error {
 	var text string
 	err := r.One([]any{&text}, `SELECT value FROM setting WHERE name = 'token_key'`)

@@ -10,21 +10,22 @@ import (
 	"attestd/store/sqlite"
 )
 
-// RestoreOptions are what a restore may do to a database that is there already.
+// RestoreOptions are the options of Restore, mainly for a database that exists at the destination.
 type RestoreOptions struct {
-	// replace it where nothing of it would be lost
+	// replace an existing database if nothing is lost
 	Force bool
-	// with Force: replace it whatever would be lost
+	// with Force: replace it whatever is lost
 	AcceptRollback bool
-	// of the restore, which the next start records in the control logs
+	// time of the restore, which the next start records in the control logs
 	At       time.Time
 	Progress func(stage string, done, total int64) // as for Backup; may be nil
 }
 
-// Restore checks in wholly (integrity, schema, every chain) and then puts it at path. undone is
-// what that takes back of the database that was at path, or, with ErrRefused, would take back.
-// ErrRefused also when path exists and Force is not set; ErrInUse. A foreign file at either place
-// is ErrForeign; a chain that does not verify is a *VerifyError.
+// Restore verifies the backup at in completely (integrity, schema, every chain) and then puts it at
+// path. undone is what the restore takes back of the existing database at path, or, with
+// ErrRefused, would take back. It also returns ErrRefused if path exists and Force is not set,
+// ErrInUse, ErrForeign for a foreign file at either path, and a *VerifyError for a chain that does
+// not verify.
 func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (undone Rollback, err error) {
 	if in, err = store.Absolute(in); err != nil {
 		return undone, err
@@ -67,7 +68,7 @@ func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (un
 	return undone, nil
 }
 
-// checkTarget says whether a database may be put at path, and takes the lock there.
+// checkTarget checks that a database may be put at path, and acquires its lock.
 func checkTarget(ctx context.Context, path string, force bool) (*sqlite.Lock, error) {
 	_, identified := store.Identify(ctx, path)
 	switch err := identified; {
@@ -79,7 +80,7 @@ func checkTarget(ctx context.Context, path string, force bool) (*sqlite.Lock, er
 		if !force {
 			return nil, fmt.Errorf("%w: %s exists", store.ErrRefused, path)
 		}
-	default: // a foreign file is not ours to replace
+	default: // a foreign file must not be replaced
 		return nil, err
 	}
 	l, err := sqlite.LockName(path)
@@ -91,14 +92,14 @@ func checkTarget(ctx context.Context, path string, force bool) (*sqlite.Lock, er
 	return l, err
 }
 
-// retire makes sure that nobody has the database at path open, and that its journals are gone.
+// retire ensures that nobody has the database at path open, and that its journals are gone.
 func retire(ctx context.Context, path string) error {
 	_, err := store.Identify(ctx, path)
 	return sqlite.Retire(ctx, path, err == nil || errors.Is(err, store.ErrNewer))
 }
 
-// markRestored leaves in the database at path, which nobody else has open, what its next start is
-// to record.
+// markRestored stores in the database at path, which must not be open elsewhere, what its next
+// start records.
 func markRestored(ctx context.Context, path string, at time.Time, replaced map[string]map[store.LogName]int64) error {
 	return store.OnFile(ctx, path, sqlite.ModeCreate, func(c store.Conn) error { return store.LeaveRestored(c, at, replaced) })
 }

@@ -11,19 +11,19 @@ import (
 	"attestd/store/sqlite"
 )
 
-// Rollback is what a restore takes back: a line for each loss, deletion that comes undone, and
-// history that is another. There are at most maxRollback lines; More counts those beyond.
+// Rollback describes what a restore takes back, with a line for each loss, undone deletion and
+// differing history. It has at most maxRollback lines; More is the number of omitted ones.
 type Rollback struct {
 	Lines []string
 	More  int
 
-	// the lengths of the logs that are to be replaced, by company
+	// lengths of the logs to be replaced, by company
 	replaced map[string]map[store.LogName]int64
 }
 
 const (
 	maxRollback      = 100
-	maxRollbackNames = 5 // of each line
+	maxRollbackNames = 5 // per line
 )
 
 func (r *Rollback) add(format string, args ...any) {
@@ -44,8 +44,8 @@ func (r *Rollback) note(company string, name store.LogName, length int64) {
 	r.replaced[company][name] = length
 }
 
-// findRollback compares the database at path with the backup that is to replace it. What cannot be
-// read might hold anything, and so is a rollback too.
+// findRollback compares the database at path with the backup that will replace it. Anything
+// unreadable counts as a rollback, because it may contain anything.
 func findRollback(ctx context.Context, path, backup string) (r Rollback, err error) {
 	target, err := store.Identify(ctx, path)
 	if err == nil {
@@ -64,8 +64,8 @@ func findRollback(ctx context.Context, path, backup string) (r Rollback, err err
 	return r, err
 }
 
-// compare fills r. The backup is the main database of one connection, and the one at path is its
-// "target".
+// compare fills r. The connection has the backup as its main database, and the one at path attached
+// as "target".
 func (r *Rollback) compare(ctx context.Context, path, backup string, target store.Settings) error {
 	replacement, err := store.Identify(ctx, backup)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target stor
 	return store.OnFile(ctx, backup, sqlite.ModeRest, func(c store.Conn) error { return r.compareTables(ctx, c, sqlite.Address(path, mode)) })
 }
 
-// compareTables compares what the two databases hold, over a connection to the backup.
+// compareTables compares the contents of the two databases on a connection to the backup.
 func (r *Rollback) compareTables(ctx context.Context, c store.Conn, target string) error {
 	if _, err := c.Exec("ATTACH ? AS target", target); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (r *Rollback) compareTables(ctx context.Context, c store.Conn, target strin
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if p.number == store.Installation { // which has nothing else
+		if p.number == store.Installation { // it has only this log
 			if err := r.compareLog(c, p, store.Control, versions); err != nil {
 				return err
 			}
@@ -131,8 +131,8 @@ func (r *Rollback) compareTables(ctx context.Context, c store.Conn, target strin
 	return r.compareWitness(c, versions)
 }
 
-// compared is a company of the database that is to be replaced, and that of the same companyId in
-// the backup, if there is one.
+// compared is a company of the database to be replaced, with the company of the same companyId in
+// the backup, if any.
 type compared struct {
 	id      string
 	number  int64
@@ -140,19 +140,19 @@ type compared struct {
 	sameKey bool
 }
 
-// schemas are those of the two databases.
+// schemas has the schema versions of the two databases.
 type schemas struct{ target, backup int64 }
 
-// firstKey is the SQL for the first public key of a company.
+// firstKey returns the SQL for the first public key of a company.
 func firstKey(database, alias string, schema int64) string {
 	if schema < store.SchemaKeys {
-		// it is NULL where the company is not there
+		// NULL if the company does not exist
 		return "CASE WHEN " + alias + ".seed IS NOT NULL THEN ed25519_public(" + alias + ".seed) END"
 	}
 	return "(SELECT public_key FROM " + database + ".company_key WHERE company = " + alias + ".id AND generation = 0)"
 }
 
-// keyFingerprint is the SQL for the fingerprint of an API key.
+// keyFingerprint returns the SQL for the fingerprint of an API key.
 func keyFingerprint(schema int64) string {
 	if schema < store.SchemaFingerprints {
 		return "lower(hex(substr(hash, 1, 8)))"
@@ -171,7 +171,7 @@ func comparedCompanies(c store.Conn, of schemas) (all []compared, err error) {
 	return all, err
 }
 
-// headChain is the column of a head that numbers its chain.
+// headChain returns the column of table head with the chain ID.
 func headChain(schema int64) string {
 	if schema < store.SchemaTwoLogs {
 		return "company"
@@ -179,8 +179,8 @@ func headChain(schema int64) string {
 	return "chain"
 }
 
-// compareLog reads the hashes that a log has in both, up to the first that differs. A log that one
-// of the two does not know is empty there.
+// compareLog compares the hashes of a log in both databases up to the first difference. A log that
+// a schema does not have is empty there.
 func (r *Rollback) compareLog(c store.Conn, p compared, name store.LogName, of schemas) error {
 	number, backup, title := name.ChainID(p.number), name.ChainID(p.backup.Int64), name.Titled(p.id)
 	var length, oldLength, at int64
@@ -217,11 +217,11 @@ func (r *Rollback) compareLog(c store.Conn, p compared, name store.LogName, of s
 	return nil
 }
 
-// rollbackList is what one query finds of a company: ?1 is its number in the target, ?2 that in the
-// backup. Keys go by their fingerprint.
+// rollbackList is a query for losses of a company. ?1 is its number in the target, ?2 in the
+// backup. Keys are identified by their fingerprints.
 type rollbackList struct{ what, query string }
 
-// rollbackLists leaves out what a file of an older schema cannot know.
+// rollbackLists omits what an older schema does not have.
 func rollbackLists(of schemas) []rollbackList {
 	inTarget, inBackup := keyFingerprint(of.target), keyFingerprint(of.backup)
 	lists := []rollbackList{
@@ -242,7 +242,7 @@ func rollbackLists(of schemas) []rollbackList {
 	}
 	enabled := "b.disabled_at IS NULL"
 	if of.backup < 2 {
-		enabled = "true" // no agent could be disabled
+		enabled = "true" // agents could not be disabled
 	}
 	if of.target >= 2 {
 		lists = append(lists, rollbackList{"agents disabled since, enabled again", `SELECT t.agent_id FROM target.agent t
@@ -252,7 +252,7 @@ func rollbackLists(of schemas) []rollbackList {
 	if of.target >= store.SchemaKeys {
 		has, compromised := "SELECT public_key FROM main.company_key WHERE company = ?2", " AND compromised_at IS NOT NULL"
 		if of.backup < store.SchemaKeys {
-			// none could be declared so
+			// keys could not be declared compromised
 			has, compromised = "SELECT ed25519_public(seed) FROM main.company WHERE id = ?2", " AND false"
 		}
 		const number = `SELECT 'key ' || generation FROM target.company_key WHERE company = ?1 AND `

@@ -7,8 +7,8 @@ import (
 	"attestd/store"
 )
 
-// compareWitness finds what a witness would forget: it would sign another history, and nobody but
-// those who compare could tell.
+// compareWitness finds what the cosigner would forget. It would then sign a different history,
+// which only a comparison of its cosignatures could reveal.
 func (r *Rollback) compareWitness(c store.Conn, of schemas) error {
 	if of.target < store.SchemaWitness {
 		return nil

@@ -1,5 +1,5 @@
-// Package atrest says how the secrets of a database are stored: in plaintext, or sealed under a
-// master key, each bound to its table, company and row. It knows no SQL.
+// Package atrest defines how the secrets of a database are stored: in plaintext, or sealed under a
+// master key, each bound to its table, company and row. It does not use SQL.
 package atrest
 
 import (
@@ -16,24 +16,24 @@ import (
 )
 
 var (
-	// ErrMasterKey: missing, not the one of the file, or given for a file whose keys are in
-	// plaintext.
+	// ErrMasterKey means that the master key is missing, is not the one of the file, or was given
+	// for a file whose keys are in plaintext.
 	ErrMasterKey = errors.New("master key")
-	// ErrCorrupt: what is stored does not open, or is not what it was.
+	// ErrCorrupt means that a stored secret is malformed or cannot be opened.
 	ErrCorrupt = errors.New("database is corrupt")
 )
 
-// Sealing is what the settings say of the secrets of a database.
+// Sealing has the settings about the secrets of a database.
 type Sealing struct {
-	KeyID string // of the master key; "" where secrets are in plaintext
+	KeyID string // ID of the master key; "" if secrets are in plaintext
 	Salt  []byte
-	// the key of the HMAC by which credentials are found, sealed like all others; nil in a file
-	// that was never sealed
+	// key of the HMAC for looking up credentials, sealed like the other secrets; nil in a file that
+	// was never sealed
 	Lookup []byte
-	Scrub  bool // free pages may still hold what an earlier master key has sealed, or none
+	Scrub  bool // free pages may still contain secrets in plaintext or under an earlier master key
 }
 
-// ParseSealing reads the settings of a database, by name: ErrCorrupt.
+// ParseSealing reads the settings of a database. It returns ErrCorrupt if they are malformed.
 func ParseSealing(settings map[string]string) (f Sealing, err error) {
 	f.KeyID = settings["master_key_id"]
 	_, f.Scrub = settings["scrub"]
@@ -57,17 +57,18 @@ func (f Sealing) String() string {
 	return "sealed with master key " + f.KeyID
 }
 
-// Secrets stores and reads the secrets of a database. Each is bound to its table, company and row.
+// Secrets encodes and decodes the secrets of a database. Each is bound to its table, company and
+// row.
 type Secrets struct {
 	sealed bool
-	key    *seal.Key // nil where the secrets are in plaintext, or nobody has said the master key
+	key    *seal.Key // nil if the secrets are in plaintext, or the master key is unknown
 	lookup []byte    // as in Sealing, in plaintext
 }
 
-// New are secrets that are sealed under master, nil for plaintext, with the settings that say
-// so. The lookup key outlives every master key, for what is kept as an HMAC only cannot be computed
-// anew: that of former, or a new one. A database that was never sealed needs none: former is nil
-// there, and so is master.
+// New returns Secrets that are sealed under master, or in plaintext if master is nil, with the
+// settings to store. The lookup key outlives every master key, because HMACs without their inputs
+// cannot be recomputed: it is the one of former, or a new one. A database that was never sealed
+// needs none: then former and master are nil.
 func New(master *seal.Master, former *Secrets) (s Secrets, settings map[string]string) {
 	settings = map[string]string{}
 	if former != nil {
@@ -90,10 +91,10 @@ func New(master *seal.Master, former *Secrets) (s Secrets, settings map[string]s
 	return s, settings
 }
 
-// lookupPlace is where the key of the HMAC stands.
+// lookupPlace is the place of the HMAC's key.
 const lookupPlace = "setting\n0\nlookup_key"
 
-// Locked are the secrets before anybody has said a master key: those in plaintext can be read.
+// Locked returns the secrets without a master key, which can read plaintext only.
 func (f Sealing) Locked() Secrets {
 	if f.KeyID != "" {
 		return Secrets{sealed: true}
@@ -101,8 +102,8 @@ func (f Sealing) Locked() Secrets {
 	return Secrets{lookup: f.Lookup}
 }
 
-// Unseal makes the secrets of a file readable; ErrMasterKey unless master is the key that it was
-// sealed with, and nil where it was not.
+// Unseal returns Secrets that can read the file. It returns ErrMasterKey unless master is the key
+// of a sealed file, or nil for one in plaintext.
 func (f Sealing) Unseal(path string, master *seal.Master) (Secrets, error) {
 	switch {
 	case f.KeyID == "" && master != nil:
@@ -122,11 +123,11 @@ func (f Sealing) Unseal(path string, master *seal.Master) (Secrets, error) {
 	return s, nil
 }
 
-// HasLookup says whether credentials are stored as HMACs, and not as their hashes.
+// HasLookup reports whether credentials are stored as HMACs instead of hashes.
 func (s Secrets) HasLookup() bool { return s.lookup != nil }
 
-// Keep is a secret as it is stored at a place, and Open is the way back; ErrMasterKey where the key
-// is missing, ErrCorrupt where what is stored does not open.
+// Keep encodes a secret for storage at a place, and Open decodes it. Open returns ErrMasterKey if
+// the key is missing, and ErrCorrupt if the stored value cannot be opened.
 func (s Secrets) Keep(secret []byte, place string) []byte {
 	if !s.sealed {
 		return secret
@@ -148,8 +149,8 @@ func (s Secrets) Open(stored []byte, place string) ([]byte, error) {
 	return secret, nil
 }
 
-// Index is what a credential is stored and found by, of the SHA-256 of its text. A file that was
-// never sealed holds that itself.
+// Index returns the value by which a credential is stored and found, from the SHA-256 of its text.
+// In a file that was never sealed, it is the SHA-256 itself.
 func (s Secrets) Index(hash [sha256.Size]byte) []byte {
 	if s.lookup == nil {
 		return hash[:]
@@ -163,13 +164,13 @@ func seedPlace(company, generation int64) string {
 	return fmt.Sprintf("company_key\n%d\n%d", company, generation)
 }
 
-// KeepSeed is how the seed of a private key is stored.
+// KeepSeed encodes the seed of a private key for storage.
 func (s Secrets) KeepSeed(company, generation int64, private ed25519.PrivateKey) []byte {
 	return s.Keep(private.Seed(), seedPlace(company, generation))
 }
 
-// PrivateKey returns the private key that belongs to a stored public one. A seed that does not
-// would sign what never verifies.
+// PrivateKey decodes a private key and checks that it belongs to its stored public key. Otherwise
+// its signatures would never verify.
 func (s Secrets) PrivateKey(company, generation int64, stored, public []byte) (ed25519.PrivateKey, error) {
 	seed, err := s.Open(stored, seedPlace(company, generation))
 	if err != nil {
@@ -181,7 +182,7 @@ func (s Secrets) PrivateKey(company, generation int64, stored, public []byte) (e
 	return nil, fmt.Errorf("%w: the seed of a company's key does not fit its public key", ErrCorrupt)
 }
 
-// keyOf is the private key of a seed, if it belongs to a public one.
+// keyOf returns the private key of a seed, and whether it belongs to a public key.
 func keyOf(seed, public []byte) (ed25519.PrivateKey, bool) {
 	if len(seed) != ed25519.SeedSize {
 		return nil, false
@@ -190,13 +191,14 @@ func keyOf(seed, public []byte) (ed25519.PrivateKey, bool) {
 	return key, key.Public().(ed25519.PublicKey).Equal(ed25519.PublicKey(public))
 }
 
-// TokenKeyPlace is where the key of the HMACs over the rows of access tokens stands.
+// TokenKeyPlace is the place of the key for the HMACs over access tokens.
 const TokenKeyPlace = "setting\n0\ntoken_key"
 
-// CosignerPlace is where the private key of the witness stands, which is no company's.
+// CosignerPlace is the place of the cosigner's private key, which belongs to no company.
 const CosignerPlace = "witness_key\n0\n1"
 
-// CosignerKey returns the private key of the witness that belongs to a stored public one.
+// CosignerKey decodes the cosigner's private key and checks that it belongs to its stored public
+// key.
 func (s Secrets) CosignerKey(stored, public []byte) (ed25519.PrivateKey, error) {
 	seed, err := s.Open(stored, CosignerPlace)
 	if err != nil {
@@ -208,12 +210,12 @@ func (s Secrets) CosignerKey(stored, public []byte) (ed25519.PrivateKey, error) 
 	return nil, fmt.Errorf("%w: the seed does not fit the public key", ErrCorrupt)
 }
 
-// An API key is text, also where it is sealed. Its row goes by the index.
+// An API key is stored as text, even if sealed. Its place contains its index.
 func apiKeyPlace(company int64, index []byte) string {
 	return fmt.Sprintf("api_key\n%d\n%s", company, hex.EncodeToString(index))
 }
 
-// KeepAPIKey is how the text of an API key is stored; OpenAPIKey is how it is read.
+// KeepAPIKey encodes the text of an API key for storage; OpenAPIKey decodes it.
 func (s Secrets) KeepAPIKey(company int64, index []byte, key string) string {
 	if !s.sealed {
 		return key
@@ -233,14 +235,14 @@ func (s Secrets) OpenAPIKey(company int64, index []byte, stored string) (string,
 	return string(key), err
 }
 
-// The secret of a webhook stands at another place than the one before it.
+// The current and the previous secret of a webhook have different places.
 func webhookPlaces(company int64, id string) (secret, former string) {
 	secret = fmt.Sprintf("webhook\n%d\n%s", company, id)
 	return secret, secret + "\nformer"
 }
 
-// KeepWebhook is how the secret of a webhook and the one before it, nil for none, are stored;
-// OpenWebhook is how they are read.
+// KeepWebhook encodes the secret of a webhook and the previous one, nil for none, for storage;
+// OpenWebhook decodes them.
 func (s Secrets) KeepWebhook(company int64, id string, secret, former []byte) (storedSecret, storedFormer []byte) {
 	place, formerPlace := webhookPlaces(company, id)
 	if former != nil {

@@ -1,9 +1,9 @@
-// Package feed follows what was committed to a log, from a record on, for those who must miss
-// nothing: over a break of their connection, or a restart of the service.
+// Package feed follows a log from a given record on, for consumers that must not miss a record,
+// even after a broken connection or a restart of the service.
 //
-// A [Cursor] stands before a record of a chain, and reads from disk. So what it has to hand on is
-// never held in memory for it, nobody who appends waits for it, and one that is slow falls behind
-// and nothing else. A [Keeper] makes durable how far its users have come.
+// A [Cursor] is a position in a chain, and reads records from disk. So undelivered records use no
+// memory, appends wait for no consumer, and a slow consumer delays only itself. A [Keeper] stores
+// the positions of consumers.
 package feed
 
 import (
@@ -15,32 +15,33 @@ import (
 	"attestd/chain"
 )
 
-// readAtOnce is how many records one read gives at most: a long read would stop WAL checkpoints.
+// readAtOnce is the maximum number of records per read, because a long read would block WAL
+// checkpoints.
 const readAtOnce = 128
 
-// ErrBeyond says that a cursor stands beyond the end of its chain, which has been longer once, or
-// never was so long.
+// ErrBeyond means that a cursor is beyond the end of its chain. The chain was longer once, or the
+// position is wrong.
 var ErrBeyond = errors.New("feed: the chain has fewer records")
 
-// Reader reads chains from disk; chain.Reader has more.
+// Reader reads chains from disk. It is a subset of chain.Reader.
 type Reader interface {
 	Tip(ctx context.Context, chain int64) (head chain.Head, next int64, err error)
 	Records(ctx context.Context, chain, from, to int64, yield func(*chain.Record) error) error
 }
 
-// Feed wakes cursors when their chains have grown.
+// Feed wakes cursors when their chains grow.
 type Feed struct {
 	reader Reader
 
 	mu sync.Mutex
-	// closed when a chain grows; of those alone that somebody waits for
+	// closed when a chain grows; only for chains with a waiting cursor
 	grown map[int64]chan struct{}
 }
 
 // New returns the feed of the chains of r.
 func New(r Reader) *Feed { return &Feed{reader: r, grown: make(map[int64]chan struct{})} }
 
-// Grown says that a chain has grown: the log calls it after each commit. It never waits.
+// Grown announces that a chain has grown. The log calls it after each commit. It never blocks.
 func (f *Feed) Grown(number int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,7 +51,7 @@ func (f *Feed) Grown(number int64) {
 	}
 }
 
-// next is closed when a chain grows the next time.
+// next returns a channel that is closed when a chain grows next.
 func (f *Feed) next(number int64) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,23 +61,23 @@ func (f *Feed) next(number int64) <-chan struct{} {
 	return f.grown[number]
 }
 
-// Follow returns a cursor that stands before record from of a chain.
+// Follow returns a cursor before the record with index from of a chain.
 func (f *Feed) Follow(number, from int64) *Cursor { return &Cursor{f, number, from} }
 
-// Cursor stands before a record of a chain. One goroutine uses it.
+// Cursor is a position before a record of a chain. It MUST be used by one goroutine at a time.
 type Cursor struct {
 	feed  *Feed
 	chain int64
 	next  int64
 }
 
-// Next is the index of the record that is read next.
+// Next returns the index of the next record to read.
 func (c *Cursor) Next() int64 { return c.next }
 
-// Wait returns when there is a record to read.
+// Wait returns when a record can be read.
 func (c *Cursor) Wait(ctx context.Context) error {
 	for {
-		// before the look, so that no growth is missed between the two
+		// get the channel before the check, so that no growth is missed in between
 		grown := c.feed.next(c.chain)
 		more, err := c.left(ctx)
 		if err != nil || more > 0 {
@@ -90,7 +91,7 @@ func (c *Cursor) Wait(ctx context.Context) error {
 	}
 }
 
-// left is how many records there are to read. ErrBeyond.
+// left returns the number of records that can be read, or ErrBeyond.
 func (c *Cursor) left(ctx context.Context) (int64, error) {
 	head, _, err := c.feed.reader.Tip(ctx, c.chain)
 	if err != nil {
@@ -102,11 +103,10 @@ func (c *Cursor) left(ctx context.Context) (int64, error) {
 	return head.Length - c.next, nil
 }
 
-// Read hands the next records to take, as long as that asks for more, and stands behind them then.
-// It does not wait: none means that all have been read. A record and its slices are only valid
-// during the call of take, which should be short. Records that are missing on disk are left out:
-// whether the chain is whole is said by its verification. After an error the cursor stands where it
-// stood. ErrBeyond.
+// Read calls take with the next records while it returns true, and advances the cursor. It does not
+// wait: no call means that all records were read. A record and its slices are valid only during the
+// call of take, which should be short. Read skips records that are missing on disk, which
+// verification reports. After an error the cursor is unchanged. Read returns ErrBeyond.
 func (c *Cursor) Read(ctx context.Context, take func(r *chain.Record) (more bool)) error {
 	left, err := c.left(ctx)
 	if err != nil || left == 0 {

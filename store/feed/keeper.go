@@ -7,27 +7,26 @@ import (
 	"time"
 )
 
-// Keeper makes durable how far those have come who follow a feed: all that have moved, in one
-// write, a while after the first of them has. So what that costs does not grow with their pace, and
-// after a crash each of them does again what it has done in that while. P is what is kept of each,
-// by its key.
+// Keeper stores the positions of consumers of a feed. It writes all changed positions at once, some
+// time after the first change, so that the cost does not depend on the rate of changes. After a
+// crash, consumers repeat the work of that time. P is the position of a consumer with key K.
 type Keeper[K comparable, P any] struct {
 	save  func(ctx context.Context, moved map[K]P) error
 	every time.Duration
 	log   *slog.Logger
-	wake  chan struct{} // capacity 1: there may be something in moved
+	wake  chan struct{} // capacity 1: moved may have entries
 
-	saving sync.Mutex // orders the writes, so that none is overtaken by an older one
+	saving sync.Mutex // orders the writes, so that an older one never overwrites a newer one
 	mu     sync.Mutex
 	moved  map[K]P
 }
 
-// NewKeeper returns a keeper that calls save, once in that time at most.
+// NewKeeper returns a keeper that calls save at most once per the duration every.
 func NewKeeper[K comparable, P any](every time.Duration, save func(ctx context.Context, moved map[K]P) error, log *slog.Logger) *Keeper[K, P] {
 	return &Keeper[K, P]{save: save, every: every, log: log, wake: make(chan struct{}, 1), moved: make(map[K]P)}
 }
 
-// Note says where somebody stands now. It never waits.
+// Note records the new position of a consumer. It never blocks.
 func (k *Keeper[K, P]) Note(key K, at P) {
 	k.mu.Lock()
 	k.moved[key] = at
@@ -42,7 +41,7 @@ func (k *Keeper[K, P]) ring() {
 	}
 }
 
-// Flush makes durable what was noted. What cannot be written stays noted.
+// Flush saves the changed positions. After an error they remain to be saved.
 func (k *Keeper[K, P]) Flush(ctx context.Context) error {
 	k.saving.Lock()
 	defer k.saving.Unlock()
@@ -66,8 +65,7 @@ func (k *Keeper[K, P]) Flush(ctx context.Context) error {
 	return err
 }
 
-// Run flushes until ctx is done. That nothing can be written is logged once, and so is that it can
-// again.
+// Run flushes until ctx is done. It logs the first failure, and the recovery.
 func (k *Keeper[K, P]) Run(ctx context.Context) error {
 	failing := false
 	for {

@@ -7,24 +7,24 @@ import (
 	"io"
 )
 
-// Cosigned is the last tree that the database's owner has cosigned, as a witness, of a log of
-// somebody else.
+// Cosigned is the last tree of another operator's log that the database's owner has cosigned as a
+// witness.
 type Cosigned struct {
 	Origin [32]byte // the SHA-256 of the log's origin
 	Size   int64
 	Root   [32]byte
 }
 
-// errOldForm: a file of an older form has no place for what is to be written.
+// errOldForm means that a file in an older format has no place for an entry.
 var errOldForm = errors.New("headfile: a head file of an older form, which could not be brought to the newest")
 
-// HasCosigned says whether the file is of a form that has the logs of others.
+// HasCosigned reports whether the file's format has places for the logs of others.
 func (f *File) HasCosigned() bool { return f.form != first }
 
-// IsNewest says whether the file is of the form that Create makes.
+// IsNewest reports whether the file has the format that Create writes.
 func (f *File) IsNewest() bool { return f.form == newest }
 
-// Cosigned writes the last tree that was cosigned of a log, unless it stands there.
+// Cosigned writes the last cosigned tree of a log, if it has changed.
 func (f *File) Cosigned(c Cosigned) error {
 	if !f.HasCosigned() {
 		return errOldForm
@@ -36,7 +36,7 @@ func (f *File) Cosigned(c Cosigned) error {
 	}
 	n, found := f.known[c.Origin]
 	if !found {
-		for _, taken := range f.known { // of one that is damaged the place stays free
+		for _, taken := range f.known { // the place of a damaged entry stays unused
 			n = max(n, taken)
 		}
 		n++
@@ -57,8 +57,8 @@ func (f *File) Cosigned(c Cosigned) error {
 	return err
 }
 
-// EachCosigned calls yield for the last tree that was cosigned of each log of others. An error of
-// yield ends it and is returned as it is.
+// EachCosigned calls yield for the last cosigned tree of each log of others. An error of yield ends
+// it and is returned unchanged.
 func (f *File) EachCosigned(yield func(Cosigned) error) error {
 	known := map[[32]byte]int64{}
 	if f.HasCosigned() {
@@ -81,7 +81,7 @@ func (f *File) EachCosigned(yield func(Cosigned) error) error {
 	return nil
 }
 
-// encodeCosigned writes a slot: sequence number, origin, size and root.
+// encodeCosigned encodes a slot: sequence number, origin, size and root.
 func encodeCosigned(c Cosigned, sequence uint64) []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, slotSize), sequence)
 	b = append(b, c.Origin[:]...)
@@ -89,7 +89,7 @@ func encodeCosigned(c Cosigned, sequence uint64) []byte {
 	return seal(append(b, c.Root[:]...))
 }
 
-// decodeCosigned is decode for the slots of a log of others.
+// decodeCosigned is decode for the slots of logs of others.
 func decodeCosigned(both []byte) (newer Cosigned, which int, sequence uint64) {
 	which = 1
 	for i := range 2 {

@@ -5,21 +5,20 @@ import (
 	"hash/crc32"
 )
 
-// form is how a file is laid out: its number, which stands in the magic text.
+// form is the version of a file's format, as in the magic text.
 type form byte
 
 const (
-	first  form = '1' // without the logs of others
-	second form = '2' // without the logs of the installation
+	first  form = '1' // no logs of others
+	second form = '2' // no logs of the installation
 	newest form = '3'
 )
 
-// Installation is the number of the owner of the log of the companies, which is above that of each
-// company: its chains have a place of their own.
+// Installation is the number of the owner of the log of the companies, greater than that of any
+// company. Its chains have separate slots.
 const Installation = 1<<23 - 1
 
-// kinds is of how many kinds of logs there are slots, one after the other: actions, control, and
-// logs of others.
+// kinds returns the number of interleaved kinds of logs: actions, control, and logs of others.
 func (f form) kinds() int64 {
 	if f == first {
 		return 2
@@ -27,18 +26,18 @@ func (f form) kinds() int64 {
 	return 3
 }
 
-// base is where the slots of companies begin.
+// base returns the offset of the slots of companies.
 func (f form) base() int64 {
 	if f == newest {
-		return 5 * slotSize // behind those of the installation's two chains
+		return 5 * slotSize // after the slots of the installation's two chains
 	}
 	return slotSize
 }
 
-// placeOf is where the two slots of the n-th log of a kind stand, n from 1.
+// placeOf returns the offset of the two slots of the n-th log of a kind, where n starts at 1.
 func (f form) placeOf(kind, n int64) int64 { return f.base() + (f.kinds()*(n-1)+kind)*2*slotSize }
 
-// place is where the two slots of a chain stand.
+// place returns the offset of the two slots of a chain.
 func (f form) place(chain int64) int64 {
 	switch {
 	case f == newest && chain == Installation:
@@ -52,13 +51,13 @@ func (f form) place(chain int64) int64 {
 	return f.placeOf(0, chain)
 }
 
-// at is the log whose slots stand at a place, from base on.
+// at returns the log whose slots are at an offset, which MUST be at least base.
 func (f form) at(place int64) (kind, n int64) {
 	pair := (place - f.base()) / (2 * slotSize)
 	return pair % f.kinds(), pair/f.kinds() + 1
 }
 
-// chainAt is the chain whose slots stand at a place, 0 where they are of no chain.
+// chainAt returns the chain whose slots are at an offset, or 0 for a log of others.
 func (f form) chainAt(place int64) int64 {
 	if place < f.base() {
 		return map[int64]int64{slotSize: Installation, 3 * slotSize: -Installation}[place]
@@ -76,7 +75,7 @@ func header(id ID, of form) []byte {
 	return seal(append(append(append(make([]byte, 0, slotSize), "attestd heads "...), byte(of), '\n'), id[:]...))
 }
 
-// seal fills a slot up and ends it with its checksum.
+// seal pads a slot and appends its checksum.
 func seal(slot []byte) []byte {
 	slot = append(slot, make([]byte, crcAt-len(slot))...)
 	return binary.BigEndian.AppendUint32(slot, crc32.Checksum(slot, castagnoli()))

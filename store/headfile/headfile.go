@@ -1,23 +1,27 @@
-// Package headfile keeps, beside a database or on another disk, the greatest size and the roots of
-// every log that the database has had. Whoever puts an older database in its place, or another
-// history, has to reach this file too. It knows no SQL.
+// Package headfile stores, beside a database or on another disk, the largest size and the roots of
+// every log that the database has had. Somebody who replaces the database by an older one, or by
+// another history, must also be able to write this file. The package does not use SQL.
 //
-// # Form
+// # Format
 //
-// A header and then slots, all of 256 bytes and big-endian. The header holds the magic text, the
-// identity of the database and a checksum. Each log has two slots, whose place follows from the
-// number of its chain. The first four are of the chains of the installation, Installation and its
-// negative. Behind them those of chain c > 0 stand at 6(c-1), those of -c after them. The two after
-// those are of the c-th log of others that the database's owner has cosigned as a witness. Older
-// forms are read still, and are brought to this one by Create. The second has no slots of the
-// installation. The first has neither those nor logs of others: there the slots of chain c stand at
-// 4(c-1). A write goes to the one that does not hold the newest
-// state, so one that is cut short, wherever, leaves the state before it. A slot that its checksum
-// does not fit, or that is not there, says nothing. So the file needs no sync to be right: it may
-// be behind, and it is never ahead of a database that was durable before it was written.
+// The file has a header and slots of 256 bytes each; integers are big-endian. The header contains
+// the magic text, the database ID and a checksum. Each log has two slots at an offset that depends
+// on its chain ID. The first four slots belong to the installation's chains, Installation and its
+// negative. After them, the slots of chain c > 0 are at index 6(c-1), followed by those of chain
+// -c. The next two belong to the c-th log of others that the database's owner has cosigned as a
+// witness.
 //
-// The checksum (CRC-32C) finds what a crash has torn. It is no protection from whoever may write
-// the file.
+// Older formats can be read, and Create writes this one. The second format has no slots of the
+// installation. The first has neither those nor logs of others: its slots of chain c are at index
+// 4(c-1).
+//
+// A write goes to the slot that does not contain the newest state, so an interrupted write leaves
+// the previous state intact. A slot that is missing or has a wrong checksum is ignored. So the file
+// is correct without a sync: it may be behind the database, but it is never ahead of what was
+// durable before the write.
+//
+// The checksum (CRC-32C) detects torn writes after a crash. It does not protect against somebody
+// who can write the file.
 package headfile
 
 import (
@@ -30,21 +34,21 @@ import (
 	"os"
 )
 
-// ErrForeign says that a file is not the head file of the database that was named: another's,
-// damaged at its beginning, or no head file.
+// ErrForeign means that a file is not the head file of the given database: it belongs to another
+// database, has a damaged header, or is not a head file.
 var ErrForeign = errors.New("not the head file of this database")
 
-// ID is the identity of a database.
+// ID identifies a database. Its copies have the same ID.
 type ID [16]byte
 
 // Tree is the state of a log at a size: the roots of its two trees.
 type Tree struct {
 	Size    int64
 	Root    [32]byte // of the specification's tree
-	LogRoot [32]byte // of that of RFC 6962
+	LogRoot [32]byte // of the RFC 6962 tree
 }
 
-// Checkpoint is a published checkpoint of a log, but for its origin. It has no Signature where none
+// Checkpoint is a published checkpoint of a log without its origin. Its Signature is zero if none
 // was published.
 type Checkpoint struct {
 	Size      int64
@@ -52,29 +56,29 @@ type Checkpoint struct {
 	Signature [68]byte // key ID and signature, as in a signed note
 }
 
-// Published says whether there is a checkpoint.
+// Published reports whether there is a checkpoint.
 func (c Checkpoint) Published() bool { return c.Signature != [68]byte{} }
 
-// Head is what is known of a log.
+// Head is the known state of a log.
 type Head struct {
-	Chain int64 // number of its chain
+	Chain int64 // ID of its chain
 	LogID [16]byte
 	Tree
-	Revocations int64 // of passports of its company; kept with the log in which they are recorded
+	Revocations int64 // of passports of its company; only in the entry of the control log
 	Checkpoint  Checkpoint
 }
 
-// File is an open head file. One goroutine at a time uses it, and one process.
+// File is an open head file. It MUST be used by one goroutine at a time, and by one process.
 type File struct {
 	f    *os.File
 	form form
-	// places among the logs of others, by origin; nil before they were read
+	// numbers of the logs of others, by origin; nil until they are read
 	known map[[32]byte]int64
 }
 
-// Create makes the head file at path anew, for its owner alone, in place of the one that is there.
-// It is built whole under a name of its own and then put in place, durably: a crash leaves the old
-// one or the new one.
+// Create creates the head file at path with mode 0600, and replaces an existing one. It builds the
+// file under a temporary name and renames it durably, so that a crash leaves the old or the new
+// file.
 func Create(path string, id ID, heads []Head, cosigned []Cosigned) (*File, error) {
 	return create(path, id, newest, heads, cosigned)
 }
@@ -95,7 +99,7 @@ func create(path string, id ID, of form, heads []Head, cosigned []Cosigned) (*Fi
 }
 
 func (f *File) fill(id ID, heads []Head, cosigned []Cosigned) error {
-	if err := f.f.Chmod(0o600); err != nil { // that of an older one that was left here
+	if err := f.f.Chmod(0o600); err != nil { // an older temporary file may have been left
 		return err
 	}
 	if _, err := f.f.WriteAt(header(id, f.form), 0); err != nil {
@@ -114,8 +118,8 @@ func (f *File) fill(id ID, heads []Head, cosigned []Cosigned) error {
 	return f.f.Sync()
 }
 
-// Open opens the head file of a database: fs.ErrNotExist, ErrForeign. An empty file counts as none.
-// One that may not be written is opened for reading, and each Update of it fails.
+// Open opens the head file of a database. It returns fs.ErrNotExist, also for an empty file, or
+// ErrForeign. A file without write permission is opened for reading, and each Update of it fails.
 func Open(path string, id ID) (*File, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, err
@@ -146,14 +150,14 @@ func Open(path string, id ID) (*File, error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// Head returns what is known of a log, or nothing but its number.
+// Head returns the known state of a log, or a Head with only its chain ID.
 func (f *File) Head(chain int64) (Head, error) {
 	h, _, _, err := f.read(chain)
 	return h, err
 }
 
-// Update gives change what is known of a log, or nothing but its number, and writes what that makes
-// of it, unless it is the same.
+// Update calls change with the known state of a log, or a Head with only its chain ID, and writes
+// the result if it differs.
 func (f *File) Update(chain int64, change func(*Head)) error {
 	if f.form != newest && (chain == Installation || chain == -Installation) {
 		return errOldForm
@@ -170,8 +174,8 @@ func (f *File) Update(chain int64, change func(*Head)) error {
 	return err
 }
 
-// read returns what is known of a log, which of its two slots says so, and that slot's sequence
-// number; the second of none.
+// read returns the known state of a log, the number of the slot that contains it, and that slot's
+// sequence number; 1 and 0 if there is none.
 func (f *File) read(chain int64) (h Head, newest int, sequence uint64, err error) {
 	var both [2 * slotSize]byte
 	n, err := f.f.ReadAt(both[:], f.form.place(chain))
@@ -182,8 +186,8 @@ func (f *File) read(chain int64) (h Head, newest int, sequence uint64, err error
 	return h, newest, sequence, nil
 }
 
-// Each calls yield for what is known of each log, in the order of their places. An error of yield
-// ends it and is returned as it is.
+// Each calls yield for the known state of each log, in the order of their slots. An error of yield
+// ends it and is returned unchanged.
 func (f *File) Each(yield func(*Head) error) error {
 	return f.pairs(func(place int64, both []byte) error {
 		chain := f.form.chainAt(place)
@@ -198,7 +202,7 @@ func (f *File) Each(yield func(*Head) error) error {
 	})
 }
 
-// pairs calls yield for each two slots of one log, of which the second may be cut off.
+// pairs calls yield for the two slots of each log. The second may be truncated.
 func (f *File) pairs(yield func(place int64, both []byte) error) error {
 	buffer := make([]byte, 512*2*slotSize)
 	for at := int64(slotSize); ; at += int64(len(buffer)) {
@@ -217,7 +221,7 @@ func (f *File) pairs(yield func(place int64, both []byte) error) error {
 	}
 }
 
-// Sync makes durable what was written.
+// Sync makes the writes durable.
 func (f *File) Sync() error { return f.f.Sync() }
 
 // Close closes the file.
@@ -228,5 +232,5 @@ const (
 	crcAt    = slotSize - 4
 )
 
-// castagnoli returns the table of CRC-32C, which is made once.
+// castagnoli returns the table of CRC-32C, which is computed once.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }

@@ -5,7 +5,7 @@ import (
 	"hash/crc32"
 )
 
-// encode writes a slot: sequence number, chain, log ID, size, roots, revocations, and the
+// encode encodes a slot: sequence number, chain, log ID, size, roots, revocations, and the
 // checkpoint's size, root and signature.
 func encode(h *Head, sequence uint64) []byte {
 	b := make([]byte, 0, slotSize)
@@ -22,9 +22,8 @@ func encode(h *Head, sequence uint64) []byte {
 	return seal(b)
 }
 
-// decode reads the two slots of a chain and returns the newer of those that are whole and the
-// chain's, which of the two it is, and its sequence number; the second and 0 where there is none,
-// so that the first is written next.
+// decode decodes the two slots of a chain and returns the newer valid one, its number, and its
+// sequence number. If neither is valid it returns 1 and 0, so that the first slot is written next.
 func decode(both []byte, chain int64) (newer Head, which int, sequence uint64) {
 	newer, which = Head{Chain: chain}, 1
 	for i := range 2 {
@@ -39,7 +38,7 @@ func decode(both []byte, chain int64) (newer Head, which int, sequence uint64) {
 	return newer, which, sequence
 }
 
-// decodeSlot reads a slot; its sequence number is 0 where it is not whole.
+// decodeSlot decodes a slot. The sequence number is 0 if the slot is invalid.
 func decodeSlot(slot []byte) (h Head, sequence uint64) {
 	if crc32.Checksum(slot[:crcAt], castagnoli()) != binary.BigEndian.Uint32(slot[crcAt:]) {
 		return h, 0

@@ -10,9 +10,9 @@ import (
 	"attestd/chain/search"
 )
 
-// The parts of the statement that a batch is written with. Its first rows are the heads, which are
-// locked in the order of their chains where they are still those that the batch was built on. Only
-// what extends them is written, and the receipt says which they were.
+// The parts of the statement that writes a batch. It first locks the heads, in the order of their
+// chains, if they still are those that the batch was built on. It writes only the rows that extend
+// them, and the receipt lists these chains.
 const (
 	appendHeads = `WITH mine AS (SELECT id FROM writer WHERE id = $1 AND ` + mine + ` FOR UPDATE),
 want AS (SELECT * FROM unnest($3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[], $10::text[], $11::bytea[], $12::bytea[])
@@ -41,15 +41,15 @@ keys AS (INSERT INTO idempotency_key (chain, name, request, idx, expires_at)
 SELECT EXISTS (SELECT FROM mine), (SELECT coalesce(array_agg(chain), '{}') FROM moved)`
 )
 
-// What a transaction has locked before may have been locked in another order than that of chains:
-// there, others' heads are not waited for.
+// An open transaction may hold locks that were acquired in another order than that of chains.
+// There, heads that others have locked are skipped.
 const (
 	appendText      = appendHeads + appendRecords + appendReceipt
 	appendWithNodes = appendHeads + appendRecords + appendNodes + appendReceipt
 	appendSkipping  = appendHeads + ` SKIP LOCKED` + appendRecords + appendNodes + appendReceipt
 )
 
-// rows are the arrays of the statement.
+// rows are the array parameters of the statement.
 type rows struct {
 	chain, fromLength, epoch, length []int64
 	fromRoot, root, frontier         [][]byte
@@ -72,7 +72,8 @@ type rows struct {
 	keyName, keyRequest [][]byte
 }
 
-// Of the id of a record and of a summary; the rest is the chain.
+// The width of the index in the row ID of a record and of a summary; the upper bits are the chain
+// ID.
 const (
 	indexBits   = 40
 	summaryBits = 32
@@ -115,7 +116,7 @@ func (r *rows) addSummaries(ready []search.Ready) {
 	}
 }
 
-// queue puts the statement into a batch.
+// queue adds the statement to a batch.
 func (r *rows) queue(b *pgx.Batch, writer, seq int64, keysExpire time.Time, skipping bool) *pgx.QueuedQuery {
 	text, args := appendText, []any{
 		writer, seq, r.chain, r.fromLength, r.fromRoot, r.epoch, r.length, r.root, r.frontier, r.headTime, r.logRoot, r.logFrontier,
@@ -131,7 +132,7 @@ func (r *rows) queue(b *pgx.Batch, writer, seq int64, keysExpire time.Time, skip
 	return b.Queue(text, args...)
 }
 
-// stale are the chains that were not moved.
+// stale returns the chains that were not moved.
 func (r *rows) stale(moved []int64) (left []int64) {
 	for _, c := range r.chain {
 		if !slices.Contains(moved, c) {

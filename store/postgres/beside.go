@@ -40,14 +40,14 @@ func (w *Writer) KeyEntries(names map[int64][]chain.Hash, now time.Time, yield f
 	return nil
 }
 
-// Use is in which hour a credential was used last.
+// Use is the hour of the last use of a credential.
 type Use struct {
-	Row  int64 // of its table
+	Row  int64 // row ID in its table
 	Hour string
 }
 
-// Used notes uses of API keys and OAuth clients, in one round trip. Rows are locked in their order,
-// for other servers do the same.
+// Used stores the last uses of API keys and OAuth clients in one round trip. All servers update
+// rows in the order of their IDs, which avoids deadlocks.
 func (w *Writer) Used(keys, clients []Use) error {
 	b := &pgx.Batch{}
 	for _, of := range []struct {

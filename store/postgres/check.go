@@ -15,18 +15,19 @@ import (
 //go:embed catalog.sql
 var catalogQuery string
 
-// wantedCatalog is what catalog.sql finds where schema.sql has made the tables: an object a line.
+// wantedCatalog is the result of catalog.sql on tables that schema.sql has created, with one object
+// per line.
 //
 //go:embed catalog.txt
 var wantedCatalog string
 
-// object is a table, column, constraint, index, trigger or function, and whatever else the catalog
-// has of our tables.
+// object is a table, column, constraint, index, trigger, function or another object that the
+// catalog has of our tables.
 type object struct{ kind, name, definition string }
 
 func (o object) String() string { return o.kind + " " + o.name }
 
-// catalog reads lines of objects.
+// catalog parses lines of objects.
 func catalog(text string) (found []object) {
 	for line := range strings.Lines(text) {
 		head, definition, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
@@ -37,12 +38,11 @@ func catalog(text string) (found []object) {
 }
 
 // Check compares the tables, columns, constraints, indices, triggers and functions of a database
-// with those that this program makes, and returns a sentence for each that is missing, changed or
-// disabled, for each setting with which no guard fires, and for each that somebody has added to our
-// tables. Other objects beside ours are the operator's own. Then it returns one for each table with
-// rows that refer to others which are not there: where a guard was off for a time, it says nothing
-// of it any more. ErrNewer is a schema that this program can use but knows not by heart; the other
-// errors are those of Identify.
+// with those that this program creates. It returns a sentence for each that is missing, changed or
+// disabled, for each setting that disables the guards, and for each object that somebody has added
+// to our tables. It ignores other objects. It also returns a sentence for each table with dangling
+// references, which a temporarily disabled guard leaves behind. ErrNewer means a schema that this
+// program can use but not check; the other errors are those of Identify.
 func Check(ctx context.Context, db *sql.DB) (wrong []string, err error) {
 	d, err := Identify(ctx, db)
 	if err != nil {
@@ -72,7 +72,7 @@ func Check(ctx context.Context, db *sql.DB) (wrong []string, err error) {
 	return slices.Concat(silent, differences(want, have), stray), nil
 }
 
-// readCatalog reads what there is of the tables and functions of want.
+// readCatalog reads the existing objects of the tables and functions in want.
 func readCatalog(ctx context.Context, q querier, want []object) (have []object, err error) {
 	var tables, functions []string
 	for _, o := range want {
@@ -95,7 +95,7 @@ func readCatalog(ctx context.Context, q querier, want []object) (have []object, 
 	return have, err
 }
 
-// differences says what have lacks of want, what is another there, and what it adds.
+// differences describes what is missing from have, what differs, and what want does not have.
 func differences(want, have []object) (found []string) {
 	for _, w := range want {
 		at := slices.IndexFunc(have, func(h object) bool { return h.String() == w.String() })
@@ -116,7 +116,7 @@ func differences(want, have []object) (found []string) {
 	return found
 }
 
-// strayRows counts, for each foreign key of want, the rows that refer to one that is not there.
+// strayRows counts, for each foreign key in want, the rows with a dangling reference.
 func strayRows(ctx context.Context, q querier, want []object) (stray []string, err error) {
 	reference := regexp.MustCompile(`^FOREIGN KEY \((\w+)\) REFERENCES (\w+)\((\w+)\)`)
 	for _, o := range want {

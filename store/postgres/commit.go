@@ -13,8 +13,8 @@ import (
 	"attestd/chain/search"
 )
 
-// Begin opens a transaction in which rows are changed. All servers take turns at that, so that what
-// one reads before it writes still holds.
+// Begin begins a transaction that changes rows. Such transactions of all servers are serialized, so
+// that what one reads before it writes still holds.
 func (w *Writer) Begin() error {
 	b := &pgx.Batch{}
 	w.begin(b, true)
@@ -24,7 +24,7 @@ func (w *Writer) Begin() error {
 	return nil
 }
 
-// begin queues the beginning of a transaction.
+// begin queues the start of a transaction.
 func (w *Writer) begin(b *pgx.Batch, changes bool) {
 	b.Queue("BEGIN")
 	b.Queue(`SELECT FROM writer WHERE id = $1 AND `+mine+` FOR UPDATE`, w.row).Query(func(mine pgx.Rows) error {
@@ -39,10 +39,10 @@ func (w *Writer) begin(b *pgx.Batch, changes bool) {
 	w.open = true
 }
 
-// Open says whether a transaction was begun.
+// Open reports whether a transaction is open.
 func (w *Writer) Open() bool { return w.open }
 
-// Rollback ends a transaction that was begun.
+// Rollback rolls an open transaction back.
 func (w *Writer) Rollback() {
 	if !w.open || w.conn == nil {
 		return
@@ -55,9 +55,9 @@ func (w *Writer) Rollback() {
 	w.open = false
 }
 
-// free ends the transactions of servers that were halted, or whose machine is gone, in the middle
-// of a message: PostgreSQL waits for the rest without a timeout. Those that are so between two
-// messages end by idle_in_transaction_session_timeout.
+// free terminates the transactions of servers that stopped, or whose machine failed, in the middle
+// of a message, because PostgreSQL waits for the rest without a timeout. Between two messages,
+// idle_in_transaction_session_timeout ends them.
 func (w *Writer) free() {
 	if w.conn == nil || w.native.IsClosed() {
 		return
@@ -71,14 +71,14 @@ func (w *Writer) free() {
 	}
 }
 
-// failed ends what an error has left open, after which nothing was written, and says whether all is
-// to be done again.
+// failed cleans up after an error that prevented the write. It wraps the error in chain.ErrAgain if
+// the batch should be retried.
 func (w *Writer) failed(err error) error {
 	class := ClassOf(err)
 	gone := class == Lost || class == ReadOnly || errors.Is(err, errFenced) || w.native.IsClosed()
 	again := gone || class == Again || errors.Is(err, chain.ErrAgain) || errors.Is(err, errNotOne)
-	// a row stands beyond a head: to read the heads again is to find whose, and to spare the other
-	// chains
+	// A row exists beyond a head. Reading the heads again finds out whose it is, and spares the
+	// other chains.
 	if class == Duplicate && !w.suspicious {
 		w.suspicious, again = true, true
 	}
@@ -96,10 +96,10 @@ func (w *Writer) failed(err error) error {
 	return err
 }
 
-// Commit writes extensions, with the summaries that they complete, and makes everything durable.
-// Stale are the chains whose heads have moved, of which nothing was written; whole says that there
-// may be none: then all is to be done again. Errors wrap chain.ErrAgain or chain.ErrUnknown, or say
-// that nothing was written.
+// Commit writes extensions with the summaries that they complete, and commits. stale are the chains
+// whose heads have moved, of which nothing was written. With whole there may be none, otherwise
+// everything is retried. An error wraps chain.ErrAgain or chain.ErrUnknown, or means that nothing
+// was written.
 func (w *Writer) Commit(extensions []chain.Extension, summaries []search.Ready, keysExpire time.Time, whole bool) (stale []int64, err error) {
 	r := &rows{}
 	for i := range extensions {
@@ -123,7 +123,7 @@ func (w *Writer) Commit(extensions []chain.Extension, summaries []search.Ready, 
 	default:
 		return nil, nil
 	}
-	if whole && len(extensions) > 0 { // to be looked at before it is committed
+	if whole && len(extensions) > 0 { // check the result before the commit
 		if err := w.send(b, w.deadline(answerTimeout)); err != nil {
 			return nil, w.failed(err)
 		}
@@ -139,8 +139,8 @@ func (w *Writer) Commit(extensions []chain.Extension, summaries []search.Ready, 
 	return w.committed(r, done.moved), nil
 }
 
-// commit sends what is left of a transaction, with its COMMIT where it was begun. A warning says
-// that the wait for a standby was cancelled: then nothing is certain.
+// commit sends the rest of a transaction, with COMMIT if it was begun. A warning may mean that the
+// wait for a standby was canceled; then the outcome is unknown.
 func (w *Writer) commit(b *pgx.Batch, begun bool, deadline time.Time) error {
 	if begun {
 		b.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
@@ -160,7 +160,7 @@ func (w *Writer) commit(b *pgx.Batch, begun bool, deadline time.Time) error {
 
 var errWaitCancelled = fmt.Errorf("postgres: the wait for a standby may have been cancelled: %w", net.ErrClosed)
 
-// resolveOutcome finds out what became of a commit that has failed.
+// resolveOutcome finds out the outcome of a failed commit.
 func (w *Writer) resolveOutcome(r *rows, err error) (stale []int64, _ error) {
 	if rolledBack(err) {
 		return nil, w.failed(err)

@@ -11,12 +11,12 @@ import (
 //go:embed schema.sql
 var schema string
 
-// schemaLock is the advisory lock under which a schema is made or changed.
+// schemaLock is the advisory lock for creating or changing a schema.
 const schemaLock = 0x61747374_00000001 // "atst" and a number
 
-// Create makes our tables in an empty database, with settings, in one transaction. Of two that do
-// so at once the second finds them made and changes nothing, so whoever has created asks Identify
-// what is there. ErrForeign, ErrRefused and ErrUnavailable are as in Identify.
+// Create creates our tables in an empty database, with settings, in one transaction. Of two
+// concurrent calls, the second finds the tables and changes nothing, so the caller MUST call
+// Identify afterwards. ErrForeign, ErrRefused and ErrUnavailable are as in Identify.
 func Create(ctx context.Context, db *sql.DB, settings map[string]string) error {
 	err := underLock(ctx, db, func(tx *sql.Tx) error {
 		_, err := identify(ctx, tx)
@@ -39,14 +39,14 @@ func Create(ctx context.Context, db *sql.DB, settings map[string]string) error {
 	return nil
 }
 
-// underLock calls fn in a transaction that no other which makes or changes a schema runs beside,
-// and commits it.
+// underLock calls fn in a transaction and commits it. All transactions that create or change a
+// schema are serialized.
 func underLock(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // nothing to do after the commit
+	defer tx.Rollback() // no effect after the commit
 	if err := checkServer(ctx, tx); err != nil {
 		return err
 	}

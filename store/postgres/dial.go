@@ -12,13 +12,13 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// wire is a connection to a server that may fall silent. What asks it something has no deadline of
-// its own: to end a context is to send a cancel; see Writer.send.
+// wire is a connection to a server that may stop responding. Its users set no deadlines on
+// contexts, because ending a context sends a cancel request; see Writer.send.
 type wire struct {
 	net.Conn
-	// how long, in nanoseconds, it may take to send anything while it is asked to; 0 for ever
+	// maximum time in nanoseconds without data while a response is awaited; 0 for no limit
 	silence atomic.Int64
-	// it only reads, so that what it asks may be cancelled
+	// the connection only reads, so its statements may be canceled
 	readsOnly atomic.Bool
 }
 
@@ -32,7 +32,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return &wire{Conn: c}, nil
 }
 
-// NetConn is the connection below, as that of a tls.Conn.
+// NetConn returns the underlying connection, like that of a tls.Conn.
 func (w *wire) NetConn() net.Conn { return w.Conn }
 
 // Read implements net.Conn. It closes a connection that is silent for too long.
@@ -43,9 +43,9 @@ func (w *wire) Read(b []byte) (int, error) {
 	return w.Conn.Read(b)
 }
 
-// RemoteAddr implements net.Conn, of a connection that writes with an address that nobody can dial:
-// pgx does to send a cancel after a connection that it has found broken. That would end the wait
-// for the standby of a commit, which then is seen by all though a failover may lose it.
+// RemoteAddr implements net.Conn. For a connection that writes, it returns an address that cannot
+// be dialed. pgx would dial it to send a cancel request after a broken connection, which would end
+// a commit's wait for the standby. Then everybody would see a commit that a failover may lose.
 func (w *wire) RemoteAddr() net.Addr {
 	address := w.Conn.RemoteAddr()
 	if w.readsOnly.Load() {
@@ -54,7 +54,7 @@ func (w *wire) RemoteAddr() net.Addr {
 	return &net.UnixAddr{Name: address.String(), Net: "none"}
 }
 
-// connect makes a connection, and returns what is below it too.
+// connect opens a connection, and also returns the underlying one of pgx.
 func connect(ctx context.Context, db *sql.DB) (*sql.Conn, *pgx.Conn, error) {
 	c, err := db.Conn(ctx)
 	if err != nil {
@@ -72,8 +72,8 @@ func connect(ctx context.Context, db *sql.DB) (*sql.Conn, *pgx.Conn, error) {
 	return c, native, nil
 }
 
-// sendBeside carries out what stands beside the writer, in a transaction that waits for no disk and
-// no standby, for to lose it does no harm. After an error the connection is of no use.
+// sendBeside runs statements beside the writer, in a transaction that does not wait for the disk or
+// a standby, because losing it does no harm. After an error the connection is unusable.
 func sendBeside(ctx context.Context, c *pgx.Conn, queue func(*pgx.Batch)) error {
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
@@ -83,14 +83,14 @@ func sendBeside(ctx context.Context, c *pgx.Conn, queue func(*pgx.Batch)) error 
 	return c.SendBatch(ctx, b).Close()
 }
 
-// onNative calls fn with what is below a connection.
+// onNative calls fn with the underlying connection of pgx.
 func onNative(c *sql.Conn, fn func(*pgx.Conn) error) error {
 	return c.Raw(func(driver any) error { return fn(driver.(*stdlib.Conn).Conn()) })
 }
 
-// ConnectReader makes a connection that MUST only read. It is closed when its server, asked
-// something, sends nothing for so long, and the end of a context cancels the statement on the
-// server too.
+// ConnectReader opens a connection that MUST only read. It is closed if the server sends nothing
+// for the duration silence while a response is awaited. The end of a context also cancels the
+// statement on the server.
 func ConnectReader(ctx context.Context, db *sql.DB, silence time.Duration) (*sql.Conn, error) {
 	c, native, err := connect(ctx, db)
 	if err == nil {
@@ -101,7 +101,7 @@ func ConnectReader(ctx context.Context, db *sql.DB, silence time.Duration) (*sql
 	return c, err
 }
 
-// wireOf is what dial has made of a connection.
+// wireOf returns the wire of a connection.
 func wireOf(c *pgx.Conn) *wire {
 	below := c.PgConn().Conn()
 	if encrypted, is := below.(*tls.Conn); is {

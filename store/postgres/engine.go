@@ -7,8 +7,8 @@ import (
 
 const protocolOnly = "it speaks the protocol of PostgreSQL, but not all of its locks, triggers and isolation, on which the chains rest"
 
-// unlike are the engines that version() shows by a part of its text. None of them has been tested;
-// those whose reason is known say it.
+// unlike returns the engines that part of the text of version() identifies. None of them is tested;
+// the known reasons are given.
 func unlike() []struct{ mark, engine, reason string } {
 	return []struct{ mark, engine, reason string }{
 		{"CockroachDB", "CockroachDB", "its transactions are serializable and distributed, and its triggers, advisory locks and snapshots are not those of PostgreSQL"},
@@ -25,8 +25,8 @@ func unlike() []struct{ mark, engine, reason string } {
 	}
 }
 
-// checkEngine refuses what is not PostgreSQL, by what its version() says. Every PostgreSQL says
-// with what it was compiled.
+// checkEngine refuses engines other than PostgreSQL by the text of version(). Every PostgreSQL
+// includes the compiler in it.
 func checkEngine(version string) error {
 	for _, u := range unlike() {
 		if strings.Contains(version, u.mark) {
@@ -39,8 +39,8 @@ func checkEngine(version string) error {
 	return nil
 }
 
-// checkAddition refuses what makes another database of PostgreSQL: an extension, or the access
-// method by which Aurora DSQL shows.
+// checkAddition refuses extensions that change how PostgreSQL behaves, and the access method that
+// identifies Aurora DSQL.
 func checkAddition(kind, name string) error {
 	switch kind + " " + name {
 	case "extension citus":

@@ -10,24 +10,24 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Class is what an error says of the transaction that met it.
+// Class is what an error means for its transaction.
 type Class int
 
 const (
 	Other      Class = iota
-	NoRows           // there is no such row
-	Constraint       // a statement was refused for what it says, and its transaction with it
-	Duplicate        // the same, for a row that is there already
-	Again            // the transaction was lost to another one, and may be done again
+	NoRows           // no row was found
+	Constraint       // a statement violated a constraint, which ends its transaction
+	Duplicate        // the same, because a row exists already
+	Again            // the transaction conflicted with another one, and may be retried
 	ReadOnly         // the server has become a replica
-	// the connection is gone, and nobody has said what became of a commit that was under way
+	// the connection was lost, and the outcome of a running commit is unknown
 	Lost
-	Unavailable // the server has no room, or takes no writes
-	Corrupt     // the server found its own files damaged
+	Unavailable // the server has no room, or accepts no writes
+	Corrupt     // the server found damage in its files
 )
 
-// ClassOf tells errors of pgx apart by SQLSTATE (PostgreSQL documentation, appendix A), never by
-// text.
+// ClassOf classifies errors of pgx by SQLSTATE (PostgreSQL documentation, appendix A), never by
+// their text.
 func ClassOf(err error) Class {
 	if errors.Is(err, sql.ErrNoRows) { // pgx.ErrNoRows wraps it
 		return NoRows
@@ -41,8 +41,8 @@ func ClassOf(err error) Class {
 	}
 	var connect *pgconn.ConnectError
 	if fatal := e.SeverityUnlocalized == "FATAL" || e.SeverityUnlocalized == "PANIC"; fatal && !errors.As(err, &connect) {
-		// whatever the reason: a server that has failed in the middle of a COMMIT may find it done
-		// when it recovers
+		// for any reason: a server that fails during a COMMIT may have completed it when it
+		// recovers
 		return Lost
 	}
 	switch e.Code {
@@ -69,20 +69,20 @@ func ClassOf(err error) Class {
 	return Other
 }
 
-// rolledBack says of the error of a COMMIT that the server has said so. Of anything else the
-// outcome is not known.
+// rolledBack reports whether the server has reported that a COMMIT was rolled back. Otherwise the
+// outcome is unknown.
 func rolledBack(err error) bool {
 	var e *pgconn.PgError
 	return errors.Is(err, errFenced) || errors.Is(err, errNotOne) || errors.As(err, &e) && ClassOf(err) != Lost
 }
 
-// isLockTimeout says of an error that another transaction has held a row for too long.
+// isLockTimeout reports whether another transaction has held a lock for too long.
 func isLockTimeout(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.Code == "55P03"
 }
 
-// isLost says of an error that is not the server's whether it is of the connection.
+// isLost reports whether an error that is not from the server is from the connection.
 func isLost(err error) bool {
 	var network net.Error
 	var connect *pgconn.ConnectError

@@ -8,12 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const feedTimeout = 5 * time.Second // for a statement, a new connection included
+const feedTimeout = 5 * time.Second // per statement, including a new connection
 
-// The statements of a Feed. A row becomes visible when its transaction ends, and those end in
-// another order than they begin: so what is new is what was not visible in the snapshot of the last
-// look. Looking for it begins at the oldest transaction that was running then. The new snapshot
-// comes in the same statement, and where there are no rows too.
+// The statements of a Feed. A row becomes visible when its transaction ends, and transactions do
+// not end in the order in which they begin. So the new rows are those that were not visible in the
+// previous snapshot. The search begins at the oldest transaction that was running then. The same
+// statement returns the new snapshot, even without rows.
 const (
 	feedBegin = `SELECT pg_current_snapshot()::text`
 	feedNext  = `SELECT pg_current_snapshot()::text, f.chains, f.lengths FROM (SELECT) AS now LEFT JOIN feed f
@@ -21,25 +21,25 @@ const (
 	feedHeads   = `SELECT chain, length FROM head WHERE chain > $1 ORDER BY chain LIMIT $2`
 	feedLengths = `SELECT chain, length FROM head WHERE chain = ANY ($1)`
 
-	// The oldest rows are the first ones in the index.
+	// The oldest rows are first in the index.
 	feedPurge = `DELETE FROM feed WHERE ctid = ANY (ARRAY (
 	SELECT ctid FROM feed ORDER BY tx LIMIT 10000)) AND at < now() - interval '1 hour'`
 	budgetPurge = `DELETE FROM budget WHERE until < now()`
 )
 
-// Feed reads what all servers append, on a connection of its own. One goroutine uses it. After an
-// error it is opened again.
+// Feed reads what all servers append, on a separate connection. It MUST be used by one goroutine at
+// a time. After an error the caller MUST call Open again.
 type Feed struct {
 	db       *sql.DB
 	conn     *sql.Conn
 	native   *pgx.Conn
-	snapshot string // of the last look
+	snapshot string // snapshot of the last call of Next
 }
 
-// NewFeed returns a feed of the database; it is opened by Open.
+// NewFeed returns a feed of the database, which is not open.
 func NewFeed(db *sql.DB) *Feed { return &Feed{db: db} }
 
-// Open connects. Next goes on from this moment on: what was appended before is in the heads that
+// Open connects. Next reports what is appended from now on; earlier records are in the heads that
 // are read from now on.
 func (f *Feed) Open(ctx context.Context) (err error) {
 	f.Close()
@@ -51,7 +51,7 @@ func (f *Feed) Open(ctx context.Context) (err error) {
 	return f.native.QueryRow(ctx, feedBegin).Scan(&f.snapshot)
 }
 
-// Close gives the connection back.
+// Close closes the connection.
 func (f *Feed) Close() {
 	if f.conn != nil {
 		_ = f.conn.Close()
@@ -59,8 +59,7 @@ func (f *Feed) Close() {
 	}
 }
 
-// Next returns the lengths of the chains that were extended since the last look, by whichever
-// server.
+// Next returns the lengths of the chains that any server has extended since the last call.
 func (f *Feed) Next(ctx context.Context) (map[int64]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, feedTimeout)
 	defer cancel()
@@ -87,8 +86,8 @@ func (f *Feed) Next(ctx context.Context) (map[int64]int64, error) {
 	return grown, nil
 }
 
-// Heads returns the lengths of the next chains after one, in the order of their numbers, at most so
-// many.
+// Heads returns the lengths of the chains with IDs greater than after, in the order of their IDs,
+// at most most of them.
 func (f *Feed) Heads(ctx context.Context, after int64, most int) (lengths map[int64]int64, last int64, err error) {
 	if lengths, err = f.lengths(ctx, feedHeads, after, most); err != nil {
 		return nil, after, err
@@ -121,12 +120,12 @@ func (f *Feed) lengths(ctx context.Context, query string, args ...any) (map[int6
 	return lengths, err
 }
 
-// Purge takes out what is older than an hour, at most ten thousand commits at once, and budgets of
-// which nothing counts any more.
+// Purge deletes rows that are older than an hour, at most ten thousand at once, and expired
+// budgets.
 func (f *Feed) Purge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, feedTimeout)
 	defer cancel()
-	return sendBeside(ctx, f.native, func(b *pgx.Batch) { // what it deletes may come back
+	return sendBeside(ctx, f.native, func(b *pgx.Batch) { // a deletion that is lost does no harm
 		b.Queue(feedPurge)
 		b.Queue(budgetPurge)
 	})

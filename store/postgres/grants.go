@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// grants are what a server does to each table. Whatever else there is, restoring secrets under
-// another master key for example, is done by the owner of the tables. What must never change it can
-// only read and add to, so that a server that was taken over can do no more than its triggers let
-// it, whether they are there or not.
+// grants lists the privileges that a server needs on each table. The owner of the tables performs
+// other operations, such as restoring secrets under another master key. On immutable tables, a
+// server may only read and insert, so that a compromised server can do no more than the triggers
+// allow, even without them.
 func grants() []struct{ table, privileges string } {
 	return []struct{ table, privileges string }{
 		{"setting", "SELECT, INSERT, DELETE"},
@@ -41,17 +41,17 @@ func grants() []struct{ table, privileges string } {
 	}
 }
 
-// called are the functions that statements of a server call. Those of triggers need no grant, and
-// neither do identity columns.
+// called lists the functions that a server's statements call. Triggers' functions and identity
+// columns need no grant.
 const called = "json_valid(text), json_extract(text, text), json_each(text, text), next_company()"
 
-// Grants is the SQL that lets a role serve from the tables in a namespace, and do no more there: it
-// takes away first whatever the role had on them. The owner of the tables carries it out; a role
-// that owns them, or is a superuser, is not bound by it.
+// Grants returns the SQL that grants a role the privileges for serving from the tables in a
+// namespace, and revokes all others on them. The owner of the tables runs it. It does not restrict
+// a role that owns the tables or is a superuser.
 func Grants(namespace, role string) string {
 	in, to := pgx.Identifier{namespace}.Sanitize(), pgx.Identifier{role}.Sanitize()
 	var b strings.Builder
-	// in one transaction, so that a server that is running never lacks a privilege
+	// one transaction, so that a running server never lacks a privilege
 	fmt.Fprintf(&b, "BEGIN;\nGRANT USAGE ON SCHEMA %s TO %s;\n", in, to)
 	qualified := func(names string) string { return in + "." + strings.ReplaceAll(names, "), ", "), "+in+".") }
 	fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION %s TO %s;\n", qualified(called), to)

@@ -6,12 +6,11 @@ import (
 	"fmt"
 )
 
-// guardsFire is whether the triggers that guard rows, and foreign keys, do their work in this
-// session.
+// guardsFire is the SQL condition that triggers and foreign keys are active in this session.
 const guardsFire = `current_setting('session_replication_role') <> 'replica'`
 
-// silencedGuards says in which sessions no guard fires for a setting: those of a role or a
-// database, or all of a server.
+// silencedGuards describes the sessions in which a setting disables the guards: those of a role or
+// a database, or of the whole server.
 func silencedGuards(ctx context.Context, q querier) (found []string, err error) {
 	err = each(ctx, q, func(rows *sql.Rows) error {
 		var whose string

@@ -7,32 +7,33 @@ import (
 )
 
 const (
-	maxShared = 16384 // chains of which it is remembered that others extend them
-	// reads that find nothing of another server until a chain is taken for this one's alone
+	maxShared = 16384 // bound on the chains that are known to be extended by other servers
+	// consecutive reads without changes by other servers after which a chain counts as only this
+	// server's
 	quiet = 3
 )
 
-// other is a chain that other servers have extended lately. Its head is held before it is built on:
-// to build first would be in vain too often.
+// other is the state of a chain that other servers have extended recently. Its head is locked
+// before it is extended, because otherwise too many extensions would fail.
 type other struct {
-	length int64 // that was known last
-	quiet  int   // reads in turn that found it so
+	length int64 // last known length
+	quiet  int   // consecutive reads that found this length
 }
 
-// Head is a row of table head, and of company_key the row of the key that signs its next record.
+// Head is a row of table head with the company_key row of the key that signs the next record.
 type Head struct {
 	Length, Epoch                        int64
 	Root, Frontier, LogRoot, LogFrontier []byte
 	Timestamp                            string
 	Generation                           int64
 	Seed, Public                         []byte
-	Shared                               bool // other servers have extended the chain lately
-	// rows stand beyond the head, which only an intruder can have written
+	Shared                               bool // other servers have extended the chain recently
+	// rows exist beyond the head, which only somebody else can have written
 	Beyond bool
 }
 
-// The head and its key are read in a statement of their own after the head is held: one that has
-// waited for a row sees the others as they were before.
+// Heads and their keys are read in a separate statement after the heads are locked, because a
+// statement that waits for a lock sees other rows as they were before.
 const (
 	holdHeads = `SELECT FROM head WHERE chain = ANY ($1) ORDER BY chain FOR UPDATE`
 	readHeads = `SELECT h.chain, h.length, h.root, h.frontier, h.timestamp, h.log_root, h.log_frontier, h.epoch, k.generation, k.seed, k.public_key,
@@ -44,12 +45,12 @@ const (
 	fromHeads = `FROM head h JOIN company_key k ON k.company = abs(h.chain) AND k.ended_at IS NULL WHERE h.chain = ANY ($1)`
 
 	readHeadsOnly = readHeads + fromHeads
-	// the rows that are written once in 65,536 records too
+	// also checks rows that are written only once in 65,536 records
 	readHeadsAndNodes = readHeads + readNodes + fromHeads
 )
 
-// Heads reads the heads of chains. Those that other servers extend too are held until the
-// transaction ends, which is begun for that, as all are in one that is open.
+// Heads reads the heads of chains. Those that other servers extend too are locked until the
+// transaction ends, which begins if necessary. In an open transaction all are locked.
 func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 	hold := w.open
 	for _, c := range chains {
@@ -85,7 +86,8 @@ func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 	return found, nil
 }
 
-// look says whether others extend a chain whose head was read.
+// look updates the state of a chain whose head was read, and reports whether other servers extend
+// the chain.
 func (w *Writer) look(chain, length int64) bool {
 	o := w.shared[chain]
 	switch {
@@ -103,8 +105,8 @@ func (w *Writer) look(chain, length int64) bool {
 	return true
 }
 
-// committed notes what a transaction has moved, and returns the chains that others had moved
-// before.
+// committed updates the state of shared chains after a commit, and returns the chains that other
+// servers had moved before it.
 func (w *Writer) committed(r *rows, moved []int64) (stale []int64) {
 	stale = r.stale(moved)
 	for _, c := range stale {

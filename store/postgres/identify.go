@@ -9,25 +9,25 @@ import (
 	"strings"
 )
 
-// oldestServer is the first PostgreSQL that serves, as server_version_num.
+// oldestServer is the oldest supported PostgreSQL, as server_version_num.
 const oldestServer = 150000
 
-// Version is the number of the schema that this program makes. It is that of store: a change of one
-// engine alone counts in both.
+// Version is the schema version of this program. It equals the version in package store: a change
+// for one engine increments both.
 const Version = 12
 
-// The rows of table setting that are of this package.
+// The names in the table setting that this package uses.
 const (
-	versionSetting    = "schema"            // the number of the schema
-	compatibleSetting = "schema_compatible" // the oldest Version whose programs may use it
+	versionSetting    = "schema"            // schema version
+	compatibleSetting = "schema_compatible" // oldest Version whose programs may use the schema
 )
 
-// Database is what a database says of itself.
+// Database describes a database.
 type Database struct {
-	Namespace string // what PostgreSQL calls a schema: where the tables are
-	// of the schema; more than ours where a newer program has prepared what ours still can use
+	Namespace string // PostgreSQL schema that contains the tables
+	// schema version; greater than this program's if a newer one has prepared a compatible schema
 	Version  int
-	Settings map[string]string // the whole table setting
+	Settings map[string]string // content of the table setting
 }
 
 // querier is a connection or a transaction.
@@ -36,13 +36,13 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Identify says what a database is, without changing it. The errors:
+// Identify examines a database without changing it. Its errors are:
 //
-//   - ErrNotFound: it is empty, so Create may make ours there
-//   - ErrForeign: it has tables, and they are not ours
-//   - ErrOlder, ErrNewer: ours, of a schema that this program cannot use
-//   - ErrRefused: a server that this program does not use, or a role that may not read; it says
-//     which and why
+//   - ErrNotFound: the database is empty, so Create may be called
+//   - ErrForeign: it has tables of something else
+//   - ErrOlder, ErrNewer: it is ours, and this program cannot use its schema
+//   - ErrRefused: this program does not support the server, or the role may not read; the error
+//     says why
 //   - ErrUnavailable: no connection
 func Identify(ctx context.Context, db *sql.DB) (*Database, error) {
 	c, err := db.Conn(ctx)
@@ -56,7 +56,7 @@ func Identify(ctx context.Context, db *sql.DB) (*Database, error) {
 	return usable(ctx, c)
 }
 
-// usable is Identify on one connection.
+// usable implements Identify on one connection.
 func usable(ctx context.Context, q querier) (*Database, error) {
 	err := checkServer(ctx, q)
 	if err != nil {
@@ -72,8 +72,7 @@ func usable(ctx context.Context, q querier) (*Database, error) {
 	return found, nil
 }
 
-// checkServer refuses a server that this program does not use. What the first question is answered
-// with decides whether the others can be asked.
+// checkServer refuses unsupported servers. The first query decides whether the others are possible.
 func checkServer(ctx context.Context, q querier) error {
 	var version string
 	if err := q.QueryRowContext(ctx, "SELECT version()").Scan(&version); err != nil {
@@ -108,7 +107,7 @@ func checkServer(ctx context.Context, q querier) error {
 	}, "SELECT 'extension', extname FROM pg_extension UNION ALL SELECT 'access method', amname FROM pg_am")
 }
 
-// identify says what the first namespace of search_path holds, whatever the version of its schema.
+// identify examines the first namespace of search_path, whatever the version of its schema.
 func identify(ctx context.Context, q querier) (*Database, error) {
 	var role string
 	var namespace sql.NullString
@@ -155,9 +154,9 @@ func identify(ctx context.Context, q querier) (*Database, error) {
 	return d, nil
 }
 
-// checkOwnNamed refuses an empty namespace that comes first for its name alone, which is that of
-// the role, where the search_path has another one with our tables: somebody has made it since, and
-// whoever took it would begin anew.
+// checkOwnNamed refuses an empty namespace that is first in search_path only because it has the
+// name of the role, if another one in search_path has our tables. Somebody has created it later,
+// and using it would start a new database.
 func checkOwnNamed(ctx context.Context, q querier, empty string) error {
 	var other string
 	err := q.QueryRowContext(ctx, `SELECT n.nspname FROM unnest(current_schemas(false)) WITH ORDINALITY AS path (name, place)
@@ -174,7 +173,7 @@ func checkOwnNamed(ctx context.Context, q querier, empty string) error {
 		ErrRefused, empty, other)
 }
 
-// check says whether this program can use the schema.
+// check checks that this program can use the schema.
 func (d *Database) check() error {
 	compatible, err := strconv.Atoi(d.Settings[compatibleSetting])
 	switch {

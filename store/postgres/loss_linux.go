@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitLoss ends a connection whose data stay without an answer of the other machine.
+// limitLoss limits how long sent data may stay unacknowledged before the connection ends.
 func limitLoss(network, _ string, c syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

@@ -4,6 +4,6 @@ package postgres
 
 import "syscall"
 
-// limitLoss does nothing: only Linux can limit how long data stay without an answer. Elsewhere a
-// lost connection is noticed by its keepalives.
+// limitLoss does nothing, because only Linux can limit how long sent data may stay unacknowledged.
+// On other systems, keepalives detect a lost connection.
 func limitLoss(string, string, syscall.RawConn) error { return nil }

@@ -6,20 +6,20 @@ import (
 	"fmt"
 )
 
-// step brings a schema to the next version.
+// step upgrades a schema to the next version.
 type step struct {
 	sql string
 
-	// compatible is the oldest version whose programs may use what the step has made. A step that
-	// only adds leaves it where it was, so that the servers of the version before go on while they
-	// are replaced one by one; what takes away comes a version later.
+	// compatible is the oldest version whose programs may use the result. A step that only adds
+	// objects does not raise it, so that servers of the previous version continue while they are
+	// replaced one by one. A later version removes objects.
 	compatible int
 }
 
-// steps lead from schema 9, the first that there was, to Version.
+// steps returns the steps from schema 9, the first one, to Version.
 func steps() []step {
 	return []step{
-		// Servers of schema 9 write no summaries; those of 10 make what is missing. The roles of
+		// Servers of schema 9 write no summaries; those of schema 10 add missing ones. The roles of
 		// servers need no new grants.
 		{`CREATE TABLE summary (id bigint PRIMARY KEY, terms bytea NOT NULL);
 DO $$
@@ -30,9 +30,9 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT ON summary TO %s', server);
   END LOOP;
 END $$`, 9},
-		// Servers of schemas 9 and 10 revoke, and do no more to passports. What they ask of the
-		// index before, this one answers too. Access tokens that they issue have no HMAC, and
-		// servers of 11 take none of those: their clients ask for new ones.
+		// Servers of schemas 9 and 10 change passports only by revoking them. The new index also
+		// serves their queries of the old one. Their access tokens have no HMAC, so servers of
+		// schema 11 reject them, and clients request new ones.
 		{`CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport FOR EACH ROW WHEN (
     (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at)
       IS DISTINCT FROM (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at)
@@ -55,8 +55,8 @@ CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE ON passport REFERENCI
   FOR EACH STATEMENT EXECUTE FUNCTION company_usage_passport_revoked();
 DELETE FROM oauth_token;
 ALTER TABLE oauth_token ADD COLUMN mac bytea CHECK (length(mac) = 32)`, 9},
-		// Servers of schema 11 know no log of the companies. Those that run go on, and register no
-		// company once it is made.
+		// Servers of schema 11 do not know the log of the companies. Running ones continue, but
+		// cannot register companies once the log exists.
 		{`INSERT INTO setting (name, value) SELECT 'unlisted_companies', 'true' WHERE EXISTS (SELECT 1 FROM company);
 CREATE OR REPLACE FUNCTION next_company() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
@@ -65,13 +65,13 @@ END $$`, 12},
 	}
 }
 
-// firstVersion is the version before the first of steps.
+// firstVersion is the schema version before the first step.
 const firstVersion = 9
 
-// Migrate brings the schema of a database to Version, each step in a transaction of its own, and
-// calls progress with the version that it has come to after each. Of two that migrate at once each
-// step is done by one. ErrNotFound, ErrForeign, ErrRefused and ErrUnavailable are as in Identify;
-// ErrNewer is any schema beyond Version, which is left as it was.
+// Migrate upgrades the schema of a database to Version, each step in a separate transaction, and
+// calls progress with the new version after each. Concurrent calls perform each step once.
+// ErrNotFound, ErrForeign, ErrRefused and ErrUnavailable are as in Identify. ErrNewer means a
+// schema newer than Version, which is left unchanged.
 func Migrate(ctx context.Context, db *sql.DB, progress func(version int)) error {
 	return migrate(ctx, db, steps(), progress)
 }
@@ -89,8 +89,7 @@ func migrate(ctx context.Context, db *sql.DB, steps []step, progress func(versio
 	}
 }
 
-// migrateOnce takes the step that comes next, and returns the version that it leads to; 0 if there
-// is none.
+// migrateOnce performs the next step and returns its version, or 0 if there is none.
 func migrateOnce(ctx context.Context, db *sql.DB, steps []step) (came int, err error) {
 	err = underLock(ctx, db, func(tx *sql.Tx) error {
 		d, err := identify(ctx, tx)

@@ -11,15 +11,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// patient lets a transaction last as long as its work takes, whatever the connection, the role or
-// the database says. Only a lock is not waited for long.
+// patient disables timeouts for a transaction that takes as long as its work, whatever the
+// connection, the role or the database sets. Only waiting for locks is limited.
 const patient = `SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '5s'`
 
-// AtRest calls fn with a connection on which tables are held so that they can be read and not
-// written, by servers or anybody else, for as long as the connection lasts. A server that runs is
-// ErrInUse: it has a row in table writer, and has written within the last minute or is connected. A
-// row that a killed server has left is no reason. To hold tables takes their owner, or a role that
-// may change all of them. The other errors are those of Identify.
+// AtRest calls fn with a connection that has locked tables, so that nobody can write them while the
+// connection lasts. It returns ErrInUse if a server is running: it has a row in table writer, and
+// has written within the last minute or is connected. A row of a killed server does not count. The
+// role must own the tables, or have privileges to change all of them. The other errors are those of
+// Identify.
 func AtRest(ctx context.Context, db *sql.DB, tables []string, fn func(*sql.Conn) error) error {
 	return inTransaction(ctx, db, func(c *sql.Conn) error {
 		if _, err := usable(ctx, c); err != nil {
@@ -42,14 +42,14 @@ func AtRest(ctx context.Context, db *sql.DB, tables []string, fn func(*sql.Conn)
 }
 
 const (
-	// how long a backend may need to end after its client has closed the connection
+	// time limit for a backend to end after its client has closed the connection
 	endingTime  = 5 * time.Second
-	endingPause = 50 * time.Millisecond // until it is looked for again
+	endingPause = 50 * time.Millisecond // interval of checks
 )
 
-// isServed says whether a server has written within the last minute, or is connected. The
-// connections of a server or a command that has just ended are listed for a moment longer, so it
-// waits for their end.
+// isServed reports whether a server has written within the last minute, or is connected. The
+// connections of a terminated server or command remain listed for a moment, so isServed waits for
+// their end.
 func isServed(ctx context.Context, c *sql.Conn) (bool, error) {
 	for end := time.Now().Add(endingTime); ; {
 		var left, written, connected bool
@@ -67,7 +67,7 @@ func isServed(ctx context.Context, c *sql.Conn) (bool, error) {
 			return false, ctx.Err()
 		case <-time.After(endingPause):
 		}
-		// or the list stays as it was
+		// otherwise the list would not change
 		if _, err := c.ExecContext(ctx, "SELECT pg_stat_clear_snapshot()"); err != nil {
 			return false, err
 		}
@@ -82,10 +82,10 @@ func inUse(err error) error {
 	return refusal(err)
 }
 
-// Fill makes our tables in an empty database and calls fn with the connection of the transaction
-// that does so. Nothing of it is there until fn has returned nil, and nothing ever if it fails or
-// the process ends; the error of a commit whose answer was lost says so. ErrExists where our tables
-// are there already; the other errors are those of Identify.
+// Fill creates our tables in an empty database and calls fn with the connection of that
+// transaction, which commits after fn has returned nil. If fn fails or the process ends, nothing is
+// left. If the answer to the commit is lost, the error says so. Fill returns ErrExists if our
+// tables exist already; the other errors are those of Identify.
 func Fill(ctx context.Context, db *sql.DB, fn func(*sql.Conn) error) error {
 	return inTransaction(ctx, db, func(c *sql.Conn) error {
 		if err := checkServer(ctx, c); err != nil {
@@ -100,8 +100,8 @@ func Fill(ctx context.Context, db *sql.DB, fn func(*sql.Conn) error) error {
 		case !errors.Is(err, ErrNotFound):
 			return refusal(err)
 		}
-		// The usage of companies is a table like the others here, and to count each agent again
-		// would take a version of one row for each.
+		// The usage of companies is copied like the other tables, and counting each agent again
+		// would create a row version for each.
 		if _, err := c.ExecContext(ctx, schema+"; ALTER TABLE agent DISABLE TRIGGER company_usage_agent_added"); err != nil {
 			return refusal(err)
 		}
@@ -118,7 +118,7 @@ func Fill(ctx context.Context, db *sql.DB, fn func(*sql.Conn) error) error {
 	})
 }
 
-// numberOn lets each identity column go on after the greatest number that is there.
+// numberOn advances each identity column beyond the largest existing value.
 func numberOn(ctx context.Context, c *sql.Conn) error {
 	var columns [][2]string
 	err := each(ctx, c, func(rows *sql.Rows) error {
@@ -136,8 +136,8 @@ func numberOn(ctx context.Context, c *sql.Conn) error {
 	return err
 }
 
-// inTransaction calls fn on a connection that has begun a transaction, and ends that where fn has
-// not.
+// inTransaction calls fn on a connection with an open transaction, and rolls back unless fn has
+// committed.
 func inTransaction(ctx context.Context, db *sql.DB, fn func(*sql.Conn) error) error {
 	c, err := db.Conn(ctx)
 	if err != nil {
@@ -166,7 +166,7 @@ func commit(ctx context.Context, c *sql.Conn) error {
 	})
 }
 
-// Copy writes rows into a table by COPY, until next returns nil.
+// Copy writes rows into a table with COPY, until next returns nil.
 func Copy(ctx context.Context, c *sql.Conn, table string, columns []string, next func() ([]any, error)) error {
 	return onNative(c, func(native *pgx.Conn) error {
 		var unread error

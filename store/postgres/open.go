@@ -1,6 +1,6 @@
-// Package postgres keeps the database of attestd in PostgreSQL 15 or newer: how it is reached, what
-// it refuses to use, and its schema. The rows and their SQL are those of package store, which calls
-// it.
+// Package postgres stores the database of attestd in PostgreSQL 15 or newer. It implements the
+// connection, the checks of the server, and the schema. Package store, which calls it, has the rows
+// and their SQL.
 package postgres
 
 import (
@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	connectTimeout = 3 * time.Second // of each address, unless the URL has another connect_timeout
+	connectTimeout = 3 * time.Second // for each address, unless the URL has a connect_timeout
 
-	// lossTimeout is after how long without an answer to what was sent a connection is lost.
+	// lossTimeout is how long sent data may stay unacknowledged before a connection counts as lost.
 	lossTimeout = 3 * time.Second
 )
 
-// Open prepares to connect to the database that a URL names:
-// postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=verify-full. It connects to nothing
-// yet. No error has the password. Each connection is closed when it is given back. warnings counts
-// those that servers send.
+// Open returns a database for a URL,
+// postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=verify-full, without connecting. No
+// error contains the password. Each connection is closed on release. warnings counts the warnings
+// from servers.
 func Open(url string, warnings *atomic.Int64) (*sql.DB, error) {
 	c, err := config(url)
 	if err != nil {
@@ -44,15 +44,15 @@ func Open(url string, warnings *atomic.Int64) (*sql.DB, error) {
 	return db, nil
 }
 
-// config is what every connection to a database begins with. Of several hosts, it takes the first
-// that can be written, unless the URL has a target_session_attrs of its own. What the URL says of
-// application_name and connect_timeout is kept as well.
+// config returns the configuration of every connection to a database. With several hosts, it
+// selects the first writable one, unless the URL has a target_session_attrs. The URL may also set
+// application_name and connect_timeout.
 func config(address string) (*pgx.ConnConfig, error) {
 	if !IsURL(address) {
 		return nil, fmt.Errorf("%w: the address of a PostgreSQL database begins with postgres://", ErrRefused)
 	}
 	if _, rest, _ := strings.Cut(address, "://"); strings.IndexAny(rest, "/?#@") < strings.LastIndexByte(rest, '@') {
-		// what is read as a host or a name may be a piece of the password
+		// what parses as a host or a name may be part of the password
 		return nil, fmt.Errorf("%w: %s", ErrRefused, unescaped)
 	}
 	c, err := pgx.ParseConfig(address)
@@ -73,12 +73,12 @@ func config(address string) (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-// IsURL says whether an address names a PostgreSQL database, not a file.
+// IsURL reports whether an address names a PostgreSQL database instead of a file.
 func IsURL(address string) bool {
 	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
-// Name is the URL of a database for people: its hosts and its name, without what else stands in it.
+// Name returns the display name of a database: its URL with only hosts and database name.
 func Name(address string) string {
 	c, err := config(address)
 	if err != nil {
@@ -87,7 +87,7 @@ func Name(address string) string {
 	hosts := []string{}
 	add := func(host string, port uint16) {
 		at := net.JoinHostPort(host, fmt.Sprint(port))
-		// one host stands twice where sslmode lets it be reached in two ways
+		// a host is listed twice if sslmode allows two ways to connect
 		if len(hosts) == 0 || hosts[len(hosts)-1] != at {
 			hosts = append(hosts, at)
 		}
@@ -99,11 +99,11 @@ func Name(address string) string {
 	return "postgres://" + strings.Join(hosts, ",") + "/" + url.PathEscape(c.Database)
 }
 
-// unescaped is what is most likely wrong with an address in which the password ends too early.
+// unescaped is the likely error of an address in which the password seems to end too early.
 const unescaped = "the user or the password in the address of the database cannot be read: percent-encode what is not a letter, a digit or one of -._~"
 
-// parseFailure says why an address cannot be read, without quoting what may be its password: the
-// error of the rest of it, if that cannot be read either.
+// parseFailure describes why an address cannot be parsed, without quoting what may be its password.
+// It returns the error for the address without the user and the password, if there is one.
 func parseFailure(address string) string {
 	scheme, rest, _ := strings.Cut(address, "://")
 	rest = rest[strings.LastIndexByte(rest, '@')+1:]
@@ -117,14 +117,14 @@ func parseFailure(address string) string {
 	}
 	if _, err := pgx.ParseConfig(scheme + "://" + rest + "?" + strings.Join(kept, "&")); err != nil {
 		reason := err.Error()
-		// without the address that pgx quotes before
+		// without the address, which pgx quotes first
 		return "the address of the database cannot be read: " + reason[strings.LastIndex(reason, "`: ")+len("`: "):]
 	}
 	return unescaped
 }
 
-// validateWritable refuses a server that takes no writes, as far as it says so when one connects,
-// so that the next host is tried.
+// validateWritable refuses a server that reports on connecting that it accepts no writes, so that
+// the next host is tried.
 func validateWritable(_ context.Context, c *pgconn.PgConn) error {
 	switch {
 	case c.ParameterStatus("in_hot_standby") == "on":

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Rebind gives the placeholders of a statement, ? and ?1, the form that PostgreSQL knows. As in
-// SQLite, ? is the number after the largest before it. None stands in a string.
+// Rebind converts the placeholders of a statement, ? and ?1, to those of PostgreSQL. As in SQLite,
+// ? gets the number after the largest one before it. Strings must not contain any.
 func Rebind(statement string) string {
 	var b strings.Builder
 	largest := 0
@@ -28,9 +28,8 @@ func Rebind(statement string) string {
 	}
 }
 
-// Text replaces what no text of PostgreSQL can hold, which is NUL and what is not UTF-8. SQLite
-// holds any bytes: labels and reasons may say anything, and whoever looks for something that cannot
-// be there is to find nothing.
+// Text replaces what PostgreSQL cannot store in a text: NUL and invalid UTF-8. SQLite stores any
+// bytes, and labels and reasons may contain any. A search for such a text finds nothing.
 func Text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
 }

@@ -14,25 +14,26 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ownSettings are those of every connection, whatever the role, the database and the URL say.
+// ownSettings returns the settings of every connection, whatever the role, the database and the URL
+// set.
 func ownSettings() map[string]string {
 	return map[string]string{
 		"default_transaction_isolation": "read committed",
-		// a server that stalls in the middle of a transaction frees its locks
+		// a server that stalls inside a transaction releases its locks
 		"idle_in_transaction_session_timeout": "3s",
-		// Check compares how the server words definitions
+		// Check compares definitions as the server formats them
 		"quote_all_identifiers":       "off",
 		"standard_conforming_strings": "on",
 	}
 }
 
-// synchronous lets commits wait for the disk, and for a standby if there is one, where somebody has
-// set that they do not.
+// synchronous makes commits wait for the disk, and for a standby if there is one, if somebody has
+// disabled that.
 const synchronous = `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')`
 
-// setAfterConnect takes the settings out of what a connection begins with, and sets them when it
-// stands: a pooler refuses those that it does not know, or is told to leave them out. Names of a
-// session that poolers know and follow stay.
+// setAfterConnect moves settings from the startup message to a statement after connecting, because
+// a pooler refuses unknown settings, or is configured to ignore them. Parameters that poolers know
+// and track stay.
 func setAfterConnect(c *pgx.ConnConfig) {
 	settings := ownSettings()
 	for name, value := range c.RuntimeParams {
@@ -65,8 +66,8 @@ func setAfterConnect(c *pgx.ConnConfig) {
 	}
 }
 
-// parseOptions reads the settings of the parameter options: -c name=value and --name=value. What
-// says anything else is left as it is.
+// parseOptions parses the settings in the parameter options: -c name=value and --name=value. It
+// leaves options with anything else unchanged.
 func parseOptions(options string) (settings map[string]string, left string) {
 	settings = map[string]string{}
 	words := strings.Fields(options)
@@ -91,14 +92,14 @@ func parseOptions(options string) (settings map[string]string, left string) {
 
 const (
 	poolerRounds  = 8
-	poolerTimeout = 10 * time.Second // for all rounds, and the connection that they take
+	poolerTimeout = 10 * time.Second // for all rounds, including the connection
 )
 
-// checkPooler refuses a pooler that gives each transaction of a session another connection to the
-// server, or the same one to two sessions: what a session has set or prepared is somebody else's
-// then. What stands between shows by the number of the server's process, which is not the one that
-// the connection was told. It asks for the number on c and, in a transaction, on another connection
-// beside it.
+// checkPooler refuses a pooler that uses different server connections for the transactions of a
+// session, or the same one for two sessions, because settings and prepared statements would then be
+// shared. If a pooler is present, the process ID of the server differs from the one sent on
+// connecting. Then checkPooler compares process IDs on c and, inside a transaction, on a second
+// connection.
 func checkPooler(ctx context.Context, db *sql.DB, c *sql.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, poolerTimeout)
 	defer cancel()
@@ -135,12 +136,11 @@ func checkPooler(ctx context.Context, db *sql.DB, c *sql.Conn) error {
 
 var errPooled = fmt.Errorf("%w: the pooler before the database gives each transaction another connection to the server, or each statement; attestd needs session pooling (pool_mode = session)", ErrRefused)
 
-// ask carries out statements that nothing is prepared for, and returns the first value of the last
-// row.
+// ask runs unprepared statements, and returns the first value of the last row.
 func ask(ctx context.Context, c *pgx.Conn, statements string) (value string, err error) {
 	results, err := c.PgConn().Exec(ctx, statements).ReadAll()
 	var answer *pgconn.PgError
-	// a pooler that lets nobody begin a transaction
+	// the pooler forbids transactions
 	if errors.As(err, &answer) && answer.Code == "08P01" {
 		return "", errPooled
 	}

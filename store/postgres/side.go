@@ -9,25 +9,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// sideTimeout is for one statement, a new connection and the turn included.
+// sideTimeout is for one statement, including waiting for the turn and a new connection.
 const sideTimeout = 2 * time.Second
 
-// Side is a connection for small things beside the writer, each a statement of its own that nothing
-// else waits for: who has a duty, what was spent. They wait for no standby, for to lose them does
-// no harm. Its callers take turns.
+// Side is a connection for small statements beside the writer that nothing else waits for: duties
+// and budgets. They do not wait for a standby, because losing them does no harm. Its callers take
+// turns.
 type Side struct {
 	db   *sql.DB
 	turn chan struct{} // capacity 1
 
-	conn   *sql.Conn // nil while there is none; owned by who has the turn
+	conn   *sql.Conn // nil while not connected; owned by the caller whose turn it is
 	native *pgx.Conn
 }
 
-// NewSide returns one that connects when it is first used.
+// NewSide returns a Side that connects on first use.
 func NewSide(db *sql.DB) *Side { return &Side{db: db, turn: make(chan struct{}, 1)} }
 
-// Row carries a statement out and reads the row that it returns; it reports false where there is
-// none.
+// Row runs a statement and reads the row that it returns. found reports whether there is one.
 func (s *Side) Row(ctx context.Context, dest []any, statement string, args ...any) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
 	defer cancel()
@@ -37,7 +36,7 @@ func (s *Side) Row(ctx context.Context, dest []any, statement string, args ...an
 		return false, ctx.Err()
 	}
 	defer func() { <-s.turn }()
-	// A caller who leaves now must not cost those behind it the connection.
+	// A caller that leaves now must not cost the next ones the connection.
 	deadline, _ := ctx.Deadline()
 	ctx, end := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	defer end()
@@ -75,5 +74,5 @@ func (s *Side) hangUp() {
 	s.conn, s.native = nil, nil
 }
 
-// Close ends the connection. Nobody uses it any more.
+// Close closes the connection. Row MUST NOT be called any more.
 func (s *Side) Close() { s.hangUp() }

@@ -15,19 +15,20 @@ import (
 )
 
 const (
-	answerTimeout = 8 * time.Second  // for one round trip: then the connection is given up
-	reachTimeout  = 12 * time.Second // for a connection, and for what became of a commit
-	// for a connection after one that was not made: others wait behind whoever asks for it
+	answerTimeout = 8 * time.Second  // for one round trip; then the connection is closed
+	reachTimeout  = 12 * time.Second // for a connection, and for the outcome of a commit
+	// for a connection after a failed attempt, because other writes wait meanwhile
 	downTimeout  = 3 * time.Second
 	batchTimeout = answerTimeout + reachTimeout
 	retryPause   = 50 * time.Millisecond
 )
 
-// mine is of a row of table writer whether the session of the statement is the one that has made
-// it, and its commits wait for the disk. Behind a pooler that was switched it is somebody else's.
+// mine is the SQL condition on a row of table writer that the statement's session has created it,
+// and that its commits wait for the disk. Behind a pooler with a changed mode, the session may be
+// another one.
 const mine = `current_setting('attestd.writer', true) = id::text AND current_setting('synchronous_commit') NOT IN ('off', 'local')`
 
-// changesLock is the advisory lock under which servers take turns at changing rows.
+// changesLock is the advisory lock that serializes the servers' changes of rows.
 const changesLock = 0x6174737464 // "atstd"
 
 var (
@@ -35,55 +36,55 @@ var (
 	errNotOne = errors.New("postgres: COMMIT has rolled back")
 )
 
-// Writer is how one server writes: one connection at a time, and with each a row in table writer. A
-// transaction that writes demands this row, and leaves its number there.
+// Writer writes for one server, with one connection at a time, and a row in table writer for each.
+// A writing transaction requires this row, and stores its number in it.
 //
-// So the outcome of a commit whose answer was lost is found out by taking the row away, on another
-// connection: that waits for what the old connection's backend still does, nothing that is under
-// way from it can be written afterwards, and the number in the row says whether the last
-// transaction was. Both hold on the other side of a failover too, for the transaction that takes
-// the row away waits for the standby like every other.
+// So the outcome of a commit whose answer was lost can be found by deleting the row on another
+// connection. The deletion waits for what the old connection's backend still does. Afterwards
+// nothing from the old connection can be written, and the number in the row says whether the last
+// transaction was. This also holds after a failover, because the deletion waits for the standby
+// like every transaction.
 type Writer struct {
 	closing context.Context // ends the pauses between attempts, and all attempts but one
 
 	db     *sql.DB
-	notes  *atomic.Int64 // warnings that the servers have sent; see committed
-	conn   *sql.Conn     // nil while there is none
+	notes  *atomic.Int64 // number of warnings from the servers; see committed
+	conn   *sql.Conn     // nil while not connected
 	native *pgx.Conn
-	row    int64 // of table writer; 0 before the first connection
-	seq    int64 // of the last transaction on this connection that was to be committed
-	open   bool  // a transaction was begun
+	row    int64 // ID in table writer; 0 before the first connection
+	seq    int64 // number of the last transaction to be committed on this connection
+	open   bool  // a transaction is open
 
-	// of row, read by a transaction that took it away and whose own outcome is not known
+	// content of row, read by a transaction that deleted it and whose outcome is unknown
 	left    *receipt
-	ended   receipt // of the row before this one
-	failing int     // attempts that came to nothing since the last that did
-	down    bool    // the last connection was not made in time
+	ended   receipt // content of the previous row
+	failing int     // failed attempts since the last success
+	down    bool    // the last connection was not established in time
 
 	suspicious bool // the last batch met a row beyond the head of a chain
 
-	begun time.Time // when the batch under way, or one shortly before it, was begun
+	begun time.Time // start of the current batch, or of one shortly before it
 
-	shared map[int64]*other // chains that other servers have extended lately
+	shared map[int64]*other // chains that other servers have extended recently
 }
 
-// receipt is what a transaction leaves in the row of its writer.
+// receipt is what a transaction stores in the row of its writer.
 type receipt struct {
 	known bool
 	seq   int64
 	moved []int64
 }
 
-// NewWriter returns a writer that has no connection yet. Once closing is done it tries everything
-// once. notes counts the warnings of db's connections.
+// NewWriter returns a writer without a connection. After closing is done it tries everything only
+// once. notes counts the warnings on db's connections.
 func NewWriter(closing context.Context, db *sql.DB, notes *atomic.Int64) *Writer {
 	return &Writer{closing: closing, db: db, notes: notes, shared: make(map[int64]*other)}
 }
 
-// Conn returns the connection for a batch, or for another attempt at one, and makes a new one where
-// the last has ended. All that is done for the batch ends within batchTimeout.
+// Conn returns the connection for a batch, or for another attempt at it, and opens a new one if the
+// last has ended. Everything done for the batch ends within batchTimeout.
 func (w *Writer) Conn() (*sql.Conn, error) {
-	// no attempt at a batch comes later
+	// no attempt at a batch is later than this
 	if now := time.Now(); now.Sub(w.begun) > chain.MaxLostTime {
 		w.begun = now
 	}
@@ -100,7 +101,7 @@ func (w *Writer) Conn() (*sql.Conn, error) {
 	return w.conn, nil
 }
 
-// deadline is when something ends that begins now and belongs to the batch.
+// deadline returns the deadline of an operation of the batch that begins now.
 func (w *Writer) deadline(patience time.Duration) time.Time {
 	at, end := time.Now().Add(patience), w.begun.Add(batchTimeout)
 	if at.After(end) {
@@ -109,12 +110,12 @@ func (w *Writer) deadline(patience time.Duration) time.Time {
 	return at
 }
 
-// reach makes a connection and a row for it, and takes away the row of the connection before it. It
-// tries again until the deadline, or the writer is closing.
+// reach opens a connection with a row, and deletes the row of the previous connection. It retries
+// until the deadline, or until the writer is closing.
 func (w *Writer) reach(deadline time.Time) (err error) {
 	for {
 		w.HangUp()
-		// others that lost their connection at the same time come back at other times
+		// other servers that lost their connection at the same time should retry at other times
 		if w.failing > 0 {
 			select {
 			case <-time.After(retryPause/2 + rand.N(retryPause)):
@@ -151,11 +152,11 @@ func (w *Writer) dial(deadline time.Time) (err error) {
 	return err
 }
 
-// renew takes the old row away and makes a new one, in one transaction.
+// renew deletes the old row and inserts a new one in one transaction.
 func (w *Writer) renew(deadline time.Time) error {
 	var r receipt
 	b := &pgx.Batch{}
-	// a backend that waits for a lock does not notice that nobody waits for it any more
+	// a backend that waits for a lock does not notice that its client is gone
 	b.Queue("SET lock_timeout = 4000")
 	b.Queue("BEGIN")
 	b.Queue(`DELETE FROM writer WHERE id = $1 RETURNING seq, moved`, w.row).Query(func(found pgx.Rows) error {
@@ -170,7 +171,7 @@ func (w *Writer) renew(deadline time.Time) error {
 	var row int64
 	b.Queue(`WITH made AS (INSERT INTO writer (started_at) VALUES ($1) RETURNING id)
 		SELECT id FROM made WHERE set_config('attestd.writer', id::text, false) IS NOT NULL`, chain.FormatTime(time.Now())).QueryRow(func(made pgx.Row) error { return made.Scan(&row) })
-	// Those of servers that are gone go; one that is not makes itself a new one.
+	// Delete the rows of servers that are gone. One that is not inserts a new row.
 	b.Queue(`DELETE FROM writer WHERE id IN (SELECT id FROM writer WHERE touched < now() - interval '7 days' FOR UPDATE SKIP LOCKED)`)
 	var guarded bool
 	b.Queue(`SELECT ` + guardsFire).QueryRow(func(row pgx.Row) error { return row.Scan(&guarded) })
@@ -194,7 +195,7 @@ func (w *Writer) renew(deadline time.Time) error {
 	return nil
 }
 
-// HangUp closes the connection, which rolls back whatever it had open.
+// HangUp closes the connection, which rolls back an open transaction.
 func (w *Writer) HangUp() {
 	if w.conn == nil {
 		return
@@ -206,8 +207,8 @@ func (w *Writer) HangUp() {
 	w.conn, w.native, w.open = nil, nil, false
 }
 
-// Close ends the writer and takes its row away. Where the connection is lost the row stays, as it
-// does after a crash, and a later server takes it away.
+// Close closes the writer and deletes its row. If the connection is lost, the row stays as after a
+// crash, and a later server deletes it.
 func (w *Writer) Close() error {
 	if w.conn == nil || w.native.IsClosed() {
 		return nil
@@ -223,9 +224,9 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// send carries out a batch in one round trip, under a context that nobody ends: to end it is to
-// send a cancel, after which a commit that waits for the standby is called a success. A server that
-// does not answer in time loses the connection.
+// send runs a batch in one round trip, under a context that never ends. Ending a context sends a
+// cancel request, after which a commit that waits for the standby reports success. If the server
+// does not answer in time, the connection is closed.
 func (w *Writer) send(b *pgx.Batch, deadline time.Time) error {
 	wire := w.native.PgConn().Conn()
 	stuck := time.AfterFunc(min(time.Until(deadline), answerTimeout), func() { _ = wire.Close() })

@@ -11,12 +11,11 @@ import (
 	"attestd/internal/printable"
 )
 
-// CheckAccess says whether the database at path, which need not be there yet, can be served without
-// others getting past its lock or into its content: ErrRefused. A warning, if any, is about who can
-// read it.
+// CheckAccess checks that other users cannot bypass the lock of the database at path, which may not
+// exist yet, or change its content: ErrRefused. warning, if any, is about who can read it.
 //
-// A folder that others may write is refused even with the sticky bit, as /tmp has it: SQLite takes
-// a log or a journal that lies beside the database for its own, whoever put it there.
+// A folder that others may write is refused even with the sticky bit, like /tmp: SQLite uses a log
+// or a journal beside the database, whoever has put it there.
 func CheckAccess(path string) (warning string, err error) {
 	dir := filepath.Dir(path)
 	info, err := os.Stat(dir)

@@ -4,7 +4,8 @@ package sqlite
 
 import "io/fs"
 
-// OthersMay knows nothing of access control lists; a new file takes those of its folder.
+// OthersMay returns false, because it does not know access control lists. A new file inherits those
+// of its folder.
 func OthersMay(fs.FileInfo, fs.FileMode) bool { return false }
 
 func links(fs.FileInfo) uint64 { return 1 }

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OthersMay says whether anyone but the owner has one of the permissions of mask. A group with the
-// owner's number is the owner's own: systems that give each user such a group let it write by
-// default.
+// OthersMay reports whether anyone but the owner has one of the permissions in mask. A group with
+// the owner's ID counts as the owner, because systems with such groups let them write by default.
 func OthersMay(info fs.FileInfo, mask fs.FileMode) bool {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid == s.Gid {
 		mask &^= 0o070
@@ -19,7 +18,7 @@ func OthersMay(info fs.FileInfo, mask fs.FileMode) bool {
 	return info.Mode().Perm()&mask != 0
 }
 
-// links is the number of names of a file.
+// links returns the number of hard links to a file.
 func links(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Nlink)
@@ -27,5 +26,5 @@ func links(info fs.FileInfo) uint64 {
 	return 1
 }
 
-// writable says whether files can be laid into a folder.
+// writable reports whether files can be created in a folder.
 func writable(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }

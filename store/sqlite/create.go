@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Create makes a new database at path, where there is no file or an empty one, with a schema and
-// the rows of its table setting. It is built whole beside path and then put in place, so that a
-// crash at any moment leaves either no database or a whole one. ErrRefused.
+// Create creates a database at path, where no file or an empty one exists, with a schema and the
+// rows of its table setting. It builds the database beside path and then renames it, so that a
+// crash leaves no database or a complete one. It returns ErrRefused.
 func Create(ctx context.Context, path, schema string, settings map[string]string) error {
 	if left := Leftovers(path); len(left) > 0 {
 		return fmt.Errorf("%w: %s belongs to a database that is gone; put that back, or move this away", ErrRefused, left[0])
@@ -36,7 +36,7 @@ func build(ctx context.Context, path, schema string, settings map[string]string)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // nothing to do after the commit
+	defer tx.Rollback() // no effect after the commit
 	if _, err := tx.ExecContext(ctx, schema); err != nil {
 		return err
 	}

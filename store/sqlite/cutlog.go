@@ -8,16 +8,15 @@ import (
 )
 
 const (
-	cutTry      = "PRAGMA busy_timeout = 20" // milliseconds, for which appends wait too
+	cutTry      = "PRAGMA busy_timeout = 20" // milliseconds, during which appends wait too
 	cutPause    = 20 * time.Millisecond
 	cutPatience = 2 * time.Second
 )
 
-// CutLog makes the write-ahead log of the file at path part of it and cuts it, so that no secret
-// which was overwritten stands there any more. A reader that holds the log keeps it from that: it
-// is tried again for a while, and each try is short, for appends wait meanwhile. ErrUnavailable
-// where it could not be done; the log starts over at a later checkpoint, and at the end of the
-// server.
+// CutLog checkpoints and truncates the write-ahead log of the file at path, so that it no longer
+// contains overwritten secrets. A reader may block that, so CutLog retries for a while. Each
+// attempt is short, because appends wait meanwhile. It returns ErrUnavailable if it did not
+// succeed; then a later checkpoint, or the end of the server, resets the log.
 func CutLog(ctx context.Context, path string) error {
 	db, err := Open(path, ModeEdit)
 	if err != nil {

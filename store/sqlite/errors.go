@@ -8,40 +8,37 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// Sentinels, which are those of package store too. All are wrapped with context; test with
-// errors.Is.
+// Sentinel errors, which package store reexports. All are returned wrapped; test with errors.Is.
 var (
-	// the disk cannot be read
+	// the disk cannot be read or written
 	ErrUnavailable = errors.New("storage unavailable")
-	// for good
+	// permanent
 	ErrFileChanged = errors.New("the database file is no longer the one that was opened")
-	// another process serves it
+	// by another process
 	ErrInUse = errors.New("database in use")
-	// what it says is to be mended first
+	// the operator must first repair what the error describes
 	ErrRefused = errors.New("refused")
 )
 
-// Class is what an error says of the statement, and of the transaction, that met it.
+// Class is what an error means for its statement and transaction.
 type Class int
 
 const (
-	None Class = iota // no error of SQLite
-	// SQLite refused the statement for another reason than those below, such as a table that is not
-	// there
+	None Class = iota // not an error of SQLite
+	// a statement failed for a reason other than those below, such as a missing table
 	Other
-	NoRows // there is no such row
-	// one statement was refused for what it says; any error below may have ended the whole
-	// transaction
+	NoRows // no row was found
+	// a statement violated a constraint; any error below may have ended the whole transaction
 	Constraint
-	Duplicate   // the same, for a row that is there already
-	Busy        // another connection held its lock for too long; nothing was written
-	Full        // a write found no room
+	Duplicate   // the same, because a row exists already
+	Busy        // another connection held a lock for too long; nothing was written
+	Full        // a write found no space
 	Unavailable // the file cannot be opened, locked, read, written or synced now
-	Corrupt     // the file is damaged, or no database
+	Corrupt     // the file is damaged, or not a database
 )
 
-// ClassOf tells errors of the driver apart by SQLite's result codes
-// (https://www.sqlite.org/rescode.html), never by text.
+// ClassOf classifies errors of the driver by SQLite's result codes
+// (https://www.sqlite.org/rescode.html), never by their text.
 func ClassOf(err error) Class {
 	if errors.Is(err, sql.ErrNoRows) {
 		return NoRows
@@ -68,17 +65,16 @@ func ClassOf(err error) Class {
 	return Other
 }
 
-// RolledBack says of the error of a COMMIT that nothing can be left of its transaction. SQLITE_BUSY
-// comes before anything is written. SQLITE_FULL comes from a write: the frame that makes a
-// transaction one comes last and holds a checksum of itself and all before it, so one that was cut
-// short never counts. A sync that found no room is no SQLITE_FULL but an I/O error, after which all
-// frames may be there.
+// RolledBack reports whether the error of a COMMIT means that nothing of its transaction is left.
+// SQLITE_BUSY occurs before anything is written. SQLITE_FULL occurs in a write: the last frame,
+// which completes a transaction, contains a checksum of all frames before it, so a truncated one
+// never counts. A sync without space is an I/O error instead, after which all frames may be there.
 func RolledBack(err error) bool {
 	class := ClassOf(err)
 	return class == Busy || class == Full
 }
 
-// resultCode is the extended result code of SQLite behind err, 0 when there is none.
+// resultCode returns SQLite's extended result code of err, or 0.
 func resultCode(err error) int {
 	if e := (*sqlite3.Error)(nil); errors.As(err, &e) {
 		return e.Code()

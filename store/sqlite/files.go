@@ -7,20 +7,20 @@ import (
 	"os"
 )
 
-// Files are the database and its write-ahead log as the writer opened them. SQLite goes on with
-// what it has opened, wherever that was moved and whatever stands in its place; the next start
-// opens what stands there. So a write counts only while both are one.
+// Files are the database and its write-ahead log as the writer has opened them. SQLite continues to
+// use the open files, even if they are moved or replaced, but the next start opens the files at the
+// original paths. So a write counts only while these are the same files.
 type Files struct {
 	path    string
 	open    *os.File    // the database, wherever it is
-	db      os.FileInfo // as it was when it was last in its place
-	log     os.FileInfo // as it was opened
-	changed error       // ErrFileChanged, once one was not in its place, or not what it was
-	copy    *logCopy    // nil where there can be none
-	damaged bool        // the log was cut short or overwritten, and is not put back
+	db      os.FileInfo // when it was last in place
+	log     os.FileInfo // when it was opened
+	changed error       // ErrFileChanged once a file was not in place, or was altered
+	copy    *logCopy    // nil if a copy is impossible
+	damaged bool        // the log was truncated or overwritten, and not restored
 }
 
-// OpenFiles looks at the database at path and its log, which a connection to it must have opened.
+// OpenFiles examines the database at path and its log, which an open connection must have.
 func OpenFiles(path string) (f *Files, err error) {
 	f = &Files{path: path}
 	if f.open, err = os.Open(path); err != nil {
@@ -43,9 +43,9 @@ func OpenFiles(path string) (f *Files, err error) {
 	return f, nil
 }
 
-// Look compares both files with those that were opened. When one is another or none, or shorter
-// than SQLite believes, that is ErrFileChanged, and Changed returns it for good. Any other error is
-// of looking: ErrUnavailable.
+// Look compares both files with those that were opened. If one was replaced or removed, or is
+// shorter than SQLite believes, it returns ErrFileChanged, and Changed returns that permanently. If
+// the files cannot be examined, it returns ErrUnavailable.
 func (f *Files) Look() error {
 	now, err := os.Stat(f.path)
 	same := err == nil && os.SameFile(now, f.db)
@@ -62,8 +62,8 @@ func (f *Files) Look() error {
 	return f.measure(now, logSize)
 }
 
-// measure compares the sizes of both files with what the index of the log says. Another process may
-// change all of them between two looks; a shortage counts that stays.
+// measure compares the sizes of both files with the index of the log. Another process may change
+// all of them between two reads, so only a difference that persists counts.
 func (f *Files) measure(now os.FileInfo, logSize int64) error {
 	for range 3 {
 		s, ok := f.copy.state()
@@ -109,11 +109,11 @@ func (f *Files) judge(path string, same bool, err error) error {
 	return f.changed
 }
 
-// Changed is what Look found when one of the files was not in its place, and nil while both are.
+// Changed returns the ErrFileChanged that Look found, or nil.
 func (f *Files) Changed() error { return f.changed }
 
-// Untouched reports whether nobody else has written the database since it was last in its place:
-// neither itself nor, where the system tells its new name, a log beside that.
+// Untouched reports whether nobody else has written the database since it was last in place:
+// neither the file itself nor, if the system reveals its new name, a log beside that.
 func (f *Files) Untouched() bool {
 	now, err := f.open.Stat()
 	if err != nil || !now.ModTime().Equal(f.db.ModTime()) || now.Size() != f.db.Size() {
@@ -127,12 +127,11 @@ func (f *Files) Untouched() bool {
 	return err != nil || os.SameFile(log, f.log)
 }
 
-// OwnsLog reports whether the log that we opened has its name still.
+// OwnsLog reports whether the opened log still has its name.
 func (f *Files) OwnsLog() bool {
 	now, err := os.Stat(f.path + "-wal")
 	return err == nil && os.SameFile(now, f.log)
 }
 
-// Close closes the files by which the database was held. It is called when SQLite has closed the
-// database.
+// Close closes the files. The caller MUST call it after SQLite has closed the database.
 func (f *Files) Close() error { return errors.Join(f.open.Close(), f.copy.close()) }

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// ApplicationID is what schema.sql sets at its end, beside the version of the schema.
+// ApplicationID is the application ID that schema.sql sets.
 const ApplicationID = 0x61747374 // "atst"
 
 const (
@@ -20,14 +20,14 @@ const (
 )
 
 // Header is the header of a database file
-// (https://www.sqlite.org/fileformat2.html#the_database_header), or what a file has in its place:
+// (https://www.sqlite.org/fileformat2.html#the_database_header), or the beginning of another file:
 // at most 100 bytes.
 type Header []byte
 
-// ReadHeader reads the header of the file at path without SQLite; nothing when there is no file, or
-// an empty one. ErrRefused when it is not a plain file.
+// ReadHeader reads the header of the file at path without SQLite. It is empty if the file is
+// missing or empty. ReadHeader returns ErrRefused for a file that is not a regular file.
 func ReadHeader(path string) (Header, error) {
-	info, err := os.Stat(path) // before it is opened: a named pipe would wait for its other end
+	info, err := os.Stat(path) // before opening: opening a named pipe would block
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -50,14 +50,14 @@ func ReadHeader(path string) (Header, error) {
 	return header[:n], nil
 }
 
-// IsSQLite says whether the file begins as every database of SQLite does.
+// IsSQLite reports whether the file begins like a SQLite database.
 func (h Header) IsSQLite() bool { return bytes.HasPrefix(h, []byte(magic)) }
 
-// Whole says whether the header is all there. The methods below need that.
+// Whole reports whether the header is complete, which the methods below require.
 func (h Header) Whole() bool { return len(h) == headerSize }
 
-// Application is the program whose database it is, and ApplicationID where that is ours.
+// Application returns the application ID, which is ApplicationID for a database of ours.
 func (h Header) Application() uint32 { return binary.BigEndian.Uint32(h[applicationsAt:]) }
 
-// UserVersion is the version of the schema. The write-ahead log may know of a newer one.
+// UserVersion returns the schema version. The write-ahead log may have a newer one.
 func (h Header) UserVersion() int64 { return int64(binary.BigEndian.Uint32(h[userVersionAt:])) }

@@ -11,18 +11,19 @@ import (
 // Lock makes this process the only server of a database. Two servers would each trust their own
 // heads.
 //
-// It is two locks. The one on the file beside the database goes by name, and is there before the
-// database is. The one on the database itself goes by inode: a second name, a moved file or a
-// removed lock file does not get past it. Where the system has no such lock, the name alone is
-// locked.
+// It consists of two locks. The lock on a file beside the database applies to the name, and works
+// before the database exists. The lock on the database itself applies to the inode, so that a hard
+// link, a moved file or a removed lock file does not bypass it. On systems without such a lock,
+// only the name is locked.
 type Lock struct {
 	name *flock.Flock
-	// holds the lock on the database; nil before LockFile, and where there is no such lock
+	// holds the lock on the database; nil before LockFile, and on systems without such a lock
 	file *os.File
 }
 
-// LockName locks the name path, with a file beside it: ErrInUse. The lock file stays when the lock
-// goes: to remove it would let a third process lock a file that a second still waits for.
+// LockName locks the name path with a file beside it, or returns ErrInUse. The lock file is never
+// removed, because a third process could then lock a new file while a second one waits for the
+// removed one.
 func LockName(path string) (*Lock, error) {
 	l := flock.New(path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	ok, err := l.TryLock()
@@ -35,7 +36,7 @@ func LockName(path string) (*Lock, error) {
 	return &Lock{name: l}, nil
 }
 
-// LockFile locks the database at path itself, when it is there: ErrInUse.
+// LockFile locks the database at path itself, if it exists, or returns ErrInUse.
 func (l *Lock) LockFile(path string) (err error) {
 	if l.file, err = openLocked(path); errors.Is(err, errLocked) {
 		return inUse(path)
@@ -43,7 +44,7 @@ func (l *Lock) LockFile(path string) (err error) {
 	return err
 }
 
-// Unlock releases both locks. It is called when SQLite has closed the database.
+// Unlock releases both locks. The caller MUST call it after SQLite has closed the database.
 func (l *Lock) Unlock() error {
 	var err error
 	if l.file != nil {
@@ -52,16 +53,16 @@ func (l *Lock) Unlock() error {
 	return errors.Join(err, l.name.Unlock())
 }
 
-// closeLocked closes a file that openLocked opened. The end of the lock is said aloud, for a
-// process that is just being started has a copy of the file, and with it of the lock.
+// closeLocked closes a file from openLocked. It releases the lock explicitly, because a child
+// process that is just starting has a copy of the descriptor, and with it the lock.
 func closeLocked(f *os.File) error { return errors.Join(unlockInode(f), f.Close()) }
 
 func inUse(path string) error { return fmt.Errorf("%w: another process serves %s", ErrInUse, path) }
 
 var errLocked = errors.New("locked")
 
-// openLocked opens the file at path and locks it, under whatever name others may know it, until it
-// is closed: errLocked when another has the lock. The file is nil where there is no such lock.
+// openLocked opens the file at path and locks its inode until the file is closed. It returns
+// errLocked if another process holds the lock. The file is nil on systems without such a lock.
 func openLocked(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 // beyond the end of any file.
 const lockByte = 1 << 62
 
-// lockInode locks the file behind f until f is closed: errLocked, errors.ErrUnsupported. The lock
-// belongs to f alone (fcntl(2), open file description locks), so that no other closing of the file
-// by this process ends it.
+// lockInode locks the file behind f until f is closed. It returns errLocked or
+// errors.ErrUnsupported. It uses an open file description lock (fcntl(2)), so that closing another
+// descriptor of the file does not release it.
 func lockInode(f *os.File) error {
 	err := setLock(f, unix.F_WRLCK)
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
 		return errLocked
-	case errors.Is(err, unix.EINVAL): // a system that looks like Linux, but has POSIX locks only
+	case errors.Is(err, unix.EINVAL): // a system that looks like Linux, but has only POSIX locks
 		return errors.ErrUnsupported
 	}
 	return err

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// lockInode locks nothing: elsewhere than on Linux a lock of ours on the file would stand in the
-// way of SQLite's own.
+// lockInode locks nothing, because on systems other than Linux our lock on the file would conflict
+// with SQLite's.
 func lockInode(*os.File) error { return errors.ErrUnsupported }
 
 func unlockInode(*os.File) error { return nil }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// maxLogCopy bounds the copy of the log. A log has 4 MiB; it grows beyond that while somebody reads
-// for long, such as a backup. Of one that is longer than this bound no copy is held.
+// maxLogCopy bounds the copy of the log. A log usually has 4 MiB, and grows during a long read such
+// as a backup. A longer log is not copied.
 const maxLogCopy = 64 << 20
 
 // https://www.sqlite.org/fileformat2.html#walformat
@@ -22,27 +22,27 @@ const (
 	frameHeader = 24
 )
 
-// logCopy is what the write-ahead log holds up to its last commit, in memory. SQLite writes on
-// behind the end that it remembers, whatever becomes of the file before it, and moves into the
-// database what it finds there. So what others cut off or overwrite would be lost, with the
-// database; the copy notices it and puts it back.
+// logCopy is a copy, in memory, of the write-ahead log up to its last commit. SQLite appends after
+// the end that it remembers, whatever happens to the file before it, and checkpoints what it finds
+// there. So a truncated or overwritten log would damage the database. The copy makes it possible to
+// detect and restore that.
 //
-// The goroutine of the writer owns it. The two files stay open until SQLite has closed the
+// It is owned by the goroutine of the writer. The two files stay open until SQLite has closed the
 // database.
 type logCopy struct {
 	log, index *os.File
-	bytes      []byte     // nothing where the log is too long
-	of         indexState // that bytes are of
-	now        indexState // as Look has found it
-	ok         bool       // it has found one
-	last       []byte     // to read the last frame into
+	bytes      []byte     // empty if the log is too long
+	of         indexState // state that bytes belongs to
+	now        indexState // state that Look has found
+	ok         bool       // now is valid
+	last       []byte     // buffer for the last frame
 
 	compared   uint32 // frames that were compared before a checkpoint
 	comparedAt time.Time
 }
 
-// openLogCopy returns nil where the system lets nobody hold these files beside SQLite, or where
-// they are not there.
+// openLogCopy returns nil if the system does not allow opening these files beside SQLite, or if
+// they do not exist.
 func openLogCopy(path string) *logCopy {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -66,11 +66,11 @@ func (c *logCopy) close() error {
 	return errors.Join(c.log.Close(), c.index.Close())
 }
 
-// HasLogCopy says whether the log is copied, so that a checkpoint can be held against the copy.
+// HasLogCopy reports whether there is a copy of the log to compare with before a checkpoint.
 func (f *Files) HasLogCopy() bool { return f.copy != nil }
 
-// KeepLog copies what a commit has added to the log. It comes after Look. ErrFileChanged where the
-// log is not what it was before.
+// KeepLog copies what a commit has added to the log. The caller MUST call Look first. It returns
+// ErrFileChanged if the log was altered.
 func (f *Files) KeepLog() error {
 	c := f.copy
 	if f.changed != nil || c == nil {
@@ -98,14 +98,14 @@ func (f *Files) KeepLog() error {
 	if isUnread(err) { // the next commit copies it too
 		return nil
 	}
-	if again, ok := c.state(); !ok || again != now { // somebody else is writing
+	if again, ok := c.state(); !ok || again != now { // another process is writing
 		return nil
 	}
 	return f.overwritten()
 }
 
-// read makes the copy longer by what the log holds from known, where the copy ends, up to end. The
-// last frame before must be what it was, for what was cut off there reads as zeros.
+// read extends the copy by the content of the log from known, where the copy ends, to end. It
+// checks that the last copied frame is unchanged, because a truncated part reads as zeros.
 func (c *logCopy) read(known, end int64) error {
 	c.bytes = slices.Grow(c.bytes[:known], int(end-known))[:end]
 	if _, err := c.log.ReadAt(c.bytes[known:], known); err != nil || known == 0 {
@@ -122,13 +122,14 @@ func (c *logCopy) read(known, end int64) error {
 	return nil
 }
 
-// isUnread says whether a read ended because the disk refused it, which says nothing of what stands
-// there. What is shorter than it was ends with io.EOF.
+// isUnread reports whether a read failed because of the disk, which says nothing about the content.
+// A read of a truncated file ends with io.EOF.
 func isUnread(err error) bool {
 	return err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errLogLost)
 }
 
-// VerifyLog compares the log from a frame on with its copy: ErrFileChanged where they differ.
+// VerifyLog compares the log from a frame on with its copy. It returns ErrFileChanged if they
+// differ.
 func (f *Files) VerifyLog(frames uint32) error {
 	c := f.copy
 	if f.changed != nil || c == nil || len(c.bytes) == 0 {
@@ -165,12 +166,12 @@ func (f *Files) overwritten() error {
 	return f.changed
 }
 
-// compareAgain is for how long what was compared need not be compared again. While a reader keeps a
-// long log from being moved, each commit tries to.
+// compareAgain is how long the result of a comparison stays valid. While a reader blocks the
+// checkpoint of a long log, each commit tries one.
 const compareAgain = time.Second
 
-// CheckpointDue says whether the log has so many frames that they are to be moved into the
-// database, and from which on they are to be verified before. It comes after Look.
+// CheckpointDue reports whether the log has enough frames for a checkpoint, and from which frame it
+// must be verified before. The caller MUST call Look first.
 func (f *Files) CheckpointDue(frames uint32, at time.Time) (from uint32, due bool) {
 	c := f.copy
 	if c == nil {
@@ -192,9 +193,9 @@ func (f *Files) CheckpointDue(frames uint32, at time.Time) (from uint32, due boo
 
 var errLogLost = errors.New("what the write-ahead log held cannot be put back")
 
-// RestoreLog puts back what was cut off the log, or overwritten. What was committed after the copy
-// was made stays where it is whole. Where it is not, nobody was told that it stands, and the log
-// ends before it.
+// RestoreLog restores the truncated or overwritten part of the log. What was committed after the
+// copy was made stays if it is intact. Otherwise it was never acknowledged, and the log ends before
+// it.
 func (f *Files) RestoreLog() error {
 	c := f.copy
 	if !f.damaged {
@@ -219,7 +220,7 @@ func (f *Files) RestoreLog() error {
 		if err := c.log.Truncate(int64(len(c.bytes))); err != nil {
 			return err
 		}
-		// Without its header SQLite makes the index anew from the log, as after a crash.
+		// Without its header, SQLite rebuilds the index from the log, as after a crash.
 		if _, err := c.index.WriteAt(make([]byte, 2*indexHeader), 0); err != nil {
 			return err
 		}
@@ -228,7 +229,7 @@ func (f *Files) RestoreLog() error {
 	return c.log.Sync()
 }
 
-// continues checks the sums of frames that follow the copy.
+// continues verifies the checksums of frames that follow the copy.
 func (c *logCopy) continues(frames []byte) bool {
 	var order binary.ByteOrder = binary.LittleEndian
 	if c.bytes[3]&1 == 1 {

@@ -5,24 +5,23 @@ import (
 	"encoding/binary"
 )
 
-// indexState is what the index of the log, the file "-shm", says of the log and the database: what
-// every connection believes, whatever the files hold.
-// https://www.sqlite.org/walformat.html#the_wal_index_header
+// indexState is the content of the log's index, the file "-shm": what every connection believes
+// about the log and the database. https://www.sqlite.org/walformat.html#the_wal_index_header
 type indexState struct {
-	frames   uint32 // up to the last commit; 0 after a log was moved into the database whole
-	pages    uint32 // of the database after the last commit
+	frames   uint32 // up to the last commit; 0 after a complete checkpoint
+	pages    uint32 // in the database after the last commit
 	pageSize int64
-	sum      [8]byte // of the last frame, as that has it
-	salt     [8]byte // of the log, another one each time that it starts over
-	moved    uint32  // frames that are in the database
+	sum      [8]byte // checksum in the last frame
+	salt     [8]byte // of the log; changes each time it restarts
+	moved    uint32  // frames that were checkpointed
 }
 
 const (
-	indexHeader = 48 // which comes twice
+	indexHeader = 48 // occurs twice
 	indexRead   = 2*indexHeader + 4
 )
 
-// state reads the index; not ok while somebody writes it.
+// state reads the index. ok is false while it is being written.
 func (c *logCopy) state() (s indexState, ok bool) {
 	var b [indexRead]byte
 	if _, err := c.index.ReadAt(b[:], 0); err != nil {
@@ -43,7 +42,7 @@ func (c *logCopy) state() (s indexState, ok bool) {
 	return s, true
 }
 
-// sameLog says whether nothing was added to the log.
+// sameLog reports whether nothing was added to the log.
 func (s indexState) sameLog(other indexState) bool {
 	s.moved = other.moved
 	return s == other
@@ -53,7 +52,7 @@ func (s indexState) frameSize() int64 { return frameHeader + s.pageSize }
 
 func (s indexState) sizeOf(frames uint32) int64 { return logHeader + int64(frames)*s.frameSize() }
 
-// logSize is the least size of the log.
+// logSize returns the minimum size of the log.
 func (s indexState) logSize() int64 {
 	if s.frames == 0 {
 		return 0
@@ -61,8 +60,8 @@ func (s indexState) logSize() int64 {
 	return s.sizeOf(s.frames)
 }
 
-// holds says whether what was read of the log, from an offset up to its end, are frames of this log
-// up to its last commit.
+// holds reports whether a part of the log, from an offset to its end, consists of frames of this
+// log up to its last commit.
 func (s indexState) holds(read []byte, from int64) bool {
 	if from == 0 {
 		if !bytes.Equal(read[16:24], s.salt[:]) {

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// LookMode is how to look into the file at path and leave no trace. A file at rest has no journal
-// beside it. One with a write-ahead log is in use, or was when its server was killed. A rollback
-// journal is there when an edit of a stranger, or Restore, was killed; until it is rolled back the
-// file means nothing.
+// LookMode returns the mode for examining the file at path without leaving a trace. A file at rest
+// has no journal. One with a write-ahead log is in use, or its server was killed. One with a
+// rollback journal was being changed by a killed program, such as Restore, and is inconsistent
+// until it is rolled back.
 func LookMode(path string) (Mode, error) {
 	switch left := Leftovers(path); {
 	case len(left) == 0:
@@ -21,16 +21,15 @@ func LookMode(path string) (Mode, error) {
 	return ReadMode(path)
 }
 
-// ReadMode is how to read the file at path, for as long as it takes, beside a server or without
-// one. SQLite needs a log and an index beside the file, and makes them; where the folder cannot be
-// written, on read-only media, a file at rest is read without, and one that a killed server has
-// left is ErrRefused.
+// ReadMode returns the mode for reading the file at path, beside a server or without one. SQLite
+// needs a log and an index beside the file, and creates them. If the folder is read-only, a file at
+// rest is read without them, and one that a killed server has left is ErrRefused.
 func ReadMode(path string) (Mode, error) {
 	if writable(filepath.Dir(path)) {
 		return ModeRead, nil
 	}
 	if _, err := os.Lstat(path + "-shm"); err == nil {
-		return ModeRead, nil // the index of a server that runs, or was killed
+		return ModeRead, nil // the index of a running or killed server
 	}
 	if log, err := os.Lstat(path + "-wal"); err == nil && log.Size() > 0 {
 		return "", fmt.Errorf("%w: %s-wal was left by a server that was killed, and can only be read where the folder can be written: copy both there", ErrRefused, path)

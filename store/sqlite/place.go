@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// PlaceNew is Place, but over an empty file, which counts as none.
+// PlaceNew is like Place, but replaces an empty file, which counts as none.
 func PlaceNew(tmp, path string) error {
 	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
 		return Replace(tmp, path)
@@ -16,7 +16,7 @@ func PlaceNew(tmp, path string) error {
 	return Place(tmp, path)
 }
 
-// Replace gives the finished file tmp the name path, durably, in the place of the file that has it.
+// Replace durably renames the finished file tmp to path, and replaces an existing file.
 func Replace(tmp, path string) error {
 	if err := syncFile(tmp); err != nil {
 		return err
@@ -27,7 +27,7 @@ func Replace(tmp, path string) error {
 	return SyncDir(path)
 }
 
-// Place gives the finished file tmp the name path, durably, and never over a file that is there:
+// Place durably renames the finished file tmp to path. It never replaces an existing file:
 // fs.ErrExist.
 func Place(tmp, path string) error {
 	if err := syncFile(tmp); err != nil {
@@ -37,8 +37,7 @@ func Place(tmp, path string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// a file system without links: take the name with an empty file, which counts as none, and fill
-	// it
+	// On a file system without links, create an empty file, which counts as none, and replace it.
 	if err != nil {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {

@@ -11,9 +11,9 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// ReadError tells a disk that cannot be read from a database that is damaged. SQLite calls both
-// corrupt, and keeps no trace of which it was; so the file is read through, up to the first byte
-// that cannot be had: ErrUnavailable. Any other err is returned as it is.
+// ReadError distinguishes an unreadable disk from a damaged database. SQLite calls both corrupt,
+// without details. So ReadError reads the whole file, and returns ErrUnavailable at the first byte
+// that cannot be read. It returns any other err unchanged.
 func ReadError(ctx context.Context, path string, err error) error {
 	if resultCode(err)&0xff != codes.SQLITE_CORRUPT {
 		return err

@@ -8,12 +8,12 @@ import (
 	"os"
 )
 
-// Retire makes sure that nobody has the database at path open, and that its journals are gone:
-// SQLite would play the write-ahead log of the old database into the new one. isReadable says that
-// SQLite can open it, and not only whoever removes what it left. ErrInUse.
+// Retire ensures that nobody has the database at path open, and that its journals are gone, because
+// SQLite would apply the write-ahead log of the old database to the new one. isReadable means that
+// SQLite can open the database. It returns ErrInUse.
 //
-// To leave WAL mode, SQLite takes the file for itself alone, moves the log into it and deletes the
-// log. So a crash before the new file is in place leaves the old database, whole.
+// To leave WAL mode, SQLite locks the file exclusively, checkpoints the log and deletes it. So a
+// crash before the new file is in place leaves the old database intact.
 func Retire(ctx context.Context, path string, isReadable bool) error {
 	if isReadable {
 		db, err := Open(path, ModeEdit)
@@ -33,7 +33,7 @@ func Retire(ctx context.Context, path string, isReadable bool) error {
 			return err
 		}
 	}
-	// of a database that is gone, or too damaged for SQLite to open
+	// left by a database that is gone, or too damaged for SQLite to open
 	for _, left := range Leftovers(path) {
 		if err := os.Remove(left); err != nil {
 			return err

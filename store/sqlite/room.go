@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// ProbeRoom writes so many bytes beside the database at path, syncs them, and removes them.
+// ProbeRoom writes size bytes beside the database at path, syncs them, and removes them.
 func ProbeRoom(path string, size int) error {
-	// Sweep removes a file of that name where we are killed.
+	// Sweep removes a file with this name if the process is killed.
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
 	if err != nil {
 		return err

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookAt reports whether the file at path is the one that was opened, and its size. It does not ask
-// for more: where somebody asks for the times of a file, as os.Stat does, the next write gives it
-// times of their own, and the sync after it takes the inode along (multigrain timestamps, Linux
-// 6.13). Before each commit, that would cost a lone caller a tenth of its rate.
+// lookAt reports whether the file at path is the one that was opened, and its size. It reads no
+// more, because reading the times of a file, as os.Stat does, gives the next write new times, so
+// that the sync after it must write the inode too (multigrain timestamps, Linux 6.13). Before each
+// commit, that would cost a single caller a tenth of its rate.
 func lookAt(path string, opened os.FileInfo) (same bool, size int64, err error) {
 	var now unix.Statx_t
 	err = unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_SIZE, &now)
 	was, known := opened.Sys().(*syscall.Stat_t)
-	// of old kernels, and filters that do not know the call
+	// old kernels, and filters that do not know the call
 	if !known || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
 		now, err := os.Stat(path)
 		if err != nil {

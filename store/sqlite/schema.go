@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Object is a table, index, trigger or view of a database, with the statement that made it.
+// Object is a table, index, trigger or view of a database, with the statement that created it.
 type Object struct{ Kind, Name, Table, SQL string }
 
 func (o Object) String() string { return o.Kind + " " + o.Name }
 
-// Schema is what a database is made of, in the order of names.
+// Schema lists the objects of a database, ordered by name.
 type Schema []Object
 
-// ReadSchema reads the schema of a database. It leaves out what SQLite keeps for itself: indices
-// that follow from a table, and its statistics.
+// ReadSchema reads the schema of a database. It omits SQLite's internal objects: indices that
+// follow from a table, and statistics.
 func ReadSchema(ctx context.Context, c *sql.Conn) (found Schema, err error) {
 	rows, err := c.QueryContext(ctx, `SELECT type, name, tbl_name, sql FROM sqlite_schema
 		WHERE sql IS NOT NULL AND NOT (type = 'table' AND name LIKE 'sqlite\_%' ESCAPE '\') ORDER BY name`)
@@ -36,8 +36,7 @@ func ReadSchema(ctx context.Context, c *sql.Conn) (found Schema, err error) {
 	return found, rows.Err()
 }
 
-// BuildSchema carries out statements in an empty database in memory, and returns the schema that
-// they make.
+// BuildSchema runs statements in an empty database in memory, and returns the resulting schema.
 func BuildSchema(ctx context.Context, statements ...string) (Schema, error) {
 	db, err := OpenMemory()
 	if err != nil {
@@ -57,8 +56,8 @@ func BuildSchema(ctx context.Context, statements ...string) (Schema, error) {
 	return ReadSchema(ctx, c)
 }
 
-// Statements make the schema anew in an empty database, in their order: each kind of object needs
-// those before it.
+// Statements returns the statements that create the schema in an empty database. Each kind of
+// object needs those before it.
 func (list Schema) Statements() (statements []string) {
 	for _, kind := range []string{"table", "index", "trigger", "view"} {
 		for _, o := range list {
@@ -70,13 +69,13 @@ func (list Schema) Statements() (statements []string) {
 	return statements
 }
 
-// HasTable says whether the schema has a table of that name.
+// HasTable reports whether the schema has a table with a name.
 func (list Schema) HasTable(name string) bool {
 	return slices.ContainsFunc(list, func(o Object) bool { return o.Kind == "table" && o.Name == name })
 }
 
-// Differences says what have lacks, what is another there, and what it adds to a table of want, a
-// phrase each. Tables, indices and views beside those are the operator's own.
+// Differences describes what is missing from have, what differs, and what was added to a table of
+// want, a phrase each. Other tables, indices and views are ignored.
 func (want Schema) Differences(have Schema) (found []string) {
 	for _, w := range want {
 		at := slices.IndexFunc(have, func(h Object) bool { return h.Name == w.Name && h.Kind == w.Kind })
@@ -95,11 +94,11 @@ func (want Schema) Differences(have Schema) (found []string) {
 	return found
 }
 
-// sqlToken matches a token of SQL, a comment or blanks.
+// sqlToken matches a token of SQL, a comment or whitespace.
 var sqlToken = regexp.MustCompile(`(?s)--[^\n]*|/\*.*?\*/|\s+|'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|.`)
 
-// tokens splits a statement into its tokens: what an upgrade leaves of a statement has other blanks
-// and comments than schema.sql.
+// tokens splits a statement into its tokens, because an upgraded schema has other whitespace and
+// comments than schema.sql.
 func tokens(statement string) []string {
 	return slices.DeleteFunc(sqlToken.FindAllString(statement, -1), func(token string) bool {
 		return strings.HasPrefix(token, "--") || strings.HasPrefix(token, "/*") || strings.TrimSpace(token) == ""

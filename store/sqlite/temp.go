@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Temp is an unfinished database beside the place that it is meant for. It is locked while its
-// maker lives, so that what a killed one left can be told from what another is at work on.
+// Temp is an unfinished database beside its destination. It is locked while its process lives, so
+// that those that killed processes have left can be recognized.
 type Temp struct {
 	Path string
-	lock *os.File // nil where there is no such lock
+	lock *os.File // nil on systems without such a lock
 }
 
-// NewTemp makes an empty file that only its owner may read, in the folder of path and named after
-// it. First it removes what killed commands have left in that folder.
+// NewTemp creates an empty file with mode 0600 in the folder of path and named after it. It first
+// removes what killed commands have left in that folder.
 func NewTemp(path string) (*Temp, error) {
 	Sweep(filepath.Dir(path))
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
@@ -24,7 +24,7 @@ func NewTemp(path string) (*Temp, error) {
 	}
 	t := &Temp{Path: f.Name()}
 	if err = f.Close(); err == nil {
-		// before anything is in it: sweep leaves an empty file alone
+		// lock it while it is empty, because Sweep does not remove empty files
 		t.lock, err = openLocked(t.Path)
 	}
 	if err != nil {
@@ -34,31 +34,32 @@ func NewTemp(path string) (*Temp, error) {
 	return t, nil
 }
 
-// Discard removes the file where it was not given another name, and ends its lock.
+// Discard removes the file unless it was renamed, and releases its lock.
 func (t *Temp) Discard() {
 	removeDatabase(t.Path)
 	if t.lock != nil {
-		_ = closeLocked(t.lock) // whoever opens the database next is told where it is still locked
+		// if it is still locked, opening the database later fails with an error
+		_ = closeLocked(t.lock)
 	}
 }
 
-// removeDatabase removes the database at path, its journals first, for only the database itself
-// shows whose they are.
+// removeDatabase removes the database at path, and its journals first, because only the database
+// itself shows that they are ours.
 func removeDatabase(path string) {
 	for _, suffix := range []string{"-journal", "-wal", "-shm", ""} {
-		os.Remove(path + suffix) // what cannot be removed is found again by the next sweep
+		os.Remove(path + suffix) // the next sweep retries what cannot be removed
 	}
 }
 
 var tempName = regexp.MustCompile(`\.tmp-[0-9]+$`)
 
-// abandoned is the age from which a temporary file is taken for left behind where no lock says so:
-// on other systems than Linux, and where the file is empty, for its maker may be about to lock it.
+// abandoned is the age from which a temporary file counts as left behind if no lock tells: on
+// systems other than Linux, and for an empty file, whose process may be about to lock it.
 const abandoned = 24 * time.Hour
 
-// Sweep removes the temporary files that killed commands have left in a folder: each is a copy of
-// every key. It removes only what has the name and the form of ours and that nobody works on. An
-// error leaves a file for the next time.
+// Sweep removes the temporary files that killed commands have left in a folder, because each is a
+// copy of every key. It removes only unlocked files with our name and format. Files that cause an
+// error stay until the next call.
 func Sweep(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -78,13 +79,13 @@ func Sweep(dir string) {
 			}
 		}
 		if f != nil {
-			_ = closeLocked(f) // as in Discard
+			_ = closeLocked(f) // see Discard
 		}
 	}
 }
 
-// unfinished says whether the file at path is a database of ours, or the beginning of one: SQLite
-// writes its first page last.
+// unfinished reports whether the file at path is a database of ours, or the beginning of one,
+// because SQLite writes the first page last.
 func unfinished(path string) bool {
 	header, err := ReadHeader(path)
 	if err != nil {
@@ -98,8 +99,8 @@ func unfinished(path string) bool {
 	return true
 }
 
-// Leftovers lists the journals beside path. SQLite would play one that an earlier database left
-// into whatever file is put at path.
+// Leftovers lists the journals beside path. SQLite would apply the journal of an earlier database
+// to any file that is put at path.
 func Leftovers(path string) (found []string) {
 	for _, suffix := range []string{"-wal", "-journal"} {
 		if _, err := os.Lstat(path + suffix); err == nil {

@@ -1,6 +1,6 @@
-// Package storetest gives the tests of all packages the databases that they run on: files, or with
+// Package storetest provides databases for the tests of all packages: files, or with
 // ATTESTD_TEST_DB=postgres in the environment databases of a PostgreSQL server, so that one suite
-// shows the same of both engines. No product code imports it.
+// tests both engines. No product code imports it.
 package storetest
 
 import (
@@ -20,15 +20,15 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// OnPostgres says whether the tests run on PostgreSQL.
+// OnPostgres reports whether the tests run on PostgreSQL.
 func OnPostgres() bool { return testenv.OnPostgreSQL() }
 
-// folders are those of the tests that have made databases of a server, by the names of these.
+// folders maps the names of server databases to folders of their tests.
 var folders sync.Map
 
-// New names a new database, for --db and store.Open: a file that is not there yet, or the URL of a
-// database without tables, which lasts as long as the test. On PostgreSQL TestMain must have called
-// pgtest.Run.
+// New returns the name of a new database, for --db and store.Open: a file that does not exist yet,
+// or the URL of a database without tables, which is dropped with the test. On PostgreSQL TestMain
+// MUST have called pgtest.Run.
 func New(t testing.TB) string {
 	t.Helper()
 	testenv.DatabaseForRace(t)
@@ -38,20 +38,20 @@ func New(t testing.TB) string {
 	return filepath.Join(t.TempDir(), "attestd.db")
 }
 
-// NewOnPostgres is New for what holds on PostgreSQL alone, whatever the tests run on.
+// NewOnPostgres is New for tests that need PostgreSQL on either engine.
 func NewOnPostgres(t testing.TB) string {
 	t.Helper()
 	return database(t, "")
 }
 
-// AboutFile skips a test on PostgreSQL that shows what only a file has: its locks, its place and
-// mode, its pages, copies and backups of it, the schemas of former versions.
+// AboutFile skips a test on PostgreSQL that is about a file: its locks, path and mode, its pages,
+// copies and backups of it, or older schemas.
 func AboutFile(t testing.TB) {
 	t.Helper()
 	NotOnPostgres(t, "is about a file")
 }
 
-// NotOnPostgres skips a test on PostgreSQL, and says why it cannot hold there.
+// NotOnPostgres skips a test on PostgreSQL with a reason.
 func NotOnPostgres(t testing.TB, why string) {
 	t.Helper()
 	if OnPostgres() {
@@ -59,8 +59,8 @@ func NotOnPostgres(t testing.TB, why string) {
 	}
 }
 
-// Stranger opens a database as another program would, and runs statements: those of SQLite, of
-// which Statement makes the other engine's. All of one Stranger run on one connection.
+// Stranger opens a database as another program would, and runs SQLite's statements, which Statement
+// converts for the other engine. All of one Stranger run on one connection.
 func Stranger(t testing.TB, name string, statements ...string) *sql.DB {
 	t.Helper()
 	driver := "pgx"
@@ -83,7 +83,7 @@ func Stranger(t testing.TB, name string, statements ...string) *sql.DB {
 	return db
 }
 
-// Copy copies a database that nobody has open, as it is, and names the copy.
+// Copy copies a database that is not open, and returns the name of the copy.
 func Copy(t testing.TB, name string) string {
 	t.Helper()
 	if OnPostgres() {
@@ -101,8 +101,8 @@ func Copy(t testing.TB, name string) string {
 	return to
 }
 
-// Replace puts a copy of a database in the place of another one, as an operator does who goes back
-// to a backup. Nobody has either open.
+// Replace replaces a database by a copy of another one, as an operator does who restores a backup.
+// Neither may be open.
 func Replace(t testing.TB, name, by string) {
 	t.Helper()
 	if OnPostgres() {
@@ -116,8 +116,8 @@ func Replace(t testing.TB, name, by string) {
 	}
 }
 
-// Heads is the place of the head file of a database that New or Copy has named: beside a file, else
-// in the folder of its test. Another one of a server has none.
+// Heads returns the path of the head file of a database from New or Copy: beside a file, otherwise
+// in the folder of its test. It returns "" for other server databases.
 func Heads(name string) string {
 	if folder, ok := folders.Load(name); ok {
 		name = filepath.Join(folder.(string), "attestd")
@@ -134,8 +134,8 @@ func database(t testing.TB, options string) string {
 	return name
 }
 
-// split takes the name of a database out of its URL, and puts that of another database in its
-// place, which every server has.
+// split returns the URL of a server, with a database that every server has, and the name of the
+// database in a URL.
 func split(t testing.TB, name string) (server, database string) {
 	t.Helper()
 	u, err := url.Parse(name)
@@ -147,8 +147,8 @@ func split(t testing.TB, name string) (server, database string) {
 	return u.String(), database
 }
 
-// Content is all that a database holds: the files of its folder, or the rows of its tables, by
-// their names.
+// Content returns the content of a database: the files of its folder, or the rows of its tables, by
+// name.
 func Content(t testing.TB, name string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -11,23 +11,23 @@ import (
 	"attestd/internal/testenv"
 )
 
-// Cluster is a primary and a synchronous standby of its own test: what the primary has acknowledged
-// is on both, as long as it waits for the standby. It writes with fsync=on and
-// synchronous_commit=on; that its folders may be in memory changes nothing, for killed processes
-// lose no file. Its database is postgres, empty and UTF8.
+// Cluster is a primary and a synchronous standby for one test. What the primary has acknowledged is
+// on both, while it waits for the standby. It runs with fsync=on and synchronous_commit=on. Its
+// folders may be in memory, because killing processes loses no files. Its database is postgres,
+// empty and in UTF8.
 //
-// A failover is Kill or Stop, then Promote, then Rebuild, after which the cluster is as it was,
-// with the parts exchanged. All methods fail the test on error, so they belong to its goroutine;
-// they do not run beside one another.
+// A failover is Kill or Stop, then Promote, then Rebuild, after which the cluster is complete
+// again, with swapped roles. All methods fail the test on error, so they MUST be called by its
+// goroutine, one at a time.
 type Cluster struct {
 	t                testing.TB
 	servers          [2]*server
-	primary, standby *server // the same two, by what they are now
+	primary, standby *server // the same two, by current role
 	halted           *server // nil, or the standby
 }
 
-// NewCluster starts a cluster that ends with the test. If the test fails, it logs what the servers
-// wrote to stderr.
+// NewCluster starts a cluster that ends with the test. If the test fails, it logs the servers'
+// stderr.
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
 	i := installed(t)
@@ -39,7 +39,7 @@ func NewCluster(t testing.TB) *Cluster {
 	}
 	c := &Cluster{t: t}
 	for n, name := range []string{"a", "b"} {
-		// The standby asks for more after 100 ms, not 5 s, if it finds no primary.
+		// The standby retries after 100 ms instead of 5 s if it finds no primary.
 		s, err := newServer(i, name, "fsync=on", "synchronous_commit=on", "wal_level=replica", "wal_retrieve_retry_interval=100ms")
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +48,8 @@ func NewCluster(t testing.TB) *Cluster {
 		c.servers[n] = s
 	}
 	c.primary, c.standby = c.servers[0], c.servers[1]
-	c.standby.password = c.primary.password // the role and its password are data
+	// the role and its password are data, which the standby copies
+	c.standby.password = c.primary.password
 	c.must(c.primary.initialize("--data-checksums"))
 	c.must(c.primary.start())
 	c.Rebuild()
@@ -56,7 +57,7 @@ func NewCluster(t testing.TB) *Cluster {
 	return c
 }
 
-// end logs what a server wrote if the test has failed, ends it and removes its folder.
+// end stops a server, removes its folder, and logs its stderr if the test has failed.
 func (c *Cluster) end(s *server) {
 	if err := s.abort(); err != nil {
 		c.t.Error(err)
@@ -67,14 +68,14 @@ func (c *Cluster) end(s *server) {
 	s.remove()
 }
 
-// Addresses is host:port of both servers. It does not change with their parts: the first is the one
-// that was the primary at the beginning.
+// Addresses returns host:port of both servers. The order does not change with their roles: the
+// first is the initial primary.
 func (c *Cluster) Addresses() []string {
 	return []string{c.servers[0].address(), c.servers[1].address()}
 }
 
-// URL names several addresses, of which a client takes the one that can be written. They are those
-// of the servers, or of what stands before them; without any it takes Addresses.
+// URL returns a URL with several addresses, from which a client selects the writable one. They are
+// the addresses of the servers, or of proxies; the default is Addresses.
 func (c *Cluster) URL(addresses ...string) string {
 	if len(addresses) == 0 {
 		addresses = c.Addresses()
@@ -85,29 +86,28 @@ func (c *Cluster) URL(addresses ...string) string {
 	}).String()
 }
 
-// Kill ends all processes of the primary by SIGKILL, at once: it writes, sends and closes nothing
-// more of its own will.
+// Kill ends all processes of the primary with SIGKILL.
 func (c *Cluster) Kill() {
 	c.t.Helper()
 	c.must(c.primary.kill())
 }
 
-// Stop shuts the primary down as an operator does (fast shutdown): sessions are ended, and the
-// standby has received everything.
+// Stop shuts the primary down as an operator does (fast shutdown): sessions end, and the standby
+// has received everything.
 func (c *Cluster) Stop() {
 	c.t.Helper()
 	c.must(c.primary.stop())
 }
 
-// HaltStandby stops the standby where it is, so that commits wait, until ResumeStandby or the end
-// of the test.
+// HaltStandby suspends the standby, so that commits wait, until ResumeStandby or the end of the
+// test.
 func (c *Cluster) HaltStandby() {
 	c.t.Helper()
 	c.must(c.standby.halt())
 	c.halted = c.standby
 }
 
-// ResumeStandby lets a standby go on that was halted.
+// ResumeStandby resumes a suspended standby.
 func (c *Cluster) ResumeStandby() {
 	c.t.Helper()
 	if c.halted != nil {
@@ -116,9 +116,8 @@ func (c *Cluster) ResumeStandby() {
 	}
 }
 
-// Detach makes the standby receive nothing more, and the primary wait for none: what is
-// acknowledged from now on, a failover loses, as one to an asynchronous standby does that lags
-// behind. It ends with Rebuild.
+// Detach disconnects the standby, and makes the primary wait for none. A failover loses what is
+// acknowledged from now on, as with a lagging asynchronous standby. It lasts until Rebuild.
 func (c *Cluster) Detach() {
 	c.t.Helper()
 	c.must(c.primary.execute("ALTER SYSTEM SET synchronous_standby_names = ''"))
@@ -128,12 +127,12 @@ func (c *Cluster) Detach() {
 	c.must(c.primary.poll("the standby is not detached", func(ctx context.Context) (bool, error) {
 		return c.primary.ask(ctx, "SELECT NOT EXISTS (SELECT FROM pg_stat_replication)")
 	}))
-	c.must(c.primary.execute("CHECKPOINT")) // as in Rebuild: now nobody waits
+	c.must(c.primary.execute("CHECKPOINT")) // as in Rebuild: now no commit waits
 	c.must(c.primary.execute("CHECKPOINT"))
 }
 
-// Promote makes the standby the primary once the old one has ended. It returns when the new one can
-// be written, and then waits for no standby until Rebuild.
+// Promote makes the standby the primary after the old one has ended. It returns when the new
+// primary is writable. Until Rebuild, it waits for no standby.
 func (c *Cluster) Promote() {
 	c.t.Helper()
 	if c.primary.running() {
@@ -146,8 +145,8 @@ func (c *Cluster) Promote() {
 	c.primary, c.standby = c.standby, c.primary
 }
 
-// Rebuild makes the server that has ended a synchronous standby of the primary, from a copy of it.
-// It returns when every commit waits for that standby.
+// Rebuild makes the terminated server a synchronous standby of the primary, from a copy of it. It
+// returns when every commit waits for that standby.
 func (c *Cluster) Rebuild() {
 	c.t.Helper()
 	if c.standby.running() {
@@ -162,8 +161,8 @@ func (c *Cluster) Rebuild() {
 	c.must(c.primary.poll("the standby is not synchronous", func(ctx context.Context) (bool, error) {
 		return c.primary.ask(ctx, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync')")
 	}))
-	// Commits wait from when the checkpointer has read the setting, which it does between
-	// checkpoints: the second one begins after that.
+	// Commits wait once the checkpointer has read the setting, which it does between checkpoints,
+	// so before the second one.
 	c.must(c.primary.execute("CHECKPOINT"))
 	c.must(c.primary.execute("CHECKPOINT"))
 }

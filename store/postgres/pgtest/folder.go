@@ -7,14 +7,14 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// folder is a server's own folder. It is locked while this process lives: one that nobody has
-// locked was left by a test that was killed.
+// folder is the folder of one server. It is locked while this process lives, so an unlocked one was
+// left by a killed test.
 type folder struct {
 	path string
 	lock *flock.Flock
 }
 
-// newFolder makes a folder, and removes those that killed tests have left beside it.
+// newFolder creates a folder, and removes those that killed tests have left beside it.
 func newFolder() (*folder, error) {
 	parent := memory()
 	if parent == "" {
@@ -30,7 +30,7 @@ func newFolder() (*folder, error) {
 		f.remove()
 		return nil, err
 	}
-	// under this name it was never unlocked
+	// the file never has this name while it is unlocked
 	if err := os.Rename(f.in("new"), f.in("lock")); err != nil {
 		f.remove()
 		return nil, err
@@ -45,7 +45,8 @@ func (f *folder) remove() {
 	f.lock.Close()
 }
 
-// sweep removes what killed tests have left. What it may not open belongs to somebody else.
+// sweep removes the folders that killed tests have left. Those that it may not open belong to other
+// users.
 func sweep(parent string) {
 	locks, _ := filepath.Glob(filepath.Join(parent, "pgtest-*", "lock"))
 	for _, path := range locks {

@@ -10,7 +10,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// installation is where PostgreSQL's programs are, and who runs them.
+// installation has the location of PostgreSQL's programs, and the account that runs them.
 type installation struct {
 	programs string   // their folder
 	account  *account // nil: the user of this process
@@ -19,8 +19,7 @@ type installation struct {
 // account is an unprivileged user of the system.
 type account struct{ uid, gid int }
 
-// installed finds PostgreSQL. Without it the test is skipped, but in CI, which installs it, it
-// fails.
+// installed finds PostgreSQL. Without it the test is skipped, but fails in CI, which installs it.
 func installed(t testing.TB) installation {
 	t.Helper()
 	programs, err := testenv.PostgreSQLPrograms()

@@ -2,21 +2,20 @@
 // with a new database for each, and clusters of a primary and a synchronous standby that may be
 // killed. No product code imports it.
 //
-// A package whose tests use it hands them to Run:
+// The tests of a package that uses it MUST be run by Run:
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 //
-// With ATTESTD_TEST_POSTGRES=FOLDER in the environment they run on the programs (initdb, postgres)
-// in that folder, which the user postgres must be able to read; a Cluster needs pg_basebackup there
-// too. npm ci --prefix test/testdata/postgres brings PostgreSQL 16, 17 and 18 for Linux on x86-64.
-// ATTESTD_TEST_PGBOUNCER=FILE names a PgBouncer in the same way.
+// ATTESTD_TEST_POSTGRES=FOLDER in the environment selects the folder of the programs (initdb,
+// postgres), which the user postgres must be able to read; a Cluster also needs pg_basebackup. npm
+// ci --prefix test/testdata/postgres installs PostgreSQL 16, 17 and 18 for Linux on x86-64.
+// ATTESTD_TEST_PGBOUNCER=FILE selects a PgBouncer in the same way.
 //
-// Where PostgreSQL 15 or newer is missing a test is skipped, and fails if the environment variable
-// CI is set. The servers listen on 127.0.0.1 alone, with a random password. PostgreSQL refuses to
-// run as root, so there its programs run as the user postgres, or else nobody. On Linux no server
-// outlives the test process, and the data is in memory where there is room: a database is made in
-// 20 ms there, and in up to 250 ms on a disk that others sync. So these servers are not for
-// measurements.
+// Without PostgreSQL 15 or newer a test is skipped, but fails if the environment variable CI is
+// set. The servers listen on 127.0.0.1 only, with a random password. PostgreSQL refuses to run as
+// root, so then its programs run as the user postgres, or else nobody. On Linux no server outlives
+// the test process, and the data is in memory if there is room: creating a database takes 20 ms
+// there, and up to 250 ms on a disk with other syncs. So these servers are not for measurements.
 package pgtest
 
 import (
@@ -29,23 +28,23 @@ import (
 	"attestd/internal/testenv"
 )
 
-// limit bounds each single step (a start, a stop, a statement) on a machine that does much else.
+// limit bounds each step (a start, a stop, a statement), with a margin for a busy machine.
 const limit = time.Minute
 
-// process is the server that the tests of this process share. It is nil outside Run.
+// process is the server that the tests of this process share, or nil outside Run.
 var process *shared
 
 // shared is a server that starts when the first test asks for a database.
 type shared struct {
 	mu        sync.Mutex
 	server    *server
-	err       error // why the server did not start: all tests that need it fail alike
-	databases int   // how many were made, which numbers their names
+	err       error // start error, with which all tests that need the server fail
+	databases int   // number of created databases, which is part of their names
 }
 
-// Run runs the tests, then ends the shared server, if any test has started it, and removes its
-// folder. It returns the exit status of the tests. No goroutine of this package is left then, so
-// that a check for leaks may follow.
+// Run runs the tests, stops the shared server if a test has started it, and removes its folder. It
+// returns the exit status of the tests. It leaves no goroutine, so that a check for leaks may
+// follow.
 func Run(m *testing.M) int {
 	testenv.MoreAtOnce()
 	process = new(shared)
@@ -53,9 +52,9 @@ func Run(m *testing.M) int {
 	return m.Run()
 }
 
-// Database is the URL of a new, empty UTF8 database on the shared server. It is dropped when the
-// test ends, whoever is still connected to it. The role in the URL is a superuser. The server loses
-// data when it crashes (fsync=off): what is about durability needs a Cluster.
+// Database returns the URL of a new, empty UTF8 database on the shared server. When the test ends,
+// it is dropped with all connections. The role in the URL is a superuser. The server loses data in
+// a crash (fsync=off), so tests of durability need a Cluster.
 func Database(t testing.TB) string {
 	t.Helper()
 	return DatabaseWith(t, "")
@@ -84,7 +83,7 @@ func DatabaseWith(t testing.TB, options string) string {
 	return s.url(name)
 }
 
-// next starts the server at the first call, and numbers a database.
+// next starts the server on the first call, and returns a number for a new database.
 func (p *shared) next(i installation) (*server, int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +106,7 @@ func (p *shared) close() {
 	p.server.remove()
 }
 
-// startShared makes and starts a server that is fast and whose data nobody needs after a crash.
+// startShared creates and starts a fast server without durability.
 func startShared(i installation) (*server, error) {
 	s, err := newServer(i, "shared", "fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// Pooler is a PgBouncer before one database.
+// Pooler is a PgBouncer in front of one database.
 type Pooler struct {
 	t       testing.TB
 	folder  *folder
@@ -29,20 +29,21 @@ type Pooler struct {
 	port    int
 	options string
 	process *os.Process
-	ended   chan struct{} // closed when the process has been waited for
+	ended   chan struct{} // closed after the process was waited for
 }
 
-// NewPooler starts a PgBouncer before the database that a URL of Database names, in a pool_mode
-// (session, transaction or statement), with more lines of its configuration. It is that of
-// $ATTESTD_TEST_PGBOUNCER, or else of $PATH; without one the test is skipped, and fails in CI. It
-// ends with the test.
+// NewPooler starts a PgBouncer in front of the database with a URL from Database, with a pool_mode
+// (session, transaction or statement) and more lines for its configuration. The program is
+// $ATTESTD_TEST_PGBOUNCER, or from $PATH; without one the test is skipped, but fails in CI. The
+// pooler ends with the test.
 func NewPooler(t testing.TB, database, mode, options string) *Pooler {
 	t.Helper()
 	program := os.Getenv("ATTESTD_TEST_PGBOUNCER")
 	if program == "" {
 		var err error
 		if program, err = exec.LookPath("pgbouncer"); err != nil {
-			program, err = "/usr/sbin/pgbouncer", nil // of Debian, and not in each $PATH
+			// Debian's path, which may be missing from $PATH
+			program, err = "/usr/sbin/pgbouncer", nil
 		}
 	}
 	if _, err := os.Stat(program); err != nil {
@@ -78,7 +79,7 @@ func (p *Pooler) start(program, mode string) (err error) {
 	cmd.Dir, cmd.Stderr, cmd.SysProcAttr = p.folder.path, out, attributes(p.account)
 	started := make(chan error)
 	p.ended = make(chan struct{})
-	go func() { // as server.start does
+	go func() { // see server.start
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -138,7 +139,7 @@ func (p *Pooler) wait() error {
 	}
 }
 
-// console runs a command of the administrator.
+// console runs a command as the administrator.
 func (p *Pooler) console(command string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -151,14 +152,14 @@ func (p *Pooler) console(command string) error {
 	return err
 }
 
-// Switch gives a running pooler another pool_mode, as an operator does: connections stay.
+// Switch changes the pool_mode of a running pooler, as an operator does. Connections stay open.
 func (p *Pooler) Switch(mode string) {
 	p.t.Helper()
 	p.must(p.configure(mode))
 	p.must(p.console("RELOAD"))
 }
 
-// URL is that of the database, through the pooler.
+// URL returns the URL of the database through the pooler.
 func (p *Pooler) URL() string { return p.url(filepath.Base(p.backend.Path)) }
 
 func (p *Pooler) url(database string) string {

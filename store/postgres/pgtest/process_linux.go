@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// attributes lets a program run as the account, and shut down at once when the thread that started
-// it ends.
+// attributes makes a program run as the account, and shut down when the thread that started it
+// ends.
 func attributes(a *account) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
 	if a != nil {
@@ -20,7 +20,7 @@ func attributes(a *account) *syscall.SysProcAttr {
 	return attributes
 }
 
-// memory is a folder in memory with room for some servers, and "" if there is none.
+// memory returns a folder in memory with room for some servers, or "".
 func memory() string {
 	const folder, room = "/dev/shm", 2 << 30
 	var s syscall.Statfs_t
@@ -30,9 +30,9 @@ func memory() string {
 	return folder
 }
 
-// kill ends the postmaster and all its children by SIGKILL. The postmaster is halted first, so that
-// it starts no more of them; that also keeps the children's ids theirs, for it alone can wait for
-// them.
+// kill ends the postmaster and all its children with SIGKILL. It suspends the postmaster first, so
+// that it starts no more children. Their IDs also stay valid, because only the postmaster can wait
+// for them.
 func (s *server) kill() error {
 	if !s.running() {
 		return nil
@@ -68,7 +68,7 @@ func (s *server) kill() error {
 	return s.end(syscall.SIGKILL)
 }
 
-// halt stops all processes of the server where they are, and resume lets them go on.
+// halt suspends all processes of the server, and resume resumes them.
 func (s *server) halt() error { return s.signal(syscall.SIGSTOP) }
 
 func (s *server) resume() error { return s.signal(syscall.SIGCONT) }
@@ -89,7 +89,7 @@ func (s *server) signal(signal syscall.Signal) error {
 	return nil
 }
 
-// children are the ids of the processes that a process has started and not waited for.
+// children returns the IDs of the child processes that a process has not waited for.
 func children(parent int) ([]int, error) {
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -101,21 +101,20 @@ func children(parent int) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, p, err := status(id); err == nil && p == parent { // an error: it has ended since
+		if _, p, err := status(id); err == nil && p == parent { // on an error it has ended
 			found = append(found, id)
 		}
 	}
 	return found, nil
 }
 
-// status is the state of a process ('T' halted, 'Z' ended and not waited for) and its parent, from
-// proc(5).
+// status returns the state of a process ('T' stopped, 'Z' zombie) and its parent, from proc(5).
 func status(id int) (state byte, parent int, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	if err != nil {
 		return 0, 0, err
 	}
-	// the name before may hold anything
+	// the preceding name may contain anything
 	_, err = fmt.Sscanf(string(text[bytes.LastIndexByte(text, ')')+1:]), " %c %d", &state, &parent)
 	return state, parent, err
 }

@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// attributes changes nothing here: the programs run as the user of this process, and say so
-// themselves if that is root.
+// attributes changes nothing: the programs run as the user of this process, and fail if that is
+// root.
 func attributes(*account) *syscall.SysProcAttr { return nil }
 
-// memory is a folder in memory: Linux alone has one in a known place.
+// memory returns "", because only Linux has a folder in memory at a known path.
 func memory() string { return "" }
 
-// kill ends the postmaster by SIGKILL. Its children notice, and end themselves a moment later.
+// kill ends the postmaster with SIGKILL. Its children detect that, and end shortly after.
 func (s *server) kill() error { return s.end(os.Kill) }
 
-// halt and resume are for systems with signals that stop a process.
+// halt and resume need signals that suspend a process.
 func (s *server) halt() error { return errors.New("pgtest: a server is not halted on this system") }
 
 func (s *server) resume() error { return s.halt() }

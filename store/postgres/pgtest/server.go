@@ -25,15 +25,15 @@ const role = "pgtest"
 // server is one PostgreSQL server: its folder, and its postmaster while that runs.
 type server struct {
 	installation
-	*folder    // holds the data, the password and what the server writes to stderr
+	*folder    // contains the data, the password and stderr
 	password   string
 	port       int
 	settings   []string // name=value
 	postmaster *os.Process
-	ended      chan struct{} // closed when the postmaster has been waited for
+	ended      chan struct{} // closed after the postmaster was waited for
 }
 
-// newServer makes the folder of a server that is not started. The name becomes its cluster_name.
+// newServer creates the folder of a server without starting it. The name becomes its cluster_name.
 func newServer(i installation, name string, settings ...string) (*server, error) {
 	port, err := freePort()
 	if err != nil {
@@ -55,8 +55,8 @@ func newServer(i installation, name string, settings ...string) (*server, error)
 	return s, nil
 }
 
-// freePort is a port that nobody listens on. It is below those that systems choose for outgoing
-// connections, so that it stays free while the server is down.
+// freePort returns a free port. It is below the range for outgoing connections, so that it stays
+// free while the server is down.
 func freePort() (int, error) {
 	const first, last = 15000, 32000
 	for range 100 {
@@ -80,8 +80,8 @@ func (s *server) url(database string) string {
 	return (&url.URL{Scheme: "postgres", User: url.UserPassword(role, s.password), Host: s.address(), Path: database, RawQuery: "sslmode=disable"}).String()
 }
 
-// program is a program of PostgreSQL, to be run by the account, in an environment without settings
-// of whoever runs the tests.
+// program returns a command for a program of PostgreSQL, run by the account, without the settings
+// in the environment of the tests.
 func (s *server) program(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.programs, name), args...)
 	cmd.Dir = s.path
@@ -90,7 +90,7 @@ func (s *server) program(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a program to its end. Its error has what the program said.
+// run runs a program to its end. Its error includes the program's output.
 func (s *server) run(name string, args ...string) error {
 	if out, err := s.program(name, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("pgtest: %s: %w\n%s", name, err, out)
@@ -98,7 +98,7 @@ func (s *server) run(name string, args ...string) error {
 	return nil
 }
 
-// initialize makes the data of a server with empty databases. The options are more of initdb's.
+// initialize creates the data of a server with empty databases. The options are passed to initdb.
 func (s *server) initialize(options ...string) error {
 	password := s.in("password")
 	if err := os.WriteFile(password, []byte(s.password), 0o600); err != nil {
@@ -111,7 +111,7 @@ func (s *server) initialize(options ...string) error {
 		"--username="+role, "--pwfile="+password, "--pgdata="+s.data())...)
 }
 
-// start starts the postmaster and waits until it takes connections.
+// start starts the postmaster and waits until it accepts connections.
 func (s *server) start() error {
 	stderr, err := os.OpenFile(s.stderr(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *server) start() error {
 	cmd := s.program("postgres", args...)
 	cmd.Stderr = stderr
 	started, ended := make(chan error), make(chan struct{})
-	// lives as long as the postmaster, which Linux would end with the thread that started it
+	// Linux ends the postmaster with the thread that started it, so this goroutine lives as long.
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -154,7 +154,7 @@ func (s *server) start() error {
 }
 
 // poll asks until the answer is yes, the postmaster has ended, or the limit is reached. An error
-// counts as no; the last one is part of poll's own.
+// counts as no; the last one is part of poll's error.
 func (s *server) poll(failure string, ask func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -173,7 +173,7 @@ func (s *server) poll(failure string, ask func(context.Context) (bool, error)) e
 	}
 }
 
-// log is the end of what the server wrote to stderr.
+// log returns the end of the server's stderr.
 func (s *server) log() string {
 	text, err := os.ReadFile(s.stderr())
 	if err != nil {
@@ -182,14 +182,14 @@ func (s *server) log() string {
 	return string(text[max(0, len(text)-8<<10):])
 }
 
-// stop ends the server as an operator does (fast shutdown): sessions are ended, all is written, a
-// standby has received everything.
+// stop ends the server as an operator does (fast shutdown): sessions end, everything is written,
+// and a standby has received everything.
 func (s *server) stop() error { return s.end(os.Interrupt) }
 
-// abort ends the server at once (immediate shutdown), which is enough where the data is removed.
+// abort ends the server at once (immediate shutdown), which suffices if the data is removed.
 func (s *server) abort() error { return s.end(syscall.SIGQUIT) }
 
-// end sends the postmaster a signal and waits until it has ended, with all its children.
+// end sends the postmaster a signal and waits until it has ended with all its children.
 func (s *server) end(signal os.Signal) error {
 	if !s.running() {
 		return nil
@@ -209,7 +209,7 @@ func (s *server) wait() error {
 	}
 }
 
-// running says whether the postmaster was started and has not ended.
+// running reports whether the postmaster was started and has not ended.
 func (s *server) running() bool {
 	if s.postmaster == nil {
 		return false

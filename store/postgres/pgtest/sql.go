@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// execute runs one statement on a connection of its own to the database postgres.
+// execute runs one statement on a new connection to the database postgres.
 func (s *server) execute(statement string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -22,7 +22,7 @@ func (s *server) execute(statement string) error {
 	return nil
 }
 
-// ask runs a query that answers yes or no, on a connection of its own to the database postgres.
+// ask runs a query with a boolean result on a new connection to the database postgres.
 func (s *server) ask(ctx context.Context, query string) (yes bool, err error) {
 	c, err := pgx.Connect(ctx, s.url("postgres"))
 	if err != nil {
