@@ -8,9 +8,9 @@ import (
 	"attestd/store"
 )
 
-// spend counts a call against a limit, as the items that it stands for, and refuses what is over
-// it. It counts for its credential and its company, and on a route that needs none, for its address
-// too, so that no credential, made up or fresh, moves a call away from where it comes from.
+// spend counts a call against a limit, as many times as it has items, and refuses a call over the
+// limit. It counts for the credential and the company. On a route without a credential it also
+// counts for the address, so that a fake or new credential does not evade the address's limit.
 func (c *call) spend(tier limit.Tier, items int) error {
 	of := c.account(tier, items)
 	spent := c.spendShared(of)
@@ -27,7 +27,7 @@ func (c *call) spend(tier limit.Tier, items int) error {
 	return nil
 }
 
-// account is on whose account a call counts.
+// account returns the accounts that a call counts for.
 func (c *call) account(tier limit.Tier, items int) limit.Call {
 	of := limit.Call{Tier: tier, Items: items}
 	if c.caller.Company != nil {
@@ -39,13 +39,13 @@ func (c *call) account(tier limit.Tier, items int) limit.Call {
 	return of
 }
 
-// mostShared is the largest limit that servers count together: above it each counts for itself.
+// mostShared is the largest limit that servers count together. With a larger one, each server
+// counts on its own.
 const mostShared = 100
 
-// spendShared counts a call of the sensitive tier with those that come to other servers on the same
-// database, for its address where that is counted, else for its credential. Where the database
-// cannot be asked, the server's own counter decides alone, which counts every call that is let
-// through.
+// spendShared counts a call of the sensitive tier together with the calls to other servers on the
+// same database, for its address if that is counted, otherwise for its credential. If the database
+// cannot be queried, only the server's own counter applies, which counts every admitted call.
 func (c *call) spendShared(of limit.Call) store.Spent {
 	most := c.s.limiter.Most(of.Tier)
 	if of.Tier != limit.Sensitive || most == 0 || most > mostShared {
@@ -57,12 +57,12 @@ func (c *call) spendShared(of limit.Call) store.Spent {
 	}
 	spent, err := c.s.Store.Spend(c.Context(), account, most)
 	if err != nil && c.Context().Err() == nil {
-		c.s.Log.Warn("the shared budget cannot be asked; this server counts alone", "error", err)
+		c.s.Log.Warn("the shared budget cannot be queried; this server counts on its own", "error", err)
 	}
 	return spent
 }
 
-// holder is on whose account a call holds bytes or a place on the stream.
+// holder returns the accounts for which a call holds bytes or a place on the stream.
 func (c *call) holder() limit.Holder {
 	var h limit.Holder
 	if ip := clientIP(c.Request, c.s.TrustedProxies); !limit.Shared(ip, c.s.TrustedProxies) {

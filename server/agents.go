@@ -52,8 +52,8 @@ type agentsRequest struct {
 	Status string `query:"status" must:"oneof active disabled"`
 }
 
-// listAgents is an addition to the specification: a page of agents ordered by ID, and how many
-// there are. Its cursor is the last agentId.
+// listAgents is an addition to the specification: a page of agents ordered by ID, with their total.
+// Its cursor is the last agentId.
 func (s *Server) listAgents(ctx context.Context, by store.Caller, r agentsRequest) (list[service.Agent], error) {
 	if len(r.Text) > 128 { // no agentId is longer
 		return list[service.Agent]{}, fail(http.StatusBadRequest, "Invalid query parameter: q must have at most 128 bytes")

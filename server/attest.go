@@ -7,8 +7,8 @@ import (
 	"attestd/store"
 )
 
-// attestForm is how POST /v1/attest reads an attestation: its idempotency key is a header, and not
-// the member that it is in an item of a batch.
+// attestForm is the form of POST /v1/attest, where the idempotency key is a header. In an item of a
+// batch it is a member.
 var attestForm = formOf[service.Attestation]().fromHeader("idempotencyKey", "Idempotency-Key")
 
 // attest appends a record.
@@ -21,7 +21,7 @@ func (s *Server) attest(ctx context.Context, by store.Caller, r service.Attestat
 	return &appended{append(record.AppendJSON(make([]byte, 0, len(record.Payload)+512)), '\n'), record.Replayed}, nil
 }
 
-// appended is the answer of an append. One in which nothing is new says so in a header.
+// appended is the response to an append. A header tells if all records existed already.
 type appended struct {
 	json     []byte
 	replayed bool

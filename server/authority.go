@@ -13,7 +13,7 @@ type authorityRequest struct {
 	JTI   string `query:"jti"`
 }
 
-// authority says what the control log knows of whether an action was allowed when it happened.
+// authority returns what the control log says about whether an action was allowed when it happened.
 func (s *Server) authority(ctx context.Context, by store.Caller, r authorityRequest) (service.Authority, error) {
 	index, ok := decimal(r.Index)
 	if !ok {

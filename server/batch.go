@@ -44,7 +44,7 @@ func (s *Server) attestBatch(ctx context.Context, by store.Caller, r batchReques
 	return answer, nil
 }
 
-// inBatch names the item that an error is about.
+// inBatch adds the index of the item to an error.
 func inBatch(err error) error {
 	var item *chain.DraftError
 	if !errors.As(err, &item) {
@@ -57,7 +57,7 @@ func inBatch(err error) error {
 
 var itemForm = formOf[service.Attestation]()
 
-// spend reads the items and counts them as so many calls of POST /v1/attest.
+// spend parses the items and counts them as that many calls of POST /v1/attest.
 func (r *batchRequest) spend(c *call) error {
 	if err := r.read(); err != nil {
 		return err

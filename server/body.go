@@ -13,17 +13,17 @@ import (
 	"attestd/service"
 )
 
-// maxDepth is how deep a caller's value may nest; a body is one object around it.
+// maxDepth is the maximum nesting of a caller's value; a body is one object around it.
 const maxDepth = service.MaxDepth
 
-// object is a JSON object as a caller sent it: each member's value, verbatim.
+// object is a JSON object from a caller, with each member's value verbatim.
 type object map[string]jsontext.Value
 
-// maxPublicBody is how large a body may be that comes without a credential.
+// maxPublicBody is the maximum size of a body without a credential.
 const maxPublicBody = 64 << 10
 
-// What a body may have: members of the objects that are open at one place, and elements in all. A
-// public one may have all that metadata of the largest size can have.
+// The maximum number of members of the objects that are open at one place, and of elements in
+// total. For a public body, they suffice for metadata of the maximum size.
 const (
 	maxMembers        = 65_536
 	maxElements       = 1_000_000
@@ -31,16 +31,16 @@ const (
 	maxPublicElements = 16_384
 )
 
-// What a body is charged with beside its bytes: a member for the names that the decoder remembers
-// while its object is open, a number for the digits that its canonical form may add, and all bytes
-// for the stored form, the canonical form, the answer and what the database takes.
+// The memory that a body is charged for beyond its bytes: per member for the names that the decoder
+// remembers while the object is open, per number for the digits that its canonical form may add,
+// and per byte for the stored form, the canonical form, the response and the database's copy.
 const (
 	memberCost = 400
 	numberCost = 24
 	copies     = 4
 )
 
-// read returns the body, which the call holds until it is answered.
+// read returns the body, which stays charged until the response.
 func (c *call) read() ([]byte, error) {
 	most := c.s.MaxBody
 	if c.needs == public {
@@ -49,10 +49,10 @@ func (c *call) read() ([]byte, error) {
 	return c.readAtMost(most)
 }
 
-// readAtMost returns a body that may have so many bytes.
+// readAtMost reads a body of at most most bytes.
 func (c *call) readAtMost(most int64) ([]byte, error) {
 	if c.ContentLength > most {
-		c.w.Header().Set("Connection", "close") // or net/http would first read of it
+		c.w.Header().Set("Connection", "close") // otherwise net/http would first read some of it
 		return nil, &http.MaxBytesError{Limit: most}
 	}
 	body, err := limit.ReadBody(c.s.bodies, c.holder(), http.MaxBytesReader(c.w, c.Body, most), c.ContentLength)
@@ -67,8 +67,8 @@ func (c *call) readAtMost(most int64) ([]byte, error) {
 	return nil, fail(http.StatusBadRequest, "Request body could not be read to its end")
 }
 
-// charge refuses a body that has too much in it, and charges the call with what the decoding of the
-// others takes, before it begins.
+// charge refuses a body with too many members or elements, and charges the call for decoding it
+// before that begins.
 func (c *call) charge(raw []byte) error {
 	w := strictjson.Weigh(raw)
 	members, elements := maxMembers, maxElements
@@ -88,7 +88,7 @@ func (c *call) charge(raw []byte) error {
 	return err
 }
 
-// uncharged is the size of a body that costs nothing beside what its buffer was charged with.
+// uncharged is the size up to which a body is charged only for its buffer.
 const uncharged = 1 << 10
 
 func (c *call) release() {
@@ -101,7 +101,7 @@ func (c *call) release() {
 	}
 }
 
-// parseBody reads a body, which must be one JSON object or nothing, and keeps the members that the
+// parseBody parses a body, which must be one JSON object or empty, and returns the members that the
 // form declares.
 func (form *requestForm) parseBody(raw []byte, policy undeclared) (object, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -114,8 +114,8 @@ func (form *requestForm) parseBody(raw []byte, policy undeclared) (object, error
 	return o, err
 }
 
-// parseObject reads an object and keeps the members that the form declares. An error is
-// strictjson.ErrKind, or an answer.
+// parseObject parses an object and returns the members that the form declares. An error is
+// strictjson.ErrKind, or an *apiError.
 func (form *requestForm) parseObject(raw []byte, depth int, policy undeclared) (object, error) {
 	o := make(object, len(form.fields))
 	var refused error
@@ -135,7 +135,7 @@ func (form *requestForm) parseObject(raw []byte, depth int, policy undeclared) (
 	return o, refused
 }
 
-// malformed answers a *strictjson.Error.
+// malformed returns the response for a *strictjson.Error.
 func malformed(err error) error {
 	refused := fail(http.StatusBadRequest, "Malformed "+err.Error())
 	var at *strictjson.Error

@@ -13,13 +13,13 @@ import (
 
 const cacheHour = "public, max-age=3600"
 
-// companyQuery asks about the company that the query names.
+// companyQuery is a request about the company in the query.
 type companyQuery struct {
 	CompanyID string `query:"companyId"`
 	*http.Request
 }
 
-// companyOf finds the company that a discovery request asks about.
+// companyOf returns the company of a discovery request.
 func (s *Server) companyOf(ctx context.Context, r companyQuery) (*store.Company, error) {
 	if r.CompanyID == "" {
 		return nil, fail(http.StatusBadRequest, "Missing required query parameter: companyId")
@@ -38,7 +38,7 @@ type publicKeyBody struct {
 	PEM         string     `json:"pem"`
 	JWK         keys.JWK   `json:"jwk"`
 	Fingerprint string     `json:"fingerprint"`
-	Keys        []keys.JWK `json:"keys"` // makes the whole answer a JWK set
+	Keys        []keys.JWK `json:"keys"` // makes the whole response a JWK set
 }
 
 func (publicKeyBody) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
@@ -84,11 +84,11 @@ type discovery struct {
 	PassportFormat                    passportFormat `json:"passport_format"`
 	ServiceVersion                    string         `json:"service_version"`
 
-	inferred bool // whether the addresses in it are those of the request
+	inferred bool // the URLs in it are those of the request
 }
 
-// setHeader keeps a shared cache from handing one caller's address to another: an inferred one
-// differs from one Host to the next.
+// setHeader prevents a shared cache from returning one caller's URLs to another: inferred ones
+// depend on the Host.
 func (d discovery) setHeader(h http.Header) {
 	h.Set("Cache-Control", cacheHour)
 	if d.inferred {

@@ -13,7 +13,7 @@ import (
 	"attestd/store"
 )
 
-// call is one request on its way through its handler.
+// call is the state of one request.
 type call struct {
 	*http.Request
 	s       *Server
@@ -22,28 +22,28 @@ type call struct {
 	came    time.Time  // when its header was read
 	needs   store.Role // of the route
 	bearer  string     // credential as presented
-	claimed bool       // whether one was presented, be it an empty one
+	claimed bool       // a credential was presented, even an empty one
 	hash    [32]byte   // of bearer
-	authErr error      // that it could not be found out whose credential it is
-	// who asks; its Company is nil without a valid credential, and never so on a route that needs a
-	// role
+	authErr error      // error of looking up the credential
+	// the authenticated caller; its Company is nil without a valid credential, which is impossible
+	// on a route that needs a role
 	caller store.Caller
-	body   *limit.Body // nil before it is read
-	// gives back what the decoding of the body was charged with; nil where that is nothing
+	body   *limit.Body // nil until it is read
+	// releases the charge for decoding the body; nil if there is none
 	decoded func()
-	query   url.Values // its declared members
+	query   url.Values // declared parameters
 
-	undeclared undeclared // of the route
+	undeclared undeclared // policy of the route
 }
 
-// handler does the work of a route.
+// handler implements a route.
 type handler struct {
-	serve func(c *call) error // a nil error means that it has answered
-	form  *requestForm        // of an endpoint; nil where the request is read in another way
+	serve func(c *call) error // nil means that it has responded
+	form  *requestForm        // for an endpoint; nil if the request is read in another way
 }
 
-// authenticate finds out whose credential the request presents, if any. Where it cannot, public
-// routes go on without it, so that the health check does not depend on the database.
+// authenticate looks up the presented credential, if any. After an error, public routes continue
+// without it, so that the health check does not depend on the database.
 func (c *call) authenticate() {
 	scheme, token, _ := strings.Cut(c.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
@@ -51,7 +51,7 @@ func (c *call) authenticate() {
 	}
 }
 
-// identify finds the caller behind a presented credential; there is none for an unknown one.
+// identify looks up the caller of a presented credential. There is none for an unknown credential.
 func (c *call) identify(credential string) {
 	c.bearer, c.claimed, c.hash = credential, true, keys.HashSecret(credential)
 	c.caller, c.authErr = c.s.Store.Credentials.Authenticate(c.Context(), c.hash, c.came)
@@ -60,12 +60,12 @@ func (c *call) identify(credential string) {
 	}
 }
 
-// reauthenticate takes the time of the request, and looks at its credential again, once the request
-// is whole: its body may have taken a minute, in which a key is deleted and a token expires. The
-// first look keeps a stranger's body from being read; this one decides.
+// reauthenticate takes the time of the request and checks its credential again after the request
+// was read. Reading the body may have taken a minute, during which a key may be deleted or a token
+// expire. The first check keeps strangers' bodies from being read; this one decides.
 func (c *call) reauthenticate() error {
 	now := time.Now()
-	// nothing large is made of the body of a public route
+	// the body of a public route is not decoded into anything large
 	if c.needs == public && c.decoded != nil {
 		c.decoded()
 		c.decoded = nil
@@ -85,7 +85,7 @@ func (c *call) reauthenticate() error {
 	return c.permit()
 }
 
-// permit says whether the caller may use the route.
+// permit checks that the caller may use the route.
 func (c *call) permit() error {
 	switch {
 	case c.needs == public:
@@ -100,8 +100,8 @@ func (c *call) permit() error {
 	return nil
 }
 
-// log writes the one line of a request. The route's pattern stands in for the path: keys stand in
-// paths.
+// log writes the log line of a request. It has the route's pattern instead of the path, because
+// paths may contain API keys.
 func (c *call) log(level slog.Level, cause error) {
 	route := c.Pattern[strings.IndexByte(c.Pattern, ' ')+1:]
 	attrs := make([]slog.Attr, 0, 8)
@@ -120,7 +120,7 @@ func (c *call) log(level slog.Level, cause error) {
 	c.s.Log.LogAttrs(c.Context(), level, "request", attrs...)
 }
 
-// method keeps what a client makes up out of the log.
+// method returns a known method, or "other", so that clients cannot put text into the log.
 func method(m string) string {
 	switch m {
 	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":

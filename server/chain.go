@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	rangeRecords = 1024 // of one read: a long read transaction would stop WAL checkpoints
-	// after which what was read is written out, so that memory stays constant
+	rangeRecords = 1024 // per read, because a long read transaction would block WAL checkpoints
+	// after this size the output is written, so that memory stays constant
 	rangeBytes = 256 << 10
 )
 
@@ -25,8 +25,8 @@ type readChainRequest struct {
 	Log    store.LogName `query:"log" must:"log"`
 }
 
-// records is an answer of the records [from, to) of a chain, as they stand on disk: verbatim bytes,
-// nothing parsed, constant memory at any length.
+// records is a response with the records [from, to) of a chain as stored. It is verbatim, without
+// parsing, and uses constant memory.
 type records struct {
 	chain    int64
 	from, to int64
@@ -49,7 +49,7 @@ func (s *Server) readChain(ctx context.Context, by store.Caller, r readChainRequ
 	return answer, nil
 }
 
-// listForm is how a list of records is written.
+// listForm is the format of a list of records.
 type listForm struct{ contentType, before, between, after string }
 
 var (
@@ -90,8 +90,8 @@ func (a records) writeTo(c *call, status int) error {
 	return err
 }
 
-// eachRecord calls add, which writes to buf, for the records of [from, to) of a chain, and sends
-// buf now and then.
+// eachRecord calls add, which writes to buf, for the records [from, to) of a chain, and sends buf
+// regularly.
 func (c *call) eachRecord(buf *bytes.Buffer, number, from, to int64, add func(r *chain.Record)) error {
 	for next := from; next < to; {
 		end := min(next+rangeRecords, to)
@@ -105,7 +105,7 @@ func (c *call) eachRecord(buf *bytes.Buffer, number, from, to int64, add func(r 
 		})
 		switch {
 		case err == nil:
-			next = end // records missing from the disk are for verify to find
+			next = end // verification reports records that are missing on disk
 		case !errors.Is(err, errRangeFull):
 			return err
 		}
@@ -120,13 +120,13 @@ type verifyRequest struct {
 	Log store.LogName `query:"log" must:"log"`
 }
 
-// verifyChain recomputes the whole chain from disk.
+// verifyChain verifies the whole chain from disk.
 func (s *Server) verifyChain(_ context.Context, by store.Caller, r verifyRequest) (verdict, error) {
 	return verdict{by.Company, by.Company.Log(r.Log)}, nil
 }
 
-// verdict is an answer about the whole chain of a company's log. It is found out when it is
-// written: who asks by HEAD gets none, and costs nothing.
+// verdict is a response about the whole chain of a company's log. The chain is verified when the
+// response is written, so that HEAD costs nothing.
 type verdict struct {
 	of  *store.Company
 	log store.Log
@@ -159,7 +159,7 @@ type proveRequest struct {
 	Log   store.LogName `query:"log" must:"log"`
 }
 
-// prove answers with a record and its inclusion proof.
+// prove returns a record with its inclusion proof.
 func (s *Server) prove(ctx context.Context, by store.Caller, r proveRequest) (verbatim, error) {
 	number := by.Company.Log(r.Log).Chain
 	index, ok := decimal(r.Index)

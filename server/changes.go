@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-const lookAgain = 250 * time.Millisecond // at what could not be looked at
+const lookAgain = 250 * time.Millisecond // after a failed check
 
-// changes are the companies of which other servers have changed something. What this one holds open
-// for them, streams and webhooks, is looked at again: its credential or its webhook may be gone.
+// changes holds the companies that other servers have changed. This server then checks their
+// streams and webhooks again, because a credential or a webhook may have been deleted.
 type changes struct {
-	wake chan struct{} // capacity 1: there may be something in companies
+	wake chan struct{} // capacity 1: companies may not be empty
 
 	mu        sync.Mutex
 	companies map[int64]bool
@@ -23,7 +23,7 @@ func newChanges() *changes {
 	return &changes{wake: make(chan struct{}, 1), companies: make(map[int64]bool)}
 }
 
-// note never waits: the store calls it when it learns of a change.
+// note adds a company. It never blocks, because the store calls it when it learns of a change.
 func (c *changes) note(company int64) {
 	c.mu.Lock()
 	c.companies[company] = true
@@ -42,7 +42,7 @@ func (c *changes) take() []int64 {
 	return companies
 }
 
-// watchRemoteChanges looks at what has changed until ctx is done.
+// watchRemoteChanges checks changed companies until ctx is done.
 func (s *Server) watchRemoteChanges(ctx context.Context) error {
 	for {
 		select {
@@ -53,7 +53,7 @@ func (s *Server) watchRemoteChanges(ctx context.Context) error {
 		for _, company := range s.changes.take() {
 			if err := s.hub.Recheck(company); err != nil {
 				s.changes.note(company)
-				_ = sleep(ctx, lookAgain) // the loop sees that ctx is done
+				_ = sleep(ctx, lookAgain) // the loop handles ctx
 			}
 			s.deliverer.recheck(company)
 		}

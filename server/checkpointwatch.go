@@ -9,14 +9,12 @@ import (
 	"attestd/store"
 )
 
-// checkpointsEvery is how often all logs are compared with the checkpoints of them that are kept.
-// The first time is after the start; a log that a witness is asked about is compared each time,
-// too.
+// checkpointsEvery is the interval of comparing all logs with their stored checkpoints. The first
+// comparison follows the start. A log is also compared whenever a witness is asked to cosign it.
 const checkpointsEvery = 24 * time.Hour
 
-// watchCheckpoints compares the logs of all companies with the checkpoints of them that are kept,
-// beside all other work: it uses half of a core at most. What it finds halts a company, which the
-// store logs.
+// watchCheckpoints compares the logs of all companies with their stored checkpoints in the
+// background. It uses at most half of a core. A failure halts the company, which the store logs.
 func watchCheckpoints(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	for {
 		chains, err := s.Chains(ctx)
@@ -35,7 +33,7 @@ func watchCheckpoints(ctx context.Context, s *store.Store, log *slog.Logger) err
 			return ctx.Err()
 		}
 		if err != nil {
-			log.Error("logs could not be compared with the checkpoints of them that are kept", "logs", failed, "error", err)
+			log.Error("logs could not be compared with their stored checkpoints", "logs", failed, "error", err)
 		}
 		if err := sleep(ctx, checkpointsEvery); err != nil {
 			return err

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// clientIP is the address that a request counts against: the peer's, or, while that is a trusted
+// clientIP returns the address that a request counts for: the peer's, or if that is a trusted
 // proxy, the one before it in X-Forwarded-For, read from the right. Everything left of the first
-// address that is not trusted is the client's own word and is never looked at; an entry that is no
-// address ends the walk at the proxy that passed it on.
+// untrusted address is the client's claim and is ignored. If an entry is not an address, the result
+// is the proxy that forwarded it.
 //
-// Forwarded (RFC 7239) and X-Real-IP are not read: a proxy that maintains one of these headers
-// hands the others through as the client sent them, and reading more than one would let the client
-// choose. The result is never IPv4-mapped and has no zone; it is the zero Addr when the peer has no
-// IP address.
+// Forwarded (RFC 7239) and X-Real-IP are ignored: a proxy that sets one of these headers forwards
+// the others as the client sent them, so reading more than one would let the client choose. The
+// result is never IPv4-mapped and has no zone; it is the zero Addr if the peer has no IP address.
 func clientIP(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	ip := parseHop(r.RemoteAddr)
 	if !trustedHop(ip, trusted) {
@@ -43,7 +42,7 @@ func clientIP(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	return ip
 }
 
-// parseHop reads an address with or without a port; the zero Addr when s is neither.
+// parseHop parses an address with or without a port. It returns the zero Addr if s is neither.
 func parseHop(s string) netip.Addr {
 	ip, err := netip.ParseAddr(s)
 	if err != nil {
@@ -65,10 +64,10 @@ func trustedHop(ip netip.Addr, trusted []netip.Prefix) bool {
 	return false
 }
 
-// forwardedProto is the scheme of the address that a client uses for us: X-Forwarded-Proto when it
-// is exactly http or https, else what the connection says. Unlike X-Forwarded-For it counts from
-// any peer: it only chooses the scheme of the URL in a discovery document, whose Host the client
-// chooses as well.
+// forwardedProto returns the scheme of the URL that a client uses for this server:
+// X-Forwarded-Proto if it is exactly http or https, otherwise the connection's. Unlike
+// X-Forwarded-For it is accepted from any peer, because it only sets the scheme of URLs in a
+// discovery document, whose Host the client chooses too.
 func forwardedProto(r *http.Request) string {
 	if v := r.Header["X-Forwarded-Proto"]; len(v) == 1 && (v[0] == "http" || v[0] == "https") {
 		return v[0]

@@ -7,13 +7,14 @@ import (
 )
 
 const (
-	clockTick = 10 * time.Second // how often the clocks are compared
-	clockLeap = time.Minute      // a step of the wall clock that is worth a warning
+	clockTick = 10 * time.Second // interval of comparing the clocks
+	clockLeap = time.Minute      // step of the wall clock that is logged
 
-	maxClockAhead = time.Second // of the database's clock, or behind it, without a warning
+	// difference from the database's clock, in either direction, without a warning
+	maxClockAhead = time.Second
 )
 
-// readClocks reads the wall clock and a clock that nobody sets.
+// readClocks reads the wall clock and a monotonic clock.
 type readClocks func() (wall time.Time, steady time.Duration)
 
 func clocks() readClocks {
@@ -31,9 +32,9 @@ func (s *Server) compareClocks(ctx context.Context) error {
 	}, s.Log)
 }
 
-// compareClocks warns, once until it is right again, while the wall clock is not that of the
-// database: servers that share one give records and tokens times by their own clocks. ahead is
-// Store.ClockAhead.
+// compareClocks logs a warning when the wall clock differs from the database's clock, and when it
+// agrees again. Servers that share a database give records and tokens times from their own clocks.
+// ahead is Store.ClockAhead.
 func compareClocks(ctx context.Context, ahead func(context.Context) (ahead, within time.Duration, err error), log *slog.Logger) error {
 	ticks := time.NewTicker(clockTick)
 	defer ticks.Stop()
@@ -56,7 +57,8 @@ func compareClocks(ctx context.Context, ahead func(context.Context) (ahead, with
 	}
 }
 
-// watchClock warns when the wall clock leaps: times of records, and whatever expires, go by it.
+// watchClock logs a warning when the wall clock leaps, because it determines the times of records
+// and all expiry.
 func watchClock(ctx context.Context, read readClocks, log *slog.Logger) error {
 	ticks := time.NewTicker(clockTick)
 	defer ticks.Stop()

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// steadyClock counts from the machine's start, its sleep included, which is no leap of the wall
-// clock.
+// steadyClock returns a clock that counts from the boot of the machine. It includes sleep, which is
+// therefore not a leap of the wall clock.
 func steadyClock() func() time.Duration {
 	return func() time.Duration {
 		var t unix.Timespec

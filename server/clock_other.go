@@ -4,8 +4,8 @@ package server
 
 import "time"
 
-// steadyClock is the monotonic clock, which may stand still while the machine sleeps: waking up
-// then looks like a leap.
+// steadyClock returns the monotonic clock. It may stand still while the machine sleeps, so that
+// waking up looks like a leap.
 func steadyClock() func() time.Duration {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }

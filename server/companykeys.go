@@ -17,7 +17,7 @@ type rotateKeysRequest struct {
 	Compromised bool `json:"compromised" must:"flag"`
 }
 
-// keyRotated is the answer to a rotation; what is previous is of the key that ended.
+// keyRotated is the response to a rotation. The fields Previous… are about the key that ended.
 type keyRotated struct {
 	KID                   string `json:"kid"`
 	Fingerprint           string `json:"fingerprint"`
@@ -28,7 +28,7 @@ type keyRotated struct {
 	PreviousCompromisedAt string `json:"previousCompromisedAt,omitempty"`
 }
 
-// rotateKeys is an addition to the specification: from its answer on, another key signs the
+// rotateKeys is an addition to the specification. From its response on, a new key signs the
 // company's records and tokens.
 func (s *Server) rotateKeys(ctx context.Context, by store.Caller, r rotateKeysRequest) (keyRotated, error) {
 	old, next, err := s.Store.Companies.RotateKey(ctx, by, r.Compromised)
@@ -44,7 +44,7 @@ func (s *Server) rotateKeys(ctx context.Context, by store.Caller, r rotateKeysRe
 	}, nil
 }
 
-// companyKeys is all keys of a company, the oldest first.
+// companyKeys has all keys of a company, oldest first.
 type companyKeys struct {
 	CompanyID string           `json:"companyId"`
 	SPIFFEID  string           `json:"spiffeId"`
@@ -65,7 +65,7 @@ type companyKeyBody struct {
 	Rotation      *rotationBody `json:"rotation,omitempty"`
 }
 
-// logKeysBody is which keys sign a log beside the actions, of which the keys themselves speak.
+// logKeysBody lists the keys that sign a log other than the actions, for which companyKeyBody does.
 type logKeysBody struct {
 	Log    store.LogName `json:"log"`
 	Origin string        `json:"origin"`
@@ -78,8 +78,8 @@ type logKeyBody struct {
 	Rotation  *rotationBody `json:"rotation,omitempty"`
 }
 
-// rotationBody proves that a key follows the one before it. Both signatures are over the bytes of
-// the statement.
+// rotationBody proves that a key follows the previous one. Both keys sign the bytes of the
+// statement.
 type rotationBody struct {
 	Statement    string `json:"statement"`
 	OldSignature string `json:"oldSignature"`
@@ -88,7 +88,7 @@ type rotationBody struct {
 
 func (companyKeys) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
 
-// publicKeys is an addition to the specification. It needs no credential, as publicKey does not.
+// publicKeys is an addition to the specification. Like publicKey it needs no credential.
 func (s *Server) publicKeys(ctx context.Context, _ store.Caller, r companyQuery) (companyKeys, error) {
 	company, err := s.companyOf(ctx, r)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Server) publicKeys(ctx context.Context, _ store.Caller, r companyQuery)
 	}
 	for _, k := range signing {
 		if k.Generation > ring[len(ring)-1].Generation {
-			break // rotated since the other keys were read
+			break // the key was rotated after the other keys were read
 		}
 		control.Keys = append(control.Keys, logKeyBody{keys.Describe(k.Public).KID, k.From, newRotationBody(k.Rotation)})
 	}
@@ -128,8 +128,8 @@ func newRotationBody(r *keyring.Rotation) *rotationBody {
 	return &rotationBody{r.Statement, encode(r.OldSignature), encode(r.NewSignature)}
 }
 
-// jwks is the key set of a company for those who check its tokens at a time: the key that signs,
-// and then those whose tokens may still be valid.
+// jwks returns a company's key set for verifying its tokens at a time: the signing key, then former
+// keys whose tokens may still be valid.
 func jwks(company *store.Company, now time.Time) (set []keys.JWK) {
 	for _, k := range company.Issuer.Keys(now) {
 		set = append(set, k.JWK)

@@ -124,8 +124,8 @@ func (p *witnessPublisher) enqueueIfGrown(ctx context.Context, number, size int6
 	return err
 }
 
-// concernsAll says of an error whether asking about other logs would meet it too: the witness
-// cannot be reached or is busy, or the database cannot be used.
+// concernsAll reports whether an error would also occur for other logs: the witness is unreachable
+// or busy, or the database is unusable.
 func concernsAll(err error) bool {
 	var status *witness.StatusError
 	if errors.As(err, &status) {

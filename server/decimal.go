@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// decimal reads a non-negative whole number written with digits alone. One beyond all indices reads
-// as the greatest.
+// decimal parses a non-negative integer that consists of digits only. A number larger than any
+// index becomes the largest int64.
 func decimal(text string) (int64, bool) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	return int64(n), err == nil || errors.Is(err, strconv.ErrRange)

@@ -48,7 +48,7 @@ type exchanged struct {
 	DelegationChain []string `json:"delegation_chain"`
 }
 
-// exchangeTokens is the token exchange of RFC 8693.
+// exchangeTokens implements the token exchange of RFC 8693.
 func (s *Server) exchangeTokens(ctx context.Context, by store.Caller, r exchangeRequest) (exchanged, error) {
 	token, d, err := s.delegations.Exchange(ctx, by, r.SubjectToken, r.ActorToken)
 	if err != nil {

@@ -14,47 +14,47 @@ import (
 )
 
 const (
-	// how often it is kept how far webhooks have come: what a crash may have sent a second time
+	// interval of saving the progress of webhooks, whose messages a crash may send twice
 	progressEvery = time.Second
-	// how often it is looked for webhooks that should be running and are not
+	// interval of looking for webhooks that should be running and are not
 	lookEvery    = time.Minute
-	lookOften    = time.Second // the same where other servers enable webhooks too
+	lookOften    = time.Second // the same if other servers enable webhooks too
 	closeTimeout = 2 * time.Second
-	attemptGrace = time.Second // for an attempt that is under way when it is to stop
+	attemptGrace = time.Second // for a running attempt when the deliverer stops
 )
 
-// deliverer sends the records of all companies to their webhooks. Each webhook that is enabled has
-// a goroutine, which follows its company's actions from the record that was not sent yet; so one
-// that fails holds up no other. run starts and stops them all. Of several servers on one database
-// one at a time has this duty.
+// deliverer sends the records of all companies to their webhooks. Each enabled webhook has a
+// goroutine that follows its company's action log from the first unsent record, so that a failing
+// webhook does not delay others. run starts and stops them. Of several servers on one database, one
+// at a time has this duty.
 type deliverer struct {
 	store  *store.Store
 	feed   *feed.Feed
 	client sender
 	keeper *feed.Keeper[string, store.Progress] // by webhook
-	seats  *limit.Pool                          // of webhooks that run
-	most   int64                                // of them, 0 for no bound
-	places *places                              // of attempts under way
+	seats  *limit.Pool                          // places of running webhooks
+	most   int64                                // maximum running webhooks; 0 for no bound
+	places *places                              // of running attempts
 	pace   pace
 	log    *slog.Logger
 
 	changed  chan changedWebhook
-	others   chan int64 // companies of which other servers have changed something
-	duty     chan bool  // whether this server is to deliver from now on
+	others   chan int64 // companies that other servers have changed
+	duty     chan bool  // whether this server must deliver
 	stopping chan struct{}
 	ended    chan struct{} // closed when run has returned
 
-	onDuty  bool                 // owned by run, as is running
+	onDuty  bool                 // owned by run, like running
 	running map[string]*delivery // by webhook
 }
 
-// sender makes one attempt at a message; a webhook.Client.
+// sender makes one attempt to send a message; it is a webhook.Client.
 type sender interface {
 	Send(ctx context.Context, url string, m webhook.Message, by ...webhook.Keys) webhook.Outcome
 }
 
-// changedWebhook says that a webhook is not as it was; done is closed when what is sent to it is as
-// it is now.
+// changedWebhook announces that a webhook has changed. done is closed when deliveries use its new
+// state.
 type changedWebhook struct {
 	store.EnabledWebhook
 	done chan struct{}
@@ -80,7 +80,7 @@ func (d *deliverer) run(ctx context.Context) error {
 	defer close(d.ended)
 	work, stop := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
-	keeping.Go(func() { _ = d.keeper.Run(work) }) // returns when work is done, and not before
+	keeping.Go(func() { _ = d.keeper.Run(work) }) // returns when work is done
 	onDuty, leave := context.WithCancel(ctx)
 	keeping.Go(func() {
 		say := func(is bool) func() {
@@ -101,7 +101,7 @@ func (d *deliverer) run(ctx context.Context) error {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		if err := d.keeper.Flush(last); err != nil {
-			d.log.Warn("it is not kept how far webhooks have come: some messages will be sent again, under the same IDs", "error", err)
+			d.log.Warn("webhook progress not saved; some messages will be sent again with the same IDs", "error", err)
 		}
 		leave()
 		keeping.Wait()
@@ -139,17 +139,17 @@ func (d *deliverer) run(ctx context.Context) error {
 	}
 }
 
-// stopAll ends all deliveries, for another server makes them now.
+// stopAll stops all deliveries, because another server has taken over.
 func (d *deliverer) stopAll(ctx context.Context) {
 	for id := range d.running {
 		d.stop(id)
 	}
 	if err := d.keeper.Flush(ctx); err != nil {
-		d.log.Warn("it is not kept how far webhooks have come: another server sends some messages again, under the same IDs", "error", err)
+		d.log.Warn("webhook progress not saved; another server will send some messages again with the same IDs", "error", err)
 	}
 }
 
-// recheck returns when what is sent to the webhooks of a company is as another server has made it.
+// recheck returns when deliveries to a company's webhooks follow the changes of another server.
 func (d *deliverer) recheck(company int64) {
 	select {
 	case d.others <- company:
@@ -157,7 +157,7 @@ func (d *deliverer) recheck(company int64) {
 	}
 }
 
-// lookAt begins again with those webhooks of a company that are not as they were.
+// lookAt restarts the webhooks of a company that have changed.
 func (d *deliverer) lookAt(ctx context.Context, company int64) {
 	for id, running := range d.running {
 		if running.to.Company.Chain != company {
@@ -170,15 +170,15 @@ func (d *deliverer) lookAt(ctx context.Context, company int64) {
 	}
 }
 
-// close ends all deliveries, keeps how far they have come, and returns when that is done. It is
-// called once, while the store is still written.
+// close stops all deliveries and saves their progress. It is called once, while the store is
+// writable.
 func (d *deliverer) close() {
 	close(d.stopping)
 	<-d.ended
 }
 
-// apply returns when what is sent to a webhook is as the file says: also where the caller has left
-// meanwhile, or what was deleted would be sent on.
+// apply returns when deliveries to a webhook follow the database. It does not return early if the
+// caller leaves, because a deleted webhook would otherwise still receive messages.
 func (d *deliverer) apply(by store.Caller, id string) {
 	c := changedWebhook{store.EnabledWebhook{Company: by.Company.Chain, ID: id}, make(chan struct{})}
 	select {
@@ -188,8 +188,8 @@ func (d *deliverer) apply(by store.Caller, id string) {
 	}
 }
 
-// forgetEnded forgets what was switched off, or should have been and could not: the next look asks
-// such an endpoint once more.
+// forgetEnded removes deliveries that were disabled, or could not be. The next look retries the
+// latter.
 func (d *deliverer) forgetEnded() {
 	for id, running := range d.running {
 		if running.hasEnded() {
@@ -198,7 +198,8 @@ func (d *deliverer) forgetEnded() {
 	}
 }
 
-// lookForMore starts what should be running. What cannot be read is left for the next look.
+// lookForMore starts the webhooks that should be running. The next look retries those that cannot
+// be read.
 func (d *deliverer) lookForMore(ctx context.Context) {
 	if !d.onDuty {
 		return
@@ -206,7 +207,7 @@ func (d *deliverer) lookForMore(ctx context.Context) {
 	for e, err := range d.store.Webhooks.Enabled(ctx) {
 		if err != nil {
 			if ctx.Err() == nil {
-				d.log.Error("webhooks cannot be read; it is tried again", "error", err)
+				d.log.Error("webhooks cannot be read; retrying", "error", err)
 			}
 			return
 		}
@@ -216,11 +217,11 @@ func (d *deliverer) lookForMore(ctx context.Context) {
 	}
 }
 
-// restart stops what is sent to a webhook, and begins again as the file says.
+// restart stops the deliveries to a webhook, and starts them again according to the database.
 func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 	d.stop(e.ID)
 	if err := d.keeper.Flush(ctx); err != nil {
-		d.log.Warn("it is not kept how far webhooks have come", "error", err)
+		d.log.Warn("webhook progress not saved", "error", err)
 	}
 	if !d.onDuty {
 		return
@@ -234,11 +235,11 @@ func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 	}
 	keys, err := keysOf(found, time.Now())
 	if err != nil {
-		d.log.Error("a webhook has no good keys", "webhook", e.ID, "error", err)
+		d.log.Error("a webhook has invalid keys", "webhook", e.ID, "error", err)
 		return
 	}
 	if err := d.seats.Take(1, limit.Holder{Company: e.Company}); err != nil {
-		d.log.Error("a webhook is enabled and not sent anything: there are as many as this server allows", "webhook", e.ID)
+		d.log.Error("an enabled webhook is not served, because this server has reached its maximum number of webhooks", "webhook", e.ID)
 		return
 	}
 	running, cancel := context.WithCancelCause(ctx)
@@ -248,12 +249,12 @@ func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 	go started.run(running)
 }
 
-// checkRoom refuses what would be one webhook too many for the server.
+// checkRoom refuses a webhook beyond the server's maximum.
 func (d *deliverer) checkRoom(ctx context.Context) error {
 	if d.most == 0 {
 		return nil
 	}
-	// in the database: this server may have no webhook running, for another has the duty
+	// count in the database, because another server may have the duty
 	enabled := int64(0)
 	for _, err := range d.store.Webhooks.Enabled(ctx) {
 		if err != nil {
@@ -277,13 +278,13 @@ func (d *deliverer) stop(id string) {
 	}
 }
 
-// errChanged is why nothing more is sent as a webhook was.
+// errChanged cancels a delivery whose webhook has changed.
 var errChanged = errors.New("the webhook was changed")
 
-// attempt makes one attempt at a message when there is a place for it, and says how long that took;
-// it is not ok when ctx is done. One that is under way then has a moment left, for what is broken
-// off is sent again; but not when the webhook was changed, for changes are made one after the
-// other, those of all companies.
+// attempt makes one attempt to send a message when there is a place for it, and returns its
+// duration. ok is false if ctx is done. Then a running attempt gets attemptGrace, because a message
+// that is interrupted is sent again. It gets none if the webhook has changed, because the changes
+// of all companies are made one after the other.
 func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Message, by []webhook.Keys, isFast bool) (o webhook.Outcome, took time.Duration, ok bool) {
 	give, ok := d.places.take(ctx, to.Company.Chain, isFast)
 	if !ok {
@@ -304,8 +305,8 @@ func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Me
 	return o, time.Since(began), ctx.Err() == nil || o.Delivered()
 }
 
-// keysOf are the keys that sign for a webhook: its own, and the ones before them until their time
-// is over.
+// keysOf returns the keys that sign for a webhook: the current ones, and the previous ones until
+// their end.
 func keysOf(d store.Delivery, now time.Time) ([]webhook.Keys, error) {
 	current, err := webhook.ParseKeys(d.Secret)
 	if err != nil || d.Former == nil || !now.Before(d.Until) {

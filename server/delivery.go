@@ -16,17 +16,16 @@ import (
 	"attestd/store/feed"
 )
 
-const readAgain = time.Second // when records could not be read
+const readAgain = time.Second // after a failed read of records
 
-// delivery sends records to one webhook, each when the one before it was taken. Its goroutine owns
-// it.
+// delivery sends records to one webhook, one after the other. It is owned by its goroutine.
 type delivery struct {
 	*deliverer
 	to      store.Delivery
-	keys    []webhook.Keys // while the former ones sign too, those behind
+	keys    []webhook.Keys // current keys, then the previous ones while they sign too
 	at      store.Progress
-	failing bool // and the log says so
-	fast    bool // the last attempt was taken at once
+	failing bool // a failure was logged
+	fast    bool // the last attempt succeeded within fastAnswer
 	log     *slog.Logger
 
 	cancel context.CancelCauseFunc
@@ -42,7 +41,7 @@ func (d *delivery) hasEnded() bool {
 	}
 }
 
-// run sends until ctx is done or the webhook is switched off.
+// run sends until ctx is done or the webhook is disabled.
 func (d *delivery) run(ctx context.Context) {
 	defer close(d.done)
 	cursor := d.feed.Follow(d.to.Company.Actions.Chain, d.at.Next)
@@ -52,11 +51,11 @@ func (d *delivery) run(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			d.log.Error("records cannot be read for a webhook; it is tried again", "error", err)
+			d.log.Error("records cannot be read for a webhook; retrying", "error", err)
 			if errors.Is(err, feed.ErrBeyond) {
 				cursor = d.fromTheEnd(ctx, cursor)
 			}
-			_ = sleep(ctx, readAgain) // the loop sees that ctx is done
+			_ = sleep(ctx, readAgain) // the loop handles ctx
 			continue
 		}
 		for _, r := range records {
@@ -68,8 +67,8 @@ func (d *delivery) run(ctx context.Context) {
 	}
 }
 
-// fromTheEnd returns a cursor at the end of a chain that has become shorter than a webhook has
-// come: what will stand there is new.
+// fromTheEnd returns a cursor at the end of a chain that is shorter than the webhook's position.
+// Later records are new.
 func (d *delivery) fromTheEnd(ctx context.Context, cursor *feed.Cursor) *feed.Cursor {
 	head, _, err := d.store.Tip(ctx, d.to.Company.Actions.Chain)
 	if err != nil {
@@ -78,7 +77,7 @@ func (d *delivery) fromTheEnd(ctx context.Context, cursor *feed.Cursor) *feed.Cu
 	return d.feed.Follow(d.to.Company.Actions.Chain, head.Length)
 }
 
-// note says how far the webhook has come.
+// note records the webhook's progress.
 func (d *delivery) note(at store.Progress) {
 	if at != d.at {
 		d.at = at
@@ -86,8 +85,7 @@ func (d *delivery) note(at store.Progress) {
 	}
 }
 
-// read waits for records, and returns what is to be sent of the next few: their payloads stay on
-// disk.
+// read waits for records, and returns the notices of the next ones. Their payloads stay on disk.
 func (d *delivery) read(ctx context.Context, cursor *feed.Cursor) (list []notice, err error) {
 	if err := cursor.Wait(ctx); err != nil {
 		return nil, err
@@ -106,7 +104,7 @@ func (d *delivery) read(ctx context.Context, cursor *feed.Cursor) (list []notice
 	return list, err
 }
 
-// wants says whether the webhook is about records of an agent and of a kind.
+// wants reports whether the webhook's filters match an agent and an action.
 func (d *delivery) wants(agent, action string) bool {
 	return (d.to.Agents == nil || slices.Contains(d.to.Agents, agent)) &&
 		(d.to.Actions == nil || slices.ContainsFunc(d.to.Actions, func(wanted string) bool {
@@ -115,12 +113,12 @@ func (d *delivery) wants(agent, action string) bool {
 		}))
 }
 
-// deliver sends one message, and again until it is taken. It reports false when nothing more is to
-// be sent.
+// deliver sends one message, and retries until it is accepted. It returns false if nothing more
+// must be sent.
 func (d *delivery) deliver(ctx context.Context, n notice) bool {
 	m, err := n.message(d.to.Webhook, d.to.Company)
-	if err != nil { // of our own making, so it cannot be
-		d.log.Error("a message cannot be made", "index", n.index, "error", err)
+	if err != nil { // impossible, because the server has made it
+		d.log.Error("a webhook message cannot be created", "index", n.index, "error", err)
 		return false
 	}
 	for {
@@ -153,24 +151,24 @@ func (d *delivery) deliver(ctx context.Context, n notice) bool {
 	}
 }
 
-// noteOutcome logs that a webhook fails, and that it takes messages again, once each.
+// noteOutcome logs the first failure of a webhook, and its recovery.
 func (d *delivery) noteOutcome(o webhook.Outcome) {
 	switch fails := !o.Delivered(); {
 	case fails && !d.failing:
-		d.log.Warn("a webhook does not take a message; it is tried again", "status", o.Status, "failure", o.Failure)
+		d.log.Warn("a webhook does not accept a message; retrying", "status", o.Status, "failure", o.Failure)
 	case !fails && d.failing:
-		d.log.Info("a webhook takes messages again")
+		d.log.Info("a webhook accepts messages again")
 	}
 	d.failing = !o.Delivered()
 }
 
-// switchOff disables the webhook, with a control record that says why. Where that cannot be
-// written, the last attempt is made once more after the next look.
+// switchOff disables the webhook, with a control record of the reason. If that cannot be written,
+// the last attempt is repeated after the next look.
 func (d *delivery) switchOff(ctx context.Context, reason string) {
 	_, err := d.store.Webhooks.Disable(ctx, store.Caller{Company: d.to.Company, At: time.Now()}, d.to.ID, reason)
 	if err != nil {
-		d.log.Error("a webhook cannot be switched off", "reason", reason, "error", err)
+		d.log.Error("a webhook cannot be disabled", "reason", reason, "error", err)
 		return
 	}
-	d.log.Warn("a webhook is switched off", "reason", reason)
+	d.log.Warn("a webhook was disabled", "reason", reason)
 }

@@ -7,21 +7,21 @@ import (
 	"attestd/store"
 )
 
-// work is what an endpoint does: a function of who asks and what is asked. It knows nothing of HTTP
-// but for what its request asks to be given of it, and is called when the request is whole, was
-// found to be what its type says, and the caller may ask.
+// work implements an endpoint as a function of the caller and the request. It depends on HTTP only
+// as far as its request type asks for it. It is called when the request was read and validated, and
+// the caller is permitted.
 type work[Request, Answer any] func(s *Server, ctx context.Context, by store.Caller, r Request) (Answer, error)
 
-// endpoint makes a handler of work. status is that of a success. What the tags of Request mean is
-// said at requestForm.
+// endpoint makes a handler of work. status is the status of a success. See requestForm for the tags
+// of Request.
 //
-// An Answer is encoded as JSON. One that is a verbatim stands ready; one that is a body writes
-// itself; one that is cached says in its own headers who may keep it.
+// An Answer is encoded as JSON, unless it is verbatim or a body, which writes itself. A cached one
+// sets its own caching headers.
 func endpoint[Request, Answer any](status int, f work[Request, Answer]) handler {
 	return endpointOf(formOf[Request](), status, f)
 }
 
-// endpointOf is endpoint for a request that is read by a form of its own.
+// endpointOf is endpoint for a request with its own form.
 func endpointOf[Request, Answer any](form *requestForm, status int, f work[Request, Answer]) handler {
 	serve := func(c *call) error {
 		var r Request
@@ -45,12 +45,11 @@ func endpointOf[Request, Answer any](form *requestForm, status int, f work[Reque
 	return handler{serve, form}
 }
 
-// itemized is a request that stands for as many as it holds, which is known once it was read: they
+// itemized is a request that counts as several calls. Their number is known after parsing, so they
 // are counted then.
 type itemized interface{ spend(c *call) error }
 
-// guard lets a call to h only when allow has nothing against it, which is asked before the body is
-// read.
+// guard calls h only if allow returns nil. It calls allow before the body is read.
 func guard(allow func(c *call) error, h handler) handler {
 	serve := func(c *call) error {
 		if err := allow(c); err != nil {
@@ -61,18 +60,18 @@ func guard(allow func(c *call) error, h handler) handler {
 	return handler{serve, h.form}
 }
 
-// none is the request of an endpoint that is asked for nothing but itself.
+// none is the request type of an endpoint without parameters.
 type none struct{}
 
-// verbatim is an answer in JSON that stands ready.
+// verbatim is a response in encoded JSON.
 type verbatim []byte
 
-// body is an answer that writes itself, piece by piece.
+// body is a response that writes itself, piece by piece.
 type body interface {
 	writeTo(c *call, status int) error
 }
 
-// cached is an answer that others may keep.
+// cached is a response that may be cached.
 type cached interface{ setHeader(h http.Header) }
 
 func (c *call) answer(status int, answer any) error {

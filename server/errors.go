@@ -13,17 +13,16 @@ import (
 	"attestd/store"
 )
 
-// apiError is an answer that is not a success: what the client is told, and what only the log is
-// told.
+// apiError is an error response, with a cause that is only logged.
 type apiError struct {
 	Status      int
 	Message     string // "error"
 	Code        string // "code", machine-readable; mostly ""
 	Description string // "error_description", of the OAuth token endpoint alone
 	Header      http.Header
-	Body        any    // in place of the body that is made of the above
-	pointer     string // the place in the body that is at fault (RFC 6901), where there is one
-	Pointer     string // "pointer": the same, where the answer names it beside its message
+	Body        any    // replaces the body made of the fields above
+	pointer     string // location of the error in the body (RFC 6901), or ""
+	Pointer     string // "pointer": the same, if the response contains it
 	cause       error  // for the log
 }
 
@@ -34,7 +33,7 @@ func fail(status int, message string) *apiError {
 	return &apiError{Status: status, Message: message}
 }
 
-// with adds a header to the answer.
+// with adds a header to the response.
 func (e *apiError) with(name, value string) *apiError {
 	if e.Header == nil {
 		e.Header = http.Header{}
@@ -43,7 +42,7 @@ func (e *apiError) with(name, value string) *apiError {
 	return e
 }
 
-// at says of an answer which place in the body is at fault, unless it says so already.
+// at adds the location of the error in the body, unless there is one.
 func at(err error, pointer string) error {
 	var refused *apiError
 	if errors.As(err, &refused) && refused.pointer == "" {
@@ -56,7 +55,7 @@ func unauthorized() *apiError {
 	return fail(http.StatusUnauthorized, "Unauthorized").with("WWW-Authenticate", "Bearer")
 }
 
-// outsideRole is the answer to a good credential that may do less than the route needs.
+// outsideRole is the response to a valid credential whose role is insufficient for the route.
 func outsideRole(has, needs store.Role) *apiError {
 	message := fmt.Sprintf("Forbidden: this needs a credential of the role %s, and the one presented is of the role %s", needs, has)
 	return &apiError{Status: http.StatusForbidden, Code: "FORBIDDEN_ROLE", Message: message}
@@ -68,10 +67,10 @@ type errorBody struct {
 	Code        string `json:"code,omitempty"`
 	Description string `json:"error_description,omitempty"`
 	Pointer     string `json:"pointer,omitempty"`
-	RequestID   string `json:"requestId,omitempty"` // of 5xx, to be found in the log
+	RequestID   string `json:"requestId,omitempty"` // for 5xx, to be found in the log
 }
 
-// statuses are those of the refusals of package service.
+// statuses maps the kinds of refusals of package service to statuses.
 var statuses = map[service.Kind]int{
 	service.Invalid:   http.StatusBadRequest,
 	service.Untrusted: http.StatusUnauthorized,
@@ -82,8 +81,8 @@ var statuses = map[service.Kind]int{
 	service.TooLarge:  http.StatusUnprocessableEntity,
 }
 
-// classify is the one place where an error gets its status. What it does not know is a 500 that
-// tells the client nothing.
+// classify is the only place that assigns a status to an error. An unknown error is a 500 without
+// details.
 func classify(err error) *apiError {
 	var known *apiError
 	var refused *service.Error
@@ -106,11 +105,11 @@ func classify(err error) *apiError {
 	case errors.As(err, &tooLarge):
 		return fail(http.StatusRequestEntityTooLarge, "Request body is larger than the limit of this server")
 	case errors.Is(err, limit.ErrFull):
-		return unavailable("NOT_DONE", "too many bytes are on their way to this server; try again later", err).with("Retry-After", "1")
+		return unavailable("NOT_DONE", "the request buffers are full; try again later", err).with("Retry-After", "1")
 	case errors.Is(err, chain.ErrKeyReused):
 		return &apiError{Status: http.StatusUnprocessableEntity, Code: "IDEMPOTENCY_KEY_REUSED",
 			Message: "This idempotency key was used for another request; take a new one for a new record"}
-	case errors.Is(err, store.ErrUnknown): // first, for the reason stands beside it
+	case errors.Is(err, store.ErrUnknown): // before the others, because it also wraps its reason
 		return unavailable("OUTCOME_UNKNOWN", "it is not known whether the request was carried out; "+
 			"read the chain, or list what it would have made or changed, before you repeat it", err)
 	case errors.Is(err, store.ErrFileChanged):

@@ -10,13 +10,13 @@ import (
 	"attestd/store"
 )
 
-// followRequest is what a request for the stream says of itself, beside what makes it a WebSocket.
+// followRequest has the parameters of a request for the stream.
 type followRequest struct {
 	From string `query:"from"`
 }
 
-// follow hands a connection to the hub: a presented credential must be valid and narrows the stream
-// to its company.
+// follow passes a connection to the hub. A presented credential must be valid, and restricts the
+// stream to its company.
 func follow(c *call) error {
 	s := c.s
 	if s.Stream == stream.Off {

@@ -15,8 +15,8 @@ type evidenceRequest struct {
 	JTI   string        `query:"jti"`
 }
 
-// evidence answers with a file that shows whose a record is and where it stands, to whoever checks
-// it without a server.
+// evidence returns an evidence file, which proves offline to which company a record belongs and its
+// place in the log.
 func (s *Server) evidence(ctx context.Context, by store.Caller, r evidenceRequest) (file, error) {
 	index, ok := decimal(r.Index)
 	if !ok {

@@ -11,19 +11,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// handle takes a request through what all have in common: its ID, its caller, the limits, the error
-// and the log line.
+// handle implements what all requests have in common: the request ID, the caller, the limits, the
+// error response and the log line.
 func (s *Server) handle(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs, undeclared: rt.undeclared}
 		h := w.Header()
 		h.Set("X-Request-ID", c.id)
 		h.Set("X-Content-Type-Options", "nosniff")
-		// what may be kept, by whom and how long, is said by the answer itself
+		// a cacheable response replaces this
 		h.Set("Cache-Control", "no-store")
 		if len(r.TransferEncoding) > 0 {
-			// Content-Length may have come with it, which net/http drops: then the next request may
-			// begin elsewhere for a proxy in front (RFC 9112 §6.1).
+			// Content-Length may have been present too, and net/http drops it. Then a proxy in
+			// front may see the next request begin elsewhere (RFC 9112 §6.1).
 			h.Set("Connection", "close")
 		}
 		defer c.release()
@@ -40,7 +40,7 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 	}
 }
 
-// admit finds out who calls, counts the call, and says whether it may go on to its handler.
+// admit authenticates the caller, counts the call, and checks that the handler may run.
 func (c *call) admit(rt route) error {
 	ambiguous := c.checkHeaders()
 	if ambiguous == nil {
@@ -64,15 +64,15 @@ func (c *call) admit(rt route) error {
 	return nil
 }
 
-// finish answers an error and writes the log line. An answer that was begun and is not whole must
-// not look whole to its reader: then the connection is broken off, which is the only way left to
-// say so.
+// finish sends an error response and writes the log line. If a response was begun and is
+// incomplete, the only way left to tell the client is to abort the connection.
 func (c *call) finish(err error) {
 	if err == nil {
 		c.log(slog.LevelInfo, nil)
 		return
 	}
-	if c.Context().Err() != nil && c.w.status == 0 { // the client has gone: nobody reads an answer
+	// the client is gone, so nobody reads a response
+	if c.Context().Err() != nil && c.w.status == 0 {
 		c.w.status = statusClientGone
 		c.log(slog.LevelInfo, nil)
 		return
@@ -83,7 +83,7 @@ func (c *call) finish(err error) {
 		level = slog.LevelError
 	}
 	if c.w.status != 0 {
-		c.log(max(level, slog.LevelWarn), errors.Join(errors.New("answer broken off"), err))
+		c.log(max(level, slog.LevelWarn), errors.Join(errors.New("response aborted"), err))
 		panic(http.ErrAbortHandler)
 	}
 	if err := c.refuse(e); err != nil {
@@ -93,17 +93,17 @@ func (c *call) finish(err error) {
 	c.log(level, e.cause)
 }
 
-// statusClientGone stands in the log where the client did not wait for an answer.
+// statusClientGone is logged if the client did not wait for the response.
 const statusClientGone = 499
 
-// refuse answers with an error.
+// refuse sends an error response.
 func (c *call) refuse(e *apiError) error {
 	for name, values := range e.Header {
 		c.w.Header()[name] = values
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
 	if c.caller.Company == nil && c.body == nil && c.ContentLength != 0 {
-		// or net/http would first wait for the body of a stranger
+		// otherwise net/http would wait for a stranger's body
 		c.w.Header().Set("Connection", "close")
 	}
 	if e.Body != nil {
@@ -116,7 +116,8 @@ func (c *call) refuse(e *apiError) error {
 	return c.json(e.Status, body)
 }
 
-// requestID echoes a sane X-Request-ID (1 to 128 visible ASCII characters), else makes one.
+// requestID returns a valid X-Request-ID (1 to 128 visible ASCII characters) of the request, or a
+// new one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get("X-Request-ID")
 	sane := len(id) >= 1 && len(id) <= 128

@@ -12,14 +12,14 @@ type health struct {
 	Status string `json:"status"`
 }
 
-// health says that the process answers. It asks nothing of the database.
+// health reports that the process responds. It does not use the database.
 func (s *Server) health(context.Context, store.Caller, none) (health, error) {
 	return health{"ok"}, nil
 }
 
-// ready says whether a write could be carried out now: that the file is the one that was opened,
-// that the clock fits it, and that nobody else holds it, and that it is not behind its head file;
-// and how it stands with that. An addition to the specification.
+// ready reports whether a write is possible now: the database file is in place, the clock is
+// plausible, no other process holds the file, and it is not behind its head file. It also returns
+// the state of the head file. It is an addition to the specification.
 func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
 	r := readiness{Status: "ready", HeadFile: s.Store.Rollback.HeadFile(), TablesChanged: len(s.Store.Tables.Changed()), RolledBack: len(s.Store.Rollback.Halted())}
 	for _, p := range s.witnessPublishers {
@@ -37,17 +37,17 @@ func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, 
 type readiness struct {
 	Status   string `json:"status"`
 	HeadFile string `json:"headFile,omitempty"`
-	// how many companies have tables that differ from their control logs
+	// number of companies whose tables differ from their control logs
 	TablesChanged int `json:"tablesChanged,omitempty"`
-	// how many companies are halted, for a checkpoint shows that a log of theirs went back
+	// number of companies that are halted because a checkpoint shows that a log was rolled back
 	RolledBack int `json:"rolledBack,omitempty"`
-	// how many logs witnesses contest that show no proof, counted for each witness
+	// number of logs that witnesses contest without proof, counted per witness
 	WitnessAlarms int `json:"witnessAlarms,omitempty"`
-	// "behind" while this server, as a witness, signs nothing, for it has forgotten what it signed
+	// "behind" while this server, as a witness, signs nothing because it has lost what it signed
 	Cosigner string `json:"cosigner,omitempty"`
 }
 
-// document is the API's reference.
+// document is the API reference.
 type document struct{ verbatim }
 
 func (document) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }

@@ -32,7 +32,7 @@ type bucketBody struct {
 	Count int64  `json:"count"`
 }
 
-// countRecords is an addition to the specification: how many records match, over time.
+// countRecords is an addition to the specification: the number of matching records over time.
 func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramRequest) (a histogramBody, err error) {
 	what, err := s.searched(ctx, by, &recordsRequest{
 		Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Since: r.Since, Until: r.Until, Log: r.Log, Order: "oldest",
@@ -75,8 +75,8 @@ func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramR
 	return a, nil
 }
 
-// span is the period that is asked for; without a beginning it begins with the first record,
-// without an end it ends a millisecond after the last.
+// span returns the requested period. Its default start is the first record, and its default end is
+// a millisecond after the last.
 func (s *Server) span(ctx context.Context, by store.Caller, w *searched, r histogramRequest) (since, until time.Time, err error) {
 	since, until = by.At, by.At
 	ends := []struct {

@@ -10,18 +10,19 @@ import (
 	"attestd/server/limit"
 )
 
-// hookRequest is what the address of a hook says; its body is read by hookevent, which takes what
-// agents send.
+// hookRequest has the query parameters of a hook. Package hookevent parses the body, in the agents'
+// formats.
 type hookRequest struct {
 	Agent   string `query:"agent"`
 	Require string `query:"require"`
 	Redact  string `query:"redact"`
 
-	passport bool // whether a tool needs a passport
+	passport bool // a tool call needs a passport
 	policy   toolcall.Policy
 }
 
-// claudeCodeHook answers the HTTP hooks of Claude Code: each event of a tool call becomes a record.
+// claudeCodeHook implements the HTTP hooks of Claude Code: each event of a tool call becomes a
+// record.
 func claudeCodeHook() handler {
 	form := formOf[hookRequest]()
 	serve := func(c *call) error {
@@ -45,8 +46,8 @@ func claudeCodeHook() handler {
 		}
 		answer, err := c.hook(r, report)
 		if err != nil && report.Asks && r.passport {
-			// An agent goes on where its hook fails, unless its settings say otherwise. What needs
-			// a passport must not depend on those.
+			// If a hook fails, an agent continues, unless its settings say otherwise. A required
+			// passport must not depend on those.
 			c.s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded", slog.String("id", c.id), slog.String("error", err.Error()))
 			answer, err = hookevent.ClaudeCode.Deny("attestd: this call needs a passport and could not be recorded, so it is refused: "+classify(err).Message), nil
 		}
@@ -74,7 +75,7 @@ func (r *hookRequest) check() (err error) {
 	return nil
 }
 
-// hook records what a hook has reported and returns the answer to the agent.
+// hook records the report of a hook and returns the response for the agent.
 func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
 	answer := []byte(hookevent.Proceed)
 	if report.Asks && r.passport {

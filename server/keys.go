@@ -17,7 +17,8 @@ type createKeyRequest struct {
 	ExpiresAt time.Time  `json:"expiresAt" must:"time"`
 }
 
-// newGrant is what a credential is made for that is asked for at a time; expires is zero for never.
+// newGrant returns the grant of a credential that is requested at a time. A zero expires means
+// never.
 func newGrant(role store.Role, expires, at time.Time) (store.Grant, error) {
 	if !expires.IsZero() && !expires.After(at) {
 		return store.Grant{}, invalid("expiresAt", "must be in the future")
@@ -70,7 +71,7 @@ func (s *Server) deleteKey(ctx context.Context, by store.Caller, r deleteKeyRequ
 	case errors.Is(err, store.ErrLastKey):
 		return deletion{}, &apiError{Status: http.StatusConflict, Code: "LAST_API_KEY", Message: "The last API key of a company of the role admin that does not expire cannot be deleted; create another one first"}
 	}
-	// also where the outcome is unknown: a good client comes back
+	// even if the outcome is unknown: a client with a valid key reconnects
 	s.hub.End(keys.Fingerprint(keys.HashSecret(r.Key)))
 	return deletion{err == nil}, err
 }
@@ -96,7 +97,7 @@ func newCredentialBody(c store.Credential) credentialBody {
 }
 
 // listCredentials is an addition to the specification: API keys and OAuth clients without their
-// secrets, and who made each.
+// secrets, and the creator of each.
 func (s *Server) listCredentials(ctx context.Context, by store.Caller, r credentialsRequest) (list[credentialBody], error) {
 	return list[credentialBody]{name: "credentials", items: service.Map(s.Store.Credentials.List(ctx, by, r.MadeBy), newCredentialBody)}, nil
 }

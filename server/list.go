@@ -9,26 +9,27 @@ import (
 	"net/http"
 )
 
-// list is an answer that is an array of any length, and perhaps their number. It is written as it
-// is read, in constant memory, and broken off where reading fails: what ends with its last brace is
-// whole.
+// list is a response with an array of any length, and optionally its total. It is written while it
+// is read, in constant memory, and aborted if reading fails. So a response with its closing brace
+// is complete.
 type list[T any] struct {
 	name  string
 	items iter.Seq2[T, error]
-	most  int            // items of a page; 0 for all
-	next  func(T) string // cursor after an item: the member "next" where there are more than most
-	rest  string         // cursor after the last item where more may follow that were not looked at
-	total *int64         // the member "total", if the answer has one
+	most  int // items per page; 0 for all
+	// returns the cursor after an item, for the member "next" if there are more than most
+	next  func(T) string
+	rest  string // cursor after the last item, if more may follow that were not read
+	total *int64 // the member "total", if not nil
 }
 
-// listBytes is after how many bytes of a list what was read is written.
+// listBytes is the size after which the output is written.
 const listBytes = 32 << 10
 
 func (l list[T]) writeTo(c *call, status int) error {
 	next, stop := iter.Pull2(l.items)
 	defer stop()
 	item, err, more := next()
-	if err != nil { // nothing is written yet: this can still be an answer of its own
+	if err != nil { // nothing is written yet, so an error response is possible
 		return err
 	}
 	c.w.Header().Set("Content-Type", "application/json")
@@ -51,7 +52,7 @@ func (l list[T]) writeTo(c *call, status int) error {
 		if err := encode.Encode(item); err != nil {
 			return err
 		}
-		b.Truncate(b.Len() - 1) // the line feed that an Encoder ends with
+		b.Truncate(b.Len() - 1) // the newline that an Encoder appends
 		if b.Len() >= listBytes {
 			if _, err := b.WriteTo(c.w); err != nil {
 				return errors.Join(errClientGone, err)

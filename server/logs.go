@@ -52,7 +52,7 @@ func (s *Server) listLogs(ctx context.Context, by store.Caller, _ none) (answer 
 	return answer, nil
 }
 
-// file is an answer that is no JSON.
+// file is a response that is not JSON.
 type file struct {
 	contentType, caching string
 	content              []byte
@@ -70,7 +70,7 @@ func (f file) writeTo(c *call, status int) error {
 
 const plainText = "text/plain; charset=utf-8"
 
-// logRequest asks for something of a log, which must be the caller's own.
+// logRequest is a request about a log, which must belong to the caller's company.
 type logRequest struct {
 	LogID string `path:"logId"`
 }
@@ -84,7 +84,8 @@ func (r logRequest) of(by store.Caller) (store.Log, error) {
 	return store.Log{}, fail(http.StatusNotFound, "Log not found: "+r.LogID)
 }
 
-// logCheckpoint answers with the newest checkpoint, signed for this answer or a moment ago.
+// logCheckpoint returns the newest checkpoint, which was signed for this response or shortly
+// before.
 func (s *Server) logCheckpoint(ctx context.Context, by store.Caller, r logRequest) (file, error) {
 	log, err := r.of(by)
 	if err != nil {
@@ -102,8 +103,8 @@ type tileRequest struct {
 	Path  string `path:"path"`
 }
 
-// logTile answers with a tile of hashes or an entry bundle. What a tile holds never changes: a
-// partial one is another tile.
+// logTile returns a tile of hashes or an entry bundle. Its content never changes: a partial tile is
+// a different tile.
 func (s *Server) logTile(ctx context.Context, by store.Caller, r tileRequest) (file, error) {
 	log, err := logRequest{r.LogID}.of(by)
 	if err != nil {
@@ -140,8 +141,8 @@ type logProofRequest struct {
 	Index string `path:"index"`
 }
 
-// logProof answers with a tlog-proof: the record's leaf is in the tree of the checkpoint that the
-// proof carries.
+// logProof returns a tlog-proof that the record's leaf is in the tree of the checkpoint in the
+// proof.
 func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofRequest) (file, error) {
 	log, err := logRequest{r.LogID}.of(by)
 	if err != nil {
@@ -177,9 +178,9 @@ type logConsistencyRequest struct {
 	From  string `query:"from"`
 }
 
-// logConsistency answers with the newest checkpoint, and the proof that the log's tree of a size,
-// which somebody has kept a checkpoint of, is a prefix of that checkpoint's. It has the form in
-// which a witness is asked.
+// logConsistency returns the newest checkpoint, with a proof that the log's tree at a size, for
+// which the caller has a checkpoint, is a prefix of it. It has the format of a request to a
+// witness.
 func (s *Server) logConsistency(ctx context.Context, by store.Caller, r logConsistencyRequest) (file, error) {
 	log, err := logRequest{r.LogID}.of(by)
 	if err != nil {
@@ -225,8 +226,8 @@ type consistencyBody struct {
 	Proof    []string `json:"proof"`
 }
 
-// proveConsistency is an addition to the specification: that the specified tree of the first from
-// records is a prefix of that of the first to.
+// proveConsistency is an addition to the specification: a proof that the specified tree of the
+// first from records is a prefix of that of the first to records.
 func (s *Server) proveConsistency(ctx context.Context, by store.Caller, r consistencyRequest) (consistencyBody, error) {
 	number := by.Company.Log(r.Log).Chain
 	head, _, err := s.Store.Tip(ctx, number)

@@ -11,8 +11,8 @@ import (
 	"attestd/store"
 )
 
-// notice is what a webhook is told of a record: enough to know whether to fetch it, and nothing
-// that the fetch would not show to whoever may see it.
+// notice is the content of a webhook message about a record: enough to decide whether to fetch it,
+// and nothing that the record does not show.
 type notice struct {
 	index         int64
 	hash          chain.Hash
@@ -20,9 +20,9 @@ type notice struct {
 	agent, action string
 }
 
-// message has an ID that follows from the webhook and the record alone, so it is the same over
-// retries, restarts and kills; the hash is in it, for after a rollback another record may have the
-// index.
+// message returns the message of a notice. Its ID depends only on the webhook and the record, so it
+// is the same for retries and after restarts. It includes the hash, because after a rollback
+// another record may have the index.
 func (n notice) message(h store.Webhook, c *store.Company) (webhook.Message, error) {
 	hash := n.hash.String()
 	body, err := json.Marshal(webhookMessage{"record.appended", n.timestamp, map[string]any{
@@ -31,15 +31,14 @@ func (n notice) message(h store.Webhook, c *store.Company) (webhook.Message, err
 	return webhook.Message{ID: fmt.Sprintf("msg_%s_%d_%s", strings.TrimPrefix(h.ID, "wh_"), n.index, hash[:16]), Body: body}, err
 }
 
-// webhookMessage is the form of Standard Webhooks.
+// webhookMessage is the payload format of Standard Webhooks.
 type webhookMessage struct {
 	Type      string         `json:"type"`
 	Timestamp string         `json:"timestamp"`
 	Data      map[string]any `json:"data"`
 }
 
-// whatWasDone reads agent and kind out of the payload of a record, of which they stand in front; ""
-// where they are not there.
+// whatWasDone reads the agent and the action at the start of a record's payload, or returns "".
 func whatWasDone(r *strictjson.Reader, payload []byte) (agent, action string) {
 	r.Open(payload)
 	defer r.Close()

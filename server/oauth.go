@@ -52,19 +52,19 @@ type deleteClientRequest struct {
 	ClientID string `path:"clientId"`
 }
 
-// deleteOAuthClient is an addition to the specification. All tokens of the client go with it, and
-// the streams opened with them.
+// deleteOAuthClient is an addition to the specification. It also deletes the client's tokens, and
+// ends the streams opened with them.
 func (s *Server) deleteOAuthClient(ctx context.Context, by store.Caller, r deleteClientRequest) (deletion, error) {
 	fingerprint, err := s.Store.Credentials.DeleteClient(ctx, by, r.ClientID)
 	if errors.Is(err, store.ErrNotFound) {
 		return deletion{}, fail(http.StatusNotFound, "OAuth client not found")
 	}
-	s.hub.End(fingerprint) // also where the outcome is unknown
+	s.hub.End(fingerprint) // even if the outcome is unknown
 	return deletion{err == nil}, err
 }
 
-// oauthToken is the client credentials grant of RFC 6749 §4.4. It has a door of its own, for it
-// speaks the RFC's errors and not the API's.
+// oauthToken implements the client credentials grant of RFC 6749 §4.4. It is not an endpoint,
+// because its errors are those of the RFC.
 func oauthToken(c *call) error {
 	params, err := c.tokenParams()
 	if err != nil {
@@ -83,7 +83,7 @@ func oauthToken(c *call) error {
 	token, ends, err := c.s.Store.Credentials.IssueToken(c.Context(), id, secret, oauthLifetime, c.caller.At)
 	if errors.Is(err, store.ErrBadClient) {
 		denied := fail(http.StatusUnauthorized, "invalid_client")
-		if basic { // RFC 6749 §5.2: the scheme that was tried must be named
+		if basic { // RFC 6749 §5.2: the attempted scheme must be named
 			denied.with("WWW-Authenticate", `Basic realm="oauth", charset="UTF-8"`)
 		}
 		return denied
@@ -99,9 +99,9 @@ func oauthToken(c *call) error {
 	}{token, "bearer", int(ends.Sub(c.caller.At).Seconds())})
 }
 
-// tokenRequest are the parameters of RFC 6749 §4.4.2 and §2.3.1; those that it does not know are
-// ignored (§3.2), but for those by which a narrower token is asked for than a client is given: it
-// has the role of the client.
+// tokenRequest has the parameters of RFC 6749 §4.4.2 and §2.3.1. Unknown ones are ignored (§3.2),
+// except for those that ask for a more restricted token than the client gets, which always has the
+// client's role.
 type tokenRequest struct {
 	_            struct{}        `form:"yes" refuses:"role expiresAt scopes ttl"`
 	GrantType    json.RawMessage `json:"grant_type" must:"checked"`
@@ -117,8 +117,8 @@ func invalidRequest(why string) *apiError {
 	return &apiError{Status: http.StatusBadRequest, Message: "invalid_request", Description: why}
 }
 
-// tokenParams reads a form or a JSON object, as the Content-Type says: here it decides, for one
-// body could be read as both.
+// tokenParams parses a form or a JSON object according to the Content-Type, because some bodies are
+// valid as both.
 func (c *call) tokenParams() (p tokenParams, err error) {
 	raw, err := c.read()
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *call) tokenParams() (p tokenParams, err error) {
 	return p, nil
 }
 
-// clientCredentials takes the client's ID and secret from the body or from HTTP Basic, never from
+// clientCredentials returns the client's ID and secret from the body or from HTTP Basic, never from
 // both.
 func (c *call) clientCredentials(p tokenParams) (id, secret string, basic bool, err error) {
 	if c.Header.Get("Authorization") == "" || c.claimed {

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// checkOrigin refuses a request that a page of another origin makes. A browser names the page (RFC
-// 6454 §7) and lets it send anything; whether it may is for us to say. That the page's host is the
-// one that the request is for proves nothing: a name can be bound to our address while the page is
-// open. So a page is ours by what we know of ourselves: a loopback name or address with our port,
-// the public address, or one that the operator has listed. What is no browser sends no Origin and
-// is as free as without this.
+// checkOrigin refuses requests from pages of other origins. A browser sends the page's origin (RFC
+// 6454 §7) and lets the page send anything, so the server must decide. A match of the origin with
+// the request's Host proves nothing, because a name can be rebound to this server's address while
+// the page is open. So only known origins are allowed: a loopback name or address with this
+// server's port, the public address, and those that the operator has listed. Clients other than
+// browsers send no Origin and are not restricted.
 func (s *Server) checkOrigin(r *http.Request) error {
 	origins := r.Header["Origin"]
 	if len(origins) == 0 {
@@ -27,8 +27,7 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	return fail(http.StatusForbidden, "Origin not allowed: pages of another address must be listed in --allowed-origins (or --base-url)")
 }
 
-// isOwnLoopback says whether origin is a page of this machine, at the port that the connection came
-// in on.
+// isOwnLoopback reports whether origin is on this machine, with the port of the connection.
 func isOwnLoopback(origin string, r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -40,13 +39,13 @@ func isOwnLoopback(origin string, r *http.Request) bool {
 		return false
 	}
 	name, port, err := net.SplitHostPort(host)
-	if err != nil { // the port of the scheme is not written
+	if err != nil { // the default port of the scheme is omitted
 		name, port = host, "80"
 	}
 	return name != "" && port == strconv.Itoa(int(address.Port()))
 }
 
-// originOf is the origin of a URL as browsers write it; "" when it has none.
+// originOf returns the origin of a URL as browsers write it, or "".
 func originOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

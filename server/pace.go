@@ -8,28 +8,28 @@ import (
 
 const (
 	paceWindow = 100 * time.Millisecond
-	// records in a window, from which on appends come first
+	// records per window from which appends have priority
 	busyFrom         = 50
-	recordsADelivery = 50 // that are appended for each delivery while they do
-	// between two deliveries, be there never so few records
+	recordsADelivery = 50 // per delivery while appends have priority
+	// maximum time between two deliveries, even with few records
 	longestGap = 20 * time.Millisecond
-	busyFor    = time.Second // after so many have come: they may come in bursts
+	busyFor    = time.Second // after a busy window, because records may come in bursts
 )
 
-// pace keeps deliveries from taking the machine from appends. While many records come, all webhooks
-// together are sent one message, or read one range of records, for every fifty of them, and fall
-// behind; else each goes as fast as its endpoint answers. Nothing is lost by it, for what is to be
-// sent stands on disk. It goes by the records, for how many of them come says how much of the
-// machine there is.
+// pace keeps deliveries from competing with appends. While many records are appended, all webhooks
+// together send one message, or read one range of records, per fifty records, and fall behind.
+// Otherwise each sends as fast as its endpoint responds. Nothing is lost, because unsent records
+// are on disk. The pace depends on the rate of records, because that reflects the speed of the
+// machine.
 type pace struct {
 	mu           sync.Mutex
-	window       time.Time // when the one that is counted in began
-	came, before int       // records in it, and in the one before it
-	until        time.Time // appends come first
-	slot         time.Time // of the next delivery, while they do
+	window       time.Time // start of the current window
+	came, before int       // records in the current window, and in the previous one
+	until        time.Time // end of the appends' priority
+	slot         time.Time // time of the next delivery while appends have priority
 }
 
-// appended counts records that were just committed.
+// appended counts committed records.
 func (p *pace) appended(n int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,14 +39,14 @@ func (p *pace) appended(n int, now time.Time) {
 	}
 }
 
-// isBusy says whether appends come first.
+// isBusy reports whether appends have priority.
 func (p *pace) isBusy(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return now.Before(p.until)
 }
 
-// turn begins the window that now is in.
+// turn starts the window that contains now.
 func (p *pace) turn(now time.Time) {
 	switch passed := now.Sub(p.window); {
 	case passed < paceWindow:

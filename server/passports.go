@@ -29,10 +29,10 @@ type rotatePassportRequest struct {
 	*http.Request
 }
 
-// rotatePassport takes the passport from the header under the service's name, or under the
-// product's own, which is always accepted.
+// rotatePassport reads the passport from the header with the service's name, or from
+// Attestd-Passport, which is always accepted.
 func (s *Server) rotatePassport(ctx context.Context, by store.Caller, r rotatePassportRequest) (service.Passport, error) {
-	// Service-Passport for a service named service
+	// for example Service-Passport for the service name "service"
 	header := by.Company.Issuer.Domain.Title() + "-Passport"
 	presented := cmp.Or(r.Header.Get(header), r.Header.Get("Attestd-Passport"))
 	if given := len(r.Header.Values(header)); given > 1 || header != "Attestd-Passport" && given+len(r.Header.Values("Attestd-Passport")) > 1 {
@@ -49,8 +49,8 @@ type verifyPassportRequest struct {
 	Tool     jsontext.Value `json:"tool"`
 }
 
-// verifyPassport answers every reason to refuse a passport in one form, what is wrong with the
-// request included.
+// verifyPassport returns every reason to reject a passport, including an invalid request, in one
+// format.
 func (s *Server) verifyPassport(ctx context.Context, by store.Caller, r verifyPassportRequest) (service.VerifiedPassport, error) {
 	token, _ := asText(r.Passport)
 	var asked *string
@@ -67,7 +67,7 @@ func (s *Server) verifyPassport(ctx context.Context, by store.Caller, r verifyPa
 	return verified, err
 }
 
-// invalidPassport is the answer to a passport that does not verify.
+// invalidPassport is the response for a passport that does not verify.
 func invalidPassport(code, message string) error {
 	return &apiError{Status: http.StatusBadRequest, Message: message, Body: struct {
 		Valid bool   `json:"valid"`
@@ -83,7 +83,7 @@ type passportsRequest struct {
 	Status string `query:"status" must:"oneof valid revoked expired"`
 }
 
-// listPassports is an addition to the specification: a page of issued passports, the newest first.
+// listPassports is an addition to the specification: a page of issued passports, newest first.
 func (s *Server) listPassports(ctx context.Context, by store.Caller, r passportsRequest) (list[service.PassportItem], error) {
 	found, rest, err := s.passports.List(ctx, by, store.PassportFilter{AgentID: r.Agent, Status: r.Status}, r.Cursor)
 	return list[service.PassportItem]{

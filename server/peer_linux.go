@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// sameUser says whether the other end of a request's connection belongs to root or to the user that
-// this server runs as. The kernel knows whose each socket is; a tunnel or proxy that another user
-// runs on this machine cannot pass for its peer. What cannot be found out is no.
+// sameUser reports whether the other end of a request's connection belongs to root or to the user
+// of this server. The kernel knows the owner of each socket, so a tunnel or proxy of another user
+// on this machine is not mistaken for its peer. If the owner is unknown, sameUser returns false.
 func sameUser(r *http.Request) bool {
 	ours, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -45,7 +45,7 @@ func sameUser(r *http.Request) bool {
 }
 
 // socketOwner finds the user of the socket with these two ends in a table of the kernel
-// (proc_net_tcp(5)): after a heading, each line holds its number, the local and the remote end,
+// (proc_net_tcp(5)). After a header, each line has its number, the local and the remote address,
 // and, as the eighth field, the user.
 func socketOwner(table io.Reader, local, remote netip.AddrPort) (uid int, found bool) {
 	lines := bufio.NewScanner(table)
@@ -60,9 +60,9 @@ func socketOwner(table io.Reader, local, remote netip.AddrPort) (uid int, found 
 	return 0, false
 }
 
-// isEnd says whether the kernel's text for an end of a socket is that of an address: hexadecimal,
-// each four bytes of the address as a number in the byte order of the machine, which is
-// little-endian wherever this runs.
+// isEnd reports whether the kernel's text for the end of a socket is an address: hexadecimal, with
+// each four bytes as a number in the byte order of the machine, which is little-endian on all
+// supported platforms.
 func isEnd(text string, end netip.AddrPort) bool {
 	address, port, ok := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(address)

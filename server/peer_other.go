@@ -4,5 +4,5 @@ package server
 
 import "net/http"
 
-// sameUser cannot be asked of this system: the other conditions decide.
+// sameUser returns true, because this system does not tell. The other conditions decide.
 func sameUser(*http.Request) bool { return true }

@@ -8,43 +8,42 @@ import (
 )
 
 const (
-	maxDeliveries = 256 // attempts under way at a time, of all webhooks
-	companyPlaces = 4   // of them, those of one company
-	fastPlaces    = 64  // of them, those kept for endpoints that answer fast
-	// what an endpoint's last answer took at most, for it to be one of them
+	maxDeliveries = 256 // concurrent attempts of all webhooks
+	companyPlaces = 4   // of maxDeliveries, maximum for one company
+	fastPlaces    = 64  // of maxDeliveries, reserved for endpoints that respond fast
+	// maximum duration of the last response of a fast endpoint
 	fastAnswer = time.Second
 )
 
-// places are where attempts at webhooks are made. A company has a few at a time, and companies take
-// turns, so that the slow endpoints of some hold up no others'; where very many companies have such
-// endpoints, those that answer fast have places of their own.
+// places limits the concurrent attempts of webhooks. A company has a few at a time, and companies
+// take turns, so that slow endpoints do not delay those of other companies. Fast endpoints have
+// reserved places, in case very many companies have slow ones.
 type places struct {
 	mu      sync.Mutex
-	free    int               // for everybody
-	fast    int               // free for endpoints that answer fast
+	free    int               // for all endpoints
+	fast    int               // free places for fast endpoints
 	held    map[int64]int     // by company
 	waiting map[int64]*queues // by company
-	turns   []int64           // companies that wait, in the order of their turns
-	came    uint64            // turns so far
+	turns   []int64           // waiting companies in the order of their turns
+	came    uint64            // number of turns so far
 }
 
-// queues are the turns of a company, in the order in which they came: of fast endpoints, and of
-// others.
+// queues has the waiting attempts of a company in order: those to fast endpoints, and others.
 type queues struct{ fast, others []*turn }
 
-// turn is one attempt that waits for its place.
+// turn is an attempt that waits for a place.
 type turn struct {
 	isFast bool
 	came   uint64        // its number
-	ready  chan struct{} // closed when it has one
-	kept   bool          // that is one of those for fast endpoints
+	ready  chan struct{} // closed when it gets a place
+	kept   bool          // the place is reserved for fast endpoints
 }
 
 func newPlaces() *places {
 	return &places{free: maxDeliveries - fastPlaces, fast: fastPlaces, held: make(map[int64]int), waiting: make(map[int64]*queues)}
 }
 
-// take waits for a place, and returns what gives it back. It is not ok when ctx is done.
+// take waits for a place, and returns a function that gives it back. ok is false if ctx is done.
 func (p *places) take(ctx context.Context, company int64, isFast bool) (give func(), ok bool) {
 	t := &turn{isFast: isFast, ready: make(chan struct{})}
 	p.mu.Lock()
@@ -77,7 +76,7 @@ func (p *places) take(ctx context.Context, company int64, isFast bool) (give fun
 	return give, true
 }
 
-// hand gives the places that are free to those whose turn it is. Its caller holds the lock.
+// hand assigns free places in turn. The caller MUST hold the lock.
 func (p *places) hand() {
 	for i := 0; i < len(p.turns) && p.free+p.fast > 0; {
 		company := p.turns[i]
@@ -102,7 +101,8 @@ func (p *places) hand() {
 	}
 }
 
-// next takes the turn of a company that may have a place now out of its queue; nil for none.
+// next removes the next attempt of a company from its queue if the company may have a place now. It
+// returns nil otherwise.
 func (p *places) next(company int64) (t *turn) {
 	q := p.waiting[company]
 	switch {
@@ -115,7 +115,7 @@ func (p *places) next(company int64) (t *turn) {
 	return t
 }
 
-// withdraw takes a turn back; false where it has its place already.
+// withdraw removes a waiting attempt. It returns false if the attempt has a place already.
 func (p *places) withdraw(company int64, t *turn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// readQuery reads the declared members of the query and keeps no others. It refuses what the
-// route's policy refuses; else what cannot be decoded counts as absent, and of two the first
-// counts.
+// readQuery parses the query into its declared parameters. It applies the route's policy to others.
+// If the policy is lenient, a malformed parameter counts as absent, and the first of two with the
+// same name counts.
 func (c *call) readQuery(form *requestForm, policy undeclared) error {
 	if c.URL.RawQuery == "" {
 		return nil
@@ -42,7 +42,7 @@ func (c *call) readQuery(form *requestForm, policy undeclared) error {
 	return nil
 }
 
-// refuseQuery returns the error for an undeclared member of the query, or nil.
+// refuseQuery returns the error for an undeclared parameter, or nil.
 func (form *requestForm) refuseQuery(name string, policy undeclared) error {
 	if policy == lenient {
 		if meant := form.right(name); meant != "" {
@@ -59,7 +59,7 @@ func (form *requestForm) refuseQuery(name string, policy undeclared) error {
 	return badQuery(didYouMean(name, meant))
 }
 
-// errSemicolon refuses what some readers take for an ampersand, and net/url for nothing at all.
+// errSemicolon refuses a separator that some parsers treat like an ampersand, and net/url rejects.
 var errSemicolon = errors.New("a semicolon must be written as %3B")
 
 func decodePair(pair string) (name, value string, err error) {

@@ -23,23 +23,23 @@ type recordsRequest struct {
 	Hash        string        `query:"hash"`
 	Order       string        `query:"order"`
 	Cursor      string        `query:"cursor"`
-	Limit       int           `query:"limit" must:"number 1..1000"` // 0 when it is absent
+	Limit       int           `query:"limit" must:"number 1..1000"` // 0 if absent
 	Accept      string        `header:"Accept"`
 	Log         store.LogName `query:"log" must:"log"`
 }
 
-// searched is a part of a log, and what is looked for there.
+// searched is a search in a part of a log.
 type searched struct {
-	company  int64 // number of its chain
+	company  int64 // its chain ID
 	log      store.Log
-	size     int64 // of the log when the search began
-	from, to int64 // the part that is not decided yet
+	size     int64 // of the log at the start of the search
+	from, to int64 // the part that remains to be searched
 	filter   search.Filter
 	backward bool
-	digest   digest // of all that is asked for, which a cursor is bound to
+	digest   digest // of the search; a cursor is bound to it
 }
 
-// searchRecords is an addition to the specification: the records of a log that match.
+// searchRecords is an addition to the specification: the matching records of a log.
 func (s *Server) searchRecords(ctx context.Context, by store.Caller, r recordsRequest) (body, error) {
 	what, err := s.searched(ctx, by, &r)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Server) searchRecords(ctx context.Context, by store.Caller, r recordsRe
 	return recordPage{p}, nil
 }
 
-// orPage is how many records are given where a request does not say.
+// orPage returns the default number of records if a request has no limit.
 func orPage(limit int) int {
 	if limit == 0 {
 		return 100
@@ -67,7 +67,7 @@ func orPage(limit int) int {
 	return limit
 }
 
-// searched finds out which part of a log a request is about.
+// searched returns the search that a request asks for.
 func (s *Server) searched(ctx context.Context, by store.Caller, r *recordsRequest) (w searched, err error) {
 	switch r.Order {
 	case "", "newest":
@@ -110,11 +110,10 @@ func (s *Server) searched(ctx context.Context, by store.Caller, r *recordsReques
 	return w, nil
 }
 
-// maxTerm is the length in characters of what a record is looked for by: no agentId is longer, and
-// no principal either.
+// maxTerm is the maximum length of a search term in characters. No agentId or principal is longer.
 const maxTerm = 2048
 
-// check refuses what no record can have, and times that are none.
+// check refuses terms that no record can match, and invalid times.
 func (r *recordsRequest) check() error {
 	for _, term := range []struct {
 		name, text string
@@ -139,7 +138,7 @@ func badQuery(what string) error {
 	return fail(http.StatusBadRequest, "Invalid query parameter: "+what)
 }
 
-// period returns which of the first size records of a chain are of a period.
+// period returns the range of the first size records of a chain that are in a period.
 func (s *Server) period(ctx context.Context, number, size int64, since, until string) (from, to int64, err error) {
 	to = size
 	if until != "" {

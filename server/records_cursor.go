@@ -10,15 +10,15 @@ import (
 	"attestd/chain/search"
 )
 
-// cursor is where a search goes on. In text it is base64url of a byte that says the version of this
-// form, the digest, size and at, eight bytes each. It gives nothing that its bearer could not ask
-// for: whoever makes one up chooses a place in a log that he may read.
+// cursor is the position at which a search continues. Its text is the base64url of a version byte,
+// the digest, size and at, with eight bytes for each number. A forged cursor gives no access: it
+// only selects a position in a log that the caller may read.
 type cursor struct {
 	digest   digest
-	size, at int64 // of the log; of the border between what was decided and what was not
+	size, at int64 // of the log; of the border between the searched and the remaining part
 }
 
-// digest stands for a question: the log, the order and all filters.
+// digest identifies a search: the log, the order and all filters.
 type digest [16]byte
 
 const (
@@ -27,7 +27,7 @@ const (
 )
 
 func digestOf(logID string, backward bool, f *search.Filter, since, until string) (d digest) {
-	// texts and a truth value are never refused
+	// strings and a boolean can always be encoded
 	text, _ := json.Marshal([]any{logID, backward, f.Agent, f.Action, f.DelegatedBy, f.Text, since, until, []byte(f.Hash)})
 	sum := sha256.Sum256(text)
 	copy(d[:], sum[:])
@@ -41,7 +41,7 @@ func (c cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// parseCursor reads what String has written, and nothing else.
+// parseCursor parses exactly the output of String.
 func parseCursor(text string) (c cursor, ok bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) != cursorSize || raw[0] != cursorVersion || bytes.ContainsAny([]byte(text), "\r\n") {

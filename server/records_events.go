@@ -10,11 +10,11 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// saidEvery is how often a stream of records says how far it has read.
+// saidEvery is the interval of progress events.
 const saidEvery = 250 * time.Millisecond
 
-// recordEvents is the records as a stream of events (text/event-stream of the HTML standard): each
-// is sent when it is found.
+// recordEvents sends the records as server-sent events (text/event-stream in the HTML standard),
+// each when it is found.
 type recordEvents struct{ *page }
 
 func (a recordEvents) writeTo(c *call, status int) error {
@@ -52,14 +52,14 @@ func (a recordEvents) writeTo(c *call, status int) error {
 	return out.send(0)
 }
 
-// read is how many records are decided.
+// read returns the number of searched records.
 func (p *page) read() int64 {
 	from, to := p.decided()
 	return to - from
 }
 
-// writeEvent writes an event. White space within JSON may hold ends of lines, each of which begins
-// another line of data.
+// writeEvent writes an event. White space in JSON may include line breaks; each starts another data
+// line.
 func writeEvent(b *bytes.Buffer, name string, data []byte) {
 	b.WriteString("event: " + name + "\n")
 	for {

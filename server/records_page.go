@@ -9,14 +9,14 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// What one page reads at most where each payload is looked through.
+// The limits of one page if each payload must be searched.
 const (
 	textRecords = 1 << 16
 	textBytes   = 64 << 20
 )
 
-// pieces is an answer that is written piece by piece. Until the first one is sent, an error can be
-// an answer of its own.
+// pieces is a response that is written piece by piece. Until the first piece is sent, an error
+// response is possible.
 type pieces struct {
 	bytes.Buffer
 	c           *call
@@ -25,7 +25,7 @@ type pieces struct {
 	begun       bool
 }
 
-// send writes what was put in, when that is some bytes at least.
+// send writes the buffered output if it has at least least bytes.
 func (p *pieces) send(least int) error {
 	if p.Len() < least {
 		return nil
@@ -43,7 +43,7 @@ func (p *pieces) begin() {
 	}
 }
 
-// isHead answers a request that asks for the header alone.
+// isHead responds to a HEAD request.
 func (p *pieces) isHead() bool {
 	if p.c.Method != http.MethodHead {
 		return false
@@ -52,7 +52,7 @@ func (p *pieces) isHead() bool {
 	return true
 }
 
-// recordPage is a page of records in JSON, in constant memory at any length.
+// recordPage writes a page of records in JSON, in constant memory.
 type recordPage struct{ *page }
 
 func (a recordPage) writeTo(c *call, status int) error {
@@ -82,7 +82,7 @@ func (a recordPage) writeTo(c *call, status int) error {
 	return out.send(0)
 }
 
-// recordLines is the records in JSON, one a line, as GET /v1/chain gives them.
+// recordLines writes the records in JSON, one per line, like GET /v1/chain.
 type recordLines struct{ *page }
 
 func (a recordLines) writeTo(c *call, status int) error {

@@ -12,7 +12,7 @@ import (
 	"attestd/server/limit"
 )
 
-// page is as many of the records that match as are asked for.
+// page is the requested number of matching records.
 type page struct {
 	searched
 	limit int // 0 for all
@@ -20,8 +20,7 @@ type page struct {
 	found int
 }
 
-// each calls add for the records of the page, and send after each step, until that says that it is
-// enough.
+// each calls add for the records of the page, and send after each step, until send returns false.
 func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, err error)) error {
 	parts := int64(1)
 	if p.isLong() {
@@ -34,8 +33,8 @@ func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, 
 	defer done()
 	p.scan = search.NewScan(&turns{Reader: c.s.Store, s: c.s, long: p.isLong()}, p.log.Chain, p.filter, p.from, p.to, p.backward)
 	isFull := func() bool { return p.limit > 0 && p.found == p.limit }
-	// a page ends where one more is found, so that no empty one follows it, unless that could take
-	// long
+	// A page ends when one more record is found, so that the next one is not empty, unless finding
+	// it could take long.
 	one := p.limit > 0 && !p.filter.NeedsRecords()
 	full := false
 	for goOn := true; goOn && !full && !p.scan.Done(); {
@@ -62,20 +61,20 @@ func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, 
 	return nil
 }
 
-// isLong says whether a search reads every payload, or gives all that it finds.
+// isLong reports whether a search reads every payload, or returns everything that it finds.
 func (p *page) isLong() bool { return p.filter.NeedsRecords() || p.limit == 0 }
 
-// beginSearch takes parts of the budget until done. A company's first search may take of what is
-// kept, so that the slow readers of others keep nobody out.
+// beginSearch takes parts of the budget until done is called. A company's first search may use the
+// reserve, so that slow readers of other companies cannot block it.
 func (s *Server) beginSearch(company, parts int64) (done func(), err error) {
 	holder := limit.Holder{Company: company, Known: s.searches.Holds(company) == 0}
 	if err := s.searches.Take(parts, holder); err != nil {
-		return nil, unavailable("NOT_DONE", "too many searches are under way; try again later", err).with("Retry-After", "1")
+		return nil, unavailable("NOT_DONE", "too many searches are running; try again later", err).with("Retry-After", "1")
 	}
 	return func() { s.searches.Give(parts, holder) }, nil
 }
 
-// next is the cursor of what is left, "" for nothing.
+// next returns the cursor for the remaining part, or "".
 func (p *page) next() string {
 	if p.scan.Done() {
 		return ""
@@ -83,7 +82,7 @@ func (p *page) next() string {
 	return cursor{p.digest, p.size, p.border()}.String()
 }
 
-// border lies between what is decided and what is not.
+// border returns the border between the searched and the remaining part.
 func (p *page) border() int64 {
 	if p.backward {
 		return p.scan.To
@@ -91,7 +90,7 @@ func (p *page) border() int64 {
 	return p.scan.From
 }
 
-// decided is the part of the log that is decided.
+// decided returns the searched part of the log.
 func (p *page) decided() (from, to int64) {
 	if p.backward {
 		return p.scan.To, p.to
@@ -99,8 +98,8 @@ func (p *page) decided() (from, to int64) {
 	return p.from, p.scan.From
 }
 
-// damage is the answer where a search meets a record that is missing or cannot be read: to leave it
-// out would be to hide it.
+// damage returns the response for a search that meets a missing or unreadable record. Omitting such
+// a record would hide the damage.
 func damage(err error) error {
 	var found *search.DamageError
 	if !errors.As(err, &found) {
@@ -112,7 +111,7 @@ func damage(err error) error {
 
 var errNoJSON = errors.New("not JSON")
 
-// readable refuses a record that would make an answer unreadable.
+// readable refuses a record that would make a response invalid JSON.
 func readable(r *chain.Record) error {
 	if !json.Valid(r.Payload) || len(r.Delegation) > 0 && !json.Valid(r.Delegation) {
 		return &search.DamageError{Index: r.Index, Cause: errNoJSON}

@@ -12,7 +12,7 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// recordTable is the records as comma-separated values (RFC 4180), for spreadsheets.
+// recordTable writes the records as comma-separated values (RFC 4180), for spreadsheets.
 type recordTable struct{ *page }
 
 const tableHeader = "index,timestamp,agentId,actionType,delegatedBy,tokenId,hash,signature,payload\r\n"
@@ -56,10 +56,9 @@ func (a recordTable) writeTo(c *call, status int) error {
 	return out.send(0)
 }
 
-// appendCell appends a cell. One that begins as a formula does would be carried out by
-// spreadsheets, some of which leave out what cannot be seen before it: an apostrophe makes it a
-// text. What begins with an apostrophe itself gets one too, so that to remove one gives every text
-// back.
+// appendCell appends a cell. Spreadsheets would evaluate a cell that begins like a formula, and
+// some ignore invisible characters before it, so an apostrophe marks it as text. A text that begins
+// with an apostrophe gets one too, so that removing one restores every text.
 func appendCell(dst []byte, text string) []byte {
 	quoted := strings.ContainsAny(text, "\",\r\n")
 	if quoted {
@@ -74,8 +73,8 @@ func appendCell(dst []byte, text string) []byte {
 	return append(append(dst, strings.ReplaceAll(text, `"`, `""`)...), '"')
 }
 
-// formulas are the characters that formulas begin with, in their wide form too, which spreadsheets
-// of East Asia take for the same.
+// formulas lists the characters at the start of formulas, with their full-width forms, which East
+// Asian spreadsheets treat alike.
 const formulas = "=+-@＝＋－＠"
 
 func needsApostrophe(text string) bool {
@@ -92,19 +91,19 @@ func joined(principals [][]byte) string {
 	var b strings.Builder
 	for i, p := range principals {
 		if i > 0 {
-			b.WriteByte(' ') // no SPIFFE ID has one
+			b.WriteByte(' ') // SPIFFE IDs contain no spaces
 		}
 		b.Write(p)
 	}
 	return b.String()
 }
 
-// tokenOf is the ID of the token of a delegation, "" where there is none.
+// tokenOf returns the token ID of a delegation, or "".
 func tokenOf(delegation []byte) (id string) {
 	if len(delegation) == 0 {
 		return ""
 	}
-	// what is malformed has been refused
+	// malformed ones have been refused
 	_ = strictjson.EachMember(delegation, maxDepth, func(name, value []byte) {
 		if string(name) == "tokenId" {
 			id, _ = strictjson.AsString(value)

@@ -8,19 +8,19 @@ import (
 	"attestd/chain/search"
 )
 
-// turns is the reader of one search. Searches that read much take turns at it, so that all of them
-// together keep to one core, to half of one while many records are appended, and one company's do
-// not crowd out another's for longer than a read, some milliseconds.
+// turns is the reader of one search. Searches that read much take turns, so that all together use
+// one core, or half of one while many records are appended. So one company delays another by one
+// read at most, which takes some milliseconds.
 type turns struct {
 	search.Reader
 	s    *Server
-	long bool  // whether much will be read, as far as the question tells
-	read int64 // bytes
+	long bool  // the search probably reads much
+	read int64 // number of bytes
 }
 
-// atOnce is how many bytes any search may read without waiting for a turn: more than the summaries
-// of a million records have most often. Where there are no summaries, or these leave much open, a
-// search for two records reads as much as one for a text.
+// atOnce is the number of bytes that any search may read without a turn. It is usually more than
+// the summaries of a million records. If summaries are missing or leave much open, a search for two
+// records reads as much as one for a text.
 const atOnce = 4 << 20
 
 func (t *turns) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
@@ -47,7 +47,7 @@ func (t *turns) counted(yield func(*chain.Record) error) func(*chain.Record) err
 	}
 }
 
-// take reads, in a turn where that is due.
+// take calls read, in a turn if necessary.
 func (t *turns) take(ctx context.Context, read func() error) error {
 	if !t.long && t.read < atOnce {
 		return read()

@@ -16,7 +16,7 @@ type recoverKeyRequest struct {
 	CompanyID string `json:"companyId" must:"string"`
 }
 
-// recoverKey gives the first API key of a company. It stands behind localOnly.
+// recoverKey returns the first API key of a company. It MUST be guarded by localOnly.
 func (s *Server) recoverKey(ctx context.Context, by store.Caller, r recoverKeyRequest) (keyBody, error) {
 	if cred.CheckSegment(r.CompanyID) != nil {
 		return keyBody{}, fail(http.StatusBadRequest, "Missing or invalid field: companyId is required")
@@ -28,8 +28,7 @@ func (s *Server) recoverKey(ctx context.Context, by store.Caller, r recoverKeyRe
 	return newKeyBody(first), err
 }
 
-// localOnly lets only a caller in who is on this very machine and may as well read the file. It
-// says why not.
+// localOnly admits only callers on this machine who can also read the file. The error says why not.
 func localOnly(c *call) error {
 	if why := c.s.notLocal(c.Request); why != "" {
 		return fail(http.StatusForbidden, "Forbidden: "+why+"; or use: attestd recover-key")
@@ -37,9 +36,9 @@ func localOnly(c *call) error {
 	return nil
 }
 
-// notLocal says why a request is not to be believed to come from this machine and from whoever owns
-// the server; "" when it is. No single sign suffices, for a proxy, a tunnel or a web page can be
-// made to look like any of them.
+// notLocal returns why a request does not seem to come from this machine and the owner of the
+// server, or "". It combines several signs, because a proxy, a tunnel or a web page can fake any
+// single one.
 func (s *Server) notLocal(r *http.Request) string {
 	switch {
 	case !s.RecoverEndpoint:
@@ -54,9 +53,9 @@ func (s *Server) notLocal(r *http.Request) string {
 	return ""
 }
 
-// local says whether a request comes from this machine and not through a proxy on it. A proxy shows
-// itself by a forwarding header, by a Host that is not loopback, or, in an old default form, by
-// HTTP/1.0. A web page shows itself by Origin.
+// local reports whether a request comes from this machine without a proxy. A proxy is recognized by
+// a forwarding header, by a Host that is not loopback, or, with an old default, by HTTP/1.0. A web
+// page is recognized by Origin.
 func local(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() || !r.ProtoAtLeast(1, 1) || !loopbackHost(r.Host) {
@@ -80,7 +79,7 @@ func loopbackHost(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
-// isLoopback says whether a listener is reached from this machine alone.
+// isLoopback reports whether a listener is reachable only from this machine.
 func isLoopback(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()

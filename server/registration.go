@@ -10,14 +10,14 @@ import (
 	"attestd/crypto/keys"
 )
 
-// RegistrationMode says who may register a company.
+// RegistrationMode determines who may register a company.
 type RegistrationMode int
 
 const (
 	RegistrationOpen RegistrationMode = iota // anyone
-	// callers on this machine that come without a proxy
+	// callers on this machine without a proxy
 	RegistrationLoopback
-	RegistrationToken  // whoever presents the operator's token
+	RegistrationToken  // callers with the operator's token
 	RegistrationClosed // nobody
 )
 
@@ -25,7 +25,7 @@ var registrationModes = []string{"open", "loopback", "token", "closed"}
 
 func (m RegistrationMode) String() string { return registrationModes[m] }
 
-// ParseRegistration reads open, loopback, token or closed.
+// ParseRegistration parses open, loopback, token or closed.
 func ParseRegistration(s string) (RegistrationMode, error) {
 	at := slices.Index(registrationModes, s)
 	if at < 0 {
@@ -34,14 +34,14 @@ func ParseRegistration(s string) (RegistrationMode, error) {
 	return RegistrationMode(at), nil
 }
 
-// Registration says who may register a company, and with which token in the mode that asks for one.
+// Registration determines who may register a company; Token is for RegistrationToken.
 type Registration struct {
 	Mode  RegistrationMode
 	Token string
 }
 
-// fingerprint names the token without telling it, as credentials are named; "" where none is asked
-// for.
+// fingerprint identifies the token without revealing it, like those of credentials. It returns ""
+// if no token is needed.
 func (r Registration) fingerprint() string {
 	if r.Mode != RegistrationToken || r.Token == "" {
 		return ""
@@ -49,7 +49,7 @@ func (r Registration) fingerprint() string {
 	return keys.Fingerprint(sha256.Sum256([]byte(r.Token)))
 }
 
-// mayRegister lets only a caller in who may register a company.
+// mayRegister admits only callers who may register a company.
 func mayRegister(c *call) error {
 	switch r := c.s.Registration; {
 	case r.Mode == RegistrationOpen:
@@ -59,7 +59,7 @@ func mayRegister(c *call) error {
 	case r.Mode == RegistrationLoopback:
 		return registrationClosed("companies are registered from the server's own machine, without a proxy")
 	case r.Mode == RegistrationToken && r.Token != "":
-		// Of the hashes, whose length tells nothing of the token's.
+		// Compare hashes, so that the time does not reveal the token's length.
 		got, want := sha256.Sum256([]byte(c.bearer)), sha256.Sum256([]byte(r.Token))
 		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
 			return nil

@@ -16,14 +16,13 @@ type reportRequest struct {
 	To   string `query:"to"`
 }
 
-// report is an answer of the records of a period, as they stand on disk, in constant memory at any
-// length.
+// report is a response with the stored records of a period, in constant memory.
 type report struct {
 	evidence.Report
 	chains [2]int64
 }
 
-// report answers with all records of a period of both logs.
+// report returns all records of a period from both logs.
 func (s *Server) report(ctx context.Context, by store.Caller, r reportRequest) (report, error) {
 	head, err := s.proofs.Report(ctx, by, r.From, r.To)
 	return report{head, [2]int64{by.Company.Actions.Chain, by.Company.Control.Chain}}, err
@@ -38,7 +37,7 @@ func (a report) writeTo(c *call, status int) error {
 		return nil
 	}
 	buf := bytes.NewBuffer(append(a.Header(), '\n'))
-	for _, i := range []int{1, 0} { // what was changed before what was done
+	for _, i := range []int{1, 0} { // changes before actions
 		l := &a.File.Logs[i]
 		checkpoint, _, err := tlog.ParseSignedCheckpoint([]byte(a.Periods[i].End))
 		if err == nil {

@@ -13,31 +13,29 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// requestForm is how a request is read into a struct. Each field of the struct says by its tags
-// where it comes from, and what it must be; the error texts of the specification follow from that.
+// requestForm describes how a request is parsed into a struct. The tags of each field say where its
+// value comes from, and its rule, which determines the error texts of the specification.
 //
-//	json:"name"    a member of the body, which must be one JSON object or nothing
+//	json:"name"    a member of the body, which must be one JSON object or empty
 //	query:"name"   a parameter of the URL's query
 //	path:"name"    a part of the path
-//	header:"Name"  a header, "" when it is absent
+//	header:"Name"  a header, or "" if absent
 //
-//	must:"…"       the rule, one of rules; a field without one is a string, or "" when it is absent
-//	else:"…"       the error text of a value that is not the one that the rule "is …" demands
-//	default:"…"    the number or role of what is absent
+//	must:"…"       the name of a rule; without one, the field is a string, "" if absent
+//	else:"…"       the error text if a value violates the rule "is …"
+//	default:"…"    the default of a number or role
 //
-// A field of the type *http.Request is the request itself, for the few that look at how it came. On
-// a blank field, missing:"…" is the error text for any member that is required and absent,
-// form:"yes" takes a form-encoded body for its parameters, too, and list:"yes" lets the body nest
-// deeper, for a caller's values that stand in a list of objects; each of those is held to maxDepth
-// itself. refuses:"…" names members that are refused though a format of others, which must be
-// ignored, may have them. What becomes of any other member that no field declares is said by the
-// route: see undeclared.
+// A field of type *http.Request receives the request itself. The tags of a blank field are for the
+// whole request: missing:"…" is the error text for any missing member; form:"yes" also accepts a
+// form-encoded body; list:"yes" lets the body nest deeper, for a list of objects with callers'
+// values, each of which is checked against maxDepth; refuses:"…" names members that are refused
+// although unknown ones must be ignored. See undeclared for other members that no field declares.
 type requestForm struct {
 	fields  []field
-	whole   int  // the field of type *http.Request, -1 for none
-	hasBody bool // whether any field is a member of the body
+	whole   int  // index of the field of type *http.Request, or -1
+	hasBody bool // a field is a member of the body
 	form    bool
-	depth   int // how deep the body may nest
+	depth   int // maximum nesting of the body
 	missing string
 	refuses []string
 }
@@ -47,14 +45,14 @@ type field struct {
 	at       int
 	from     string // json, query, path or header
 	name     string
-	rule     string // the name of the rule
+	rule     string // name of the rule
 	check    rule
-	argument string // of the rule, what follows its name
-	text     string // else or default
+	argument string // text after the rule's name
+	text     string // content of else or default
 }
 
-// formOf reads the tags of a request. A mistake in them is one of the program, and shows when it
-// starts.
+// formOf parses the tags of a request type. It panics for a wrong tag, which happens at the start
+// of the program.
 func formOf[Request any]() *requestForm {
 	t := reflect.TypeFor[Request]()
 	form := &requestForm{whole: -1, depth: maxDepth}
@@ -68,7 +66,7 @@ func formOf[Request any]() *requestForm {
 			}
 			continue
 		}
-		if !sf.IsExported() { // the endpoint's own
+		if !sf.IsExported() { // internal to the endpoint
 			continue
 		}
 		if sf.Type == reflect.TypeFor[*http.Request]() {
@@ -92,7 +90,7 @@ func formOf[Request any]() *requestForm {
 	return form
 }
 
-// fromHeader makes a header of a member of the body.
+// fromHeader replaces a member of the body by a header.
 func (form *requestForm) fromHeader(member, header string) *requestForm {
 	for i := range form.fields {
 		if f := &form.fields[i]; f.from == "json" && f.name == member {
@@ -102,7 +100,7 @@ func (form *requestForm) fromHeader(member, header string) *requestForm {
 	return form
 }
 
-// read fills the request, a pointer to the struct of the form, from a call.
+// read parses a call into request, a pointer to the struct of the form.
 func (form *requestForm) read(c *call, request any) error {
 	var members object
 	if form.hasBody || c.undeclared == strict && c.ContentLength != 0 && c.Method != http.MethodGet && c.Method != http.MethodHead {
@@ -118,7 +116,7 @@ func (form *requestForm) read(c *call, request any) error {
 	return form.fill(c, members, into)
 }
 
-// fill fills the fields of a request. c is nil where all of them are members of an object.
+// fill sets the fields of a request. c may be nil if all of them are members of the body.
 func (form *requestForm) fill(c *call, members object, into reflect.Value) error {
 	for i := range form.fields {
 		f := &form.fields[i]
@@ -144,7 +142,7 @@ func (form *requestForm) fill(c *call, members object, into reflect.Value) error
 	return nil
 }
 
-// declares says whether the form has a field of that name and origin.
+// declares reports whether the form has a field with a name and source.
 func (form *requestForm) declares(from, name string) bool {
 	for i := range form.fields {
 		if f := &form.fields[i]; f.name == name && f.from == from {
@@ -161,8 +159,8 @@ func (form *requestForm) missingField(f *field) error {
 	return fail(http.StatusBadRequest, "Missing or invalid field: "+f.name+" is required")
 }
 
-// members reads the body, a JSON object or nothing, or a form where that may be one, and keeps of
-// it what the form declares.
+// members parses the body, which is a JSON object or empty, or a form if allowed, into its declared
+// members.
 func (c *call) members(form *requestForm) (object, error) {
 	raw, err := c.read()
 	if err != nil {
@@ -176,7 +174,7 @@ func (c *call) members(form *requestForm) (object, error) {
 
 const formEncoded = "application/x-www-form-urlencoded"
 
-// mediaType is that of the body, "" where none is given that can be read.
+// mediaType returns the media type of the body, or "" if it is missing or invalid.
 func mediaType(h http.Header) string {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil {
@@ -185,11 +183,11 @@ func mediaType(h http.Header) string {
 	return kind
 }
 
-// maxParameters is how many parameters a form may have.
+// maxParameters is the maximum number of parameters of a form.
 const maxParameters = 100
 
-// parseForm reads a form as if it were an object of strings. RFC 6749 §3.2 and RFC 8693 §2.1: a
-// parameter without a value counts as absent, and here none may be given twice.
+// parseForm parses a form as an object of strings. A parameter without a value counts as absent
+// (RFC 6749 §3.2 and RFC 8693 §2.1), and no parameter may be repeated.
 func (form *requestForm) parseForm(raw []byte, policy undeclared) (object, error) {
 	if bytes.Count(raw, []byte("&")) >= maxParameters {
 		return nil, fail(http.StatusBadRequest, fmt.Sprintf("The form has more than %d parameters", maxParameters))
@@ -219,7 +217,7 @@ func (form *requestForm) parseForm(raw []byte, policy undeclared) (object, error
 	return members, nil
 }
 
-// wholeNumber reads a whole number between the two that a rule's argument names, as in "1..86400".
+// wholeNumber parses a whole number within the bounds in a rule's argument, as in "1..86400".
 func wholeNumber(text, bounds string) (n int64, least, most string, ok bool) {
 	least, most, _ = strings.Cut(bounds, "..")
 	low, _ := strconv.ParseInt(least, 10, 64)

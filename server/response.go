@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// json answers with v.
+// json responds with v in JSON.
 func (c *call) json(status int, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -20,8 +20,7 @@ func (c *call) json(status int, v any) error {
 	return c.bytes(status, b.Bytes())
 }
 
-// bytes answers with JSON that stands ready. That the client may have gone is its business, not
-// ours.
+// bytes responds with encoded JSON. It ignores errors, which mean that the client is gone.
 func (c *call) bytes(status int, body []byte) error {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(status)
@@ -29,7 +28,7 @@ func (c *call) bytes(status int, body []byte) error {
 	return nil
 }
 
-// response remembers the status for the log, and that an answer was begun.
+// response remembers the status for the log, and whether the response was begun.
 type response struct {
 	http.ResponseWriter
 	status int
@@ -49,10 +48,10 @@ func (w *response) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap serves http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack serves the WebSocket upgrade, which looks for it here.
+// Hijack supports the WebSocket upgrade, which requires it here.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.status = http.StatusSwitchingProtocols
 	return http.NewResponseController(w.ResponseWriter).Hijack()

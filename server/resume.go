@@ -9,12 +9,12 @@ import (
 	"attestd/store"
 )
 
-// resumeBytes is how much of the payloads of a stream's past records is read at once.
+// resumeBytes bounds the payloads of past records that are read at once for a stream.
 const resumeBytes = 1 << 20
 
-// resume makes a subscriber get the records of its company from the index that it asks for, where
-// it asks for one. What cannot be given is said before the stream begins: then its client has
-// missed records for good, or belongs to another chain.
+// resume makes a subscriber receive the records of its company from the requested index on. An
+// impossible index is refused before the stream begins, because the client has lost records
+// permanently, or uses another chain.
 func (s *Server) resume(c *call, who *stream.Subscriber) error {
 	if !c.query.Has("from") {
 		return nil
@@ -39,21 +39,21 @@ func (s *Server) resume(c *call, who *stream.Subscriber) error {
 	return nil
 }
 
-// backlog reads the records of a company's actions from an index on, with what the monitor says of
-// them.
+// backlog returns a function that reads the records of a company's actions from an index on, with
+// the monitor's verdicts.
 func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
 	number := company.Actions.Chain
 	voucher := s.monitor.Vouch(number, from)
 	began := false
 	return func(ctx context.Context, from int64) ([]chain.Event, error) {
-		if from != voucher.Next() { // what lies between was broadcast
+		if from != voucher.Next() { // the records in between were broadcast
 			voucher = s.monitor.Vouch(number, from)
 		}
 		if !began {
 			began = true
-			// That somebody else has written the file shows at the next write: at this one. Where
-			// nothing can be written it would not show. In a database that others write too it
-			// shows nowhere, and each record is verified when it is read.
+			// External writes to the file are detected by the next write, which is this one, so
+			// without writes they could remain undetected. On a database with several writers
+			// nothing detects them, and each record is verified when it is read.
 			if !s.Store.MultiWriter() && s.Store.Ready(ctx) != nil {
 				s.monitor.Invalidate(number)
 			}
@@ -63,12 +63,12 @@ func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
 			events, err := voucher.Events(ctx, func(from int64) ([]chain.Record, int64, error) { return s.readFrom(ctx, number, from) })
 			if err != nil || len(events) > 0 || voucher.Next() == at {
 				return events, err
-			} // else all of a range is missing on disk
+			} // otherwise all records of a range are missing on disk
 		}
 	}
 }
 
-// readFrom reads the next few records of a chain, and returns the index behind them.
+// readFrom reads the next few records of a chain, and returns the index after them.
 func (s *Server) readFrom(ctx context.Context, number, from int64) (records []chain.Record, next int64, err error) {
 	cursor, size := s.feed.Follow(number, from), 0
 	err = cursor.Read(ctx, func(r *chain.Record) bool {

@@ -32,9 +32,9 @@ type ocspRequest struct {
 
 type ocspAnswer struct{ service.SignedStatus }
 
-// setHeader lets caches keep the status as long as the specification says, and none of them for
-// another credential: who may ask is decided by it. A status that is unknown may change at any
-// moment.
+// setHeader lets caches store the status as long as the specification says, but not for other
+// credentials, which may not be permitted to ask. An unknown status may change at any time, and is
+// not cached.
 func (a ocspAnswer) setHeader(h http.Header) {
 	if a.IsKnown() {
 		h.Set("Cache-Control", "public, max-age=300")
@@ -42,7 +42,8 @@ func (a ocspAnswer) setHeader(h http.Header) {
 	}
 }
 
-// ocsp answers with a signed status, which is never "valid" for what this company has not issued.
+// ocsp returns a signed status, which is never "valid" for a passport that this company has not
+// issued.
 func (s *Server) ocsp(ctx context.Context, by store.Caller, r ocspRequest) (ocspAnswer, error) {
 	status, err := s.passports.Status(ctx, by, r.JTI)
 	return ocspAnswer{status}, err

@@ -19,25 +19,24 @@ import (
 	"attestd/store"
 )
 
-// Times and sizes of the HTTP server. There is no WriteTimeout: it counts from the request's
-// header, and would cut a long chain that its reader is taking at a good pace, or a long
-// verification before its first byte. Each write has a deadline of its own instead, which
-// limit.Listener sets.
+// Timeouts and sizes of the HTTP server. There is no WriteTimeout, because it starts at the
+// request's header, and would interrupt the transfer of a long chain or a long verification.
+// Instead, limit.Listener sets a deadline for each write.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = time.Minute // header and body: 4 MiB needs 560 kbit/s
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
-	drainTimeout      = 10 * time.Second // for requests under way when we stop
+	drainTimeout      = 10 * time.Second // for running requests when the server stops
 )
 
-// verifyWorkers is how many goroutines check signatures for GET /v1/verify: one for each core that
-// Go may use.
+// verifyWorkers is the number of goroutines that check signatures for GET /v1/verify: one for each
+// core that Go may use.
 func verifyWorkers() int { return runtime.GOMAXPROCS(0) }
 
-// Run serves on ln until ctx is done or a part of the server fails, and returns when everything it
-// started has ended; nil after a stop by ctx. ln is closed; the store is not, and nothing uses it
-// any more.
+// Run serves on ln until ctx is done or a part of the server fails, and returns when everything
+// that it started has ended. It returns nil after a stop by ctx. It closes ln but not the store,
+// which is no longer used.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	s.loopback = isLoopback(ln.Addr())
 	l := lifecycle{
@@ -63,13 +62,12 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	return l.run(ctx, limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log))
 }
 
-// write runs the one goroutine that writes the database. It is stopped after the last request.
+// write runs the goroutine that writes the database. It stops after the last request.
 func (s *Server) write(ctx context.Context) error {
 	return s.Store.Run(ctx, store.RunOptions{Publish: s.publish, Grown: s.grown, Others: s.monitor.Grown, Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Steady: steadyClock(), Log: s.Log})
 }
 
-// endStreams ends what goes out of itself, the clients of the stream and what is sent to webhooks,
-// both at once.
+// endStreams ends the stream's connections and the webhook deliveries, concurrently.
 func (s *Server) endStreams() {
 	var ending sync.WaitGroup
 	ending.Go(s.hub.Close)
@@ -78,7 +76,7 @@ func (s *Server) endStreams() {
 	s.webhooks.Close()
 }
 
-// publish hands what was committed to those who must hear of it in order.
+// publish passes commits to the consumers that need them in order.
 func (s *Server) publish(batch []chain.Extension, external bool) {
 	records := 0
 	for i := range batch {
@@ -88,17 +86,17 @@ func (s *Server) publish(batch []chain.Extension, external bool) {
 	s.monitor.Publish(batch, external)
 }
 
-// recordStart has the control logs say under which settings the service runs from now on, before it
-// answers anybody. Where nothing can be written it serves all the same, for reads go on; the next
-// start makes up for it.
+// recordStart records the current settings in the control logs before the first response. If the
+// database is not writable, the service runs nevertheless, because reads work; the next start
+// records the settings.
 func (s *Server) recordStart(ctx context.Context) {
 	err := s.Store.RecordStart(ctx, s.trustSettings())
 	if err != nil {
-		s.Log.Warn("the control logs do not say yet under which settings the service runs", "error", err)
+		s.Log.Warn("the current settings are not recorded in the control logs yet", "error", err)
 	}
 }
 
-// trustSettings are the settings that bear on trust, as control records name them.
+// trustSettings returns the settings that affect trust, by their names in control records.
 func (s *Server) trustSettings() map[string]string {
 	var witnesses []string
 	for _, w := range s.Witnesses {
@@ -129,9 +127,9 @@ type worker func(ctx context.Context) error
 // lifecycle starts the parts of a server together and stops them in order.
 type lifecycle struct {
 	handler http.Handler
-	// is done before the first request is answered, beside the workers
+	// runs before the first response, concurrently with the workers
 	begin func(context.Context)
-	// ends what goes out of itself, streams and webhooks, and waits for that
+	// ends streams and webhook deliveries, and waits for that
 	streams func()
 	workers []worker
 	log     *slog.Logger
@@ -139,7 +137,7 @@ type lifecycle struct {
 
 func (l lifecycle) run(ctx context.Context, ln net.Listener) error {
 	g, stop := errgroup.WithContext(ctx) // stop is done when ctx is, or when a part has failed
-	// What a request needs must outlive it, so the workers' context is their own.
+	// The workers have their own context, because they must outlive the requests that need them.
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	for _, w := range l.workers {
 		g.Go(func() error {
@@ -162,7 +160,7 @@ func (l lifecycle) run(ctx context.Context, ln net.Listener) error {
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		// of peers' mistakes; our own are logged by handle and warnedListener
+		// errors of clients; the server's own are logged by handle and warnedListener
 		ErrorLog: slog.NewLogLogger(l.log.Handler(), slog.LevelDebug),
 	}
 	g.Go(func() error {
@@ -182,23 +180,22 @@ func (l lifecycle) run(ctx context.Context, ln net.Listener) error {
 	return g.Wait()
 }
 
-// drain stops accepting, ends streams and webhooks, and lets requests end; those that have not
-// after drainTimeout lose their connection and with it their context.
+// drain stops accepting, ends streams and webhook deliveries, and waits for running requests. After
+// drainTimeout, the remaining ones lose their connection and with it their context.
 func (l lifecycle) drain(srv *http.Server, ln net.Listener) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	_ = ln.Close() // Serve returns; the error, if any, is that it is closed already
+	_ = ln.Close() // Serve returns; an error means that ln is closed already
 	l.streams()
-	// Any other error of Shutdown is that of closing ln once more, and comes after the last
-	// request.
+	// Any other error of Shutdown is from closing ln again, and occurs after the last request.
 	if err := srv.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) {
-		l.log.Warn("requests cut off", "after", drainTimeout.String())
+		l.log.Warn("requests aborted", "after", drainTimeout.String())
 		_ = srv.Close()
 	}
 }
 
-// warnedListener logs why no connection can be accepted: mostly all descriptors are in use.
-// net/http then tries again, for ever.
+// warnedListener logs why connections cannot be accepted, mostly because all file descriptors are
+// in use. net/http retries forever.
 type warnedListener struct {
 	net.Listener
 	log *slog.Logger
@@ -212,9 +209,9 @@ func (l warnedListener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// gate counts the requests that are being handled. http.Server.Shutdown alone is not enough before
-// the store is closed: it waits neither for streams nor for a request that comes in on an idle
-// connection while it closes that, and Close waits for nobody.
+// gate counts the running requests. http.Server.Shutdown is not enough before the store is closed:
+// it waits neither for hijacked connections nor for a request that arrives on an idle connection
+// while it closes that, and Close does not wait at all.
 type gate struct {
 	mu     sync.Mutex
 	closed bool
@@ -233,7 +230,7 @@ func (g *gate) enter() bool {
 
 func (g *gate) leave() { g.inside.Done() }
 
-// shut lets nobody in any more and waits for those inside.
+// shut refuses new requests and waits for the running ones.
 func (g *gate) shut() {
 	g.mu.Lock()
 	g.closed = true

@@ -10,17 +10,17 @@ import (
 	"attestd/store"
 )
 
-// tablesEvery is how often the tables of all companies are compared with their control logs. The
-// first time is after the start.
+// tablesEvery is the interval of comparing the tables of all companies with their control logs. The
+// first comparison follows the start.
 const tablesEvery = 24 * time.Hour
 
 // tableWatch compares the tables of each company with its control log, and the companies with the
-// log of them, beside all other work: it uses one core, and half of its time at most.
+// log of the companies, in the background. It uses at most half of a core.
 type tableWatch struct {
 	store  *store.Store
 	verify func(ctx context.Context, number int64) (chain.Verdict, error)
 	log    *slog.Logger
-	said   map[int64]string // of companies: what was logged of them last
+	said   map[int64]string // last logged result by company
 }
 
 func (w *tableWatch) run(ctx context.Context) error {
@@ -48,7 +48,7 @@ func (w *tableWatch) run(ctx context.Context) error {
 	}
 }
 
-// checkCompanies compares the companies with the log of them.
+// checkCompanies compares the companies with the log of the companies.
 func (w *tableWatch) checkCompanies(ctx context.Context) error {
 	isThere, err := w.store.Companies.HasLog(ctx)
 	if err == nil && isThere {
@@ -61,7 +61,7 @@ func (w *tableWatch) checkCompanies(ctx context.Context) error {
 	return nil
 }
 
-// check compares the tables of a company whose control log verifies.
+// check compares the tables of a company if its control log verifies.
 func (w *tableWatch) check(ctx context.Context, number int64) error {
 	verdict, err := w.verify(ctx, store.ControlChain(number))
 	if err != nil {
@@ -73,7 +73,7 @@ func (w *tableWatch) check(ctx context.Context, number int64) error {
 	return w.store.Tables.Check(ctx, number)
 }
 
-// say logs what was found of a company, unless it was said already.
+// say logs the result for a company if it has changed.
 func (w *tableWatch) say(number int64, err error) {
 	text := ""
 	if err != nil {
@@ -87,5 +87,5 @@ func (w *tableWatch) say(number int64, err error) {
 		w.log.Warn("the tables agree with the control log again", "chain", number)
 		return
 	}
-	w.log.Error("the tables could not be held against the control log, or differ from it; see attestd help accept-tables", "chain", number, "error", err)
+	w.log.Error("the tables differ from the control log, or could not be compared with it; see attestd help accept-tables", "chain", number, "error", err)
 }

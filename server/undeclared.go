@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// undeclared is what a route does with members of its query and its body that its form does not
-// declare, and with a query that names a member twice or cannot be decoded.
+// undeclared is a route's policy for undeclared parameters and members, and for a query with a
+// repeated or malformed parameter.
 type undeclared int
 
 const (
 	strict      undeclared = iota // refuses them
-	strictQuery                   // refuses them in the query; the body is of a format of others
+	strictQuery                   // refuses them in the query; the body has a foreign format
 
-	// lenient ignores them, as the specification does, unless one is spelt so much like a member
-	// that bears on rights that whoever sends it may mean that one.
+	// lenient ignores them, as the specification does, unless one resembles a member that affects
+	// rights, so that it may be a misspelling.
 	lenient
 )
 
-// rights are the members that decide what a credential, a token or a record may claim.
+// rights lists the members that determine what a credential, a token or a record may claim.
 var rights = []string{"role", "expiresAt", "scopes", "ttl", "delegation", "actingOn"}
 
 // refuseMember returns the error for an undeclared member of the body, or nil.
@@ -44,9 +44,8 @@ func (form *requestForm) refuseMember(name string, policy undeclared) error {
 	return at(fail(http.StatusBadRequest, "Unknown field: "+didYouMean(name, meant)), "/"+cut(name))
 }
 
-// right is the member of the form that bears on rights and that an undeclared name may stand for,
-// or "". Where others' parameters must be ignored, only those are meant that a form refuses by
-// name.
+// right returns the member of the form that affects rights and that an undeclared name may mean, or
+// "". If unknown parameters must be ignored, only members that the form refuses by name count.
 func (form *requestForm) right(name string) string {
 	for _, refused := range form.refuses {
 		if strings.EqualFold(name, refused) {
@@ -61,7 +60,7 @@ func (form *requestForm) right(name string) string {
 	return ""
 }
 
-// didYouMean quotes a name, and says for what it may have been meant.
+// didYouMean quotes a name, with a suggestion.
 func didYouMean(name, meant string) string {
 	said := fmt.Sprintf("%q is not one that is taken here", cut(name))
 	if meant != "" && meant != name {
@@ -70,7 +69,7 @@ func didYouMean(name, meant string) string {
 	return said
 }
 
-// cut is the beginning of a name, short enough for an error.
+// cut returns the beginning of a name, short enough for an error.
 func cut(name string) string {
 	const most = 40
 	if utf8.RuneCountInString(name) <= most {
@@ -79,9 +78,8 @@ func cut(name string) string {
 	return string([]rune(name)[:most]) + "…"
 }
 
-// near reports whether name may be meant for the member want: it is the same in another case, with
-// other separators, within two edits, shares the beginning, or one of them is the other's
-// beginning.
+// near reports whether name may mean the member want: it differs only in case or separators, is
+// within two edits, shares the beginning, or one is a prefix of the other.
 func near(name, want string) bool {
 	const longest, begins, shares = 64, 3, 5
 	if len(name) > longest {
@@ -95,7 +93,7 @@ func near(name, want string) bool {
 	return edits(name, want) <= 2
 }
 
-// plainName is a name in lower case, without what separates its words.
+// plainName returns a name in lower case without separators.
 func plainName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", ".", "", " ", "", "[]", "").Replace(strings.ToLower(name))
 }
@@ -107,7 +105,7 @@ func commonPrefix(a, b string) (n int) {
 	return n
 }
 
-// edits is the Levenshtein distance of two short names.
+// edits returns the Levenshtein distance of two short names.
 func edits(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	row := make([]int, len(y)+1)

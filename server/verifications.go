@@ -10,41 +10,41 @@ import (
 	"attestd/store"
 )
 
-// verifications lets requests share the verifications of chains. Of each company one is under way
-// at a time, whatever number of requests wait for it, so that no company gets more of the
-// Verifier's turns by asking more often.
+// verifications lets requests share the verifications of chains. For each company one runs at a
+// time, however many requests wait for it, so that asking more often does not give a company more
+// of the Verifier's turns.
 //
-// An answer is never older than its question: a request takes part in a verification that has not
-// begun to read, and where one is under way in the next one. Whoever of those that wait gets the
-// company's turn carries the next one out, for all of them; there is no goroutine for it. It ends
-// early only when nobody waits for it any more.
+// A result is never older than its request: a request joins a verification that has not begun to
+// read, and if one is running, the next one. The waiting request that gets the company's turn runs
+// the next verification for all of them, without a separate goroutine. It is canceled only if no
+// request waits for it any more.
 //
 //	A  turn: verify ──────────────→ answer A
 //	B      wait ··················  turn: verify ───→ answer B and C
 //	C             wait ·································· answered
 type verifications struct {
 	run      func(ctx context.Context, l store.Log) (chain.Verdict, error)
-	requests *limit.Pool // that wait
+	requests *limit.Pool // waiting requests
 
 	mu        sync.Mutex
-	companies map[int64]*verifyQueue // by number: those with requests that wait
+	companies map[int64]*verifyQueue // by number: those with waiting requests
 }
 
-// verifyQueue is the requests of one company; verifications.mu guards all but turn.
+// verifyQueue has the requests of one company. verifications.mu guards all fields but turn.
 type verifyQueue struct {
-	turn     chan struct{}                   // capacity 1: whoever has put its token in verifies
-	next     map[store.LogName]*verification // not begun yet, with those that wait for it
+	turn     chan struct{}                   // capacity 1: its holder runs verifications
+	next     map[store.LogName]*verification // verifications that have not begun
 	requests int
 }
 
-// verification is one run over a log and those who wait for it.
+// verification is one run over a log, with the requests that wait for it.
 type verification struct {
 	log     store.Log
 	waiting int // guarded by verifications.mu
 	ctx     context.Context
-	cancel  context.CancelFunc // called when nobody waits any more
+	cancel  context.CancelFunc // called when no request waits any more
 
-	done    chan struct{} // closed when verdict and err stand
+	done    chan struct{} // closed when verdict and err are set
 	verdict chain.Verdict
 	err     error
 }
@@ -55,15 +55,15 @@ func newVerifications(requests limit.Size, run func(context.Context, store.Log) 
 	return &verifications{run: run, requests: limit.NewPool(requests), companies: make(map[int64]*verifyQueue)}
 }
 
-// verify returns the verdict about a log of a company as it is after the call. 503 when too many
-// wait already.
+// verify returns the verdict on a log of a company as of the call, or 503 if too many requests are
+// waiting.
 func (v *verifications) verify(ctx context.Context, c *store.Company, l store.Log) (chain.Verdict, error) {
 	q, mine, err := v.enter(ctx, c.Chain, l)
 	if err != nil {
 		return chain.Verdict{}, err
 	}
 	defer v.leave(c.Chain, q)
-	// The request that carries a verification out for others stays when its own client goes.
+	// A request that runs a verification for others continues when its own client leaves.
 	gone := context.AfterFunc(ctx, func() { v.giveUp(q, mine) })
 	defer gone()
 
@@ -76,7 +76,7 @@ func (v *verifications) verify(ctx context.Context, c *store.Company, l store.Lo
 	}
 	defer func() { <-q.turn }()
 	select {
-	case <-mine.done: // by the one who had the turn before
+	case <-mine.done: // by the request that had the turn before
 	default:
 		v.begin(q, mine)
 		mine.carryOut(func(ctx context.Context) (chain.Verdict, error) { return v.run(ctx, l) })
@@ -84,7 +84,7 @@ func (v *verifications) verify(ctx context.Context, c *store.Company, l store.Lo
 	return mine.verdict, mine.err
 }
 
-// carryOut answers all who wait, also when run panics, which then goes on up to the caller.
+// carryOut answers all waiting requests, even if run panics, which propagates to the caller.
 func (m *verification) carryOut(run func(context.Context) (chain.Verdict, error)) {
 	defer m.cancel()
 	defer close(m.done)
@@ -92,7 +92,7 @@ func (m *verification) carryOut(run func(context.Context) (chain.Verdict, error)
 	m.verdict, m.err = run(m.ctx)
 }
 
-// enter takes a request in, and gives it the next verification of the log.
+// enter adds a request, and returns the next verification of the log.
 func (v *verifications) enter(ctx context.Context, number int64, l store.Log) (*verifyQueue, *verification, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -124,14 +124,14 @@ func (v *verifications) leave(number int64, q *verifyQueue) {
 	}
 }
 
-// begin closes a verification to newcomers.
+// begin makes later requests start another verification.
 func (v *verifications) begin(q *verifyQueue, m *verification) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	q.drop(m)
 }
 
-// giveUp takes away one who waited.
+// giveUp removes a waiting request.
 func (v *verifications) giveUp(q *verifyQueue, m *verification) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -142,7 +142,7 @@ func (v *verifications) giveUp(q *verifyQueue, m *verification) {
 	q.drop(m)
 }
 
-// drop closes a verification to newcomers, if it is not yet.
+// drop makes later requests start another verification, if they do not yet.
 func (q *verifyQueue) drop(m *verification) {
 	if q.next[m.log.Name] == m {
 		delete(q.next, m.log.Name)

@@ -14,7 +14,7 @@ import (
 	"attestd/store"
 )
 
-// formerSecret is how long a secret signs on after another has taken its place.
+// formerSecret is how long the previous secret still signs after a rotation.
 const formerSecret = 24 * time.Hour
 
 type webhookBody struct {
@@ -45,7 +45,7 @@ func showWebhook(h store.Webhook) webhookBody {
 	return shown
 }
 
-// webhookWithSecret is the answer that shows a secret, once.
+// webhookWithSecret is a response that shows a new secret, once.
 type webhookWithSecret struct {
 	webhookBody
 	Secret string `json:"secret"`
@@ -58,7 +58,7 @@ type createWebhookRequest struct {
 	Description *string  `json:"description" must:"text"`
 }
 
-// createWebhook is an addition to the specification, as is all that follows.
+// createWebhook and the endpoints below are additions to the specification.
 func (s *Server) createWebhook(ctx context.Context, by store.Caller, r createWebhookRequest) (webhookWithSecret, error) {
 	if err := s.webhooks.CheckURL(r.URL); err != nil {
 		return webhookWithSecret{}, fail(http.StatusBadRequest, "Missing or invalid field: url "+err.Error())
@@ -79,7 +79,7 @@ func (s *Server) createWebhook(ctx context.Context, by store.Caller, r createWeb
 	return webhookWithSecret{showWebhook(h), keys.Secret()}, nil
 }
 
-// kept are keys as the store takes them.
+// kept returns keys in the form for the store.
 func kept(k webhook.Keys) store.WebhookSecret {
 	return store.WebhookSecret{Bytes: k.Bytes(), Fingerprint: k.Fingerprint(), Public: k.Public()}
 }
@@ -88,7 +88,7 @@ func (s *Server) listWebhooks(ctx context.Context, by store.Caller, _ none) (lis
 	return list[webhookBody]{name: "webhooks", items: service.Map(s.Store.Webhooks.List(ctx, by), showWebhook)}, nil
 }
 
-// webhookRequest asks for the webhook of the path.
+// webhookRequest is a request about the webhook in the path.
 type webhookRequest struct {
 	WebhookID string `path:"webhookId"`
 }
@@ -107,7 +107,7 @@ func (s *Server) getWebhook(ctx context.Context, by store.Caller, r webhookReque
 
 func (s *Server) deleteWebhook(ctx context.Context, by store.Caller, r webhookRequest) (deletion, error) {
 	err := s.Store.Webhooks.Delete(ctx, by, r.WebhookID)
-	s.deliverer.apply(by, r.WebhookID) // also where the outcome is unknown
+	s.deliverer.apply(by, r.WebhookID) // even if the outcome is unknown
 	return deletion{err == nil}, webhookError(err)
 }
 
@@ -140,8 +140,8 @@ type webhookTested struct {
 	MessageID string `json:"messageId"`
 }
 
-// testWebhook makes one attempt at a message that is about no record. It says no more of what came
-// back than the status.
+// testWebhook makes one attempt to send a message that is not about a record. It returns only the
+// status of the response.
 func (s *Server) testWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookTested, error) {
 	to, err := s.Store.Webhooks.Delivery(ctx, by.Company.Chain, r.WebhookID)
 	if err != nil {

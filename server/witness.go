@@ -13,7 +13,7 @@ import (
 	"attestd/store"
 )
 
-// isWitness lets calls through where this service cosigns the logs of others.
+// isWitness admits calls if this service cosigns the logs of others.
 func isWitness(c *call) error {
 	if c.s.Cosigner == nil && c.s.CosignerStopped != nil {
 		return c.s.CosignerStopped
@@ -29,17 +29,17 @@ type witnessBody struct {
 	VKey string `json:"vkey"`
 }
 
-// getWitness says by which name and key the cosignatures of this service are known. An addition to
-// the specification.
+// getWitness returns the name and the key of this service's cosignatures. It is an addition to the
+// specification.
 func (s *Server) getWitness(context.Context, store.Caller, none) (witnessBody, error) {
 	key := s.Cosigner.VKey()
 	return witnessBody{key.Name, key.String()}, nil
 }
 
-// addCheckpoint cosigns a checkpoint of another's log (c2sp.org/tlog-witness). Its refusals are
-// errors as everywhere, but for the size that was cosigned last, which has a form of its own.
+// addCheckpoint cosigns a checkpoint of another log (c2sp.org/tlog-witness). Its errors have the
+// format of all others, except for the last cosigned size, which has its own.
 func addCheckpoint(c *call) error {
-	// lines of text, which its format bounds
+	// a text format with a bounded size
 	raw, err := c.readAtMost(min(c.s.MaxBody, witness.MaxRequest))
 	if err != nil {
 		return err
@@ -61,8 +61,7 @@ type cosignedRequest struct {
 	OriginHash string `path:"originHash"`
 }
 
-// cosignedCheckpoint answers with the last checkpoint that was cosigned of a log, for those who
-// watch it.
+// cosignedCheckpoint returns the last cosigned checkpoint of a log, for monitors.
 func (s *Server) cosignedCheckpoint(ctx context.Context, _ store.Caller, r cosignedRequest) (file, error) {
 	var hash [sha256.Size]byte
 	if n, err := hex.Decode(hash[:], []byte(r.OriginHash[:min(len(r.OriginHash), 2*len(hash))])); err != nil || n != len(hash) || hex.EncodeToString(hash[:]) != r.OriginHash {
@@ -75,7 +74,7 @@ func (s *Server) cosignedCheckpoint(ctx context.Context, _ store.Caller, r cosig
 	return file{plainText, "no-cache", []byte(note)}, err
 }
 
-// withCosignatures adds to a checkpoint of a log of ours what witnesses have signed of it.
+// withCosignatures appends the witnesses' cosignatures to a checkpoint of one of our logs.
 func (s *Server) withCosignatures(ctx context.Context, logID string, note []byte) ([]byte, error) {
 	checkpoint, _, err := tlog.ParseSignedCheckpoint(note)
 	if err != nil {
@@ -85,9 +84,9 @@ func (s *Server) withCosignatures(ctx context.Context, logID string, note []byte
 	return append(note, lines...), err
 }
 
-// witnessed returns the checkpoint under which a record is best proven: the newest with its
-// cosignatures; where it has none, the newest that a witness has signed, if that covers the record
-// and is signed with a key that is trusted.
+// witnessed returns the best checkpoint for proving a record: the newest with its cosignatures. If
+// it has none, it is the newest cosigned one, if that covers the record and is signed with a
+// trusted key.
 func (s *Server) witnessed(ctx context.Context, l store.Log, index int64, newest []byte) ([]byte, error) {
 	note, err := s.withCosignatures(ctx, l.ID, newest)
 	if err != nil || len(note) > len(newest) {

@@ -104,7 +104,7 @@ func (s Companies) listOlder(w *conn, now time.Time) ([]chain.Draft, error) {
 		return nil, err
 	}
 	if log := s.db.journal.Load(); log != nil {
-		log.Warn("the log of the companies is made, for the database is one of before it")
+		log.Warn("creating the log of the companies, because the database is from before it")
 	}
 	return s.makeLog(w, now)
 }

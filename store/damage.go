@@ -100,7 +100,7 @@ func (x *examination) examine(ctx context.Context, s *Store, met error) {
 	}
 	err := sqlite.ReadError(ctx, s.path, met)
 	if x.readable = isDamage(err); ctx.Err() == nil {
-		w.logger.Error("a read has failed", "error", err, "readable", x.readable)
+		w.logger.Error("a read failed", "error", err, "readable", x.readable)
 	}
 	select {
 	case <-s.suspected: // from a request that was running

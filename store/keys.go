@@ -61,7 +61,7 @@ func (s Credentials) CreateKey(ctx context.Context, by Caller, label *string, g 
 	return key, nil
 }
 
-// checkCount returns ErrTooMany if a company has most rows already.
+// checkCount refuses another row of a company that has as many as most.
 func checkCount(w *conn, most int, query string, company int64) error {
 	var n int
 	if err := w.one([]any{&n}, query, company); err != nil {

@@ -78,7 +78,7 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 		return old, next, nil
 	}
 	if err := sqlite.CutLog(ctx, s.db.path); err != nil { // the rotation is complete all the same
-		s.db.writer.logger.Warn("the seed of a key that has ended may stand in the write-ahead log until that is cut", "error", err)
+		s.db.writer.logger.Warn("the seed of a former key may remain in the write-ahead log until that is truncated", "error", err)
 	}
 	return old, next, nil
 }

@@ -56,7 +56,7 @@ func (s Checkpoints) WitnessShows(ctx context.Context, l Log, witness tlog.VKey,
 	halted := s.db.Rollback.halt(*b)
 	// if storing fails, the next start asks the witness again
 	if err := s.keepShown(ctx, l, shown); err != nil && s.db.journal.Load() != nil {
-		s.db.journal.Load().Error("what a witness has shown of a log is not kept", "witness", witness.Name, "log", l.Origin, "error", err)
+		s.db.journal.Load().Error("a checkpoint that a witness has shown could not be stored", "witness", witness.Name, "log", l.Origin, "error", err)
 	}
 	return halted
 }

@@ -68,7 +68,7 @@ var obeyedTables = []obeyedTable{
 		}},
 }
 
-// tablePage is the number of rows per read, which keeps reads short.
+// tablePage is how many rows are read at once: no read lasts long.
 const tablePage = 1024
 
 // readTables compares every row of the company that the service obeys.
@@ -218,7 +218,7 @@ func scanWebhookRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err erro
 	return obeyedRow{name: name, key: name, cursor: []any{id}, row: has}, err
 }
 
-// readSettings compares the settings of the last start with those in the log.
+// readSettings compares what was given to the last start with what the log says of it.
 func (r *comparison) readSettings(ctx context.Context) error {
 	var text string
 	err := r.store.read(ctx, func(c *conn) error {

@@ -2,10 +2,10 @@ package limit
 
 import "io"
 
-// firstRead is the buffer of a body of which nothing has come, whatever it promises.
+// firstRead is the initial buffer size of a body, whatever its announced length.
 const firstRead = 4 << 10
 
-// Body is a request body in memory. Its buffer is held of a Pool until Release.
+// Body is a request body in memory. Its buffer counts against a Pool until Release.
 type Body struct {
 	Bytes  []byte
 	pool   *Pool
@@ -13,10 +13,10 @@ type Body struct {
 	held   int64
 }
 
-// ReadBody reads r to its end into a buffer that grows as bytes come: what a stranger promises
-// takes nothing. The buffer is taken of pool before it is made, so ErrFull and ErrShare mean that
-// there was no room for the next bytes; any other error is of r. promised is the length that the
-// request announces, or -1. With an error nothing is held; without one the caller must Release.
+// ReadBody reads r to its end into a buffer that grows as bytes arrive, so an announced length
+// reserves nothing. The buffer is taken from pool before it is allocated. ErrFull and ErrShare mean
+// that there was no room for the next bytes; any other error is from r. promised is the announced
+// length, or -1. After an error nothing is held; otherwise the caller MUST call Release.
 func ReadBody(pool *Pool, h Holder, r io.Reader, promised int64) (*Body, error) {
 	b := &Body{pool: pool, holder: h}
 	for promised != 0 {
@@ -39,8 +39,7 @@ func ReadBody(pool *Pool, h Holder, r io.Reader, promised int64) (*Body, error) 
 	return b, nil
 }
 
-// grow doubles the buffer, but not beyond what was promised and a byte, for the read that finds the
-// end.
+// grow doubles the buffer, up to the announced length and one byte for the read that finds the end.
 func (b *Body) grow(promised int64) error {
 	size := max(firstRead, 2*int64(cap(b.Bytes)))
 	if promised >= int64(len(b.Bytes)) {
@@ -56,7 +55,7 @@ func (b *Body) grow(promised int64) error {
 	return nil
 }
 
-// Release gives the buffer back. Bytes must not be used after it.
+// Release returns the buffer to the pool. Bytes MUST NOT be used afterwards.
 func (b *Body) Release() {
 	if b.held > 0 {
 		b.pool.Give(b.held, b.holder)

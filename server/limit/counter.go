@@ -2,13 +2,14 @@ package limit
 
 import "time"
 
-// counter is the log of one account: a ring that grows with use up to the limit.
+// counter is the sliding-window log of one account: a ring buffer that grows with use up to the
+// limit.
 type counter struct {
 	of         account
 	next, prev *counter
 	last       time.Duration // of the last call, admitted or not
 	log        []time.Duration
-	first      int // place of the oldest entry
+	first      int // index of the oldest entry
 	used       int
 }
 
@@ -16,8 +17,8 @@ func (c *counter) unlink() { c.next.prev, c.prev.next = c.prev, c.next }
 
 func (c *counter) oldest() time.Duration { return c.log[c.first] }
 
-// freeAt is when the log will have room for n more entries, which is now when it has it. For more
-// than the limit it never has; then it is a window from now.
+// freeAt returns when the log has room for n more entries, which is now if it has room already. If
+// n is larger than the limit, it returns the end of a window that starts now.
 func (c *counter) freeAt(n, limit int, now time.Duration) time.Duration {
 	over := c.used + n - limit
 	switch {
@@ -26,14 +27,14 @@ func (c *counter) freeAt(n, limit int, now time.Duration) time.Duration {
 	case over > c.used:
 		return now + window
 	}
-	place := c.first + over - 1 // of the last entry that must leave
+	place := c.first + over - 1 // index of the last entry that must expire
 	if place >= len(c.log) {
 		place -= len(c.log)
 	}
 	return c.log[place] + window
 }
 
-// expire forgets the entries at or before t.
+// expire removes the entries at or before t.
 func (c *counter) expire(t time.Duration) {
 	for c.used > 0 && c.oldest() <= t {
 		c.used--
@@ -43,7 +44,7 @@ func (c *counter) expire(t time.Duration) {
 	}
 }
 
-// push logs a call and returns by how many slots the ring grew.
+// push logs a call and returns the number of slots by which the ring grew.
 func (c *counter) push(at time.Duration, limit int) (grown int) {
 	if c.used == len(c.log) {
 		bigger := make([]time.Duration, min(max(4, 2*c.used), limit))

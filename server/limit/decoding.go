@@ -10,22 +10,23 @@ import (
 // turnWait is how long a body waits for its turn to be decoded.
 const turnWait = 20 * time.Second
 
-// Decoding charges a Pool of bodies with what they take beside their bytes while they are decoded
-// and what is made of them. What the Pool has no room for is not refused but decoded in turns, one
-// body at a time of those with a credential and one of those without. So the memory of all bodies
-// is that of the Pool and of two bodies, and a body that was taken in is not lost to others'.
+// Decoding charges a Pool of bodies for the memory that decoding needs beyond their bytes. Bodies
+// for which the Pool has no room are not refused but decoded in turns, one at a time with a
+// credential and one without. So all bodies together use the memory of the Pool and of two bodies,
+// and an accepted body is not lost because of others.
 type Decoding struct {
 	pool             *Pool
 	known, strangers *semaphore.Weighted
 }
 
-// NewDecoding returns what charges pool.
+// NewDecoding returns a Decoding that charges pool.
 func NewDecoding(pool *Pool) *Decoding {
 	return &Decoding{pool, semaphore.NewWeighted(1), semaphore.NewWeighted(1)}
 }
 
-// Take gives n bytes to h, of the pool or by a turn, and returns what gives them back, which is to
-// be called once. It waits for a turn until ctx is done, or returns ErrFull after a while.
+// Take charges n bytes to h, from the pool or by a turn, and returns a function to release them,
+// which MUST be called once. It waits for a turn until ctx is done, or returns ErrFull after
+// turnWait.
 func (d *Decoding) Take(ctx context.Context, n int64, h Holder) (release func(), err error) {
 	if d.pool.take(n, h) == nil {
 		return func() { d.pool.Give(n, h) }, nil

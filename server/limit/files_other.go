@@ -2,5 +2,5 @@
 
 package limit
 
-// openFiles is how many files this process may have open; 0 when that has no bound.
+// openFiles returns the maximum number of open files of this process; 0 for no bound.
 func openFiles() int64 { return 0 }

@@ -4,7 +4,7 @@ package limit
 
 import "syscall"
 
-// openFiles is how many files this process may have open; 0 when that cannot be found out.
+// openFiles returns the maximum number of open files of this process; 0 if unknown.
 func openFiles() int64 {
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) != nil || files.Cur > 1<<40 {

@@ -10,42 +10,42 @@ import (
 const (
 	window = 60 * time.Second
 
-	// What the counters may hold together. Idle ones go by themselves after one window, so that
-	// these bounds only matter when so many keys call within a minute.
+	// Bounds on all counters together. Idle counters are removed after one window, so these bounds
+	// matter only if that many accounts call within a minute.
 	maxCounters = 20_000
-	maxSlots    = 4 << 20 // logged calls, of 8 bytes
+	maxSlots    = 4 << 20 // logged calls, of 8 bytes each
 )
 
-// Call is what a request asks of a Limiter, and on whose account.
+// Call is a request to a Limiter, with its accounts.
 type Call struct {
 	Tier       Tier
-	Items      int      // that it stands for, when it is a batch; 0 is 1
-	Credential [32]byte // hash of the valid credential that it presents
-	Company    int64    // whose credential that is, by its chain's number; 0: there is none
-	// of the client, by Network: of a route that needs no credential, and of whoever has none
+	Items      int      // number of items in a batch; 0 means 1
+	Credential [32]byte // hash of the presented valid credential
+	Company    int64    // company of the credential, by chain ID; 0 for none
+	// the client's, by Network; for routes without a credential, and for callers without one
 	Address netip.Addr
 }
 
-// Limiter keeps, for each tier and account, the times of the calls admitted in the last 60 seconds.
-// One lock covers everything: a call holds it for a few tenths of a microsecond, so that shards
-// would buy nothing.
+// Limiter stores, for each tier and account, the times of the calls admitted in the last 60
+// seconds. It has a single lock: a call holds it for a few tenths of a microsecond, so sharding
+// would gain nothing.
 type Limiter struct {
 	limits  [tiers]int // by tier
-	company [tiers]int // of a company over all its credentials, by tier; 0: without a bound
+	company [tiers]int // for all credentials of a company, by tier; 0 for no bound
 
 	mu sync.Mutex
-	// of the first call; times are kept as distances from it, which no change of the wall clock
-	// moves
+	// time of the first call; times are durations since then, which changes of the wall clock do
+	// not affect
 	epoch time.Time
-	// no call counts as earlier than the one before it, so that logs stay in order
+	// calls are never logged earlier than the previous one, so that logs are ordered
 	latest   time.Duration
 	counters map[account]*counter
-	// ring of all counters by their last call: next is the latest, prev the one idle for longest
+	// ring of all counters by their last call: next is the latest, prev the longest idle
 	recent counter
 	slots  int // sum of len(counter.log)
 }
 
-// account is whose calls of a tier a counter counts: one of the three is set.
+// account identifies a counter of a tier. One of the three other fields is set.
 type account struct {
 	tier       Tier
 	credential [32]byte
@@ -53,7 +53,7 @@ type account struct {
 	address    netip.Addr
 }
 
-// NewLimiter returns a limiter without any counter.
+// NewLimiter returns a limiter without counters.
 func NewLimiter(l Limits) *Limiter {
 	lim := &Limiter{counters: make(map[account]*counter)}
 	lim.limits = [tiers]int{Standard: l.Standard, Sensitive: l.Sensitive, Attest: l.Attest, Log: l.Log}
@@ -64,21 +64,21 @@ func NewLimiter(l Limits) *Limiter {
 	return lim
 }
 
-// budget is a counter that must have room for a call, and how much it admits in a window.
+// budget is a counter that must have room for a call, with its limit per window.
 type budget struct {
 	*counter
 	limit int
 }
 
-// Take counts a call and says whether it may go on. It counts against its credential, or, without
-// one, against its address; that is the counter which the answer's headers show. Beside it a call
-// with a credential counts against the company's budget, and one that names an address against
-// that. It goes on when all of them have room for all its items, and else is counted by none, so
-// that refused calls never extend a window.
+// Take counts a call and reports whether it is admitted. It counts for the credential, or without
+// one for the address; the headers of the response show this counter. A call with a credential also
+// counts for the company, and one with an address also for that. It is admitted if all counters
+// have room for all its items; otherwise none counts it, so that refused calls never extend a
+// window.
 //
-// When there are too many counters, the one whose last call (admitted or not) lies furthest back is
-// forgotten, and its account starts with an empty window. Nothing can be gained by causing that: it
-// takes 20,000 other accounts, each with a window of its own.
+// If there are too many counters, the one with the oldest last call (admitted or not) is removed,
+// and its account starts with an empty window. Causing that gains nothing: it takes 20,000 other
+// accounts, each with its own window.
 func (l *Limiter) Take(call Call, now time.Time) Quota {
 	limit := l.limits[call.Tier]
 	if limit == 0 {
@@ -129,8 +129,8 @@ func (l *Limiter) Take(call Call, now time.Time) Quota {
 	return q
 }
 
-// Room is how many items a call with a credential may have now; others that come at the same time
-// may take of it. It counts nothing.
+// Room returns how many items a call with a credential may have now. Concurrent calls may use some
+// of it. Room counts nothing.
 func (l *Limiter) Room(call Call, now time.Time) int {
 	room := math.MaxInt
 	l.mu.Lock()
@@ -151,12 +151,12 @@ func (l *Limiter) Room(call Call, now time.Time) int {
 	return room
 }
 
-// Most is how many items a call of a tier can have; 0 is no bound. One with more is refused
-// whenever it comes.
+// Most returns the maximum number of items of a call of a tier; 0 for no bound. A call with more is
+// always refused.
 func (l *Limiter) Most(t Tier) int { return l.limits[t] }
 
-// counter finds or makes the counter of an account, puts it first, and forgets what has left its
-// window.
+// counter returns the counter of an account, creates it if necessary, moves it to the front, and
+// removes expired entries.
 func (l *Limiter) counter(of account, at time.Duration) *counter {
 	c := l.counters[of]
 	if c == nil {
@@ -172,8 +172,8 @@ func (l *Limiter) counter(of account, at time.Duration) *counter {
 	return c
 }
 
-// tidy drops idle counters, a few a call, and whatever is over the bounds, but never those just
-// used, which stand first.
+// tidy removes some idle counters, and counters beyond the bounds, but never those just used, which
+// are at the front.
 func (l *Limiter) tidy(at time.Duration, used []budget) {
 	for dropped := 0; ; dropped++ {
 		c := l.recent.prev

@@ -10,37 +10,37 @@ import (
 )
 
 const (
-	// writeWait is what a peer may take for each piece of what is written to it. A connection whose
-	// peer does not read ends then, whoever writes: a handler, net/http when it answers what was
-	// pipelined, or a flush at the end.
+	// writeWait is the time limit for each piece that is written to a peer. It ends connections
+	// whose peer does not read, whoever writes: a handler, net/http when it responds to pipelined
+	// requests, or a final flush.
 	writeWait = 30 * time.Second
-	pieceSize = 64 << 10 // so that a slow reader of a large answer needs 17 kbit/s and no more
+	pieceSize = 64 << 10 // so a slow reader of a large response needs only 17 kbit/s
 
 	warnEvery = time.Minute
 	refusal   = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-	// the buffer of a new connection has room, so this is never waited for
+	// never reached, because the buffer of a new connection has room
 	refusalFor = 10 * time.Millisecond
 )
 
-// Listener accepts connections within a Pool. Those over it are closed at once.
+// Listener accepts connections within a Pool. It closes others at once.
 type Listener struct {
 	net.Listener
 	pool    *Pool
 	proxies []netip.Prefix
 	log     *slog.Logger
 
-	// Of Accept, which one goroutine calls.
+	// owned by Accept, which one goroutine calls
 	warned time.Time
-	since  int // connections closed since then
+	since  int // connections refused since warned
 }
 
-// Listen puts a Listener in front of ln. Loopback and the trusted proxies have no share, for they
-// speak for many clients, and may take what is kept.
+// Listen returns a Listener in front of ln. Loopback and the trusted proxies have no share, because
+// they represent many clients, and may use what is reserved.
 func Listen(ln net.Listener, size Size, proxies []netip.Prefix, log *slog.Logger) *Listener {
 	return &Listener{Listener: ln, pool: NewPool(size), proxies: proxies, log: log}
 }
 
-// Accept waits for a connection that there is room for.
+// Accept returns the next connection that there is room for.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		inner, err := l.Listener.Accept()
@@ -59,7 +59,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 func (l *Listener) holder(c net.Conn) Holder {
 	peer, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	switch {
-	case err != nil: // not the Internet
+	case err != nil: // not an IP address
 		return Holder{}
 	case Shared(peer.Addr(), l.proxies):
 		return Holder{Known: true}
@@ -78,9 +78,9 @@ func (l *Listener) refuse(c net.Conn, why error) {
 	}
 }
 
-// conn is a connection on which every write has a deadline. One that was set by SetWriteDeadline or
-// SetDeadline holds until it is set to zero; else each piece that is written gets its own, so that
-// none can be forgotten.
+// conn is a connection on which every write has a deadline. A deadline set by SetWriteDeadline or
+// SetDeadline stays in effect until it is set to zero; otherwise each written piece gets its own,
+// so that no write lacks one.
 type conn struct {
 	net.Conn
 	give  func()
@@ -112,8 +112,8 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// CloseWrite lets net/http end an answer to a request that it has not read to its end, without a
-// reset that would overtake it.
+// CloseWrite lets net/http finish a response to a request that it has not fully read, without a
+// reset that could overtake the response.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

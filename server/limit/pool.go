@@ -7,49 +7,49 @@ import (
 	"sync"
 )
 
-// ErrFull says that a Pool has nothing left for a caller; ErrShare, which is one of these, that it
-// is the caller's own share that is used up.
+// ErrFull means that a Pool has nothing left for a caller. ErrShare, which wraps it, means that the
+// caller's own share is used up.
 var (
 	ErrFull  = errors.New("limit: all is taken")
 	ErrShare = fmt.Errorf("%w that one caller may hold", ErrFull)
 )
 
-// Size says how much of something there is. A Most of zero is without a bound.
+// Size is the capacity of a Pool. A Most of zero means no bound.
 type Size struct {
-	Most     int64 // that all may hold together
-	Share    int64 // of it, that one address may hold, and one company
-	Reserved int64 // of Most, for known callers only
+	Most     int64 // in total
+	Share    int64 // of Most, for one address, and for one company
+	Reserved int64 // of Most, only for known callers
 }
 
-// Holder is on whose account something is held.
+// Holder identifies the accounts for which something is held.
 type Holder struct {
-	Address netip.Addr // by Network; the zero Addr has no share of its own
-	Company int64      // number of the company's chain; 0 is none
-	Known   bool       // may take what is kept
+	Address netip.Addr // from Network; the zero Addr has no share
+	Company int64      // chain ID of the company; 0 for none
+	Known   bool       // may use what is reserved
 }
 
-// A Pool is something of which there is so much and no more, and parts of which callers hold for a
-// while: connections, places, bytes. What is taken is given back in the name of the same holder.
+// Pool is a limited quantity, parts of which callers hold for a while: connections, places,
+// bytes. What is taken MUST be given back for the same holder.
 type Pool struct {
 	size Size
 
 	mu   sync.Mutex
 	held int64
-	// what each address and each company holds; an entry goes when that is nothing
+	// amount held by each address and company; entries of zero are removed
 	shares  map[share]int64
-	refused int64 // calls of Take
+	refused int64 // number of refusals by Take
 }
 
-// share names an address or a company: one of the two is set.
+// share identifies an address or a company: one of the two is set.
 type share struct {
 	address netip.Addr
 	company int64
 }
 
-// NewPool returns a pool of which nobody holds anything.
+// NewPool returns a pool of which nothing is held.
 func NewPool(size Size) *Pool { return &Pool{size: size, shares: make(map[share]int64)} }
 
-// Take gives n to h, or returns ErrFull or ErrShare and gives nothing. It never waits.
+// Take gives n to h, or returns ErrFull or ErrShare and gives nothing. It never blocks.
 func (p *Pool) Take(n int64, h Holder) error {
 	err := p.take(n, h)
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *Pool) Take(n int64, h Holder) error {
 	return err
 }
 
-// take is Take, and does not count as refused what it refuses.
+// take is Take without counting refusals.
 func (p *Pool) take(n int64, h Holder) error {
 	var space [2]share
 	shares := h.shares(space[:0])
@@ -87,7 +87,7 @@ func (p *Pool) take(n int64, h Holder) error {
 	return nil
 }
 
-// Give takes back n of what h holds.
+// Give returns n of what h holds.
 func (p *Pool) Give(n int64, h Holder) {
 	var space [2]share
 	p.mu.Lock()
@@ -100,14 +100,14 @@ func (p *Pool) Give(n int64, h Holder) {
 	}
 }
 
-// Holds says how much a company holds now.
+// Holds returns the amount that a company holds.
 func (p *Pool) Holds(company int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.shares[share{company: company}]
 }
 
-// Use says how much is held now, and how often Take has refused.
+// Use returns the amount held, and the number of refusals by Take.
 func (p *Pool) Use() (held, refused int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

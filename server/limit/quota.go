@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// Quota is the answer of Limiter.Take.
+// Quota is the result of Limiter.Take.
 type Quota struct {
-	limit, remaining int       // a limit of 0 is none
+	limit, remaining int       // a limit of 0 means none
 	reset            time.Time // when the oldest call in the window expires
-	// what the company may spend, and has left; a company of 0 has no bound, or there is none
+	// budget of the company, and what is left of it; 0 for no bound, or no company
 	company, left int
 	OK            bool
 }
 
-// Within is q, of a call that others count too: what they have left, and when their oldest call
-// counts no more.
+// Within restricts q by a shared budget: what is left of it, and when its oldest call expires.
 func (q Quota) Within(left int, reset time.Time) Quota {
 	if q.limit > 0 && left <= q.remaining {
 		q.remaining, q.reset = left, reset
@@ -24,19 +23,19 @@ func (q Quota) Within(left int, reset time.Time) Quota {
 	return q
 }
 
-// Refusal is the answer to a call of a tier that others have refused, until when; no limit counts
-// it.
+// Refusal returns the quota of a call that a shared budget has refused until a time. It counts for
+// no limit.
 func (l *Limiter) Refusal(t Tier, until time.Time) Quota {
 	return Quota{limit: l.limits[t], reset: until}
 }
 
-// Header sets the rate headers, and Retry-After on a refusal; nothing where there is no limit. now
+// Header sets the rate headers, and Retry-After on a refusal. It sets nothing without a limit. now
 // is the time given to Take.
 func (q Quota) Header(h http.Header, now time.Time) {
 	if q.limit == 0 {
 		return
 	}
-	// One string and one slice carry all values: this runs on every response.
+	// All values share one string and one slice, because this runs for every response.
 	var space [96]byte
 	b := strconv.AppendInt(space[:0], int64(q.limit), 10)
 	i := len(b)
@@ -59,8 +58,8 @@ func (q Quota) Header(h http.Header, now time.Time) {
 	}
 }
 
-// unixCeil is t in whole Unix seconds, rounded up, so that a client that waits until then has
-// waited long enough.
+// unixCeil returns t in Unix seconds, rounded up, so that a client that waits until then has waited
+// long enough.
 func unixCeil(t time.Time) int64 {
 	s := t.Unix()
 	if t.Nanosecond() > 0 {

@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// Tier names the limit that a route falls under.
+// Tier is the rate limit that applies to a route.
 type Tier int
 
 const (
 	Standard Tier = iota
 	Sensitive
 	Attest
-	Log // what a tool reads of a log: hundreds of small answers for a full check
+	Log // reads of a log by tools: a full check makes hundreds of small requests
 
 	tiers = iota
 )
 
-// Limits are the requests that one credential or address may make in any 60 seconds, by tier. A
-// tier of zero is not limited.
+// Limits are the maximum numbers of requests of one credential or address in any 60 seconds, by
+// tier. A tier of zero has no limit.
 type Limits struct {
 	Sensitive, Attest, Standard, Log int
-	// how many times each tier a company may spend over all its credentials; 0: without a bound
+	// factor for the limits of a company over all its credentials; 0 for no bound
 	Company int
 }
 
-// String is in the form that Parse reads.
+// String returns the limits in the format of Parse.
 func (l Limits) String() string {
 	if l == (Limits{}) {
 		return "off"
@@ -35,13 +35,12 @@ func (l Limits) String() string {
 }
 
 const (
-	maxLimit   = 1_000_000 // keeps one counter's log within 8 MB
+	maxLimit   = 1_000_000 // keeps a counter's log within 8 MB
 	maxCompany = 1000
 )
 
-// Parse reads "sensitive=10,attest=100,standard=1000,log=6000,company=10" in any order, where what
-// is left out keeps the figure shown here, or "off". A tier is from 1 to 1,000,000, company from 1
-// to 1,000.
+// Parse parses "sensitive=10,attest=100,standard=1000,log=6000,company=10" in any order, or "off".
+// What is omitted has the value shown here. A tier is from 1 to 1,000,000, company from 1 to 1,000.
 func Parse(s string) (Limits, error) {
 	if s == "off" {
 		return Limits{}, nil

@@ -9,47 +9,46 @@ import (
 	"attestd/chain"
 )
 
-// Backlog gives the events of records that were committed before, from an index on and in order, a
-// few at a time; none when there are none left for now.
+// Backlog returns the next events of committed records from an index on, in order, and none if
+// there are no more for now.
 type Backlog func(ctx context.Context, from int64) ([]chain.Event, error)
 
-// catchUp is where a client stands that asked for records from an index on, until it has all and
-// gets those that are appended like others do. Hub.mu guards it; the client has none from then on,
-// until it falls behind: then it stands before the first record that found no room.
+// catchUp is the state of a client that has asked for records from an index on, until it has caught
+// up and receives broadcasts like others. It is guarded by Hub.mu. A client that has caught up has
+// none, until it falls behind; then it is at the first record for which its queue had no room.
 //
-// Its records come from disk, at its own pace: none of those that are broadcast is queued for it,
-// so however far behind it is, it takes a few records of memory. When there are none left on disk
-// it says that it waits, and looks once more: what was committed before it said so is found then,
-// and what comes after is broadcast after. So the first broadcast that it takes is the record
-// behind its last.
+// Its records are read from disk at its own pace, and broadcasts are not queued for it, so that its
+// memory is bounded however far it is behind. When the disk has no more, it changes to waiting and
+// reads once more. That read finds what was committed before the change, and later commits are
+// broadcast after it. So the first broadcast that it accepts is the record after its last.
 type catchUp struct {
-	next  int64 // the index of the record that it gets next
+	next  int64 // index of the next record
 	state catchUpState
 }
 
 type catchUpState int
 
 const (
-	reading catchUpState = iota // from disk
-	waiting                     // has found nothing, and looks once more
-	through                     // has found nothing twice: what was not broadcast by then will be
+	reading catchUpState = iota // reads from disk
+	waiting                     // has found no records, and reads once more
+	through                     // has found no records twice: all others will be broadcast
 )
 
-// takes says whether the broadcast of a record is the first that the client gets in this way. One
-// behind a gap is so only when the record in the gap cannot come any more, for it is gone from
-// disk.
+// takes reports whether a broadcast record is the first that the client receives as a broadcast. A
+// record after a gap is, only if the record in the gap cannot come any more, because it is missing
+// on disk.
 func (u *catchUp) takes(index int64) bool {
 	return u.state == waiting && index == u.next || u.state == through && index >= u.next
 }
 
-// most of what a client has in its queue before more is read for it: room is left for what is
-// broadcast once it is through.
+// The maximum content of a client's queue for reading more. The rest of the queue is for broadcasts
+// after it has caught up.
 const (
 	maxReadAhead      = maxQueued / 4
 	maxReadAheadBytes = maxQueuedBytes / 4
 )
 
-// follow brings a client up to date, and again when it has fallen behind, until it is gone.
+// follow makes a client catch up, and again after it has fallen behind, until it is gone.
 func (h *Hub) follow(ctx context.Context, c *client) {
 	for h.catchUp(ctx, c) {
 		select {
@@ -60,7 +59,7 @@ func (h *Hub) follow(ctx context.Context, c *client) {
 	}
 }
 
-// catchUp returns true when the client gets what is broadcast, and false when it is gone.
+// catchUp returns true when the client receives broadcasts, and false when it is gone.
 func (h *Hub) catchUp(ctx context.Context, c *client) bool {
 	for {
 		from, left := h.standsBefore(c)
@@ -90,7 +89,7 @@ func (h *Hub) catchUp(ctx context.Context, c *client) bool {
 	}
 }
 
-// standsBefore returns the index of the record that is read next for a client, if one is.
+// standsBefore returns the index of the next record to read for a client, if there is one.
 func (h *Hub) standsBefore(c *client) (index int64, left bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,8 +99,8 @@ func (h *Hub) standsBefore(c *client) (index int64, left bool) {
 	return c.behind.next, true
 }
 
-// fallBehind makes a client that can be read for be so, from a record on that found no room. Hub.mu
-// is held.
+// fallBehind makes a client with a Backlog read from a record on for which its queue had no room.
+// The caller MUST hold Hub.mu.
 func (c *client) fallBehind(index int64) bool {
 	if c.Backlog == nil {
 		return false
@@ -114,14 +113,13 @@ func (c *client) fallBehind(index int64) bool {
 	return true
 }
 
-// advance notes what was read for a client. It reports false when nothing more is to be read, for
-// the client is through.
+// advance updates the state of a client after a read. It returns false if the client has caught up.
 func (h *Hub) advance(c *client, read []chain.Event) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case c.behind == nil:
-		// a broadcast was the next record: whatever else was read is broadcast too
+		// a broadcast was the next record, and the records just read are broadcast too
 		return false
 	case len(read) > 0:
 		c.behind.next, c.behind.state = read[len(read)-1].Record.Index+1, reading
@@ -135,8 +133,8 @@ func (h *Hub) advance(c *client, read []chain.Event) bool {
 	}
 }
 
-// offerWhenRoom queues an event when the client has taken enough of what is queued. Nothing is
-// broadcast to the client meanwhile.
+// offerWhenRoom queues an event when the queue has enough room. Nothing is broadcast to the client
+// meanwhile.
 func (c *client) offerWhenRoom(ctx context.Context, e *chain.Event) error {
 	text := appendEvent(nil, e)
 	frame, err := websocket.NewPreparedMessage(websocket.TextMessage, text)

@@ -10,42 +10,43 @@ import (
 )
 
 const (
-	// a client that leaves one ping unanswered until the next is cut off
+	// a client that does not answer a ping until the next one is disconnected
 	pingEvery  = 30 * time.Second
 	closeGrace = 2 * time.Second // from the decision to close until the connection is cut
 
-	maxQueued      = 256     // messages a client may be behind
-	maxQueuedBytes = 8 << 20 // and what they may hold, for a message may be over a megabyte
-	maxIncoming    = 512     // bytes of a client's message; it has nothing to say
+	maxQueued = 256 // messages in a client's queue
+	// and their total size, because a message may have more than a megabyte
+	maxQueuedBytes = 8 << 20
+	maxIncoming    = 512 // bytes of a client's message, whose content is ignored
 )
 
-// message is one event as it goes over the wire, shared by all clients.
+// message is one event in wire format, shared by all clients.
 type message struct {
 	frame *websocket.PreparedMessage
 	size  int64
 }
 
-// client is the connection of a subscriber. Its serve reads, and one goroutine writes; both end
+// client is the connection of a subscriber. Hub.Serve reads, and one goroutine writes; both end
 // with the connection.
 type client struct {
 	Subscriber
 	conn  *websocket.Conn
-	net   *wire // below conn; set before the hub knows the client
+	net   *wire // below conn; set before the hub has the client
 	queue chan message
-	bytes atomic.Int64 // in queue
-	alive atomic.Bool  // heard of since the last ping
+	bytes atomic.Int64 // total size of queue
+	alive atomic.Bool  // a pong arrived since the last ping
 
-	// behind the last record that was broadcast to it; of one chain alone; Hub.mu guards it
+	// index after the last broadcast record, for clients of one chain; guarded by Hub.mu
 	next   int64
-	behind *catchUp // nil for one that gets what is broadcast; Hub.mu guards it
-	// capacity 1: something was taken out of queue; nil for one that never is behind
+	behind *catchUp // nil for a client that receives broadcasts; guarded by Hub.mu
+	// capacity 1: the queue was read; nil without a Backlog
 	room chan struct{}
-	fell chan struct{} // capacity 1: it is behind again; likewise
+	fell chan struct{} // capacity 1: the client has fallen behind; nil without a Backlog
 
 	ending sync.Once
 	ended  chan struct{} // closed by end
-	last   []byte        // close frame, set before
-	cut    *time.Timer   // likewise
+	last   []byte        // close frame; set before ended is closed
+	cut    *time.Timer   // set before ended is closed
 }
 
 func newClient(s Subscriber) *client {
@@ -57,8 +58,8 @@ func newClient(s Subscriber) *client {
 	return c
 }
 
-// offer queues a message; false when the client is too far behind. Only the hub calls it, one call
-// at a time, or, for one that is behind, what reads for that.
+// offer queues a message. It returns false if the client is too far behind. Calls MUST be
+// serialized: they come from the hub, or from catchUp for a client that is behind.
 func (c *client) offer(m message) bool {
 	if behind := c.bytes.Load(); behind > 0 && behind+m.size > maxQueuedBytes {
 		return false
@@ -72,9 +73,9 @@ func (c *client) offer(m message) bool {
 	}
 }
 
-// end closes the connection for the given reason: what is being written is finished, then the close
-// frame goes out, what is queued is forgotten. After closeGrace the connection is cut, whatever the
-// client does. Only the first call counts; it does not block.
+// end closes the connection for a reason: a running write completes, the close frame is sent, and
+// the queue is dropped. After closeGrace the connection is cut, whatever the client does. Only the
+// first call has an effect; it does not block.
 func (c *client) end(code int, reason string) {
 	c.ending.Do(func() {
 		c.last = websocket.FormatCloseMessage(code, reason)
@@ -83,14 +84,13 @@ func (c *client) end(code int, reason string) {
 	})
 }
 
-// hangUp closes the connection at once. end has been called.
+// hangUp closes the connection at once. The caller MUST have called end.
 func (c *client) hangUp() {
 	c.cut.Stop()
 	_ = c.net.Close()
 }
 
-// read takes in what the client sends, of which only control frames matter, until the connection
-// ends.
+// read reads and drops what the client sends, except for control frames, until the connection ends.
 func (c *client) read() error {
 	c.conn.SetReadLimit(maxIncoming)
 	c.conn.SetPongHandler(func(string) error {
@@ -106,7 +106,7 @@ func (c *client) read() error {
 
 var errSilent = errors.New("stream: ping not answered")
 
-// write sends what is queued, and pings, until end is called, the credential expires or a write
+// write sends queued messages and pings, until end is called, the credential expires or a write
 // fails.
 func (c *client) write() {
 	ping := time.NewTicker(pingEvery)
@@ -117,7 +117,7 @@ func (c *client) write() {
 	}
 	for {
 		var err error
-		select { // both win over a queue that is never empty
+		select { // both have priority over a queue that is never empty
 		case <-c.ended:
 			_ = c.conn.WriteControl(websocket.CloseMessage, c.last, time.Now().Add(closeGrace))
 			return
@@ -137,15 +137,15 @@ func (c *client) write() {
 			err = c.ping()
 		}
 		if err != nil {
-			_ = c.net.Close() // ends read
+			_ = c.net.Close() // this ends read
 			return
 		}
 	}
 }
 
-// send writes m and what waits behind it.
+// send writes m and the messages that are queued behind it.
 func (c *client) send(m message) error {
-	waiting := len(c.queue) // nobody else takes from it
+	waiting := len(c.queue) // only this goroutine receives from it
 	if waiting == 0 {
 		return c.put(m)
 	}
@@ -167,7 +167,7 @@ func (c *client) put(m message) error {
 }
 
 func (c *client) ping() error {
-	// of a machine that slept, timers are late
+	// after the machine has slept, timers are late
 	if !c.Expires.IsZero() && !time.Now().Before(c.Expires) {
 		c.end(websocket.ClosePolicyViolation, credentialEnded)
 		return nil

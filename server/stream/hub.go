@@ -15,38 +15,39 @@ import (
 	"attestd/server/limit"
 )
 
-// Hub hands each record to every client of the stream. Each client has a bounded queue and one
-// goroutine that empties it; nobody waits for a client, and one whose queue is full is sent away.
+// Hub sends each record to every client of the stream. Each client has a bounded queue and one
+// goroutine that empties it. Nothing waits for a client; one whose queue is full is disconnected,
+// or reads from disk.
 type Hub struct {
 	log    *slog.Logger
 	listen func(bool)  // see NewHub
-	places *limit.Pool // of calls of serve, also of clients on their way in or out
+	places *limit.Pool // for calls of Serve, including those of clients that are joining or leaving
 
 	mu      sync.Mutex
-	clients map[*client]struct{} // those that are sent records
+	clients map[*client]struct{} // clients that receive records
 	closed  bool
-	scratch []byte // of broadcast
+	scratch []byte // buffer of Broadcast
 	gone    sync.WaitGroup
 
-	// orders the calls of listen; never taken by Broadcast, which runs inside whoever is notified
+	// serializes the calls of listen; Broadcast never takes it, because it runs inside the notified
+	// function
 	notifying sync.Mutex
-	listening bool // the last word to listen
+	listening bool // last argument of listen
 }
 
-// NewHub returns a hub without clients and with that many places for them. listen is called, never
-// twice with the same word, when the first client comes and when the last one goes.
+// NewHub returns a hub without clients and with that many places for them. listen is called with
+// true when the first client comes, and with false when the last one leaves, alternately.
 func NewHub(places limit.Size, listen func(bool), log *slog.Logger) *Hub {
 	return &Hub{log: log, listen: listen, places: limit.NewPool(places), clients: make(map[*client]struct{})}
 }
 
 // Serve turns a request into a client of the stream, and returns when the client is gone. The
-// client gets every record committed after its handshake was answered, and those of its Backlog
-// before them. header goes into the answer. An error means that the connection is still HTTP and
-// nothing has been answered.
+// client receives every record committed after the response to its handshake, preceded by those of
+// its Backlog. header is added to the response. An error means that the connection is still HTTP,
+// without a response.
 //
-// The subscriber's credential was found good before, and may have been deleted since. So Check is
-// called once End would find the client: of a deletion that comes before End, one of the two always
-// learns.
+// The subscriber's credential was valid before, and may have been deleted since. So Serve calls
+// Check after the client was added: a deletion is noticed either by Check or by End.
 func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, s Subscriber, header http.Header) error {
 	if err := checkHandshake(r); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, s Subscriber, header
 	<-caughtUp
 	c.hangUp()
 	if closed := (*websocket.CloseError)(nil); errors.As(err, &closed) {
-		// the text is the client's, and could be anything
+		// the text is the client's, and may be anything
 		h.log.Debug("stream client gone", "code", closed.Code)
 	} else {
 		h.log.Debug("stream client gone", "error", err)
@@ -89,7 +90,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, s Subscriber, header
 	return nil
 }
 
-// enter reserves the place of a client that is about to come.
+// enter reserves a place for a client.
 func (h *Hub) enter(holder limit.Holder) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,14 +129,14 @@ func (h *Hub) add(c *client) {
 		return
 	}
 	if err := c.Check(); err != nil && !h.endGone(c, err) {
-		h.log.Warn("whether a credential of the stream is still good cannot be said", "error", err)
+		h.log.Warn("the credential of a stream client cannot be checked", "error", err)
 		h.remove(c)
 		c.end(websocket.CloseTryAgainLater, "the credential cannot be checked now")
 	}
 }
 
-// endGone ends a client whose credential is gone, as the error of its Check says, and says whether
-// it is.
+// endGone ends a client if the error of its Check means that its credential is gone, and reports
+// whether it does.
 func (h *Hub) endGone(c *client, err error) bool {
 	if !errors.Is(err, ErrGone) {
 		return false
@@ -152,7 +153,7 @@ func (h *Hub) remove(c *client) {
 	h.notify()
 }
 
-// notify says to listen whether there are clients now. Whoever comes last speaks of the state after
+// notify calls listen if the presence of clients has changed. The last call sees the state after
 // all changes.
 func (h *Hub) notify() {
 	h.notifying.Lock()
@@ -166,8 +167,8 @@ func (h *Hub) notify() {
 	}
 }
 
-// Broadcast puts an event into the queue of every client that wants it, written once for all of
-// them. It never blocks.
+// Broadcast queues an event for every client that receives its chain. The event is encoded once. It
+// never blocks.
 func (h *Hub) Broadcast(e chain.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -189,7 +190,8 @@ func (h *Hub) Broadcast(e chain.Event) {
 		c.next = e.Record.Index + 1
 		if m.frame == nil {
 			h.scratch = appendEvent(h.scratch[:0], &e)
-			frame, err := websocket.NewPreparedMessage(websocket.TextMessage, h.scratch) // copies
+			// this copies
+			frame, err := websocket.NewPreparedMessage(websocket.TextMessage, h.scratch)
 			if err != nil {
 				h.log.Error("stream message", "error", err)
 				return
@@ -209,11 +211,11 @@ const (
 	goingAway       = "the server is stopping"
 	credentialEnded = "the credential is no longer valid"
 	wentBack        = "the log has fewer records than it had"
-	maxScratch      = 64 << 10 // kept from one message to the next
+	maxScratch      = 64 << 10 // kept between messages
 )
 
-// End says 1008 to all clients of a credential. It is called after the credential was deleted, and
-// before that is answered.
+// End closes the connections of all clients of a credential with status 1008. It is called after
+// the credential was deleted, and before the response to that.
 func (h *Hub) End(credential string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -224,8 +226,9 @@ func (h *Hub) End(credential string) {
 	}
 }
 
-// WentBack says 1013 to all clients that get a chain which has fewer records than it had: what they
-// have had is not what there is, and what comes would be other records in the same places.
+// WentBack closes, with status 1013, the connections of all clients of a chain that has fewer
+// records than before, because what they have received is gone, and other records would follow at
+// the same indices.
 func (h *Hub) WentBack(chain int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -236,14 +239,14 @@ func (h *Hub) WentBack(chain int64) {
 	}
 }
 
-// end takes a client out and ends it. h.mu is held.
+// end removes and ends a client. The caller MUST hold h.mu.
 func (h *Hub) end(c *client, code int, reason string) {
-	delete(h.clients, c) // its Serve notifies
+	delete(h.clients, c) // its Serve calls notify
 	c.end(code, reason)
 }
 
-// Recheck asks of each client of a company whether its credential is still good, and says 1008 to
-// those whose credential is gone. Another error is returned: then it is to be asked again.
+// Recheck calls Check for each client of a company, and ends those whose credential is gone with
+// status 1008. After any other error the caller MUST call it again.
 func (h *Hub) Recheck(company int64) error {
 	h.mu.Lock()
 	var asked []*client
@@ -262,8 +265,8 @@ func (h *Hub) Recheck(company int64) error {
 	return unknown
 }
 
-// Close says 1001 to all clients, lets no more in, and returns when every serve has ended or is
-// about to, after little more than closeGrace.
+// Close closes the connections of all clients with status 1001, admits no more, and returns when
+// every Serve has ended or is about to, which takes little more than closeGrace.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -274,7 +277,7 @@ func (h *Hub) Close() {
 	h.gone.Wait()
 }
 
-// appendEvent writes the message of the specification's "Events".
+// appendEvent encodes the message of the specification's section "Events".
 func appendEvent(b []byte, e *chain.Event) []byte {
 	b = append(b, `{"type":"record","record":`...)
 	b = e.Record.AppendJSON(b)

@@ -10,12 +10,12 @@ import (
 	"attestd/server/limit"
 )
 
-// Mode says who may listen to the stream.
+// Mode determines who may listen to the stream.
 type Mode int
 
 const (
-	Open          Mode = iota // anyone; without a credential, to every company
-	Authenticated             // whoever has a credential, to its company
+	Open          Mode = iota // anyone; without a credential, to all companies
+	Authenticated             // callers with a credential, to their company
 	Off
 )
 
@@ -23,7 +23,7 @@ var modes = []string{"open", "authenticated", "off"}
 
 func (m Mode) String() string { return modes[m] }
 
-// ParseMode reads open, authenticated or off.
+// ParseMode parses open, authenticated or off.
 func ParseMode(s string) (Mode, error) {
 	at := slices.Index(modes, s)
 	if at < 0 {
@@ -32,7 +32,7 @@ func ParseMode(s string) (Mode, error) {
 	return Mode(at), nil
 }
 
-// Refusal is an answer to a request that does not become a client.
+// Refusal is a response to a request that does not become a client.
 type Refusal struct {
 	Status  int
 	Message string
@@ -41,24 +41,24 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
-// ErrGone says that a credential was deleted, was revoked or has expired.
+// ErrGone means that a credential was deleted or revoked, or has expired.
 var ErrGone = errors.New("stream: the credential is gone")
 
-// Subscriber is who asks to follow the stream.
+// Subscriber is a caller who asks for the stream.
 type Subscriber struct {
-	Chain  int64        // of the company whose records it gets; 0: those of all companies
-	Holder limit.Holder // on whose account it has its place
+	Chain  int64        // of the company whose records it receives; 0 for all companies
+	Holder limit.Holder // accounts of its place
 
-	// Of the credential that it presents, if it does.
-	// Names what End ends the stream by: the key, or the client that the token is of; "" for none
+	// The presented credential, if any.
+
+	// identifies the API key, or the client of the token, for End; "" for none
 	Credential string
 	Expires    time.Time // zero for never
-	// nil while it is good, ErrGone when it is not, and another error where that cannot be said
-	// now; see Serve. nil with no credential
+	// returns nil while the credential is valid, ErrGone when it is not, and another error if that
+	// is unknown; see Serve. nil without a credential
 	Check func() error
 
-	// Where it has asked for records from an index on; nil for those alone that are committed from
-	// now on.
+	// For a request from an index on; nil for new records only.
 	Backlog Backlog
-	From    int64 // the index
+	From    int64 // index of the first record
 }

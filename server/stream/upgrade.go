@@ -11,12 +11,12 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// bearerScheme is the subprotocol under which a browser, which cannot set Authorization on a
-// WebSocket, presents a credential: it offers this name and then the credential.
+// bearerScheme is the subprotocol with which a browser presents a credential, because it cannot set
+// Authorization on a WebSocket: it offers this name and then the credential.
 const bearerScheme = "attestd.bearer"
 
-// BearerProtocol returns the credential that is offered as a subprotocol. ok says that the request
-// offers one at all; the credential is "", which is never valid, when nothing follows the name.
+// BearerProtocol returns the credential that is offered as a subprotocol. ok reports whether the
+// request offers one. The credential is "", which is never valid, if nothing follows the name.
 func BearerProtocol(r *http.Request) (credential string, ok bool) {
 	for _, line := range r.Header["Sec-Websocket-Protocol"] {
 		for p := range strings.SplitSeq(line, ",") {
@@ -30,7 +30,7 @@ func BearerProtocol(r *http.Request) (credential string, ok bool) {
 	return "", ok
 }
 
-// checkHandshake refuses what is not a WebSocket handshake (RFC 6455 §4.2.1).
+// checkHandshake refuses requests that are not a WebSocket handshake (RFC 6455 §4.2.1).
 func checkHandshake(r *http.Request) error {
 	refusal := &Refusal{
 		Status:  http.StatusUpgradeRequired,
@@ -48,13 +48,12 @@ func checkHandshake(r *http.Request) error {
 	return nil
 }
 
-// upgrader has no limits of its own: the server has looked at the origin, and serve answers its
-// errors.
+// upgrader has no checks: the server has checked the origin, and Serve returns errors.
 var upgrader = websocket.Upgrader{
 	CheckOrigin: func(*http.Request) bool { return true },
 	Error:       func(http.ResponseWriter, *http.Request, int, error) {},
-	// All writes are prepared messages and control frames, which need no buffer: with a pool, none
-	// is ever made.
+	// All writes are prepared messages and control frames, which need no buffer. With a pool, none
+	// is allocated.
 	WriteBufferPool: noBuffers{},
 }
 
@@ -63,9 +62,9 @@ type noBuffers struct{}
 func (noBuffers) Get() any { return nil }
 func (noBuffers) Put(any)  {}
 
-// upgrade answers the handshake. join is called when it is known to be a good one and before it is
-// answered, so that the client misses no record after the answer. Once join has been called there
-// is no HTTP left to report an error with: then c.conn stays nil and the error too.
+// upgrade responds to the handshake. It calls join after validating the handshake and before the
+// response, so that the client misses no record after the response. After join was called, errors
+// cannot be reported by HTTP: then both c.conn and the error are nil.
 func (c *client) upgrade(w http.ResponseWriter, r *http.Request, header http.Header, join func(*client)) error {
 	header = header.Clone()
 	if _, ok := BearerProtocol(r); ok {
@@ -80,7 +79,7 @@ func (c *client) upgrade(w http.ResponseWriter, r *http.Request, header http.Hea
 	case err == nil:
 		c.conn = conn
 		return nil
-	case c.net != nil: // lost on the way
+	case c.net != nil: // the connection was lost
 		_ = c.net.Close()
 		c.end(websocket.CloseAbnormalClosure, "")
 		c.hangUp()
@@ -94,13 +93,13 @@ func (c *client) upgrade(w http.ResponseWriter, r *http.Request, header http.Hea
 	}
 }
 
-// reason is a handshake error without the library's own preface.
+// reason returns a handshake error without the library's prefix.
 func reason(err error) string {
 	s := strings.TrimPrefix(err.Error(), "websocket: ")
 	return strings.TrimPrefix(s, "not a websocket handshake: ")
 }
 
-// hijacker takes the connection over from net/http for one client.
+// hijacker takes over the connection from net/http for one client.
 type hijacker struct {
 	http.ResponseWriter
 	client *client

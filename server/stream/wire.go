@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// writeWait is what a client may take for one write, and is cut off after.
+// writeWait is the time limit for one write to a client.
 const writeWait = 10 * time.Second
 
-// wire is the connection below a client. While it is corked, what is written is collected, so that
-// a client that is some messages behind gets them in one system call: with a thousand clients and
-// records coming fast, that more than halves what the stream costs.
+// wire is the connection below a client. While it is corked, writes are collected, so that a client
+// that is some messages behind receives them in one system call. With a thousand clients and many
+// records, that more than halves the cost of the stream.
 type wire struct {
 	net.Conn
-	// a lock, for the reader writes too: it answers pings and close frames. It may be held for
-	// writeWait
+	// a lock, because the reader writes too: it answers pings and close frames. It may be held for
+	// writeWait.
 	writing chan struct{}
-	corked  *[]byte // from corks; nil when not corked
+	corked  *[]byte // from corks; nil while not corked
 }
 
 func newWire(conn net.Conn) *wire { return &wire{Conn: conn, writing: make(chan struct{}, 1)} }
@@ -25,7 +25,7 @@ func newWire(conn net.Conn) *wire { return &wire{Conn: conn, writing: make(chan 
 func (w *wire) lock()   { w.writing <- struct{}{} }
 func (w *wire) unlock() { <-w.writing }
 
-// corks lends buffers, so that only clients that are being written to hold one.
+// corks is a pool of buffers, so that only clients that are being written to hold one.
 var corks = sync.Pool{New: func() any { b := make([]byte, 0, corkSize); return &b }}
 
 const corkSize = 16 << 10
@@ -76,6 +76,6 @@ func (w *wire) write(p []byte) (int, error) {
 	return w.Conn.Write(p)
 }
 
-// SetWriteDeadline does nothing: the library would move the deadline of a write under way when it
-// answers a ping.
+// SetWriteDeadline does nothing, because the library would change the deadline of a running write
+// when it answers a ping.
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }

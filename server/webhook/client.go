@@ -15,33 +15,32 @@ import (
 )
 
 const (
-	// of an attempt, from the look-up of the name to the end of the answer
+	// for an attempt, from the name lookup to the end of the response
 	timeout = 15 * time.Second
-	// bytes of an answer that are read, so that its connection can be used again; they are thrown
-	// away
+	// maximum part of a response that is read and dropped, so that its connection can be reused
 	maxAnswer     = 16 << 10
 	maxHeader     = 16 << 10
 	maxIdle       = 256
 	maxIdleOfHost = 16
 )
 
-// Options are what a Client needs to know.
+// Options are the options of a Client.
 type Options struct {
-	AllowPrivate bool           // private networks, this machine, and http
-	UserAgent    string         // of requests
-	Resolver     *net.Resolver  // nil is that of the system
-	Roots        *x509.CertPool // nil is those of the system
+	AllowPrivate bool           // allow private networks, this machine, and http
+	UserAgent    string         // header of requests
+	Resolver     *net.Resolver  // nil for the system's
+	Roots        *x509.CertPool // nil for the system's
 }
 
-// Client sends messages. It goes to public addresses alone, by https, through no proxy, and follows
-// no redirect: who may name an endpoint must not reach by it what only this machine reaches.
+// Client sends messages. It connects only to public addresses, by https and without a proxy, and
+// follows no redirects, so that the owner of an endpoint cannot reach what only this machine can.
 type Client struct {
 	http  *http.Client
 	guard guard
 	agent string
 }
 
-// NewClient returns a client. Close it.
+// NewClient returns a client. The caller MUST call Close.
 func NewClient(o Options) *Client {
 	g := newGuard(o.AllowPrivate)
 	return newClient(o, g, &net.Dialer{Resolver: o.Resolver, Control: g.allow})
@@ -66,24 +65,24 @@ func newClient(o Options, g guard, dialer *net.Dialer) *Client {
 	}
 }
 
-// Close ends the connections that wait for the next message.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Outcome is what came of an attempt. Where it was not delivered, Status or Failure says why.
+// Outcome is the result of an attempt. If it was not delivered, Status or Failure says why.
 type Outcome struct {
-	Status     int           // of the answer; 0 where there was none
-	Failure    string        // in a few words that name no address; "" where there was an answer
-	RetryAfter time.Duration // what the answer asked for
+	Status     int           // of the response; 0 without one
+	Failure    string        // short, without addresses; "" with a response
+	RetryAfter time.Duration // requested by the response
 }
 
-// Delivered says whether the endpoint has taken the message.
+// Delivered reports whether the endpoint has accepted the message.
 func (o Outcome) Delivered() bool { return o.Status >= 200 && o.Status < 300 }
 
-// Gone says whether the endpoint wants no more messages.
+// Gone reports whether the endpoint wants no more messages.
 func (o Outcome) Gone() bool { return o.Status == http.StatusGone }
 
-// Send makes one attempt at a message, signed with each of the keys. What it was given is good:
-// CheckURL has nothing against the URL.
+// Send makes one attempt to send a message, signed with each of the keys. CheckURL MUST have
+// accepted the URL.
 func (c *Client) Send(ctx context.Context, url string, m Message, by ...Keys) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -105,14 +104,14 @@ func (c *Client) Send(ctx context.Context, url string, m Message, by ...Keys) Ou
 		return Outcome{Failure: failure(err)}
 	}
 	defer answer.Body.Close()
-	// the status has been said; what comes after it changes nothing
+	// the status is known, and the rest changes nothing
 	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer)
 	return Outcome{Status: answer.StatusCode, RetryAfter: retryAfter(answer.Header, now)}
 }
 
-// failure says why there was no answer. The errors of net/http hold the URL, in which an owner may
-// have put a secret, and addresses, which would tell the owner of an endpoint what stands in a
-// network that he does not see.
+// failure describes why there was no response. It does not quote errors of net/http, because they
+// contain the URL, which may contain a secret of its owner, and addresses, which would reveal a
+// private network to the owner of an endpoint.
 func failure(err error) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError

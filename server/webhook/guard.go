@@ -10,11 +10,10 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// guard says to which addresses a connection may be made. It is asked about the very address of
-// each connection, after the name was looked up, so a name that has another address at the second
-// look gains nothing.
+// guard determines to which addresses connections are allowed. It checks the actual address of each
+// connection after the name lookup, so DNS rebinding gains nothing.
 type guard struct {
-	private bool // addresses of private networks and of this machine, and http, are allowed too
+	private bool // also allow private networks, this machine, and http
 	public  *ssrf.Guardian
 	all     *ssrf.Guardian
 }
@@ -35,8 +34,8 @@ func newGuard(private bool) guard {
 	}
 }
 
-// metadataV6 is where a cloud's machines ask for their credentials, amid addresses of private
-// networks. Its IPv4 kin, link-local, is never allowed.
+// metadataV6 is the address of a cloud's instance metadata, with credentials, within the private
+// networks. Its IPv4 counterpart is link-local and never allowed.
 const metadataV6 = "fd00:ec2::254"
 
 // allow is the Control of a net.Dialer.
@@ -64,8 +63,8 @@ func (g guard) check(ip netip.Addr) error {
 
 const maxURL = 2048
 
-// CheckURL says what is wrong with the address of an endpoint, as far as that can be said before
-// its name is looked up.
+// CheckURL returns what is wrong with the URL of an endpoint, as far as that is known without a
+// name lookup.
 func (c *Client) CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {

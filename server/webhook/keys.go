@@ -1,23 +1,24 @@
-// Package webhook sends messages to endpoints of others as Standard Webhooks 1.0.0 says
+// Package webhook sends messages to endpoints according to Standard Webhooks 1.0.0
 // (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md). It
-// keeps nothing itself.
+// stores nothing.
 //
 // # Signatures
 //
-// Each message has three headers: webhook-id, which is the same across retries; webhook-timestamp,
-// the Unix seconds of the attempt; and webhook-signature, one or more signatures with a space
-// between, each over
+// Each message has three headers: webhook-id, which is the same for all retries; webhook-timestamp,
+// the Unix time of the attempt in seconds; and webhook-signature, one or more signatures separated
+// by spaces, each over
 //
 //	id "." timestamp "." body
 //
-// "v1," is followed by the HMAC-SHA256 under a secret that both sides know, "v1a," by the Ed25519
-// signature that the public key checks; both are in standard base64. While a secret has just been
-// replaced, messages carry signatures of both pairs.
+// "v1," is followed by the HMAC-SHA256 with a shared secret, and "v1a," by an Ed25519 signature;
+// both are in standard base64. For a while after a rotation of the secret, messages have the
+// signatures of both pairs.
 //
-// # What an endpoint answers
+// # Responses of an endpoint
 //
-// A status of 2xx alone says that the message was taken. 410 asks for no more messages. All else, a
-// redirect too, is a failure and is tried again, by [Delay], never sooner than Retry-After says.
+// Only a status of 2xx means that the message was accepted. 410 asks for no more messages.
+// Everything else, including redirects, is a failure and is retried according to [Delay], never
+// earlier than Retry-After.
 package webhook
 
 import (
@@ -39,21 +40,21 @@ const (
 	secretSize   = 32 // bytes
 )
 
-// Keys are what signs the messages to one endpoint. The two are independent: who knows the secret,
-// as the endpoint does, cannot make a v1a.
+// Keys sign the messages to one endpoint. The two are independent: the secret, which the endpoint
+// knows, does not allow making a v1a signature.
 type Keys struct {
 	secret  []byte
 	private ed25519.PrivateKey
 }
 
-// NewKeys makes keys at random.
+// NewKeys generates random keys.
 func NewKeys() Keys {
 	stored := make([]byte, secretSize+ed25519.SeedSize)
 	_, _ = rand.Read(stored) // never returns an error
 	return Keys{stored[:secretSize], ed25519.NewKeyFromSeed(stored[secretSize:])}
 }
 
-// ParseKeys reads keys as Bytes gives them.
+// ParseKeys parses the result of Bytes.
 func ParseKeys(stored []byte) (Keys, error) {
 	if len(stored) != secretSize+ed25519.SeedSize {
 		return Keys{}, errors.New("webhook: keys of another length")
@@ -61,26 +62,26 @@ func ParseKeys(stored []byte) (Keys, error) {
 	return Keys{stored[:secretSize:secretSize], ed25519.NewKeyFromSeed(stored[secretSize:])}, nil
 }
 
-// Bytes are the keys as they are kept: the secret of the HMAC, and the seed of the private key.
+// Bytes returns the keys for storage: the HMAC secret, and the seed of the private key.
 func (k Keys) Bytes() []byte { return append(k.secret[:secretSize:secretSize], k.private.Seed()...) }
 
-// Secret is the secret of the HMAC as an endpoint is given it: whsec_ and base64.
+// Secret returns the HMAC secret for the endpoint: whsec_ and base64.
 func (k Keys) Secret() string { return secretPrefix + base64.StdEncoding.EncodeToString(k.secret) }
 
-// Public is the key that checks what stands behind v1a; FormatPublic writes it.
+// Public returns the key for verifying v1a signatures; FormatPublic formats it.
 func (k Keys) Public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
 
-// Fingerprint names the secret before people, and tells nothing of it.
+// Fingerprint identifies the secret without revealing it.
 func (k Keys) Fingerprint() string { return keys.Fingerprint(keys.HashSecret(k.Secret())) }
 
-// FormatPublic is a public key as an endpoint is given it: whpk_ and base64.
+// FormatPublic formats a public key for the endpoint: whpk_ and base64.
 func FormatPublic(key ed25519.PublicKey) string {
 	return publicPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// Message is what an endpoint is sent.
+// Message is a message for an endpoint.
 type Message struct {
-	ID   string // the same for all attempts; no full stop stands in it
+	ID   string // the same for all attempts; without a full stop
 	Body []byte // JSON
 }
 

@@ -85,11 +85,11 @@ func (k *Keeper[K, P]) Run(ctx context.Context) error {
 			return ctx.Err()
 		case err != nil:
 			if !failing {
-				k.log.Warn("positions of feeds cannot be kept; it is tried again", "error", err)
+				k.log.Warn("feed positions not saved; retrying", "error", err)
 			}
 			k.ring()
 		case failing:
-			k.log.Info("positions of feeds can be kept again")
+			k.log.Info("feed positions saved again")
 		}
 		failing = err != nil
 	}

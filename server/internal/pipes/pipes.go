@@ -1,4 +1,4 @@
-// Package pipes is a network in memory for tests in a synctest bubble.
+// Package pipes is an in-memory network for tests in a synctest bubble.
 package pipes
 
 import (
@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// Network is a listener and its dialer, without buffers between them: whoever does not read stops
-// whoever writes.
+// Network is a listener and its dialer, without buffers: a side that does not read blocks the
+// other's writes.
 type Network struct {
 	calls chan net.Conn
 	down  chan struct{}
 	once  sync.Once
 }
 
-// New returns a network on which nobody has called yet.
+// New returns a network without connections.
 func New() *Network { return &Network{calls: make(chan net.Conn), down: make(chan struct{})} }
 
 func (n *Network) Accept() (net.Conn, error) {
