@@ -69,7 +69,7 @@ func (p *page) isLong() bool { return p.filter.NeedsRecords() || p.limit == 0 }
 func (s *Server) beginSearch(company, parts int64) (done func(), err error) {
 	holder := limit.Holder{Company: company, Known: s.searches.Holds(company) == 0}
 	if err := s.searches.Take(parts, holder); err != nil {
-		return nil, unavailable("NOT_DONE", "too many searches are running; try again later", err).with("Retry-After", "1")
+		return nil, unavailable("NOT_DONE", "too many searches are under way; try again later", err).with("Retry-After", "1")
 	}
 	return func() { s.searches.Give(parts, holder) }, nil
 }
