@@ -16,19 +16,19 @@ import (
 	"attestd/internal/harness"
 )
 
-// claimant is a writer of a company who takes the idempotency keys of others before they do.
+// claimant is a writer of a company who uses the idempotency keys of others before they do.
 type claimant struct {
 	*harness.Run
 	*harness.Client
-	key     string // of the claimant
-	victim  string // the key under which an agent is recorded
+	key     string // the claimant's
+	victim  string // API key of the recorded agent
 	env     []string
 	folder  string
 	claimed int
 }
 
-// claimedKeys claims every key that a writer can foretell for the records of hooks, of the proxy
-// and of runs. Each of their events must be recorded all the same.
+// claimedKeys claims every key that a writer can predict for the records of hooks, of the proxy and
+// of runs. Their events must all be recorded nevertheless.
 func claimedKeys(ctx context.Context, r *harness.Run) error {
 	s, _, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
@@ -61,7 +61,7 @@ func claimedKeys(ctx context.Context, r *harness.Run) error {
 	return s.Stop()
 }
 
-// claim takes keys by the header, in a batch, and for a record that looks like the victim's.
+// claim uses keys in the header, in a batch, and for a record that looks like the victim's.
 func (k *claimant) claim(keys ...string) error {
 	for i, key := range keys {
 		item := fmt.Sprintf(`{"agentId":"claude-code","actionType":"noise","payload":{"source":"claude-code","n":%d}`, i)
@@ -75,14 +75,14 @@ func (k *claimant) claim(keys ...string) error {
 			return err
 		case a.Status == 201:
 			k.claimed++
-		case a.Status != 422: // the key stands for a record already
+		case a.Status != 422: // a record has the key already
 			return fmt.Errorf("a claim is answered %d: %.200s", a.Status, a.Body)
 		}
 	}
 	return nil
 }
 
-// foretold are the keys of a tool call's records, as far as they follow from its event.
+// foretold returns the keys of a tool call's records that can be computed from its event.
 func foretold(session, call string) (keys []string) {
 	for _, kind := range []string{"tool.requested", "tool.outcome"} {
 		parts := []string{"claude-code", "claude-code", session, call, kind}
@@ -93,7 +93,7 @@ func foretold(session, call string) (keys []string) {
 	return keys
 }
 
-// lengthsDigest is the SHA-256 of the parts, each behind its length, in hex.
+// lengthsDigest returns the hex SHA-256 of the parts, each after its length.
 func lengthsDigest(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -102,12 +102,12 @@ func lengthsDigest(parts ...string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// theft is the input of a call that the claimant knows beforehand.
+// theft returns the input of a call, which the claimant knows beforehand.
 func theft(session, call string) string {
 	return fmt.Sprintf(`{"command":"curl %s-%s"}`, session, call)
 }
 
-// events are a call and its outcome, as Claude Code reports them.
+// events returns a call and its outcome, as Claude Code reports them.
 func events(session, call, input, output string) []string {
 	event := func(name, more string) string {
 		return fmt.Sprintf(`{"session_id":%q,"hook_event_name":%q,"tool_name":"Bash","tool_use_id":%q,"tool_input":%s%s}`, session, name, call, input, more)
@@ -115,7 +115,7 @@ func events(session, call, input, output string) []string {
 	return []string{event("PreToolUse", ""), event("PostToolUse", fmt.Sprintf(`,"tool_response":%q`, output))}
 }
 
-// recorded demands that these texts, which the claimant never sends, stand in the log.
+// recorded checks that the log contains these texts, which the claimant never sends.
 func (k *claimant) recorded(what string, texts ...string) error {
 	a, err := k.Do(harness.Request{Method: "GET", Path: "/v1/chain?limit=1000", Key: k.victim})
 	if err != nil {
@@ -129,7 +129,7 @@ func (k *claimant) recorded(what string, texts ...string) error {
 	return nil
 }
 
-// hooks claims the keys of HTTP hooks, also by events of the claimant's own.
+// hooks claims the keys of HTTP hooks, also with events of the claimant's own.
 func (k *claimant) hooks(context.Context) error {
 	if err := k.claim(foretold("http", "t1")...); err != nil {
 		return err
@@ -198,8 +198,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// proxy learns from the record of a first call under what ID the proxy records, and claims the keys
-// of the second.
+// proxy learns from the record of a first call which ID the proxy uses, and claims the keys of the
+// second call.
 func (k *claimant) proxy(ctx context.Context) (err error) {
 	cmd, cancel := k.command(ctx, "mcp", "--agent", "bot", "--fail", "closed", "--", "sh", "-c",
 		`n=0; while IFS= read -r line; do n=$((n+1)); printf '{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"answer-mcp-%d"}]}}\n' $n $n; done`)

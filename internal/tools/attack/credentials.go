@@ -27,24 +27,24 @@ type state struct {
 type caller int
 
 const (
-	stranger caller = iota // refused where a credential is due
+	stranger caller = iota // refused on routes with a credential
 	other                  // another tenant
 	owner
 )
 
-// arena is a served file with two tenants in it.
+// arena is a running server with two tenants.
 type arena struct {
 	*harness.Service
 	db     string
 	routes []operation
-	// acme is the company of the document's examples, and the one that is attacked
+	// acme is the company in the document's examples, and the target
 	acme, globex *tenant
 	public       string // what anybody may see
 }
 
-// credentials asks for every route in every state of credentials. Who is not let in gets the 401
-// and nothing else; who is another tenant finds nothing of the first, in any byte; and nothing of
-// the first has changed in the end.
+// credentials sends every request in every state of credentials. A caller without access must get
+// only a 401, and another tenant must find nothing of the first, in any byte. At the end, nothing
+// of the first may have changed.
 func credentials(ctx context.Context, r *harness.Run) error {
 	a, err := newArena(ctx, r)
 	if err != nil {
@@ -58,7 +58,7 @@ func credentials(ctx context.Context, r *harness.Run) error {
 	w := &sweep{Run: r, routes: a.routes, secrets: a.acme.secrets(a.public), statuses: map[string]int{}, reached: map[string]bool{}}
 	states := credentialStates(a.acme, a.globex)
 	for i, st := range states {
-		if st.who == owner && states[i-1].who != owner { // all that was hostile is over
+		if st.who == owner && states[i-1].who != owner { // all hostile requests are done
 			after, err := a.acme.state()
 			if err != nil {
 				return err
@@ -84,8 +84,8 @@ func credentials(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, a.Stop())
 }
 
-// newArena makes the tenants, lets a token of acme's expire while nobody serves the file, and
-// serves it again.
+// newArena creates the tenants, makes a token of acme's expire while no server runs, and starts the
+// server again.
 func newArena(ctx context.Context, r *harness.Run) (*arena, error) {
 	flags := []string{"--rate-limits", "sensitive=1000000,attest=1000000,standard=1000000", "--no-recover-endpoint"}
 	first, db, err := r.Lab.ServeNew(ctx, flags...)
@@ -138,7 +138,7 @@ func credentialStates(acme, globex *tenant) []state {
 	bearer := func(text string) []string { return []string{"Authorization: Bearer " + text} }
 	key := acme.names["key"]
 	unknown := make([]byte, 32)
-	_, _ = rand.Read(unknown) // never fails
+	_, _ = rand.Read(unknown) // never returns an error
 	list := []state{
 		{name: "none"},
 		{name: "an empty bearer", header: bearer("")},
@@ -166,7 +166,7 @@ func credentialStates(acme, globex *tenant) []state {
 		state{name: "a good token", header: bearer(acme.token), who: owner})
 }
 
-// expire puts the end of a token into the past, in a file that nobody serves.
+// expire sets the end of a token to the past, in a file without a running server.
 func expire(db, token string) error {
 	file, err := sql.Open("sqlite", "file:"+db)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"attestd/internal/harness"
 )
 
-// operation is one route as the API document describes it.
+// operation is one route in the API document.
 type operation struct {
 	method, path string
 	id           string
 	public       bool
 	addition     bool                       // to the specification
-	statuses     map[string]json.RawMessage // documented answers
+	statuses     map[string]json.RawMessage // documented responses
 	query        []string                   // required parameters
 	header       []string                   // all parameters
-	// examples of the request; nil for a route without a body
+	// examples of the request body; nil for a route without one
 	bodies []any
 }
 
@@ -29,8 +29,8 @@ type parameter struct {
 	Required bool
 }
 
-// readDocument returns the routes of GET /v1/openapi.json, so that a new route is attacked from its
-// first day. What takes something away comes last, or it would spoil the ground for the others.
+// readDocument returns the routes of GET /v1/openapi.json, so that a new route is attacked at once.
+// Destructive routes are last, because they would disturb the others.
 func readDocument(c *harness.Client) (raw string, routes []operation, err error) {
 	a, err := c.Do(harness.Request{Method: "GET", Path: "/v1/openapi.json"})
 	if err != nil {
@@ -108,10 +108,10 @@ func readOperation(method, path string, text json.RawMessage, shared []parameter
 	return op, nil
 }
 
-// order puts off what takes something away.
+// order sorts destructive routes to the end.
 func (op operation) order() int {
 	switch {
-	case strings.HasSuffix(op.path, "/rotate-keys"): // after which no token made before is good
+	case strings.HasSuffix(op.path, "/rotate-keys"): // tokens from before it are invalid afterwards
 		return 3
 	case op.method == "DELETE":
 		return 2
@@ -124,21 +124,20 @@ func (op operation) order() int {
 	return 0
 }
 
-// namesPlaces says whether a route's names are places in the asker's own chain, which everybody
-// has: then a place that is there and a made-up one are answered differently, and rightly so.
+// namesPlaces reports whether a route's parameters are positions in the caller's own chain, which
+// every company has. Then an existing position and a made-up one rightly get different responses.
 func (op operation) namesPlaces() bool {
 	return strings.Contains(op.path, "{index}") || slices.Contains(op.query, "from")
 }
 
-// madeUpName is the name of nothing.
+// madeUpName is a name that nothing has.
 const madeUpName = "made-up"
 
-// values are what parameters and members are filled with, by name.
+// values maps the names of parameters and members to values.
 type values map[string]string
 
-// requests are the ways to ask for a route with each kind of body; again, where its path or query
-// has names to fill, the same with names that are made up. What stands in headers and bodies is
-// given apart.
+// requests returns the requests of a route with each kind of body. If its path or query has names,
+// it also returns the same requests with made-up names. Values for headers and bodies are separate.
 func (op operation) requests(names, given values) (named, madeUp []harness.Request) {
 	var header []string
 	for _, name := range op.header {
@@ -162,7 +161,7 @@ func (op operation) requests(names, given values) (named, madeUp []harness.Reque
 	return named, madeUp
 }
 
-// fill writes the path with its parameters and the query that it demands.
+// fill returns the path with its parameters and the required query.
 func (op operation) fill(names values) string {
 	var b strings.Builder
 	rest := op.path
@@ -189,7 +188,7 @@ func valueOr(names values, name, other string) string {
 	return other
 }
 
-// bodiesWith are the document's examples with the values put in, and what is no good body at all.
+// bodiesWith returns the document's examples with the values, and invalid bodies.
 func (op operation) bodiesWith(names values) []string {
 	if op.bodies == nil {
 		return []string{""}
@@ -198,7 +197,7 @@ func (op operation) bodiesWith(names values) []string {
 	for _, example := range op.bodies {
 		text, err := json.Marshal(substitute(example, names))
 		if err != nil {
-			panic(err) // it came out of JSON
+			panic(err) // it was decoded from JSON
 		}
 		list = append(list, string(text))
 	}
@@ -208,11 +207,11 @@ func (op operation) bodiesWith(names values) []string {
 			nulls[name] = nil
 		}
 	}
-	text, _ := json.Marshal(nulls) // cannot fail
+	text, _ := json.Marshal(nulls) // never returns an error
 	return append(list, "", `[]`, `{"`, string(text))
 }
 
-// substitute puts values in place of the members that bear their names.
+// substitute replaces the members with these names.
 func substitute(v any, names values) any {
 	object, ok := v.(map[string]any)
 	if !ok {

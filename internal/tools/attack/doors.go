@@ -9,7 +9,7 @@ import (
 	"attestd/internal/harness"
 )
 
-// The doors that take a token.
+// The endpoints that accept a token.
 const (
 	doorVerify     = "POST /v1/passport/verify"
 	doorRotate     = "POST /v1/agents/{agentId}/passport/rotate"
@@ -20,9 +20,9 @@ const (
 
 var doors = []string{doorVerify, doorRotate, doorDelegation, doorSubject, doorActor}
 
-// present makes the request that shows a token at a door; svid is a good one, for what else a door
-// asks for. It is not ok when no request can carry the token there as it is: a header has no
-// control characters, and its ends are trimmed.
+// present creates the request that presents a token to an endpoint; svid is a valid one, for other
+// members of the request. ok is false if no request can carry the token unchanged: a header has no
+// control characters, and is trimmed.
 func present(door, token, svid string) (r harness.Request, ok bool) {
 	exchange := object{
 		"grant_type":           "urn:ietf:params:oauth:grant-type:token-exchange",
@@ -52,7 +52,7 @@ func present(door, token, svid string) (r harness.Request, ok bool) {
 
 var code = regexp.MustCompile(`^[A-Z]+(_[A-Z]+)*$`)
 
-// refusal says what is wrong with the answer to a token that must be refused; "" when nothing is.
+// refusal describes what is wrong with the response to a token that must be refused, or returns "".
 func refusal(door string, a harness.Answer) string {
 	var body struct {
 		Valid *bool

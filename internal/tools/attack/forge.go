@@ -15,18 +15,17 @@ import (
 
 type object = map[string]any
 
-// kind is one kind of token: a good one that the service has issued, taken apart, to be put
-// together again with something changed.
+// kind is one kind of token: a valid one from the service, decoded, so that it can be encoded with
+// changes.
 type kind struct {
 	name   string
 	good   string
 	header object
 	claims object
-	doors  []string // that take it
+	doors  []string // endpoints that accept it
 }
 
-// thief holds the private key of the company, as read from the file, and two keys that are not its
-// own.
+// thief has the private key of the company, read from the file, and two other keys.
 type thief struct {
 	own, other, fresh ed25519.PrivateKey
 	public            keys.Public // of own
@@ -34,7 +33,7 @@ type thief struct {
 	namespace         string // of the claims of passports
 }
 
-// stolen reads a company's private key out of the database.
+// stolen reads a company's private key from the database.
 func stolen(db, company string) (ed25519.PrivateKey, error) {
 	file, err := sql.Open("sqlite", "file:"+db+"?mode=ro")
 	if err != nil {
@@ -48,7 +47,7 @@ func stolen(db, company string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// takeApart reads a good token.
+// takeApart decodes a valid token.
 func takeApart(name, token string, doors ...string) (kind, error) {
 	k := kind{name: name, good: token, doors: doors}
 	parts := strings.Split(token, ".")
@@ -67,10 +66,10 @@ func takeApart(name, token string, doors ...string) (kind, error) {
 	return k, nil
 }
 
-// forgery is a token that must not be accepted anywhere.
+// forgery is a token that no endpoint may accept.
 type forgery struct{ name, token string }
 
-// signed puts a token together of any header and claims.
+// signed makes a token of any header and claims.
 func signed(key ed25519.PrivateKey, header, claims []byte) string {
 	text := encode(header) + "." + encode(claims)
 	return text + "." + encode(ed25519.Sign(key, []byte(text)))
@@ -78,10 +77,10 @@ func signed(key ed25519.PrivateKey, header, claims []byte) string {
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// raw is JSON that is written as it is.
+// raw is JSON that is written unchanged.
 func raw(text string) json.RawMessage { return json.RawMessage(text) }
 
-// marshal writes JSON. What is raw may be no JSON at all, so the members are put together by hand.
+// marshal encodes JSON. A raw value may be invalid JSON, so marshal writes the members itself.
 func marshal(v any) []byte {
 	switch v := v.(type) {
 	case json.RawMessage:
@@ -106,14 +105,14 @@ func marshal(v any) []byte {
 	return text
 }
 
-// with copies an object and sets a member.
+// with returns a copy of an object with a changed member.
 func with(o object, name string, value any) object {
 	c := without(o, name)
 	c[name] = value
 	return c
 }
 
-// without copies an object and leaves a member out.
+// without returns a copy of an object without a member.
 func without(o object, name string) object {
 	c := object{}
 	for n, v := range o {

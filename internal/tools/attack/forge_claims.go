@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// wrongs are values that are no good in place of any claim.
+// wrongs are invalid values for any claim.
 var wrongs = []any{nil, true, -1, 1.5, raw("1e400"), raw("253402300800"), "", "x", "1.0", []any{}, []any{nil}, object{}, raw("[[]]"), "\u0000"}
 
-// contents are forgeries of the claims, under the company's own signature: each claim left out, of
-// another type, in another place, there twice, and with a value that is not true here and now.
+// contents returns forgeries of the claims, with the company's signature: each claim omitted, of
+// another type, in another place, repeated, and with a false value.
 func (t thief) contents(k kind) (list []forgery) {
 	header := marshal(k.header)
 	add := func(name string, claims []byte) { list = append(list, forgery{name, signed(t.own, header, claims)}) }
@@ -30,7 +30,8 @@ func (t thief) contents(k kind) (list []forgery) {
 		for name, value := range inner { // out of the namespace
 			add(within+"."+name+" outside", marshal(with(with(k.claims, within, without(inner, name)), name, value)))
 		}
-		for _, name := range []string{"iss", "sub", "aud", "jti", "iat", "nbf", "exp"} { // into it
+		// into the namespace
+		for _, name := range []string{"iss", "sub", "aud", "jti", "iat", "nbf", "exp"} {
 			add(name+" inside "+within, marshal(without(with(k.claims, within, with(inner, name, k.claims[name])), name)))
 		}
 		add("everything inside "+within, marshal(object{within: k.claims}))
@@ -41,11 +42,11 @@ func (t thief) contents(k kind) (list []forgery) {
 	return list
 }
 
-// members spoils each member of an object and gives it, written, to add.
+// members corrupts each member of an object and passes the encoded result to add.
 func (t thief) members(o object, prefix string, add func(string, []byte)) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		value, what := o[name], prefix+name
-		// without these it is a good token of another kind
+		// without these it is a valid token of another kind
 		optional := name == "scope" || name == "act" && prefix == ""
 		if !optional {
 			add("no "+what, marshal(without(o, name)))
@@ -55,7 +56,7 @@ func (t thief) members(o object, prefix string, add func(string, []byte)) {
 		}
 		for _, wrong := range wrongs {
 			if _, isText := wrong.(string); isText && name == "scope" {
-				continue // any text will do there
+				continue // any text is valid there
 			}
 			add(fmt.Sprintf("%s is %.40s", what, marshal(wrong)), marshal(with(o, name, wrong)))
 		}
@@ -76,7 +77,7 @@ type changed struct {
 	claims object
 }
 
-// values are claims of the right form that are not true.
+// values returns claims that are well-formed but false.
 func (t thief) values(k kind) (list []changed) {
 	set := func(what string, pairs ...any) {
 		claims := k.claims
@@ -113,7 +114,7 @@ func (t thief) values(k kind) (list []changed) {
 		sum := sha256.Sum256([]byte(k.good))
 		set("a jti that was never issued", "jti", fmt.Sprintf("%x-%x-4%x-8%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])[:36])
 		list = append(list, t.passportValues(k)...)
-		// Under an ID that was issued, what was not issued.
+		// An issued ID with other claims than were issued.
 		exp, iat := k.claims["exp"].(float64), k.claims["iat"].(float64)
 		set("a longer life", "exp", int64(exp)+3600)
 		set("a shorter life", "exp", int64(exp)-60)
@@ -159,7 +160,7 @@ func (t thief) passportValues(k kind) (list []changed) {
 	return list
 }
 
-// acts are act claims that no token may carry.
+// acts returns act claims that no token may have.
 func acts(id string) map[string]any {
 	nested := func(n int, last any) any {
 		for range n {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// forms are tokens with good contents that are not spelt as a token is: RFC 7515 §7.1 knows one
-// spelling.
+// forms returns tokens with valid contents in an invalid encoding, because RFC 7515 §7.1 allows
+// only one.
 func (t thief) forms(k kind) (list []forgery) {
 	add := func(name, token string) { list = append(list, forgery{name, token}) }
 	parts := strings.Split(k.good, ".")
@@ -37,8 +37,8 @@ func (t thief) forms(k kind) (list []forgery) {
 			add(fmt.Sprintf("%q within part %d", tail, i+1), strings.Join(spoilt, "."))
 		}
 	}
-	// The last character of each part leaves bits unused when its length is no multiple of four;
-	// they must be zero.
+	// The last character of each part has unused bits if its length is not a multiple of four; they
+	// must be zero.
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	for i, part := range parts {
 		if len(part)%4 == 0 {
@@ -53,7 +53,7 @@ func (t thief) forms(k kind) (list []forgery) {
 	}
 	for i := range parts {
 		spoilt := append([]string(nil), parts...)
-		bytes, _ := base64.RawURLEncoding.DecodeString(parts[i]) // it is good
+		bytes, _ := base64.RawURLEncoding.DecodeString(parts[i]) // it is valid
 		spoilt[i] = base64.URLEncoding.EncodeToString(bytes)
 		if spoilt[i] != parts[i] {
 			add(fmt.Sprintf("part %d padded", i+1), strings.Join(spoilt, "."))

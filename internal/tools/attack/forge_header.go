@@ -13,8 +13,9 @@ import (
 	"strings"
 )
 
-// headers are forgeries of the header: another algorithm, key or type, a member that changes what
-// is verified, and keys that are not the company's. Where the signature can be good, it is.
+// headers returns forgeries of the header: another algorithm, key or type, a member that changes
+// what is verified, and keys other than the company's. The signature is valid where that is
+// possible.
 func (t thief) headers(k kind) (list []forgery) {
 	claims := marshal(k.claims)
 	add := func(name, token string) { list = append(list, forgery{name, token}) }
@@ -82,11 +83,11 @@ func swapped(typ any) string {
 	return "JWT"
 }
 
-// es256 signs with a fresh P-256 key, which the header brings along.
+// es256 signs with a new P-256 key, which the header contains.
 func es256(header object, claims []byte) string {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		panic(err) // not with this reader
+		panic(err) // impossible with this reader
 	}
 	text := encode(marshal(header)) + "." + encode(claims)
 	digest := sha256.Sum256([]byte(text))
@@ -97,7 +98,7 @@ func es256(header object, claims []byte) string {
 	return text + "." + encode(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
 }
 
-// signatures are a good header and good claims with what is not their signature.
+// signatures returns a valid header and claims with wrong signatures.
 func (t thief) signatures(k kind) (list []forgery) {
 	at := strings.LastIndexByte(k.good, '.') + 1
 	text := k.good[:at]
@@ -117,7 +118,7 @@ func (t thief) signatures(k kind) (list []forgery) {
 	add("a signature of 65 bytes", append(append([]byte(nil), good...), 0))
 	add("a signature of zeros", make([]byte, 64))
 	add("a signature twice", append(append([]byte(nil), good...), good...))
-	// Ed25519 is malleable where S + L is taken for S (RFC 8032 §5.1.7).
+	// Ed25519 is malleable if S + L is accepted for S (RFC 8032 §5.1.7).
 	order, _ := new(big.Int).SetString("7237005577332262213973186563042994240857116359379907606001950938285454250989", 10)
 	reversed := func(b []byte) []byte {
 		r := make([]byte, len(b))

@@ -12,28 +12,29 @@ import (
 	"attestd/internal/harness"
 )
 
-// Addresses of the parties, as the one proxy that the server trusts, this process, tells them.
+// The parties' addresses, as reported by this process, which is the only proxy that the server
+// trusts.
 const (
 	goodAddress = "X-Forwarded-For: 198.51.100.7"
 	badAddress  = "X-Forwarded-For: 203.0.113.9"
 )
 
-// address is one of many: an attacker may have more than one.
+// address returns the n-th address of the attacker.
 func address(n int) string {
 	return fmt.Sprintf("X-Forwarded-For: 203.0.%d.%d", n/250%250, 1+n%250)
 }
 
 const (
-	guardWait = 5 * time.Second // for an answer to the good client, under attack
+	guardWait = 5 * time.Second // maximum time of a response to the good client under attack
 	mebibyte  = 1 << 20
 )
 
-// siege is a server under an attack that is to starve it, and a good client that goes on asking: is
-// it well, and does it still append?
+// siege is a server under a denial-of-service attack, and a good client that checks whether it is
+// healthy and still appends.
 type siege struct {
 	*harness.Run
 	*harness.Service
-	key string // of the attacker's company
+	key string // the attacker's
 
 	peak  *harness.Peak
 	stop  chan struct{}
@@ -42,8 +43,8 @@ type siege struct {
 	worst time.Duration
 }
 
-// besiege starts a server, with a company for each side, and the good client, which asks once in a
-// while.
+// besiege starts a server with a company for each side, and the good client, which sends a request
+// at intervals.
 func besiege(ctx context.Context, r *harness.Run, every time.Duration, flags ...string) (*siege, error) {
 	g := &siege{Run: r, stop: make(chan struct{})}
 	var err error
@@ -77,7 +78,7 @@ func besiege(ctx context.Context, r *harness.Run, every time.Duration, flags ...
 	return g, nil
 }
 
-// ask is one question of the good client, on a connection of its own.
+// ask sends one request of the good client on a new connection.
 func (g *siege) ask(request harness.Request, status int) {
 	c := &harness.Client{Addr: g.Addr, Wait: guardWait, Header: []string{goodAddress}}
 	defer c.Close()
@@ -89,8 +90,7 @@ func (g *siege) ask(request harness.Request, status int) {
 	g.worst = max(g.worst, time.Since(start))
 }
 
-// lift ends the siege and says what it has cost; most is what the server's memory may have been at
-// its highest, in bytes.
+// lift ends the siege and reports its cost. most is the maximum of the server's memory in bytes.
 func (g *siege) lift(most int64) error {
 	close(g.stop)
 	g.done.Wait()
@@ -108,7 +108,7 @@ func (g *siege) lift(most int64) error {
 	return g.Stop()
 }
 
-// many runs n jobs, 32 at a time, each with a client of its worker's own, until one fails.
+// many runs n jobs, 32 at a time, each worker with its own client, until one fails.
 func many(ctx context.Context, addr string, n int, job func(c *harness.Client, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -133,8 +133,8 @@ func many(ctx context.Context, addr string, n int, job func(c *harness.Client, i
 	return context.Cause(ctx)
 }
 
-// hold opens connections and sends each what first gives, and returns them open. A server that
-// hangs up or takes no more is within its rights.
+// hold opens connections, sends each the result of first, and returns them open. The server may
+// close them or stop reading.
 func (g *siege) hold(ctx context.Context, n int, first func(i int) []byte) ([]net.Conn, error) {
 	conns := make([]net.Conn, n)
 	err := many(ctx, g.Addr, n, func(_ *harness.Client, i int) error {
@@ -144,7 +144,7 @@ func (g *siege) hold(ctx context.Context, n int, first func(i int) []byte) ([]ne
 			return fmt.Errorf("connection %d: %w", i, err)
 		}
 		conns[i] = conn
-		// a connection that is open has no reason to refuse
+		// writing to an open connection must not block
 		_ = conn.SetWriteDeadline(time.Now().Add(guardWait))
 		_, _ = conn.Write(first(i))
 		return nil
@@ -163,7 +163,7 @@ func hangUp(conns []net.Conn) {
 	}
 }
 
-// pause waits under attack, so that the good client can ask.
+// pause waits during the attack, so that the good client can send requests.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -173,7 +173,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// passport issues a passport to the bad company's bot and returns its ID.
+// passport issues a passport to the attacker's bot and returns its ID.
 func (g *siege) passport(c *harness.Client) (jti string, err error) {
 	var issued struct{ Passport string }
 	if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/bot/passport", Key: g.key}, &issued); err != nil {

@@ -8,8 +8,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// headerFaults says which headers that every answer must have are missing or wrong, and whether the
-// answer may be kept by a cache that others share.
+// headerFaults lists required response headers that are missing or wrong, and responses that shared
+// caches must not store but may.
 func headerFaults(op operation, method string, a harness.Answer) (wrong []string) {
 	for _, name := range []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
 		if n, err := strconv.Atoi(a.Header.Get(name)); err != nil || n < 0 {
@@ -42,8 +42,8 @@ func headerFaults(op operation, method string, a harness.Answer) (wrong []string
 	return wrong
 }
 
-// mediaType is what an answer must say that it is: JSON, except for a report's lines and what other
-// tools read of a log (C2SP tlog-tiles).
+// mediaType returns the required media type of a response: JSON, except for a report's lines and
+// the files of a log (C2SP tlog-tiles).
 func (op operation) mediaType(status int) string {
 	switch {
 	case status == 200 && op.path == "/v1/report":

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// image is what is left of a database and its log.
+// image is the remains of a database and its log.
 type image struct {
 	name    string
 	db, wal []byte
 	journal *journal
-	cut     int64 // what was acknowledged when the log had this length, or less, must be there
+	cut     int64 // everything acknowledged when the log had at most this length must be there
 }
 
 // Sizes of SQLite's write-ahead log (https://sqlite.org/fileformat2.html#walformat).
@@ -20,8 +20,8 @@ const (
 	sector      = 512
 )
 
-// images are the files as a loss of power may leave them. What was synced is there; of the rest,
-// any part.
+// images returns the files as a power loss may leave them: what was synced, and any part of the
+// rest.
 func (p *loss) images() (list []image) {
 	number := func(long, short int) int {
 		if p.Short {
@@ -45,7 +45,8 @@ func (p *loss) images() (list []image) {
 	return list
 }
 
-// place picks an end for the log: the end of a frame or, as often, a point within one.
+// place picks an end for the log: the end of a frame or, with equal probability, a point within
+// one.
 func (p *loss) place(log []byte, page int) int {
 	frame := frameHeader + page
 	at := walHeader + p.Chance.IntN((len(log)-walHeader)/frame+1)*frame
@@ -58,14 +59,14 @@ func (p *loss) place(log []byte, page int) int {
 	return min(at, len(log))
 }
 
-// cutLog ends the log somewhere.
+// cutLog truncates the log.
 func (p *loss) cutLog(page int) image {
 	at := p.place(p.log, page)
 	return image{fmt.Sprintf("log cut at %d", at), p.before, p.log[:at], p.first, int64(at)}
 }
 
-// holedLog keeps the log up to the end of a frame. Of the next frames some were written and others
-// not, or in part, in no order.
+// holedLog truncates the log at the end of a frame. Of the following frames some were written,
+// others not or in part, in any order.
 func (p *loss) holedLog(page int) image {
 	frame := frameHeader + page
 	frames := (len(p.log) - walHeader) / frame
@@ -93,8 +94,8 @@ func (p *loss) holedLog(page int) image {
 	return image{fmt.Sprintf("log with holes from %d to %d", at, end), p.before, wal, p.first, int64(at)}
 }
 
-// halfCheckpoint has the whole log, and some pages of the database as the checkpoint writes them,
-// some as they were, some torn.
+// halfCheckpoint has the whole log, and a database with some pages from the checkpoint, some old
+// pages, and some torn ones.
 func (p *loss) halfCheckpoint(page int) image {
 	db := append([]byte(nil), p.before...)
 	moved := 0
@@ -116,7 +117,8 @@ func (p *loss) halfCheckpoint(page int) image {
 	return image{fmt.Sprintf("checkpoint with %d pages of %d moved", moved, len(p.after)/page), db, p.log, p.first, int64(len(p.log))}
 }
 
-// overwrittenLog is after the checkpoint: a new log runs over the old one in the same file.
+// overwrittenLog is the state after the checkpoint: a new log overwrites the old one in the same
+// file.
 func (p *loss) overwrittenLog(page int) image {
 	at := p.place(p.next, page)
 	wal := append([]byte(nil), p.next[:at]...)

@@ -9,7 +9,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// journal is what a server has acknowledged, each with the length that its log had at most by then.
+// journal lists what a server has acknowledged, each with the maximum length of its log at that
+// time.
 type journal struct {
 	mu        sync.Mutex
 	hashes    map[int64]string // of the records, by index
@@ -18,7 +19,7 @@ type journal struct {
 	passports map[string]*life // by jti
 }
 
-// life is when something was made, and when it was deleted or revoked, if it was.
+// life is when something was created, and when it was deleted or revoked, if it was.
 type life struct {
 	made, end int64
 	ended     bool
@@ -28,7 +29,8 @@ func newJournal() *journal {
 	return &journal{hashes: map[int64]string{}, records: map[int64]int64{}, keys: map[string]*life{}, passports: map[string]*life{}}
 }
 
-// atRest is the same when there is no log any more: all was written before any length.
+// atRest returns the journal for a database without a log: everything was written before any
+// length.
 func (j *journal) atRest() *journal {
 	k := newJournal()
 	for index, hash := range j.hashes {
@@ -56,7 +58,7 @@ func (j *journal) writes() int {
 	return n
 }
 
-// judge says what is wrong with a verdict about a file whose log was cut at a length.
+// judge lists what is wrong with a verdict on a file whose log was truncated at a length.
 func (j *journal) judge(v harness.Verdict, cut int64) (wrong []string) {
 	least := int64(0)
 	for index, at := range j.records {
@@ -79,7 +81,7 @@ func (j *journal) judge(v harness.Verdict, cut int64) (wrong []string) {
 	return wrong
 }
 
-// ask looks for all that was acknowledged before the cut in a server of the file.
+// ask queries a server of the file for everything that was acknowledged before the cut.
 func (j *journal) ask(c *harness.Client, key string, cut int64) (wrong []string) {
 	var chain struct {
 		Records []struct{ Hash string }
@@ -119,7 +121,7 @@ func (j *journal) ask(c *harness.Client, key string, cut int64) (wrong []string)
 		if l.ended && l.end <= cut && !revoked[jti] {
 			wrong = append(wrong, "the revocation of "+jti+" is lost")
 		}
-		if l.made > cut || l.end > cut { // then it may be either
+		if l.made > cut || l.end > cut { // it may be in either state
 			continue
 		}
 		var status struct{ Status string }
@@ -133,8 +135,8 @@ func (j *journal) ask(c *harness.Client, key string, cut int64) (wrong []string)
 	return wrong
 }
 
-// merkleRoot is the root over hashes as the API document says: split at the largest power of two
-// below n, join as hex.
+// merkleRoot computes the root over hashes as in the API document: split at the largest power of
+// two below n, joined as hex.
 func merkleRoot(leaves []string) string {
 	if len(leaves) == 1 {
 		return leaves[0]

@@ -12,8 +12,8 @@ import (
 )
 
 // kills ends a server with SIGKILL at a random moment while many clients write, starts the next one
-// on the same file, and so on. Whatever any of them has acknowledged must be there at the end of
-// each round: records, keys, deletions and revocations.
+// on the same file, and repeats that. Everything acknowledged must be there after each round:
+// records, keys, deletions and revocations.
 func kills(ctx context.Context, r *harness.Run) error {
 	s, db, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
@@ -71,7 +71,7 @@ func kills(ctx context.Context, r *harness.Run) error {
 	return err
 }
 
-// underLoad has 16 clients write, and kills the server when its time has come.
+// underLoad lets 16 clients write, and kills the server after a time.
 func underLoad(ctx context.Context, r *harness.Run, j *journal, s *harness.Service, key string, life time.Duration) error {
 	var clients sync.WaitGroup
 	for who := range 16 {
@@ -83,7 +83,7 @@ func underLoad(ctx context.Context, r *harness.Run, j *journal, s *harness.Servi
 				if answered := (*harness.StatusError)(nil); errors.As(err, &answered) {
 					r.Failf("%v", answered)
 				}
-				if err != nil { // the server is gone
+				if err != nil { // the server was killed
 					return
 				}
 			}
@@ -100,8 +100,8 @@ func underLoad(ctx context.Context, r *harness.Run, j *journal, s *harness.Servi
 	return errors.Join(err, ctx.Err())
 }
 
-// take adds the journal of a round, and says what contradicts it in those before or in the verdict
-// about the file.
+// take adds the journal of a round, and lists contradictions with the previous ones or with the
+// verdict on the file.
 func (j *journal) take(round *journal, v harness.Verdict) (wrong []string) {
 	for index, hash := range round.hashes {
 		if j.hashes[index] != "" {

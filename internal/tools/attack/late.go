@@ -14,8 +14,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// lateBodies begins requests with what is good then, and ends them when it is no longer: the end
-// decides. Who has nothing good is sent away before his body is read.
+// lateBodies begins requests with a valid credential, and ends them when it has become invalid,
+// which must decide. A request without a valid credential must be refused before its body is read.
 func lateBodies(ctx context.Context, r *harness.Run) error {
 	s, _, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
@@ -79,7 +79,7 @@ func lateBodies(ctx context.Context, r *harness.Run) error {
 	return s.Stop()
 }
 
-// half is a request whose body has come in half.
+// half is a request of whose body half was sent.
 type half struct {
 	request harness.Request
 	conn    net.Conn
@@ -100,7 +100,7 @@ func begin(addr string, request harness.Request) (*half, error) {
 	return &half{request, conn, text[at:]}, nil
 }
 
-// end sends the rest and reads the answer.
+// end sends the rest and reads the response.
 func (h *half) end() (status int, text []byte, err error) {
 	if _, err := h.conn.Write(h.rest); err != nil {
 		return 0, nil, err

@@ -1,9 +1,8 @@
-// Attack repeats the attacks that attestd has held against, and those that it now must hold: it
-// builds the binary, runs it on a temporary file, and talks to it from outside, over loopback
-// alone.
+// Attack repeats attacks that attestd must withstand. It builds the binary, runs it on a temporary
+// file, and sends requests over loopback only.
 //
 //	go -C internal/tools run ./attack                        all attacks, some minutes
-//	go -C internal/tools run ./attack --short                the form for CI, some two minutes
+//	go -C internal/tools run ./attack --short                the form for CI, about two minutes
 //	go -C internal/tools run ./attack --only tokens,kills    some of them
 //	go -C internal/tools run ./attack --json                 one JSON object for each
 package main

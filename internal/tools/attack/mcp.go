@@ -13,7 +13,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// hiddenCalls are lines in which some reader finds a call of the tool "evil", and another does not.
+// hiddenCalls returns lines in which some parsers find a call of the tool "evil", and others do
+// not.
 func hiddenCalls() []string {
 	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil"}}`
 	var lines []string
@@ -27,7 +28,7 @@ func hiddenCalls() []string {
 		strings.Replace(call, `"method"`, `"method":"ping","method"`, 1), strings.Replace(call, `"method"`, `"Method"`, 1))
 }
 
-// hidingAnswers are answers to call 1 that tell one reader something, and another nothing.
+// hidingAnswers are responses to call 1 that parsers understand differently.
 var hidingAnswers = []string{
 	`{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","content":[{"type":"text","text":"TOLD"}]}}`,
 	`{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"TOLD"}}`,
@@ -44,10 +45,10 @@ var hidingAnswers = []string{
 	`{"jsonrpc":"2.0","id":1,"result":{}} {"jsonrpc":"2.0","id":1,"result":{"content":["TOLD"]}}`,
 }
 
-// lineEnds are what any reader takes for the end of a line.
+// lineEnds matches what any parser accepts as the end of a line.
 var lineEnds = regexp.MustCompile("[\n\r\v\f\x00\x1c-\x1e\u0085\u2028\u2029]+")
 
-// mcp puts a client and a server that hide things from the proxy at its two ends.
+// mcp runs a client and a server that try to hide messages from the proxy between them.
 func mcp(ctx context.Context, r *harness.Run) error {
 	s, _, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// misspelt sends what a careless client would, and what readers may understand in two ways: it is
-// refused wherever to ignore it would give more rights, or ask for no passport.
+// misspelt sends misspelled and ambiguous requests. They must be refused if ignoring the mistake
+// would grant more rights, or skip a passport.
 func misspelt(ctx context.Context, r *harness.Run) error {
 	s, _, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
@@ -102,7 +102,8 @@ func withQuery(path, query string) string {
 	return path + "?" + query
 }
 
-// twoLengths sends a request with two lengths and another behind it, which must not be answered.
+// twoLengths sends a request with two lengths, and another one after it, which must not be
+// answered.
 func twoLengths(addr string) string {
 	conn, err := net.DialTimeout("tcp", addr, guardWait)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"attestd/internal/harness"
 )
 
-// powerLoss records what a server acknowledges and how long its write-ahead log is then, makes of
-// its files the images that a loss of power may leave, and has each verified: it must be valid, and
-// must have all that was acknowledged before the cut. Whether the log was synced by then does not
-// show in a file: that is taken for granted here.
+// powerLoss records what a server acknowledges with the length of its write-ahead log. From the
+// files it makes the images that a power loss may leave, and verifies each: it must be valid, and
+// have everything acknowledged before the cut. A file does not show whether the log was synced by
+// then; the attack assumes that.
 func powerLoss(ctx context.Context, r *harness.Run) error {
 	folder, err := r.Lab.Folder()
 	if err != nil {
@@ -37,19 +37,19 @@ func powerLoss(ctx context.Context, r *harness.Run) error {
 	return nil
 }
 
-// loss is the attack under way.
+// loss is the state of the attack.
 type loss struct {
 	*harness.Run
 	folder, db, key string
 
-	before, after []byte // the database before the first log, and after its checkpoint
+	before, after []byte // database before the first log, and after its checkpoint
 	log, next     []byte // the first log, and the one after the checkpoint
 	first, second *journal
 	served        atomic.Int64
 }
 
-// record makes the files: a database at rest, a log on top of it, the same database with the log
-// moved into it, and a log on top of that.
+// record creates the files: a database at rest, a log for it, the database after a checkpoint of
+// the log, and a log for that.
 func (p *loss) record(ctx context.Context) error {
 	s, err := p.Lab.Serve(ctx, p.db, "--rate-limits", "off")
 	if err != nil {
@@ -81,8 +81,8 @@ func (p *loss) record(ctx context.Context) error {
 	return err
 }
 
-// write has clients write, and kills the server when the log is long, but before SQLite would move
-// it into the file (1,000 pages).
+// write lets clients write, and kills the server when the log is long, before SQLite would
+// checkpoint it (1,000 pages).
 func (p *loss) write(ctx context.Context, j *journal, file []byte) (log []byte, err error) {
 	s, err := p.Lab.Serve(ctx, p.db, "--rate-limits", "off")
 	if err != nil {
@@ -106,7 +106,7 @@ func (p *loss) write(ctx context.Context, j *journal, file []byte) (log []byte, 
 	return os.ReadFile(p.db + "-wal")
 }
 
-// checkpoint moves the log into the database, in one piece.
+// checkpoint moves the whole log into the database.
 func checkpoint(db string) error {
 	file, err := sql.Open("sqlite", "file:"+db)
 	if err != nil {
@@ -117,7 +117,7 @@ func checkpoint(db string) error {
 	return errors.Join(err, file.Close())
 }
 
-// check opens each image, a few at once.
+// check opens the images, a few at a time.
 func (p *loss) check(ctx context.Context, list []image) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -141,7 +141,7 @@ func (p *loss) check(ctx context.Context, list []image) error {
 	return context.Cause(ctx)
 }
 
-// open verifies one image, serves some, and looks for what was acknowledged.
+// open verifies one image, starts a server on some, and queries what was acknowledged.
 func (p *loss) open(ctx context.Context, n int, i image) error {
 	folder, err := p.Lab.Folder()
 	if err != nil {

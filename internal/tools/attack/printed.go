@@ -16,8 +16,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// hostileNames would end a line and begin another, clear and colour the terminal, set its title,
-// and turn text around. Each holds hostileMark, by which it is found where it is printed.
+// hostileNames returns names that end a line and begin another, clear and color the terminal, set
+// its title, or reverse text. Each contains hostileMark, so that it can be found in output.
 func hostileNames() (names []string) {
 	all := "bot"
 	for _, c := range []string{
@@ -31,8 +31,8 @@ func hostileNames() (names []string) {
 
 const hostileMark = "held-by-nobody"
 
-// hostileRecords makes records whose names carry what terminals carry out, and has every tool that
-// an auditor uses print them.
+// hostileRecords creates records whose names contain terminal control sequences, and prints them
+// with every tool that an auditor uses.
 func hostileRecords(ctx context.Context, r *harness.Run) error {
 	s, _, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
@@ -85,7 +85,7 @@ func hostileRecords(ctx context.Context, r *harness.Run) error {
 		}
 		for _, checker := range checkers {
 			p.print(ctx, true, append(slices.Clone(checker), evidence)...)
-			// which does not say what stands twice
+			// it does not print repeated members
 			p.print(ctx, checker[1] != "check.py", append(slices.Clone(checker), twice)...)
 		}
 	}
@@ -99,7 +99,7 @@ func hostileRecords(ctx context.Context, r *harness.Run) error {
 	return s.Stop()
 }
 
-// printing has programs print what hostile records hold.
+// printing runs programs that print hostile records.
 type printing struct {
 	*harness.Run
 	folder  string
@@ -107,8 +107,8 @@ type printing struct {
 	printed int
 }
 
-// checkers are the programs that check evidence and proofs, as far as there is something to run
-// them.
+// checkers returns the programs that check evidence and proofs, if their interpreters are
+// installed.
 func (p *printing) checkers(ctx context.Context) (list [][]string, err error) {
 	list = append(list, []string{p.Lab.Binary(), "check"})
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
@@ -127,8 +127,8 @@ func (p *printing) checkers(ctx context.Context) (list [][]string, err error) {
 	return list, nil
 }
 
-// print runs a program and judges what it prints. One that shows must print something of a record's
-// names.
+// print runs a program and checks its output. If shows is true, the output must include part of a
+// record's names.
 func (p *printing) print(ctx context.Context, shows bool, command ...string) {
 	ctx, cancel := context.WithTimeout(ctx, harness.Patience)
 	defer cancel()
@@ -136,7 +136,7 @@ func (p *printing) print(ctx context.Context, shows bool, command ...string) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir, cmd.Env = p.folder, p.env
 	out := &lines{enough: cancel}
-	if command[1] == "tail" { // which goes on for ever
+	if command[1] == "tail" { // it does not end by itself
 		out.most = len(hostileNames())
 	}
 	cmd.Stdout, cmd.Stderr = out, out
@@ -147,7 +147,7 @@ func (p *printing) print(ctx context.Context, shows bool, command ...string) {
 		p.Failf("%s: %v", name, err)
 	}
 	for line := range strings.SplitSeq(text, "\n") {
-		line = strings.TrimSuffix(line, "\r") // of a table
+		line = strings.TrimSuffix(line, "\r") // in CSV
 		if strings.ContainsFunc(line, func(c rune) bool {
 			return unicode.IsControl(c) || unicode.In(c, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 		}) {
@@ -162,7 +162,7 @@ func (p *printing) print(ctx context.Context, shows bool, command ...string) {
 	}
 }
 
-// lines gathers what a program prints, and ends it after so many lines; 0 is any number.
+// lines collects the output of a program, and ends it after a number of lines; 0 for no limit.
 type lines struct {
 	text   bytes.Buffer
 	most   int

@@ -14,11 +14,11 @@ import (
 	"attestd/internal/harness"
 )
 
-// row is a line of the table: who the attacker is, and what each notice found of its rewritings.
+// row is a row of the table: an attacker, and what each check found of the attacker's rewrites.
 type row struct {
 	who     string
 	attacks []rewriting
-	found   [][]string // by rewriting and notice; "" for nothing
+	found   [][]string // by rewrite and check; "" for nothing
 }
 
 const (
@@ -27,13 +27,13 @@ const (
 	some = "some"
 )
 
-// seeNothing is how long a server is watched that is not expected to find anything. Its checks
+// seeNothing is how long a server that is not expected to find anything is watched. Its checks
 // begin at once, and take milliseconds here.
 const seeNothing = 2 * time.Second
 
-// rewrites writes the history of a service anew, in as many manners as attackers have, while it is
-// stopped, and measures what notices that. The table of docs/security.md must be what was measured,
-// and nobody may stay unnoticed.
+// rewrites rewrites the history of a stopped service as different attackers can, and determines
+// which checks find it. The table in docs/security.md must match the result, and every attacker
+// must be found by a check.
 func rewrites(ctx context.Context, r *harness.Run) error {
 	documented, err := documentedTable()
 	if err != nil {
@@ -72,8 +72,8 @@ func rewrites(ctx context.Context, r *harness.Run) error {
 	return nil
 }
 
-// attackers are the rows of the table. In the short form those who do more than to write the
-// history anew do some of it.
+// attackers returns the rows of the table. In the short form, some attackers perform only some of
+// their rewrites.
 func attackers(short bool) (rows []row) {
 	for _, a := range withoutKey {
 		rows = append(rows, row{who: "the file: " + a.what, attacks: []rewriting{a}})
@@ -112,7 +112,7 @@ func attackers(short bool) (rows []row) {
 	return rows
 }
 
-// untouched makes sure that nothing is found of a history that nobody has touched.
+// untouched checks that nothing is found in an unchanged history.
 func (h *history) untouched(ctx context.Context) error {
 	found, err := h.carryOut(ctx, rewriting{what: "nothing", do: func(context.Context, *scene) error { return nil }}, nil)
 	for i, text := range found {
@@ -123,8 +123,8 @@ func (h *history) untouched(ctx context.Context) error {
 	return err
 }
 
-// measure carries all rewritings out, some at once: most of the time is spent watching servers that
-// find nothing.
+// measure performs all rewrites, several at a time, because most of the time is spent watching
+// servers that find nothing.
 func (h *history) measure(ctx context.Context, rows []row, documented map[string]string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -161,7 +161,7 @@ func (h *history) measure(ctx context.Context, rows []row, documented map[string
 	return context.Cause(ctx)
 }
 
-// carryOut does one rewriting in a copy of the history, and looks at it in every way.
+// carryOut performs one rewrite in a copy of the history, and runs every check.
 func (h *history) carryOut(ctx context.Context, a rewriting, expected []string) ([]string, error) {
 	folder, err := h.Lab.Folder()
 	if err != nil {
@@ -198,7 +198,7 @@ func header() string {
 	return line + "\n" + rule
 }
 
-// line is the row as it stands in the document.
+// line returns the row in the format of the document.
 func (r *row) line() string {
 	line := "| " + r.who + " |"
 	for i := range notices {
@@ -222,7 +222,7 @@ func (r *row) line() string {
 	return line
 }
 
-// cells are what a line says of each notice.
+// cells returns the cells of a line after the first.
 func cells(line string) []string {
 	parts := strings.Split(strings.Trim(line, "|"), "|")
 	for i := range parts {
@@ -231,7 +231,7 @@ func cells(line string) []string {
 	return parts[1:]
 }
 
-// documentedTable reads the table in docs/security.md: its lines, by their first cell.
+// documentedTable returns the lines of the table in docs/security.md, by their first cell.
 func documentedTable() (map[string]string, error) {
 	root, err := moduleRoot()
 	if err != nil {

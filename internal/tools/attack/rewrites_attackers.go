@@ -18,24 +18,24 @@ import (
 	"attestd/store"
 )
 
-// scene is a copy of a history in which one attack is done, while nothing runs.
+// scene is a copy of a history for one attack, while no server runs.
 type scene struct {
 	*history
 	folder string
-	undone string // as of the rewriting
+	undone string // from the rewriting
 }
 
 func (s *scene) db() string    { return filepath.Join(s.folder, dbFile) }
 func (s *scene) heads() string { return s.db() + headsOf }
 
-// rewriting is what one attacker does.
+// rewriting is an attack.
 type rewriting struct {
 	what   string
 	do     func(context.Context, *scene) error
-	undone string // query that is true where a start has undone it; "" for what no start undoes
+	undone string // query that is true after a start has undone the attack; "" if no start does
 }
 
-// The attackers of the table, in its order. withoutKey need the file alone.
+// The attackers of the table, in its order. Those in withoutKey need only the file.
 var withoutKey = []rewriting{
 	{"a disabled agent enabled", statements(`UPDATE agent SET disabled_at = NULL WHERE agent_id = 'gone'`), ""},
 	{"a deleted API key brought back", bringBack, ""},
@@ -58,7 +58,7 @@ var withoutKey = []rewriting{
 	{"an older copy of the file put in place", func(_ context.Context, s *scene) error { return copyFile(s.file(olderFile), s.db()) }, ""},
 }
 
-// withKey have the company's signing key, and sign all anew.
+// withKey have the company's signing key, and sign everything again.
 var withKey = []rewriting{
 	{"a record changed", actionsOfAcme(func(list []chain.Record) []chain.Record { return amounts(list, 5, 6) }), ""},
 	{"the last records replaced", actionsOfAcme(func(list []chain.Record) []chain.Record { return amounts(list, 9, 12) }), ""},
@@ -83,16 +83,16 @@ var withKey = []rewriting{
 	{"the control log written so that tables and log agree", unsayDisabling, ""},
 }
 
-// cutOff needs no key, though it is done with one: Ed25519 gives the records that stay the
-// signatures that they had.
+// cutOff needs no key, although this implementation uses one: Ed25519 is deterministic, so the
+// remaining records keep their signatures.
 var cutOff = actionsOfAcme(func(list []chain.Record) []chain.Record { return list[:9] })
 
-// statements are what a stranger to the service does to the file, past its guards.
+// statements returns an attack that runs SQL on the file, past its guards.
 func statements(list ...string) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error { return s.exec(ctx, list...) }
 }
 
-// exec runs statements of which each must change something.
+// exec runs statements, each of which must change something.
 func (s *scene) exec(ctx context.Context, list ...string) error { return execOn(ctx, s.db(), list...) }
 
 func execOn(ctx context.Context, db string, list ...string) error {
@@ -116,7 +116,7 @@ func bringBack(ctx context.Context, s *scene) error {
 		SELECT company, x'%x', '%s', 'deleted', created_at, made_by, 'admin', '%s' FROM api_key WHERE label = 'reads'`, hash, s.deleted, hex.EncodeToString(hash[:8])))
 }
 
-// cutOut deletes every row of zoo, whose number is 3.
+// cutOut deletes every row of zoo, which has the number 3.
 func cutOut(ctx context.Context, s *scene) error {
 	return rewrite.Unguarded(ctx, s.db(), func(tx *sql.Tx) error {
 		for _, where := range []string{
@@ -134,7 +134,7 @@ func cutOut(ctx context.Context, s *scene) error {
 	})
 }
 
-// amounts gives the records in [from, to) another amount.
+// amounts changes the amount in the records [from, to).
 func amounts(list []chain.Record, from, to int) []chain.Record {
 	for i := from; i < to; i++ {
 		list[i].Payload = []byte(strings.Replace(string(list[i].Payload), `"amount":`, `"amount":1000`, 1))
@@ -150,7 +150,8 @@ func actionsOfAcme(change func([]chain.Record) []chain.Record) func(context.Cont
 				times[i] = logs[0][i].Timestamp
 			}
 			logs[0] = change(logs[0])
-			for i := range logs[0] { // what was copied to another place has the time of that
+			// a record that was copied to another place has the time of that place
+			for i := range logs[0] {
 				if i > 0 && logs[0][i].Timestamp < logs[0][i-1].Timestamp {
 					logs[0][i].Timestamp = times[min(i, len(times)-1)]
 				}
@@ -160,7 +161,7 @@ func actionsOfAcme(change func([]chain.Record) []chain.Record) func(context.Cont
 	}
 }
 
-// swapLogs gives two companies each other's actions, under their own names.
+// swapLogs exchanges the actions of two companies, which keep their names.
 func swapLogs(ctx context.Context, s *scene) error {
 	logs := []rewrite.Log{{Company: "acme", Name: store.Actions}, {Company: "zoo", Name: store.Actions}}
 	return s.writeAnew(ctx, logs, func(lists [][]chain.Record) error {
@@ -175,7 +176,7 @@ func swapLogs(ctx context.Context, s *scene) error {
 	})
 }
 
-// unsayDisabling takes the disabling of an agent out of both, the log and the table.
+// unsayDisabling removes the disabling of an agent from the log and from the table.
 func unsayDisabling(ctx context.Context, s *scene) error {
 	err := s.writeAnew(ctx, []rewrite.Log{{Company: "acme", Name: store.Control}}, func(logs [][]chain.Record) error {
 		n := len(logs[0])
@@ -191,7 +192,7 @@ func unsayDisabling(ctx context.Context, s *scene) error {
 	return s.exec(ctx, `UPDATE agent SET disabled_at = NULL WHERE agent_id = 'gone'`)
 }
 
-// writeAnew writes logs anew, and leaves what the database keeps of their checkpoints as it was.
+// writeAnew rewrites logs, and keeps the stored checkpoints.
 func (s *scene) writeAnew(ctx context.Context, logs []rewrite.Log, change func([][]chain.Record) error) error {
 	before := filepath.Join(s.folder, "before.db")
 	if err := copyFile(s.db(), before); err != nil {
@@ -219,8 +220,7 @@ func (s *scene) writeAnew(ctx context.Context, logs []rewrite.Log, change func([
 	return file.Close()
 }
 
-// forget deletes what the database keeps of checkpoints: its own, and those that witnesses have
-// cosigned.
+// forget deletes the stored checkpoints and cosignatures.
 func (s *scene) forget(ctx context.Context) error { return forgetIn(ctx, s.db()) }
 
 func forgetIn(ctx context.Context, db string) error {
@@ -234,7 +234,7 @@ func forgetIn(ctx context.Context, db string) error {
 	})
 }
 
-// forgeHeads has a server make the head file for the database as it is now.
+// forgeHeads lets a server create the head file for the changed database.
 func (s *scene) forgeHeads(ctx context.Context) error {
 	if err := os.Remove(s.heads()); err != nil {
 		return err
@@ -246,7 +246,7 @@ func (s *scene) forgeHeads(ctx context.Context) error {
 	return running.Stop()
 }
 
-// takeWitness has the witness forget what it has signed: its key is in the attacker's hands too.
+// takeWitness makes the witness forget what it has signed: the attacker has its key too.
 func (s *scene) takeWitness(ctx context.Context) error {
 	db := filepath.Join(s.folder, witnessFile)
 	if err := os.Remove(db + headsOf); err != nil {

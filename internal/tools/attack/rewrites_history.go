@@ -13,21 +13,21 @@ import (
 	"attestd/internal/harness"
 )
 
-// history is a service with three companies and a witness, all at rest, and what an auditor has
-// kept of it. acme has a row of every kind, globex a key that was compromised, and zoo has
-// registered last.
+// history is a stopped service with three companies and a witness, with what an auditor has kept of
+// it. acme has a row in every table, globex has a compromised key, and zoo has registered last.
 type history struct {
 	*harness.Run
 	schema string
-	// with the database, its head file, the witness's, and theirs of before the last records
+	// has the database, its head file, the witness's files, and copies of all from before the last
+	// records
 	folder   string
 	vkey     string            // of the witness
 	keys     map[string]string // API keys, by company
-	deleted  string            // an API key of acme that is no more
+	deleted  string            // a deleted API key of acme
 	evidence []kept
 }
 
-// kept is an evidence file, and the log that it is about.
+// kept is an evidence file with its log.
 type kept struct {
 	path, company, logID, fingerprint string
 	size                              int64 // of the checkpoint in it
@@ -40,7 +40,7 @@ const (
 
 var companies = []string{"acme", "globex", "zoo"}
 
-// newHistory makes the history over real servers.
+// newHistory creates the history with real servers.
 func newHistory(ctx context.Context, r *harness.Run) (*history, error) {
 	h := &history{Run: r, keys: map[string]string{}}
 	root, err := moduleRoot()
@@ -71,7 +71,7 @@ func newHistory(ctx context.Context, r *harness.Run) (*history, error) {
 
 func (h *history) file(name string) string { return filepath.Join(h.folder, name) }
 
-// begin makes companies with all their rows and some records, and returns the policy of a witness
+// begin creates companies with all their rows and some records, and returns the policy of a witness
 // for all their logs.
 func (h *history) begin(ctx context.Context) (policy string, err error) {
 	s, err := h.Lab.Serve(ctx, h.file(dbFile), "--rate-limits", "off", "--webhooks-allow-private")
@@ -112,7 +112,7 @@ func (h *history) begin(ctx context.Context) (policy string, err error) {
 	return policy, os.WriteFile(policy, []byte(logs.String()), 0o600)
 }
 
-// fillAcme makes a row of every kind that attackers would change.
+// fillAcme creates a row in every table that attackers would change.
 func (h *history) fillAcme(c *harness.Client) (err error) {
 	do := func(status int, method, path, body string, dest any) {
 		if err == nil {
@@ -140,7 +140,7 @@ func (h *history) fillAcme(c *harness.Client) (err error) {
 		}
 		do(200, "POST", "/v1/passports/"+jti+"/revoke", `{"reason":"leaked"}`, nil)
 	}
-	// nobody listens there
+	// no server listens there
 	do(201, "POST", "/v1/webhooks", `{"url":"http://127.0.0.1:9/hook"}`, nil)
 	return err
 }
@@ -155,7 +155,7 @@ func (h *history) attest(c *harness.Client, company string, n int) error {
 	return nil
 }
 
-// goOn attests more, until the witness has cosigned every log, and takes evidence as an auditor
+// goOn attests more, until the witness has cosigned every log, and downloads evidence as an auditor
 // does.
 func (h *history) goOn(ctx context.Context, witness string) (err error) {
 	w := &harness.Client{Addr: witness}
@@ -226,10 +226,10 @@ func (h *history) goOn(ctx context.Context, witness string) (err error) {
 	return nil
 }
 
-// witness is the value of --witness for a witness at an address.
+// witness returns the value of --witness for a witness at an address.
 func (h *history) witness(addr string) string { return "http://" + addr + "/v1/witness=" + h.vkey }
 
-// copyTo copies all that is at rest into another folder, for one attack.
+// copyTo copies all files into another folder, for one attack.
 func (h *history) copyTo(folder string) (*scene, error) {
 	for _, name := range []string{dbFile, dbFile + headsOf, witnessFile, witnessFile + headsOf} {
 		if err := copyFile(h.file(name), filepath.Join(folder, name)); err != nil {
@@ -247,7 +247,7 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, content, 0o600)
 }
 
-// moduleRoot is the folder of the source tree, inside which this is run.
+// moduleRoot returns the root of the source tree, which must contain the working directory.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	for ; err == nil; dir = filepath.Dir(dir) {

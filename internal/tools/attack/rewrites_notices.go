@@ -15,8 +15,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// notice is one way in which a rewritten history may be noticed. It says how, or "" where nothing
-// is; wait bounds how long a server that says nothing is watched.
+// notice is one check that may find a rewritten history. It returns what it found, or "". wait
+// bounds how long a silent server is watched.
 type notice struct {
 	column string
 	look   func(ctx context.Context, s *scene, wait time.Duration) (found string, err error)
@@ -47,7 +47,7 @@ var notices = []notice{
 	}},
 }
 
-// run runs a command of attestd, whose exit status 4, 5 or 8 is a finding.
+// run runs a command of attestd. Its exit statuses 4, 5 and 8 are findings.
 func (s *scene) run(ctx context.Context, args ...string) (found string, err error) {
 	cmd := exec.CommandContext(ctx, s.Lab.Binary(), args...)
 	var stderr bytes.Buffer
@@ -63,9 +63,8 @@ func (s *scene) run(ctx context.Context, args ...string) (found string, err erro
 	return "", nil
 }
 
-// start starts a server on a copy of the database, with its head file or without one, and with the
-// checkpoints that it keeps or without them, and watches it. with, if not nil, is called while it
-// runs.
+// start starts a server on a copy of the database, with or without its head file and its stored
+// checkpoints, and watches it. with, if not nil, is called while it runs.
 func (s *scene) start(ctx context.Context, heads, checkpoints bool, wait time.Duration, with func(addr string) error, flags ...string) (found string, err error) {
 	folder, err := s.Lab.Folder()
 	if err != nil {
@@ -93,14 +92,14 @@ func (s *scene) start(ctx context.Context, heads, checkpoints bool, wait time.Du
 		}
 	}
 	found, err = ready(ctx, server.Addr, wait, func(r readiness) bool { return r.Status != "ready" })
-	if err == nil && s.undone != "" && with == nil { // before the first answer, if at all
+	if err == nil && s.undone != "" && with == nil { // before the first response, if at all
 		return s.isUndone(ctx, db)
 	}
 	return found, err
 }
 
-// undone is found where a start puts back what was changed, and records that it did; whether it
-// also notices is a matter of a moment then.
+// undone is the finding if a start reverts a change and records that. Whether it also reports the
+// change is a matter of timing.
 const undone = "undone"
 
 func (s *scene) isUndone(ctx context.Context, db string) (found string, err error) {
@@ -116,13 +115,13 @@ func (s *scene) isUndone(ctx context.Context, db string) (found string, err erro
 	return undone, nil
 }
 
-// readiness is an answer of /readyz.
+// readiness is a response of /readyz.
 type readiness struct {
 	Status, Error                            string
 	TablesChanged, RolledBack, WitnessAlarms int
 }
 
-// ready watches /readyz until it says what is looked for.
+// ready polls /readyz until a condition is true.
 func ready(ctx context.Context, addr string, wait time.Duration, is func(readiness) bool) (found string, err error) {
 	c := &harness.Client{Addr: addr}
 	defer c.Close()
@@ -145,12 +144,12 @@ func ready(ctx context.Context, addr string, wait time.Duration, is func(readine
 	}
 }
 
-// twoRounds is how long a server takes at most to ask a witness twice: a log that has grown since
-// the first time is asked about again.
+// twoRounds is the maximum time in which a server asks a witness twice, because a log that has
+// grown since the first time is sent again.
 const twoRounds = 5 * time.Second
 
-// asked starts the witness, and a server that asks it and has nothing else to go by: no head file,
-// and no checkpoint of its own. Only what the witness says or shows counts.
+// asked starts the witness, and a server without a head file and stored checkpoints, so that only
+// the witness's response can reveal the change.
 func (s *scene) asked(ctx context.Context, wait time.Duration) (found string, err error) {
 	w, err := s.Lab.Serve(ctx, filepath.Join(s.folder, witnessFile), "--cosign-for", s.file("policy"))
 	if err != nil {
@@ -164,8 +163,8 @@ func (s *scene) asked(ctx context.Context, wait time.Duration) (found string, er
 	return found, err
 }
 
-// compareEvidence holds each evidence file that was kept against what a server says today, with
-// `attestd check --newer`. A log that is shorter, or unknown, is found as well.
+// compareEvidence compares each kept evidence file with a server's current state, with `attestd
+// check --newer`. A log that is shorter or missing is found too.
 func (s *scene) compareEvidence(ctx context.Context, addr string) (found string, err error) {
 	c := &harness.Client{Addr: addr}
 	defer c.Close()
@@ -177,9 +176,9 @@ func (s *scene) compareEvidence(ctx context.Context, addr string) (found string,
 		}
 		switch a.Status {
 		case 200:
-		case 503: // the server has noticed something itself, which its start counts
+		case 503: // the server has found something itself, which another check covers
 			continue
-		case 400, 401, 404: // the log is shorter, the company is gone, the log is
+		case 400, 401, 404: // the log is shorter, or the company or the log is gone
 			found = fmt.Sprintf("%s: %s", path, a.Body)
 			continue
 		default:

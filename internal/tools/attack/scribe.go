@@ -11,7 +11,7 @@ import (
 	"attestd/internal/harness"
 )
 
-// fill has six clients write until the log has a length.
+// fill lets six clients write until the log has a length.
 func (j *journal) fill(ctx context.Context, step func(int, int, string), addr, key, wal string, most int64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -36,14 +36,15 @@ func (j *journal) fill(ctx context.Context, step func(int, int, string), addr, k
 	return context.Cause(ctx)
 }
 
-// scribe is one client that writes and keeps the journal.
+// scribe is one client that writes, and keeps the journal.
 type scribe struct {
 	harness.Client
 	*journal
 	key, wal string
 }
 
-// call makes a call and returns how long the log is after its answer; 0 when nobody wants to know.
+// call sends a request and returns the length of the log after the response, or 0 if it is not
+// needed.
 func (w *scribe) call(status int, method, path, body string, dest any) (int64, error) {
 	if err := w.Call(status, harness.Request{Method: method, Path: path, Key: w.key, Body: body}, dest); err != nil {
 		return 0, err
@@ -82,8 +83,7 @@ func (w *scribe) write(who, n int) (length int64, err error) {
 	return length, nil
 }
 
-// deleteKey makes a key, and deletes all but a few: there is a bound on how many a company may
-// have.
+// deleteKey creates a key, and deletes all but a few, because the number of keys is bounded.
 func (w *scribe) deleteKey(n int) (int64, error) {
 	var made struct{ Key string }
 	length, err := w.call(201, "POST", "/v1/keys", "", &made)
@@ -127,7 +127,7 @@ func (w *scribe) revoke(n int) (int64, error) {
 	return length, nil
 }
 
-// jtiOf reads the ID of a token.
+// jtiOf returns the ID of a token.
 func jtiOf(token string) (string, error) {
 	k, err := takeApart("passport", token)
 	jti, _ := k.claims["jti"].(string)

@@ -18,15 +18,14 @@ import (
 	"attestd/internal/harness"
 )
 
-// commands are texts in which a shell finds the command pwn, unless they stand in single quotes, or
-// also where they do.
+// commands are texts in which a shell finds the command pwn, some of them even in single quotes.
 var commands = []string{
 	"$(pwn)", "`pwn`", ";pwn", ";pwn;", "&pwn", "&pwn&", "|pwn", "'$(pwn)'", "';pwn;'", "'\\'';pwn;'\\''", `";pwn;"`, `\';pwn;#`, "\npwn\n", "'\npwn\n'", "\r\npwn\r\n", " $(pwn)", "#\npwn", "\x1b]0;title\x07\npwn",
 }
 
-// hostileInit answers `attestd init` with commands in the place of keys, or of all that it may
-// show, and is found at addresses that hold commands. Nothing of them may run in a shell that reads
-// what init leaves.
+// hostileInit responds to `attestd init` with commands in place of keys and of everything that it
+// prints, at addresses that contain commands. None of them may run in a shell that reads the
+// output.
 func hostileInit(ctx context.Context, r *harness.Run) error {
 	kinds := []string{"claude-code", "gemini", "codex"}
 	left, n := 0, 0
@@ -34,7 +33,7 @@ func hostileInit(ctx context.Context, r *harness.Run) error {
 		r.Step(i, len(commands), "commands")
 		for _, name := range []string{"key of a company", "key of an agent", "all that is shown", "address"} {
 			if name == "address" && strings.ContainsAny(payload, " \r\n\x1b") {
-				continue // is no URL
+				continue // not a URL
 			}
 			kept, err := initAgainst(ctx, r, name, payload, kinds[n%len(kinds)])
 			if err != nil {
@@ -52,8 +51,8 @@ func hostileInit(ctx context.Context, r *harness.Run) error {
 	return nil
 }
 
-// initAgainst has attestd init meet one server and gives a shell all that is there after it. It
-// returns how many files that are.
+// initAgainst runs attestd init with one server, and a shell with all its output. It returns the
+// number of files that init has left.
 func initAgainst(ctx context.Context, r *harness.Run, name, payload, kind string) (kept int, err error) {
 	server := httptest.NewServer(liar(name, payload))
 	defer server.Close()
@@ -91,8 +90,8 @@ func initAgainst(ctx context.Context, r *harness.Run, name, payload, kind string
 	if strings.HasPrefix(name, "key") && refused == nil {
 		failf("taken for a key")
 	}
-	// What a user does with it: the line that starts the agent, the file for the shell, and what
-	// the agent does.
+	// What a user does with the output: run the line that starts the agent, source the file, and
+	// run what the agent runs.
 	scripts := []string{}
 	for _, line := range startLine.FindAllStringSubmatch(out, -1) {
 		scripts = append(scripts, "claude() { :; }; gemini() { :; }; codex() { :; }\n"+line[1])
@@ -115,7 +114,7 @@ func initAgainst(ctx context.Context, r *harness.Run, name, payload, kind string
 		return err
 	})
 	for _, script := range scripts {
-		_, _ = run(script) // how it ends says nothing
+		_, _ = run(script) // its exit status is irrelevant
 	}
 	if _, err := os.Stat(ran); err == nil {
 		failf("a shell ran it")
@@ -123,12 +122,12 @@ func initAgainst(ctx context.Context, r *harness.Run, name, payload, kind string
 	return kept, errors.Join(err, os.RemoveAll(folder))
 }
 
-// startLine is the one that init prints for the user's shell.
+// startLine matches the line that init prints for the user's shell.
 var startLine = regexp.MustCompile(`(?m)^start +(.*)$`)
 
 func singleQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// membersNamed are the texts of all members of a name.
+// membersNamed returns the texts of all members with a name.
 func membersNamed(v any, name string) (list []string) {
 	switch v := v.(type) {
 	case []any:
@@ -146,7 +145,7 @@ func membersNamed(v any, name string) (list []string) {
 	return list
 }
 
-// liar answers what attestd init asks, with a payload where it is named.
+// liar returns a server for attestd init that responds with a payload in one place.
 func liar(name, payload string) http.Handler {
 	at := func(place, otherwise string) string {
 		if name == place {
@@ -174,6 +173,6 @@ func liar(name, payload string) http.Handler {
 			status, answer = http.StatusNotFound, object{"error": at(shown, "none")}
 		}
 		w.WriteHeader(status)
-		_, _ = w.Write(marshal(answer)) // init says what it could not read
+		_, _ = w.Write(marshal(answer)) // init reports what it could not read
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// freshKeys makes a new key for each call: the limits of one credential must not be all that there
-// is. A company has ten times the tier.
+// freshKeys uses a new key for each call, against which the limit per credential is not enough. A
+// company has ten times the tier.
 func freshKeys(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 700*time.Millisecond)
 	if err != nil {
@@ -21,7 +21,7 @@ func freshKeys(ctx context.Context, r *harness.Run) error {
 	}
 	const n, budget = 2000, 10 * 100
 	var accepted, refused atomic.Int64
-	keys := make(chan string, 32) // each worker takes one and gives back a fresh one
+	keys := make(chan string, 32) // each worker takes one and returns a new one
 	for range cap(keys) {
 		keys <- g.key
 	}
@@ -51,7 +51,7 @@ func freshKeys(ctx context.Context, r *harness.Run) error {
 		default:
 			g.Failf("attest answers %d: %.200s", a.Status, a.Body)
 		}
-		if used == g.key { // it goes on being there for the other workers
+		if used == g.key { // it stays for the other workers
 			return nil
 		}
 		_, err = c.Do(harness.Request{Method: "DELETE", Path: "/v1/keys/" + used, Key: key, Header: []string{address(i)}})
@@ -65,8 +65,7 @@ func freshKeys(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, g.lift(400*mebibyte))
 }
 
-// freshCompanies registers company after company from one address, each time with the key of the
-// last.
+// freshCompanies registers many companies from one address, each with the key of the last one.
 func freshCompanies(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 700*time.Millisecond)
 	if err != nil {
@@ -106,8 +105,8 @@ func freshCompanies(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, g.lift(400*mebibyte))
 }
 
-// metadata gives large metadata and reasons, which are refused, and then to many companies as much
-// as is allowed.
+// metadata sends large metadata and reasons, which are refused, and then the allowed maximum to
+// many companies.
 func metadata(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {
@@ -153,7 +152,7 @@ func (g *siege) largeTexts() error {
 				return err
 			}
 			want := http.StatusBadRequest
-			if request.Key == "" && size > 64<<10 { // more than any body of a stranger
+			if request.Key == "" && size > 64<<10 { // larger than any body without a credential
 				want = http.StatusRequestEntityTooLarge
 			}
 			if a.Status != want {
@@ -164,7 +163,8 @@ func (g *siege) largeTexts() error {
 	return nil
 }
 
-// rows makes keys and clients without end: a company has a bound of 1,000 for each, and is told so.
+// rows creates keys and clients without end: a company may have 1,000 of each, and further ones are
+// refused.
 func rows(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {

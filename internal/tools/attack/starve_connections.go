@@ -13,10 +13,10 @@ import (
 	"attestd/internal/harness"
 )
 
-const longest = 1 << 20 // of a body that is promised
+const longest = 1 << 20 // maximum announced body
 
-// promise is the head of a request with a large body, half of them to a public route, half with a
-// credential.
+// promise returns the header of a request with a large body, alternately to a public route and with
+// a credential.
 func (g *siege) promise(i int) []byte {
 	r := harness.Request{Method: "POST", Path: "/v1/companies", Header: []string{address(i)}}
 	if i%2 == 0 {
@@ -25,8 +25,7 @@ func (g *siege) promise(i int) []byte {
 	return bytes.Replace(r.Bytes(), []byte("Content-Length: 0"), fmt.Appendf(nil, "Content-Length: %d", longest), 1)
 }
 
-// emptyBodies promises bodies and sends none of them: who has sent nothing must cost next to
-// nothing.
+// emptyBodies announces bodies and sends none, which must cost next to nothing.
 func emptyBodies(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {
@@ -42,8 +41,8 @@ func emptyBodies(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, g.lift(400*mebibyte))
 }
 
-// longBodies sends all of each body but its last byte: what is in flight has a bound over all
-// requests.
+// longBodies sends all of each body but its last byte. The total size of bodies in memory must be
+// bounded.
 func longBodies(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {
@@ -64,8 +63,8 @@ func longBodies(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, g.lift(512*mebibyte))
 }
 
-// unreadAnswers asks for what is large, 40 times on each connection, and reads nothing. The service
-// goes on, and after a while it has got rid of them.
+// unreadAnswers requests large responses, 40 times on each connection, and reads nothing. The
+// service must continue, and eventually close the connections.
 func unreadAnswers(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {
@@ -97,7 +96,7 @@ func unreadAnswers(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, g.lift(400*mebibyte))
 }
 
-// letGo waits until the server has hung up on those who do not read.
+// letGo waits until the server has closed the connections of clients that do not read.
 func (g *siege) letGo(ctx context.Context, few int) error {
 	const most = 150
 	for second := range most {
@@ -113,9 +112,9 @@ func (g *siege) letGo(ctx context.Context, few int) error {
 	return nil
 }
 
-// streamPlaces takes every place at the stream that one address can get, and then every place that
-// one company can get from many. Who comes after that, from elsewhere or with a credential of
-// another company, still gets in.
+// streamPlaces takes every place on the stream that one address can get, and then every place that
+// one company can get from many addresses. Later clients from elsewhere, or of another company,
+// must still get a place.
 func streamPlaces(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {
@@ -153,14 +152,15 @@ func streamPlaces(ctx context.Context, r *harness.Run) error {
 			conn.Close()
 		}
 		hangUp(conns)
-		if err := pause(ctx, time.Second); err != nil { // for the server to see that they are gone
+		// until the server has noticed that they are gone
+		if err := pause(ctx, time.Second); err != nil {
 			return errors.Join(err, g.lift(800*mebibyte))
 		}
 	}
 	return g.lift(800 * mebibyte)
 }
 
-// refusedOf reads the first line of each answer and counts those that did not get in.
+// refusedOf reads the first line of each response and counts the refusals.
 func refusedOf(conns []net.Conn) (n int) {
 	line := make([]byte, len("HTTP/1.1 101"))
 	for _, conn := range conns {

@@ -13,12 +13,12 @@ import (
 	"attestd/internal/harness"
 )
 
-// inflight is the --max-inflight of the server that is attacked, its default. A body may cost more
-// than its bytes while it is decoded: with many at once the memory stays below twice this.
+// inflight is --max-inflight of the attacked server, the default. Decoding a body may cost more
+// than its bytes; with many at once, memory must stay below twice this.
 const inflight = 256 * mebibyte
 
-// manyMembers sends, many at a time, bodies that cost most when they are decoded: from strangers,
-// then with credentials of several companies. Each is answered, and the memory has a bound.
+// manyMembers sends many bodies that are expensive to decode, concurrently: without credentials,
+// then with those of several companies. Each must get a response, and memory must stay bounded.
 func manyMembers(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off", "--max-inflight", fmt.Sprint(inflight))
 	if err != nil {
@@ -50,22 +50,22 @@ func manyMembers(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, g.lift(idle+2*inflight))
 }
 
-// costly is a body that is sent many times at once.
+// costly is a body that is sent many times concurrently.
 type costly struct {
 	name, path, media, body string
 	public                  bool
-	fewer                   int   // how many times fewer of it are sent: it takes long
-	due                     int   // the status that some are answered with
-	allowed                 []int // others that they may be answered with
+	fewer                   int   // divides the number of requests, because it takes long
+	due                     int   // status that some responses must have
+	allowed                 []int // other statuses that they may have
 }
 
-// costlyBodies are bodies of the largest size that decode to much more than their bytes.
+// costlyBodies returns bodies of the maximum size that need much more memory when decoded.
 func costlyBodies() (list []costly) {
 	const size = 4*mebibyte - 1024
 	many := members(size)
 	for _, path := range []string{"/v1/companies", "/v1/oauth/token", "/v1/recover-key"} {
 		due, small := http.StatusRequestEntityTooLarge, http.StatusBadRequest
-		if path == "/v1/recover-key" { // which is off behind a proxy
+		if path == "/v1/recover-key" { // it is off behind a proxy
 			due, small = http.StatusForbidden, http.StatusForbidden
 		}
 		list = append(list,
@@ -94,13 +94,13 @@ func costlyBodies() (list []costly) {
 		costly{"calls of a hook's batch", "/v1/hooks/claude-code", "application/json", `{"hook_event_name":"PostToolBatch","session_id":"s","tool_calls":[` + calls + `]}`, false, 4, 400, full})
 }
 
-// members is an object of short members, of about so many bytes.
+// members returns an object of short members with about size bytes.
 func members(size int) string {
 	n := 0
 	return "{" + repeated(size, func() string { n++; return fmt.Sprintf(`"%x":1`, n) }) + "}"
 }
 
-// numbers is an array of n numbers.
+// numbers returns an array of n numbers.
 func numbers(n int, number string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(number+",", n), ",") + "]"
 }
@@ -121,7 +121,7 @@ func repeated(size int, part func() string) string {
 	}
 }
 
-// sendMany sends a body so many times, 32 at once, and demands one of the answers that it may have.
+// sendMany sends a body many times, 32 at once, and checks the statuses.
 func (g *siege) sendMany(ctx context.Context, kind costly, keys []string, times int) error {
 	var done, met atomic.Int64
 	err := many(ctx, g.Addr, times, func(c *harness.Client, i int) error {
@@ -137,7 +137,8 @@ func (g *siege) sendMany(ctx context.Context, kind costly, keys []string, times 
 		g.Step(int(done.Add(1)), times, kind.name)
 		switch {
 		case err != nil:
-			// the server may hang up on a body that it has no room for, or does not read
+			// the server may close the connection of a body that it has no room for, or does not
+			// read
 			return ctx.Err()
 		case a.Status == kind.due:
 			met.Add(1)
@@ -148,7 +149,7 @@ func (g *siege) sendMany(ctx context.Context, kind costly, keys []string, times 
 		g.Failf("%s: answered %d %.200s", kind.name, a.Status, a.Body)
 		return nil
 	})
-	// that is lost where the client still writes
+	// the client may lose this response while it still writes
 	if err == nil && met.Load() == 0 && kind.due != http.StatusRequestEntityTooLarge {
 		g.Failf("%s: none of %d was answered %d", kind.name, times, kind.due)
 	}

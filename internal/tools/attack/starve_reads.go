@@ -17,8 +17,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// lists has six read the longest list there is, slowly and at once. It must not stand in memory,
-// let alone six times.
+// lists lets six clients read the longest list slowly and concurrently. The server must not hold it
+// in memory.
 func lists(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {
@@ -45,7 +45,7 @@ func lists(ctx context.Context, r *harness.Run) error {
 	if err != nil {
 		return errors.Join(err, g.lift(mebibyte<<10))
 	}
-	g.peak.End() // only the reading counts
+	g.peak.End() // only reading counts
 	before := harness.Resident(g.PID())
 	g.peak = harness.WatchMemory(g.PID())
 	var readers sync.WaitGroup
@@ -65,14 +65,14 @@ func lists(ctx context.Context, r *harness.Run) error {
 }
 
 // readSlowly reads the list of revoked passports, with a long pause soon after its beginning, and
-// returns how many there are.
+// returns their number.
 func readSlowly(addr, key string) (int, error) {
 	conn, err := net.DialTimeout("tcp", addr, guardWait)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(harness.Patience)) // an error shows in what follows
+	_ = conn.SetDeadline(time.Now().Add(harness.Patience)) // an error shows below
 	if _, err := conn.Write(harness.Request{Method: "GET", Path: "/v1/passports/revoked", Key: key}.Bytes()); err != nil {
 		return 0, err
 	}
@@ -97,8 +97,8 @@ func readSlowly(addr, key string) (int, error) {
 	return len(list.Revoked), nil
 }
 
-// verifies has 100 at once verify one company's long chain. Another company, whose chain is empty,
-// must not wait for them.
+// verifies lets 100 clients verify one company's long chain concurrently. Another company with an
+// empty chain must not wait for them.
 func verifies(ctx context.Context, r *harness.Run) error {
 	g, err := besiege(ctx, r, 200*time.Millisecond, "--rate-limits", "off")
 	if err != nil {
@@ -151,7 +151,7 @@ func verifies(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, g.lift(400*mebibyte))
 }
 
-// beside verifies an empty chain again and again, for as long as others are busy with theirs.
+// beside verifies an empty chain repeatedly while the other clients are busy.
 func (g *siege) beside(ctx context.Context, key string, busy func() bool) (worst time.Duration, asked int, err error) {
 	c := &harness.Client{Addr: g.Addr, Wait: 5 * time.Minute}
 	defer c.Close()

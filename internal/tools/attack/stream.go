@@ -28,8 +28,8 @@ func follow(addr, key string, header ...string) (*websocket.Conn, int, error) {
 	return conn, 0, err
 }
 
-// strangersStream has both tenants append while one of them follows the stream: it sees its own
-// records alone.
+// strangersStream lets both tenants append while one of them follows the stream, which must deliver
+// only its own records.
 func strangersStream(r *harness.Run, acme, globex *tenant) error {
 	if _, status, err := follow(acme.Addr, acme.deleted); err == nil || status != http.StatusUnauthorized {
 		r.Failf("the stream answers %d to a deleted key", status)

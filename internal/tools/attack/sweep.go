@@ -12,20 +12,20 @@ import (
 	"attestd/internal/harness"
 )
 
-// sweep is the attack by credentials under way.
+// sweep is the state of the attack by credentials.
 type sweep struct {
 	*harness.Run
 	routes   []operation
-	secrets  []string        // of the tenant that is attacked
+	secrets  []string        // of the attacked tenant
 	statuses map[string]int  // of public requests without a credential
-	reached  map[string]bool // routes that gave its owner a success
+	reached  map[string]bool // routes that returned a success to its owner
 	requests int
 	faults   []fault
 }
 
-// fault is something that is wrong with a route, in perhaps many states.
+// fault is a fault of a route, possibly in many states.
 type fault struct {
-	what, first string // first is the state where it was seen first
+	what, first string // first is the first state with it
 	seen        int
 }
 
@@ -39,7 +39,7 @@ func (w *sweep) fault(st state, what string) {
 	w.faults = append(w.faults, fault{what, st.name, 1})
 }
 
-// report names what was wrong, and what was not tried in earnest.
+// report reports the faults, and routes that were not tried seriously.
 func (w *sweep) report() {
 	for _, f := range w.faults {
 		w.Failf("%s (with %s; %d answers)", f.what, f.first, f.seen)
@@ -51,16 +51,16 @@ func (w *sweep) report() {
 	}
 }
 
-// try asks for every route in one state.
+// try requests every route in one state.
 func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tenant) error {
 	defer c.Close()
 	names := values{}
 	maps.Copy(names, acme.names)
 	switch st.who {
-	case owner: // who may take away takes what nothing else stands on
+	case owner: // an owner's destructive request uses the spare objects
 		maps.Copy(names, acme.spare)
 	case other:
-		names["agentId"] = acme.word("agent") // which globex has not
+		names["agentId"] = acme.word("agent") // globex does not have it
 	}
 	for _, op := range w.routes {
 		if st.who == owner {
@@ -84,7 +84,7 @@ func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tena
 		if st.who != other || op.public || op.namesPlaces() {
 			continue
 		}
-		for i := range strangers { // what is another's is as what is nobody's
+		for i := range strangers { // objects of another tenant and of nobody must look alike
 			if !alike(answers[i], strangers[i], op, names) {
 				w.fault(st, fmt.Sprintf("%s %s answers %d %.200s for what is acme's, and %d %.200s for what is nobody's",
 					named[i].Method, op.path, answers[i].Status, answers[i].Body, strangers[i].Status, strangers[i].Body))
@@ -120,8 +120,8 @@ func (w *sweep) askAll(ctx context.Context, c *harness.Client, op operation, st 
 	return answers, nil
 }
 
-// alike says whether two answers differ in nothing but the name that was asked for, the time, and a
-// signature over both.
+// alike reports whether two responses differ only in the requested name, the time, and a signature
+// over both.
 func alike(a, b harness.Answer, op operation, names values) bool {
 	plain := func(answer harness.Answer) string {
 		var body any
@@ -144,7 +144,7 @@ func alike(a, b harness.Answer, op operation, names values) bool {
 	return a.Status == b.Status && plain(a) == plain(b)
 }
 
-// judge says what is wrong with the status and the body of an answer.
+// judge lists what is wrong with the status and the body of a response.
 func (w *sweep) judge(op operation, st state, asked string, a harness.Answer) (wrong []string) {
 	if a.Status >= 500 {
 		wrong = append(wrong, fmt.Sprintf("status %d", a.Status))
@@ -175,11 +175,11 @@ func (w *sweep) judge(op operation, st state, asked string, a harness.Answer) (w
 	return wrong
 }
 
-// hunt looks for what is acme's alone in every byte of an answer to somebody else. What the request
-// itself said may come back.
+// hunt searches every byte of a response to another caller for acme's secrets. What the request
+// itself contained may be echoed.
 func (w *sweep) hunt(op operation, st state, request string, a harness.Answer) {
 	var all strings.Builder
-	_ = a.Header.Write(&all) // a Builder takes everything
+	_ = a.Header.Write(&all) // a Builder never returns an error
 	all.Write(a.Body)
 	answer := all.String()
 	for _, secret := range w.secrets {

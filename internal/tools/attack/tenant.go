@@ -9,20 +9,20 @@ import (
 	"attestd/internal/harness"
 )
 
-// tenant is a company with something in every field, each with a word that stands nowhere else.
+// tenant is a company with a unique word in every field.
 type tenant struct {
 	*harness.Client
 	id, key string
 	token   string // OAuth
-	deleted string // a key that is no more
-	orphan  string // a token whose client is no more; "" where clients cannot be deleted
-	expired string // a token to be made to expire
-	names   values // of what is there
-	spare   values // of what may be taken away
-	seen    []byte // all that was ever answered to it
+	deleted string // a deleted key
+	orphan  string // a token of a deleted client; "" if clients cannot be deleted
+	expired string // a token that will be expired
+	names   values // of existing objects
+	spare   values // of objects that may be deleted
+	seen    []byte // all responses to it
 }
 
-// ask makes a call with the tenant's key and keeps the answer.
+// ask sends a request with the tenant's key and stores the response.
 func (t *tenant) ask(status int, method, path, body string, dest any, header ...string) error {
 	a, err := t.Do(harness.Request{Method: method, Path: path, Key: t.key, Header: header, Body: body})
 	if err != nil {
@@ -38,10 +38,10 @@ func (t *tenant) ask(status int, method, path, body string, dest any, header ...
 	return json.Unmarshal(a.Body, dest)
 }
 
-// word makes a canary: what is found of it anywhere else has leaked.
+// word returns a canary: finding it elsewhere means a leak.
 func (t *tenant) word(field string) string { return "canary-of-" + t.id + "-in-" + field }
 
-// newTenant registers a company and fills it. clients says whether OAuth clients can be deleted.
+// newTenant registers a company and fills it. clients reports whether OAuth clients can be deleted.
 func newTenant(addr, id string, clients bool) (*tenant, error) {
 	t := &tenant{Client: &harness.Client{Addr: addr}, id: id, names: values{}, spare: values{}}
 	var err error
@@ -59,7 +59,7 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 		do(201, "POST", "/v1/keys", fmt.Sprintf(`{"label":%q}`, t.word("label")), &keys[i])
 	}
 	t.names["key"], t.spare["key"], t.deleted = keys[0].Key, keys[1].Key, keys[2].Key
-	// gone tries a credential before and after it is taken away: nothing may go on remembering it.
+	// gone uses a credential before and after it is deleted, which no cache may ignore.
 	gone := func(credential, path string) {
 		own := t.key
 		t.key = credential
@@ -138,7 +138,7 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	return t, err
 }
 
-// state is all that the tenant can read of itself, as it stands in the answers.
+// state returns everything that the tenant can read about itself.
 func (t *tenant) state() (string, error) {
 	var all strings.Builder
 	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/oauth/clients", "/v1/webhooks", "/v1/chain", "/v1/chain?log=control", "/v1/records", "/v1/passports", "/v1/passports/revoked"} {
@@ -155,8 +155,8 @@ func (t *tenant) state() (string, error) {
 	return all.String(), nil
 }
 
-// secrets are the texts that were answered to this tenant and that nobody else may see: all of any
-// length that do not stand in what is public.
+// secrets returns the texts in responses to this tenant that nobody else may see: all but short
+// ones that are not public.
 func (t *tenant) secrets(public string) []string {
 	found := map[string]bool{}
 	var list []string

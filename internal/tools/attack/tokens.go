@@ -14,9 +14,9 @@ import (
 	"attestd/internal/harness"
 )
 
-// tokens shows forged tokens at every door that takes one. The forger has all that a thief of the
-// file has, the private key included, so that each check stands alone: what is wrong is not covered
-// by a wrong signature.
+// tokens presents forged tokens to every endpoint that accepts one. The forger has everything that
+// a thief of the file has, including the private key, so that each check is tested by itself: no
+// wrong signature hides the fault.
 func tokens(ctx context.Context, r *harness.Run) error {
 	s, db, err := r.Lab.ServeNew(ctx, "--rate-limits", "off")
 	if err != nil {
@@ -45,7 +45,7 @@ func tokens(ctx context.Context, r *harness.Run) error {
 	if err := g.good(acme, kinds, []string{doorVerify, doorDelegation, doorSubject, doorActor}); err != nil {
 		return err
 	}
-	time.Sleep(2 * time.Second) // the short passport runs out
+	time.Sleep(2 * time.Second) // the short-lived passport expires
 	before, err := acme.state()
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func tokens(ctx context.Context, r *harness.Run) error {
 	if err := g.refuse(ctx, acme.key, list, doors); err != nil {
 		return err
 	}
-	// Each good token is no good at the doors of the others, nor for another tenant at any.
+	// Each valid token must be refused by the endpoints for others, and for another tenant by all.
 	for _, k := range kinds {
 		one := []forgery{{k.name + ": good, of another kind", k.good}}
 		if err := g.refuse(ctx, acme.key, one, slices.DeleteFunc(slices.Clone(doors), func(d string) bool { return slices.Contains(k.doors, d) })); err != nil {
@@ -78,8 +78,7 @@ func tokens(ctx context.Context, r *harness.Run) error {
 	if before != after {
 		r.Failf("forged tokens have changed what acme reads of itself")
 	}
-	// The good ones still are: the passport was not revoked by any of that, and was fit to be
-	// rotated all the time.
+	// The valid tokens still are valid: nothing revoked the passport, and it can be rotated.
 	if err := g.good(acme, kinds, doors); err != nil {
 		return err
 	}
@@ -89,7 +88,7 @@ func tokens(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, s.Stop())
 }
 
-// steal takes the keys out of the file and good tokens of each kind apart.
+// steal reads the keys from the file, and decodes valid tokens of each kind.
 func steal(db string, acme *tenant) (t thief, kinds []kind, err error) {
 	if t.own, err = stolen(db, "acme"); err != nil {
 		return t, nil, err
@@ -122,14 +121,14 @@ func steal(db string, acme *tenant) (t thief, kinds []kind, err error) {
 	return t, []kind{svid, delegation, passport}, nil
 }
 
-// gate shows tokens at doors.
+// gate presents tokens to endpoints.
 type gate struct {
 	*harness.Run
 	addr, svid string
 	shown      atomic.Int64
 }
 
-// good shows good tokens at those of their doors that are asked for.
+// good presents valid tokens to the selected endpoints.
 func (g *gate) good(acme *tenant, kinds []kind, at []string) error {
 	for _, k := range kinds {
 		for _, door := range k.doors {
@@ -150,7 +149,7 @@ func (g *gate) good(acme *tenant, kinds []kind, at []string) error {
 	return nil
 }
 
-// refuse shows each token at each door with a tenant's key; none may be let in.
+// refuse presents each token to each endpoint with a tenant's key. All must be refused.
 func (g *gate) refuse(ctx context.Context, key string, list []forgery, at []string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

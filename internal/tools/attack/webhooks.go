@@ -13,11 +13,12 @@ import (
 	"attestd/internal/harness"
 )
 
-// manyEndpoints are more webhooks than a company has attempts under way, by far.
+// manyEndpoints is far more webhooks than a company has concurrent attempts.
 const manyEndpoints = 16
 
-// slowWebhooks has many companies with many endpoints that answer late, and records for all of
-// them. A record of another company must reach its endpoint at once, known to answer fast or not.
+// slowWebhooks has many companies with many endpoints that respond late, and records for all of
+// them. A record of another company must reach its endpoint at once, whether that is known as fast
+// or not.
 func slowWebhooks(ctx context.Context, r *harness.Run) error {
 	companies, answer, rounds := 40, 3*time.Second, 60
 	if r.Short {
@@ -28,7 +29,8 @@ func slowWebhooks(ctx context.Context, r *harness.Run) error {
 		return err
 	}
 	defer func() { _ = s.Stop() }()
-	arrived := make(chan string, rounds+1) // companies, each time that something came for them
+	// companies, each time an endpoint of theirs receives something
+	arrived := make(chan string, rounds+1)
 	over, end := context.WithCancel(ctx)
 	begun := make(chan struct{}, companies*manyEndpoints*rounds)
 	endpoints := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
@@ -52,7 +54,7 @@ func slowWebhooks(ctx context.Context, r *harness.Run) error {
 	case <-time.After(harness.Patience):
 		return errors.New("the slow endpoints are not sent anything")
 	}
-	for full := false; !full; { // until all places are taken that such endpoints get
+	for full := false; !full; { // until all places for slow endpoints are taken
 		select {
 		case <-begun:
 		case <-time.After(300 * time.Millisecond):
@@ -62,14 +64,14 @@ func slowWebhooks(ctx context.Context, r *harness.Run) error {
 	c := &harness.Client{Addr: s.Addr}
 	defer c.Close()
 	var worst time.Duration
-	var known string // the key of a company whose endpoint answers fast
+	var known string // key of a company whose endpoint is known as fast
 	for round := range rounds {
 		r.Step(round, rounds, "records")
 		if err := pause(ctx, answer/8); err != nil {
 			return err
 		}
 		company, key := "known", known
-		if round%2 == 0 { // one of which nothing is known; the first stays
+		if round%2 == 0 { // an unknown endpoint; the first stays
 			if known != "" {
 				company = fmt.Sprint("new-", round)
 			}
@@ -107,8 +109,8 @@ func slowWebhooks(ctx context.Context, r *harness.Run) error {
 	return s.Stop()
 }
 
-// slowCompanies registers companies with webhooks and gives each so many records to be sent, not
-// all at once: in a burst of records all deliveries stand back.
+// slowCompanies registers companies with webhooks, and appends records for each, but not in a
+// burst, during which all deliveries are slowed down.
 func slowCompanies(ctx context.Context, addr, endpoint string, n, records int) error {
 	keys := make([]string, n)
 	err := many(ctx, addr, n, func(c *harness.Client, i int) (err error) {
@@ -140,7 +142,7 @@ func slowCompanies(ctx context.Context, addr, endpoint string, n, records int) e
 	return nil
 }
 
-// subscribe makes a webhook.
+// subscribe creates a webhook.
 func subscribe(c *harness.Client, key, url string) error {
 	return c.Call(201, harness.Request{Method: "POST", Path: "/v1/webhooks", Key: key, Body: fmt.Sprintf(`{"url":%q}`, url)}, nil)
 }

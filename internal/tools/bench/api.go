@@ -14,10 +14,10 @@ const (
 	formType = "application/x-www-form-urlencoded"
 )
 
-// tenant is a company and a key of its own.
+// tenant is a company with an API key.
 type tenant struct{ id, key string }
 
-// callerPayload is what an agent attests in every request: a plausible action, some 200 bytes.
+// callerPayload is the payload of every request: a plausible action of about 200 bytes.
 const callerPayload = `{"tool":"payments.transfer","target":"invoice/2041-88173","amount":1249.5,"currency":"EUR","approved":true,` +
 	`"inputs":{"account":"DE02120300000000202051","purpose":"Invoice 88173"},"tags":["finance","q4"]}`
 
@@ -26,13 +26,13 @@ const (
 	callerAction = "tool.call"
 )
 
-// attestRequest appends a record to a tenant's chain.
+// attestRequest returns a request that appends a record to a tenant's chain.
 func attestRequest(t tenant) []byte {
 	return request("POST", "/v1/attest", t.key, jsonType,
 		`{"agentId":"`+callerAgent+`","actionType":"`+callerAction+`","payload":`+callerPayload+`}`)
 }
 
-// ask makes one call on a connection of its own and reads the answer into v, which may be nil.
+// ask sends one request on a new connection and decodes the response into v, which may be nil.
 func ask(ctx context.Context, addr string, req []byte, status int, v any) (size int, err error) {
 	c, err := dial(ctx, addr)
 	if err != nil {
@@ -42,7 +42,7 @@ func ask(ctx context.Context, addr string, req []byte, status int, v any) (size 
 	return c.ask(ctx, req, status, v)
 }
 
-// ask makes one call, for which the server may take long: only ctx ends it early.
+// ask sends one request whose response may take long. Only ctx ends it early.
 func (c *client) ask(ctx context.Context, req []byte, status int, v any) (size int, err error) {
 	defer limit(ctx, []*client{c}, time.Time{})()
 	got, body, err := c.do(req)
@@ -60,14 +60,14 @@ func (c *client) ask(ctx context.Context, req []byte, status int, v any) (size i
 	return len(body), json.Unmarshal(body, v)
 }
 
-// register makes a company over HTTP.
+// register registers a company over HTTP.
 func register(ctx context.Context, addr, id string) (tenant, error) {
 	var answer struct{ APIKey string }
 	_, err := ask(ctx, addr, request("POST", "/v1/companies", "", jsonType, `{"companyId":"`+id+`"}`), 201, &answer)
 	return tenant{id, answer.APIKey}, err
 }
 
-// verify asks whether a tenant's chain is valid; that it is not is an error.
+// verify returns an error if a tenant's chain is not valid.
 func (c *client) verify(ctx context.Context, t tenant) error {
 	var answer struct {
 		Valid         bool
@@ -83,7 +83,7 @@ func (c *client) verify(ctx context.Context, t tenant) error {
 	return nil
 }
 
-// tokenForm is the body of a client credentials grant.
+// tokenForm returns the body of a client credentials grant.
 func tokenForm(id, secret string) string {
 	return url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}}.Encode()
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// attestCases are the numbers of clients, and what share of the bare server's rate each is to
-// reach. One client waits for a sync each time, while the bare server's rate is that of waking two
-// processes in turn, which doubles when something else keeps the cores awake.
+// attestCases are the numbers of clients, and the target share of the bare server's rate. A single
+// client waits for a sync each time, while the bare server's rate is that of waking two processes
+// in turn, which doubles when another process keeps the cores awake.
 var attestCases = []struct {
 	clients int
 	target  *target
@@ -21,10 +21,10 @@ var attestCases = []struct {
 	{256, nil},
 }
 
-// attest measures durable records of one company. The ratio to the bare server depends on what the
-// generator itself costs, which is the same for both and takes its part of the machine: a lighter
-// generator makes the ratio smaller. So the processor times of the servers and of the generator
-// stand below it.
+// attest measures durable records of one company. The ratio to the bare server depends on the cost
+// of the load generator, which is the same for both and shares the machine: a lighter generator
+// makes the ratio smaller. So the report also has the processor times of the servers and of the
+// generator.
 func (b *bench) attest(ctx context.Context) (err error) {
 	server, t, err := b.serveTenant(ctx, "attest.db")
 	if err != nil {
@@ -62,8 +62,8 @@ func (b *bench) attest(ctx context.Context) (err error) {
 	return nil
 }
 
-// against compares attestd with the bare server for requests that so many clients send in turns,
-// again and again.
+// against compares attestd with the bare server for requests that the clients send in turns,
+// repeatedly.
 func against(ctx context.Context, server, bare *child, clients, status int, requests [][]byte,
 	rounds int, each time.Duration) (comparison, error) {
 	turns := func(n int) []byte { return requests[n%len(requests)] }
@@ -79,7 +79,7 @@ func against(ctx context.Context, server, bare *child, clients, status int, requ
 	return compare(ctx, subject, reference, rounds, each)
 }
 
-// addComparison reports all that was found out of one load; t is the target of the ratio.
+// addComparison reports the results of one load; t is the target of the ratio.
 func (b *bench) addComparison(section, column, what string, c comparison, t, cpuTarget *target) {
 	b.report.add(section, column, what, c.perSecond, perSecond, nil)
 	b.report.add(section, column, "  ÷ bare POST server", c.ratio, ratio, t)

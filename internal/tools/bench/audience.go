@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// audience is the clients of a stream and the window that holds the appends back while a client has
-// yet to get what was appended. Every client gets every message, in one order, so the k-th message
-// of each is the same.
+// audience has the clients of a stream, and a window that delays appends until all clients have
+// received earlier records. Every client receives every message in the same order, so the k-th
+// message of each is the same.
 type audience struct {
 	clients []*client
-	check   bool // whether the first message must be that of the first record of a valid chain
+	check   bool // check that the first message is that of the first record of a valid chain
 
-	window chan struct{}                  // a token for each record that may be begun
-	got    [2 * streamWindow]atomic.Int64 // how many clients have message k, at k modulo its length
-	all    atomic.Int64                   // messages that all clients have got
-	wait   sync.WaitGroup                 // the goroutines that read
+	window chan struct{} // a token for each record that may be appended
+	// number of clients that have message k, at index k modulo its length
+	got  [2 * streamWindow]atomic.Int64
+	all  atomic.Int64   // number of messages that all clients have received
+	wait sync.WaitGroup // the reading goroutines
 }
 
-// gather opens the stream n times.
+// gather connects n clients to the stream.
 func gather(ctx context.Context, addr string, n int, check bool) (*audience, error) {
 	a := &audience{check: check, window: make(chan struct{}, streamWindow)}
 	for range streamWindow {
@@ -39,13 +40,13 @@ func gather(ctx context.Context, addr string, n int, check bool) (*audience, err
 	return a, nil
 }
 
-// dismiss hangs up and waits for the goroutines that read.
+// dismiss closes the connections and waits for the reading goroutines.
 func (a *audience) dismiss() {
 	hangUp(a.clients)
 	a.wait.Wait()
 }
 
-// follow takes in the messages of one client until its connection ends.
+// follow reads the messages of one client until its connection ends.
 func (a *audience) follow(c *client) error {
 	for k := 0; ; k++ {
 		m, err := c.message()
@@ -55,8 +56,8 @@ func (a *audience) follow(c *client) error {
 		if k == 0 && a.check && !(bytes.Contains(m, []byte(`"index":0,`)) && bytes.Contains(m, []byte(`"valid":true`))) {
 			return fmt.Errorf("unexpected first message: %.300s", m)
 		}
-		// Nobody gets message k+streamWindow before all have got k, so a slot is free again long
-		// before its next turn.
+		// No client receives message k+streamWindow before all have received k, so a slot is free
+		// long before it is reused.
 		if got := &a.got[k%len(a.got)]; got.Add(1) == int64(len(a.clients)) {
 			got.Store(0)
 			a.all.Add(1)
@@ -65,8 +66,8 @@ func (a *audience) follow(c *client) error {
 	}
 }
 
-// run appends for d and returns how many records a second were delivered to all. afterAppend is
-// called for each record.
+// run appends for d and returns the rate of records that were delivered to all clients. afterAppend
+// is called for each record.
 func (a *audience) run(ctx context.Context, s *side, afterAppend func() error, d time.Duration) (float64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

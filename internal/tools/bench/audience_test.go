@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// castServer is a server that counts appends and whose stream is a caster.
+// castServer starts a server that counts appends and whose stream is a caster.
 func castServer(t *testing.T) (addr string, appended *atomic.Int64, trigger io.WriteCloser) {
 	t.Helper()
 	cast := &caster{message: []byte("message")}
@@ -39,7 +39,7 @@ func castServer(t *testing.T) (addr string, appended *atomic.Int64, trigger io.W
 	return server.Listener.Addr().String(), appended, write
 }
 
-// streamOf opens an audience of listeners and the connections of those who append.
+// streamOf connects an audience of listeners and the appending clients.
 func streamOf(t *testing.T, addr string, listeners int) (*audience, *side) {
 	t.Helper()
 	a, err := gather(t.Context(), addr, listeners, false)

@@ -17,12 +17,11 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// bareMode is the hidden first argument that makes this program a bare server: what remains of a
-// service when all its work is taken away. It answers every POST after reading its body, and it
-// writes to WebSocket clients, and that is all.
+// bareMode is the hidden first argument that makes this program a bare server, a service without
+// its work. It only reads the body of every POST and responds, and writes to WebSocket clients.
 const bareMode = "bare"
 
-// startBare starts a bare server whose answers and stream messages have the given sizes.
+// startBare starts a bare server with given sizes of responses and stream messages.
 func (b *bench) startBare(ctx context.Context, answerBytes, messageBytes int) (*child, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -31,8 +30,7 @@ func (b *bench) startBare(ctx context.Context, answerBytes, messageBytes int) (*
 	return start(ctx, exec.Command(self, bareMode, strconv.Itoa(answerBytes), strconv.Itoa(messageBytes)))
 }
 
-// runBare serves until its standard input ends, which it does when the process that started it ends
-// in any way.
+// runBare serves until its standard input ends, which it does when its parent process ends.
 func runBare(answerBytes, messageBytes string) int {
 	answer, err1 := strconv.Atoi(answerBytes)
 	message, err2 := strconv.Atoi(messageBytes)
@@ -60,10 +58,10 @@ func runBare(answerBytes, messageBytes string) int {
 	return 0
 }
 
-// caster writes a message to all its clients for each byte that it reads. One goroutine for each
-// core, with its share of the clients, makes the writes and nothing else: no queue of a client, no
-// wake-up of a writer. What has gathered goes to one client before the next has his turn, so that a
-// client that is woken finds all of it. So its time is that of the writes.
+// caster writes a message to all its clients for each byte that it reads. One goroutine per core
+// writes to its share of the clients, without queues or wake-ups. It writes all pending messages to
+// one client before it turns to the next, so that a client finds all of them when it wakes up. So
+// the measured time is that of the writes.
 type caster struct {
 	message []byte
 	mu      sync.Mutex
@@ -123,11 +121,11 @@ func (c *caster) write(queue chan *websocket.PreparedMessage, first, step int) {
 			gathered = append(gathered, <-queue)
 		}
 		c.mu.Lock()
-		clients := c.clients // all have joined before the first byte comes
+		clients := c.clients // all clients have joined before the first byte arrives
 		c.mu.Unlock()
 		for i := first; i < len(clients); i += step {
 			for _, m := range gathered {
-				_ = clients[i].WritePreparedMessage(m) // a client that has gone is missed by nobody
+				_ = clients[i].WritePreparedMessage(m) // a client that has left is not needed
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// child is a server in a process of its own: attestd or the bare one. Who starts it stops it.
+// child is a server process: attestd or the bare one. The caller MUST stop it.
 type child struct {
 	cmd   *exec.Cmd
 	addr  string // host:port
@@ -22,20 +22,20 @@ type child struct {
 	done  chan struct{} // closed when it has ended
 }
 
-// patience is how long a child may take to start, and to end after it was asked.
+// patience is the time limit for the start of a child, and for its end after a signal.
 const patience = 30 * time.Second
 
-// listensOn is the line of standard error by which both servers say that they are there.
+// listensOn matches the line of standard error with which both servers report their address.
 var listensOn = regexp.MustCompile(`listens on http://(\S+)`)
 
-// serve starts attestd on a database file, with the limits off and all else as shipped but for the
+// serve starts attestd on a database file, without limits and with default values for all other
 // flags.
 func (b *bench) serve(ctx context.Context, db string, flags ...string) (*child, error) {
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--rate-limits", "off", "--db", db}, flags...)
 	return start(ctx, exec.Command(b.binary(), args...))
 }
 
-// serveTenant runs a server on a new file of that name, with one tenant.
+// serveTenant starts a server on a new file with one tenant.
 func (b *bench) serveTenant(ctx context.Context, file string, flags ...string) (server *child, t tenant, err error) {
 	if server, err = b.serve(ctx, filepath.Join(b.dir, file), flags...); err != nil {
 		return nil, tenant{}, err
@@ -46,7 +46,7 @@ func (b *bench) serveTenant(ctx context.Context, file string, flags ...string) (
 	return server, t, nil
 }
 
-// start runs cmd and returns when it listens.
+// start starts cmd and returns when it listens.
 func start(ctx context.Context, cmd *exec.Cmd) (*child, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func start(ctx context.Context, cmd *exec.Cmd) (*child, error) {
 		return nil, err
 	}
 	c := &child{cmd: cmd, done: make(chan struct{})}
-	// the bare server ends when it closes, however this process ends
+	// the bare server ends when its standard input closes, however this process ends
 	if c.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -85,9 +85,9 @@ func start(ctx context.Context, cmd *exec.Cmd) (*child, error) {
 	return nil, errors.Join(err, c.stop())
 }
 
-// follow waits for the line that tells the address and then reads on for as long as the process
-// writes: a full pipe would stop it. It reads in large pieces with pauses, for the server writes a
-// line a request, and reading each would be work beside the load.
+// follow waits for the line with the address, and then reads as long as the process writes, because
+// a full pipe would block it. It reads large pieces with pauses, because the server writes a line
+// per request, and reading each one would add to the load.
 func follow(stderr io.Reader, address chan<- string, said *strings.Builder) {
 	lines := bufio.NewReaderSize(stderr, 64<<10)
 	for {
@@ -114,8 +114,8 @@ func follow(stderr io.Reader, address chan<- string, said *strings.Builder) {
 
 func (c *child) pid() int { return c.cmd.Process.Pid }
 
-// stop asks the process to end, and makes it end when it does not. It returns when it has ended. It
-// may be called twice.
+// stop interrupts the process, kills it if it does not end, and returns when it has ended. It may
+// be called twice.
 func (c *child) stop() error {
 	c.stdin.Close()
 	if c.cmd.Process.Signal(os.Interrupt) != nil { // it has ended, or the system has no such signal

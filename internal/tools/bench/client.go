@@ -10,12 +10,12 @@ import (
 	"strconv"
 )
 
-// client is one keep-alive connection that speaks just enough HTTP/1.1. The generator shares the
-// machine with what it measures, so it must be light: a request is one write of bytes that stand
-// ready, an answer usually one read, and nothing is allocated.
+// client is one keep-alive connection with a minimal HTTP/1.1 client. The generator shares the
+// machine with what it measures, so it must be light: a request is one write of prepared bytes, a
+// response is usually one read, and nothing is allocated.
 type client struct {
 	conn net.Conn
-	in   []byte // what was read; in[r:w] is not consumed yet
+	in   []byte // input buffer; in[r:w] is not consumed yet
 	r, w int
 	body []byte
 }
@@ -36,7 +36,7 @@ func dial(ctx context.Context, addr string) (*client, error) {
 
 func newClient(c net.Conn) *client { return &client{conn: c, in: make([]byte, bufferBytes)} }
 
-// request is a whole request in bytes. credential may be empty.
+// request returns an encoded request. credential may be empty.
 func request(method, path, credential, contentType, body string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n", method, path)
@@ -52,15 +52,15 @@ func request(method, path, credential, contentType, body string) []byte {
 	return append(append(b.Bytes(), "\r\n"...), body...)
 }
 
-// do sends a request and returns status and body of the answer. The body is valid until the next
-// call.
+// do sends a request and returns the status and the body of the response. The body is valid until
+// the next call.
 func (c *client) do(request []byte) (status int, body []byte, err error) {
 	c.body = c.body[:0]
 	status, err = c.stream(request, func(piece []byte) { c.body = append(c.body, piece...) })
 	return status, c.body, err
 }
 
-// stream is do for bodies too large to keep: each piece goes to sink as it comes.
+// stream is do for large bodies, which it passes to sink piece by piece.
 func (c *client) stream(request []byte, sink func([]byte)) (status int, err error) {
 	if _, err := c.conn.Write(request); err != nil {
 		return 0, err
@@ -70,7 +70,7 @@ func (c *client) stream(request []byte, sink func([]byte)) (status int, err erro
 
 var errAnswer = errors.New("malformed answer")
 
-// readAnswer reads one answer, framed by Content-Length or chunked (RFC 9112 §6 and §7.1).
+// readAnswer reads one response with Content-Length or chunked encoding (RFC 9112 §6 and §7.1).
 func (c *client) readAnswer(sink func([]byte)) (status int, err error) {
 	line, err := c.line()
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *client) chunks(sink func([]byte)) error {
 				return err
 			}
 		}
-		// After a chunk stands an empty line; after the last one there may be trailers before it.
+		// An empty line follows a chunk; trailers may precede it after the last one.
 		for {
 			if line, err = c.line(); err != nil {
 				return err
@@ -145,7 +145,7 @@ func (c *client) chunks(sink func([]byte)) error {
 	}
 }
 
-// pass hands n bytes to sink, in the pieces in which they come.
+// pass passes n bytes to sink, in the pieces in which they arrive.
 func (c *client) pass(n int64, sink func([]byte)) error {
 	for n > 0 {
 		if c.r == c.w {
@@ -176,7 +176,7 @@ func (c *client) line() ([]byte, error) {
 	}
 }
 
-// fill reads more, behind what is not consumed yet.
+// fill reads more bytes after those that are not consumed yet.
 func (c *client) fill() error {
 	if c.r > 0 {
 		c.w = copy(c.in, c.in[c.r:c.w])

@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 )
 
-// scripted is a connection on which the server has already said everything.
+// scripted is a connection on which the server has already sent everything.
 type scripted struct {
 	net.Conn
 	io.Reader
@@ -21,7 +21,7 @@ func (s *scripted) Write(b []byte) (int, error) { return s.sent.Write(b) }
 
 func said(text string) *client { return newClient(&scripted{Reader: strings.NewReader(text)}) }
 
-// saidSlowly comes a byte at a time, so that every border falls between two reads.
+// saidSlowly returns a client that receives a byte at a time, so that reads end at every position.
 func saidSlowly(text string) *client {
 	return newClient(&scripted{Reader: iotest.OneByteReader(strings.NewReader(text))})
 }
@@ -46,7 +46,7 @@ func TestAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range []*client{said(tt.answer + tt.answer), saidSlowly(tt.answer + tt.answer)} {
-				// the second shows that the first was consumed to its end and no further
+				// the second round shows that the first consumed exactly its response
 				for range 2 {
 					status, body, err := c.do([]byte("GET / HTTP/1.1\r\n\r\n"))
 					if err != nil || status != tt.status || string(body) != tt.body {

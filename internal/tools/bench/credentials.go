@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// passports is how many different passports are checked in turns: agents show theirs again and
-// again while it lasts.
+// passports is the number of passports that are verified in turns, because agents present the same
+// one many times.
 const passports = 256
 
-// credentials measures the three requests that identities make, each with 64 clients beside the
-// bare server. Tokens and passports are recorded durably when they are issued; a check reads
-// whether the passport is revoked.
+// credentials measures the three requests about identities, each with 64 clients in turns with the
+// bare server. Issuing tokens and passports is durable; verifying one reads whether the passport is
+// revoked.
 func (b *bench) credentials(ctx context.Context) (err error) {
 	server, t, err := b.serveTenant(ctx, "credentials.db")
 	if err != nil {

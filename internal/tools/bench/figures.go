@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 )
 
-// unit says how a value is written.
+// unit is the unit of a value.
 type unit string
 
 const (
@@ -23,9 +23,8 @@ const (
 	ratio     unit = "ratio"
 )
 
-// target is the bound that a figure should keep. Only ratios can fail a quick run, and only when
-// they are far off: beyond a third of a target to be reached, or three times one not to be
-// exceeded. Absolute figures are the machine's as much as ours.
+// target is the bound of a figure. In a quick run only ratios can fail, and only beyond a third of
+// a minimum or three times a maximum. Absolute figures depend on the machine too much.
 type target struct {
 	atMost   bool
 	bound    float64
@@ -62,12 +61,12 @@ func (t target) String() string {
 // figure is one cell of the table.
 type figure struct {
 	section, name, column string
-	value                 float64 // NaN where the system does not tell
+	value                 float64 // NaN if unknown on this system
 	unit                  unit
 	target                *target
 }
 
-// report is all that a run has found, in the order of the run.
+// report has the results of a run, in order.
 type report struct {
 	Quick   bool
 	Machine machine
@@ -75,7 +74,7 @@ type report struct {
 	figures []figure
 }
 
-// add notes a figure. t is nil where there is no target.
+// add adds a figure. t is nil without a target.
 func (r *report) add(section, column, name string, value float64, u unit, t *target) {
 	r.figures = append(r.figures, figure{section, name, column, value, u, t})
 }
@@ -90,8 +89,7 @@ func (r *report) farOff() (list []string) {
 	return list
 }
 
-// text is the value as a person wants to read it: three digits that mean something, and thousands
-// apart.
+// text formats the value with three significant digits and separated thousands.
 func (f figure) text() string {
 	if math.IsNaN(f.value) {
 		return "n/a"
@@ -126,7 +124,8 @@ func (f figure) cell() string {
 	return fmt.Sprintf("%s (%s %s)", f.text(), f.target, verdict)
 }
 
-// writeTable prints one table: a block for each section, its figures downward, its cases across.
+// writeTable prints a table with a block for each section, a row for each figure, and a column for
+// each case.
 func (r *report) writeTable(w io.Writer) error {
 	kind := ""
 	if r.Quick {
@@ -160,7 +159,7 @@ func (r *report) writeTable(w io.Writer) error {
 	return table.Flush()
 }
 
-// distinct lists what key gives, each once, in order of appearance.
+// distinct lists the distinct values of key, in order of appearance.
 func distinct(figures []figure, key func(figure) string) (list []string) {
 	for _, f := range figures {
 		if k := key(f); !slices.Contains(list, k) {
@@ -170,7 +169,7 @@ func distinct(figures []figure, key func(figure) string) (list []string) {
 	return list
 }
 
-// writeJSON prints the same figures as one object; a value that the system does not tell is null.
+// writeJSON prints the figures as one object. An unknown value is null.
 func (r *report) writeJSON(w io.Writer) error {
 	type row struct {
 		Section string   `json:"section"`

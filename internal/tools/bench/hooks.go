@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// hooks measures how long a coding agent waits for the answer to its hook: before each call, alone
-// and with others, and with a passport to be looked up.
+// hooks measures how long a coding agent waits for the response to its hook before each call:
+// alone, with others, and with a passport lookup.
 func (b *bench) hooks(ctx context.Context) (err error) {
 	server, t, err := b.serveTenant(ctx, "hooks.db")
 	if err != nil {
@@ -52,7 +52,7 @@ func (b *bench) hooks(ctx context.Context) (err error) {
 	return nil
 }
 
-// hookEvent is what Claude Code sends before a call, with an ID of its own for each.
+// hookEvent returns what Claude Code sends before a call, with a unique ID.
 func hookEvent(run int64, n int) string {
 	return fmt.Sprintf(`{"session_id":"139669a7-0e88-4f3b-af3a-3f7cdcac4207","transcript_path":"/home/u/.claude/projects/x/139669a7.jsonl","cwd":"/home/u/x",`+
 		`"prompt_id":"9e6a7f9c-d8db-4149-a806-7302ecd70833","permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Bash",`+

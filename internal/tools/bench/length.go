@@ -12,18 +12,18 @@ const lengthSection = "length of the chain"
 
 const manyChains = 10_000 // in one file
 
-// shape is a database of one size. Targets are for the shapes that the goal names.
+// shape is a database of one size. Targets apply to the shapes in the requirements.
 type shape struct {
 	column          string
 	chains, records int // of each chain
-	visit           int // chains that are read and verified, a bound on time
+	visit           int // chains that are read and verified, which bounds the time
 	million         bool
 	db              string
 	tenants         []tenant
 	server          *child
 }
 
-// start starts the server of a shape anew.
+// start restarts the server of a shape.
 func (s *shape) start(ctx context.Context, b *bench) (err error) {
 	if err := s.stop(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (s *shape) stop() error {
 
 func (s *shape) total() int { return s.visit * s.records }
 
-// only returns t for the shape that is meant, else nil.
+// only returns t if meant is true, otherwise nil.
 func only(meant bool, t *target) *target {
 	if meant {
 		return t
@@ -51,7 +51,7 @@ func only(meant bool, t *target) *target {
 	return nil
 }
 
-// appendTarget is for the append rate by that of the short chain.
+// appendTarget returns the target of the append rate relative to that of the short chain.
 func (s *shape) appendTarget() *target {
 	if s.chains == manyChains {
 		return atLeast(0.5)
@@ -59,7 +59,7 @@ func (s *shape) appendTarget() *target {
 	return only(s.million, atLeast(0.9))
 }
 
-// shapes: the short chain stands there several times over, so that each round of appends finds one
+// shapes returns the shapes. There are several short chains, so that each round of appends has one
 // that is still short.
 func (b *bench) shapes(rounds int) []*shape {
 	if b.quick {
@@ -77,7 +77,7 @@ func (b *bench) shapes(rounds int) []*shape {
 	}
 }
 
-// length measures what must not depend on how long a chain is, or only in proportion.
+// length measures what must not depend on the length of a chain, or only in proportion.
 func (b *bench) length(ctx context.Context) (err error) {
 	rounds := pick(b.quick, 3, 5)
 	shapes := b.shapes(rounds)
@@ -104,8 +104,8 @@ func (b *bench) length(ctx context.Context) (err error) {
 	return b.resident(ctx, shapes)
 }
 
-// restart measures from the start of the process to the first healthy answer, and leaves the last
-// server running.
+// restart measures the time from the start of the process to the first healthy response, and leaves
+// the last server running.
 func (b *bench) restart(ctx context.Context, s *shape) error {
 	b.say("%s: restart", s.column)
 	var took []float64

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// append measures the rate of 64 clients on every shape in turns, so that a ratio is of
-// neighbouring rounds. Where there are more chains than one, the short ones take turns by round and
-// the many by request.
+// append measures the rate of 64 clients on all shapes in turns, so that ratios are of adjacent
+// rounds. The short chains are used in turns by round, and the many chains by request.
 func (b *bench) append(ctx context.Context, shapes []*shape, rounds int) error {
 	b.say("append rate at each length")
 	rates := make([][]float64, len(shapes))
@@ -57,8 +56,8 @@ func (b *bench) appendTo(ctx context.Context, s *shape, next func(n int) []byte,
 	return on.load(ctx, d, most)
 }
 
-// resident reports the memory of each server after all of the above, and after an append to each of
-// its chains.
+// resident measures the memory of each server after the rounds, and after an append to each of its
+// chains.
 func (b *bench) resident(ctx context.Context, shapes []*shape) error {
 	for _, s := range shapes {
 		next := func(n int) []byte { return attestRequest(s.tenants[n]) }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// verifyRequests is how many requests at once ask for the verification of one chain.
+// verifyRequests is the number of concurrent requests for the verification of one chain.
 const verifyRequests = 100
 
-// beside measures what appends lose while a chain is verified, and how long a company with an empty
-// chain waits for its verdict meanwhile. In each round the server is started anew, so that it has
-// verified nothing yet.
+// beside measures how much the append rate falls while a chain is verified, and how long a company
+// with an empty chain waits for its verdict meanwhile. Each round restarts the server, so that it
+// has verified nothing.
 func (b *bench) beside(ctx context.Context, s *shape) error {
 	if !s.million {
 		return nil
@@ -56,7 +56,7 @@ func (b *bench) beside(ctx context.Context, s *shape) error {
 			*way.kept = append(*way.kept, beside.perSecond()/alone.perSecond())
 		}
 	}
-	// or the last verification would go on beside what is measured next
+	// otherwise the last verification would overlap with the next measurement
 	if err := s.start(ctx, b); err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (b *bench) beside(ctx context.Context, s *shape) error {
 	return nil
 }
 
-// verifyForStream has a chain verified in the background: the first record after a restart sets
-// that off when someone listens. The listener hears nothing before it has ended.
+// verifyForStream starts the verification of a chain: the first record after a restart causes it if
+// a client listens. The listener receives nothing before it has ended.
 func verifyForStream(ctx context.Context, s *shape) (end func() error, err error) {
 	listener, err := listen(ctx, s.server.addr)
 	if err != nil {
@@ -76,7 +76,7 @@ func verifyForStream(ctx context.Context, s *shape) (end func() error, err error
 	return listener.conn.Close, nil
 }
 
-// verifyForRequests asks for verification over and over, on many connections, until the end.
+// verifyForRequests requests verifications repeatedly on many connections.
 func verifyForRequests(ctx context.Context, s *shape) (end func() error, err error) {
 	clients, err := connect(ctx, s.server.addr, verifyRequests)
 	if err != nil {
@@ -107,7 +107,7 @@ func verifyForRequests(ctx context.Context, s *shape) (end func() error, err err
 	}, nil
 }
 
-// verdictTime is how long a company waits for the verdict about its chain.
+// verdictTime returns how long a company waits for the verdict on its chain.
 func verdictTime(ctx context.Context, s *shape, t tenant) (time.Duration, error) {
 	c, err := dial(ctx, s.server.addr)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// check measures the whole process that checks evidence of a record anywhere in a chain.
+// check measures the process that checks the evidence of a random record of a chain.
 func (b *bench) check(ctx context.Context, s *shape) error {
 	path := filepath.Join(b.dir, "evidence.json")
 	var took []float64

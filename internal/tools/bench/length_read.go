@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// read reads the whole chains, first by one reader and then by three at once, and watches the
-// memory of a server that has done nothing else.
+// read reads the whole chains with one reader and then with three, and measures the memory of a
+// newly started server.
 func (b *bench) read(ctx context.Context, s *shape) error {
 	b.say("%s: whole-chain read", s.column)
 	for _, readers := range []int{1, 3} {
@@ -47,7 +47,7 @@ func mebi(bytes int64, known bool) float64 {
 	return float64(bytes) / (1 << 20)
 }
 
-// readChains reads the chains to be visited on one connection and returns how many bytes they have.
+// readChains reads the chains to be visited on one connection and returns their size in bytes.
 func readChains(ctx context.Context, s *shape) (total int64, err error) {
 	c, err := dial(ctx, s.server.addr)
 	if err != nil {
@@ -70,18 +70,18 @@ func readChains(ctx context.Context, s *shape) (total int64, err error) {
 	return total, nil
 }
 
-// prove measures one client asking for proofs of records anywhere in the chains, in both trees, and
-// that a chain grew to what it is.
+// prove measures one client that requests proofs of random records in both trees, and consistency
+// proofs.
 func (b *bench) prove(ctx context.Context, s *shape) error {
 	c, err := dial(ctx, s.server.addr)
 	if err != nil {
 		return err
 	}
 	defer c.conn.Close()
-	logs := make(map[string]string, s.chains) // company to logId
+	logs := make(map[string]string, s.chains) // company ID to log ID
 	for _, proof := range []struct {
 		name   string
-		target float64 // ms
+		target float64 // in ms
 		path   func(logID string, index int) string
 	}{
 		{"proof, median", 2, func(_ string, index int) string { return fmt.Sprintf("/v1/proof/%d", index) }},

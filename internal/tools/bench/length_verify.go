@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// verify measures the first verification by a process, and the next ones. It fails when a seeded
+// verify measures the first verification by a process, and the following ones. It fails if a seeded
 // chain is not valid.
 func (b *bench) verify(ctx context.Context, s *shape) error {
 	b.say("%s: verify", s.column)
@@ -29,7 +29,7 @@ func (b *bench) verify(ctx context.Context, s *shape) error {
 	if err != nil {
 		return err
 	}
-	// the machine may have changed its pace
+	// the machine may have changed its speed
 	signature = (signature + ed25519Verify(calibration)) / 2
 	var again []float64
 	for range 3 {

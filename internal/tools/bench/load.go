@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// grace is what an answer may take beyond the end of a round before the run is given up.
+// grace is the maximum time of a response beyond the end of a round. After it the run fails.
 const grace = 20 * time.Second
 
-// side is one server under load: who is asked what, over which connections.
+// side is one server under load, with its requests and connections.
 type side struct {
 	child   *child
-	status  int                // that each answer must have
-	request func(n int) []byte // the n-th request of a round; called by many goroutines
+	status  int                // required status of each response
+	request func(n int) []byte // returns the n-th request of a round; called concurrently
 	clients []*client
 }
 
-// connect opens n keep-alive connections; close them with hangUp.
+// connect opens n keep-alive connections. The caller MUST close them with hangUp.
 func connect(ctx context.Context, addr string, n int) (clients []*client, err error) {
 	defer func() {
 		if err != nil {
@@ -44,36 +44,36 @@ func hangUp(clients []*client) {
 	}
 }
 
-// limit ends the clients' reads and writes at a time, or when ctx is done if that is sooner. What
-// it returns takes the latter back.
+// limit sets a deadline for the clients' reads and writes, or ends them earlier when ctx is done.
+// release undoes the latter.
 func limit(ctx context.Context, clients []*client, at time.Time) (release func() bool) {
 	for _, c := range clients {
 		c.conn.SetDeadline(at)
 	}
 	return context.AfterFunc(ctx, func() {
 		for _, c := range clients {
-			// who waits for an answer does not look at ctx, but this wakes him
+			// this wakes a client that waits for a response
 			c.conn.SetDeadline(time.Unix(1, 0))
 		}
 	})
 }
 
-// round is what a load on one side gave.
+// round is the result of a load on one side.
 type round struct {
 	answers   int             // within the time
 	elapsed   time.Duration   // of the round
-	latencies []time.Duration // of those answers, in no order
-	cpu       time.Duration   // of the server for all answers, with those a little late
-	load      time.Duration   // what the generator, this process, used for them
-	all       int             // answers with those a little late
-	hasCPU    bool            // not every system tells
+	latencies []time.Duration // of these responses, unsorted
+	cpu       time.Duration   // of the server for all responses, including late ones
+	load      time.Duration   // of the generator, this process, for them
+	all       int             // responses including late ones
+	hasCPU    bool            // not available on every system
 }
 
 func (r round) perSecond() float64 { return float64(r.answers) / r.elapsed.Seconds() }
 
-// load drives a side as a closed loop for d: each client sends its next request when its last is
-// answered. most, if not 0, is the number of requests after which it ends sooner. A disk may stall
-// for longer than a short round: one without an answer is driven again.
+// load drives a side as a closed loop for d: each client sends its next request after the response
+// to the last one. most, if not 0, is the maximum number of requests. A disk may stall for longer
+// than a short round, so a round without a response is repeated.
 func (s *side) load(ctx context.Context, d time.Duration, most int) (round, error) {
 	for range 5 {
 		if r, err := s.once(ctx, d, most); err != nil || r.answers > 0 {
@@ -132,20 +132,20 @@ func (s *side) once(ctx context.Context, d time.Duration, most int) (round, erro
 	return r, nil
 }
 
-// comparison is what rounds in turns gave for a subject and the bare server.
+// comparison is the result of alternating rounds for a subject and the bare server.
 type comparison struct {
-	ratio             float64 // median of the ratios of the rates of neighbouring rounds
+	ratio             float64 // median of the ratios of the rates of adjacent rounds
 	perSecond         float64 // median
 	p50, p99          time.Duration
-	cpu, bareCPU      time.Duration // of the server for one answer
-	load              time.Duration // of the generator for one answer of the subject
+	cpu, bareCPU      time.Duration // of the server per response
+	load              time.Duration // of the generator per response of the subject
 	hasCPU            bool
 	barePerSecond     float64 // median
 	requests, bareAll int
 }
 
-// compare loads both sides in turns, rounds times each, after a short warm-up of each that does not
-// count. Who goes first alternates, so that a machine that grows slower or faster favours nobody.
+// compare loads both sides in turns, rounds times each, after a short warm-up. The order
+// alternates, so that a machine that becomes slower or faster favors neither.
 func compare(ctx context.Context, subject, bare *side, rounds int, each time.Duration) (comparison, error) {
 	for _, s := range []*side{bare, subject} {
 		if _, err := s.load(ctx, each/4, 0); err != nil {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// machine is what one must know to read absolute figures.
+// machine describes the machine, for reading absolute figures.
 type machine struct {
 	Cores  int    `json:"cores"`
 	System string `json:"system"`
 	Go     string `json:"go"`
-	// one write of 4 KiB made durable in the folder of the databases, median
+	// median time of a durable write of 4 KiB in the folder of the databases
 	SyncMicros float64 `json:"syncMicros"`
 }
 
@@ -45,14 +45,14 @@ func describeMachine(dir string) (machine, error) {
 	return m, nil
 }
 
-// ed25519Verify measures one signature check on one core, for about d: the unit in which a first
-// verification is counted.
+// ed25519Verify measures one signature check on one core, for about d. It is the unit of the cost
+// of a first verification.
 func ed25519Verify(d time.Duration) time.Duration {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
-		panic(err) // crypto/rand does not fail
+		panic(err) // never returns an error
 	}
-	digest := make([]byte, 32) // a record's signature covers its hash
+	digest := make([]byte, 32) // a record's signature is over its hash
 	signature := ed25519.Sign(private, digest)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

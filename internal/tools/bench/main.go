@@ -1,5 +1,5 @@
-// Bench measures attestd from outside: it builds the binary, runs it on a temporary file, drives it
-// over HTTP from this process, and prints one table of figures beside their targets.
+// Bench measures attestd: it builds the binary, runs it on a temporary file, sends it requests over
+// HTTP from this process, and prints one table of figures with their targets.
 //
 //	go -C internal/tools run ./bench                  all figures, some minutes
 //	go -C internal/tools run ./bench --quick          small sizes, under 30 s; fails when a ratio is far off
@@ -8,8 +8,8 @@
 //	go -C internal/tools run ./bench --db postgres://…  section postgres as well, on that server
 //
 // Most figures are ratios to a bare net/http server that does nothing, or to the cost of a
-// signature check, measured in the same run and in turns with attestd. A ratio survives a slow or
-// busy machine; a figure per second does not.
+// signature check, measured in the same run and alternating with attestd. A ratio is valid on a
+// slow or busy machine; a figure per second is not.
 package main
 
 import (
@@ -31,14 +31,14 @@ import (
 // bench is one run of the benchmark.
 type bench struct {
 	quick  bool
-	dir    string // temporary, removed at the end
+	dir    string // temporary; removed at the end
 	schema string // for seeding in this process
 	db     string // URL of a PostgreSQL database; "" for none
 	report report
 	stderr io.Writer
 }
 
-// sections in the order of a run.
+// sections in the order of a run
 var sections = []struct {
 	name string
 	run  func(*bench, context.Context) error
@@ -65,8 +65,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run returns 0 for a run that ended, met targets or not, 1 for one that could not or for a ratio
-// far off in a quick one, 2 for bad usage.
+// run returns 0 for a completed run, whether it met its targets or not, 1 for a failed run or a
+// quick one with a ratio far off, and 2 for wrong usage.
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -123,7 +123,7 @@ func isSection(name string) bool {
 	return false
 }
 
-// measure runs one section, or all. Whatever happens, the temporary folder goes; the children of a
+// measure runs one section, or all. It always removes the temporary folder. The children of a
 // section end with it.
 func (b *bench) measure(ctx context.Context, only string) (err error) {
 	if b.dir, err = os.MkdirTemp("", "attestd-bench-"); err != nil {
@@ -155,7 +155,7 @@ func (b *bench) measure(ctx context.Context, only string) (err error) {
 	return nil
 }
 
-// build compiles the module's binary, and reads the schema that seeding hands to the store.
+// build compiles the module's binary, and reads the schema for seeding.
 func (b *bench) build(ctx context.Context) error {
 	root, err := harness.Root(ctx)
 	if err != nil {
@@ -169,21 +169,21 @@ func (b *bench) build(ctx context.Context) error {
 	return harness.Build(ctx, b.binary())
 }
 
-// the suffix harms nowhere and Windows wants it
+// binary returns the path of attestd. The suffix is required on Windows and harmless elsewhere.
 func (b *bench) binary() string { return filepath.Join(b.dir, "attestd.exe") }
 
-// say tells whoever waits what is going on.
+// say reports the progress.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.stderr, "· "+format+"\n", args...)
 }
 
-// withoutPaths keeps where this machine has its temporary files out of what may be pasted
-// elsewhere.
+// withoutPaths removes the path of the temporary folder from an error, so that its text can be
+// shared.
 func (b *bench) withoutPaths(err error) string {
 	return strings.ReplaceAll(err.Error(), b.dir, "(temporary folder)")
 }
 
-// pick chooses by the length of the run.
+// pick returns short for a quick run, otherwise long.
 func pick[T any](quick bool, short, long T) T {
 	if quick {
 		return short

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// toolMode is the hidden first argument that makes this program an MCP server over standard input
-// and output, which answers each call at once.
+// toolMode is the hidden first argument that makes this program an MCP server on standard input and
+// output that responds at once.
 const toolMode = "tool"
 
-// runTool answers until its input ends.
+// runTool responds until its input ends.
 func runTool() int {
 	in, out := bufio.NewReaderSize(os.Stdin, 64<<10), bufio.NewWriter(os.Stdout)
 	for {
@@ -33,12 +33,12 @@ func runTool() int {
 	}
 }
 
-// toolSession is a session with the MCP server, through a proxy or not.
+// toolSession is a session with the MCP server, with or without a proxy.
 type toolSession struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	out  *bufio.Reader
-	last int // ID of the call before
+	last int // ID of the previous call
 }
 
 // startTool starts a command and opens a session with it.
@@ -61,7 +61,7 @@ func (s *toolSession) end() error {
 	return s.cmd.Wait()
 }
 
-// call makes n calls at once and returns when all are answered.
+// call makes n concurrent calls and returns when all have responses.
 func (s *toolSession) call(n int) error {
 	var lines strings.Builder
 	for range n {
@@ -83,8 +83,8 @@ func (s *toolSession) call(n int) error {
 	return nil
 }
 
-// mcp measures what attestd mcp adds to a call: lone calls in turns with others to the same server
-// without it, and its memory after that and after 200 calls at once.
+// mcp measures what attestd mcp adds to a call: single calls, alternating with calls to the same
+// server without the proxy, and its memory after them and after 200 concurrent calls.
 func (b *bench) mcp(ctx context.Context) (err error) {
 	server, t, err := b.serveTenant(ctx, "mcp.db")
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 
 const postgresSection = "PostgreSQL, 64 callers in process"
 
-// callers at once, as on SQLite.
+// storeCallers is the number of concurrent callers, as on SQLite.
 const storeCallers = 64
 
-// postgres measures the stores of both engines in turns, without HTTP. The server is one that --db
-// names; what is written goes into a database of its own there, which is dropped at the end.
+// postgres measures the stores of both engines in turns, without HTTP. --db names the server; the
+// data is in a new database there, which is dropped at the end.
 func (b *bench) postgres(ctx context.Context) (err error) {
 	if b.db == "" {
 		b.say("skipped: --db names no PostgreSQL server")
@@ -99,7 +99,7 @@ func (b *bench) postgres(ctx context.Context) (err error) {
 	return nil
 }
 
-// load is what callers have measured in one round.
+// load is the result of one round.
 type load struct {
 	records int
 	took    time.Duration
@@ -118,7 +118,7 @@ func medianOf(list []load, of func(load) float64) float64 {
 	return median(values)
 }
 
-// medianRatio is that of neighbouring rounds.
+// medianRatio returns the median of the ratios of adjacent rounds.
 func medianRatio(list, to []load) float64 {
 	values := make([]float64, len(list))
 	for i := range list {
@@ -127,8 +127,7 @@ func medianRatio(list, to []load) float64 {
 	return median(values)
 }
 
-// callFor has all callers call do over and over, each with numbers of its own, until the time is
-// over.
+// callFor lets all callers call do repeatedly, each with its own numbers, until the time is over.
 func callFor(ctx context.Context, d time.Duration, do func(ctx context.Context, caller, n int) error) load {
 	var mu sync.Mutex
 	var all []time.Duration
@@ -157,11 +156,11 @@ func callFor(ctx context.Context, d time.Duration, do func(ctx context.Context, 
 	return l
 }
 
-// stores are servers of one database, in this process.
+// stores are servers of one database in this process.
 type stores struct {
 	list   []*store.Store
 	drafts []chain.Draft // one for each tenant
-	heard  chan [2]int64 // what the last of them hears of others: a chain and its length
+	heard  chan [2]int64 // receives what the last server learns of others: a chain and its length
 }
 
 func (b *bench) openStores(ctx context.Context, name string, n, tenants int) (_ *stores, err error) {
@@ -205,7 +204,7 @@ func (s *stores) close() {
 	}
 }
 
-// append has the callers append through so many servers to so many tenants.
+// append lets the callers append through some servers to some tenants.
 func (s *stores) append(ctx context.Context, servers, tenants int, d time.Duration) load {
 	return callFor(ctx, d, func(ctx context.Context, caller, n int) error {
 		_, err := s.list[caller%servers].Append(ctx, s.drafts[(caller+n*storeCallers)%tenants])
@@ -213,8 +212,8 @@ func (s *stores) append(ctx context.Context, servers, tenants int, d time.Durati
 	})
 }
 
-// delays are how long after its acknowledgement by the first server a record was heard of by the
-// last, in milliseconds, in order.
+// delays returns, in milliseconds and sorted, the time from the first server's acknowledgement of a
+// record until the last server learns of it.
 func (s *stores) delays(ctx context.Context, n int) (took []float64, err error) {
 	for range n {
 		for len(s.heard) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// rowLock is what comes to mind first: each request locks the head of the chain, and writes the
+// rowLock is the obvious implementation: each request locks the head of the chain, and writes the
 // record and the next head.
 type rowLock struct {
 	conns []*pgx.Conn
@@ -62,8 +62,8 @@ func (l *rowLock) append(ctx context.Context, d time.Duration) load {
 	})
 }
 
-// createDatabase makes a database beside the one that address names, and returns its address and
-// what drops it.
+// createDatabase creates a database beside the one at address, and returns its address and a
+// function that drops it.
 func createDatabase(ctx context.Context, address string) (string, func() error, error) {
 	admin, err := pgx.Connect(ctx, address)
 	if err != nil {

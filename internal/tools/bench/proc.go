@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// What Linux tells about a process stands in files. Elsewhere they are missing, and the figures
-// that need them are n/a.
+// Linux provides statistics of a process in files. On other systems they are missing, and their
+// figures are n/a.
 
 // tick is the unit of times in /proc/PID/stat: USER_HZ, 100 on every Linux that Go runs on.
 const tick = time.Second / 100
 
-// cpuTime returns the processor time that a process has used, all its threads, user and system.
+// cpuTime returns the processor time of a process, for all threads, user and system.
 func cpuTime(pid int) (time.Duration, bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -23,8 +23,8 @@ func cpuTime(pid int) (time.Duration, bool) {
 	return parseCPUTime(stat)
 }
 
-// parseCPUTime reads utime and stime, fields 14 and 15 of proc(5). The second field, a name in
-// brackets, may hold anything.
+// parseCPUTime parses utime and stime, fields 14 and 15 of proc(5). The second field, a name in
+// parentheses, may contain anything.
 func parseCPUTime(stat []byte) (time.Duration, bool) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 13 {
@@ -35,7 +35,7 @@ func parseCPUTime(stat []byte) (time.Duration, bool) {
 	return time.Duration(user+system) * tick, err1 == nil && err2 == nil
 }
 
-// residentBytes returns how much memory of a process is in RAM now.
+// residentBytes returns the resident memory of a process.
 func residentBytes(pid int) (int64, bool) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -50,8 +50,8 @@ func residentBytes(pid int) (int64, bool) {
 	return kib << 10, err == nil
 }
 
-// watchMemory looks at the resident memory of a process every few milliseconds. What it returns
-// ends that and says how far memory rose above where it was.
+// watchMemory samples the resident memory of a process every few milliseconds. growth ends that and
+// returns how far memory rose above its initial value.
 func watchMemory(pid int) (growth func() (int64, bool)) {
 	start, ok := residentBytes(pid)
 	stop, done := make(chan struct{}), make(chan struct{})

@@ -16,9 +16,9 @@ import (
 
 const recordsSection = "search of records"
 
-// records measures the search of a long log in which each range holds many agents and kinds of
-// action: the first page by each filter, the worst that a filter can ask, which is two things that
-// stand in every range and never together, and a text that stands nowhere.
+// records measures the search of a long log in which each range has many agents and types of
+// actions: the first page for each filter, and the worst cases, which are two terms that every
+// range contains but never in one record, and a text that does not occur.
 func (b *bench) records(ctx context.Context) (err error) {
 	n := pick(b.quick, 20_000, 1_000_000)
 	column := fmt.Sprintf("%d records", n)
@@ -50,7 +50,7 @@ func (b *bench) records(ctx context.Context) (err error) {
 		{"whole scan for a text", "/v1/records?q=stands-nowhere&order=oldest", 4000},
 	} {
 		req := request("GET", q.path, t.key, "", "")
-		if q.most > 1000 { // all in one answer
+		if q.most > 1000 { // all in one response
 			req = bytes.Replace(req, []byte("\r\n"), []byte("\r\nAccept: application/x-ndjson\r\n"), 1)
 		}
 		var took []float64
@@ -70,8 +70,8 @@ func (b *bench) records(ctx context.Context) (err error) {
 	return nil
 }
 
-// seedMixed writes one long chain: each record is of one of 16 common agents, each with an action
-// of its own, or now and then of one of 10,000 others.
+// seedMixed writes one long chain. Each record is of one of 16 common agents, each with its own
+// action, or occasionally of one of 10,000 others.
 func (b *bench) seedMixed(ctx context.Context, path string, n int) (t tenant, err error) {
 	s, err := store.Open(ctx, path, b.schema, store.Options{Domain: cred.Domain{}})
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// batchOf is how many records a batch of these figures has.
+// batchOf is the number of records in a batch.
 const batchOf = 100
 
-// retries measures appends under an idempotency key, each its own, which begins with the time as
-// those of our clients do, and in batches, beside plain ones to the same server.
+// retries measures appends with unique idempotency keys that begin with the time, like those of our
+// clients, and in batches, in turns with plain appends to the same server.
 func (b *bench) retries(ctx context.Context) (err error) {
 	server, t, err := b.serveTenant(ctx, "append.db")
 	if err != nil {
@@ -77,9 +77,8 @@ func (b *bench) retries(ctx context.Context) (err error) {
 	return nil
 }
 
-// rate is how often a second 64 clients are answered who send so many requests together: to the
-// last answer, for many batches are under way at once, and those that a clock cut off would count
-// for nothing.
+// rate returns the rate of responses to 64 clients that send a total of requests. It measures until
+// the last response, because many batches run concurrently, and a time limit would discard those.
 func (b *bench) rate(ctx context.Context, server *child, req []byte, requests int) (float64, error) {
 	clients, err := connect(ctx, server.addr, 64)
 	if err != nil {

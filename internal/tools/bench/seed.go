@@ -14,12 +14,11 @@ import (
 	"attestd/store"
 )
 
-// appenders keep the log's batches full while a file is seeded.
+// appenders is the number of goroutines that keep the log's batches full while a file is seeded.
 const appenders = 512
 
-// seed writes a database with so many chains of so many records each, through the log and the store
-// of the product: over HTTP it would take several times as long. What it wrote is checked over HTTP
-// later.
+// seed writes a database with chains of the same length, through the product's log and store,
+// because HTTP would take several times as long. The result is verified over HTTP later.
 func (b *bench) seed(ctx context.Context, path string, chains, records int) (tenants []tenant, err error) {
 	s, err := store.Open(ctx, path, b.schema, store.Options{Domain: cred.Domain{}})
 	if err != nil {
@@ -43,7 +42,7 @@ func (b *bench) seed(ctx context.Context, path string, chains, records int) (ten
 		return nil, err
 	}
 
-	// Chain by chain, so that a batch goes to few chains: each costs a head.
+	// Write chain by chain, so that a batch extends few chains, because each costs a head.
 	err = each(ctx, chains*records, func(i int) error {
 		_, err := s.Append(ctx, drafts[i/records])
 		return err
@@ -51,15 +50,14 @@ func (b *bench) seed(ctx context.Context, path string, chains, records int) (ten
 	return tenants, err
 }
 
-// draft is the record that attestRequest makes, as the server would hand it to the log.
+// draft returns the record of attestRequest, as the server would pass it to the log.
 func draft(c *store.Company) (chain.Draft, error) {
 	payload := fmt.Appendf(nil, `{"agentId":%q,"companyId":%q,"actionType":%q,"payload":%s}`, callerAgent, c.ID, callerAction, callerPayload)
 	canonical, err := jcs.Append(nil, payload, 128)
 	return chain.Draft{Chain: c.Chain, Payload: payload, Canonical: canonical}, err
 }
 
-// each calls do for [0, n) from many goroutines, in order of their start, and returns the first
-// error.
+// each calls do for [0, n) from many goroutines, starting in order, and returns the first error.
 func each(ctx context.Context, n int, do func(i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

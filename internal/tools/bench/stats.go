@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// median returns the middle of values, the mean of the two middle ones where there are two; NaN for
-// none. values is left as it is.
+// median returns the median of values, or NaN for none. It does not change values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -21,8 +20,8 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// percentile returns the smallest of sorted that at least p percent of them do not exceed (the
-// nearest rank); 0 for none.
+// percentile returns the smallest of sorted that at least p percent of them do not exceed (nearest
+// rank), or 0 for none.
 func percentile[T cmp.Ordered](sorted []T, p float64) T {
 	if len(sorted) == 0 {
 		var zero T
@@ -32,6 +31,6 @@ func percentile[T cmp.Ordered](sorted []T, p float64) T {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// micros is d in microseconds; millis in milliseconds.
+// micros returns d in microseconds, and millis in milliseconds.
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

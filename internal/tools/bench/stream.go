@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// The stream is measured by what it costs the appends. Three loads take turns, each of the same
-// appends over HTTP:
+// The stream is measured by its cost to appends. Three loads alternate, each with the same appends
+// over HTTP:
 //
-//	none    nobody listens
+//	none    no client listens
 //	stream  n clients listen to attestd
-//	bare    nobody listens to attestd, and for each record n clients get a message of the same size from a process
-//	        that does nothing
-//	        but the writes (see caster)
+//	bare    no client listens to attestd, and for each record n clients receive a message of the same size from a
+//	        process that only writes (see caster)
 //
-// In the last two an append is only begun while no more than streamWindow records are on their way
-// to some client: so everybody gets everything, nobody is sent away as too slow, and the rate is
-// that of records appended and delivered. stream ÷ none is what listeners cost; stream ÷ bare is
-// what they cost beyond the writes themselves and the clients' reads, which no server can save. The
-// trigger of the bare server is one byte on a pipe for each record, which flatters attestd by about
-// a microsecond a record.
+// In the last two, an append begins only while at most streamWindow records are being delivered. So
+// every client receives every record, none is disconnected as too slow, and the rate is that of
+// records appended and delivered. stream ÷ none is the cost of listeners; stream ÷ bare is their
+// cost beyond the writes themselves and the clients' reads, which no server can avoid. The trigger
+// of the bare server is one byte on a pipe for each record, which favors attestd by about a
+// microsecond a record.
 const (
 	streamAppenders = 16
 	streamWindow    = 32
@@ -57,9 +56,8 @@ func (b *bench) stream(ctx context.Context) (err error) {
 			var rate [streamKinds]float64
 			for kind := range streamKinds {
 				last++
-				// Each load has a new company, whose chain is short: the message says that the
-				// whole chain verifies, and before the first listener's first message attestd has
-				// to find that out.
+				// Each load has a new company with a short chain, because a message contains the
+				// verdict on the whole chain, and attestd verifies that before the first message.
 				t, err := register(ctx, server.addr, fmt.Sprintf("company-%d", last))
 				if err != nil {
 					return err
@@ -81,7 +79,7 @@ func (b *bench) stream(ctx context.Context) (err error) {
 	return nil
 }
 
-// streamLoad returns the records that were appended, and delivered to all, in a second.
+// streamLoad returns the rate of records that were appended, and delivered to all clients.
 func (b *bench) streamLoad(ctx context.Context, server *child, t tenant, kind, listeners int, d time.Duration) (rate float64, err error) {
 	req := attestRequest(t)
 	clients, err := connect(ctx, server.addr, streamAppenders)
@@ -123,7 +121,7 @@ func (b *bench) streamLoad(ctx context.Context, server *child, t tenant, kind, l
 	return a.run(ctx, load, afterAppend, d)
 }
 
-// messageSize is the size of a stream message, found by listening to one.
+// messageSize returns the size of a stream message.
 func (b *bench) messageSize(ctx context.Context, server *child, t tenant) (int, error) {
 	c, err := listen(ctx, server.addr)
 	if err != nil {
@@ -138,8 +136,8 @@ func (b *bench) messageSize(ctx context.Context, server *child, t tenant) (int, 
 	return len(m), err
 }
 
-// joined waits until the bare server knows all its clients: it answers a handshake a moment before.
-// attestd does not.
+// joined waits until the bare server has all its clients, because it responds to a handshake a
+// moment before. attestd does not.
 func joined(ctx context.Context, bare *child, n int) error {
 	for {
 		var count int

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// webhookCount is how many endpoints are sent every record.
+// webhookCount is the number of endpoints that receive every record.
 const webhookCount = 10
 
-// webhooks measures what it costs the appends that each record goes to ten endpoints: in turns,
-// with the webhooks enabled and disabled. The endpoints are in this process, and share the machine
-// with the server and the generator, as those of a company would not.
+// webhooks measures the cost to appends of sending each record to ten endpoints, with the webhooks
+// enabled and disabled in turns. The endpoints are in this process, and share the machine with the
+// server and the generator, unlike those of a company.
 //
-// How many messages a second go out is said for the time under load, when appends come first, and
-// for that after it, when the rest is caught up.
+// The rate of messages is reported for the time under load, when appends have priority, and for the
+// time after it, while the webhooks catch up.
 func (b *bench) webhooks(ctx context.Context) (err error) {
 	server, t, err := b.serveTenant(ctx, "webhooks.db", "--webhooks-allow-private")
 	if err != nil {
@@ -61,15 +61,15 @@ func (b *bench) webhooks(ctx context.Context) (err error) {
 	}
 	defer hangUp(load.clients)
 	rounds, each := pick(b.quick, 3, 12), pick(b.quick, 300*time.Millisecond, time.Second)
-	if _, err := load.load(ctx, each, 0); err != nil { // does not count
+	if _, err := load.load(ctx, each, 0); err != nil { // not counted
 		return err
 	}
 	var ratios, cpu, rates, busy, idle []float64
 	for i := range rounds {
-		// without and with: records a second, and the processor time of a record
+		// without and with webhooks: records a second, and the processor time of a record
 		var rate, used [2]float64
 		for n := range 2 {
-			with := (i + n) % 2 // who goes first alternates
+			with := (i + n) % 2 // the order alternates
 			if err := turn([]string{"disable", "enable"}[with]); err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func (b *bench) webhooks(ctx context.Context) (err error) {
 				continue
 			}
 			busy = append(busy, float64(taken.Load()-before)/r.elapsed.Seconds())
-			select { // until appends count as over
+			select { // until appends no longer have priority
 			case <-time.After(1200 * time.Millisecond):
 			case <-ctx.Done():
 				return ctx.Err()

@@ -15,8 +15,8 @@ const (
 	opPing  = 9
 )
 
-// listen opens a WebSocket to the stream. The server's Sec-WebSocket-Accept is not checked: what is
-// measured is the server, and a wrong one would show in the first frame.
+// listen opens a WebSocket to the stream. It does not check the server's Sec-WebSocket-Accept: a
+// wrong server would show in the first frame.
 func listen(ctx context.Context, addr string) (*client, error) {
 	c, err := dial(ctx, addr)
 	if err != nil {
@@ -38,7 +38,7 @@ func listen(ctx context.Context, addr string) (*client, error) {
 
 var errClosed = errors.New("the server closed the stream")
 
-// message returns the next text message, valid until the next read, and answers pings on the way.
+// message returns the next text message, valid until the next read, and responds to pings.
 func (c *client) message() ([]byte, error) {
 	for {
 		opcode, payload, err := c.frame()
@@ -51,8 +51,8 @@ func (c *client) message() ([]byte, error) {
 		case opClose:
 			return nil, fmt.Errorf("%w: %s", errClosed, closeReason(payload))
 		case opPing:
-			// A pong with the same payload; the mask that a client's frame must have may be zero
-			// for a benchmark.
+			// A pong with the same payload. The mask that a client's frame must have may be zero in
+			// a benchmark.
 			pong := append([]byte{0x80 | 10, 0x80 | byte(len(payload)), 0, 0, 0, 0}, payload...)
 			if _, err := c.conn.Write(pong); err != nil {
 				return nil, err

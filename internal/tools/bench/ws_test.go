@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// frame is a server's frame: final, unmasked.
+// frame returns a server's frame: final and unmasked.
 func frame(opcode byte, payload string) string {
 	head := []byte{0x80 | opcode, byte(len(payload))}
 	switch {

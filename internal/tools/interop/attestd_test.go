@@ -1,6 +1,5 @@
-// Package interop lets the tools of others read our logs: Tessera's fsck, torchwood, and
-// litewitness, which is a witness. It is a module of its own, so that nothing of theirs comes near
-// attestd's own dependencies.
+// Package interop tests our logs with other projects' tools: Tessera's fsck, torchwood, and the
+// witness litewitness. It is in a separate module, so that their dependencies are not attestd's.
 package interop
 
 import (
@@ -27,7 +26,7 @@ import (
 // patience bounds every wait for a process.
 const patience = time.Minute
 
-// bin holds attestd and the tools of others, built by TestMain.
+// bin has attestd and the other tools, built by TestMain.
 var bin string
 
 func TestMain(m *testing.M) { os.Exit(build(m)) }
@@ -41,7 +40,7 @@ func build(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	bin = dir
 	for _, cmd := range []*exec.Cmd{
-		exec.Command("go", "build", "-o", dir+"/", "tool"), // those that go.mod names
+		exec.Command("go", "build", "-o", dir+"/", "tool"), // the tools in go.mod
 		exec.Command("go", "-C", filepath.Join("..", "..", ".."), "build", "-o", filepath.Join(dir, "attestd"), "."),
 	} {
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -52,15 +51,15 @@ func build(m *testing.M) int {
 	return m.Run()
 }
 
-// run starts a program of bin that the test ends, and returns what follows the marker in what it
-// says.
+// run starts a program in bin until the end of the test, and returns the text after the marker in
+// its output.
 func run(t *testing.T, marker, name string, args ...string) string {
 	t.Helper()
 	said, _ := start(t, marker, name, args...)
 	return said
 }
 
-// start is run with a way to end the program before the test ends.
+// start is run with a function that ends the program before the test ends.
 func start(t *testing.T, marker, name string, args ...string) (said string, stop func()) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(bin, name), args...)
@@ -71,7 +70,7 @@ func start(t *testing.T, marker, name string, args ...string) (said string, stop
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// to the end, or a full pipe would hold the program up
+		// read to the end, because a full pipe would block the program
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
 			if _, rest, ok := strings.Cut(lines.Text(), marker); ok && len(found) == 0 {
 				found <- rest
@@ -97,14 +96,14 @@ func start(t *testing.T, marker, name string, args ...string) (said string, stop
 	return "", nil
 }
 
-// serve starts attestd on the database at path, and returns where it is.
+// serve starts attestd on the database at path, and returns its URL.
 func serve(t *testing.T, path string, args ...string) (base string, stop func()) {
 	t.Helper()
 	listens, stop := start(t, "listens on ", "attestd", append([]string{"serve", "--listen", "127.0.0.1:0", "--db", path, "--rate-limits", "off"}, args...)...)
 	return strings.Fields(listens)[0], stop
 }
 
-// company is a company of a server of its own, with the log of its actions.
+// company is a company on its own server, with its action log.
 type company struct {
 	client *http.Client
 	path   string // of the database
@@ -159,7 +158,7 @@ func (c *company) ask(t *testing.T, method, path, body string, dest any) {
 	must(t, json.Unmarshal(text, dest))
 }
 
-// look asks for the log as it is now.
+// look reads the current state of the log.
 func (c *company) look(t *testing.T) {
 	t.Helper()
 	var list struct {
@@ -169,8 +168,8 @@ func (c *company) look(t *testing.T) {
 	must(t, json.Unmarshal(list.Logs[0], &c.log))
 }
 
-// rotate gives the company another key, which signs the log from then on; those before it are
-// listed still, unless they were compromised.
+// rotate gives the company a new key, which signs the log from then on. Former keys remain listed,
+// unless they are compromised.
 func (c *company) rotate(t *testing.T, compromised bool) {
 	t.Helper()
 	var rotated struct{ Index int64 }
@@ -186,11 +185,10 @@ func (c *company) rotate(t *testing.T, compromised bool) {
 	}
 }
 
-// url is where tools find the log.
+// url returns the URL of the log for tools.
 func (c *company) url() string { return c.base + "/v1/log/" + c.log.LogID }
 
-// checkpoint fetches the newest one, which covers all records: no other was signed within the
-// second of a growth unseen.
+// checkpoint downloads the newest checkpoint and checks that it covers all records.
 func (c *company) checkpoint(t *testing.T) string {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
@@ -206,10 +204,10 @@ func (c *company) checkpoint(t *testing.T) string {
 	}
 }
 
-// writers is how many write to the log at once.
+// writers is the number of concurrent writers.
 const writers = 32
 
-// grow attests until the log has so many records.
+// grow attests until the log has size records.
 func (c *company) grow(t *testing.T, size int64) {
 	t.Helper()
 	var left atomic.Int64
@@ -232,7 +230,7 @@ func (c *company) grow(t *testing.T, size int64) {
 	}
 }
 
-// signed trusts what any of the log's keys has signed.
+// signed returns a policy that trusts signatures by any of the log's keys.
 func (c *company) signed(t *testing.T) torchwood.Policy {
 	t.Helper()
 	var keys []torchwood.Policy
@@ -244,7 +242,7 @@ func (c *company) signed(t *testing.T) torchwood.Policy {
 	return torchwood.ThresholdPolicy(1, keys...)
 }
 
-// policy trusts the log and all of the witnesses.
+// policy returns a policy that requires the log and all of the witnesses.
 func (c *company) policy(t *testing.T, witnesses ...note.Verifier) torchwood.Policy {
 	t.Helper()
 	all := []torchwood.Policy{torchwood.OriginPolicy(c.log.Origin), c.signed(t)}

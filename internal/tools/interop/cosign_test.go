@@ -15,8 +15,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// cosigner starts another attestd that is a witness of the log with this key, and returns where it
-// takes checkpoints, and its vkey.
+// cosigner starts another attestd as a witness of the log with this key, and returns its URL for
+// checkpoints, and its vkey.
 func cosigner(t *testing.T, log string) (prefix, vkey string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -18,16 +18,16 @@ import (
 	"attestd/internal/testenv"
 )
 
-// fsck runs Tessera's check of a whole log with one of its vkeys and returns what it found wrong.
-// It ends with 0 whatever it finds.
+// fsck runs Tessera's check of a whole log with one of its vkeys and returns the faults. It exits
+// with 0 in any case.
 func (c *company) fsck(t *testing.T, at, key string) string {
 	t.Helper()
 	vkey := filepath.Join(t.TempDir(), "log.vkey")
 	must(t, os.WriteFile(vkey, []byte(key), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	// One worker that has found a fault ends, and fsck 1.0.4 would wait for ever for it to take the
-	// next tile: so there are more.
+	// A worker that has found a fault ends, and with a single one fsck 1.0.4 would wait forever for
+	// it to take the next tile, so use more.
 	out, err := exec.CommandContext(ctx, filepath.Join(bin, "fsck"), "-N=16", "-ui=false", "-v=1", "-storage_url", at, "-public_key", vkey,
 		"-bearer_token", c.key).CombinedOutput()
 	if err != nil {
@@ -42,9 +42,8 @@ func (c *company) fsck(t *testing.T, at, key string) string {
 	return ""
 }
 
-// Tessera's fsck reads all of a log over HTTP and agrees with it, at sizes around the borders of
-// tiles, and before and after the company's key has changed: with the vkey of the key that signs,
-// and with no former one.
+// Tessera's fsck accepts a log over HTTP at sizes around the borders of tiles, before and after a
+// rotation of the company's key: with the vkey of the signing key, and with no former one.
 func TestFsckAgrees(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
@@ -68,7 +67,7 @@ func TestFsckAgrees(t *testing.T) {
 	}
 }
 
-// One flipped byte in anything that fsck reads of a log is found.
+// fsck finds one flipped byte in anything that it reads of a log.
 func TestFsckFindsOneFlippedByte(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
@@ -93,7 +92,7 @@ func TestFsckFindsOneFlippedByte(t *testing.T) {
 		}
 		between := httptest.NewServer(proxy)
 		fault := c.fsck(t, between.URL+"/", c.log.VKeys[0])
-		between.Close() // after this, nobody writes seen
+		between.Close() // after this, nothing writes seen
 		if !seen || fault == "" {
 			t.Errorf("a flipped byte in %s is not found (asked for it: %v)", path, seen)
 		}

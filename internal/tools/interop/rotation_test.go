@@ -8,16 +8,16 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// A witness goes on cosigning over changes of the company's key, once its operator has added the
-// new vkey of GET /v1/logs to those of the origin; without it, it refuses what the new key has
-// signed, and after a theft what the old one has, once its vkey is taken away.
+// A witness continues to cosign after a rotation of the company's key once its operator has added
+// the new vkey from GET /v1/logs for the origin. Without it, the witness refuses checkpoints by the
+// new key. After a theft it refuses those by the old key, once its vkey is removed.
 func TestWitnessAcrossRotations(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
 	w := newWitness(t, c)
 	old := int64(0)
-	// cosigned has the witness cosign the log as it is; what comes back must hold for who trusts
-	// the log's vkeys and the witness.
+	// cosigned lets the witness cosign the log, and checks the result with a policy of the log's
+	// vkeys and the witness.
 	cosigned := func() (checkpoint string) {
 		t.Helper()
 		proof := tlog.TreeProof{}
@@ -47,7 +47,7 @@ func TestWitnessAcrossRotations(t *testing.T) {
 	c.rotate(t, false)
 	refuses(c.checkpoint(t))
 	w.addKey(t, c.log.Origin, c.log.VKeys[0])
-	second := cosigned() // of the same size, by the new key
+	second := cosigned() // of the same size, with the new key
 	c.grow(t, 300)
 	third := cosigned()
 	policies := make([]torchwood.Policy, len(c.log.VKeys))
@@ -59,8 +59,8 @@ func TestWitnessAcrossRotations(t *testing.T) {
 		must(t, err)
 		policies[i] = policy
 	}
-	// torchwood 0.9 wants a signature by the key of every line of a policy's logs, so two keys of
-	// one log are two policies.
+	// torchwood 0.9 requires a signature by the key of every log line in a policy, so two keys of
+	// one log need two policies.
 	both, err := torchwood.ParsePolicy([]byte(file + "quorum none\n"))
 	must(t, err)
 	for i, checkpoint := range []string{first, second, third} {

@@ -13,7 +13,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// The official library of Standard Webhooks for Go takes a message as it comes, and no other.
+// The official Go library of Standard Webhooks accepts a message as sent, and no altered one.
 func TestStandardWebhooks(t *testing.T) {
 	t.Parallel()
 	type message struct {
@@ -59,7 +59,7 @@ func TestStandardWebhooks(t *testing.T) {
 		var record struct{ Hash string }
 		post(company.APIKey, "/v1/attest", `{"agentId":"bot","actionType":"x","payload":{"a":1}}`, &record)
 		m := next()
-		for seen[m.header.Get("Webhook-Id")] { // what was broken off comes again
+		for seen[m.header.Get("Webhook-Id")] { // an aborted message is sent again
 			m = next()
 		}
 		seen[m.header.Get("Webhook-Id")] = true

@@ -22,8 +22,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// torchwood's proof checker takes the proof of every record, and refuses it for another record and
-// with one bit flipped.
+// torchwood's proof checker accepts the proof of every record, and refuses it for another record
+// and with one flipped bit.
 func TestTorchwoodAcceptsEveryProof(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
@@ -36,7 +36,7 @@ func TestTorchwoodAcceptsEveryProof(t *testing.T) {
 	must(t, err)
 	var previous tlog.Hash
 	for i := range c.log.Size {
-		// which checks it against the tree by the tiles
+		// it checks the entry against the tree with the tiles
 		entry, _, err := client.Entry(t.Context(), tree, i)
 		must(t, err)
 		proof, err := c.do("GET", fmt.Sprintf("/v1/log/%s/proof/%d", c.log.LogID, i), "")
@@ -56,7 +56,7 @@ func TestTorchwoodAcceptsEveryProof(t *testing.T) {
 	}
 }
 
-// litewitness cosigns our checkpoints as the log grows, and no tree that does not follow from what
+// litewitness cosigns our checkpoints as the log grows, but no tree that is inconsistent with what
 // it has seen.
 func TestWitnessCosigns(t *testing.T) {
 	t.Parallel()
@@ -96,10 +96,10 @@ type witness struct {
 	verifier    note.Verifier
 }
 
-// newWitness starts litewitness with a key in an SSH agent, as it wants it.
+// newWitness starts litewitness with a key in an SSH agent, as it requires.
 func newWitness(t *testing.T, c *company) witness {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "") // a socket's path must be short
+	dir, err := os.MkdirTemp("", "") // the path of a socket must be short
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -137,7 +137,7 @@ func newWitness(t *testing.T, c *company) witness {
 	signer, err := torchwood.NewCosignatureSigner(name, private)
 	must(t, err)
 	w.verifier = signer.Verifier()
-	for deadline := time.Now().Add(patience); ; { // it says that it listens a moment before it does
+	for deadline := time.Now().Add(patience); ; { // it logs that it listens a moment before it does
 		conn, err := net.Dial("tcp", w.address)
 		if err == nil {
 			must(t, conn.Close())
@@ -149,8 +149,8 @@ func newWitness(t *testing.T, c *company) witness {
 	}
 }
 
-// operate changes what a witness knows of logs, as witnessctl does; that command itself is not
-// built here, for a module that it needs.
+// operate changes the logs of a witness, like witnessctl. That command itself is not built here
+// because of a module that it needs.
 func (w witness) operate(t *testing.T, statement string, args ...any) {
 	t.Helper()
 	db, err := sqlite.OpenConn(w.db, sqlite.OpenReadWrite|sqlite.OpenWAL)
@@ -176,7 +176,7 @@ func (w witness) deleteKey(t *testing.T, origin, vkey string) {
 	w.operate(t, "DELETE FROM key WHERE origin = ? AND key = ?", origin, vkey)
 }
 
-// add asks the witness for a cosignature (c2sp.org/tlog-witness).
+// add requests a cosignature from the witness (c2sp.org/tlog-witness).
 func (w witness) add(t *testing.T, old int64, proof tlog.TreeProof, checkpoint string) (status int, body string) {
 	t.Helper()
 	var b strings.Builder
@@ -194,7 +194,7 @@ func (w witness) add(t *testing.T, old int64, proof tlog.TreeProof, checkpoint s
 	return answer.StatusCode, string(text)
 }
 
-// tree is that of the newest checkpoint, which the policy must trust.
+// tree returns the tree of the newest checkpoint, which the policy must accept.
 func (c *company) tree(t *testing.T, policy torchwood.Policy) tlog.Tree {
 	t.Helper()
 	checkpoint, _, err := torchwood.VerifyCheckpoint([]byte(c.checkpoint(t)), policy)
@@ -202,7 +202,7 @@ func (c *company) tree(t *testing.T, policy torchwood.Policy) tlog.Tree {
 	return checkpoint.Tree
 }
 
-// consistency proves the log's growth by its tiles.
+// consistency returns a consistency proof from the log's tiles.
 func (c *company) consistency(t *testing.T, from, to int64) tlog.TreeProof {
 	t.Helper()
 	proof, err := tlog.ProveTree(to, from, torchwood.TileHashReaderWithContext(t.Context(), c.tree(t, c.policy(t)), c.tiles(t)))
@@ -210,7 +210,7 @@ func (c *company) consistency(t *testing.T, from, to int64) tlog.TreeProof {
 	return proof
 }
 
-// tiles reads the log's tiles over HTTP with the company's key.
+// tiles returns a reader of the log's tiles over HTTP with the company's key.
 func (c *company) tiles(t *testing.T) torchwood.TileReader {
 	t.Helper()
 	reader, err := torchwood.NewTileFetcher(c.url(), torchwood.WithHTTPClient(&http.Client{Timeout: patience, Transport: bearer{c.client.Transport, c.key}}))

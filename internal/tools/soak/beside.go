@@ -16,8 +16,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// each calls do with a client again and again, with a pause between, until the time is over. What
-// do returns did not hold.
+// each calls do with a client repeatedly, with a pause between, until the time is over. An error of
+// do is a failure.
 func (k *run) each(ctx context.Context, pause time.Duration, do func(c *harness.Client, n int) error) {
 	c := &harness.Client{Addr: k.addr, Wait: 5 * time.Minute}
 	defer c.Close()
@@ -34,13 +34,13 @@ func (k *run) each(ctx context.Context, pause time.Duration, do func(c *harness.
 	}
 }
 
-// ask makes a call as a tenant.
+// ask sends a request as a tenant.
 func (k *run) ask(c *harness.Client, t *tenant, status int, method, path, body string, dest any) error {
 	k.asked.Add(1)
 	return c.Call(status, harness.Request{Method: method, Path: path, Key: t.key, Body: body}, dest)
 }
 
-// pages reads chains, somewhere.
+// pages reads parts of chains.
 func (k *run) pages(ctx context.Context) {
 	k.each(ctx, 50*time.Millisecond, func(c *harness.Client, n int) error {
 		t := k.tenants[n%tenants]
@@ -58,7 +58,7 @@ func (k *run) pages(ctx context.Context) {
 	})
 }
 
-// proofs asks for proofs and checks them.
+// proofs requests proofs and checks them.
 func (k *run) proofs(ctx context.Context) {
 	k.each(ctx, 20*time.Millisecond, func(c *harness.Client, n int) error {
 		t := k.tenants[n%tenants]
@@ -90,7 +90,7 @@ func (k *run) proofs(ctx context.Context) {
 	})
 }
 
-// verifies has whole chains verified, one after the other.
+// verifies verifies whole chains, one after the other.
 func (k *run) verifies(ctx context.Context) {
 	k.each(ctx, 5*time.Second, func(c *harness.Client, n int) error {
 		k.asked.Add(1)
@@ -99,7 +99,7 @@ func (k *run) verifies(ctx context.Context) {
 	})
 }
 
-// tokens asks for access tokens, SVIDs and delegations, and uses them.
+// tokens requests access tokens, SVIDs and delegations, and uses them.
 func (k *run) tokens(ctx context.Context) {
 	k.each(ctx, 50*time.Millisecond, func(c *harness.Client, n int) error {
 		t := k.tenants[n%tenants]
@@ -125,7 +125,7 @@ func (k *run) tokens(ctx context.Context) {
 	})
 }
 
-// passports issues, verifies and revokes.
+// passports issues, verifies and revokes passports.
 func (k *run) passports(ctx context.Context) {
 	k.each(ctx, 50*time.Millisecond, func(c *harness.Client, n int) error {
 		t := k.tenants[n%tenants]
@@ -145,14 +145,14 @@ func (k *run) passports(ctx context.Context) {
 	})
 }
 
-// follow is a client of the stream: of one tenant or, with nil, of everybody. Each tenant's records
-// come in order, without a gap.
+// follow is a client of the stream: of one tenant, or of all if t is nil. Each tenant's records
+// must arrive in order and without a gap.
 func (k *run) follow(t *tenant) func(context.Context) {
 	return func(ctx context.Context) {
 		for ctx.Err() == nil {
 			err := k.listen(ctx, t)
 			if websocket.IsCloseError(err, websocket.CloseTryAgainLater) {
-				// the machine is too busy for this client; the server is right to send it away
+				// the machine is too busy for this client, so the server rightly disconnects it
 				k.behind.Add(1)
 				continue
 			}
@@ -211,7 +211,7 @@ func (k *run) listen(ctx context.Context, t *tenant) error {
 	}
 }
 
-// stall is a client of the stream that never reads, and comes again.
+// stall is a client of the stream that never reads, and reconnects.
 func (k *run) stall(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := k.dial(nil)

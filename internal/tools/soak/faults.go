@@ -14,19 +14,18 @@ import (
 	"attestd/internal/harness"
 )
 
-// faultWriters append while a disk is tampered with or fails.
+// faultWriters is the number of clients that append while a disk is tampered with or fails.
 const faultWriters = 8
 
-// written counts how the appends of a company ended.
+// written counts the outcomes of a company's appends.
 type written struct{ acknowledged, unknown, refused atomic.Int64 }
 
-// write appends until the context is done, or an append is refused with one of the codes that end
-// it.
+// write appends until the context is done, or an append is refused with one of the codes in ends.
 func (w *written) write(ctx context.Context, addr, key string, ends ...string) {
 	w.writeSome(ctx, addr, key, math.MaxInt64, ends...)
 }
 
-// writeSome is write that ends after about so many appends too.
+// writeSome is write with a maximum number of appends.
 func (w *written) writeSome(ctx context.Context, addr, key string, most int64, ends ...string) {
 	var writers sync.WaitGroup
 	for who := range faultWriters {
@@ -67,7 +66,7 @@ func (w *written) hold(ctx context.Context, r *harness.Run, db string) error {
 	return nil
 }
 
-// emptiedLog takes away a part of the write-ahead log under load, again and again.
+// emptiedLog removes parts of the write-ahead log under load, repeatedly.
 func emptiedLog(ctx context.Context, r *harness.Run) error {
 	rounds := 60
 	if r.Short {
@@ -114,14 +113,14 @@ func emptyOnce(ctx context.Context, r *harness.Run, round int) error {
 	}
 	if round%2 == 0 {
 		err = s.Kill()
-	} else if s.Stop() == nil { // which says that the file was changed
+	} else if s.Stop() == nil { // stopping must report that the file was changed
 		r.Failf("round %d: the server ended as if nothing had happened", round)
 	}
 	return errors.Join(err, w.hold(context.WithoutCancel(ctx), r, db))
 }
 
-// cutUntil leaves so many quarters of a log, and does so again until the context is done: what it
-// cuts off may be of before the log started over, which nobody misses.
+// cutUntil truncates a log to a number of quarters, and repeats that until the context is done,
+// because it may cut off only what is from before the log restarted, which is not missed.
 func cutUntil(ctx context.Context, log string, quarters int64, pause time.Duration) error {
 	for {
 		select {

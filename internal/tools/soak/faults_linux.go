@@ -12,7 +12,7 @@ import (
 	"attestd/internal/harness"
 )
 
-// fullDisk fills the disk under load and makes room again.
+// fullDisk fills the disk under load and frees space again.
 func fullDisk(ctx context.Context, r *harness.Run) (err error) {
 	folder, err := r.Lab.Folder()
 	if err != nil {
@@ -50,7 +50,7 @@ func fullDisk(ctx context.Context, r *harness.Run) (err error) {
 		bounded, cancel := context.WithTimeout(ctx, harness.Patience)
 		w.write(bounded, s.Addr, key, "NOT_DONE")
 		cancel()
-		// beyond one probe
+		// longer than the interval of probes
 		for end := time.Now().Add(1200 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 			if err := c.Call(503, ready, nil); err != nil {
 				r.Failf("filling %d: %v", round, err)
@@ -78,7 +78,7 @@ func fullDisk(ctx context.Context, r *harness.Run) (err error) {
 	return w.hold(ctx, r, db)
 }
 
-// fill takes every byte of a disk.
+// fill uses every byte of a disk.
 func fill(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// fullDisk needs a small file system, which it can make on Linux alone.
+// fullDisk needs a small file system, which it can create only on Linux.
 func fullDisk(context.Context, *harness.Run) error { return nil }
 
-// readErrors needs a kernel that refuses reads, which Linux can be told to do.
+// readErrors needs a kernel that can be told to fail reads, which is Linux.
 func readErrors(context.Context, *harness.Run) error { return nil }

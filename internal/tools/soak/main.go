@@ -1,7 +1,7 @@
-// Soak runs attestd for a while at a steady rate of records, beside all else that clients do, and
-// says whether it is the same at the end as it was after a third of the time: as much memory, as
-// many descriptors, chains that are valid and just as long as they were acknowledged. Then it takes
-// away the write-ahead log under load, and fills the disk.
+// Soak runs attestd at a steady rate of records, with all other kinds of requests, and checks that
+// its state at the end is as after a third of the time: memory, file descriptors, and chains that
+// are valid and as long as acknowledged. Then it truncates the write-ahead log under load, and
+// fills the disk.
 //
 //	go -C internal/tools run ./soak                            14 minutes at 5,000 records a second; some 4 GB in the
 //	                                                           temporary folder

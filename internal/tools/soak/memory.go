@@ -8,23 +8,23 @@ import (
 	"attestd/internal/harness"
 )
 
-// maxGoroutines may be left when nobody is served: the log, the monitor, the listener, the
+// maxGoroutines bounds the goroutines of an idle server: the log, the monitor, the listener, the
 // runtime's own.
 const maxGoroutines = 60
 
-// sample is the server as seen from outside.
+// sample is a measurement of the server process.
 type sample struct {
 	resident    int64
 	descriptors int
 }
 
-// course is how the server went on: at a third of the time, and at the end.
+// course has the server's samples at a third of the time, and at the end.
 type course struct {
 	third, end []sample
 	done       chan struct{}
 }
 
-// watch looks at the server every quarter of a second.
+// watch samples the server every quarter of a second.
 func (k *run) watch(ctx context.Context, pid int, start time.Time, length time.Duration) *course {
 	c := &course{done: make(chan struct{})}
 	go func() {
@@ -50,12 +50,12 @@ func (k *run) watch(ctx context.Context, pid int, start time.Time, length time.D
 	return c
 }
 
-// judge compares the two; a short run has caches that still fill.
+// judge compares the two samples. In a short run, caches are still growing.
 func (c *course) judge(r *harness.Run) {
 	<-c.done
 	third, end := median(c.third), median(c.end)
 	if third.resident == 0 || end.resident == 0 {
-		return // the system does not tell, or there was no time
+		return // unknown on this system, or the run was too short
 	}
 	slack := int64(32 << 20)
 	if r.Short {

@@ -15,8 +15,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// unreadableFrom is the argument by which this program becomes another, for which no byte of a file
-// from an offset on can be read.
+// unreadableFrom is the argument with which this program executes another one for which reads of a
+// file fail from an offset on.
 const unreadableFrom = "unreadable-from"
 
 func init() {
@@ -34,10 +34,10 @@ func init() {
 	os.Exit(1)
 }
 
-// failReads makes every pread(2) of this process at offset or beyond fail with EIO, for good
+// failReads makes every pread(2) of this process at offset or beyond fail with EIO, permanently
 // (seccomp(2)).
 func failReads(offset uint32) error {
-	// where struct seccomp_data has the system call and the low half of its fourth argument
+	// offsets in struct seccomp_data of the system call and the low half of its fourth argument
 	const number, fourth = 0, 16 + 3*8
 	program := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: number},
@@ -57,12 +57,12 @@ func failReads(offset uint32) error {
 	return nil
 }
 
-// readErrors has the disk refuse to read what a server has written: from some bytes on, reads fail.
-// What needs them is not done, nothing is called damaged, and all that was acknowledged is there
-// when the disk can be read again.
+// readErrors makes the disk fail reads of what a server has written, from an offset on. Requests
+// that need them fail, nothing is reported as damaged, and everything acknowledged is there when
+// the disk can be read again.
 func readErrors(ctx context.Context, r *harness.Run) error {
-	const readable = 2 << 20 // which the log outgrows, before it is moved into the database
-	const most = 20_000      // appends, of which the first thousand fills that
+	const readable = 2 << 20 // the log grows beyond this before its checkpoint
+	const most = 20_000      // appends; the first thousand fill readable
 	self, err := os.Executable()
 	if err != nil {
 		return err

@@ -18,21 +18,21 @@ const (
 	attesters = 64
 )
 
-// tenant is a company and what it was acknowledged.
+// tenant is a company with what it was acknowledged.
 type tenant struct {
 	id, key             string
 	client, secret      string // OAuth
 	acknowledged, taken atomic.Int64
 }
 
-// run is a soak under way.
+// run is the state of a soak test.
 type run struct {
 	*harness.Run
 	addr      string
 	tenants   [tenants]*tenant
 	end       time.Time
 	latencies [attesters][]time.Duration
-	asked     atomic.Int64 // of all that is not an attest
+	asked     atomic.Int64 // requests other than attests
 	streamed  atomic.Int64 // messages
 	behind    atomic.Int64 // stream clients that fell behind
 }
@@ -70,7 +70,7 @@ func soak(ctx context.Context, r *harness.Run, length time.Duration, rate int) e
 	return k.finish(r.Lab, s, db)
 }
 
-// register makes the companies, each with an agent and an OAuth client.
+// register registers the companies, each with an agent and an OAuth client.
 func (k *run) register() error {
 	c := &harness.Client{Addr: k.addr}
 	defer c.Close()
@@ -93,8 +93,8 @@ func (k *run) register() error {
 	return nil
 }
 
-// attest is one client that appends at its share of the rate. A latency counts from when the
-// request was due, so that a server that holds everybody up does not look better for it.
+// attest is one client that appends at its share of the rate. A latency is measured from when the
+// request was due, so that a server that delays all clients does not look better for it.
 func (k *run) attest(ctx context.Context, who, rate int) {
 	c := &harness.Client{Addr: k.addr}
 	defer c.Close()
@@ -104,11 +104,11 @@ func (k *run) attest(ctx context.Context, who, rate int) {
 	request := harness.Request{Method: "POST", Path: "/v1/attest", Key: t.key,
 		Body: fmt.Sprintf(`{"agentId":"bot-%d","actionType":"tool.call","payload":{"tool":"search","query":"weather in the city of a client","n":%d,"ok":true}}`, who, who)}
 	for {
-		time.Sleep(time.Until(due)) // pacing is what this is for
+		time.Sleep(time.Until(due)) // the client is paced
 		if ctx.Err() != nil {
 			return
 		}
-		// the machine cannot; the rate that was reached tells
+		// the machine is too slow, which shows in the achieved rate
 		if late := time.Since(due); late > time.Second {
 			due = due.Add(late)
 		}
@@ -126,7 +126,7 @@ func (k *run) attest(ctx context.Context, who, rate int) {
 	}
 }
 
-// summary counts what was done, and what it took.
+// summary reports the number of requests and the latencies.
 func (k *run) summary(elapsed time.Duration, rate int) {
 	all := slices.Concat(k.latencies[:]...)
 	if len(all) == 0 {
@@ -148,10 +148,9 @@ func (k *run) summary(elapsed time.Duration, rate int) {
 	}
 }
 
-// finish holds the chains against what was acknowledged, in the server and then in the file that it
-// leaves.
+// finish compares the chains with what was acknowledged, in the server and then in its file.
 func (k *run) finish(lab *harness.Lab, s *harness.Service, db string) error {
-	ctx := context.Background() // the time of the load is over; each step has a bound of its own
+	ctx := context.Background() // the time of the load is over; each step has its own limit
 	c := &harness.Client{Addr: k.addr, Wait: 10 * time.Minute}
 	for _, t := range k.tenants {
 		k.valid(c, t)
@@ -160,7 +159,7 @@ func (k *run) finish(lab *harness.Lab, s *harness.Service, db string) error {
 		}
 	}
 	c.Close()
-	time.Sleep(time.Second) // the server sees that its clients are gone
+	time.Sleep(time.Second) // until the server has noticed that its clients are gone
 	goroutines, err := s.Dump()
 	if err != nil {
 		return err
@@ -181,7 +180,7 @@ func (k *run) finish(lab *harness.Lab, s *harness.Service, db string) error {
 	return nil
 }
 
-// valid has a tenant's chain verified.
+// valid verifies a tenant's chain.
 func (k *run) valid(c *harness.Client, t *tenant) {
 	a, err := c.Do(harness.Request{Method: "GET", Path: "/v1/verify", Key: t.key})
 	var verdict struct {
