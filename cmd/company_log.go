@@ -14,10 +14,13 @@ func companyLogCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "company-log",
 		Short: "Print the keys of the log of the companies, for a witness",
-		Long: `Print a line "log VKEY" for each key that signs checkpoints of the log of the companies, the newest first. Whoever runs a
-witness puts them into the file of --cosign-for. That log has a record for each company that was registered, so that a company
-which is cut out of the database, with its record, is missed by the witness. It is made with the first company (exit status 3
-before that). No company can read it: attestd verify does, beside a running server or without one.`,
+		Long: `Print a line "log VKEY" for each key that signs checkpoints of the log of the companies, newest
+first. A witness needs these lines in its file for --cosign-for.
+
+The log of the companies has a record for each registered company, so that a witness notices if
+somebody removes a company and its record from the database. The log is created with the first
+company; before that the exit status is 3. No company can read it; attestd verify verifies it,
+while a server runs or not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := store.OpenReadOnly(cmd.Context(), db)

@@ -22,11 +22,11 @@ type call struct {
 	came    time.Time  // when its header was read
 	needs   store.Role // of the route
 	bearer  string     // credential as presented
-	claimed bool       // a credential was presented, even an empty one
+	claimed bool       // whether one was presented, be it an empty one
 	hash    [32]byte   // of bearer
-	authErr error      // error of looking up the credential
-	// the authenticated caller; its Company is nil without a valid credential, which is impossible
-	// on a route that needs a role
+	authErr error      // that it could not be found out whose credential it is
+	// who asks; its Company is nil without a valid credential, and never so on a route that needs a
+	// role
 	caller store.Caller
 	body   *limit.Body // nil until it is read
 	// releases the charge for decoding the body; nil if there is none
@@ -60,9 +60,9 @@ func (c *call) identify(credential string) {
 	}
 }
 
-// reauthenticate takes the time of the request and checks its credential again after the request
-// was read. Reading the body may have taken a minute, during which a key may be deleted or a token
-// expire. The first check keeps strangers' bodies from being read; this one decides.
+// reauthenticate takes the time of the request, and looks at its credential again, once the request
+// is whole: its body may have taken a minute, in which a key is deleted and a token expires. The
+// first look keeps a stranger's body from being read; this one decides.
 func (c *call) reauthenticate() error {
 	now := time.Now()
 	// the body of a public route is not decoded into anything large

@@ -2,11 +2,11 @@ package server
 
 import "net/http"
 
-// singular lists the headers that a request may have only once, because two readers might use
-// different ones. They decide who asks, and for what.
+// singular are the headers of which a request has one at most, for two readers may take different
+// ones of two: what they decide is who asks, and for what.
 var singular = []string{"Authorization", "Idempotency-Key", "Content-Type", "Origin"}
 
-// checkHeaders refuses a request that repeats one of them.
+// checkHeaders refuses a request that has one of them twice.
 func (c *call) checkHeaders() error {
 	for _, name := range singular {
 		if len(c.Header[name]) > 1 {

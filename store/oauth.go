@@ -115,8 +115,9 @@ func (s Credentials) clientSecret(ctx context.Context, clientID string, now time
 }
 
 const (
-	purgeEvery = time.Minute // interval for deleting expired access tokens
-	// minimum time since they expired, so that a clock that leaps ahead once deletes no valid token
+	purgeEvery = time.Minute // how often expired access tokens are taken out of the file
+	// how long ago they expired, so that a clock that leaps ahead for once costs no token that is
+	// valid
 	purgeAfter = 7 * 24 * time.Hour
 )
 
@@ -147,8 +148,7 @@ func (s Credentials) IssueToken(ctx context.Context, clientID, secret string, li
 	token = keys.NewSecret("oauth")
 	index := s.db.secrets.Index(keys.HashSecret(token))
 	err = s.db.write(ctx, func(w *conn) error {
-		// no lock needed: the writer runs one change at a time
-		if now.Sub(s.db.purged) >= purgeEvery {
+		if now.Sub(s.db.purged) >= purgeEvery { // the writer runs one change at a time
 			if _, err := w.exec(`DELETE FROM oauth_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli()); err != nil {
 				return err
 			}

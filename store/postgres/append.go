@@ -116,7 +116,7 @@ func (r *rows) addSummaries(ready []search.Ready) {
 	}
 }
 
-// queue adds the statement to a batch.
+// queue puts the statement into a batch.
 func (r *rows) queue(b *pgx.Batch, writer, seq int64, keysExpire time.Time, skipping bool) *pgx.QueuedQuery {
 	text, args := appendText, []any{
 		writer, seq, r.chain, r.fromLength, r.fromRoot, r.epoch, r.length, r.root, r.frontier, r.headTime, r.logRoot, r.logFrontier,

@@ -12,8 +12,8 @@ import (
 // oldestServer is the oldest supported PostgreSQL, as server_version_num.
 const oldestServer = 150000
 
-// Version is the schema version of this program. It equals the version in package store: a change
-// for one engine increments both.
+// Version is the number of the schema that this program makes. It is that of store: a change of one
+// engine alone counts in both.
 const Version = 12
 
 // The names in the table setting that this package uses.
