@@ -62,7 +62,8 @@ behind, the command is refused (exit status 5).`,
 }
 
 func headsFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVar(path, "heads", "", "head `file`, preferably on another disk (default: the name of the database file with .heads; none for PostgreSQL)")
+	cmd.Flags().StringVar(path, "heads", "",
+		"head `file`, preferably on another disk (default: the name of the database file with .heads; none for PostgreSQL)")
 }
 
 // headsPath returns the path of the head file of a database.

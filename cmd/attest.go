@@ -82,6 +82,7 @@ the key with --idempotency-key.
 	agentFlag(cmd, &a.AgentID, "")
 	cmd.Flags().StringVar(&a.ActionType, "action", "", "`type` of the action, such as deploy.started")
 	cmd.Flags().StringVar(&delegation, "delegation", "", "`file` with the delegation token of the agent")
-	cmd.Flags().StringVar(&a.IdempotencyKey, "idempotency-key", "", "`key` that makes a retry of this record safe (default: a random one)")
+	cmd.Flags().StringVar(&a.IdempotencyKey, "idempotency-key", "",
+		"`key` that makes a retry of this record safe (default: a random one)")
 	return cmd
 }

@@ -75,7 +75,8 @@ no earlier record was changed or removed since.`,
 		},
 	}
 	trustFlags(cmd, &key, &policy)
-	cmd.Flags().StringVar(&newer, "newer", "", "`file` with the response of GET /v1/log/{logId}/consistency, from the size of the checkpoint in FILE")
+	cmd.Flags().StringVar(&newer, "newer", "",
+		"`file` with the response of GET /v1/log/{logId}/consistency, from the size of the checkpoint in FILE")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict as one JSON object")
 	return cmd
 }
@@ -101,7 +102,8 @@ func checkEvidence(text []byte, newer string, trust evidence.Trust) (v evidence.
 	if err != nil {
 		return v, usagef("--newer: %s is not a response of GET /v1/log/{logId}/consistency", newer)
 	}
-	return evidence.CheckNewer(text, evidence.Newer{From: update.Old, Proof: update.Proof, Checkpoint: update.Checkpoint}, trust), nil
+	return evidence.CheckNewer(text, evidence.Newer{From: update.Old, Proof: update.Proof, Checkpoint: update.Checkpoint},
+		trust), nil
 }
 
 // outcome returns the error for a verdict other than that the file holds, and nil otherwise.

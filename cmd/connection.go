@@ -75,7 +75,8 @@ func connection(cmd *cobra.Command) (attestd.Config, error) {
 		}
 		if key == "" && file["ATTESTD_KEY"] != "" {
 			if !sameServer(config.URL, named) {
-				return config, fmt.Errorf("the key in %s is for %s; set ATTESTD_KEY or ATTESTD_KEY_FILE for another server", path, named)
+				return config, fmt.Errorf("the key in %s is for %s; set ATTESTD_KEY or ATTESTD_KEY_FILE for another server", path,
+					named)
 			}
 			key = file["ATTESTD_KEY"]
 		}

@@ -41,7 +41,9 @@ func fromEnvironment(cmd *cobra.Command) error {
 // checkDatabase refuses a name that is empty or a malformed database URL. The error does not repeat
 // the name, which may contain a password.
 func checkDatabase(what, name string) error {
-	mistyped := strings.Contains(name, "://") || strings.HasPrefix(strings.ToLower(name), "postgres") && strings.Contains(name, "@") || strings.Contains(name, "password=")
+	mistyped := strings.Contains(name, "://") ||
+		strings.HasPrefix(strings.ToLower(name), "postgres") && strings.Contains(name, "@") ||
+		strings.Contains(name, "password=")
 	if name == "" || mistyped && !store.IsPostgres(name) {
 		return usagef("%s must name a file, or be the URL of a PostgreSQL database, which begins with postgres://", what)
 	}
@@ -81,7 +83,8 @@ func environmentNames(flag string) []string {
 }
 
 func databaseFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVar(path, "db", "attestd.db", "database: a `file`, or postgres://user@host/name; ATTESTD_DB keeps a password off the command line")
+	cmd.Flags().StringVar(path, "db", "attestd.db",
+		"database: a `file`, or postgres://user@host/name; ATTESTD_DB keeps a password off the command line")
 }
 
 // checkListen checks the form of an address. Only listening shows whether the address is available.
@@ -102,7 +105,8 @@ func parseBaseURL(text string) (string, error) {
 		return "", nil
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return "", usagef("--base-url must look like https://attest.example.com, got %q", text)
 	}
 	return strings.TrimRight(text, "/"), nil
@@ -123,7 +127,8 @@ func hostOf(address string) string {
 func parseOrigins(list []string) ([]string, error) {
 	for _, text := range list {
 		u, err := url.Parse(text)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+			strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
 			return nil, usagef("--allowed-origins must list addresses such as https://console.example.com, got %q", text)
 		}
 	}

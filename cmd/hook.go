@@ -71,11 +71,15 @@ status 1 means that an event could not be recorded; the agent continues.
 	}
 	urlFlag(cmd)
 	agentFlag(cmd, &agent, "")
-	cmd.Flags().StringVar(&from, "from", string(hookevent.ClaudeCode), "the `agent` that runs this hook: claude-code, gemini or codex")
+	cmd.Flags().StringVar(&from, "from", string(hookevent.ClaudeCode),
+		"the `agent` that runs this hook: claude-code, gemini or codex")
 	cmd.Flags().StringVar(&redact, "redact", "", "record only the hash of `input,output` or one of them")
-	cmd.Flags().StringVar(&require, "require", "", "`passport`: refuse tools without a valid passport of the agent for them")
-	cmd.Flags().StringVar(&fail, "fail", "open", "when the server is unreachable, `open` allows calls and closed refuses them")
-	cmd.Flags().StringVar(&state, "state", "", "`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
+	cmd.Flags().StringVar(&require, "require", "",
+		"`passport`: refuse tools without a valid passport of the agent for them")
+	cmd.Flags().StringVar(&fail, "fail", "open",
+		"when the server is unreachable, `open` allows calls and closed refuses them")
+	cmd.Flags().StringVar(&state, "state", "",
+		"`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
 	return cmd
 }
 

@@ -51,7 +51,8 @@ func (f *initFlags) runCheck(cmd *cobra.Command, s setup.Steps) error {
 	}
 	records, unread := check.Records(ctx, c, since)
 	for _, r := range records {
-		s.Print("record", fmt.Sprintf("%d at %s, %s by %s: %s", r.Index, r.Timestamp, r.Payload.ActionType, r.Payload.AgentID, r.Hash))
+		s.Print("record", fmt.Sprintf("%d at %s, %s by %s: %s", r.Index, r.Timestamp, r.Payload.ActionType, r.Payload.AgentID,
+			r.Hash))
 	}
 	if err = errors.Join(err, unread); err != nil {
 		return err
@@ -60,12 +61,14 @@ func (f *initFlags) runCheck(cmd *cobra.Command, s setup.Steps) error {
 		return fmt.Errorf("%s has %d records of the call, want %d: the hooks in %s report to another server or company, or cannot reach it", c.URL(), len(records), want, f.settings)
 	}
 	s.Print("shown", "the hooks in these settings reach this server, and it has signed their records")
-	s.Print("not shown", "that "+f.kind.Title+" runs them. Make it call a tool, then look for the records: attestd records --order newest --limit 3")
+	s.Print("not shown", "that "+f.kind.Title+
+		" runs them. Make it call a tool, then look for the records: attestd records --order newest --limit 3")
 	if f.kind.Trust != "" {
 		s.Print("trust", f.kind.Trust)
 	}
 	if f.kind.HTTP && os.Getenv("ATTESTD_KEY") == "" && setup.NeedsKey(settings) {
-		s.Print("key", "HTTP hooks read ATTESTD_KEY from the environment of "+f.kind.Title+", and this shell has none: start it with the last line that init prints")
+		s.Print("key", "HTTP hooks read ATTESTD_KEY from the environment of "+f.kind.Title+
+			", and this shell has none: start it with the last line that init prints")
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ type masterKeyFlags struct{ prefix, file, command string }
 func (f *masterKeyFlags) add(cmd *cobra.Command, prefix, which string) {
 	f.prefix = prefix
 	cmd.Flags().StringVar(&f.file, prefix+"master-key-file", "", "`file` with "+which)
-	cmd.Flags().StringVar(&f.command, prefix+"master-key-command", "", "shell `command` that prints "+which+", 32 bytes or their base64")
+	cmd.Flags().StringVar(&f.command, prefix+"master-key-command", "", "shell `command` that prints "+which+
+		", 32 bytes or their base64")
 }
 
 // read returns the master key, or nil when no flag names one. Errors wrap store.ErrMasterKey,

@@ -84,9 +84,11 @@ closed is set.
 	cmd.Flags().SetInterspersed(false) // flags after COMMAND belong to COMMAND
 	urlFlag(cmd)
 	agentFlag(cmd, &agent, "")
-	cmd.Flags().StringVar(&fail, "fail", "open", "when attestd is unreachable, `open` allows calls and closed refuses them")
+	cmd.Flags().StringVar(&fail, "fail", "open",
+		"when attestd is unreachable, `open` allows calls and closed refuses them")
 	cmd.Flags().StringVar(&server, "server", "", "`name` of the server in the records (default: the name of the command)")
-	cmd.Flags().StringVar(&state, "state", "", "`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
+	cmd.Flags().StringVar(&state, "state", "",
+		"`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
 	cmd.Flags().StringVar(&redact, "redact", "", "record only the hash of `input,output` or one of them")
 	passport.add(cmd)
 	return cmd

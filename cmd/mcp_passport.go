@@ -15,8 +15,10 @@ import (
 type passportFlags struct{ file, pinned string }
 
 func (p *passportFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.file, "passport", "", "`file` with the agent's passport, whose scopes must cover the called tools")
-	cmd.Flags().StringVar(&p.pinned, "pinned-key", "", "`fingerprint` (SHA256:…) of a key of the company; the current key must descend from it by rotations")
+	cmd.Flags().StringVar(&p.file, "passport", "",
+		"`file` with the agent's passport, whose scopes must cover the called tools")
+	cmd.Flags().StringVar(&p.pinned, "pinned-key", "",
+		"`fingerprint` (SHA256:…) of a key of the company; the current key must descend from it by rotations")
 	_ = cmd.Flags().SetAnnotation("pinned-key", typedOnly, []string{"true"}) // the flag is there
 }
 

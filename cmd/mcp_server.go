@@ -56,8 +56,10 @@ With --agent, the tools attest only for this agent and search only its records.
 	}
 	urlFlag(cmd)
 	agentFlag(cmd, &config.Agent, "")
-	cmd.Flags().StringVar(&listen, "listen", "", "serve HTTP on this loopback `address`, such as 127.0.0.1:8081, instead of standard input and output")
-	cmd.Flags().StringVar(&config.Pinned, "pinned-key", "", "`fingerprint` (SHA256:…) of a key of the company, to verify proofs with")
+	cmd.Flags().StringVar(&listen, "listen", "",
+		"serve HTTP on this loopback `address`, such as 127.0.0.1:8081, instead of standard input and output")
+	cmd.Flags().StringVar(&config.Pinned, "pinned-key", "",
+		"`fingerprint` (SHA256:…) of a key of the company, to verify proofs with")
 	// ATTESTD_LISTEN is the address of attestd serve.
 	for _, name := range []string{"pinned-key", "listen"} {
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
@@ -93,7 +95,8 @@ func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config) error
 	service.Retry = &attestd.Retry{Times: 2, Min: 100 * time.Millisecond, Max: time.Second}
 	server := &http.Server{
 		Handler:           mcpserver.New(config).Handler(service, port),
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 5 * time.Minute,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	printError("attestd %s serves MCP on http://%s/mcp for %s\n", config.Version, listener.Addr(), service.URL)
 	group, ctx := errgroup.WithContext(cmd.Context())

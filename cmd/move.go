@@ -52,7 +52,8 @@ PGPASSWORD.`,
 				return usagef("FROM and TO are both files: attestd backup copies a file")
 			}
 			report, finish := progress()
-			moved, err := admin.Move(cmd.Context(), from, to, schema, admin.MoveOptions{Heads: headsPath(heads, from), Progress: report})
+			moved, err := admin.Move(cmd.Context(), from, to, schema,
+				admin.MoveOptions{Heads: headsPath(heads, from), Progress: report})
 			finish()
 			if errors.Is(err, store.ErrInUse) {
 				return fmt.Errorf("%w; stop the servers first", err)
@@ -70,7 +71,8 @@ PGPASSWORD.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&heads, "heads", "", "head `file` of FROM; refuse a FROM that is behind it (default: the name of the database file with .heads)")
+	cmd.Flags().StringVar(&heads, "heads", "",
+		"head `file` of FROM; refuse a FROM that is behind it (default: the name of the database file with .heads)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as one JSON object")
 	return cmd
 }
@@ -82,5 +84,6 @@ func movedJSON(from, to string, m admin.Moved) map[string]any {
 	for _, t := range m.Tables {
 		tables = append(tables, map[string]any{"name": t.Name, "rows": t.Rows, "digest": t.Digest})
 	}
-	return map[string]any{"from": store.Name(from), "to": store.Name(to), "companies": m.Companies, "records": m.Records, "rows": m.Rows, "digest": m.Digest, "tables": tables}
+	return map[string]any{"from": store.Name(from), "to": store.Name(to), "companies": m.Companies, "records": m.Records,
+		"rows": m.Rows, "digest": m.Digest, "tables": tables}
 }

@@ -24,7 +24,8 @@ func progress() (report func(stage string, done, total int64), finish func()) {
 		if bar == nil || stage != shown {
 			finish()
 			shown = stage
-			bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription(stage),
+			bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(os.Stderr),
+				progressbar.OptionSetDescription(stage),
 				progressbar.OptionShowCount(), progressbar.OptionShowBytes(stage == "copy" || stage == "check"),
 				progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
 		}

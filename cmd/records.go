@@ -24,10 +24,14 @@ type recordFilter struct{ search.Filter }
 func (f *recordFilter) flags(cmd *cobra.Command) {
 	urlFlag(cmd)
 	cmd.Flags().StringVar(&f.Agent, "agent", "", "only records of the agent with this `ID`")
-	cmd.Flags().StringVar(&f.Action, "action", "", "only records with this action `type`, or with a * at its end, this prefix")
-	cmd.Flags().StringVar(&f.DelegatedBy, "delegated-by", "", "only records of actions delegated by this SPIFFE `ID`, or with * by anyone")
-	cmd.Flags().StringVar(&f.Text, "text", "", "only records with this `text` in a string or a name of their payload, ignoring case")
-	for _, name := range []string{"agent", "action", "delegated-by", "text", "hash", "from", "to", "since", "until", "order", "limit", "csv"} {
+	cmd.Flags().StringVar(&f.Action, "action", "",
+		"only records with this action `type`, or with a * at its end, this prefix")
+	cmd.Flags().StringVar(&f.DelegatedBy, "delegated-by", "",
+		"only records of actions delegated by this SPIFFE `ID`, or with * by anyone")
+	cmd.Flags().StringVar(&f.Text, "text", "",
+		"only records with this `text` in a string or a name of their payload, ignoring case")
+	for _, name := range []string{"agent", "action", "delegated-by", "text", "hash", "from", "to", "since", "until",
+		"order", "limit", "csv"} {
 		// ATTESTD_AGENT names the agent to attest for, and does not filter records.
 		if f := cmd.Flag(name); f != nil {
 			f.Annotations = map[string][]string{typedOnly: {"yes"}}

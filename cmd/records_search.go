@@ -61,7 +61,8 @@ func (s *recordSearch) check(from, to, since, until string) (err error) {
 		}
 		var ok bool
 		if *t.into, ok = parseInstant(t.text, time.Now()); !ok {
-			return usagef("--%s must be a time such as 2026-03-02T09:00:00Z, or a time ago such as 90m or 7d; got %q", t.flag, t.text)
+			return usagef("--%s must be a time such as 2026-03-02T09:00:00Z, or a time ago such as 90m or 7d; got %q", t.flag,
+				t.text)
 		}
 	}
 	return nil
@@ -70,11 +71,13 @@ func (s *recordSearch) check(from, to, since, until string) (err error) {
 // print writes the matching records. Without a filter it reads a range of the chain, in which the
 // client verifies that each record follows the one before.
 func (s *recordSearch) print(ctx context.Context, c *attestd.Client, out *bufio.Writer) error {
-	if s.Filter == (search.Filter{}) && s.hash == "" && s.since.IsZero() && s.until.IsZero() && s.order == "oldest" && !s.csv {
+	if s.Filter == (search.Filter{}) && s.hash == "" && s.since.IsZero() && s.until.IsZero() && s.order == "oldest" &&
+		!s.csv {
 		return s.printRange(ctx, c, out)
 	}
 	ask := attestd.Search{
-		Log: attestd.Log(s.log), Agent: s.Agent, Action: s.Action, DelegatedBy: s.DelegatedBy, Text: s.Text, Hash: s.hash, Oldest: s.order == "oldest",
+		Log: attestd.Log(s.log), Agent: s.Agent, Action: s.Action, DelegatedBy: s.DelegatedBy, Text: s.Text, Hash: s.hash,
+		Oldest: s.order == "oldest",
 	}
 	from, to, some, err := s.period(ctx, c, &ask)
 	switch {
@@ -117,7 +120,10 @@ func (s *recordSearch) printRange(ctx context.Context, c *attestd.Client, out io
 }
 
 // printFound writes the records on the pages of a search. On a terminal it shows the progress.
-func (s *recordSearch) printFound(ctx context.Context, c *attestd.Client, out *bufio.Writer, ask attestd.Search, within func(index int64) bool) error {
+func (s *recordSearch) printFound(
+	ctx context.Context, c *attestd.Client, out *bufio.Writer, ask attestd.Search,
+	within func(index int64) bool,
+) error {
 	report, finish := progress()
 	defer func() { finish() }()
 	left, read := s.limit, int64(0)
@@ -157,7 +163,9 @@ func (s *recordSearch) printFound(ctx context.Context, c *attestd.Client, out *b
 // period sets the times of a search to the intersection of all flags. An index becomes the time of
 // its record. Several records may have that time, so the caller must skip those before from, and
 // those at or after to unless it is negative. some is false when the period is empty.
-func (s *recordSearch) period(ctx context.Context, c *attestd.Client, ask *attestd.Search) (from, to int64, some bool, err error) {
+func (s *recordSearch) period(
+	ctx context.Context, c *attestd.Client, ask *attestd.Search,
+) (from, to int64, some bool, err error) {
 	since, until := s.since, s.until
 	to = -1
 	later := func(t time.Time) {
@@ -206,7 +214,9 @@ func (s *recordSearch) period(ctx context.Context, c *attestd.Client, ask *attes
 }
 
 // timeOf returns the time of the record at an index. found is false when there is none.
-func timeOf(ctx context.Context, c *attestd.Client, log attestd.Log, index int64) (at time.Time, found bool, err error) {
+func timeOf(
+	ctx context.Context, c *attestd.Client, log attestd.Log, index int64,
+) (at time.Time, found bool, err error) {
 	for r, err := range c.Records(ctx, attestd.Range{Log: log, From: index, Limit: 1}) {
 		if err == nil {
 			at, err = time.Parse(time.RFC3339, r.Timestamp)

@@ -40,7 +40,8 @@ media, the key is printed anyway, with a warning on standard error.`,
 				return err
 			}
 			if notRecorded != nil {
-				printable.Fprintf(cmd.ErrOrStderr(), "warning: the control log does not record that this key was shown: %v\n", notRecorded)
+				printable.Fprintf(cmd.ErrOrStderr(), "warning: the control log does not record that this key was shown: %v\n",
+					notRecorded)
 			}
 			printable.Fprintf(cmd.OutOrStdout(), "%s\n", key.Key)
 			return nil

@@ -52,7 +52,8 @@ func readToken(path string) (string, error) {
 	token := bytes.TrimSpace(text)
 	hidden := func(c rune) bool { return c <= ' ' || c >= 0x7f }
 	if len(token) < minToken || len(text) > maxToken || bytes.ContainsFunc(token, hidden) {
-		return "", usagef("--registration-token-file: %s must hold %d to %d visible ASCII characters on one line", path, minToken, maxToken)
+		return "", usagef("--registration-token-file: %s must hold %d to %d visible ASCII characters on one line", path,
+			minToken, maxToken)
 	}
 	return string(token), nil
 }

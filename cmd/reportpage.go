@@ -123,7 +123,8 @@ func (p *reportPage) passportLines() (lines []string) {
 		return nil
 	}
 	for _, e := range p.passportChanges {
-		lines = append(lines, fmt.Sprintf("passport %s: %s at %s, record %d of control", p.passport, e.Action, e.Timestamp, e.Index))
+		lines = append(lines, fmt.Sprintf("passport %s: %s at %s, record %d of control", p.passport, e.Action, e.Timestamp,
+			e.Index))
 	}
 	if !slices.ContainsFunc(p.passportChanges, func(e evidence.Event) bool { return e.Action == "passport.issued" }) {
 		lines = append(lines, fmt.Sprintf("passport %s: was not issued in this period", p.passport))
@@ -183,8 +184,10 @@ func (p *reportPage) html(w io.Writer) error {
 	if p.Report != nil {
 		b.WriteString("<h1>" + company + "</h1>\n<p>From " + text(p.Report.From) + " to " + text(p.Report.To) + ".</p>\n")
 	}
-	outcomes := map[evidence.Outcome]string{evidence.Holds: "This report holds.", evidence.Fails: "This report FAILS", evidence.SelfConsistent: "Self-consistent only"}
-	b.WriteString(`<p class="verdict"><strong>` + outcomes[p.Verdict.Outcome] + "</strong> " + text(strings.TrimSpace(string(p.Verdict.Code)+" "+p.Verdict.Reason)) + "</p>\n")
+	outcomes := map[evidence.Outcome]string{evidence.Holds: "This report holds.", evidence.Fails: "This report FAILS",
+		evidence.SelfConsistent: "Self-consistent only"}
+	b.WriteString(`<p class="verdict"><strong>` + outcomes[p.Verdict.Outcome] + "</strong> " +
+		text(strings.TrimSpace(string(p.Verdict.Code)+" "+p.Verdict.Reason)) + "</p>\n")
 	if p.Verdict.Outcome != evidence.Fails {
 		b.WriteString("<h2>Changes</h2>\n<table><thead><tr><th>Time<th>Record<th>Change<th>Subject<th>By</thead>\n")
 		for _, e := range p.Changes {

@@ -49,7 +49,8 @@ attestd accept-rollback.`,
 			if err == nil {
 				printable.Fprintf(cmd.ErrOrStderr(), "restored %s to %s\n", args[0], db)
 				if _, missing := os.Stat(store.HeadsBeside(db)); len(undone.Lines) > 0 || !force && missing == nil {
-					printable.Fprintf(cmd.ErrOrStderr(), "if the head file is ahead of the backup, the next start is read-only until attestd accept-rollback --reason TEXT\n")
+					printable.Fprintf(cmd.ErrOrStderr(),
+						"if the head file is ahead of the backup, the next start is read-only until attestd accept-rollback --reason TEXT\n")
 				}
 			}
 			return err
@@ -57,6 +58,7 @@ attestd accept-rollback.`,
 	}
 	databaseFlag(cmd, &db)
 	cmd.Flags().BoolVar(&force, "force", false, "replace an existing database, if nothing is lost")
-	cmd.Flags().BoolVar(&acceptRollback, "accept-rollback", false, "with --force: replace it although something is lost or undone")
+	cmd.Flags().BoolVar(&acceptRollback, "accept-rollback", false,
+		"with --force: replace it although something is lost or undone")
 	return cmd
 }

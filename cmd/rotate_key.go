@@ -57,7 +57,8 @@ For a database file, no server may have it open: while one runs, use POST
 					of, err = s.Companies.Installation(cmd.Context())
 				}
 				if err == nil {
-					old, next, err = s.Companies.RotateKey(cmd.Context(), store.Caller{Company: of, Role: store.Admin, At: time.Now()}, compromised)
+					old, next, err = s.Companies.RotateKey(cmd.Context(), store.Caller{Company: of, Role: store.Admin, At: time.Now()},
+						compromised)
 				}
 				return err
 			})

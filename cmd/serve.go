@@ -61,29 +61,40 @@ func serveCommand(version, schema string) *cobra.Command {
 	headsFlag(cmd, &f.heads)
 	f.master.add(cmd, "", "the master key that seals the keys in the database, existing or new")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
-	flags.StringVar(&f.trustDomain, "trust-domain", "attestd.local", "SPIFFE trust `domain`; fixed at the first start of a database")
-	flags.StringVar(&f.serviceName, "service-name", "service", "`name` of the service on the wire; fixed at the first start of a database")
+	flags.StringVar(&f.trustDomain, "trust-domain", "attestd.local",
+		"SPIFFE trust `domain`; fixed at the first start of a database")
+	flags.StringVar(&f.serviceName, "service-name", "service",
+		"`name` of the service on the wire; fixed at the first start of a database")
 	flags.StringVar(&f.baseURL, "base-url", "", "public `URL`; inferred from each request when not set")
-	flags.StringVar(&f.rateLimits, "rate-limits", "sensitive=10,attest=100,standard=1000,log=6000,company=10", "requests per minute in each `tier`, and company as a multiple of them; or off")
-	flags.StringSliceVar(&f.trustedProxies, "trusted-proxies", nil, "`CIDR`,… of proxies whose forwarding headers are trusted")
+	flags.StringVar(&f.rateLimits, "rate-limits", "sensitive=10,attest=100,standard=1000,log=6000,company=10",
+		"requests per minute in each `tier`, and company as a multiple of them; or off")
+	flags.StringSliceVar(&f.trustedProxies, "trusted-proxies", nil,
+		"`CIDR`,… of proxies whose forwarding headers are trusted")
 	flags.StringSliceVar(&f.allowedOrigins, "allowed-origins", nil, "`URL`,… of other web origins that may use the API")
 	flags.IntVar(&f.bounds.Keys, "max-keys", server.DefaultBounds.Keys, "largest `number` of API keys of a company")
-	flags.IntVar(&f.bounds.Clients, "max-clients", server.DefaultBounds.Clients, "largest `number` of OAuth clients of a company")
+	flags.IntVar(&f.bounds.Clients, "max-clients", server.DefaultBounds.Clients,
+		"largest `number` of OAuth clients of a company")
 	flags.IntVar(&f.bounds.Agents, "max-agents", server.DefaultBounds.Agents, "largest `number` of agents of a company")
-	flags.IntVar(&f.bounds.Webhooks, "max-webhooks", server.DefaultBounds.Webhooks, "largest `number` of webhooks of a company")
+	flags.IntVar(&f.bounds.Webhooks, "max-webhooks", server.DefaultBounds.Webhooks,
+		"largest `number` of webhooks of a company")
 	flags.StringVar(&f.stream, "stream", "open", "who may follow the stream: `open|authenticated|off`")
 	flags.StringVar(&f.maxBody, "max-body", "4MiB", "largest request body, a `size` such as 512KiB")
 	flags.StringVar(&f.maxInflight, "max-inflight", "256MiB", "largest total `size` of all request bodies in memory")
-	flags.Int64Var(&f.maxConnections, "max-connections", 10_000, "largest `number` of open connections; lower when the limit of open files is lower")
-	flags.Int64Var(&f.maxConnectionsPerAddress, "max-connections-per-address", 256, "largest `number` of connections from one address, at most a quarter of all")
+	flags.Int64Var(&f.maxConnections, "max-connections", 10_000,
+		"largest `number` of open connections; lower when the limit of open files is lower")
+	flags.Int64Var(&f.maxConnectionsPerAddress, "max-connections-per-address", 256,
+		"largest `number` of connections from one address, at most a quarter of all")
 	flags.Int64Var(&f.maxStreams, "max-streams", 4000, "largest `number` of stream clients")
 	flags.StringVar(&f.registration, "registration", "open", "who may register a company: `open|loopback|token|closed`")
-	flags.StringVar(&f.registrationTokenFile, "registration-token-file", "", "`file` with the token, for --registration token")
+	flags.StringVar(&f.registrationTokenFile, "registration-token-file", "",
+		"`file` with the token, for --registration token")
 	flags.BoolVar(&f.noRecoverEndpoint, "no-recover-endpoint", false, "disable POST /v1/recover-key")
 	flags.BoolVar(&f.acceptClock, "accept-clock", false, "allow writes when the clock is 10 years or more ahead")
-	flags.BoolVar(&f.webhooksAllowPrivate, "webhooks-allow-private", false, "allow webhooks to private and loopback addresses, and over http")
+	flags.BoolVar(&f.webhooksAllowPrivate, "webhooks-allow-private", false,
+		"allow webhooks to private and loopback addresses, and over http")
 	flags.StringVar(&f.cosignFor, "cosign-for", "", "cosign the logs listed in this policy `file`")
-	flags.StringVar(&f.witnessName, "witness-name", "", "`name` of this witness; fixed at its first start (default: host of --base-url, or trust domain, then /witness)")
+	flags.StringVar(&f.witnessName, "witness-name", "",
+		"`name` of this witness; fixed at its first start (default: host of --base-url, or trust domain, then /witness)")
 	flags.StringSliceVar(&f.witnesses, "witness", nil, "`URL=VKEY`,… of witnesses that cosign the logs of this server")
 	flags.StringVar(&f.logFormat, "log-format", "text", "format of log lines: `text|json`")
 	return cmd
@@ -135,7 +146,9 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	}
 	defer listener.Close()
 	report, finish := progress()
-	cfg.Store, err = store.Open(ctx, f.db, f.schema, store.Options{Domain: domain, Master: master, LogHost: hostOf(cfg.BaseURL), Heads: headsPath(f.heads, f.db), Progress: report})
+	cfg.Store, err = store.Open(ctx, f.db, f.schema,
+		store.Options{Domain: domain, Master: master, LogHost: hostOf(cfg.BaseURL), Heads: headsPath(f.heads, f.db),
+			Progress: report})
 	finish()
 	if err != nil {
 		return err
@@ -183,9 +196,11 @@ func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, ke
 	if f.logFormat == "json" {
 		log.Info("listening", "url", url, "db", path, "keys", keys)
 	} else {
-		printable.Fprintf(logs, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s, keys %s\n", f.version, url, path, keys)
+		printable.Fprintf(logs, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s, keys %s\n",
+			f.version, url, path, keys)
 		if isNew && f.registration != "closed" {
-			printable.Fprintf(logs, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'%s\n", url, f.registrationHeader())
+			printable.Fprintf(logs, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'%s\n", url,
+				f.registrationHeader())
 		}
 	}
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && f.stream == "open" {

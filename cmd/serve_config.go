@@ -15,7 +15,8 @@ import (
 
 // config returns the server's configuration for these flags, without the store.
 func (f serveFlags) config() (cfg server.Config, err error) {
-	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, AcceptClock: f.acceptClock, Bounds: f.bounds, WebhooksAllowPrivate: f.webhooksAllowPrivate}
+	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, AcceptClock: f.acceptClock,
+		Bounds: f.bounds, WebhooksAllowPrivate: f.webhooksAllowPrivate}
 	if err = checkListen(f.listen); err != nil {
 		return cfg, err
 	}
@@ -78,7 +79,8 @@ func (f serveFlags) droppedLines(n int) string {
 // budgets returns the server's resource limits for these flags.
 func (f serveFlags) budgets(maxBody int64) (b limit.Budgets, err error) {
 	for name, n := range map[string]int64{
-		"max-connections": f.maxConnections, "max-connections-per-address": f.maxConnectionsPerAddress, "max-streams": f.maxStreams,
+		"max-connections": f.maxConnections, "max-connections-per-address": f.maxConnectionsPerAddress,
+		"max-streams": f.maxStreams,
 	} {
 		if n < 1 || n > 1_000_000 {
 			return b, usagef("--%s must be a number from 1 to 1000000, got %d", name, n)

@@ -15,9 +15,12 @@ type registerAgentRequest struct {
 	IfNoneMatch string          `header:"If-None-Match"`
 }
 
-func (s *Server) registerAgent(ctx context.Context, by store.Caller, r registerAgentRequest) (service.RegisteredAgent, error) {
+func (s *Server) registerAgent(
+	ctx context.Context, by store.Caller, r registerAgentRequest,
+) (service.RegisteredAgent, error) {
 	if r.IfNoneMatch != "" && r.IfNoneMatch != "*" {
-		return service.RegisteredAgent{}, fail(http.StatusBadRequest, "Invalid header: If-None-Match must be *, which demands that the agent is new")
+		return service.RegisteredAgent{}, fail(http.StatusBadRequest,
+			"Invalid header: If-None-Match must be *, which demands that the agent is new")
 	}
 	return s.agents.Register(ctx, by, r.AgentID, r.Metadata, r.IfNoneMatch == "*")
 }

@@ -77,7 +77,8 @@ func (r *batchRequest) read() error {
 		}
 	})
 	if errors.Is(err, strictjson.ErrKind) || err == nil && (len(raw) == 0 || len(raw) > service.MaxItems) {
-		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: records must be an array of 1 to %d objects", service.MaxItems))
+		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: records must be an array of 1 to %d objects",
+			service.MaxItems))
 	}
 	if err != nil {
 		return malformed(err)
@@ -90,7 +91,8 @@ func (r *batchRequest) read() error {
 			return inBatch(&chain.DraftError{Draft: i, Err: err})
 		}
 		if first, twice := keys[item.Key]; twice && item.Key != "" {
-			refused := fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: idempotencyKey is that of records[%d] too; each record needs a key of its own", first))
+			refused := fail(http.StatusBadRequest,
+				fmt.Sprintf("Invalid field: idempotencyKey is that of records[%d] too; each record needs a key of its own", first))
 			return inBatch(&chain.DraftError{Draft: i, Err: at(refused, "/idempotencyKey")})
 		}
 		keys[item.Key] = i

@@ -79,12 +79,14 @@ func (c *call) charge(raw []byte) error {
 	case w.Members > members:
 		return fail(http.StatusBadRequest, fmt.Sprintf("Request body has too many members: an object, with those around it, may have %d", members))
 	case w.Elements > elements:
-		return fail(http.StatusBadRequest, fmt.Sprintf("Request body has too many elements: all arrays together may have %d", elements))
+		return fail(http.StatusBadRequest, fmt.Sprintf("Request body has too many elements: all arrays together may have %d",
+			elements))
 	case len(raw) <= uncharged:
 		return nil
 	}
 	var err error
-	c.decoded, err = c.s.decoding.Take(c.Context(), int64(w.Members)*memberCost+int64(w.Growing)*numberCost+copies*int64(len(raw)), c.holder())
+	c.decoded, err = c.s.decoding.Take(c.Context(), int64(w.Members)*memberCost+int64(w.Growing)*numberCost+
+		copies*int64(len(raw)), c.holder())
 	return err
 }
 

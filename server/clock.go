@@ -35,7 +35,10 @@ func (s *Server) compareClocks(ctx context.Context) error {
 // compareClocks logs a warning when the wall clock differs from the database's clock, and when it
 // agrees again. Servers that share a database give records and tokens times from their own clocks.
 // ahead is Store.ClockAhead.
-func compareClocks(ctx context.Context, ahead func(context.Context) (ahead, within time.Duration, err error), log *slog.Logger) error {
+func compareClocks(
+	ctx context.Context, ahead func(context.Context) (ahead, within time.Duration, err error),
+	log *slog.Logger,
+) error {
 	ticks := time.NewTicker(clockTick)
 	defer ticks.Stop()
 	for apart := false; ; {
@@ -71,7 +74,8 @@ func watchClock(ctx context.Context, read readClocks, log *slog.Logger) error {
 		}
 		newWall, newSteady := read()
 		if leap := newWall.Sub(wall) - (newSteady - steady); leap.Abs() > clockLeap {
-			log.Warn("the clock was set, or is wrong", "leap", leap.Round(time.Second).String(), "now", newWall.UTC().Format(time.RFC3339))
+			log.Warn("the clock was set, or is wrong", "leap", leap.Round(time.Second).String(), "now",
+				newWall.UTC().Format(time.RFC3339))
 		}
 		wall, steady = newWall, newSteady
 	}

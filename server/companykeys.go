@@ -40,7 +40,8 @@ func (s *Server) rotateKeys(ctx context.Context, by store.Caller, r rotateKeysRe
 	}
 	public := keys.Describe(next.Public)
 	return keyRotated{
-		public.KID, public.Fingerprint, keys.Describe(old.Public).KID, next.From, next.CreatedAt, old.EndedAt, old.CompromisedAt,
+		public.KID, public.Fingerprint, keys.Describe(old.Public).KID, next.From, next.CreatedAt, old.EndedAt,
+		old.CompromisedAt,
 	}, nil
 }
 
@@ -103,11 +104,13 @@ func (s *Server) publicKeys(ctx context.Context, _ store.Caller, r companyQuery)
 	if control.Origin, signing, err = s.Store.KeyRing(ctx, company.Control.Chain); err != nil {
 		return companyKeys{}, err
 	}
-	answer := companyKeys{CompanyID: company.ID, SPIFFEID: company.Issuer.CompanyID(), Origin: origin, Keys: make([]companyKeyBody, len(ring))}
+	answer := companyKeys{CompanyID: company.ID, SPIFFEID: company.Issuer.CompanyID(), Origin: origin,
+		Keys: make([]companyKeyBody, len(ring))}
 	for i, k := range ring {
 		public := keys.Describe(k.Public)
 		answer.Keys[i] = companyKeyBody{
-			public.KID, public.JWK, public.PEM, public.Fingerprint, k.From, k.CreatedAt, k.EndedAt, k.CompromisedAt, newRotationBody(k.Rotation),
+			public.KID, public.JWK, public.PEM, public.Fingerprint, k.From, k.CreatedAt, k.EndedAt, k.CompromisedAt,
+			newRotationBody(k.Rotation),
 		}
 	}
 	for _, k := range signing {

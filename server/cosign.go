@@ -33,9 +33,10 @@ func (p *witnessPublisher) cosign(ctx context.Context, number int64) error {
 	if err != nil {
 		return err
 	}
-	cosignature, err := p.client.Cosign(ctx, signed, func(ctx context.Context, from int64, to tlog.Tree) ([]tlog.Hash, error) {
-		return tlog.ProveConsistency(ctx, p.store.LogTree(l), from, to)
-	})
+	cosignature, err := p.client.Cosign(ctx, signed,
+		func(ctx context.Context, from int64, to tlog.Tree) ([]tlog.Hash, error) {
+			return tlog.ProveConsistency(ctx, p.store.LogTree(l), from, to)
+		})
 	if contests(err) {
 		return p.inquire(ctx, l, err)
 	}

@@ -70,7 +70,8 @@ func newDeliverer(s *store.Store, f *feed.Feed, client sender, most limit.Size, 
 		most:    most.Most,
 		places:  newPlaces(),
 		log:     log,
-		changed: make(chan changedWebhook), others: make(chan int64), duty: make(chan bool), stopping: make(chan struct{}), ended: make(chan struct{}),
+		changed: make(chan changedWebhook), others: make(chan int64), duty: make(chan bool), stopping: make(chan struct{}),
+		ended:   make(chan struct{}),
 		running: make(map[string]*delivery),
 	}
 }
@@ -239,11 +240,13 @@ func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 		return
 	}
 	if err := d.seats.Take(1, limit.Holder{Company: e.Company}); err != nil {
-		d.log.Error("an enabled webhook is not served, because this server has reached its maximum number of webhooks", "webhook", e.ID)
+		d.log.Error("an enabled webhook is not served, because this server has reached its maximum number of webhooks",
+			"webhook", e.ID)
 		return
 	}
 	running, cancel := context.WithCancelCause(ctx)
-	started := &delivery{deliverer: d, to: found, keys: keys, at: found.Progress, log: d.log.With("webhook", found.ID, "company", found.Company.ID),
+	started := &delivery{deliverer: d, to: found, keys: keys, at: found.Progress,
+		log:    d.log.With("webhook", found.ID, "company", found.Company.ID),
 		cancel: cancel, done: make(chan struct{})}
 	d.running[e.ID] = started
 	go started.run(running)
@@ -285,7 +288,9 @@ var errChanged = errors.New("the webhook was changed")
 // duration. ok is false if ctx is done. Then a running attempt gets attemptGrace, because a message
 // that is interrupted is sent again. It gets none if the webhook has changed, because the changes
 // of all companies are made one after the other.
-func (d *deliverer) attempt(ctx context.Context, to store.Delivery, m webhook.Message, by []webhook.Keys, isFast bool) (o webhook.Outcome, took time.Duration, ok bool) {
+func (d *deliverer) attempt(
+	ctx context.Context, to store.Delivery, m webhook.Message, by []webhook.Keys, isFast bool,
+) (o webhook.Outcome, took time.Duration, ok bool) {
 	give, ok := d.places.take(ctx, to.Company.Chain, isFast)
 	if !ok {
 		return o, 0, false

@@ -57,7 +57,8 @@ func unauthorized() *apiError {
 
 // outsideRole is the response to a valid credential whose role is insufficient for the route.
 func outsideRole(has, needs store.Role) *apiError {
-	message := fmt.Sprintf("Forbidden: this needs a credential of the role %s, and the one presented is of the role %s", needs, has)
+	message := fmt.Sprintf("Forbidden: this needs a credential of the role %s, and the one presented is of the role %s",
+		needs, has)
 	return &apiError{Status: http.StatusForbidden, Code: "FORBIDDEN_ROLE", Message: message}
 }
 
@@ -95,7 +96,8 @@ func classify(err error) *apiError {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &refused):
-		return &apiError{Status: statuses[refused.Kind], Message: refused.Message, Code: refused.Code, pointer: refused.Pointer}
+		return &apiError{Status: statuses[refused.Kind], Message: refused.Message, Code: refused.Code,
+			pointer: refused.Pointer}
 	case errors.As(err, &notStreamed):
 		answer := &apiError{Status: notStreamed.Status, Message: notStreamed.Message, Header: notStreamed.Header}
 		if answer.Status == http.StatusServiceUnavailable {
@@ -125,7 +127,8 @@ func classify(err error) *apiError {
 		return unavailable("TABLES_CHANGED", "the database holds something else than the control log says; changes and tokens of this company are refused "+
 			"before an operator has acted, and reads and proofs go on", err)
 	case errors.As(err, &cosigner):
-		return unavailable("ROLLED_BACK", "nothing was cosigned; this witness does not know any more what it has signed: "+cosigner.Reason()+
+		return unavailable("ROLLED_BACK", "nothing was cosigned; this witness does not know any more what it has signed: "+
+			cosigner.Reason()+
 			"; it signs nothing before its operator has acted", err)
 	case errors.As(err, &rolledBack):
 		return unavailable("ROLLED_BACK", "the request was not carried out; the database is older than it was, or has another history: "+rolledBack.Reason()+
@@ -141,5 +144,6 @@ func classify(err error) *apiError {
 }
 
 func unavailable(code, message string, cause error) *apiError {
-	return &apiError{Status: http.StatusServiceUnavailable, Code: code, Message: "Service Unavailable: " + message, cause: cause}
+	return &apiError{Status: http.StatusServiceUnavailable, Code: code, Message: "Service Unavailable: " + message,
+		cause: cause}
 }

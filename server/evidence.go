@@ -23,7 +23,8 @@ func (s *Server) evidence(ctx context.Context, by store.Caller, r evidenceReques
 		return file{}, fail(http.StatusBadRequest, "index must be a non-negative integer")
 	}
 	if id, err := uuid.Parse(r.JTI); r.JTI != "" && (err != nil || id.String() != r.JTI || r.Log == store.Control) {
-		return file{}, fail(http.StatusBadRequest, "Invalid query parameter: jti must be a UUID in lower case, and goes with the actions alone")
+		return file{}, fail(http.StatusBadRequest,
+			"Invalid query parameter: jti must be a UUID in lower case, and goes with the actions alone")
 	}
 	text, err := s.proofs.File(ctx, by, r.Log, index, r.JTI)
 	return file{"application/json", "no-store", text}, err

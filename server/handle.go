@@ -15,7 +15,8 @@ import (
 // error response and the log line.
 func (s *Server) handle(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs, undeclared: rt.undeclared}
+		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs,
+			undeclared: rt.undeclared}
 		h := w.Header()
 		h.Set("X-Request-ID", c.id)
 		h.Set("X-Content-Type-Options", "nosniff")

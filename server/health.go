@@ -21,7 +21,8 @@ func (s *Server) health(context.Context, store.Caller, none) (health, error) {
 // plausible, no other process holds the file, and it is not behind its head file. It also returns
 // the state of the head file. It is an addition to the specification.
 func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
-	r := readiness{Status: "ready", HeadFile: s.Store.Rollback.HeadFile(), TablesChanged: len(s.Store.Tables.Changed()), RolledBack: len(s.Store.Rollback.Halted())}
+	r := readiness{Status: "ready", HeadFile: s.Store.Rollback.HeadFile(), TablesChanged: len(s.Store.Tables.Changed()),
+		RolledBack: len(s.Store.Rollback.Halted())}
 	for _, p := range s.witnessPublishers {
 		r.WitnessAlarms += int(p.alarms.Load())
 	}

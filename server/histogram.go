@@ -35,7 +35,8 @@ type bucketBody struct {
 // countRecords is an addition to the specification: the number of matching records over time.
 func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramRequest) (a histogramBody, err error) {
 	what, err := s.searched(ctx, by, &recordsRequest{
-		Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Since: r.Since, Until: r.Until, Log: r.Log, Order: "oldest",
+		Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Since: r.Since, Until: r.Until, Log: r.Log,
+		Order: "oldest",
 	})
 	if err != nil {
 		return a, err
@@ -77,7 +78,9 @@ func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramR
 
 // span returns the requested period. Its default start is the first record, and its default end is
 // a millisecond after the last.
-func (s *Server) span(ctx context.Context, by store.Caller, w *searched, r histogramRequest) (since, until time.Time, err error) {
+func (s *Server) span(
+	ctx context.Context, by store.Caller, w *searched, r histogramRequest,
+) (since, until time.Time, err error) {
 	since, until = by.At, by.At
 	ends := []struct {
 		given string

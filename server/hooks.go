@@ -48,7 +48,8 @@ func claudeCodeHook() handler {
 		if err != nil && report.Asks && r.passport {
 			// If a hook fails, an agent continues, unless its settings say otherwise. A required
 			// passport must not depend on those.
-			c.s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded", slog.String("id", c.id), slog.String("error", err.Error()))
+			c.s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded",
+				slog.String("id", c.id), slog.String("error", err.Error()))
 			answer, err = hookevent.ClaudeCode.Deny("attestd: this call needs a passport and could not be recorded, so it is refused: "+classify(err).Message), nil
 		}
 		if err != nil {

@@ -69,7 +69,8 @@ func (s *Server) deleteKey(ctx context.Context, by store.Caller, r deleteKeyRequ
 	case errors.Is(err, store.ErrNotFound):
 		return deletion{}, fail(http.StatusNotFound, "API key not found")
 	case errors.Is(err, store.ErrLastKey):
-		return deletion{}, &apiError{Status: http.StatusConflict, Code: "LAST_API_KEY", Message: "The last API key of a company of the role admin that does not expire cannot be deleted; create another one first"}
+		return deletion{}, &apiError{Status: http.StatusConflict, Code: "LAST_API_KEY",
+			Message: "The last API key of a company of the role admin that does not expire cannot be deleted; create another one first"}
 	}
 	// even if the outcome is unknown: a client with a valid key reconnects
 	s.hub.End(keys.Fingerprint(keys.HashSecret(r.Key)))
@@ -93,11 +94,15 @@ type credentialBody struct {
 }
 
 func newCredentialBody(c store.Credential) credentialBody {
-	return credentialBody{c.Kind, c.Fingerprint, c.ClientID, c.Label, c.CreatedAt, c.MadeBy, c.LastUsedAt, c.Role, c.ExpiresAt}
+	return credentialBody{c.Kind, c.Fingerprint, c.ClientID, c.Label, c.CreatedAt, c.MadeBy, c.LastUsedAt, c.Role,
+		c.ExpiresAt}
 }
 
 // listCredentials is an addition to the specification: API keys and OAuth clients without their
 // secrets, and the creator of each.
-func (s *Server) listCredentials(ctx context.Context, by store.Caller, r credentialsRequest) (list[credentialBody], error) {
-	return list[credentialBody]{name: "credentials", items: service.Map(s.Store.Credentials.List(ctx, by, r.MadeBy), newCredentialBody)}, nil
+func (s *Server) listCredentials(
+	ctx context.Context, by store.Caller, r credentialsRequest,
+) (list[credentialBody], error) {
+	return list[credentialBody]{name: "credentials",
+		items: service.Map(s.Store.Credentials.List(ctx, by, r.MadeBy), newCredentialBody)}, nil
 }

@@ -164,7 +164,8 @@ func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofReques
 		return file{}, err
 	}
 	if index >= checkpoint.Size {
-		return file{}, fail(http.StatusNotFound, "Index out of bounds: the log has "+strconv.FormatInt(checkpoint.Size, 10)+" records")
+		return file{}, fail(http.StatusNotFound, "Index out of bounds: the log has "+strconv.FormatInt(checkpoint.Size, 10)+
+			" records")
 	}
 	hashes, err := tlog.ProveInclusion(ctx, s.Store.LogTree(log), checkpoint.Tree, index)
 	if err != nil {
@@ -192,7 +193,8 @@ func (s *Server) logConsistency(ctx context.Context, by store.Caller, r logConsi
 		return file{}, err
 	}
 	if !ok || from > head.Length {
-		return file{}, fail(http.StatusBadRequest, "from must be a whole number up to the log's size, which is "+strconv.FormatInt(head.Length, 10))
+		return file{}, fail(http.StatusBadRequest, "from must be a whole number up to the log's size, which is "+
+			strconv.FormatInt(head.Length, 10))
 	}
 	note, err := s.checkpoints.Covering(ctx, by, log, from-1)
 	if err == nil {
@@ -238,7 +240,8 @@ func (s *Server) proveConsistency(ctx context.Context, by store.Caller, r consis
 	to, ok2 := decimal(r.To)
 	if !ok1 || !ok2 || from > to || to > head.Length {
 		return consistencyBody{}, fail(http.StatusBadRequest,
-			"from and to must be whole numbers with from ≤ to ≤ the chain's length, which is "+strconv.FormatInt(head.Length, 10))
+			"from and to must be whole numbers with from ≤ to ≤ the chain's length, which is "+
+				strconv.FormatInt(head.Length, 10))
 	}
 	proof, err := chain.ProveConsistency(ctx, s.Store, number, from, to, head)
 	if err != nil {

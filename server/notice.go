@@ -28,7 +28,8 @@ func (n notice) message(h store.Webhook, c *store.Company) (webhook.Message, err
 	body, err := json.Marshal(webhookMessage{"record.appended", n.timestamp, map[string]any{
 		"companyId": c.ID, "index": n.index, "hash": hash, "agentId": n.agent, "actionType": n.action,
 	}})
-	return webhook.Message{ID: fmt.Sprintf("msg_%s_%d_%s", strings.TrimPrefix(h.ID, "wh_"), n.index, hash[:16]), Body: body}, err
+	return webhook.Message{ID: fmt.Sprintf("msg_%s_%d_%s", strings.TrimPrefix(h.ID, "wh_"), n.index, hash[:16]),
+		Body: body}, err
 }
 
 // webhookMessage is the payload format of Standard Webhooks.

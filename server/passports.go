@@ -31,11 +31,14 @@ type rotatePassportRequest struct {
 
 // rotatePassport reads the passport from the header with the service's name, or from
 // Attestd-Passport, which is always accepted.
-func (s *Server) rotatePassport(ctx context.Context, by store.Caller, r rotatePassportRequest) (service.Passport, error) {
+func (s *Server) rotatePassport(
+	ctx context.Context, by store.Caller, r rotatePassportRequest,
+) (service.Passport, error) {
 	// for example Service-Passport for the service name "service"
 	header := by.Company.Issuer.Domain.Title() + "-Passport"
 	presented := cmp.Or(r.Header.Get(header), r.Header.Get("Attestd-Passport"))
-	if given := len(r.Header.Values(header)); given > 1 || header != "Attestd-Passport" && given+len(r.Header.Values("Attestd-Passport")) > 1 {
+	if given := len(r.Header.Values(header)); given > 1 || header != "Attestd-Passport" && given+
+		len(r.Header.Values("Attestd-Passport")) > 1 {
 		return service.Passport{}, twice(header)
 	}
 	if presented == "" {
@@ -51,7 +54,9 @@ type verifyPassportRequest struct {
 
 // verifyPassport returns every reason to reject a passport, including an invalid request, in one
 // format.
-func (s *Server) verifyPassport(ctx context.Context, by store.Caller, r verifyPassportRequest) (service.VerifiedPassport, error) {
+func (s *Server) verifyPassport(
+	ctx context.Context, by store.Caller, r verifyPassportRequest,
+) (service.VerifiedPassport, error) {
 	token, _ := asText(r.Passport)
 	var asked *string
 	if tool, given := asText(r.Tool); given {
@@ -84,7 +89,9 @@ type passportsRequest struct {
 }
 
 // listPassports is an addition to the specification: a page of issued passports, newest first.
-func (s *Server) listPassports(ctx context.Context, by store.Caller, r passportsRequest) (list[service.PassportItem], error) {
+func (s *Server) listPassports(
+	ctx context.Context, by store.Caller, r passportsRequest,
+) (list[service.PassportItem], error) {
 	found, rest, err := s.passports.List(ctx, by, store.PassportFilter{AgentID: r.Agent, Status: r.Status}, r.Cursor)
 	return list[service.PassportItem]{
 		name: "passports", items: found,

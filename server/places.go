@@ -40,7 +40,8 @@ type turn struct {
 }
 
 func newPlaces() *places {
-	return &places{free: maxDeliveries - fastPlaces, fast: fastPlaces, held: make(map[int64]int), waiting: make(map[int64]*queues)}
+	return &places{free: maxDeliveries - fastPlaces, fast: fastPlaces, held: make(map[int64]int),
+		waiting: make(map[int64]*queues)}
 }
 
 // take waits for a place, and returns a function that gives it back. ok is false if ctx is done.

@@ -84,7 +84,8 @@ func (s *Server) searched(ctx context.Context, by store.Caller, r *recordsReques
 	if err != nil || r.Hash != "" && len(hash) != len(chain.Hash{}) {
 		return w, badQuery("hash must have 64 hex digits")
 	}
-	w.filter = search.Filter{Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Text: r.Text, Hash: string(hash)}
+	w.filter = search.Filter{Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Text: r.Text,
+		Hash: string(hash)}
 	w.digest = digestOf(w.log.ID, r.Order != "oldest", &w.filter, r.Since, r.Until)
 	head, _, err := s.Store.Tip(ctx, w.log.Chain)
 	if err != nil {
@@ -118,7 +119,8 @@ func (r *recordsRequest) check() error {
 	for _, term := range []struct {
 		name, text string
 		most       int
-	}{{"agent", r.Agent, maxName}, {"action", r.Action, maxName + 1}, {"delegatedBy", r.DelegatedBy, maxTerm}, {"q", r.Text, maxName}} {
+	}{{"agent", r.Agent, maxName}, {"action", r.Action, maxName + 1}, {"delegatedBy", r.DelegatedBy, maxTerm}, {"q",
+		r.Text, maxName}} {
 		if n := utf8.RuneCountInString(term.text); n > term.most || !utf8.ValidString(term.text) {
 			return badQuery(fmt.Sprintf("%s must have at most %d characters, in UTF-8", term.name, term.most))
 		}

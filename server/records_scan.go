@@ -31,7 +31,8 @@ func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, 
 		return err
 	}
 	defer done()
-	p.scan = search.NewScan(&turns{Reader: c.s.Store, s: c.s, long: p.isLong()}, p.log.Chain, p.filter, p.from, p.to, p.backward)
+	p.scan = search.NewScan(&turns{Reader: c.s.Store, s: c.s, long: p.isLong()}, p.log.Chain, p.filter, p.from, p.to,
+		p.backward)
 	isFull := func() bool { return p.limit > 0 && p.found == p.limit }
 	// A page ends when one more record is found, so that the next one is not empty, unless finding
 	// it could take long.
@@ -106,7 +107,8 @@ func damage(err error) error {
 		return err
 	}
 	return &apiError{Status: http.StatusInternalServerError, Code: "RECORD_DAMAGED", cause: err,
-		Message: fmt.Sprintf("Record %d of the log is missing or damaged on disk; GET /v1/verify says what is wrong", found.Index)}
+		Message: fmt.Sprintf("Record %d of the log is missing or damaged on disk; GET /v1/verify says what is wrong",
+			found.Index)}
 }
 
 var errNoJSON = errors.New("not JSON")

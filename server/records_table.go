@@ -34,7 +34,8 @@ func (a recordTable) writeTo(c *call, status int) error {
 			token = tokenOf(r.Delegation)
 		}
 		cells := []string{
-			strconv.FormatInt(r.Index, 10), r.Timestamp, string(terms.Agent), string(terms.Action), joined(terms.Principals), token,
+			strconv.FormatInt(r.Index, 10), r.Timestamp, string(terms.Agent), string(terms.Action), joined(terms.Principals),
+			token,
 			r.Hash.String(), base64.RawURLEncoding.EncodeToString(r.Signature[:]), string(terms.Value),
 		}
 		for i, text := range cells {

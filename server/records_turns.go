@@ -31,7 +31,9 @@ func (t *turns) RecordsBackward(ctx context.Context, number, from, to int64, yie
 	return t.take(ctx, func() error { return t.Reader.RecordsBackward(ctx, number, from, to, t.counted(yield)) })
 }
 
-func (t *turns) Summaries(ctx context.Context, number, from, to int64, backward bool, yield func(int64, []byte) error) error {
+func (t *turns) Summaries(
+	ctx context.Context, number, from, to int64, backward bool, yield func(int64, []byte) error,
+) error {
 	return t.take(ctx, func() error {
 		return t.Reader.Summaries(ctx, number, from, to, backward, func(index int64, summary []byte) error {
 			t.read += int64(len(summary))

@@ -63,7 +63,8 @@ func local(r *http.Request) bool {
 	}
 	for name := range r.Header {
 		switch {
-		case name == "Origin", name == "Forwarded", name == "Via", name == "X-Real-Ip", strings.HasPrefix(name, "X-Forwarded-"):
+		case name == "Origin", name == "Forwarded", name == "Via", name == "X-Real-Ip", strings.HasPrefix(name,
+			"X-Forwarded-"):
 			return false
 		}
 	}

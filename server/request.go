@@ -103,7 +103,8 @@ func (form *requestForm) fromHeader(member, header string) *requestForm {
 // read parses a call into request, a pointer to the struct of the form.
 func (form *requestForm) read(c *call, request any) error {
 	var members object
-	if form.hasBody || c.undeclared == strict && c.ContentLength != 0 && c.Method != http.MethodGet && c.Method != http.MethodHead {
+	if form.hasBody || c.undeclared == strict && c.ContentLength != 0 && c.Method != http.MethodGet &&
+		c.Method != http.MethodHead {
 		var err error
 		if members, err = c.members(form); err != nil {
 			return err

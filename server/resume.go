@@ -60,7 +60,9 @@ func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
 		}
 		for {
 			at := voucher.Next()
-			events, err := voucher.Events(ctx, func(from int64) ([]chain.Record, int64, error) { return s.readFrom(ctx, number, from) })
+			events, err := voucher.Events(ctx, func(from int64) ([]chain.Record, int64, error) {
+				return s.readFrom(ctx, number, from)
+			})
 			if err != nil || len(events) > 0 || voucher.Next() == at {
 				return events, err
 			} // otherwise all records of a range are missing on disk

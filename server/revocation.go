@@ -14,7 +14,9 @@ type revokePassportRequest struct {
 	Reason *string `json:"reason" must:"text"`
 }
 
-func (s *Server) revokePassport(ctx context.Context, by store.Caller, r revokePassportRequest) (service.Revocation, error) {
+func (s *Server) revokePassport(
+	ctx context.Context, by store.Caller, r revokePassportRequest,
+) (service.Revocation, error) {
 	jti := strings.TrimSpace(r.JTI)
 	if jti == "" {
 		return service.Revocation{}, fail(http.StatusBadRequest, "Missing passport ID")

@@ -64,7 +64,8 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 
 // write runs the goroutine that writes the database. It stops after the last request.
 func (s *Server) write(ctx context.Context) error {
-	return s.Store.Run(ctx, store.RunOptions{Publish: s.publish, Grown: s.grown, Others: s.monitor.Grown, Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Steady: steadyClock(), Log: s.Log})
+	return s.Store.Run(ctx, store.RunOptions{Publish: s.publish, Grown: s.grown, Others: s.monitor.Grown,
+		Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Steady: steadyClock(), Log: s.Log})
 }
 
 // endStreams ends the stream's connections and the webhook deliveries, concurrently.

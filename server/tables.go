@@ -87,5 +87,6 @@ func (w *tableWatch) say(number int64, err error) {
 		w.log.Warn("the tables agree with the control log again", "chain", number)
 		return
 	}
-	w.log.Error("the tables differ from the control log, or could not be compared with it; see attestd help accept-tables", "chain", number, "error", err)
+	w.log.Error("the tables differ from the control log, or could not be compared with it; see attestd help accept-tables",
+		"chain", number, "error", err)
 }

@@ -59,7 +59,9 @@ type createWebhookRequest struct {
 }
 
 // createWebhook and the endpoints below are additions to the specification.
-func (s *Server) createWebhook(ctx context.Context, by store.Caller, r createWebhookRequest) (webhookWithSecret, error) {
+func (s *Server) createWebhook(
+	ctx context.Context, by store.Caller, r createWebhookRequest,
+) (webhookWithSecret, error) {
 	if err := s.webhooks.CheckURL(r.URL); err != nil {
 		return webhookWithSecret{}, fail(http.StatusBadRequest, "Missing or invalid field: url "+err.Error())
 	}
@@ -67,7 +69,8 @@ func (s *Server) createWebhook(ctx context.Context, by store.Caller, r createWeb
 		return webhookWithSecret{}, err
 	}
 	keys := webhook.NewKeys()
-	h, err := s.Store.Webhooks.Create(ctx, by, store.Webhook{URL: r.URL, Agents: r.Agents, Actions: r.Actions, Description: r.Description},
+	h, err := s.Store.Webhooks.Create(ctx, by,
+		store.Webhook{URL: r.URL, Agents: r.Agents, Actions: r.Actions, Description: r.Description},
 		kept(keys), s.Bounds.Webhooks)
 	if errors.Is(err, store.ErrTooMany) {
 		return webhookWithSecret{}, service.TooMany("webhooks", s.Bounds.Webhooks)
@@ -126,7 +129,9 @@ func (s *Server) disableWebhook(ctx context.Context, by store.Caller, r webhookR
 	return showWebhook(h), webhookError(err)
 }
 
-func (s *Server) rotateWebhookSecret(ctx context.Context, by store.Caller, r webhookRequest) (webhookWithSecret, error) {
+func (s *Server) rotateWebhookSecret(
+	ctx context.Context, by store.Caller, r webhookRequest,
+) (webhookWithSecret, error) {
 	keys := webhook.NewKeys()
 	h, err := s.Store.Webhooks.RotateSecret(ctx, by, r.WebhookID, kept(keys), by.At.Add(formerSecret))
 	s.deliverer.apply(by, r.WebhookID)
@@ -151,7 +156,8 @@ func (s *Server) testWebhook(ctx context.Context, by store.Caller, r webhookRequ
 	if err != nil {
 		return webhookTested{}, err
 	}
-	body, err := json.Marshal(webhookMessage{"webhook.test", chain.FormatTime(by.At), map[string]any{"companyId": by.Company.ID, "webhookId": to.ID}})
+	body, err := json.Marshal(webhookMessage{"webhook.test", chain.FormatTime(by.At),
+		map[string]any{"companyId": by.Company.ID, "webhookId": to.ID}})
 	if err != nil {
 		return webhookTested{}, err
 	}

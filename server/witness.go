@@ -64,7 +64,8 @@ type cosignedRequest struct {
 // cosignedCheckpoint returns the last cosigned checkpoint of a log, for monitors.
 func (s *Server) cosignedCheckpoint(ctx context.Context, _ store.Caller, r cosignedRequest) (file, error) {
 	var hash [sha256.Size]byte
-	if n, err := hex.Decode(hash[:], []byte(r.OriginHash[:min(len(r.OriginHash), 2*len(hash))])); err != nil || n != len(hash) || hex.EncodeToString(hash[:]) != r.OriginHash {
+	if n, err := hex.Decode(hash[:], []byte(r.OriginHash[:min(len(r.OriginHash), 2*len(hash))])); err != nil ||
+		n != len(hash) || hex.EncodeToString(hash[:]) != r.OriginHash {
 		return file{}, fail(http.StatusNotFound, "No such log is cosigned here")
 	}
 	note, err := s.Store.Cosigner.Logs().Checkpoint(ctx, hash)

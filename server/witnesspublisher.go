@@ -58,7 +58,8 @@ type refusal struct {
 }
 
 func newWitnessPublisher(c *witness.Client, s *Server) *witnessPublisher {
-	return &witnessPublisher{client: c, store: s.Store, checkpoints: s.checkpoints, every: cmp.Or(s.PublishEvery, publishInterval), log: s.Log.With("witness", c.Key().Name),
+	return &witnessPublisher{client: c, store: s.Store, checkpoints: s.checkpoints,
+		every: cmp.Or(s.PublishEvery, publishInterval), log: s.Log.With("witness", c.Key().Name),
 		wake: make(chan struct{}, 1), grown: make(map[int64]bool), overtook: make(map[int64]bool), refused: make(map[int64]refusal)}
 }
 

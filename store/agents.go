@@ -41,7 +41,9 @@ type AgentBounds struct {
 
 // Register registers an agent, or replaces the metadata and the time of registration of an existing
 // one. It returns ErrExists if the agent must be new and is not, ErrDisabled, or ErrTooMany.
-func (s Agents) Register(ctx context.Context, by Caller, id string, metadata json.RawMessage, bounds AgentBounds) (Agent, error) {
+func (s Agents) Register(
+	ctx context.Context, by Caller, id string, metadata json.RawMessage, bounds AgentBounds,
+) (Agent, error) {
 	company := by.Company.Chain
 	a := Agent{ID: id, RegisteredAt: chain.FormatTime(by.At), Metadata: metadata}
 	defer s.db.agents.forget(owned{company, id})
@@ -91,7 +93,8 @@ type agentState struct{ registered, disabled bool }
 
 func findAgentState(c *conn, company int64, id string) (agentState, error) {
 	state := agentState{registered: true}
-	err := c.one([]any{&state.disabled}, `SELECT disabled_at IS NOT NULL FROM agent WHERE company = ? AND agent_id = ?`, company, id)
+	err := c.one([]any{&state.disabled}, `SELECT disabled_at IS NOT NULL FROM agent WHERE company = ? AND agent_id = ?`,
+		company, id)
 	return state, err
 }
 
@@ -159,7 +162,8 @@ func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, rev
 			return nil, err
 		}
 		a.DisabledAt = chain.FormatTime(by.At)
-		if _, err := w.exec(`UPDATE agent SET disabled_at = ? WHERE company = ? AND agent_id = ?`, a.DisabledAt, company, id); err != nil {
+		if _, err := w.exec(`UPDATE agent SET disabled_at = ? WHERE company = ? AND agent_id = ?`, a.DisabledAt, company,
+			id); err != nil {
 			return nil, err
 		}
 		// Use the earlier of the two clocks: a passport that has expired only by a clock that leapt
@@ -169,7 +173,8 @@ func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, rev
 			return nil, err
 		}
 		live = live.Add(-clockSkew)
-		revoked, err = w.exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE company = ? AND agent_id = ? AND revoked_at IS NULL AND expires_at > ?`,
+		revoked, err = w.exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE company = ? AND agent_id = ?
+			AND revoked_at IS NULL AND expires_at > ?`,
 			a.DisabledAt, disabledReason, company, id, live.Unix())
 		details := map[string]any{"agentId": id, "disabledAt": a.DisabledAt, "passportsRevoked": revoked}
 		return []controlEvent{{AgentDisabled, subjectAgent(id), details}}, err
@@ -185,7 +190,8 @@ func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, rev
 func (s Agents) Enable(ctx context.Context, by Caller, id string) (a Agent, err error) {
 	defer s.db.agents.forget(owned{by.Company.Chain, id})
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		n, err := w.exec(`UPDATE agent SET disabled_at = NULL WHERE company = ? AND agent_id = ? AND disabled_at IS NOT NULL`, by.Company.Chain, id)
+		n, err := w.exec(`UPDATE agent SET disabled_at = NULL WHERE company = ? AND agent_id = ? AND disabled_at IS NOT NULL`,
+			by.Company.Chain, id)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +238,8 @@ func (f AgentFilter) arguments() (pattern, status string) {
 // ID.
 func (s Agents) List(ctx context.Context, by Caller, f AgentFilter, after string) iter.Seq2[Agent, error] {
 	pattern, status := f.arguments()
-	return list(ctx, s.db, "agents", scanAgent, "SELECT "+agentColumns+" FROM agent WHERE company = ?1 AND agent_id > ?4"+matching+" ORDER BY agent_id",
+	return list(ctx, s.db, "agents", scanAgent, "SELECT "+agentColumns+" FROM agent WHERE company = ?1 AND agent_id > ?4"+
+		matching+" ORDER BY agent_id",
 		func(last Agent) []any { return []any{by.Company.Chain, pattern, status, cmp.Or(last.ID, after)} })
 }
 

@@ -71,14 +71,17 @@ func (v *View) ControlEntry(ctx context.Context, c *Company, q ControlQuery) (*C
 // Then no change is older than the log.
 func (v *View) BeginsWithRegistration(ctx context.Context, c *Company) (is bool, err error) {
 	err = v.read(ctx, func(r *conn) error {
-		return r.one([]any{&is}, `SELECT json_extract(payload, '$.actionType') = ? FROM record WHERE id = ?`, CompanyRegistered, recordID(c.Control.Chain, 0))
+		return r.one([]any{&is}, `SELECT json_extract(payload, '$.actionType') = ? FROM record WHERE id = ?`,
+			CompanyRegistered, recordID(c.Control.Chain, 0))
 	})
 	return is, err
 }
 
 // PassportsAt returns up to most passports of an agent that were valid at a time according to the
 // table, oldest first.
-func (v *View) PassportsAt(ctx context.Context, c *Company, agentID string, at time.Time, most int) (found []Passport, err error) {
+func (v *View) PassportsAt(
+	ctx context.Context, c *Company, agentID string, at time.Time, most int,
+) (found []Passport, err error) {
 	err = v.read(ctx, func(r *conn) error {
 		found = nil
 		return r.each(func(rows *sql.Rows) error {

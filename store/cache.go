@@ -49,12 +49,15 @@ func (s *Store) fresh(read, began, then, now time.Time) bool {
 		return true
 	}
 	checked := s.externalChecked.Load()
-	return checked != nil && within(remembered, *checked, then) && within(rememberedUnchanged, read, then) && within(rememberedUnchanged, began, now)
+	return checked != nil && within(remembered, *checked, then) && within(rememberedUnchanged, read, then) &&
+		within(rememberedUnchanged, began, now)
 }
 
 // lookup returns the cached value of k if it is fresh, and reads it otherwise. Errors are not
 // cached.
-func lookup[K comparable, V any](s *Store, c *cache[K, dated[V]], k K, now time.Time, read func() (V, error)) (V, error) {
+func lookup[K comparable, V any](
+	s *Store, c *cache[K, dated[V]], k K, now time.Time, read func() (V, error),
+) (V, error) {
 	began := time.Now()
 	known, ok := c.get(k)
 	if ok && s.fresh(known.read, known.began, now, began) {

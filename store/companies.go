@@ -31,7 +31,9 @@ type Company struct {
 // Create registers a company with a new key pair, two logs and its bootstrap API key, and appends
 // it to the log of the companies, in one transaction. It returns ErrExists, or a
 // *TablesChangedError or *RolledBackError if the log of the companies failed a check.
-func (s Companies) Create(ctx context.Context, id string, metadata json.RawMessage, now time.Time) (*Company, APIKey, error) {
+func (s Companies) Create(
+	ctx context.Context, id string, metadata json.RawMessage, now time.Time,
+) (*Company, APIKey, error) {
 	if id == InstallationID {
 		return nil, APIKey{}, fmt.Errorf("company %q: %w", id, ErrExists)
 	}
@@ -79,9 +81,10 @@ func (s Companies) Create(ctx context.Context, id string, metadata json.RawMessa
 func (s Companies) registration(c *Company, metadata json.RawMessage) controlEvent {
 	public := keys.Describe(c.key.Public().(ed25519.PublicKey))
 	return controlEvent{CompanyRegistered, subjectCompany(c.ID), map[string]any{
-		"registeredAt": c.RegisteredAt, "metadataHash": hashOrNil(metadata), "kid": public.KID, "fingerprint": public.Fingerprint,
-		"settings": s.db.trust.Load(),
-		"logs":     map[string]any{string(Actions): c.Actions.Origin, string(Control): c.Control.Origin},
+		"registeredAt": c.RegisteredAt, "metadataHash": hashOrNil(metadata), "kid": public.KID,
+		"fingerprint": public.Fingerprint,
+		"settings":    s.db.trust.Load(),
+		"logs":        map[string]any{string(Actions): c.Actions.Origin, string(Control): c.Control.Origin},
 	}}
 }
 
@@ -165,7 +168,8 @@ func (v *View) loadCompany(ctx context.Context, where string, arg any) (*Company
 	err := v.read(ctx, func(r *conn) (err error) {
 		var metadata sql.NullString
 		var latest sql.NullInt64
-		if err = r.one([]any{&c.Chain, &c.ID, &c.RegisteredAt, &metadata, &c.Actions.ID, &c.Actions.Origin, &c.Control.ID, &c.Control.Origin, &latest},
+		if err = r.one([]any{&c.Chain, &c.ID, &c.RegisteredAt, &metadata, &c.Actions.ID, &c.Actions.Origin, &c.Control.ID,
+			&c.Control.Origin, &latest},
 			`SELECT company.id, company_id, registered_at, metadata, a.log_id, a.origin, c.log_id, c.origin, `+latestOf("company.id", "'company:' || company_id")+` FROM company
 			JOIN log a ON a.company = company.id AND a.name = 'actions' JOIN log c ON c.company = company.id AND c.name = 'control' WHERE `+where, arg); err != nil {
 			return err

@@ -34,7 +34,8 @@ func (v *View) KeyRing(ctx context.Context, number int64) (origin string, ring [
 			return err
 		}
 		company, name := logOf(number)
-		err = r.one([]any{&origin}, `SELECT coalesce(origin, '') FROM company LEFT JOIN log ON log.company = id AND name = ? WHERE id = ?`, name, company)
+		err = r.one([]any{&origin}, `SELECT coalesce(origin, '') FROM company LEFT JOIN log ON log.company = id
+			AND name = ? WHERE id = ?`, name, company)
 		if err == nil {
 			ring, err = v.readKeyRing(r, number)
 		}
@@ -70,7 +71,8 @@ func (v *View) readKeyRing(r *conn, number int64) (ring []keyring.Key, err error
 func oldKeyRing(r *conn, number int64) ([]keyring.Key, error) {
 	var seed []byte
 	var k keyring.Key
-	if err := r.one([]any{&seed, &k.CreatedAt}, `SELECT seed, registered_at FROM company WHERE id = ?`, number); err != nil {
+	if err := r.one([]any{&seed, &k.CreatedAt}, `SELECT seed, registered_at FROM company WHERE id = ?`,
+		number); err != nil {
 		return nil, err
 	}
 	if len(seed) == ed25519.SeedSize {
@@ -157,7 +159,8 @@ func (s Companies) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25
 			former = append(former, cred.Former{Key: public, Ended: end})
 		}
 		return nil
-	}, `SELECT generation, public_key, seed, created_at, ended_at, compromised_at FROM company_key WHERE company = ? ORDER BY generation DESC`, number)
+	}, `SELECT generation, public_key, seed, created_at, ended_at, compromised_at FROM company_key WHERE company = ?
+		ORDER BY generation DESC`, number)
 	if err == nil && current == nil {
 		err = fmt.Errorf("%w: it has no key", ErrCorrupt)
 	}

@@ -110,7 +110,8 @@ func (s Companies) listOlder(w *conn, now time.Time) ([]chain.Draft, error) {
 }
 
 func errNoCompanyLog() error {
-	return &TablesChangedError{Company: InstallationID, Difference: projection.Difference{Table: projection.TableCompany, Index: -1, What: noCompanyLog}}
+	return &TablesChangedError{Company: InstallationID,
+		Difference: projection.Difference{Table: projection.TableCompany, Index: -1, What: noCompanyLog}}
 }
 
 const noCompanyLog = "there are companies, and the log of the companies is missing"
@@ -123,7 +124,8 @@ func (s Companies) makeLog(w *conn, now time.Time) ([]chain.Draft, error) {
 		return nil, err
 	}
 	c := &Company{Chain: Installation, ID: InstallationID, RegisteredAt: chain.FormatTime(now), key: private}
-	if _, err := w.exec(`INSERT INTO company (id, company_id, registered_at) VALUES (?, ?, ?)`, c.Chain, c.ID, c.RegisteredAt); err != nil {
+	if _, err := w.exec(`INSERT INTO company (id, company_id, registered_at) VALUES (?, ?, ?)`, c.Chain, c.ID,
+		c.RegisteredAt); err != nil {
 		return nil, err
 	}
 	if err := s.insertIdentity(w, c); err != nil {
@@ -151,7 +153,8 @@ func (s Companies) insertIdentity(w *conn, c *Company) (err error) {
 
 // listings drafts a record of each company that a condition selects.
 func (s Companies) listings(w *conn, where string, arg int64) (drafts []chain.Draft, err error) {
-	by := Caller{Company: &Company{Chain: Installation, ID: InstallationID, Control: Log{Name: Control, Chain: CompanyLogChain}}}
+	by := Caller{Company: &Company{Chain: Installation, ID: InstallationID,
+		Control: Log{Name: Control, Chain: CompanyLogChain}}}
 	err = w.each(func(rows *sql.Rows) error {
 		l, err := scanListing(rows)
 		if err != nil {

@@ -16,13 +16,15 @@ import (
 func (r *comparison) compareCompanies(ctx context.Context) error {
 	var size, last int64 // one statement, because a registration writes both
 	err := r.store.read(ctx, func(c *conn) error {
-		return c.one([]any{&size, &last}, `SELECT length, (SELECT coalesce(max(id), 0) FROM company WHERE id < ?) FROM head WHERE chain = ?`,
+		return c.one([]any{&size, &last}, `SELECT length, (SELECT coalesce(max(id), 0) FROM company WHERE id < ?)
+			FROM head WHERE chain = ?`,
 			int64(Installation), int64(CompanyLogChain))
 	})
 	if err != nil {
 		return err
 	}
-	next, stop := iter.Pull2(list(ctx, r.store, "companies", scanListing, selectListings("company.id > ? AND company.id <= ?"),
+	next, stop := iter.Pull2(list(ctx, r.store, "companies", scanListing,
+		selectListings("company.id > ? AND company.id <= ?"),
 		func(after listing) []any { return []any{after.Number, last} }))
 	defer stop()
 	m := companyMerge{comparison: r, next: next}

@@ -11,7 +11,9 @@ import (
 // KeepCosignature stores a cosignature of a log, together with the checkpoint as the log had signed
 // it. It replaces the previous cosignature of the witness, unless that is of a larger size. The
 // caller MUST have verified the cosignature.
-func (s Checkpoints) KeepCosignature(ctx context.Context, logID string, size int64, checkpoint string, by tlog.Cosignature) error {
+func (s Checkpoints) KeepCosignature(
+	ctx context.Context, logID string, size int64, checkpoint string, by tlog.Cosignature,
+) error {
 	err := s.db.write(ctx, func(w *conn) error {
 		_, err := w.exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (log_id, witness) DO UPDATE SET size = excluded.size, note = excluded.note, line = excluded.line WHERE excluded.size >= cosignature.size`,
@@ -27,7 +29,9 @@ func (s Checkpoints) KeepCosignature(ctx context.Context, logID string, size int
 // Cosignatures returns the concatenated signature lines of witnesses for the checkpoint of a log at
 // a size, and the vkeys of the witnesses. Checkpoints of other trees that witnesses have shown are
 // not cosignatures.
-func (v *View) Cosignatures(ctx context.Context, logID string, size int64) (lines string, witnesses []string, err error) {
+func (v *View) Cosignatures(
+	ctx context.Context, logID string, size int64,
+) (lines string, witnesses []string, err error) {
 	err = v.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
 			var line, witness string
@@ -46,7 +50,8 @@ func (v *View) Cosignatures(ctx context.Context, logID string, size int64) (line
 // it covers the record with this index, otherwise ErrNotFound.
 func (v *View) CosignedCheckpoint(ctx context.Context, logID string, index int64) (note string, err error) {
 	err = v.read(ctx, func(r *conn) error {
-		return r.one([]any{&note}, `SELECT note FROM cosignature WHERE log_id = ? AND size > ? AND line <> '' ORDER BY size DESC LIMIT 1`, logID, index)
+		return r.one([]any{&note}, `SELECT note FROM cosignature WHERE log_id = ? AND size > ? AND line <> ''
+			ORDER BY size DESC LIMIT 1`, logID, index)
 	})
 	if err != nil {
 		return "", fmt.Errorf("cosigned checkpoint of log %s: %w", logID, err)

@@ -93,9 +93,11 @@ func (s Cosigner) Stopped() error { return s.db.cosigned.stop() }
 func whyForgotten(known, found tlog.Tree) string {
 	switch {
 	case found.Size < known.Size:
-		return fmt.Sprintf("was cosigned at size %d with root %x, and the last that is known is size %d", known.Size, known.Root[:], found.Size)
+		return fmt.Sprintf("was cosigned at size %d with root %x, and the last that is known is size %d", known.Size,
+			known.Root[:], found.Size)
 	case found.Size == known.Size && found.Root != known.Root && known.Size > 0:
-		return fmt.Sprintf("was cosigned at size %d with root %x, and root %x is known of that size", known.Size, known.Root[:], found.Root[:])
+		return fmt.Sprintf("was cosigned at size %d with root %x, and root %x is known of that size", known.Size,
+			known.Root[:], found.Root[:])
 	}
 	return ""
 }
@@ -112,7 +114,9 @@ func forgotten(hash [sha256.Size]byte, origin string, known, found tlog.Tree, wh
 }
 
 // trees reads the cosigned trees from the database.
-func (s Cosigner) trees(ctx context.Context) (list []headfile.Cosigned, origins map[[sha256.Size]byte]string, err error) {
+func (s Cosigner) trees(
+	ctx context.Context,
+) (list []headfile.Cosigned, origins map[[sha256.Size]byte]string, err error) {
 	origins = make(map[[sha256.Size]byte]string)
 	err = s.db.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
@@ -142,7 +146,8 @@ func (s Cosigner) open(ctx context.Context, file *headfile.File) error {
 	}
 	if len(behind) > 0 {
 		s.db.cosigned.behind = &CosignerError{behind}
-		s.db.notices = append(s.db.notices, fmt.Sprintf("nothing is cosigned: %v; see attestd help accept-rollback", s.db.cosigned.behind))
+		s.db.notices = append(s.db.notices, fmt.Sprintf("nothing is cosigned: %v; see attestd help accept-rollback",
+			s.db.cosigned.behind))
 	}
 	return nil
 }

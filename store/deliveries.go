@@ -23,7 +23,8 @@ func (s Webhooks) Enabled(ctx context.Context) iter.Seq2[EnabledWebhook, error] 
 		err = rows.Scan(&e.row, &e.Company, &e.ID)
 		return e, err
 	}
-	return list(ctx, s.db, "enabled webhooks", scan, `SELECT id, company, webhook_id FROM webhook WHERE disabled_at IS NULL AND id > ? ORDER BY id`,
+	return list(ctx, s.db, "enabled webhooks", scan,
+		`SELECT id, company, webhook_id FROM webhook WHERE disabled_at IS NULL AND id > ? ORDER BY id`,
 		func(last EnabledWebhook) []any { return []any{last.row} })
 }
 
@@ -49,7 +50,8 @@ func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Del
 		if err := s.check(r, d.Company, id); err != nil {
 			return err
 		}
-		return r.one([]any{&secret, &former, &until}, `SELECT secret, former_secret, former_until FROM webhook WHERE id = ?`, d.row)
+		return r.one([]any{&secret, &former, &until}, `SELECT secret, former_secret, former_until FROM webhook WHERE id = ?`,
+			d.row)
 	})
 	if err == nil {
 		d.Until = expiry(until)
@@ -66,7 +68,8 @@ func (s Webhooks) SaveProgress(ctx context.Context, progress map[string]Progress
 	err := s.db.write(ctx, func(w *conn) error {
 		for id, p := range progress {
 			retry := sql.NullInt64{Int64: p.RetryAt.UnixMilli(), Valid: !p.RetryAt.IsZero()}
-			if _, err := w.exec(`UPDATE webhook SET next_record = ?, attempts = ?, retry_at = ? WHERE webhook_id = ?`, p.Next, p.Failed, retry, id); err != nil {
+			if _, err := w.exec(`UPDATE webhook SET next_record = ?, attempts = ?, retry_at = ? WHERE webhook_id = ?`, p.Next,
+				p.Failed, retry, id); err != nil {
 				return err
 			}
 		}

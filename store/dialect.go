@@ -37,7 +37,8 @@ var sqliteDialect = dialect{
 	snapshot: "BEGIN",
 }
 
-var postgresDialect = dialect{bind: postgres.Rebind, text: postgres.Text, judge: judgePostgres, rekey: `UPDATE head SET epoch = epoch + 1 WHERE chain = ? RETURNING length`,
+var postgresDialect = dialect{bind: postgres.Rebind, text: postgres.Text, judge: judgePostgres,
+	rekey:    `UPDATE head SET epoch = epoch + 1 WHERE chain = ? RETURNING length`,
 	snapshot: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", isRemote: true}
 
 // arguments converts the strings among the arguments of a statement for the engine's text columns.

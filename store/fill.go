@@ -75,14 +75,16 @@ func fillLog(ctx context.Context, c *conn, number int64, keys chain.KeySet, repo
 		var nodes []tlog.Node
 		tree, nodes = tree.Append(leaves...)
 		for _, n := range nodes {
-			if _, err := c.exec(`UPDATE node SET log_hash = ? WHERE company = ? AND level = ? AND idx = ?`, n.Hash[:], number, n.Level, n.Index); err != nil {
+			if _, err := c.exec(`UPDATE node SET log_hash = ? WHERE company = ? AND level = ? AND idx = ?`, n.Hash[:], number,
+				n.Level, n.Index); err != nil {
 				return err
 			}
 		}
 		report(int64(len(leaves)))
 	}
 	root := tree.Root()
-	_, err := c.exec(`UPDATE head SET log_root = ?, log_frontier = ? WHERE company = ?`, root[:], joinHashes(tree.Roots), number)
+	_, err := c.exec(`UPDATE head SET log_root = ?, log_frontier = ? WHERE company = ?`, root[:], joinHashes(tree.Roots),
+		number)
 	return err
 }
 

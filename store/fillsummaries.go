@@ -93,7 +93,8 @@ func (s *Store) Summarize(ctx context.Context) error {
 		case <-s.writer.gaps.wake:
 		}
 		if err := s.FillSummaries(ctx, rest); err != nil && ctx.Err() == nil {
-			s.writer.logger.Warn("summaries for searches could not be made; until they are, those records are read", "error", err)
+			s.writer.logger.Warn("summaries for searches could not be made; until they are, those records are read", "error",
+				err)
 			s.writer.gaps.noteAll()
 			wait(ctx, gapsAgain)
 		}
@@ -166,7 +167,8 @@ func (f *filler) chain(ctx context.Context, number int64) error {
 	whole := head.Length / search.Width
 	var there int64
 	err = f.store.read(ctx, func(c *conn) error {
-		return c.one([]any{&there}, `SELECT count(*) FROM summary WHERE id BETWEEN ? AND ?`, summaryID(number, 0), summaryID(number, whole)-1)
+		return c.one([]any{&there}, `SELECT count(*) FROM summary WHERE id BETWEEN ? AND ?`, summaryID(number, 0),
+			summaryID(number, whole)-1)
 	})
 	if err != nil || there == whole {
 		return err

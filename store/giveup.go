@@ -57,7 +57,9 @@ func (s Rollback) MakeHeadFile(ctx context.Context, path string) error {
 // accept corrects the count of revocations, deletes the cosignatures of trees that are given up,
 // and drafts the records. A record may exist already, if an earlier attempt did not update the head
 // file. It is not written again.
-func (s Rollback) accept(ctx context.Context, w *conn, accepted []Behind, reason string) (drafts []chain.Draft, err error) {
+func (s Rollback) accept(
+	ctx context.Context, w *conn, accepted []Behind, reason string,
+) (drafts []chain.Draft, err error) {
 	if _, err := w.exec(`UPDATE company_usage SET revocations =
 		(SELECT count(*) FROM passport WHERE passport.company = company_usage.company AND revoked_at IS NOT NULL)`); err != nil {
 		return nil, err
@@ -65,7 +67,8 @@ func (s Rollback) accept(ctx context.Context, w *conn, accepted []Behind, reason
 	lost := map[int64][]any{} // by company
 	for _, b := range accepted {
 		if b.Kept != nil && b.Kept.row != "" {
-			if _, err := w.exec(`DELETE FROM cosignature WHERE log_id = ? AND witness = ?`, hex.EncodeToString(b.Known.LogID[:]), b.Kept.row); err != nil {
+			if _, err := w.exec(`DELETE FROM cosignature WHERE log_id = ? AND witness = ?`, hex.EncodeToString(b.Known.LogID[:]),
+				b.Kept.row); err != nil {
 				return nil, err
 			}
 		}
@@ -90,7 +93,8 @@ func (s Rollback) accept(ctx context.Context, w *conn, accepted []Behind, reason
 		if err != nil {
 			return nil, err
 		}
-		d, err := s.db.controlDraft(Caller{Company: c}, controlEvent{RollbackAccepted, SubjectDatabase, map[string]any{"reason": reason, "logs": lost[company]}})
+		d, err := s.db.controlDraft(Caller{Company: c},
+			controlEvent{RollbackAccepted, SubjectDatabase, map[string]any{"reason": reason, "logs": lost[company]}})
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +113,8 @@ func (b Behind) accepted(w *conn, company int64) (found bool, err error) {
 		WHERE json_extract(given_up.value, '$.logId') = ?5 AND CAST(json_extract(given_up.value, '$.known.size') AS bigint) = ?6
 			AND json_extract(given_up.value, '$.known.root') = ?7 AND json_extract(given_up.value, '$.known.merkleRoot') = ?8
 			AND CAST(coalesce(json_extract(given_up.value, '$.revocations.known'), '0') AS bigint) >= ?9`,
-		SubjectDatabase, recordID(number, 0), recordID(number, indexMask), RollbackAccepted, hex.EncodeToString(b.Known.LogID[:]),
+		SubjectDatabase, recordID(number, 0), recordID(number, indexMask), RollbackAccepted,
+		hex.EncodeToString(b.Known.LogID[:]),
 		b.Known.Size, known["root"], known["merkleRoot"], b.Known.Revocations)
 	return found, err
 }
@@ -122,7 +127,8 @@ func (b Behind) details() map[string]any {
 	if b.Known.Checkpoint.Published() && b.origin != "" && b.Found.LogID == b.Known.LogID {
 		known["checkpoint"] = checkpointText(b.origin, b.Known.Checkpoint)
 	}
-	details := map[string]any{"log": b.Log, "logId": hex.EncodeToString(b.Known.LogID[:]), "why": b.Why, "known": known, "found": nil}
+	details := map[string]any{"log": b.Log, "logId": hex.EncodeToString(b.Known.LogID[:]), "why": b.Why, "known": known,
+		"found": nil}
 	if b.Log == Cosigned {
 		known["merkleRoot"] = nil
 		found := treeDetails(b.Found.Tree)
@@ -147,5 +153,6 @@ func (b Behind) details() map[string]any {
 }
 
 func treeDetails(t headfile.Tree) map[string]any {
-	return map[string]any{"size": t.Size, "merkleRoot": hex.EncodeToString(t.Root[:]), "root": hex.EncodeToString(t.LogRoot[:])}
+	return map[string]any{"size": t.Size, "merkleRoot": hex.EncodeToString(t.Root[:]),
+		"root": hex.EncodeToString(t.LogRoot[:])}
 }

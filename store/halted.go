@@ -12,7 +12,8 @@ import (
 func (s Rollback) halt(b Behind) error {
 	err := &RolledBackError{[]Behind{b}}
 	if log := s.db.journal.Load(); s.db.halted.add(b.company, err) && log != nil {
-		log.Error("nothing of a company is written any more: its log was rolled back", "company", b.Company, "log", b.Log, "error", err)
+		log.Error("nothing of a company is written any more: its log was rolled back", "company", b.Company, "log", b.Log,
+			"error", err)
 	}
 	return s.db.halted.of(b.company)
 }

@@ -74,7 +74,8 @@ type cosigning struct {
 
 func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads {
 	h := &heads{
-		store: s, path: path, id: id, file: file, pins: map[int64]*pin{}, due: map[int64]*pin{}, unread: map[int64]bool{}, lost: map[int64]headfile.Tree{}, wentBack: func([]int64) {},
+		store: s, path: path, id: id, file: file, pins: map[int64]*pin{}, due: map[int64]*pin{}, unread: map[int64]bool{},
+		lost: map[int64]headfile.Tree{}, wentBack: func([]int64) {},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	h.failing.Store(file == nil)
@@ -244,7 +245,9 @@ func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error
 		return err
 	}
 	h.file = file
-	if err := h.store.write(ctx, func(w *conn) error { return leaveUnrecorded(w, unrecordedHeadFile(time.Now())) }); err != nil {
+	if err := h.store.write(ctx, func(w *conn) error {
+		return leaveUnrecorded(w, unrecordedHeadFile(time.Now()))
+	}); err != nil {
 		log.Warn("the control logs will not say that the head file was made", "error", err)
 	}
 	return nil

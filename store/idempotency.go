@@ -19,7 +19,8 @@ const KeyLifetime = 30 * 24 * time.Hour
 const keysAtOnce = 16
 
 // selectKept and insertKept map the number of keys, 1 or keysAtOnce, to the statement.
-var selectKept, insertKept = statements(`SELECT name, request, idx FROM idempotency_key WHERE chain = ? AND expires_at > ? AND name IN (`, "?", `)`),
+var selectKept, insertKept = statements(`SELECT name, request, idx FROM idempotency_key WHERE chain = ?
+	AND expires_at > ? AND name IN (`, "?", `)`),
 	statements(`INSERT INTO idempotency_key (chain, name, request, idx, expires_at) VALUES `, "(?, ?, ?, ?, ?)",
 		` ON CONFLICT (chain, name) DO UPDATE SET request = excluded.request, idx = excluded.idx, expires_at = excluded.expires_at`)
 
@@ -43,9 +44,13 @@ func inPieces(n int, fn func(from, to int) error) error {
 }
 
 // KeyEntries implements chain.Transaction.
-func (tx *transaction) KeyEntries(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.KeyEntry)) (number int64, err error) {
+func (tx *transaction) KeyEntries(
+	names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.KeyEntry),
+) (number int64, err error) {
 	for number := range names {
-		err := tx.keyEntries(number, names[number], tx.keyTime, func(name chain.Hash, k chain.KeyEntry) { yield(number, name, k) })
+		err := tx.keyEntries(number, names[number], tx.keyTime, func(name chain.Hash, k chain.KeyEntry) {
+			yield(number, name, k)
+		})
 		if errors.Is(err, ErrCorrupt) {
 			tx.fatal = nil // damage found by this read is no reason to refuse the other extensions
 		}
@@ -89,7 +94,9 @@ func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key) (r *cha
 	return r, err
 }
 
-func (c *conn) keyEntries(number int64, names []chain.Hash, now time.Time, yield func(chain.Hash, chain.KeyEntry)) error {
+func (c *conn) keyEntries(
+	number int64, names []chain.Hash, now time.Time, yield func(chain.Hash, chain.KeyEntry),
+) error {
 	row := func(rows *sql.Rows) error {
 		var name, request sql.RawBytes
 		var kept chain.KeyEntry
@@ -181,12 +188,14 @@ func (s *keySweep) after(c *conn, kept int, now time.Time) error {
 	}
 	var chain int64
 	var name []byte
-	err := c.one([]any{&chain, &name}, `SELECT chain, name FROM idempotency_key WHERE (chain, name) > (?, ?) ORDER BY chain, name LIMIT 1 OFFSET ?`, s.chain, s.name, rows-1)
+	err := c.one([]any{&chain, &name}, `SELECT chain, name FROM idempotency_key WHERE (chain, name) > (?, ?)
+		ORDER BY chain, name LIMIT 1 OFFSET ?`, s.chain, s.name, rows-1)
 	if errors.Is(err, ErrNotFound) {
 		chain, name, err = 1<<62, []byte{}, nil // to the end of the table
 	}
 	if err == nil {
-		_, err = c.exec(`DELETE FROM idempotency_key WHERE (chain, name) > (?, ?) AND (chain, name) <= (?, ?) AND expires_at <= ?`, s.chain, s.name, chain, name, now.UnixMilli())
+		_, err = c.exec(`DELETE FROM idempotency_key WHERE (chain, name) > (?, ?) AND (chain, name) <= (?, ?)
+			AND expires_at <= ?`, s.chain, s.name, chain, name, now.UnixMilli())
 	}
 	if s.chain, s.name = chain, name; chain == 1<<62 {
 		s.chain, s.name = 0, nil

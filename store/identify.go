@@ -116,7 +116,8 @@ func parseSettings(values map[string]string) (s Settings, err error) {
 }
 
 // tables are those of the oldest schema, which every later one has too.
-var tables = []string{"setting", "company", "record", "node", "head", "api_key", "oauth_client", "oauth_token", "agent", "passport"}
+var tables = []string{"setting", "company", "record", "node", "head", "api_key", "oauth_client", "oauth_token", "agent",
+	"passport"}
 
 // Absolute resolves links in path, so that every name of a database finds the same lock.
 func Absolute(path string) (string, error) {

@@ -97,7 +97,8 @@ func (s Checkpoints) kept(ctx context.Context, l Log) (kept []KeptCheckpoint, er
 			k.Witness = strings.TrimPrefix(k.row, shownBy)
 			kept = append(kept, k)
 			return err
-		}, `SELECT '', note FROM checkpoint WHERE log_id = ?1 UNION ALL SELECT witness, note FROM cosignature WHERE log_id = ?1`, l.ID)
+		}, `SELECT '', note FROM checkpoint WHERE log_id = ?1 UNION ALL SELECT witness, note FROM cosignature
+			WHERE log_id = ?1`, l.ID)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("checkpoints of log %s: %w", l.ID, err)
@@ -169,7 +170,8 @@ func (s Checkpoints) whyBehind(ctx context.Context, l Log, tree tlog.Tree, k Kep
 		was = fmt.Sprintf("was signed by a witness at size %d", k.Tree.Size)
 	}
 	if k.Tree.Size > tree.Size {
-		return fmt.Sprintf("%s, and is at size %d: its root was %x, and is %x", was, tree.Size, k.Tree.Root[:], tree.Root[:]), nil
+		return fmt.Sprintf("%s, and is at size %d: its root was %x, and is %x", was, tree.Size, k.Tree.Root[:],
+			tree.Root[:]), nil
 	}
 	root := tree.Root
 	if k.Tree.Size < tree.Size {
@@ -190,7 +192,9 @@ func (s Checkpoints) whyBehind(ctx context.Context, l Log, tree tlog.Tree, k Kep
 	return fmt.Sprintf("%s with root %x, and has root %x at that size", was, k.Tree.Root[:], root[:]), nil
 }
 
-func (s Checkpoints) behind(ctx context.Context, l Log, head chain.Head, k KeptCheckpoint, why string) (*Behind, error) {
+func (s Checkpoints) behind(
+	ctx context.Context, l Log, head chain.Head, k KeptCheckpoint, why string,
+) (*Behind, error) {
 	id, err := parseLogID(l.ID)
 	if err != nil {
 		return nil, err
@@ -201,6 +205,8 @@ func (s Checkpoints) behind(ctx context.Context, l Log, head chain.Head, k KeptC
 	}
 	company, name := logOf(l.Chain)
 	known := headfile.Head{Chain: l.Chain, LogID: id, Tree: headfile.Tree{Size: k.Tree.Size, LogRoot: k.Tree.Root}}
-	found := headfile.Head{Chain: l.Chain, LogID: id, Tree: headfile.Tree{Size: head.Length, Root: head.Root, LogRoot: head.LogRoot}}
-	return &Behind{Company: owner.CompanyID, Log: name, Known: known, Found: found, Why: why, Kept: &k, company: company, origin: l.Origin}, nil
+	found := headfile.Head{Chain: l.Chain, LogID: id,
+		Tree: headfile.Tree{Size: head.Length, Root: head.Root, LogRoot: head.LogRoot}}
+	return &Behind{Company: owner.CompanyID, Log: name, Known: known, Found: found, Why: why, Kept: &k, company: company,
+		origin: l.Origin}, nil
 }

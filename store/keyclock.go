@@ -75,7 +75,8 @@ func (k *keyClock) now(c *conn, wall time.Time) (now time.Time, leapt bool, err 
 
 // newest returns the newest time in the database, or "".
 func newest(c *conn) (text string, err error) {
-	err = c.one([]any{&text}, `SELECT coalesce(max(at), '') FROM (SELECT timestamp AS at FROM head UNION ALL SELECT registered_at FROM company) AS times`)
+	err = c.one([]any{&text}, `SELECT coalesce(max(at), '') FROM (SELECT timestamp AS at FROM head
+		UNION ALL SELECT registered_at FROM company) AS times`)
 	return text, err
 }
 

@@ -32,13 +32,16 @@ func (s Credentials) newKey(label *string, now time.Time) APIKey {
 
 // insertKey stores a key. madeBy is the fingerprint of the credential that created it, or "" for a
 // company's first key.
-func (s Credentials) insertKey(w *conn, company int64, k APIKey, g Grant, madeBy string) (created controlEvent, err error) {
+func (s Credentials) insertKey(
+	w *conn, company int64, k APIKey, g Grant, madeBy string,
+) (created controlEvent, err error) {
 	hash := keys.HashSecret(k.Key)
 	fingerprint := keys.Fingerprint(hash)
 	index := s.db.secrets.Index(hash)
 	_, err = w.exec(`INSERT INTO api_key (company, hash, key, label, created_at, made_by, role, expires_at, fingerprint)
 		VALUES (?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`,
-		company, index, s.db.secrets.KeepAPIKey(company, index, k.Key), k.Label, k.CreatedAt, madeBy, g.Role, g.expiresAt(), fingerprint)
+		company, index, s.db.secrets.KeepAPIKey(company, index,
+			k.Key), k.Label, k.CreatedAt, madeBy, g.Role, g.expiresAt(), fingerprint)
 	created = controlEvent{APIKeyCreated, subjectAPIKey(fingerprint), grantDetails(fingerprint, g)}
 	created.details["label"] = k.Label
 	return created, err
@@ -82,7 +85,8 @@ func (s Credentials) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, erro
 		}
 		return k, err
 	}
-	return list(ctx, s.db, "API keys", scan, `SELECT id, hash, key, label, created_at FROM api_key WHERE company = ? AND id > ? ORDER BY id`,
+	return list(ctx, s.db, "API keys", scan,
+		`SELECT id, hash, key, label, created_at FROM api_key WHERE company = ? AND id > ? ORDER BY id`,
 		func(last APIKey) []any { return []any{by.Company.Chain, last.id} })
 }
 
@@ -102,7 +106,8 @@ func (s Credentials) DeleteKey(ctx context.Context, by Caller, key string) error
 			return nil, ErrNotFound
 		}
 		var left bool
-		if err := w.one([]any{&left}, `SELECT EXISTS (SELECT 1 FROM api_key WHERE company = ? AND role = 'admin' AND expires_at IS NULL)`, by.Company.Chain); err != nil {
+		if err := w.one([]any{&left}, `SELECT EXISTS (SELECT 1 FROM api_key WHERE company = ? AND role = 'admin'
+			AND expires_at IS NULL)`, by.Company.Chain); err != nil {
 			return nil, err
 		}
 		if !left {

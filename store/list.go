@@ -14,7 +14,10 @@ const listBatch = 64
 // list yields the items that scan makes of the rows of a query, in batches, until a batch is empty.
 // after returns the query's arguments for the last item, at first the zero value; what names the
 // items in errors.
-func list[T any](ctx context.Context, s *Store, what string, scan func(*sql.Rows) (T, error), query string, after func(last T) []any) iter.Seq2[T, error] {
+func list[T any](
+	ctx context.Context, s *Store, what string, scan func(*sql.Rows) (T, error), query string,
+	after func(last T) []any,
+) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var last T
 		for {

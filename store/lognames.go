@@ -90,7 +90,8 @@ func newLogNames(host string) (id, origin string, err error) {
 	_, _ = rand.Read(random[:]) // never returns an error
 	id = hex.EncodeToString(random[:])
 	if origin = host + "/v1/log/" + id; len(origin) > maxOrigin {
-		return "", "", fmt.Errorf("%w: the host of the public address makes the origin of a log longer than %d bytes", ErrRefused, maxOrigin)
+		return "", "", fmt.Errorf("%w: the host of the public address makes the origin of a log longer than %d bytes",
+			ErrRefused, maxOrigin)
 	}
 	return id, origin, nil
 }
@@ -102,11 +103,13 @@ func insertLog(w *conn, company int64, name LogName, host string) (l Log, err er
 	if l.ID, l.Origin, err = newLogNames(host); err != nil {
 		return l, err
 	}
-	if _, err := w.exec(`INSERT INTO log (chain, company, name, log_id, origin) VALUES (?, ?, ?, ?, ?)`, l.Chain, company, name, l.ID, l.Origin); err != nil {
+	if _, err := w.exec(`INSERT INTO log (chain, company, name, log_id, origin) VALUES (?, ?, ?, ?, ?)`, l.Chain, company,
+		name, l.ID, l.Origin); err != nil {
 		return l, err
 	}
 	empty := chain.EmptyHead()
-	if _, err := w.exec(`INSERT INTO head (chain, length, root, frontier, timestamp, log_root, log_frontier) VALUES (?1, 0, ?2, ?4, '', ?3, ?4)`,
+	if _, err := w.exec(`INSERT INTO head (chain, length, root, frontier, timestamp, log_root, log_frontier)
+		VALUES (?1, 0, ?2, ?4, '', ?3, ?4)`,
 		l.Chain, empty.Root[:], empty.LogRoot[:], []byte{}); err != nil {
 		return l, err
 	}

@@ -27,7 +27,8 @@ func readLeaves(c *conn, number, from, to int64, keys chain.KeySet) (leaves []tl
 		leaf := made.Of(&r)
 		leaves = append(leaves, leaf.Hash())
 		return nil
-	}, `SELECT id, hash, signature FROM record WHERE id BETWEEN ? AND ? ORDER BY id`, recordID(number, from), recordID(number, to)-1)
+	}, `SELECT id, hash, signature FROM record WHERE id BETWEEN ? AND ?
+		ORDER BY id`, recordID(number, from), recordID(number, to)-1)
 	return leaves, err
 }
 
@@ -64,7 +65,8 @@ func (l LogReader) Hashes(ctx context.Context, level int, from, to int64) (hashe
 			fill(h[:], stored)
 			hashes = append(hashes, h)
 			return err
-		}, `SELECT log_hash FROM node WHERE chain = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`, l.number, level, from, to)
+		}, `SELECT log_hash FROM node WHERE chain = ? AND level = ? AND idx >= ? AND idx < ?
+			ORDER BY idx`, l.number, level, from, to)
 	})
 	if err == nil && int64(len(hashes)) < to-from {
 		err = chain.ErrMissing
@@ -106,7 +108,8 @@ func (l LogReader) EachLeaf(ctx context.Context, from, to int64, yield func(*tlo
 // first.
 func (v *View) Checkpoint(ctx context.Context, logID string) (size int64, note string, err error) {
 	err = v.read(ctx, func(r *conn) error {
-		return r.one([]any{&size, &note}, `SELECT coalesce(max(size), 0), coalesce(max(note), '') FROM checkpoint WHERE log_id = ?`, logID)
+		return r.one([]any{&size, &note}, `SELECT coalesce(max(size), 0), coalesce(max(note), '') FROM checkpoint
+			WHERE log_id = ?`, logID)
 	})
 	if err != nil {
 		return 0, "", fmt.Errorf("checkpoint of log %s: %w", logID, err)

@@ -25,7 +25,9 @@ type OAuthClient struct {
 
 // CreateClient creates a client of the caller's company and its secret, of which only the hash is
 // stored. It returns ErrTooMany if the company has most clients.
-func (s Credentials) CreateClient(ctx context.Context, by Caller, g Grant, most int) (client OAuthClient, secret string, err error) {
+func (s Credentials) CreateClient(
+	ctx context.Context, by Caller, g Grant, most int,
+) (client OAuthClient, secret string, err error) {
 	client = OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(by.At)}
 	secret = keys.NewSecret("cs")
 	hash := keys.HashSecret(secret)
@@ -52,7 +54,8 @@ func (s Credentials) Clients(ctx context.Context, by Caller) iter.Seq2[OAuthClie
 		err = rows.Scan(&o.id, &o.ID, &o.CreatedAt)
 		return o, err
 	}
-	return list(ctx, s.db, "OAuth clients", scan, `SELECT id, client_id, created_at FROM oauth_client WHERE company = ? AND id > ? ORDER BY id`,
+	return list(ctx, s.db, "OAuth clients", scan,
+		`SELECT id, client_id, created_at FROM oauth_client WHERE company = ? AND id > ? ORDER BY id`,
 		func(last OAuthClient) []any { return []any{by.Company.Chain, last.id} })
 }
 
@@ -65,7 +68,8 @@ func (s Credentials) DeleteClient(ctx context.Context, by Caller, clientID strin
 	defer s.db.clients.forget(clientID)
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		// The foreign key deletes its tokens.
-		if err := w.one([]any{&fingerprint}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ? RETURNING fingerprint`, by.Company.Chain, clientID); err != nil {
+		if err := w.one([]any{&fingerprint}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ?
+			RETURNING fingerprint`, by.Company.Chain, clientID); err != nil {
 			return nil, err
 		}
 		details := map[string]any{"clientId": clientID, "fingerprint": fingerprint}
@@ -124,16 +128,21 @@ const (
 // IssueToken checks a client's secret in constant time and issues an access token (prefix oauth_),
 // of which only the hash is stored. The token has the role of its client, and ends after lifetime
 // or with its client. ErrBadClient means an unknown client or a wrong secret.
-func (s Credentials) IssueToken(ctx context.Context, clientID, secret string, lifetime time.Duration, now time.Time) (token string, ends time.Time, err error) {
+func (s Credentials) IssueToken(
+	ctx context.Context, clientID, secret string, lifetime time.Duration, now time.Time,
+) (token string, ends time.Time, err error) {
 	client, err := s.clientSecret(ctx, clientID, now)
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("issue access token: %w", err)
 	}
-	if subtle.ConstantTimeCompare(client.hash, s.db.secrets.Index(keys.HashSecret(secret))) != 1 || client.grant.expired(now) {
+	if subtle.ConstantTimeCompare(client.hash, s.db.secrets.Index(keys.HashSecret(secret))) != 1 ||
+		client.grant.expired(now) {
 		return "", time.Time{}, ErrBadClient
 	}
 	if client.fingerprint != keys.Fingerprint(keys.HashSecret(secret)) {
-		err = s.db.Tables.checked(client.company, &projection.Difference{Table: projection.TableClient, Row: clientID, Index: -1, What: "its hash is of another secret than it names"})
+		err = s.db.Tables.checked(client.company,
+			&projection.Difference{Table: projection.TableClient, Row: clientID, Index: -1,
+				What: "its hash is of another secret than it names"})
 	}
 	if err == nil {
 		err = s.db.Tables.Changeable(Caller{Company: client.company})
@@ -160,7 +169,8 @@ func (s Credentials) IssueToken(ctx context.Context, clientID, secret string, li
 		}
 		row := tokenRow{keys.HashSecret(token), client.company.Chain, clientID, ends.UnixMilli()}
 		// The client may have been deleted since its secret was looked up.
-		n, err := w.exec(`INSERT INTO oauth_token (hash, company, expires_at, client, mac) SELECT ?, company, ?, id, ? FROM oauth_client WHERE id = ?`,
+		n, err := w.exec(`INSERT INTO oauth_token (hash, company, expires_at, client, mac) SELECT ?, company, ?, id, ?
+			FROM oauth_client WHERE id = ?`,
 			index, ends.UnixMilli(), row.mac(key), client.id)
 		if err == nil && n == 0 {
 			err = ErrBadClient

@@ -140,9 +140,11 @@ func (s Rollback) newHeadFile(ctx context.Context, path string, id headfile.ID, 
 	case err != nil:
 		s.db.notices = append(s.db.notices, fmt.Sprintf("the head file %s cannot be made: %v; an older database in the place of this one would not be noticed", path, err))
 	case !isNew:
-		s.db.notices = append(s.db.notices, "made the head file "+path+", for there was none: nothing says whether this database is older than it was")
+		s.db.notices = append(s.db.notices, "made the head file "+path+
+			", for there was none: nothing says whether this database is older than it was")
 		if err := leaveUnrecorded(s.db.writer.conn, unrecordedHeadFile(time.Now())); err != nil {
-			s.db.notices = append(s.db.notices, fmt.Sprintf("the control logs will not say that the head file was made: %v", err))
+			s.db.notices = append(s.db.notices, fmt.Sprintf("the control logs will not say that the head file was made: %v",
+				err))
 		}
 	}
 	s.db.heads = newHeads(s.db, path, id, file)
@@ -217,7 +219,8 @@ func openHeadFile(path string, id headfile.ID) (*headfile.File, error) {
 			return nil, err
 		}
 		if sqlite.OthersMay(info, 0o022) {
-			return nil, fmt.Errorf("%w: others may write %s, and so the head file: run chmod go-w %s", ErrRefused, name, printable.ShellWord(name))
+			return nil, fmt.Errorf("%w: others may write %s, and so the head file: run chmod go-w %s", ErrRefused, name,
+				printable.ShellWord(name))
 		}
 	}
 	file, err := headfile.Open(path, id)

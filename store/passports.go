@@ -57,7 +57,8 @@ func insertPassport(w *conn, company int64, p Passport, rotates string) (issued 
 	if err == nil && n == 0 {
 		err = ErrDisabled
 	}
-	details := map[string]any{"jti": p.JTI, "agentId": p.AgentID, "scopes": p.Scopes, "issuedAt": p.IssuedAt, "expiresAt": p.ExpiresAt}
+	details := map[string]any{"jti": p.JTI, "agentId": p.AgentID, "scopes": p.Scopes, "issuedAt": p.IssuedAt,
+		"expiresAt": p.ExpiresAt}
 	if rotates != "" {
 		details["rotates"] = rotates
 	}
@@ -272,7 +273,9 @@ const passportWindow = 100_000
 // List yields the selected passports that are older than the cursor after ("" for all), newest
 // first. rest is the cursor from which older ones were not read, or "". It returns ErrNotFound for
 // an invalid cursor.
-func (s Passports) List(ctx context.Context, by Caller, f PassportFilter, after string) (found iter.Seq2[Passport, error], rest string, err error) {
+func (s Passports) List(
+	ctx context.Context, by Caller, f PassportFilter, after string,
+) (found iter.Seq2[Passport, error], rest string, err error) {
 	from, err := parseCursor(after)
 	if err != nil {
 		return nil, "", err

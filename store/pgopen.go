@@ -135,7 +135,8 @@ func (s *Store) identifyServer(ctx context.Context) error {
 func (s *Store) lookStandby(ctx context.Context) error {
 	var standbys, fsync string
 	err := s.read(ctx, func(c *conn) error {
-		return c.one([]any{&standbys, &fsync}, `SELECT current_setting('synchronous_standby_names'), current_setting('fsync')`)
+		return c.one([]any{&standbys, &fsync},
+			`SELECT current_setting('synchronous_standby_names'), current_setting('fsync')`)
 	})
 	if err != nil {
 		return s.namedServer(err)
@@ -157,8 +158,10 @@ func namedServer(name string, err error) error {
 		return nil
 	}
 	for is, sentinel := range map[error]error{
-		postgres.ErrNotFound: ErrNotFound, postgres.ErrForeign: ErrForeign, postgres.ErrNewer: ErrNewer, postgres.ErrOlder: ErrRefused,
-		postgres.ErrCorrupt: ErrCorrupt, postgres.ErrRefused: ErrRefused, postgres.ErrUnavailable: ErrUnavailable, postgres.ErrInUse: ErrInUse, postgres.ErrExists: ErrRefused,
+		postgres.ErrNotFound: ErrNotFound, postgres.ErrForeign: ErrForeign, postgres.ErrNewer: ErrNewer,
+		postgres.ErrOlder:   ErrRefused,
+		postgres.ErrCorrupt: ErrCorrupt, postgres.ErrRefused: ErrRefused, postgres.ErrUnavailable: ErrUnavailable,
+		postgres.ErrInUse: ErrInUse, postgres.ErrExists: ErrRefused,
 	} {
 		if errors.Is(err, is) {
 			return &serverError{name, sentinel, err}

@@ -109,7 +109,8 @@ func (h *heads) readExtended(ctx context.Context) error {
 				h.due[number] = p
 			}
 			return nil
-		}, `SELECT chain, length, root, log_root FROM head WHERE length > 0 AND chain = ANY (?)`, slices.Collect(maps.Keys(unread)))
+		}, `SELECT chain, length, root, log_root FROM head WHERE length > 0
+			AND chain = ANY (?)`, slices.Collect(maps.Keys(unread)))
 	})
 	if err != nil {
 		h.mu.Lock()

@@ -245,5 +245,6 @@ func (s *Store) behindOf(ctx context.Context, number int64, known headfile.Tree,
 	if err != nil || why == "" {
 		return nil, err
 	}
-	return &Behind{Company: l.companyID, Log: l.name, Known: k, Found: l.Head, Why: why, company: l.company, origin: l.origin}, nil
+	return &Behind{Company: l.companyID, Log: l.name, Known: k, Found: l.Head, Why: why, company: l.company,
+		origin: l.origin}, nil
 }

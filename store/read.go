@@ -77,7 +77,8 @@ func (c *conn) records(number, from, to int64, order string, yield func(*chain.R
 		r.Payload, r.Delegation = payload, delegation
 		return yield(&r)
 	}
-	return c.each(row, `SELECT id, hash, signature, timestamp, payload, delegation FROM record WHERE id BETWEEN ? AND ? `+order,
+	return c.each(row, `SELECT id, hash, signature, timestamp, payload, delegation FROM record WHERE id BETWEEN ? AND ? `+
+		order,
 		recordID(number, max(from, 0)), recordID(number, min(to, indexMask+1))-1)
 }
 
@@ -104,9 +105,11 @@ func (v *View) Hashes(ctx context.Context, number int64, level int, from, to int
 	}
 	err := v.read(ctx, func(c *conn) error {
 		if level == 0 {
-			return c.each(row, `SELECT id, hash FROM record WHERE id BETWEEN ? AND ? ORDER BY id`, recordID(number, from), recordID(number, to)-1)
+			return c.each(row, `SELECT id, hash FROM record WHERE id BETWEEN ? AND ? ORDER BY id`, recordID(number, from),
+				recordID(number, to)-1)
 		}
-		return c.each(row, `SELECT idx, hash FROM `+v.since(twoLogs, "node", ofOneLog("node"))+` WHERE chain = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`,
+		return c.each(row, `SELECT idx, hash FROM `+v.since(twoLogs, "node", ofOneLog("node"))+
+			` WHERE chain = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`,
 			number, level, from, to)
 	})
 	if err == nil && int64(len(hashes)) < to-from {
@@ -123,7 +126,8 @@ func (v *View) Node(ctx context.Context, number int64, level int, index int64) (
 	n := chain.Node{Level: level, Index: index}
 	var hash, logHash []byte
 	err := v.read(ctx, func(r *conn) error {
-		return r.one([]any{&hash, &logHash}, `SELECT hash, `+v.since(logTrees, "log_hash", "NULL")+` FROM `+v.since(twoLogs, "node", ofOneLog("node"))+
+		return r.one([]any{&hash, &logHash}, `SELECT hash, `+v.since(logTrees, "log_hash", "NULL")+` FROM `+
+			v.since(twoLogs, "node", ofOneLog("node"))+
 			` WHERE chain = ? AND level = ? AND idx = ?`,
 			number, level, index)
 	})

@@ -40,7 +40,8 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 		}
 		// One row per statement: several rows in one statement were measured to save a tenth of
 		// this, which is a fraction of the sync.
-		if _, err := tx.exec(`INSERT INTO record (id, hash, signature, timestamp, payload, delegation) VALUES (?, ?, ?, ?, ?, ?)`,
+		if _, err := tx.exec(`INSERT INTO record (id, hash, signature, timestamp, payload, delegation)
+			VALUES (?, ?, ?, ?, ?, ?)`,
 			recordID(e.Chain, r.Index), r.Hash[:], r.Signature[:], r.Timestamp, string(r.Payload), delegation); err != nil {
 			return beyondHead(fmt.Sprintf("record %d", r.Index), err)
 		}

@@ -42,5 +42,6 @@ func (s Credentials) RecoverKey(ctx context.Context, companyID, via string, at t
 // UnrecordedKey returns the pending control record about a shown key.
 func UnrecordedKey(companyID string, key APIKey, via string) Unrecorded {
 	fingerprint := keys.Fingerprint(sha256.Sum256([]byte(key.Key)))
-	return Unrecorded{Action: APIKeyRecovered, Company: companyID, Subject: subjectRecovery(fingerprint), Details: map[string]any{"fingerprint": fingerprint, "via": via}}
+	return Unrecorded{Action: APIKeyRecovered, Company: companyID, Subject: subjectRecovery(fingerprint),
+		Details: map[string]any{"fingerprint": fingerprint, "via": via}}
 }

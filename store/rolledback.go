@@ -62,7 +62,8 @@ func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, e
 		var l loggedHead
 		var id, note string
 		var root, logRoot []byte
-		err := rows.Scan(&l.Chain, &l.company, &l.companyID, &l.name, &id, &l.origin, &l.Size, &root, &logRoot, &note, &l.counted)
+		err := rows.Scan(&l.Chain, &l.company, &l.companyID, &l.name, &id, &l.origin, &l.Size, &root, &logRoot, &note,
+			&l.counted)
 		if err == nil {
 			l.LogID, err = parseLogID(id)
 		}
@@ -103,7 +104,9 @@ func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, e
 // compare finds the logs that are behind the heads from each, or have a different root at one of
 // their sizes, and the companies with fewer revocations than the heads or the database's own count
 // say. If each yields several heads of a log, only the first mismatch is returned.
-func (s Rollback) compare(ctx context.Context, each func(yield func(headfile.Head) error) error) (list []Behind, err error) {
+func (s Rollback) compare(
+	ctx context.Context, each func(yield func(headfile.Head) error) error,
+) (list []Behind, err error) {
 	logs, err := s.loggedHeads(ctx)
 	if err != nil {
 		return nil, err
@@ -122,7 +125,8 @@ func (s Rollback) compare(ctx context.Context, each func(yield func(headfile.Hea
 		why, err := s.why(ctx, known, l, nil)
 		if err == nil && why != "" {
 			_, name := logOf(known.Chain)
-			list = append(list, Behind{Company: l.companyID, Log: name, Known: known, Found: l.Head, Why: why, company: l.company, origin: l.origin})
+			list = append(list, Behind{Company: l.companyID, Log: name, Known: known, Found: l.Head, Why: why,
+				company: l.company, origin: l.origin})
 			named[known.Chain] = true
 		}
 		return err
@@ -182,9 +186,11 @@ func (s Rollback) why(ctx context.Context, known headfile.Head, l loggedHead, he
 	case at.LogRoot != known.LogRoot:
 		return fmt.Sprintf("%s, and has root %x at that size", was, at.LogRoot), nil
 	case at != known.Tree:
-		return fmt.Sprintf("was known at size %d with root %x of the specified tree, and has root %x at that size", known.Size, known.Root, at.Root), nil
+		return fmt.Sprintf("was known at size %d with root %x of the specified tree, and has root %x at that size",
+			known.Size, known.Root, at.Root), nil
 	case l.Revocations < known.Revocations:
-		return fmt.Sprintf("was known with %d revocations of passports, and %d are there", known.Revocations, l.Revocations), nil
+		return fmt.Sprintf("was known with %d revocations of passports, and %d are there", known.Revocations,
+			l.Revocations), nil
 	}
 	return "", nil
 }
@@ -273,5 +279,6 @@ func refuseWithoutDatabase(path, heads string) error {
 	if info, err := os.Stat(heads); heads == "" || err != nil || info.Size() == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s knows a database, and there is none at %s: put that back, or move the head file away", ErrRefused, heads, path)
+	return fmt.Errorf("%w: %s knows a database, and there is none at %s: put that back, or move the head file away",
+		ErrRefused, heads, path)
 }

@@ -65,7 +65,8 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 		}
 		of := keys.Describe(next.Public)
 		return []controlEvent{{SigningKeyRotated, subjectSigningKey(of.KID), map[string]any{
-			"kid": of.KID, "fingerprint": of.Fingerprint, "previousKid": keys.Describe(old.Public).KID, "compromised": compromised, "fromIndex": next.From, "endedAt": old.EndedAt,
+			"kid": of.KID, "fingerprint": of.Fingerprint, "previousKid": keys.Describe(old.Public).KID,
+			"compromised": compromised, "fromIndex": next.From, "endedAt": old.EndedAt,
 		}}}, nil
 	})
 	if err != nil {
@@ -78,18 +79,22 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 		return old, next, nil
 	}
 	if err := sqlite.CutLog(ctx, s.db.path); err != nil { // the rotation is complete all the same
-		s.db.writer.logger.Warn("the seed of a former key may remain in the write-ahead log until that is truncated", "error", err)
+		s.db.writer.logger.Warn("the seed of a former key may remain in the write-ahead log until that is truncated", "error",
+			err)
 	}
 	return old, next, nil
 }
 
 // rotate ends the current key at a time, and inserts the next one. It deletes the seed of the old
 // key.
-func (s Companies) rotate(w *conn, of *Company, private ed25519.PrivateKey, end time.Time, compromised bool) (old, next keyring.Key, err error) {
+func (s Companies) rotate(
+	w *conn, of *Company, private ed25519.PrivateKey, end time.Time, compromised bool,
+) (old, next keyring.Key, err error) {
 	company := of.Chain
 	var seed []byte
 	if err := w.one([]any{&old.Generation, &old.Public, &seed, &old.CreatedAt},
-		`SELECT generation, public_key, seed, created_at FROM company_key WHERE company = ? AND ended_at IS NULL`, company); err != nil {
+		`SELECT generation, public_key, seed, created_at FROM company_key WHERE company = ?
+			AND ended_at IS NULL`, company); err != nil {
 		return old, next, err
 	}
 	if old.Generation+1 >= MaxCompanyKeys {
@@ -109,7 +114,8 @@ func (s Companies) rotate(w *conn, of *Company, private ed25519.PrivateKey, end 
 	if err := s.overwriteDeleted(w, true); err != nil {
 		return old, next, err
 	}
-	if _, err := w.exec(`UPDATE company_key SET ended_at = ?, compromised_at = nullif(?, ''), seed = NULL WHERE company = ? AND generation = ?`,
+	if _, err := w.exec(`UPDATE company_key SET ended_at = ?, compromised_at = nullif(?, ''), seed = NULL
+		WHERE company = ? AND generation = ?`,
 		old.EndedAt, old.CompromisedAt, company, old.Generation); err != nil {
 		return old, next, err
 	}
@@ -122,13 +128,16 @@ func (s Companies) rotate(w *conn, of *Company, private ed25519.PrivateKey, end 
 		if err != nil {
 			return old, next, err
 		}
-		if _, err := w.exec(`UPDATE company_key SET compromised_at = ? WHERE company = ? AND ended_at > ? AND compromised_at IS NULL`,
+		if _, err := w.exec(`UPDATE company_key SET compromised_at = ? WHERE company = ? AND ended_at > ?
+			AND compromised_at IS NULL`,
 			old.CompromisedAt, company, chain.FormatTime(began.Add(-cred.MaxPassportTTL))); err != nil {
 			return old, next, err
 		}
 	}
-	if _, err = w.exec(`INSERT INTO company_key (company, generation, public_key, seed, created_at) VALUES (?, ?, ?, ?, ?)`,
-		company, next.Generation, []byte(next.Public), s.db.secrets.KeepSeed(company, next.Generation, private), next.CreatedAt); err != nil {
+	if _, err = w.exec(`INSERT INTO company_key (company, generation, public_key, seed, created_at)
+		VALUES (?, ?, ?, ?, ?)`,
+		company, next.Generation, []byte(next.Public), s.db.secrets.KeepSeed(company, next.Generation,
+			private), next.CreatedAt); err != nil {
 		return old, next, err
 	}
 	if _, _, err = rotateIn(w, of.Control, next.Generation, signer, private); err == nil {
@@ -139,12 +148,15 @@ func (s Companies) rotate(w *conn, of *Company, private ed25519.PrivateKey, end 
 
 // rotateIn records from which record of a log on the next key follows the old one, with a statement
 // signed by both keys.
-func rotateIn(w *conn, l Log, generation int64, old, next ed25519.PrivateKey) (from int64, r *keyring.Rotation, err error) {
+func rotateIn(
+	w *conn, l Log, generation int64, old, next ed25519.PrivateKey,
+) (from int64, r *keyring.Rotation, err error) {
 	if err := w.one([]any{&from}, w.dialect.rekey, l.Chain); err != nil {
 		return 0, nil, err
 	}
 	r = keyring.Rotate(l.Origin, from, old, next)
-	_, err = w.exec(`INSERT INTO log_key (chain, generation, first_record, statement, old_signature, new_signature) VALUES (?, ?, ?, ?, ?, ?)`,
+	_, err = w.exec(`INSERT INTO log_key (chain, generation, first_record, statement, old_signature, new_signature)
+		VALUES (?, ?, ?, ?, ?, ?)`,
 		l.Chain, generation, from, r.Statement, r.OldSignature, r.NewSignature)
 	return from, r, err
 }

@@ -56,7 +56,8 @@ func (c *conn) strayRows(ctx context.Context, schema sqlite.Schema) (stray []str
 		}
 		var n int
 		var parent sql.NullString
-		err := c.sql.QueryRowContext(ctx, `SELECT count(*), min("parent") FROM pragma_foreign_key_check(?)`, o.Name).Scan(&n, &parent)
+		err := c.sql.QueryRowContext(ctx, `SELECT count(*), min("parent") FROM pragma_foreign_key_check(?)`, o.Name).Scan(&n,
+			&parent)
 		if err != nil {
 			return nil, sentinel(err)
 		}

@@ -81,7 +81,8 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 				drafts = append(drafts, d)
 			}
 			return nil
-		}, `SELECT company_id, chain FROM company JOIN log ON log.company = company.id AND name = 'control' ORDER BY company.id`)
+		}, `SELECT company_id, chain FROM company JOIN log ON log.company = company.id AND name = 'control'
+			ORDER BY company.id`)
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +153,8 @@ func drainSetting(w *conn, name string, into any) error {
 func LeaveRestored(c Conn, at time.Time, replaced map[string]map[LogName]int64) error {
 	text, err := json.Marshal(restoration{chain.FormatTime(at), replaced})
 	if err == nil {
-		_, err = c.Exec(`INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, restoreSetting, string(text))
+		_, err = c.Exec(`INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE
+			SET value = excluded.value`, restoreSetting, string(text))
 	}
 	return err
 }

@@ -56,7 +56,8 @@ func (s Checkpoints) WitnessShows(ctx context.Context, l Log, witness tlog.VKey,
 	halted := s.db.Rollback.halt(*b)
 	// if storing fails, the next start asks the witness again
 	if err := s.keepShown(ctx, l, shown); err != nil && s.db.journal.Load() != nil {
-		s.db.journal.Load().Error("a checkpoint that a witness has shown could not be stored", "witness", witness.Name, "log", l.Origin, "error", err)
+		s.db.journal.Load().Error("a checkpoint that a witness has shown could not be stored", "witness", witness.Name, "log",
+			l.Origin, "error", err)
 	}
 	return halted
 }
@@ -104,12 +105,14 @@ func (s Checkpoints) isGivenUp(ctx context.Context, l Log, k KeptCheckpoint) (gi
 				continue
 			}
 			published, _, err := tlog.ParseSignedCheckpoint([]byte(b.Known.Checkpoint))
-			givenUp = givenUp || b.Known.Size == k.Tree.Size && b.Known.Root == hex.EncodeToString(k.Tree.Root[:]) || err == nil && published.Tree == k.Tree
+			givenUp = givenUp || b.Known.Size == k.Tree.Size && b.Known.Root == hex.EncodeToString(k.Tree.Root[:]) ||
+				err == nil && published.Tree == k.Tree
 		}
 		return nil
 	}
 	err = s.db.read(ctx, func(r *conn) error {
-		return r.each(row, `SELECT payload`+controlRecords, SubjectDatabase, recordID(control, 0), recordID(control, indexMask))
+		return r.each(row, `SELECT payload`+controlRecords, SubjectDatabase, recordID(control, 0),
+			recordID(control, indexMask))
 	})
 	if err != nil {
 		return false, fmt.Errorf("accepted rollbacks of log %s: %w", l.ID, err)

@@ -20,7 +20,9 @@ func summaryID(number, index int64) int64 { return number<<summaryBits + index }
 const summaryBits = indexBits - 8 // one summary covers 2⁸ records
 
 // Summaries implements search.Reader.
-func (s *Store) Summaries(ctx context.Context, number, from, to int64, backward bool, yield func(index int64, summary []byte) error) error {
+func (s *Store) Summaries(
+	ctx context.Context, number, from, to int64, backward bool, yield func(index int64, summary []byte) error,
+) error {
 	order := ""
 	if backward {
 		order = " DESC"
@@ -33,7 +35,8 @@ func (s *Store) Summaries(ctx context.Context, number, from, to int64, backward 
 				return fmt.Errorf("summaries of chain %d: %w", number, err)
 			}
 			return yield(id-summaryID(number, 0), terms)
-		}, `SELECT id, terms FROM summary WHERE id BETWEEN ? AND ? ORDER BY id`+order, summaryID(number, from), summaryID(number, to)-1)
+		}, `SELECT id, terms FROM summary WHERE id BETWEEN ? AND ? ORDER BY id`+
+			order, summaryID(number, from), summaryID(number, to)-1)
 	})
 }
 
@@ -41,7 +44,8 @@ func (s *Store) Summaries(ctx context.Context, number, from, to int64, backward 
 // somebody has altered the database; verification compares them.
 func insertSummaries(w *conn, ready []search.Ready) error {
 	for _, r := range ready {
-		if _, err := w.exec(`INSERT INTO summary (id, terms) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`, summaryID(r.Chain, r.Index), r.Terms); err != nil {
+		if _, err := w.exec(`INSERT INTO summary (id, terms) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`,
+			summaryID(r.Chain, r.Index), r.Terms); err != nil {
 			return err
 		}
 	}

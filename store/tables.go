@@ -192,7 +192,8 @@ func (s Companies) Numbers(ctx context.Context) iter.Seq2[int64, error] {
 		err = rows.Scan(&number)
 		return number, err
 	}
-	return list(ctx, s.db, "companies", scan, `SELECT id FROM company WHERE id > ? AND id < ? ORDER BY id`, func(last int64) []any { return []any{last, int64(Installation)} })
+	return list(ctx, s.db, "companies", scan, `SELECT id FROM company WHERE id > ? AND id < ? ORDER BY id`,
+		func(last int64) []any { return []any{last, int64(Installation)} })
 }
 
 // ControlChain returns the chain ID of a company's control log.
@@ -205,7 +206,9 @@ func (s Companies) named(ctx context.Context, number int64) (*Company, error) {
 	c := &Company{Chain: number}
 	c.Actions.Name, c.Actions.Chain = Actions, Actions.ChainID(number)
 	c.Control.Name, c.Control.Chain = Control, Control.ChainID(number)
-	err := s.db.read(ctx, func(r *conn) error { return r.one([]any{&c.ID}, `SELECT company_id FROM company WHERE id = ?`, number) })
+	err := s.db.read(ctx, func(r *conn) error {
+		return r.one([]any{&c.ID}, `SELECT company_id FROM company WHERE id = ?`, number)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("company of chain %d: %w", number, err)
 	}

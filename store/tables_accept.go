@@ -45,7 +45,10 @@ func (s Tables) Check(ctx context.Context, number int64) error {
 
 // enter appends a record of each row in a list of differences, with the row's content at that time,
 // and finally a record that the log is complete, with details as further members.
-func (s Tables) enter(ctx context.Context, c *Company, action ControlAction, rows []*projection.Difference, details map[string]any) error {
+func (s Tables) enter(
+	ctx context.Context, c *Company, action ControlAction, rows []*projection.Difference,
+	details map[string]any,
+) error {
 	for {
 		step := rows[:min(adoptStep, len(rows))]
 		rows = rows[len(step):]
@@ -91,7 +94,9 @@ func (s Tables) enter(ctx context.Context, c *Company, action ControlAction, row
 
 // rowEvent reads a row again, in the transaction that records it. The row of the company itself is
 // in the last record instead.
-func (s Tables) rowEvent(w *conn, c *Company, action ControlAction, d *projection.Difference) (e controlEvent, err error) {
+func (s Tables) rowEvent(
+	w *conn, c *Company, action ControlAction, d *projection.Difference,
+) (e controlEvent, err error) {
 	t := tableOf(d.Table)
 	if t == nil {
 		return e, nil
@@ -101,7 +106,9 @@ func (s Tables) rowEvent(w *conn, c *Company, action ControlAction, d *projectio
 		key = k.Generation
 	}
 	var has any // null if the row is gone
-	found, err := row(w, func(rows *sql.Rows) (obeyedRow, error) { return t.scan(s.db, c, rows) }, t.query+t.key+" = ?2", c.Chain, key)
+	found, err := row(w, func(rows *sql.Rows) (obeyedRow, error) {
+		return t.scan(s.db, c, rows)
+	}, t.query+t.key+" = ?2", c.Chain, key)
 	switch {
 	case err == nil:
 		has = found.row
@@ -118,7 +125,9 @@ func (s Tables) rowEvent(w *conn, c *Company, action ControlAction, d *projectio
 
 // Compare returns the differences between the tables of a company and its control log, and the
 // number of further ones. It returns ErrNotFound for an unknown company.
-func (s Tables) Compare(ctx context.Context, company string) (c *Company, differences []*projection.Difference, more int64, err error) {
+func (s Tables) Compare(
+	ctx context.Context, company string,
+) (c *Company, differences []*projection.Difference, more int64, err error) {
 	listed, err := s.db.listCompanies(ctx, `company_id = ?`, company)
 	if err == nil && len(listed) == 0 {
 		err = ErrNotFound
@@ -139,7 +148,8 @@ func (s Tables) Compare(ctx context.Context, company string) (c *Company, differ
 // Accept appends a record of each differing row, so that the control log matches the tables, and
 // one with the reason.
 func (s Tables) Accept(ctx context.Context, c *Company, differences []*projection.Difference, reason string) error {
-	if err := s.enter(ctx, c, RowAccepted, differences, map[string]any{"reason": reason, "rows": len(differences)}); err != nil {
+	if err := s.enter(ctx, c, RowAccepted, differences,
+		map[string]any{"reason": reason, "rows": len(differences)}); err != nil {
 		return fmt.Errorf("accept the tables of company %q: %w", c.ID, err)
 	}
 	s.db.changed.remove(c.Chain)

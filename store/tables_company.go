@@ -28,7 +28,9 @@ func (s Companies) check(r *conn, c *Company, metadata sql.NullString, latest sq
 	}
 	if !newest.Tells() {
 		if first.Tells() {
-			return s.db.Tables.noted(c, changedTables(c, &projection.Difference{Table: projection.TableCompany, Index: first.Index, What: "is not the company that was registered"}))
+			return s.db.Tables.noted(c, changedTables(c,
+				&projection.Difference{Table: projection.TableCompany, Index: first.Index,
+					What: "is not the company that was registered"}))
 		}
 		return nil
 	}
@@ -78,7 +80,8 @@ func (k *keyCheck) difference() (*projection.Difference, error) {
 		}
 		if origin == nil {
 			if k.company.complete {
-				return &projection.Difference{Table: projection.TableSigningKey, Row: name, Index: -1, What: "no control record tells of it", Has: key}, nil
+				return &projection.Difference{Table: projection.TableSigningKey, Row: name, Index: -1,
+					What: "no control record tells of it", Has: key}, nil
 			}
 			k.endedAt = ""
 			continue
@@ -100,7 +103,8 @@ func (k *keyCheck) wrong(key ringKey, name string, origin *projection.KeyOrigin)
 		return "its public key is another one than the control log says"
 	case k.endedAt != "" && (key.ended == "" || key.ended > k.endedAt || k.exact && key.ended != k.endedAt):
 		return fmt.Sprintf("it ended at %q, and the control log says %q", key.ended, k.endedAt)
-	case k.compromisedFrom != "" && key.ended > k.compromisedFrom && !key.compromised, adopted != nil && adopted.Compromised && !key.compromised:
+	case k.compromisedFrom != "" && key.ended > k.compromisedFrom && !key.compromised, adopted != nil &&
+		adopted.Compromised && !key.compromised:
 		return "it was declared compromised, and the table does not say so"
 	case adopted != nil && adopted.EndedAt != "" && adopted.EndedAt != key.ended:
 		return fmt.Sprintf("it ended at %q, and the control log says %q", key.ended, adopted.EndedAt)

@@ -20,7 +20,8 @@ func latestOf(company, subject string) string {
 // firstDisabling returns the SQL for the ID of the first record after another one that disables an
 // agent.
 func firstDisabling(company, agent, after string) string {
-	return aboutSubject(company, "'agent:' || "+agent, " AND id > "+after+" AND json_extract(payload, '$.actionType') = 'agent.disabled'", "ASC")
+	return aboutSubject(company, "'agent:' || "+agent, " AND id > "+after+
+		" AND json_extract(payload, '$.actionType') = 'agent.disabled'", "ASC")
 }
 
 func aboutSubject(company, subject, further, order string) string {
@@ -38,15 +39,18 @@ func (c *conn) controlRecord(company *Company, id sql.NullInt64) (*projection.La
 	r := chain.Record{Index: id.Int64 & indexMask}
 	var hash []byte
 	var payload string
-	if err := c.one([]any{&hash, &r.Timestamp, &payload}, `SELECT hash, timestamp, payload FROM record WHERE id = ?`, id.Int64); err != nil {
+	if err := c.one([]any{&hash, &r.Timestamp, &payload}, `SELECT hash, timestamp, payload FROM record WHERE id = ?`,
+		id.Int64); err != nil {
 		return nil, err
 	}
 	if computed := r.ComputeHash([]byte(payload)); string(computed[:]) != string(hash) {
-		return nil, changedTables(company, &projection.Difference{Table: "record", Row: "control", Index: r.Index, What: "its hash is not that of the record"})
+		return nil, changedTables(company, &projection.Difference{Table: "record", Row: "control", Index: r.Index,
+			What: "its hash is not that of the record"})
 	}
 	l, err := projection.Read(company.ID, r.Index, r.Timestamp, []byte(payload))
 	if err != nil {
-		return nil, changedTables(company, &projection.Difference{Table: "record", Row: "control", Index: r.Index, What: err.Error()})
+		return nil, changedTables(company, &projection.Difference{Table: "record", Row: "control", Index: r.Index,
+			What: err.Error()})
 	}
 	return l, nil
 }

@@ -16,7 +16,8 @@ func (s Passports) load(r *conn, company *Company, jti string) (p Passport, err 
 	var latest, disabling sql.NullInt64
 	var scopes string
 	var revoked, reason sql.NullString
-	err = r.one([]any{&p.id, &p.JTI, &p.AgentID, &scopes, &p.IssuedAt, &p.ExpiresAt, &revoked, &reason, &latest, &disabling},
+	err = r.one([]any{&p.id, &p.JTI, &p.AgentID, &scopes, &p.IssuedAt, &p.ExpiresAt, &revoked, &reason, &latest,
+		&disabling},
 		`SELECT p.id, jti, agent_id, scopes, issued_at, expires_at, revoked_at, reason, latest, `+firstDisabling("company", "agent_id", "latest")+`
 		FROM (SELECT *, `+passportLatest+` FROM passport WHERE jti = ? AND company = ?) AS p`, jti, company.Chain)
 	if err != nil {
@@ -30,7 +31,8 @@ func (s Passports) load(r *conn, company *Company, jti string) (p Passport, err 
 	if err != nil {
 		return Passport{}, s.db.Tables.noted(company, err)
 	}
-	has := projection.Passport{AgentID: p.AgentID, Scopes: canonicalList(scopes), IssuedAt: p.IssuedAt, ExpiresAt: p.ExpiresAt,
+	has := projection.Passport{AgentID: p.AgentID, Scopes: canonicalList(scopes), IssuedAt: p.IssuedAt,
+		ExpiresAt: p.ExpiresAt,
 		RevokedAt: revoked.String, Reason: projection.Text{Value: reason.String, Set: reason.Valid}}
 	if err := s.db.Tables.checked(company, l.Passport(jti, has, disabled)); err != nil {
 		return Passport{}, err

@@ -95,7 +95,8 @@ func (r *comparison) readTable(ctx context.Context, t *obeyedTable) error {
 	for i := range places {
 		places[i] = fmt.Sprintf("?%d", i+2)
 	}
-	query := fmt.Sprintf("%s (%s) > (%s) ORDER BY %s LIMIT %d", t.query, t.cursor, strings.Join(places, ", "), t.cursor, tablePage)
+	query := fmt.Sprintf("%s (%s) > (%s) ORDER BY %s LIMIT %d", t.query, t.cursor, strings.Join(places, ", "), t.cursor,
+		tablePage)
 	for after, n := t.first, tablePage; n == tablePage; {
 		n = 0
 		if err := ctx.Err(); err != nil {
@@ -138,7 +139,8 @@ func scanSigningKeyRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err e
 	var ended, compromised sql.NullString
 	err = rows.Scan(&has.Generation, &public, &ended, &compromised)
 	has.EndedAt, has.Compromised = ended.String, compromised.Valid
-	return obeyedRow{name: keys.Describe(public).Fingerprint, key: has.Generation, cursor: []any{has.Generation}, row: has}, err
+	return obeyedRow{name: keys.Describe(public).Fingerprint, key: has.Generation, cursor: []any{has.Generation},
+		row: has}, err
 }
 
 func scanAPIKeyRow(s *Store, c *Company, rows *sql.Rows) (r obeyedRow, err error) {
@@ -148,7 +150,8 @@ func scanAPIKeyRow(s *Store, c *Company, rows *sql.Rows) (r obeyedRow, err error
 	var expires sql.NullInt64
 	var madeBy sql.NullString
 	err = rows.Scan(&id, &index, &key, &fingerprint, &role, &expires, &madeBy)
-	r = obeyedRow{name: fingerprint, key: fingerprint, cursor: []any{id}, row: credentialRow(fingerprint, role, expires, madeBy)}
+	r = obeyedRow{name: fingerprint, key: fingerprint, cursor: []any{id},
+		row: credentialRow(fingerprint, role, expires, madeBy)}
 	if err == nil && !s.Credentials.isKey(c, index, key, fingerprint) {
 		r.wrong = "its text or its hash is of another key"
 	}
@@ -172,7 +175,8 @@ func scanClientRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error
 	var expires sql.NullInt64
 	var madeBy sql.NullString
 	err = rows.Scan(&id, &client, &fingerprint, &role, &expires, &madeBy)
-	return obeyedRow{name: client, key: client, cursor: []any{id}, row: credentialRow(fingerprint, role, expires, madeBy)}, err
+	return obeyedRow{name: client, key: client, cursor: []any{id},
+		row: credentialRow(fingerprint, role, expires, madeBy)}, err
 }
 
 // credentialRow returns the comparable content of the row of an API key or client.

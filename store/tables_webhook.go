@@ -21,7 +21,9 @@ func (s Webhooks) check(r *conn, company *Company, id string) error {
 
 func (s Webhooks) compare(r *conn, company *Company, id string) error {
 	table := tableOf(projection.TableWebhook)
-	has, err := row(r, func(rows *sql.Rows) (obeyedRow, error) { return table.scan(s.db, company, rows) }, table.query+table.key+" = ?2", company.Chain, id)
+	has, err := row(r, func(rows *sql.Rows) (obeyedRow, error) {
+		return table.scan(s.db, company, rows)
+	}, table.query+table.key+" = ?2", company.Chain, id)
 	if err != nil {
 		return err
 	}

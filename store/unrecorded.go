@@ -58,5 +58,6 @@ func ReadUnrecorded(r Conn) (list []Unrecorded, err error) {
 // unrecordedHeadFile returns the pending record that a head file was created for an existing
 // database, whose state at that time it trusts.
 func unrecordedHeadFile(at time.Time) Unrecorded {
-	return Unrecorded{Action: HeadFileMade, Subject: SubjectDatabase, Details: map[string]any{"madeAt": chain.FormatTime(at)}}
+	return Unrecorded{Action: HeadFileMade, Subject: SubjectDatabase,
+		Details: map[string]any{"madeAt": chain.FormatTime(at)}}
 }

@@ -53,8 +53,12 @@ func (e *VerifyError) Error() string {
 // each, if not nil, is called with every verdict; progress, if not nil, with the number of verified
 // records and the total at the start. A failing chain does not stop the others: the first failure
 // is returned at the end, as a *VerifyError. It returns ErrNotFound for an unknown company.
-func (s *Store) VerifyAll(ctx context.Context, company string, workers int, each func(ChainVerdict), progress func(done, total int64)) error {
-	a := audit{store: s, verifier: chain.NewVerifier(s, workers), checkpoints: s.UpToDate(), each: each, progress: progress}
+func (s *Store) VerifyAll(
+	ctx context.Context, company string, workers int, each func(ChainVerdict),
+	progress func(done, total int64),
+) error {
+	a := audit{store: s, verifier: chain.NewVerifier(s, workers), checkpoints: s.UpToDate(), each: each,
+		progress: progress}
 	return a.run(ctx, company)
 }
 
@@ -94,7 +98,8 @@ func (a *audit) verifyFile(ctx context.Context) error {
 		return fmt.Errorf("verify: %w", err)
 	}
 	for after, more := "", true; more; {
-		page, err := a.store.listCompanies(ctx, fmt.Sprintf(`company_id > ? AND id <> %d ORDER BY company_id LIMIT 256`, Installation), after)
+		page, err := a.store.listCompanies(ctx,
+			fmt.Sprintf(`company_id > ? AND id <> %d ORDER BY company_id LIMIT 256`, Installation), after)
 		if err != nil {
 			return err
 		}
@@ -121,7 +126,8 @@ func (a *audit) verifyFile(ctx context.Context) error {
 func (a *audit) verifyCompanyLog(ctx context.Context) error {
 	isThere, err := a.store.Companies.HasLog(ctx)
 	if errors.Is(err, ErrTablesChanged) {
-		a.add(ChainVerdict{Chain: CompanyLogChain, Company: InstallationID, Log: Control, Verdict: chain.Verdict{Reason: noCompanyLog}})
+		a.add(ChainVerdict{Chain: CompanyLogChain, Company: InstallationID, Log: Control,
+			Verdict: chain.Verdict{Reason: noCompanyLog}})
 		return nil
 	}
 	if err != nil || !isThere {

@@ -58,7 +58,8 @@ func scanWebhook(rows *sql.Rows) (h Webhook, err error) {
 	var agents, actions, disabled, reason sql.NullString
 	var public []byte
 	var retry sql.NullInt64
-	err = rows.Scan(&h.row, &h.ID, &h.URL, &agents, &actions, &h.Description, &h.CreatedAt, &public, &h.Fingerprint, &disabled, &reason,
+	err = rows.Scan(&h.row, &h.ID, &h.URL, &agents, &actions, &h.Description, &h.CreatedAt, &public, &h.Fingerprint,
+		&disabled, &reason,
 		&h.Next, &h.Failed, &retry)
 	h.PublicKey, h.DisabledAt, h.DisabledReason, h.RetryAt = public, disabled.String, reason.String, expiry(retry)
 	for text, into := range map[*sql.NullString]*[]string{&agents: &h.Agents, &actions: &h.Actions} {
@@ -93,7 +94,8 @@ func (s Webhooks) Create(ctx context.Context, by Caller, h Webhook, secret Webho
 		_, err := w.exec(`INSERT INTO webhook (company, webhook_id, url, agents, actions, description, created_at, made_by, public_key, fingerprint, secret, next_record)
 			VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?)`,
 			by.Company.Chain, h.ID, h.URL, agents, actions, h.Description, h.CreatedAt, by.Credential, []byte(h.PublicKey), h.Fingerprint, stored, h.Next)
-		details := map[string]any{"webhookId": h.ID, "urlHash": hashOrNil([]byte(h.URL)), "agents": h.Agents, "actions": h.Actions,
+		details := map[string]any{"webhookId": h.ID, "urlHash": hashOrNil([]byte(h.URL)), "agents": h.Agents,
+			"actions":     h.Actions,
 			"fingerprint": h.Fingerprint, "fromIndex": h.Next}
 		return []controlEvent{{WebhookCreated, subjectWebhook(h.ID), details}}, err
 	})
@@ -113,7 +115,8 @@ func listOrNull(list []string) (sql.NullString, error) {
 
 // List yields the webhooks of the caller's company in the order of creation.
 func (s Webhooks) List(ctx context.Context, by Caller) iter.Seq2[Webhook, error] {
-	return list(ctx, s.db, "webhooks", scanWebhook, "SELECT "+webhookColumns+" FROM webhook WHERE company = ? AND id > ? ORDER BY id",
+	return list(ctx, s.db, "webhooks", scanWebhook, "SELECT "+webhookColumns+
+		" FROM webhook WHERE company = ? AND id > ? ORDER BY id",
 		func(last Webhook) []any { return []any{by.Company.Chain, last.row} })
 }
 
@@ -173,7 +176,8 @@ func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, 
 			return nil, err
 		}
 		h.DisabledAt, h.DisabledReason, h.Failed, h.RetryAt = "", "", 0, time.Time{}
-		_, err := w.exec(`UPDATE webhook SET disabled_at = NULL, disabled_reason = NULL, attempts = 0, retry_at = NULL WHERE id = ?`, h.row)
+		_, err := w.exec(`UPDATE webhook SET disabled_at = NULL, disabled_reason = NULL, attempts = 0, retry_at = NULL
+			WHERE id = ?`, h.row)
 		return []controlEvent{{WebhookEnabled, subjectWebhook(id), map[string]any{"webhookId": id}}}, err
 	})
 	if err != nil {
@@ -184,7 +188,9 @@ func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, 
 
 // RotateSecret gives a webhook of the caller's company a new secret. The previous one also signs
 // until a time; older ones do not. It returns ErrNotFound for an unknown webhook.
-func (s Webhooks) RotateSecret(ctx context.Context, by Caller, id string, secret WebhookSecret, until time.Time) (h Webhook, err error) {
+func (s Webhooks) RotateSecret(
+	ctx context.Context, by Caller, id string, secret WebhookSecret, until time.Time,
+) (h Webhook, err error) {
 	company := by.Company.Chain
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if h, err = findWebhook(w, company, id); err != nil {

@@ -69,7 +69,8 @@ func (s Cosigner) makeKey(w *conn, name string, now time.Time) (ed25519.PrivateK
 
 func (s Cosigner) insertKey(w *conn, name string, private ed25519.PrivateKey, now time.Time) error {
 	_, err := w.exec(`INSERT INTO witness_key (id, name, public_key, seed, created_at) VALUES (1, ?, ?, ?, ?)`,
-		name, []byte(private.Public().(ed25519.PublicKey)), s.db.secrets.Keep(private.Seed(), atrest.CosignerPlace), chain.FormatTime(now))
+		name, []byte(private.Public().(ed25519.PublicKey)), s.db.secrets.Keep(private.Seed(),
+			atrest.CosignerPlace), chain.FormatTime(now))
 	return err
 }
 
@@ -103,7 +104,9 @@ func (l CosignedLogs) Latest(ctx context.Context, origin string) (latest tlog.Tr
 // Advance implements witness.State. When it returns true, the head file, if there is one, has the
 // tree too; ErrUnavailable means that it could not be written. It returns a *CosignerError if the
 // database has less than was cosigned.
-func (l CosignedLogs) Advance(ctx context.Context, origin string, from, to tlog.Tree, checkpoint []byte) (advanced bool, err error) {
+func (l CosignedLogs) Advance(
+	ctx context.Context, origin string, from, to tlog.Tree, checkpoint []byte,
+) (advanced bool, err error) {
 	hash := sha256.Sum256([]byte(origin))
 	known, err := l.store.cosigned.of(origin)
 	if err == nil {

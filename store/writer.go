@@ -196,7 +196,8 @@ type writer struct {
 }
 
 func newWriter(x atrest.Secrets, u *lastUsed) *writer {
-	return &writer{secrets: x, lastUsed: u, logger: slog.New(slog.DiscardHandler), summaries: search.NewBuilder(), gaps: newGaps(), keyClock: keyClock{steady: processClock()}}
+	return &writer{secrets: x, lastUsed: u, logger: slog.New(slog.DiscardHandler), summaries: search.NewBuilder(),
+		gaps: newGaps(), keyClock: keyClock{steady: processClock()}}
 }
 
 // summarize returns the summaries that an extension completes.

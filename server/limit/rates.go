@@ -31,7 +31,8 @@ func (l Limits) String() string {
 	if l == (Limits{}) {
 		return "off"
 	}
-	return fmt.Sprintf("sensitive=%d,attest=%d,standard=%d,log=%d,company=%d", l.Sensitive, l.Attest, l.Standard, l.Log, l.Company)
+	return fmt.Sprintf("sensitive=%d,attest=%d,standard=%d,log=%d,company=%d", l.Sensitive, l.Attest, l.Standard, l.Log,
+		l.Company)
 }
 
 const (

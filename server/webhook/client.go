@@ -117,7 +117,8 @@ func failure(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var timed net.Error
 	switch {
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrInvalidHostPort):
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err,
+		ssrf.ErrInvalidHostPort):
 		return "the address is not public"
 	case errors.As(err, &name):
 		return "the name has no address"

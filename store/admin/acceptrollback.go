@@ -23,7 +23,8 @@ const maxAcceptReason = 4096
 // checkReason returns ErrRefused if a control record cannot contain the reason.
 func checkReason(reason string) error {
 	if reason == "" || len(reason) > maxAcceptReason || !utf8.ValidString(reason) {
-		return fmt.Errorf("%w: the reason must be UTF-8 text of at most %d bytes, and not empty", store.ErrRefused, maxAcceptReason)
+		return fmt.Errorf("%w: the reason must be UTF-8 text of at most %d bytes, and not empty", store.ErrRefused,
+			maxAcceptReason)
 	}
 	return nil
 }

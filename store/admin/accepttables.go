@@ -27,13 +27,16 @@ func AcceptTables(ctx context.Context, s *store.Store, o AcceptTablesOptions) ([
 		return nil, err
 	}
 	if len(differences) == 0 {
-		return nil, fmt.Errorf("%w: the tables of company %q are what its control log says, so there is nothing to accept", store.ErrRefused, o.Company)
+		return nil, fmt.Errorf("%w: the tables of company %q are what its control log says, so there is nothing to accept",
+			store.ErrRefused, o.Company)
 	}
 	if o.Company == store.InstallationID {
-		return nil, fmt.Errorf("%w: %v; which companies there are is not accepted: put a backup in place", store.ErrRefused, differences[0])
+		return nil, fmt.Errorf("%w: %v; which companies there are is not accepted: put a backup in place", store.ErrRefused,
+			differences[0])
 	}
 	if more > 0 {
-		return nil, fmt.Errorf("%w: more than %d rows of company %q differ; put a backup in place", store.ErrRefused, len(differences), o.Company)
+		return nil, fmt.Errorf("%w: more than %d rows of company %q differ; put a backup in place", store.ErrRefused,
+			len(differences), o.Company)
 	}
 	for _, d := range differences {
 		if d.Table == projection.TableSigningKey || d.Table == "record" || d.Table == projection.TableSetting {

@@ -42,7 +42,9 @@ func Backup(ctx context.Context, path, out, schema string, progress func(stage s
 
 // checkedCopy copies a snapshot of the database at from to a temporary file beside its destination,
 // and verifies the whole copy. The caller MUST discard it, even after renaming it.
-func checkedCopy(ctx context.Context, from, to, schema string, progress func(stage string, done, total int64)) (tmp *sqlite.Temp, err error) {
+func checkedCopy(
+	ctx context.Context, from, to, schema string, progress func(stage string, done, total int64),
+) (tmp *sqlite.Temp, err error) {
 	if progress == nil {
 		progress = func(string, int64, int64) {}
 	}
@@ -61,7 +63,9 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 	defer copied.Close()
 	// Verify chains first, because company and index in the error say more than the name of a
 	// trigger that somebody dropped to alter a chain.
-	if err := copied.VerifyContents(ctx, runtime.GOMAXPROCS(0), func(done, total int64) { progress("verify", done, total) }); err != nil {
+	if err := copied.VerifyContents(ctx, runtime.GOMAXPROCS(0), func(done, total int64) {
+		progress("verify", done, total)
+	}); err != nil {
 		return tmp, err
 	}
 	info, err := os.Stat(tmp.Path)
@@ -78,7 +82,9 @@ func checkedCopy(ctx context.Context, from, to, schema string, progress func(sta
 
 // compactCopy copies the database at from, without its free pages, to a temporary file beside its
 // destination.
-func compactCopy(ctx context.Context, from, to string, progress func(stage string, done, total int64)) (tmp *sqlite.Temp, err error) {
+func compactCopy(
+	ctx context.Context, from, to string, progress func(stage string, done, total int64),
+) (tmp *sqlite.Temp, err error) {
 	if progress == nil {
 		progress = func(string, int64, int64) {}
 	}

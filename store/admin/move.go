@@ -122,9 +122,13 @@ func engine(name string) string {
 }
 
 // copyTables copies the rows of all tables, and returns their counts and digests.
-func copyTables(ctx context.Context, from store.Conn, into filling, tables []movedTable, progress func(string, int64, int64)) (m Moved, err error) {
+func copyTables(
+	ctx context.Context, from store.Conn, into filling, tables []movedTable,
+	progress func(string, int64, int64),
+) (m Moved, err error) {
 	var total int64
-	if err := from.One([]any{&total, &m.Companies}, `SELECT (SELECT coalesce(sum(length), 0) FROM head), (SELECT count(*) FROM company WHERE id < ?)`, int64(store.Installation)); err != nil {
+	if err := from.One([]any{&total, &m.Companies}, `SELECT (SELECT coalesce(sum(length), 0)
+		FROM head), (SELECT count(*) FROM company WHERE id < ?)`, int64(store.Installation)); err != nil {
 		return m, err
 	}
 	whole := newRowDigest()
@@ -159,7 +163,8 @@ func compareTables(ctx context.Context, c store.Conn, tables []movedTable, m Mov
 			}
 		}
 		if have := (MovedTable{t.name, d.rows, d.sum()}); have != m.Tables[i] {
-			return fmt.Errorf("%w: table %s has %d rows with digest %s, and had %d with %s", errDiffers, t.name, have.Rows, have.Digest, m.Tables[i].Rows, m.Tables[i].Digest)
+			return fmt.Errorf("%w: table %s has %d rows with digest %s, and had %d with %s", errDiffers, t.name, have.Rows,
+				have.Digest, m.Tables[i].Rows, m.Tables[i].Digest)
 		}
 	}
 	return nil

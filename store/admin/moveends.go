@@ -19,7 +19,10 @@ import (
 
 // fromRest calls fn with a database and one connection to it, while nothing writes the database.
 // unchanged verifies that at the end.
-func fromRest(ctx context.Context, from string, tables []movedTable, fn func(source *store.Store, rows store.Conn, unchanged func() error) error) error {
+func fromRest(
+	ctx context.Context, from string, tables []movedTable,
+	fn func(source *store.Store, rows store.Conn, unchanged func() error) error,
+) error {
 	if store.IsPostgres(from) {
 		return fromServer(ctx, from, tables, fn)
 	}
@@ -67,7 +70,10 @@ func fromRest(ctx context.Context, from string, tables []movedTable, fn func(sou
 	})
 }
 
-func fromServer(ctx context.Context, from string, tables []movedTable, fn func(*store.Store, store.Conn, func() error) error) error {
+func fromServer(
+	ctx context.Context, from string, tables []movedTable,
+	fn func(*store.Store, store.Conn, func() error) error,
+) error {
 	db, err := postgres.Open(from, new(atomic.Int64))
 	if err != nil {
 		return store.PostgresError(store.Name(from), err)
@@ -140,17 +146,18 @@ func intoServer(ctx context.Context, to string, fn func(*store.Store, filling) e
 	var own error
 	err = postgres.Fill(ctx, db, func(held *sql.Conn) error {
 		c := store.OnPostgres(held)
-		own = fn(store.On(store.Name(to), c), filling{c, func(ctx context.Context, t movedTable, rows iter.Seq2[[]any, error]) error {
-			next, stop := iter.Pull2(rows)
-			defer stop()
-			return postgres.Copy(ctx, held, t.name, t.columns, func() ([]any, error) {
-				row, err, _ := next()
-				if err == nil {
-					err = t.holdable(row)
-				}
-				return row, err
-			})
-		}})
+		own = fn(store.On(store.Name(to), c), filling{c,
+			func(ctx context.Context, t movedTable, rows iter.Seq2[[]any, error]) error {
+				next, stop := iter.Pull2(rows)
+				defer stop()
+				return postgres.Copy(ctx, held, t.name, t.columns, func() ([]any, error) {
+					row, err, _ := next()
+					if err == nil {
+						err = t.holdable(row)
+					}
+					return row, err
+				})
+			}})
 		return own
 	})
 	return cmp.Or(own, store.PostgresError(store.Name(to), err))
@@ -160,7 +167,8 @@ func intoServer(ctx context.Context, to string, fn func(*store.Store, filling) e
 func (t movedTable) holdable(row []any) error {
 	for i, v := range row {
 		if text, ok := v.(string); ok && (strings.ContainsRune(text, 0) || !utf8.ValidString(text)) {
-			return fmt.Errorf("%w: %s of row %v holds the character U+0000, or is not UTF-8; PostgreSQL has no text like that", store.ErrRefused, t.columns[i], row[0])
+			return fmt.Errorf("%w: %s of row %v holds the character U+0000, or is not UTF-8; PostgreSQL has no text like that",
+				store.ErrRefused, t.columns[i], row[0])
 		}
 	}
 	return nil
@@ -175,7 +183,8 @@ func insertAll(c store.Conn) func(_ context.Context, t movedTable, rows iter.Seq
 				return err
 			}
 		}
-		insert := "INSERT INTO " + t.name + " (" + quoted(t.columns) + ") VALUES (?" + strings.Repeat(", ?", len(t.columns)-1) + ")"
+		insert := "INSERT INTO " + t.name + " (" + quoted(t.columns) + ") VALUES (?" +
+			strings.Repeat(", ?", len(t.columns)-1) + ")"
 		for row, err := range rows {
 			if err == nil {
 				_, err = c.Exec(insert, row...)

@@ -14,7 +14,9 @@ import (
 // server may have open. If the control record cannot be written now, it is left for the next start
 // of the server. If even that is impossible, for example on read-only media, RecoverKey returns the
 // key together with the reason, because whoever can read the file has the key anyway.
-func RecoverKey(ctx context.Context, path, schema, companyID string, master *seal.Master, at time.Time) (key store.APIKey, notRecorded error, err error) {
+func RecoverKey(
+	ctx context.Context, path, schema, companyID string, master *seal.Master, at time.Time,
+) (key store.APIKey, notRecorded error, err error) {
 	s, err := store.OpenReadOnly(ctx, path)
 	if err != nil {
 		return store.APIKey{}, nil, err

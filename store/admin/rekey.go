@@ -78,7 +78,8 @@ func changeSecrets(ctx context.Context, path, schema string, found atrest.Sealin
 
 func reseal(w store.Conn, found atrest.Sealing, old atrest.Secrets, o RekeyOptions) error {
 	next, values := atrest.New(o.New, &old)
-	if err := store.LeaveUnrecorded(w, unrecordedRekey(found, atrest.Sealing{KeyID: keyID(o.New)}, time.Now())); err != nil {
+	if err := store.LeaveUnrecorded(w, unrecordedRekey(found, atrest.Sealing{KeyID: keyID(o.New)},
+		time.Now())); err != nil {
 		return err
 	}
 	values["scrub"] = "due"

@@ -122,7 +122,8 @@ func (r *resealing) apiKeys() error {
 		}
 		defer r.advance()
 		index := r.next.Index(keys.HashSecret(key))
-		_, err = r.Exec(`UPDATE api_key SET hash = ?, key = ? WHERE id = ?`, index, r.next.KeepAPIKey(k.company, index, key), k.id)
+		_, err = r.Exec(`UPDATE api_key SET hash = ?, key = ? WHERE id = ?`, index, r.next.KeepAPIKey(k.company, index, key),
+			k.id)
 		return err
 	})
 }
@@ -164,7 +165,9 @@ func (r *resealing) clientSecrets() error {
 }
 
 func (r *resealing) tokens() error {
-	return change(r, func(rows *sql.Rows) ([32]byte, error) { return scanHash(rows) }, `SELECT hash FROM oauth_token`, func(hash [32]byte) error {
+	return change(r, func(rows *sql.Rows) ([32]byte, error) {
+		return scanHash(rows)
+	}, `SELECT hash FROM oauth_token`, func(hash [32]byte) error {
 		_, err := r.Exec(`UPDATE oauth_token SET hash = ? WHERE hash = ?`, r.next.Index(hash), hash[:])
 		return err
 	})
@@ -200,6 +203,7 @@ func (r *resealing) tokenKey() error {
 	if err != nil {
 		return fmt.Errorf("%w: the setting token_key is not what it was: %w", store.ErrCorrupt, err)
 	}
-	_, err = r.Exec(`UPDATE setting SET value = ? WHERE name = 'token_key'`, hex.EncodeToString(r.next.Keep(key, atrest.TokenKeyPlace)))
+	_, err = r.Exec(`UPDATE setting SET value = ? WHERE name = 'token_key'`,
+		hex.EncodeToString(r.next.Keep(key, atrest.TokenKeyPlace)))
 	return err
 }

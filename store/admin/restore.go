@@ -53,7 +53,8 @@ func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (un
 			return undone, fmt.Errorf("restore: compare %s with the backup: %w", path, err)
 		}
 		if len(undone.Lines) > 0 && !o.AcceptRollback {
-			return undone, fmt.Errorf("%w: %s has what the backup lacks; --force --accept-rollback replaces it all the same", store.ErrRefused, path)
+			return undone, fmt.Errorf("%w: %s has what the backup lacks; --force --accept-rollback replaces it all the same",
+				store.ErrRefused, path)
 		}
 		if err = markRestored(ctx, tmp.Path, o.At, undone.replaced); err == nil {
 			err = retire(ctx, path)
@@ -101,5 +102,7 @@ func retire(ctx context.Context, path string) error {
 // markRestored stores in the database at path, which must not be open elsewhere, what its next
 // start records.
 func markRestored(ctx context.Context, path string, at time.Time, replaced map[string]map[store.LogName]int64) error {
-	return store.OnFile(ctx, path, sqlite.ModeCreate, func(c store.Conn) error { return store.LeaveRestored(c, at, replaced) })
+	return store.OnFile(ctx, path, sqlite.ModeCreate, func(c store.Conn) error {
+		return store.LeaveRestored(c, at, replaced)
+	})
 }

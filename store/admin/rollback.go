@@ -86,7 +86,9 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target stor
 	if err != nil {
 		return err
 	}
-	return store.OnFile(ctx, backup, sqlite.ModeRest, func(c store.Conn) error { return r.compareTables(ctx, c, sqlite.Address(path, mode)) })
+	return store.OnFile(ctx, backup, sqlite.ModeRest, func(c store.Conn) error {
+		return r.compareTables(ctx, c, sqlite.Address(path, mode))
+	})
 }
 
 // compareTables compares the contents of the two databases on a connection to the backup.
@@ -95,7 +97,8 @@ func (r *Rollback) compareTables(ctx context.Context, c store.Conn, target strin
 		return err
 	}
 	var versions schemas
-	if err := errors.Join(c.One([]any{&versions.target}, "PRAGMA target.user_version"), c.One([]any{&versions.backup}, "PRAGMA main.user_version")); err != nil {
+	if err := errors.Join(c.One([]any{&versions.target}, "PRAGMA target.user_version"),
+		c.One([]any{&versions.backup}, "PRAGMA main.user_version")); err != nil {
 		return err
 	}
 	lists := rollbackLists(versions)
@@ -206,7 +209,8 @@ func (r *Rollback) compareLog(c store.Conn, p compared, name store.LogName, of s
 		inTarget-first, first, last)
 	switch {
 	case err == nil:
-		r.add("%s: another history: %d records, the backup has %d, and they differ from record %d on", title, length, oldLength, at-first)
+		r.add("%s: another history: %d records, the backup has %d, and they differ from record %d on", title, length,
+			oldLength, at-first)
 	case !errors.Is(err, store.ErrNotFound):
 		return err
 	case length > oldLength:

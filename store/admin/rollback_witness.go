@@ -18,7 +18,8 @@ func (r *Rollback) compareWitness(c store.Conn, of schemas) error {
 		backupLogs, backupKeys = "(SELECT '' AS origin, 0 AS size, x'' AS root)", "(SELECT x'' AS public_key)"
 	}
 	var name string
-	err := c.One([]any{&name}, `SELECT name FROM target.witness_key WHERE public_key NOT IN (SELECT public_key FROM `+backupKeys+`)`)
+	err := c.One([]any{&name}, `SELECT name FROM target.witness_key WHERE public_key NOT IN (SELECT public_key FROM `+
+		backupKeys+`)`)
 	switch {
 	case err == nil:
 		r.add("witness: the key of %s, gone", name)

@@ -113,7 +113,8 @@ func (f Sealing) Unseal(path string, master *seal.Master) (Secrets, error) {
 	case master == nil:
 		return Secrets{}, fmt.Errorf("%w: the keys in %s are sealed with master key %s; --master-key-file or --master-key-command gives it", ErrMasterKey, path, f.KeyID)
 	case master.ID() != f.KeyID:
-		return Secrets{}, fmt.Errorf("%w: the keys in %s are sealed with master key %s, and not with %s", ErrMasterKey, path, f.KeyID, master.ID())
+		return Secrets{}, fmt.Errorf("%w: the keys in %s are sealed with master key %s, and not with %s", ErrMasterKey, path,
+			f.KeyID, master.ID())
 	}
 	s := Secrets{sealed: true, key: master.Key(f.Salt)}
 	var err error
@@ -251,7 +252,9 @@ func (s Secrets) KeepWebhook(company int64, id string, secret, former []byte) (s
 	return s.Keep(secret, place), former
 }
 
-func (s Secrets) OpenWebhook(company int64, id string, storedSecret, storedFormer []byte) (secret, former []byte, err error) {
+func (s Secrets) OpenWebhook(
+	company int64, id string, storedSecret, storedFormer []byte,
+) (secret, former []byte, err error) {
 	place, formerPlace := webhookPlaces(company, id)
 	if secret, err = s.Open(storedSecret, place); err == nil && storedFormer != nil {
 		former, err = s.Open(storedFormer, formerPlace)

@@ -22,7 +22,9 @@ type Keeper[K comparable, P any] struct {
 }
 
 // NewKeeper returns a keeper that calls save at most once per the duration every.
-func NewKeeper[K comparable, P any](every time.Duration, save func(ctx context.Context, moved map[K]P) error, log *slog.Logger) *Keeper[K, P] {
+func NewKeeper[K comparable, P any](
+	every time.Duration, save func(ctx context.Context, moved map[K]P) error, log *slog.Logger,
+) *Keeper[K, P] {
 	return &Keeper[K, P]{save: save, every: every, log: log, wake: make(chan struct{}, 1), moved: make(map[K]P)}
 }
 

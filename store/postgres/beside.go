@@ -11,7 +11,10 @@ import (
 )
 
 // KeyEntries yields the entries of idempotency keys, given by chain and name, in one round trip.
-func (w *Writer) KeyEntries(names map[int64][]chain.Hash, now time.Time, yield func(number int64, name chain.Hash, kept chain.KeyEntry)) error {
+func (w *Writer) KeyEntries(
+	names map[int64][]chain.Hash, now time.Time,
+	yield func(number int64, name chain.Hash, kept chain.KeyEntry),
+) error {
 	var chains []int64
 	var wanted [][]byte
 	for number := range names {

@@ -100,7 +100,9 @@ func (w *Writer) failed(err error) error {
 // whose heads have moved, of which nothing was written. With whole there may be none, otherwise
 // everything is retried. An error wraps chain.ErrAgain or chain.ErrUnknown, or means that nothing
 // was written.
-func (w *Writer) Commit(extensions []chain.Extension, summaries []search.Ready, keysExpire time.Time, whole bool) (stale []int64, err error) {
+func (w *Writer) Commit(
+	extensions []chain.Extension, summaries []search.Ready, keysExpire time.Time, whole bool,
+) (stale []int64, err error) {
 	r := &rows{}
 	for i := range extensions {
 		r.add(&extensions[i])

@@ -24,7 +24,8 @@ type wire struct {
 
 // dial is a pgconn.DialFunc.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{Control: limitLoss, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 3}}
+	d := net.Dialer{Control: limitLoss, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: time.Second,
+		Interval: time.Second, Count: 3}}
 	c, err := d.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err

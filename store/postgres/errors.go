@@ -86,6 +86,8 @@ func isLockTimeout(err error) bool {
 func isLost(err error) bool {
 	var network net.Error
 	var connect *pgconn.ConnectError
-	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) || errors.As(err, &connect) ||
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) ||
+		errors.As(err, &connect) ||
 		errors.Is(err, pgconn.ErrConnClosed)
 }

@@ -72,7 +72,8 @@ func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 		for rows.Next() {
 			var c int64
 			var h Head
-			if err := rows.Scan(&c, &h.Length, &h.Root, &h.Frontier, &h.Timestamp, &h.LogRoot, &h.LogFrontier, &h.Epoch, &h.Generation, &h.Seed, &h.Public, &h.Beyond); err != nil {
+			if err := rows.Scan(&c, &h.Length, &h.Root, &h.Frontier, &h.Timestamp, &h.LogRoot, &h.LogFrontier, &h.Epoch,
+				&h.Generation, &h.Seed, &h.Public, &h.Beyond); err != nil {
 				return err
 			}
 			h.Shared = w.look(c, h.Length)

@@ -90,7 +90,8 @@ func checkServer(ctx context.Context, q querier) error {
 	}
 	switch {
 	case number < oldestServer:
-		return fmt.Errorf("%w: the server is PostgreSQL %s; 15 is the oldest that serves", ErrRefused, strings.Fields(version)[1])
+		return fmt.Errorf("%w: the server is PostgreSQL %s; 15 is the oldest that serves", ErrRefused,
+			strings.Fields(version)[1])
 	case encoding != "UTF8":
 		return fmt.Errorf("%w: the encoding of the database is %s, and must be UTF8: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", ErrRefused, encoding)
 	case recovery:
@@ -134,7 +135,8 @@ func identify(ctx context.Context, q querier) (*Database, error) {
 	case ours < 6:
 		return nil, fmt.Errorf("schema %s: %w", namespace.String, ErrForeign)
 	case !readable:
-		return nil, fmt.Errorf("%w: role %s may not read table setting of schema %s: `attestd migrate` prints the grants", ErrRefused, role, namespace.String)
+		return nil, fmt.Errorf("%w: role %s may not read table setting of schema %s: `attestd migrate` prints the grants",
+			ErrRefused, role, namespace.String)
 	}
 	d := &Database{Namespace: namespace.String, Settings: map[string]string{}}
 	err := each(ctx, q, func(rows *sql.Rows) error {
@@ -180,7 +182,8 @@ func (d *Database) check() error {
 	case err != nil:
 		return fmt.Errorf("%w: the setting %s is not a number", ErrCorrupt, compatibleSetting)
 	case d.Version < Version:
-		return fmt.Errorf("%w: its schema is %d, and this program needs %d: run `attestd migrate`", ErrOlder, d.Version, Version)
+		return fmt.Errorf("%w: its schema is %d, and this program needs %d: run `attestd migrate`", ErrOlder, d.Version,
+			Version)
 	case compatible > Version:
 		return fmt.Errorf("%w: schema %d, this one knows %d", ErrNewer, d.Version, Version)
 	}

@@ -126,11 +126,13 @@ func numberOn(ctx context.Context, c *sql.Conn) error {
 		err := rows.Scan(&at[0], &at[1])
 		columns = append(columns, at)
 		return err
-	}, `SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema() AND is_identity = 'YES'`)
+	}, `SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()
+		AND is_identity = 'YES'`)
 	for _, at := range columns {
 		if err == nil {
 			table, column := pgx.Identifier{at[0]}.Sanitize(), pgx.Identifier{at[1]}.Sanitize()
-			_, err = c.ExecContext(ctx, fmt.Sprintf(`SELECT setval(pg_get_serial_sequence($1, $2), max(%s)) FROM %s HAVING max(%[1]s) IS NOT NULL`, column, table), table, at[1])
+			_, err = c.ExecContext(ctx, fmt.Sprintf(`SELECT setval(pg_get_serial_sequence($1, $2), max(%s))
+				FROM %s HAVING max(%[1]s) IS NOT NULL`, column, table), table, at[1])
 		}
 	}
 	return err

@@ -29,7 +29,8 @@ func ownSettings() map[string]string {
 
 // synchronous makes commits wait for the disk, and for a standby if there is one, if somebody has
 // disabled that.
-const synchronous = `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')`
+const synchronous = `SELECT set_config('synchronous_commit', 'on', false)
+	WHERE current_setting('synchronous_commit') IN ('off', 'local')`
 
 // setAfterConnect moves settings from the startup message to a statement after connecting, because
 // a pooler refuses unknown settings, or is configured to ignore them. Parameters that poolers know

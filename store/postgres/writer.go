@@ -134,7 +134,8 @@ func (w *Writer) reach(deadline time.Time) (err error) {
 			w.Rollback()
 			w.free()
 		}
-		if class := ClassOf(err); class == Other || class == Constraint || time.Now().After(deadline) || w.closing.Err() != nil {
+		if class := ClassOf(err); class == Other || class == Constraint || time.Now().After(deadline) ||
+			w.closing.Err() != nil {
 			w.HangUp()
 			w.down = true
 			return err
@@ -172,7 +173,8 @@ func (w *Writer) renew(deadline time.Time) error {
 	b.Queue(`WITH made AS (INSERT INTO writer (started_at) VALUES ($1) RETURNING id)
 		SELECT id FROM made WHERE set_config('attestd.writer', id::text, false) IS NOT NULL`, chain.FormatTime(time.Now())).QueryRow(func(made pgx.Row) error { return made.Scan(&row) })
 	// Delete the rows of servers that are gone. One that is not inserts a new row.
-	b.Queue(`DELETE FROM writer WHERE id IN (SELECT id FROM writer WHERE touched < now() - interval '7 days' FOR UPDATE SKIP LOCKED)`)
+	b.Queue(`DELETE FROM writer WHERE id IN (SELECT id FROM writer
+		WHERE touched < now() - interval '7 days' FOR UPDATE SKIP LOCKED)`)
 	var guarded bool
 	b.Queue(`SELECT ` + guardsFire).QueryRow(func(row pgx.Row) error { return row.Scan(&guarded) })
 	if err := w.send(b, deadline); err != nil {

@@ -29,5 +29,6 @@ func lockInode(f *os.File) error {
 func unlockInode(f *os.File) error { return setLock(f, unix.F_UNLCK) }
 
 func setLock(f *os.File, kind int16) error {
-	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: lockByte, Len: 1})
+	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK,
+		&unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: lockByte, Len: 1})
 }

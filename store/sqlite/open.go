@@ -45,7 +45,8 @@ func Prepare() { _, _ = sqlite3.OFDLocking(true) }
 // DefineFunction defines a deterministic SQL function with args arguments on every connection that
 // is opened later. It panics if the name is defined already.
 func DefineFunction(name string, args int32, fn func(args []driver.Value) (driver.Value, error)) {
-	sqlite3.MustRegisterDeterministicScalarFunction(name, args, func(_ *sqlite3.FunctionContext, args []driver.Value) (driver.Value, error) { return fn(args) })
+	sqlite3.MustRegisterDeterministicScalarFunction(name, args,
+		func(_ *sqlite3.FunctionContext, args []driver.Value) (driver.Value, error) { return fn(args) })
 }
 
 // Address returns the URL of the file at path, which MUST be absolute, for SQLite. SQLite honors
@@ -62,7 +63,8 @@ func Address(path string, mode Mode) string {
 // connection is closed on release.
 func Open(path string, mode Mode) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", Address(path, mode+
-		"&_pragma=temp_store(memory)&_txlock=immediate&_busy_timeout="+busyTimeout+"&_synchronous=FULL&_foreign_keys=1&_dqs=0&_error_rc=1"))
+		"&_pragma=temp_store(memory)&_txlock=immediate&_busy_timeout="+busyTimeout+
+		"&_synchronous=FULL&_foreign_keys=1&_dqs=0&_error_rc=1"))
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,8 @@ func Stranger(t testing.TB, name string, statements ...string) *sql.DB {
 	t.Helper()
 	driver := "pgx"
 	if !OnPostgres() {
-		driver, name = "sqlite", (&url.URL{Scheme: "file", Path: filepath.ToSlash(name), RawQuery: "_busy_timeout=5000"}).String()
+		driver, name = "sqlite", (&url.URL{Scheme: "file", Path: filepath.ToSlash(name),
+			RawQuery: "_busy_timeout=5000"}).String()
 	}
 	db, err := sql.Open(driver, name)
 	if err != nil {

@@ -43,7 +43,8 @@ func claimedKeys(ctx context.Context, r *harness.Run) error {
 	}
 	for _, key := range []*string{&k.key, &k.victim} {
 		var made struct{ Key string }
-		if err := k.Call(201, harness.Request{Method: "POST", Path: "/v1/keys", Key: admin, Body: `{"role":"writer"}`}, &made); err != nil {
+		if err := k.Call(201, harness.Request{Method: "POST", Path: "/v1/keys", Key: admin, Body: `{"role":"writer"}`},
+			&made); err != nil {
 			return err
 		}
 		*key = made.Key
@@ -51,7 +52,8 @@ func claimedKeys(ctx context.Context, r *harness.Run) error {
 	if k.folder, err = r.Lab.Folder(); err != nil {
 		return err
 	}
-	k.env = append(os.Environ(), "HOME="+k.folder, "XDG_STATE_HOME="+k.folder, "XDG_CONFIG_HOME="+k.folder, "ATTESTD_URL=http://"+s.Addr, "ATTESTD_KEY="+k.victim)
+	k.env = append(os.Environ(), "HOME="+k.folder, "XDG_STATE_HOME="+k.folder, "XDG_CONFIG_HOME="+k.folder,
+		"ATTESTD_URL=http://"+s.Addr, "ATTESTD_KEY="+k.victim)
 	for _, attack := range []func(context.Context) error{k.hooks, k.commandHooks, k.proxy, k.run} {
 		if err := attack(ctx); err != nil {
 			return err
@@ -65,9 +67,11 @@ func claimedKeys(ctx context.Context, r *harness.Run) error {
 func (k *claimant) claim(keys ...string) error {
 	for i, key := range keys {
 		item := fmt.Sprintf(`{"agentId":"claude-code","actionType":"noise","payload":{"source":"claude-code","n":%d}`, i)
-		request := harness.Request{Method: "POST", Path: "/v1/attest", Key: k.key, Body: item + "}", Header: []string{"Idempotency-Key: " + key}}
+		request := harness.Request{Method: "POST", Path: "/v1/attest", Key: k.key, Body: item + "}",
+			Header: []string{"Idempotency-Key: " + key}}
 		if i%2 == 0 {
-			request = harness.Request{Method: "POST", Path: "/v1/attest/batch", Key: k.key, Body: fmt.Sprintf(`{"records":[%s,"idempotencyKey":%q}]}`, item, key)}
+			request = harness.Request{Method: "POST", Path: "/v1/attest/batch", Key: k.key,
+				Body: fmt.Sprintf(`{"records":[%s,"idempotencyKey":%q}]}`, item, key)}
 		}
 		a, err := k.Do(request)
 		switch {
@@ -87,8 +91,10 @@ func foretold(session, call string) (keys []string) {
 	for _, kind := range []string{"tool.requested", "tool.outcome"} {
 		parts := []string{"claude-code", "claude-code", session, call, kind}
 		joined := strings.Join(parts, ":")
-		content := fmt.Sprintf(`{"source":"claude-code","tool":"Bash","callId":%q,"sessionId":%q,"input":%s}`, call, session, theft(session, call))
-		keys = append(keys, joined, lengthsDigest(parts...), lengthsDigest(joined, content), lengthsDigest(lengthsDigest(parts...), content))
+		content := fmt.Sprintf(`{"source":"claude-code","tool":"Bash","callId":%q,"sessionId":%q,"input":%s}`, call, session,
+			theft(session, call))
+		keys = append(keys, joined, lengthsDigest(parts...), lengthsDigest(joined, content),
+			lengthsDigest(lengthsDigest(parts...), content))
 	}
 	return keys
 }
@@ -110,7 +116,8 @@ func theft(session, call string) string {
 // events returns a call and its outcome, as Claude Code reports them.
 func events(session, call, input, output string) []string {
 	event := func(name, more string) string {
-		return fmt.Sprintf(`{"session_id":%q,"hook_event_name":%q,"tool_name":"Bash","tool_use_id":%q,"tool_input":%s%s}`, session, name, call, input, more)
+		return fmt.Sprintf(`{"session_id":%q,"hook_event_name":%q,"tool_name":"Bash","tool_use_id":%q,"tool_input":%s%s}`,
+			session, name, call, input, more)
 	}
 	return []string{event("PreToolUse", ""), event("PostToolUse", fmt.Sprintf(`,"tool_response":%q`, output))}
 }
@@ -249,7 +256,8 @@ func (k *claimant) proxy(ctx context.Context) (err error) {
 // run learns the ID of a run while its command waits, and claims the keys of its end.
 func (k *claimant) run(ctx context.Context) error {
 	gate := filepath.Join(k.folder, "go-on")
-	cmd, cancel := k.command(ctx, "run", "--agent", "bot", "--", "sh", "-c", `while [ ! -e "$0" ]; do sleep 0.05; done; exit 7`, gate)
+	cmd, cancel := k.command(ctx, "run", "--agent", "bot", "--", "sh", "-c",
+		`while [ ! -e "$0" ]; do sleep 0.05; done; exit 7`, gate)
 	defer cancel()
 	ended := make(chan error, 1)
 	if err := cmd.Start(); err != nil {

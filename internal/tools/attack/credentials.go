@@ -55,7 +55,8 @@ func credentials(ctx context.Context, r *harness.Run) error {
 	if err != nil {
 		return err
 	}
-	w := &sweep{Run: r, routes: a.routes, secrets: a.acme.secrets(a.public), statuses: map[string]int{}, reached: map[string]bool{}}
+	w := &sweep{Run: r, routes: a.routes, secrets: a.acme.secrets(a.public), statuses: map[string]int{},
+		reached: map[string]bool{}}
 	states := credentialStates(a.acme, a.globex)
 	for i, st := range states {
 		if st.who == owner && states[i-1].who != owner { // all hostile requests are done
@@ -124,7 +125,8 @@ func (a *arena) fill(addr string) (err error) {
 	}
 	defer a.globex.Close()
 	a.public += string(a.globex.seen)
-	for _, path := range []string{"/v1/ca/public-key?companyId=acme", "/v1/ca/public-keys?companyId=acme", "/v1/ca/well-known?companyId=acme"} {
+	for _, path := range []string{"/v1/ca/public-key?companyId=acme", "/v1/ca/public-keys?companyId=acme",
+		"/v1/ca/well-known?companyId=acme"} {
 		answer, err := c.Do(harness.Request{Method: "GET", Path: path})
 		if err != nil {
 			return err

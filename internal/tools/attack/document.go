@@ -69,7 +69,9 @@ func readDocument(c *harness.Client) (raw string, routes []operation, err error)
 	return string(a.Body), routes, nil
 }
 
-func readOperation(method, path string, text json.RawMessage, shared []parameter, named map[string]parameter) (operation, error) {
+func readOperation(
+	method, path string, text json.RawMessage, shared []parameter, named map[string]parameter,
+) (operation, error) {
 	op := operation{method: strings.ToUpper(method), path: path}
 	var described struct {
 		OperationID string

@@ -41,7 +41,8 @@ func stolen(db, company string) (ed25519.PrivateKey, error) {
 	}
 	defer file.Close()
 	var seed []byte
-	if err := file.QueryRow(`SELECT seed FROM company_key WHERE ended_at IS NULL AND company = (SELECT id FROM company WHERE company_id = ?)`, company).Scan(&seed); err != nil {
+	if err := file.QueryRow(`SELECT seed FROM company_key WHERE ended_at IS NULL AND company = (SELECT id FROM company
+		WHERE company_id = ?)`, company).Scan(&seed); err != nil {
 		return nil, fmt.Errorf("read the private key of %s: %w", company, err)
 	}
 	return ed25519.NewKeyFromSeed(seed), nil

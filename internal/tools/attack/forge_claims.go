@@ -10,7 +10,8 @@ import (
 )
 
 // wrongs are invalid values for any claim.
-var wrongs = []any{nil, true, -1, 1.5, raw("1e400"), raw("253402300800"), "", "x", "1.0", []any{}, []any{nil}, object{}, raw("[[]]"), "\u0000"}
+var wrongs = []any{nil, true, -1, 1.5, raw("1e400"), raw("253402300800"), "", "x", "1.0", []any{}, []any{nil}, object{},
+	raw("[[]]"), "\u0000"}
 
 // contents returns forgeries of the claims, with the company's signature: each claim omitted, of
 // another type, in another place, repeated, and with a false value.
@@ -93,26 +94,34 @@ func (t thief) values(k kind) (list []changed) {
 	set("valid in an hour", "nbf", now+3600, "exp", now+7200)
 	set("valid in a minute", "nbf", now+60)
 	set("ends before it begins", "iat", now+7200, "exp", now+3600)
-	for _, aud := range []any{"service", "service:passport:v1", []any{"service", "service:passport:v1"}, []any{"other"}, []any{"Service"}, []any{"service "},
+	for _, aud := range []any{"service", "service:passport:v1", []any{"service", "service:passport:v1"}, []any{"other"},
+		[]any{"Service"}, []any{"service "},
 		[]any{"service", "service"}, []any{"*"}, object{"0": "service"}} {
 		set(fmt.Sprintf("aud %s", marshal(aud)), "aud", aud)
 	}
-	for _, iss := range []any{"spiffe://attestd.local/ca/", "spiffe://ATTESTD.local/ca", "spiffe://other.example/ca", "https://attestd.local/ca",
+	for _, iss := range []any{"spiffe://attestd.local/ca/", "spiffe://ATTESTD.local/ca", "spiffe://other.example/ca",
+		"https://attestd.local/ca",
 		k.claims["sub"], []any{k.claims["iss"]}} {
 		set(fmt.Sprintf("iss %s", marshal(iss)), "iss", iss)
 	}
 	const company = "spiffe://attestd.local/company/"
 	subjects := []string{
-		"spiffe://attestd.local/ca", "spiffe://attestd.local", "spiffe://other.example/company/acme/agent/deploy-bot", "SPIFFE://attestd.local/company/acme",
-		"spiffe://attestd.local:443/company/acme", "spiffe://u@attestd.local/company/acme", company, company + "acme/", company + "acme/agent/", company + "/agent/x",
-		company + "acme/agent/../deploy-bot", company + "acme/agent/.", company + "acme/agent/a/b", company + "acme/agent/a%2Fb", company + "acme/agent/a b",
-		company + "acme/agent/a?x=1", company + "acme/agent/a#x", company + "acme/agents/a", company + "acme/agent/dépl", company + "acme/agent/a\n", " " + company + "acme",
+		"spiffe://attestd.local/ca", "spiffe://attestd.local", "spiffe://other.example/company/acme/agent/deploy-bot",
+		"SPIFFE://attestd.local/company/acme",
+		"spiffe://attestd.local:443/company/acme", "spiffe://u@attestd.local/company/acme", company, company + "acme/",
+		company + "acme/agent/", company + "/agent/x",
+		company + "acme/agent/../deploy-bot", company + "acme/agent/.", company + "acme/agent/a/b", company +
+			"acme/agent/a%2Fb", company + "acme/agent/a b",
+		company + "acme/agent/a?x=1", company + "acme/agent/a#x", company + "acme/agents/a", company + "acme/agent/dépl",
+		company + "acme/agent/a\n", " " + company + "acme",
 		company + "acme/agent/" + strings.Repeat("a", 129), "https://attestd.local/company/acme", "deploy-bot",
 	}
 	if _, isPassport := k.claims[t.namespace]; isPassport {
-		subjects = append(subjects, company+"acme", company+"globex", company+"globex/agent/deploy-bot", company+"acme/agent/other-bot", company+"acme/agent/Deploy-bot")
+		subjects = append(subjects, company+"acme", company+"globex", company+"globex/agent/deploy-bot", company+
+			"acme/agent/other-bot", company+"acme/agent/Deploy-bot")
 		sum := sha256.Sum256([]byte(k.good))
-		set("a jti that was never issued", "jti", fmt.Sprintf("%x-%x-4%x-8%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])[:36])
+		set("a jti that was never issued", "jti",
+			fmt.Sprintf("%x-%x-4%x-8%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])[:36])
 		list = append(list, t.passportValues(k)...)
 		// An issued ID with other claims than were issued.
 		exp, iat := k.claims["exp"].(float64), k.claims["iat"].(float64)
@@ -138,7 +147,8 @@ func (t thief) values(k kind) (list []changed) {
 func (t thief) passportValues(k kind) (list []changed) {
 	inner := k.claims[t.namespace].(object)
 	set := func(name string, value any) {
-		list = append(list, changed{fmt.Sprintf("%s %.40s", name, marshal(value)), with(k.claims, t.namespace, with(inner, name, value))})
+		list = append(list, changed{fmt.Sprintf("%s %.40s", name, marshal(value)),
+			with(k.claims, t.namespace, with(inner, name, value))})
 	}
 	for _, v := range []any{0, 2, raw("1.0"), raw("1e0"), "1"} {
 		set("v", v)
@@ -150,11 +160,14 @@ func (t thief) passportValues(k kind) (list []changed) {
 		set("org", org)
 		set("orgSpiffeId", "spiffe://attestd.local/company/"+org.(string))
 	}
-	for _, scopes := range []any{[]any{"tool"}, []any{"tool:"}, []any{":*"}, []any{"*:*"}, []any{"tool:*", ""}, []any{"tool:*", nil}, []any{"tool:*:*"}, []any{"to ol:x"}, []any{"*"}, slices.Repeat([]any{"tool:*"}, 101)} {
+	for _, scopes := range []any{[]any{"tool"}, []any{"tool:"}, []any{":*"}, []any{"*:*"}, []any{"tool:*", ""},
+		[]any{"tool:*", nil}, []any{"tool:*:*"}, []any{"to ol:x"}, []any{"*"}, slices.Repeat([]any{"tool:*"}, 101)} {
 		set("scopes", scopes)
 	}
 	own := k.claims["sub"]
-	for _, chain := range []any{[]any{own, "spiffe://attestd.local/company/acme"}, []any{"spiffe://attestd.local/company/acme"}, []any{own, own.(string) + "x"}, []any{"spiffe://attestd.local/company/acme", own.(string) + "x", own}, []any{own, ""}} {
+	for _, chain := range []any{[]any{own, "spiffe://attestd.local/company/acme"},
+		[]any{"spiffe://attestd.local/company/acme"}, []any{own, own.(string) + "x"},
+		[]any{"spiffe://attestd.local/company/acme", own.(string) + "x", own}, []any{own, ""}} {
 		set("delegationChain", chain)
 	}
 	return list
@@ -179,11 +192,14 @@ func acts(id string) map[string]any {
 	}
 	return map[string]any{
 		"eleven actors": nested(11, nil), "a hundred actors": nested(60, nil), "two actors in a cycle": cycle,
-		"act ends in null": nested(2, raw("null")), "act ends in {}": nested(2, object{}), "act ends in []": nested(2, []any{}),
-		"act of a stranger": object{"sub": "spiffe://other.example/company/acme"}, "act of no SPIFFE ID": object{"sub": "deploy-bot"},
-		"act of the CA": object{"sub": "spiffe://attestd.local/ca"}, "act and more": object{"sub": id, "iss": "x"},
+		"act ends in null": nested(2, raw("null")), "act ends in {}": nested(2, object{}),
+		"act ends in []":      nested(2, []any{}),
+		"act of a stranger":   object{"sub": "spiffe://other.example/company/acme"},
+		"act of no SPIFFE ID": object{"sub": "deploy-bot"},
+		"act of the CA":       object{"sub": "spiffe://attestd.local/ca"}, "act and more": object{"sub": id, "iss": "x"},
 		"act without sub": object{"act": object{"sub": id}}, "act of several": object{"sub": []any{id, id}},
-		"act with sub twice": raw(`{"sub":"` + id + `","sub":"` + other + `"}`), "act with act twice": raw(`{"sub":"` + id + `","act":{"sub":"` + id + `"},"act":{"sub":"` + id + `"}}`),
+		"act with sub twice":       raw(`{"sub":"` + id + `","sub":"` + other + `"}`),
+		"act with act twice":       raw(`{"sub":"` + id + `","act":{"sub":"` + id + `"},"act":{"sub":"` + id + `"}}`),
 		"a broken act deep inside": nested(9, object{"sub": 1}),
 	}
 }

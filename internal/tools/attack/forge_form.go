@@ -13,14 +13,21 @@ func (t thief) forms(k kind) (list []forgery) {
 	parts := strings.Split(k.good, ".")
 	head, body, sig := parts[0], parts[1], parts[2]
 	for name, token := range map[string]string{
-		"nothing": "", "a dot": ".", "two dots": "..", "one part": head, "two parts": head + "." + body, "no signature": head + "." + body + ".",
-		"no header": "." + body + "." + sig, "no claims": head + ".." + sig, "four parts": k.good + "." + sig, "five parts, as in JWE": k.good + "." + sig + "." + sig,
-		"a dot before": "." + k.good, "a dot after": k.good + ".", "Bearer before": "Bearer " + k.good, "in quotes": `"` + k.good + `"`, "twice": k.good + "," + k.good,
-		"a no-break space after": k.good + "\u00a0", "a byte order mark before": "\ufeff" + k.good, "dots of another kind": strings.ReplaceAll(k.good, ".", "。"),
-		"dots as %2E": strings.ReplaceAll(k.good, ".", "%2E"), "in upper case": strings.ToUpper(k.good), "encoded again": encode([]byte(k.good)),
-		"as JSON, flattened":     string(marshal(object{"protected": head, "payload": body, "signature": sig})),
-		"as JSON, general":       string(marshal(object{"payload": body, "signatures": []any{object{"protected": head, "signature": sig}}})),
-		"parts in another order": body + "." + head + "." + sig, "nested, as cty JWT": signed(t.own, marshal(k.header), []byte(k.good)),
+		"nothing": "", "a dot": ".", "two dots": "..", "one part": head, "two parts": head + "." + body,
+		"no signature": head + "." + body + ".",
+		"no header":    "." + body + "." + sig, "no claims": head + ".." + sig, "four parts": k.good + "." + sig,
+		"five parts, as in JWE": k.good + "." + sig + "." + sig,
+		"a dot before":          "." + k.good, "a dot after": k.good + ".", "Bearer before": "Bearer " + k.good, "in quotes": `"` +
+			k.good + `"`, "twice": k.good + "," + k.good,
+		"a no-break space after": k.good + "\u00a0", "a byte order mark before": "\ufeff" + k.good,
+		"dots of another kind": strings.ReplaceAll(k.good, ".", "。"),
+		"dots as %2E":          strings.ReplaceAll(k.good, ".", "%2E"), "in upper case": strings.ToUpper(k.good),
+		"encoded again":      encode([]byte(k.good)),
+		"as JSON, flattened": string(marshal(object{"protected": head, "payload": body, "signature": sig})),
+		"as JSON, general": string(marshal(object{"payload": body,
+			"signatures": []any{object{"protected": head, "signature": sig}}})),
+		"parts in another order": body + "." + head + "." + sig,
+		"nested, as cty JWT":     signed(t.own, marshal(k.header), []byte(k.good)),
 	} {
 		add(name, token)
 	}
@@ -64,14 +71,22 @@ func (t thief) forms(k kind) (list []forgery) {
 	header, claims := string(marshal(k.header)), string(marshal(k.claims))
 	open := strings.TrimSuffix(claims, "}")
 	texts := map[string][2]string{
-		"an empty header": {"", claims}, "empty claims": {header, ""}, "a header that is null": {"null", claims}, "claims that are null": {header, "null"},
-		"a header in an array": {"[" + header + "]", claims}, "claims in an array": {header, "[" + claims + "]"}, "a header and more": {header + "{}", claims},
-		"claims and more": {header, claims + " 1"}, "a header cut off": {header[:len(header)-1], claims}, "claims cut off": {header, open},
-		"claims with a comment": {header, open + "/**/}"}, "claims with a comma too many": {header, open + ",}"}, "claims with NaN": {header, open + `,"x":NaN}`},
-		"claims with invalid UTF-8": {header, open + ",\"x\":\"\xff\"}"}, "claims with a lone surrogate": {header, open + `,"x":"\ud800"}`},
-		"claims with a byte order mark": {header, "\ufeff" + claims}, "a header with a byte order mark": {"\ufeff" + header, claims},
-		"a token of 17 KB": {header, open + `,"x":"` + strings.Repeat("x", 13<<10) + `"}`}, "a token of 900 KB": {header, open + `,"x":"` + strings.Repeat("x", 600<<10) + `"}`},
-		"claims with any member twice": {header, open + `,"x":{"y":1,"y":2}}`}, "claims as a text": {header, string(marshal(claims))},
+		"an empty header": {"", claims}, "empty claims": {header, ""}, "a header that is null": {"null", claims},
+		"claims that are null": {header, "null"},
+		"a header in an array": {"[" + header + "]", claims}, "claims in an array": {header, "[" + claims + "]"},
+		"a header and more": {header + "{}", claims},
+		"claims and more":   {header, claims + " 1"}, "a header cut off": {header[:len(header)-1], claims},
+		"claims cut off":        {header, open},
+		"claims with a comment": {header, open + "/**/}"}, "claims with a comma too many": {header, open + ",}"},
+		"claims with NaN":                 {header, open + `,"x":NaN}`},
+		"claims with invalid UTF-8":       {header, open + ",\"x\":\"\xff\"}"},
+		"claims with a lone surrogate":    {header, open + `,"x":"\ud800"}`},
+		"claims with a byte order mark":   {header, "\ufeff" + claims},
+		"a header with a byte order mark": {"\ufeff" + header, claims},
+		"a token of 17 KB":                {header, open + `,"x":"` + strings.Repeat("x", 13<<10) + `"}`},
+		"a token of 900 KB":               {header, open + `,"x":"` + strings.Repeat("x", 600<<10) + `"}`},
+		"claims with any member twice":    {header, open + `,"x":{"y":1,"y":2}}`},
+		"claims as a text":                {header, string(marshal(claims))},
 	}
 	for name, text := range texts {
 		add(name, signed(t.own, []byte(text[0]), []byte(text[1])))

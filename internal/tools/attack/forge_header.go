@@ -21,7 +21,8 @@ func (t thief) headers(k kind) (list []forgery) {
 	add := func(name, token string) { list = append(list, forgery{name, token}) }
 	own := func(name string, header object) { add(name, signed(t.own, marshal(header), claims)) }
 
-	algorithms := []any{"none", "None", "NONE", "nOnE", "HS256", "HS384", "HS512", "RS256", "PS256", "ES256", "ES256K", "Ed25519", "Ed448", "EDDSA",
+	algorithms := []any{"none", "None", "NONE", "nOnE", "HS256", "HS384", "HS512", "RS256", "PS256", "ES256", "ES256K",
+		"Ed25519", "Ed448", "EDDSA",
 		"eddsa", "EdDSA ", "EdDSA\x00", "", nil, 1, true, []any{"EdDSA"}, object{"EdDSA": 1}}
 	for _, alg := range algorithms {
 		header := with(k.header, "alg", alg)
@@ -31,8 +32,9 @@ func (t thief) headers(k kind) (list []forgery) {
 	}
 	own("no alg", without(k.header, "alg"))
 	secrets := map[string][]byte{
-		"the public key": t.public.Key, "its PEM": []byte(t.public.PEM), "its PEM without a line end": []byte(strings.TrimSpace(t.public.PEM)),
-		"its JWK's x": []byte(t.public.JWK.X), "its kid": []byte(t.public.KID), "nothing": nil,
+		"the public key": t.public.Key, "its PEM": []byte(t.public.PEM),
+		"its PEM without a line end": []byte(strings.TrimSpace(t.public.PEM)),
+		"its JWK's x":                []byte(t.public.JWK.X), "its kid": []byte(t.public.KID), "nothing": nil,
 	}
 	for name, secret := range secrets {
 		text := encode(marshal(with(k.header, "alg", "HS256"))) + "." + encode(claims)
@@ -42,23 +44,27 @@ func (t thief) headers(k kind) (list []forgery) {
 	}
 	add("ES256 with a key of its own", es256(with(k.header, "alg", "ES256"), claims))
 
-	for _, kid := range []any{"", t.otherKID, strings.ToUpper(t.public.KID + "a"), t.public.KID + " ", "0000000000000000", "../../../etc/passwd",
+	for _, kid := range []any{"", t.otherKID, strings.ToUpper(t.public.KID + "a"), t.public.KID + " ", "0000000000000000",
+		"../../../etc/passwd",
 		"' OR 1=1 --", "https://127.0.0.1/key", nil, 7, []any{t.public.KID}} {
 		own(fmt.Sprintf("kid %q", fmt.Sprint(kid)), with(k.header, "kid", kid))
 	}
 	own("no kid", without(k.header, "kid"))
-	for _, typ := range []any{"", "jwt", "cap+jwt", "at+jwt", "JWT ", "JOSE", "application/JWT", swapped(k.header["typ"]), nil, 1, []any{k.header["typ"]}} {
+	for _, typ := range []any{"", "jwt", "cap+jwt", "at+jwt", "JWT ", "JOSE", "application/JWT", swapped(k.header["typ"]),
+		nil, 1, []any{k.header["typ"]}} {
 		own(fmt.Sprintf("typ %q", fmt.Sprint(typ)), with(k.header, "typ", typ))
 	}
 	own("no typ", without(k.header, "typ"))
 
 	jwk := object{"kty": "OKP", "crv": "Ed25519", "x": encode(t.fresh.Public().(ed25519.PublicKey))}
 	for name, value := range map[string]any{
-		"crit": []any{"exp"}, "b64": false, "jwk": jwk, "jku": "http://127.0.0.1:1/keys", "x5u": "http://127.0.0.1:1/cert", "x5c": []any{"AA=="},
+		"crit": []any{"exp"}, "b64": false, "jwk": jwk, "jku": "http://127.0.0.1:1/keys", "x5u": "http://127.0.0.1:1/cert",
+		"x5c": []any{"AA=="},
 	} {
 		own(name, with(k.header, name, value))
 		own(name+" null", with(k.header, name, nil))
-		own(name+" spelt freely", object{"z": raw(`1,"\u00` + fmt.Sprintf("%02x", name[0]) + name[1:] + `":` + string(marshal(value)) +
+		own(name+" spelt freely", object{"z": raw(`1,"\u00` + fmt.Sprintf("%02x", name[0]) + name[1:] + `":` +
+			string(marshal(value)) +
 			"," + strings.Trim(string(marshal(k.header)), "{}"))})
 		add(name+", with the key that it may name", signed(t.fresh, marshal(with(k.header, name, value)), claims))
 	}
@@ -66,7 +72,9 @@ func (t thief) headers(k kind) (list []forgery) {
 		text := strings.TrimSuffix(string(marshal(k.header)), "}")
 		again := fmt.Sprintf(`,"%s":%s}`, name, marshal(value))
 		add("a header with "+name+" twice", signed(t.own, []byte(text+again), claims))
-		add("a header with "+name+" twice, spelt freely", signed(t.own, []byte(strings.Replace(text+again, `,"`+name+`"`, fmt.Sprintf(`,"\u%04x%s"`, name[0], name[1:]), 1)), claims))
+		add("a header with "+name+" twice, spelt freely",
+			signed(t.own, []byte(strings.Replace(text+again, `,"`+name+`"`, fmt.Sprintf(`,"\u%04x%s"`, name[0], name[1:]), 1)),
+				claims))
 		own("a header whose "+name+" has another case", with(without(k.header, name), strings.ToUpper(name), value))
 	}
 	for name, signer := range map[string]ed25519.PrivateKey{"another tenant": t.other, "nobody": t.fresh} {

@@ -67,7 +67,8 @@ func besiege(ctx context.Context, r *harness.Run, every time.Duration, flags ...
 		defer ticker.Stop()
 		for {
 			g.ask(harness.Request{Method: "GET", Path: "/v1/health"}, 200)
-			g.ask(harness.Request{Method: "POST", Path: "/v1/attest", Key: key, Body: `{"agentId":"good","actionType":"goes-on","payload":1}`}, 201)
+			g.ask(harness.Request{Method: "POST", Path: "/v1/attest", Key: key,
+				Body: `{"agentId":"good","actionType":"goes-on","payload":1}`}, 201)
 			select {
 			case <-g.stop:
 				return
@@ -176,7 +177,8 @@ func pause(ctx context.Context, d time.Duration) error {
 // passport issues a passport to the attacker's bot and returns its ID.
 func (g *siege) passport(c *harness.Client) (jti string, err error) {
 	var issued struct{ Passport string }
-	if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/bot/passport", Key: g.key}, &issued); err != nil {
+	if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/bot/passport", Key: g.key},
+		&issued); err != nil {
 		return "", err
 	}
 	return jtiOf(issued.Passport)

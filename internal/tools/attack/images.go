@@ -51,7 +51,8 @@ func (p *loss) place(log []byte, page int) int {
 	frame := frameHeader + page
 	at := walHeader + p.Chance.IntN((len(log)-walHeader)/frame+1)*frame
 	if p.Chance.IntN(2) == 0 {
-		at += []int{1, 8, frameHeader - 1, frameHeader, frameHeader + sector, frameHeader + page/2, frame - 1}[p.Chance.IntN(7)]
+		at += []int{1, 8, frameHeader - 1, frameHeader, frameHeader + sector, frameHeader + page/2,
+			frame - 1}[p.Chance.IntN(7)]
 	}
 	if p.Chance.IntN(20) == 0 {
 		at = p.Chance.IntN(walHeader + 1)
@@ -114,7 +115,8 @@ func (p *loss) halfCheckpoint(page int) image {
 			}
 		}
 	}
-	return image{fmt.Sprintf("checkpoint with %d pages of %d moved", moved, len(p.after)/page), db, p.log, p.first, int64(len(p.log))}
+	return image{fmt.Sprintf("checkpoint with %d pages of %d moved", moved, len(p.after)/page), db, p.log, p.first,
+		int64(len(p.log))}
 }
 
 // overwrittenLog is the state after the checkpoint: a new log overwrites the old one in the same

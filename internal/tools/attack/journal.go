@@ -26,7 +26,8 @@ type life struct {
 }
 
 func newJournal() *journal {
-	return &journal{hashes: map[int64]string{}, records: map[int64]int64{}, keys: map[string]*life{}, passports: map[string]*life{}}
+	return &journal{hashes: map[int64]string{}, records: map[int64]int64{}, keys: map[string]*life{},
+		passports: map[string]*life{}}
 }
 
 // atRest returns the journal for a database without a log: everything was written before any
@@ -76,7 +77,8 @@ func (j *journal) judge(v harness.Verdict, cut int64) (wrong []string) {
 		}
 	}
 	if root := merkleRoot(leaves); root != v.MerkleRoot {
-		wrong = append(wrong, fmt.Sprintf("the %d records that were acknowledged have the root %s, the file says %s", len(leaves), root, v.MerkleRoot))
+		wrong = append(wrong, fmt.Sprintf("the %d records that were acknowledged have the root %s, the file says %s",
+			len(leaves), root, v.MerkleRoot))
 	}
 	return wrong
 }

@@ -72,7 +72,9 @@ func kills(ctx context.Context, r *harness.Run) error {
 }
 
 // underLoad lets 16 clients write, and kills the server after a time.
-func underLoad(ctx context.Context, r *harness.Run, j *journal, s *harness.Service, key string, life time.Duration) error {
+func underLoad(
+	ctx context.Context, r *harness.Run, j *journal, s *harness.Service, key string, life time.Duration,
+) error {
 	var clients sync.WaitGroup
 	for who := range 16 {
 		clients.Go(func() {

@@ -37,8 +37,10 @@ func lateBodies(ctx context.Context, r *harness.Run) error {
 	if err != nil {
 		return err
 	}
-	attest := harness.Request{Method: "POST", Path: "/v1/attest", Key: made.Key, Body: `{"agentId":"a","actionType":"late","payload":1}`}
-	verify := harness.Request{Method: "POST", Path: "/v1/passport/verify", Key: own, Body: `{"passport":"` + issued.Passport + `"}`}
+	attest := harness.Request{Method: "POST", Path: "/v1/attest", Key: made.Key,
+		Body: `{"agentId":"a","actionType":"late","payload":1}`}
+	verify := harness.Request{Method: "POST", Path: "/v1/passport/verify", Key: own, Body: `{"passport":"` +
+		issued.Passport + `"}`}
 	unknown := attest
 	unknown.Key = "svc_unknown"
 	var halves []*half

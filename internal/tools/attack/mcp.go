@@ -19,12 +19,14 @@ func hiddenCalls() []string {
 	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil"}}`
 	var lines []string
 	for _, end := range []string{"\r", "\v", "\f", "\x1c", "\x1e", "\u0085", "\u2028", "\u2029", "\x00", " "} {
-		lines = append(lines, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":`+end+call+end+`}}`, `{}`+end+call+end, end+call, call+end)
+		lines = append(lines, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":`+end+call+end+`}}`, `{}`+end+call+end,
+			end+call, call+end)
 	}
 	for _, end := range []string{"\u0085", "\u2028", "\u2029"} {
 		lines = append(lines, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"`+end+`","b":`+call+`,"c":"`+end+`"}}`)
 	}
-	return append(lines, "\ufeff"+call, strings.Replace(call, `"id":2`, `"id":true`, 1), strings.Replace(call, `"tools/call"`, `["tools/call"]`, 1),
+	return append(lines, "\ufeff"+call, strings.Replace(call, `"id":2`, `"id":true`, 1),
+		strings.Replace(call, `"tools/call"`, `["tools/call"]`, 1),
 		strings.Replace(call, `"method"`, `"method":"ping","method"`, 1), strings.Replace(call, `"method"`, `"Method"`, 1))
 }
 
@@ -69,7 +71,8 @@ func mcp(ctx context.Context, r *harness.Run) error {
 	proxy := func(input string, server ...string) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, harness.Patience)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, r.Lab.Binary(), append([]string{"mcp", "--agent", "bot", "--state", filepath.Join(folder, "state"), "--"}, server...)...)
+		cmd := exec.CommandContext(ctx, r.Lab.Binary(),
+			append([]string{"mcp", "--agent", "bot", "--state", filepath.Join(folder, "state"), "--"}, server...)...)
 		cmd.Env = append(os.Environ(), "ATTESTD_URL=http://"+s.Addr, "ATTESTD_KEY="+key)
 		cmd.Stdin = strings.NewReader(input)
 		out, err := cmd.Output()

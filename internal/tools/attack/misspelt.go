@@ -39,7 +39,8 @@ func misspelt(ctx context.Context, r *harness.Run) error {
 		request.Key = key
 		a, err := c.Do(request)
 		if err != nil || a.Status != http.StatusBadRequest {
-			r.Failf("%s %s %s %v: answered %d %.200s %v", request.Method, request.Path, request.Body, request.Header, a.Status, a.Body, err)
+			r.Failf("%s %s %s %v: answered %d %.200s %v", request.Method, request.Path, request.Body, request.Header, a.Status,
+				a.Body, err)
 		}
 	}
 	for _, op := range routes {
@@ -53,16 +54,19 @@ func misspelt(ctx context.Context, r *harness.Run) error {
 		return `{` + names + `,"tool_name":"Bash","tool_use_id":"t","tool_input":{}}`
 	}
 	for path, bodies := range map[string][]string{
-		"/v1/keys":                {`{"rol":"reader"}`, `{"Role":"reader"}`, `{"expires":"2030-01-01T00:00:00.000Z"}`, `{"expires_at":null}`},
+		"/v1/keys": {`{"rol":"reader"}`, `{"Role":"reader"}`, `{"expires":"2030-01-01T00:00:00.000Z"}`,
+			`{"expires_at":null}`},
 		"/v1/oauth/clients":       {`{"roles":"reader"}`, `{"expiresat":"x"}`},
 		"/v1/keys?role=reader":    {``},
 		"/v1/agents/bot/passport": {`{"scope":["tool:read"]}`, `{"Scopes":["tool:read"]}`, `{"TTL":1}`, `{"ttlSeconds":1}`},
 		"/v1/attest":              {`{"agentId":"a","actionType":"b","payload":1,"Delegation":"x"}`},
 		"/v1/token-exchange":      {`{"agentId":"bot","acting_on":"acme","scope":"a"}`},
-		"/v1/attest/batch":        {`{"records":[{"agentId":"a","actionType":"b","payload":1,"delegate":"x"}]}`, `{"records":[],"x":1}`},
-		"/v1/agents/bot/disable":  {`{"x":1}`},
+		"/v1/attest/batch": {`{"records":[{"agentId":"a","actionType":"b","payload":1,"delegate":"x"}]}`,
+			`{"records":[],"x":1}`},
+		"/v1/agents/bot/disable": {`{"x":1}`},
 		"/v1/hooks/claude-code?require=passport": {
-			event(`"hook_event_name":"PreToolUse","hook_event_name":"PostToolUse"`), event(`"Hook_Event_Name":"PreToolUse"`), event(`"hook_event_name":"PreToolUse","tool_name":"Read"`),
+			event(`"hook_event_name":"PreToolUse","hook_event_name":"PostToolUse"`), event(`"Hook_Event_Name":"PreToolUse"`),
+			event(`"hook_event_name":"PreToolUse","tool_name":"Read"`),
 		},
 		"/v1/hooks/claude-code?requires=passport":                 {event(`"hook_event_name":"PreToolUse"`)},
 		"/v1/hooks/claude-code?Require=passport":                  {event(`"hook_event_name":"PreToolUse"`)},
@@ -80,7 +84,8 @@ func misspelt(ctx context.Context, r *harness.Run) error {
 		request.Header = header
 		refused(request)
 	}
-	refused(harness.Request{Method: "POST", Path: "/v1/agents/bot/passport/rotate", Header: []string{"Service-Passport: a", "Attestd-Passport: b"}})
+	refused(harness.Request{Method: "POST", Path: "/v1/agents/bot/passport/rotate",
+		Header: []string{"Service-Passport: a", "Attestd-Passport: b"}})
 	if err := twoLengths(s.Addr); err != "" {
 		r.Failf("%s", err)
 	}

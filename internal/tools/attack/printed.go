@@ -21,8 +21,10 @@ import (
 func hostileNames() (names []string) {
 	all := "bot"
 	for _, c := range []string{
-		"\n", "\r", "\r\n", "\v", "\f", "\b\b\b\b", "\t", "\x00", "\x7f", "\x1b[2J\x1b[H", "\x1b]0;title\x07", "\x1b]8;;http://evil\x1b\\", "\x1bP+q\x1b\\",
-		"\u0085", "\u009b31m", "\u009d0;t\u009c", "\u061c", "\u200e", "\u200f", "\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069", "\u2028", "\u2029",
+		"\n", "\r", "\r\n", "\v", "\f", "\b\b\b\b", "\t", "\x00", "\x7f", "\x1b[2J\x1b[H", "\x1b]0;title\x07",
+		"\x1b]8;;http://evil\x1b\\", "\x1bP+q\x1b\\",
+		"\u0085", "\u009b31m", "\u009d0;t\u009c", "\u061c", "\u200e", "\u200f", "\u202a", "\u202b", "\u202c", "\u202d",
+		"\u202e", "\u2066", "\u2067", "\u2068", "\u2069", "\u2028", "\u2029",
 	} {
 		names, all = append(names, "bot"+c+"FORGED 1 valid "+hostileMark), all+c+"FORG"
 	}
@@ -48,7 +50,8 @@ func hostileRecords(ctx context.Context, r *harness.Run) error {
 	names := hostileNames()
 	for _, name := range names {
 		body := marshal(object{"agentId": name, "actionType": name, "payload": object{name: name}})
-		if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/attest", Key: key, Body: string(body)}, nil); err != nil {
+		if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/attest", Key: key, Body: string(body)},
+			nil); err != nil {
 			return err
 		}
 	}
@@ -79,7 +82,8 @@ func hostileRecords(ctx context.Context, r *harness.Run) error {
 		evidence, twice := fmt.Sprintf("evidence-%d.json", i), fmt.Sprintf("twice-%d.json", i)
 		quoted := marshal(name)
 		member := fmt.Sprintf(`{%s:1,%s:2}`, quoted, quoted)
-		err := errors.Join(save(evidence, fmt.Sprintf("/v1/evidence/%d", i)), os.WriteFile(filepath.Join(p.folder, twice), []byte(member), 0o600))
+		err := errors.Join(save(evidence, fmt.Sprintf("/v1/evidence/%d", i)),
+			os.WriteFile(filepath.Join(p.folder, twice), []byte(member), 0o600))
 		if err != nil {
 			return err
 		}

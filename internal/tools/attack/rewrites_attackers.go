@@ -42,7 +42,8 @@ var withoutKey = []rewriting{
 	{"a reader made an admin", statements(`UPDATE api_key SET role = 'admin' WHERE label = 'reads'`), ""},
 	{"`compromised_at` of a key taken back", statements(`UPDATE company_key SET compromised_at = NULL WHERE company = 2 AND generation = 0`), ""},
 	{"a revocation moved to another passport", statements(
-		`UPDATE passport SET revoked_at = (SELECT revoked_at FROM passport WHERE revoked_at IS NOT NULL), reason = 'leaked' WHERE revoked_at IS NULL`,
+		`UPDATE passport SET revoked_at = (SELECT revoked_at FROM passport
+			WHERE revoked_at IS NOT NULL), reason = 'leaked' WHERE revoked_at IS NULL`,
 		`UPDATE passport SET revoked_at = NULL, reason = NULL WHERE id = (SELECT min(id) FROM passport)`), ""},
 	{"a company renamed", statements(`UPDATE company SET company_id = 'other' WHERE id = 1`), ""},
 	{"a webhook's address changed", statements(`UPDATE webhook SET url = 'http://127.0.0.1:9/elsewhere'`), ""},
@@ -120,11 +121,15 @@ func bringBack(ctx context.Context, s *scene) error {
 func cutOut(ctx context.Context, s *scene) error {
 	return rewrite.Unguarded(ctx, s.db(), func(tx *sql.Tx) error {
 		for _, where := range []string{
-			"record WHERE id >> 40 IN (3, -3)", "head WHERE chain IN (3, -3)", "node WHERE chain IN (3, -3)", "summary WHERE id >> 32 IN (3, -3)",
+			"record WHERE id >> 40 IN (3, -3)", "head WHERE chain IN (3, -3)", "node WHERE chain IN (3, -3)",
+			"summary WHERE id >> 32 IN (3, -3)",
 			"idempotency_key WHERE chain IN (3, -3)", "log_key WHERE chain IN (3, -3)",
-			"checkpoint WHERE log_id IN (SELECT log_id FROM log WHERE company = 3)", "cosignature WHERE log_id IN (SELECT log_id FROM log WHERE company = 3)",
-			"webhook WHERE company = 3", "oauth_token WHERE company = 3", "oauth_client WHERE company = 3", "api_key WHERE company = 3", "passport WHERE company = 3",
-			"agent WHERE company = 3", "company_usage WHERE company = 3", "company_key WHERE company = 3", "log WHERE company = 3", "company WHERE id = 3",
+			"checkpoint WHERE log_id IN (SELECT log_id FROM log WHERE company = 3)",
+			"cosignature WHERE log_id IN (SELECT log_id FROM log WHERE company = 3)",
+			"webhook WHERE company = 3", "oauth_token WHERE company = 3", "oauth_client WHERE company = 3",
+			"api_key WHERE company = 3", "passport WHERE company = 3",
+			"agent WHERE company = 3", "company_usage WHERE company = 3", "company_key WHERE company = 3",
+			"log WHERE company = 3", "company WHERE id = 3",
 		} {
 			if _, err := tx.ExecContext(ctx, "DELETE FROM "+where); err != nil {
 				return fmt.Errorf("%s: %w", where, err)
@@ -169,7 +174,8 @@ func swapLogs(ctx context.Context, s *scene) error {
 		for at, list := range lists {
 			for i := range list {
 				was := fmt.Sprintf(`"companyId":%q`, logs[1-at].Company)
-				list[i].Payload = []byte(strings.Replace(string(list[i].Payload), was, fmt.Sprintf(`"companyId":%q`, logs[at].Company), 1))
+				list[i].Payload = []byte(strings.Replace(string(list[i].Payload), was,
+					fmt.Sprintf(`"companyId":%q`, logs[at].Company), 1))
 			}
 		}
 		return nil
@@ -180,7 +186,9 @@ func swapLogs(ctx context.Context, s *scene) error {
 func unsayDisabling(ctx context.Context, s *scene) error {
 	err := s.writeAnew(ctx, []rewrite.Log{{Company: "acme", Name: store.Control}}, func(logs [][]chain.Record) error {
 		n := len(logs[0])
-		logs[0] = slices.DeleteFunc(logs[0], func(r chain.Record) bool { return strings.Contains(string(r.Payload), `"actionType":"agent.disabled"`) })
+		logs[0] = slices.DeleteFunc(logs[0], func(r chain.Record) bool {
+			return strings.Contains(string(r.Payload), `"actionType":"agent.disabled"`)
+		})
 		if len(logs[0]) != n-1 {
 			return fmt.Errorf("%d of %d control records are left", len(logs[0]), n)
 		}

@@ -90,7 +90,8 @@ func (h *history) begin(ctx context.Context) (policy string, err error) {
 			err = h.fillAcme(c)
 		}
 		if company == "globex" {
-			err = c.Call(200, harness.Request{Method: "POST", Path: "/v1/companies/rotate-keys", Key: h.keys[company], Body: `{"compromised":true}`}, nil)
+			err = c.Call(200, harness.Request{Method: "POST", Path: "/v1/companies/rotate-keys", Key: h.keys[company],
+				Body: `{"compromised":true}`}, nil)
 		}
 		if err == nil {
 			err = h.attest(c, company, 9)
@@ -148,7 +149,8 @@ func (h *history) fillAcme(c *harness.Client) (err error) {
 func (h *history) attest(c *harness.Client, company string, n int) error {
 	for i := range n {
 		body := fmt.Sprintf(`{"agentId":"bot","actionType":"pay","payload":{"of":%q,"amount":%d}}`, company, i)
-		if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/attest", Key: h.keys[company], Body: body}, nil); err != nil {
+		if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/attest", Key: h.keys[company], Body: body},
+			nil); err != nil {
 			return err
 		}
 	}
@@ -165,7 +167,8 @@ func (h *history) goOn(ctx context.Context, witness string) (err error) {
 		return err
 	}
 	h.vkey = of.VKey
-	s, err := h.Lab.Serve(ctx, h.file(dbFile), "--rate-limits", "off", "--webhooks-allow-private", "--witness", h.witness(witness))
+	s, err := h.Lab.Serve(ctx, h.file(dbFile), "--rate-limits", "off", "--webhooks-allow-private", "--witness",
+		h.witness(witness))
 	if err != nil {
 		return err
 	}
@@ -189,7 +192,8 @@ func (h *history) goOn(ctx context.Context, witness string) (err error) {
 			return err
 		}
 		var key struct{ Fingerprint string }
-		if err := c.Call(200, harness.Request{Method: "GET", Path: "/v1/ca/public-key?companyId=" + company}, &key); err != nil {
+		if err := c.Call(200, harness.Request{Method: "GET", Path: "/v1/ca/public-key?companyId=" + company},
+			&key); err != nil {
 			return err
 		}
 		for i, l := range list.Logs {

@@ -65,7 +65,10 @@ func (s *scene) run(ctx context.Context, args ...string) (found string, err erro
 
 // start starts a server on a copy of the database, with or without its head file and its stored
 // checkpoints, and watches it. with, if not nil, is called while it runs.
-func (s *scene) start(ctx context.Context, heads, checkpoints bool, wait time.Duration, with func(addr string) error, flags ...string) (found string, err error) {
+func (s *scene) start(
+	ctx context.Context, heads, checkpoints bool, wait time.Duration, with func(addr string) error,
+	flags ...string,
+) (found string, err error) {
 	folder, err := s.Lab.Folder()
 	if err != nil {
 		return "", err
@@ -157,7 +160,9 @@ func (s *scene) asked(ctx context.Context, wait time.Duration) (found string, er
 	}
 	defer func() { err = errors.Join(err, w.Stop()) }()
 	_, err = s.start(ctx, false, false, 0, func(addr string) (err error) {
-		found, err = ready(ctx, addr, max(wait, twoRounds), func(r readiness) bool { return r.RolledBack+r.WitnessAlarms > 0 })
+		found, err = ready(ctx, addr, max(wait, twoRounds), func(r readiness) bool {
+			return r.RolledBack+r.WitnessAlarms > 0
+		})
 		return err
 	}, "--witness", s.witness(w.Addr))
 	return found, err

@@ -70,7 +70,8 @@ func (w *scribe) write(who, n int) (length int64, err error) {
 		Index int64
 		Hash  string
 	}
-	body := fmt.Sprintf(`{"agentId":"bot %d","actionType":"count","payload":{"n":%d,"pad":%q}}`, who, n, strings.Repeat("x", n*97%5000))
+	body := fmt.Sprintf(`{"agentId":"bot %d","actionType":"count","payload":{"n":%d,"pad":%q}}`, who, n,
+		strings.Repeat("x", n*97%5000))
 	if length, err = w.call(201, "POST", "/v1/attest", body, &record); err != nil {
 		return 0, err
 	}

@@ -20,7 +20,8 @@ import (
 
 // commands are texts in which a shell finds the command pwn, some of them even in single quotes.
 var commands = []string{
-	"$(pwn)", "`pwn`", ";pwn", ";pwn;", "&pwn", "&pwn&", "|pwn", "'$(pwn)'", "';pwn;'", "'\\'';pwn;'\\''", `";pwn;"`, `\';pwn;#`, "\npwn\n", "'\npwn\n'", "\r\npwn\r\n", " $(pwn)", "#\npwn", "\x1b]0;title\x07\npwn",
+	"$(pwn)", "`pwn`", ";pwn", ";pwn;", "&pwn", "&pwn&", "|pwn", "'$(pwn)'", "';pwn;'", "'\\'';pwn;'\\''", `";pwn;"`,
+	`\';pwn;#`, "\npwn\n", "'\npwn\n'", "\r\npwn\r\n", " $(pwn)", "#\npwn", "\x1b]0;title\x07\npwn",
 }
 
 // hostileInit responds to `attestd init` with commands in place of keys and of everything that it
@@ -65,7 +66,8 @@ func initAgainst(ctx context.Context, r *harness.Run, name, payload, kind string
 		return 0, err
 	}
 	home, bin, ran := filepath.Join(folder, "a $(pwn) 'home'"), filepath.Join(folder, "bin"), filepath.Join(folder, "ran")
-	if err := errors.Join(os.Mkdir(home, 0o700), os.Mkdir(bin, 0o700), os.WriteFile(filepath.Join(bin, "pwn"), []byte("#!/bin/sh\n: > "+ran+"\n"), 0o700)); err != nil {
+	if err := errors.Join(os.Mkdir(home, 0o700), os.Mkdir(bin, 0o700),
+		os.WriteFile(filepath.Join(bin, "pwn"), []byte("#!/bin/sh\n: > "+ran+"\n"), 0o700)); err != nil {
 		return 0, err
 	}
 	run := func(script string, args ...string) (string, error) {
@@ -73,7 +75,8 @@ func initAgainst(ctx context.Context, r *harness.Run, name, payload, kind string
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", script, "sh"}, args...)...)
 		cmd.Dir, cmd.Stdin = home, strings.NewReader(`{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_use_id":"1"}`)
-		cmd.Env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_STATE_HOME=" + home, "PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH")}
+		cmd.Env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_STATE_HOME=" + home, "PATH=" + bin +
+			string(os.PathListSeparator) + os.Getenv("PATH")}
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
@@ -159,16 +162,20 @@ func liar(name, payload string) http.Handler {
 		status, answer := http.StatusCreated, object(nil)
 		switch {
 		case last == "v1/companies":
-			answer = object{"companyId": at(shown, "local"), "apiKey": at("key of a company", "svc_admin"), "publicKey": at(shown, "p")}
+			answer = object{"companyId": at(shown, "local"), "apiKey": at("key of a company", "svc_admin"),
+				"publicKey": at(shown, "p")}
 		case last == "v1/company":
 			status, answer = http.StatusOK, object{"companyId": at(shown, "local")}
 		case last == "v1/keys":
 			answer = object{"key": at("key of an agent", "svc_writer"), "label": at(shown, "hooks"), "role": "writer"}
 		case strings.HasPrefix(last, "v1/agents/"):
-			status, answer = http.StatusOK, object{"agentId": at(shown, "bot"), "spiffeId": at(shown, "s"), "registeredAt": at(shown, "2026-11-22T00:00:00.000Z")}
+			status, answer = http.StatusOK, object{"agentId": at(shown, "bot"), "spiffeId": at(shown, "s"),
+				"registeredAt": at(shown, "2026-11-22T00:00:00.000Z")}
 		case last == "v1/attest":
-			answer = object{"index": 0, "timestamp": at(shown, "2026-11-22T00:00:00.000Z"), "hash": at(shown, strings.Repeat("0", 64)), "signature": at(shown, strings.Repeat("0", 86)),
-				"payload": object{"agentId": at(shown, "bot"), "companyId": at(shown, "local"), "actionType": "agent.watched", "payload": 1}}
+			answer = object{"index": 0, "timestamp": at(shown, "2026-11-22T00:00:00.000Z"),
+				"hash": at(shown, strings.Repeat("0", 64)), "signature": at(shown, strings.Repeat("0", 86)),
+				"payload": object{"agentId": at(shown, "bot"), "companyId": at(shown, "local"), "actionType": "agent.watched",
+					"payload": 1}}
 		default:
 			status, answer = http.StatusNotFound, object{"error": at(shown, "none")}
 		}

@@ -39,7 +39,8 @@ func freshKeys(ctx context.Context, r *harness.Run) error {
 		}
 		used := key
 		key = made.Key
-		a, err = c.Do(harness.Request{Method: "POST", Path: "/v1/attest", Key: key, Header: []string{address(i)}, Body: `{"agentId":"a","actionType":"b","payload":1}`})
+		a, err = c.Do(harness.Request{Method: "POST", Path: "/v1/attest", Key: key, Header: []string{address(i)},
+			Body: `{"agentId":"a","actionType":"b","payload":1}`})
 		if err != nil {
 			return err
 		}
@@ -81,7 +82,8 @@ func freshCompanies(ctx context.Context, r *harness.Run) error {
 		r.Step(i, n, "companies")
 		key := <-keys
 		defer func() { keys <- key }()
-		a, err := c.Do(harness.Request{Method: "POST", Path: "/v1/companies", Key: key, Header: []string{badAddress}, Body: fmt.Sprintf(`{"companyId":"c-%d"}`, i)})
+		a, err := c.Do(harness.Request{Method: "POST", Path: "/v1/companies", Key: key, Header: []string{badAddress},
+			Body: fmt.Sprintf(`{"companyId":"c-%d"}`, i)})
 		if err != nil {
 			return err
 		}

@@ -108,7 +108,8 @@ func (g *siege) letGo(ctx context.Context, few int) error {
 			return err
 		}
 	}
-	g.Failf("after %d s the server still holds %d descriptors, for answers that nobody reads", most, harness.Descriptors(g.PID()))
+	g.Failf("after %d s the server still holds %d descriptors, for answers that nobody reads", most,
+		harness.Descriptors(g.PID()))
 	return nil
 }
 
@@ -135,8 +136,9 @@ func streamPlaces(ctx context.Context, r *harness.Run) error {
 		{"one company from many addresses", g.key, address},
 	} {
 		conns, err := g.hold(ctx, n, func(i int) []byte {
-			return harness.Request{Method: "GET", Path: "/v1/ws", Key: phase.key, Header: []string{phase.from(i), "Connection: Upgrade",
-				"Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAECAwQFBgcICQoLDA0ODw=="}}.Bytes()
+			return harness.Request{Method: "GET", Path: "/v1/ws", Key: phase.key,
+				Header: []string{phase.from(i), "Connection: Upgrade",
+					"Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAECAwQFBgcICQoLDA0ODw=="}}.Bytes()
 		})
 		if err != nil {
 			return errors.Join(err, g.lift(800*mebibyte))

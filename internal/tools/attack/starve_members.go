@@ -70,7 +70,8 @@ func costlyBodies() (list []costly) {
 		}
 		list = append(list,
 			costly{"members of strangers at " + path, path, "application/json", many, true, 1, due, []int{413}},
-			costly{"64 KiB of members of strangers at " + path, path, "application/json", members(64 << 10), true, 1, small, []int{400}})
+			costly{"64 KiB of members of strangers at " + path, path, "application/json", members(64 << 10), true, 1, small,
+				[]int{400}})
 	}
 	attest := func(payload string) string { return `{"agentId":"a","actionType":"b","payload":` + payload + `}` }
 	record := `{"agentId":"a","actionType":"b","payload":` + members(4000) + `}`
@@ -85,13 +86,18 @@ func costlyBodies() (list []costly) {
 		costly{"members beside a payload", "/v1/attest", "application/json", many, false, 1, 400, full},
 		costly{"members of a payload", "/v1/attest", "application/json", attest(many), false, 1, 400, full},
 		costly{"members deep in a payload", "/v1/attest", "application/json", attest(nested), false, 1, 400, full},
-		costly{"20,000 members of a payload", "/v1/attest", "application/json", attest(members(20_000 * 11)), false, 1, 201, full},
+		costly{"20,000 members of a payload", "/v1/attest", "application/json", attest(members(20_000 * 11)), false, 1, 201,
+			full},
 		costly{"numbers of a payload", "/v1/attest", "application/json", attest(numbers(499_000, "1")), false, 2, 201, full},
 		costly{"numbers that grow", "/v1/attest", "application/json", attest(numbers(499_000, "1e20")), false, 2, 201, full},
-		costly{"long texts", "/v1/attest", "application/json", attest(`"` + strings.Repeat("x", size-100) + `"`), false, 1, 201, full},
-		costly{"batches of 1,000 records", "/v1/attest/batch", "application/json", `{"records":[` + strings.TrimSuffix(strings.Repeat(record+",", 1000), ",") + `]}`, false, 8, 201, full},
-		costly{"parameters of a form", "/v1/token/exchange", "application/x-www-form-urlencoded", strings.Repeat("a&b&", size/4), false, 1, 400, full},
-		costly{"calls of a hook's batch", "/v1/hooks/claude-code", "application/json", `{"hook_event_name":"PostToolBatch","session_id":"s","tool_calls":[` + calls + `]}`, false, 4, 400, full})
+		costly{"long texts", "/v1/attest", "application/json", attest(`"` + strings.Repeat("x", size-100) + `"`), false, 1,
+			201, full},
+		costly{"batches of 1,000 records", "/v1/attest/batch", "application/json", `{"records":[` +
+			strings.TrimSuffix(strings.Repeat(record+",", 1000), ",") + `]}`, false, 8, 201, full},
+		costly{"parameters of a form", "/v1/token/exchange", "application/x-www-form-urlencoded",
+			strings.Repeat("a&b&", size/4), false, 1, 400, full},
+		costly{"calls of a hook's batch", "/v1/hooks/claude-code", "application/json",
+			`{"hook_event_name":"PostToolBatch","session_id":"s","tool_calls":[` + calls + `]}`, false, 4, 400, full})
 }
 
 // members returns an object of short members with about size bytes.
@@ -126,7 +132,8 @@ func (g *siege) sendMany(ctx context.Context, kind costly, keys []string, times 
 	var done, met atomic.Int64
 	err := many(ctx, g.Addr, times, func(c *harness.Client, i int) error {
 		c.Wait = time.Minute
-		request := harness.Request{Method: "POST", Path: kind.path, Body: kind.body, Header: []string{"Content-Type: " + kind.media}}
+		request := harness.Request{Method: "POST", Path: kind.path, Body: kind.body,
+			Header: []string{"Content-Type: " + kind.media}}
 		if kind.public {
 			request.Header = append(request.Header, badAddress)
 		} else {

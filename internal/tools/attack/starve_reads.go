@@ -39,7 +39,8 @@ func lists(ctx context.Context, r *harness.Run) error {
 			if err != nil {
 				return err
 			}
-			return c.Call(200, harness.Request{Method: "POST", Path: "/v1/passports/" + jti + "/revoke", Key: g.key, Body: `{"reason":"` + reason + `"}`}, nil)
+			return c.Call(200, harness.Request{Method: "POST", Path: "/v1/passports/" + jti + "/revoke", Key: g.key,
+				Body: `{"reason":"` + reason + `"}`}, nil)
 		})
 	}
 	if err != nil {
@@ -112,7 +113,8 @@ func verifies(ctx context.Context, r *harness.Run) error {
 	if err == nil {
 		err = many(ctx, g.Addr, n, func(c *harness.Client, i int) error {
 			r.Step(i, n, "records")
-			return c.Call(201, harness.Request{Method: "POST", Path: "/v1/attest", Key: g.key, Body: `{"agentId":"a","actionType":"b","payload":1}`}, nil)
+			return c.Call(201, harness.Request{Method: "POST", Path: "/v1/attest", Key: g.key,
+				Body: `{"agentId":"a","actionType":"b","payload":1}`}, nil)
 		})
 	}
 	if err != nil {

@@ -94,7 +94,9 @@ func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tena
 	return nil
 }
 
-func (w *sweep) askAll(ctx context.Context, c *harness.Client, op operation, st state, list []harness.Request) (answers []harness.Answer, err error) {
+func (w *sweep) askAll(
+	ctx context.Context, c *harness.Client, op operation, st state, list []harness.Request,
+) (answers []harness.Answer, err error) {
 	for _, request := range list {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -156,8 +158,10 @@ func (w *sweep) judge(op operation, st state, asked string, a harness.Answer) (w
 	switch {
 	case op.public && st.name == "none":
 		w.statuses[asked] = a.Status
-	case op.public && op.path != "/v1/ws" && op.path != "/v1/oauth/token" && a.Status != w.statuses[asked] && (st.query == "" || a.Status != 400):
-		wrong = append(wrong, fmt.Sprintf("a public route answers %d, and %d to who comes without a credential", a.Status, w.statuses[asked]))
+	case op.public && op.path != "/v1/ws" && op.path != "/v1/oauth/token" && a.Status != w.statuses[asked] &&
+		(st.query == "" || a.Status != 400):
+		wrong = append(wrong, fmt.Sprintf("a public route answers %d, and %d to who comes without a credential", a.Status,
+			w.statuses[asked]))
 	case op.public:
 	case st.who == stranger:
 		body := strings.TrimSuffix(string(a.Body), "\n")

@@ -51,7 +51,8 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 		}
 	}
 	var company struct{ APIKey string }
-	do(201, "POST", "/v1/companies", fmt.Sprintf(`{"companyId":%q,"metadata":{"note":%q}}`, id, t.word("company")), &company)
+	do(201, "POST", "/v1/companies", fmt.Sprintf(`{"companyId":%q,"metadata":{"note":%q}}`, id, t.word("company")),
+		&company)
 	t.key = company.APIKey
 
 	var keys [3]struct{ Key string }
@@ -93,13 +94,15 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 
 	var svid struct{ SVID string }
 	for _, agent := range []string{"spare-bot", "deploy-bot", t.word("agent")} {
-		do(201, "POST", "/v1/agents/register", fmt.Sprintf(`{"agentId":%q,"metadata":{"note":%q}}`, agent, t.word("metadata")), &svid)
+		do(201, "POST", "/v1/agents/register",
+			fmt.Sprintf(`{"agentId":%q,"metadata":{"note":%q}}`, agent, t.word("metadata")), &svid)
 	}
 	t.spare["agentId"] = "spare-bot"
 	t.names["agentId"], t.names["subject_token"], t.names["actor_token"] = "deploy-bot", svid.SVID, svid.SVID
 
 	var delegation struct{ Token string }
-	do(201, "POST", "/v1/token-exchange", `{"agentId":"deploy-bot","actingOn":"acme","scope":"`+t.word("scope")+`"}`, &delegation)
+	do(201, "POST", "/v1/token-exchange", `{"agentId":"deploy-bot","actingOn":"acme","scope":"`+t.word("scope")+`"}`,
+		&delegation)
 	t.names["delegation"] = delegation.Token
 	for i := range 5 {
 		do(201, "POST", "/v1/attest", fmt.Sprintf(`{"agentId":%q,"actionType":%q,"payload":{%q:%q,"n":%d},"delegation":%q}`,
@@ -124,7 +127,8 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	}
 	var hooks [2]struct{ WebhookID, Secret string }
 	for i := range hooks {
-		do(201, "POST", "/v1/webhooks", fmt.Sprintf(`{"url":"https://hooks.example.invalid/","description":%q}`, t.word("webhook")), &hooks[i])
+		do(201, "POST", "/v1/webhooks", fmt.Sprintf(`{"url":"https://hooks.example.invalid/","description":%q}`,
+			t.word("webhook")), &hooks[i])
 		do(200, "POST", "/v1/webhooks/"+hooks[i].WebhookID+"/disable", "", nil)
 	}
 	t.names["webhookId"], t.spare["webhookId"] = hooks[0].WebhookID, hooks[1].WebhookID
@@ -141,7 +145,8 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 // state returns everything that the tenant can read about itself.
 func (t *tenant) state() (string, error) {
 	var all strings.Builder
-	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/oauth/clients", "/v1/webhooks", "/v1/chain", "/v1/chain?log=control", "/v1/records", "/v1/passports", "/v1/passports/revoked"} {
+	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/oauth/clients", "/v1/webhooks",
+		"/v1/chain", "/v1/chain?log=control", "/v1/records", "/v1/passports", "/v1/passports/revoked"} {
 		a, err := t.Do(harness.Request{Method: "GET", Path: path, Key: t.key})
 		if err != nil {
 			return "", err

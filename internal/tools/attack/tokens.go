@@ -63,7 +63,9 @@ func tokens(ctx context.Context, r *harness.Run) error {
 	// Each valid token must be refused by the endpoints for others, and for another tenant by all.
 	for _, k := range kinds {
 		one := []forgery{{k.name + ": good, of another kind", k.good}}
-		if err := g.refuse(ctx, acme.key, one, slices.DeleteFunc(slices.Clone(doors), func(d string) bool { return slices.Contains(k.doors, d) })); err != nil {
+		if err := g.refuse(ctx, acme.key, one, slices.DeleteFunc(slices.Clone(doors), func(d string) bool {
+			return slices.Contains(k.doors, d)
+		})); err != nil {
 			return err
 		}
 		one[0].name = k.name + ": good, of another tenant"

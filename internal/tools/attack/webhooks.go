@@ -84,7 +84,8 @@ func slowWebhooks(ctx context.Context, r *harness.Run) error {
 			known = cmp.Or(known, key)
 		}
 		began := time.Now()
-		if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/attest", Key: key, Body: `{"agentId":"a","actionType":"b","payload":1}`}, nil); err != nil {
+		if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/attest", Key: key,
+			Body: `{"agentId":"a","actionType":"b","payload":1}`}, nil); err != nil {
 			return err
 		}
 		select {
@@ -132,7 +133,8 @@ func slowCompanies(ctx context.Context, addr, endpoint string, n, records int) e
 	c := &harness.Client{Addr: addr}
 	defer c.Close()
 	for _, key := range keys {
-		if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/attest/batch", Key: key, Body: batch}, nil); err != nil {
+		if err := c.Call(201, harness.Request{Method: "POST", Path: "/v1/attest/batch", Key: key, Body: batch},
+			nil); err != nil {
 			return err
 		}
 		if err := pause(ctx, 40*time.Millisecond); err != nil {
@@ -144,5 +146,6 @@ func slowCompanies(ctx context.Context, addr, endpoint string, n, records int) e
 
 // subscribe creates a webhook.
 func subscribe(c *harness.Client, key, url string) error {
-	return c.Call(201, harness.Request{Method: "POST", Path: "/v1/webhooks", Key: key, Body: fmt.Sprintf(`{"url":%q}`, url)}, nil)
+	return c.Call(201, harness.Request{Method: "POST", Path: "/v1/webhooks", Key: key,
+		Body: fmt.Sprintf(`{"url":%q}`, url)}, nil)
 }

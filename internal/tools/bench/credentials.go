@@ -35,7 +35,8 @@ func (b *bench) credentials(ctx context.Context) (err error) {
 		if _, err := ask(ctx, server.addr, issue, 201, &issued); err != nil {
 			return err
 		}
-		checks[i] = request("POST", "/v1/passport/verify", t.key, jsonType, `{"passport":"`+issued.Passport+`","tool":"payments.transfer"}`)
+		checks[i] = request("POST", "/v1/passport/verify", t.key, jsonType, `{"passport":"`+issued.Passport+
+			`","tool":"payments.transfer"}`)
 	}
 
 	rounds, each := pick(b.quick, 3, 7), pick(b.quick, 150*time.Millisecond, 700*time.Millisecond)

@@ -83,7 +83,8 @@ func (r *report) add(section, column, name string, value float64, u unit, t *tar
 func (r *report) farOff() (list []string) {
 	for _, f := range r.figures {
 		if f.unit == ratio && f.target != nil && !f.target.unsteady && !math.IsNaN(f.value) && f.target.farOff(f.value) {
-			list = append(list, fmt.Sprintf("%s, %s: %s is %s (target %s)", f.section, f.column, strings.TrimSpace(f.name), f.text(), f.target))
+			list = append(list, fmt.Sprintf("%s, %s: %s is %s (target %s)", f.section, f.column, strings.TrimSpace(f.name),
+				f.text(), f.target))
 		}
 	}
 	return list

@@ -46,7 +46,9 @@ func (b *bench) append(ctx context.Context, shapes []*shape, rounds int) error {
 	return nil
 }
 
-func (b *bench) appendTo(ctx context.Context, s *shape, next func(n int) []byte, d time.Duration, most int) (round, error) {
+func (b *bench) appendTo(
+	ctx context.Context, s *shape, next func(n int) []byte, d time.Duration, most int,
+) (round, error) {
 	clients, err := connect(ctx, s.server.addr, 64)
 	if err != nil {
 		return round{}, err
@@ -65,7 +67,8 @@ func (b *bench) resident(ctx context.Context, shapes []*shape) error {
 			return fmt.Errorf("append to each of %s: %w", s.column, err)
 		}
 		bytes, known := residentBytes(s.server.pid())
-		b.report.add(lengthSection, s.column, "resident memory at the end", mebi(bytes, known), mebibytes, only(s.chains == manyChains, atMost(150)))
+		b.report.add(lengthSection, s.column, "resident memory at the end", mebi(bytes, known), mebibytes,
+			only(s.chains == manyChains, atMost(150)))
 	}
 	return nil
 }

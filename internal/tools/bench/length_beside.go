@@ -61,7 +61,8 @@ func (b *bench) beside(ctx context.Context, s *shape) error {
 		return err
 	}
 	b.report.add(lengthSection, s.column, "append rate while verifying ÷ alone", median(background), ratio, atLeast(0.8))
-	b.report.add(lengthSection, s.column, fmt.Sprintf("  while %d requests verify ÷ alone", verifyRequests), median(requests), ratio, atLeast(0.8))
+	b.report.add(lengthSection, s.column, fmt.Sprintf("  while %d requests verify ÷ alone", verifyRequests),
+		median(requests), ratio, atLeast(0.8))
 	b.report.add(lengthSection, s.column, "  verdict about an empty chain meanwhile", median(waited), milli, atMost(100))
 	return nil
 }

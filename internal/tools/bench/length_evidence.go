@@ -18,7 +18,8 @@ func (b *bench) check(ctx context.Context, s *shape) error {
 	for range pick(b.quick, 5, 20) {
 		t := s.tenants[rand.IntN(s.chains)]
 		var text json.RawMessage
-		if _, err := ask(ctx, s.server.addr, request("GET", fmt.Sprintf("/v1/evidence/%d", rand.IntN(s.records)), t.key, "", ""), 200, &text); err != nil {
+		if _, err := ask(ctx, s.server.addr, request("GET", fmt.Sprintf("/v1/evidence/%d", rand.IntN(s.records)), t.key, "",
+			""), 200, &text); err != nil {
 			return err
 		}
 		var file struct {
@@ -31,7 +32,8 @@ func (b *bench) check(ctx context.Context, s *shape) error {
 			return err
 		}
 		start := time.Now()
-		if out, err := exec.CommandContext(ctx, b.binary(), "check", path, "--key", file.Keys[0].Fingerprint).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, b.binary(), "check", path, "--key",
+			file.Keys[0].Fingerprint).CombinedOutput(); err != nil {
 			return fmt.Errorf("attestd check: %w\n%s", err, out)
 		}
 		took = append(took, millis(time.Since(start)))

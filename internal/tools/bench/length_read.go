@@ -34,8 +34,10 @@ func (b *bench) read(ctx context.Context, s *shape) error {
 			b.report.add(lengthSection, s.column, "whole-chain read, 1 reader", rate, megabytes, nil)
 			continue
 		}
-		b.report.add(lengthSection, s.column, "whole-chain read, 3 readers at once", rate, megabytes, only(s.million, atLeast(100)))
-		b.report.add(lengthSection, s.column, "  resident memory grows by", mebi(grown, known), mebibytes, only(s.million, atMost(32)))
+		b.report.add(lengthSection, s.column, "whole-chain read, 3 readers at once", rate, megabytes,
+			only(s.million, atLeast(100)))
+		b.report.add(lengthSection, s.column, "  resident memory grows by", mebi(grown, known), mebibytes,
+			only(s.million, atMost(32)))
 	}
 	return nil
 }

@@ -40,7 +40,8 @@ func (b *bench) verify(ctx context.Context, s *shape) error {
 		again = append(again, micros(took)/float64(s.total()))
 	}
 	b.report.add(lengthSection, s.column, "first verify, per record", micros(first)/float64(s.total()), micro, nil)
-	b.report.add(lengthSection, s.column, "  ÷ one Ed25519 check on one core", float64(first)/float64(s.total())/float64(signature), ratio,
+	b.report.add(lengthSection, s.column, "  ÷ one Ed25519 check on one core",
+		float64(first)/float64(s.total())/float64(signature), ratio,
 		only(s.million, atMost(0.6)))
 	b.report.add(lengthSection, s.column, "repeated verify, per record", median(again), micro, only(s.million, atMost(5)))
 	return nil

@@ -66,7 +66,8 @@ func (s *toolSession) call(n int) error {
 	var lines strings.Builder
 	for range n {
 		s.last++
-		fmt.Fprintf(&lines, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"transfer","arguments":%s}}`+"\n", s.last, callerPayload)
+		fmt.Fprintf(&lines, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"transfer","arguments":%s}}`+
+			"\n", s.last, callerPayload)
 	}
 	if _, err := io.WriteString(s.in, lines.String()); err != nil {
 		return err
@@ -101,7 +102,8 @@ func (b *bench) mcp(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, direct.end()) }()
 	for _, fail := range []string{"open", "closed"} {
-		proxy := exec.Command(b.binary(), "mcp", "--fail", fail, "--state", filepath.Join(b.dir, "mcp-"+fail), "--", self, toolMode)
+		proxy := exec.Command(b.binary(), "mcp", "--fail", fail, "--state", filepath.Join(b.dir, "mcp-"+fail), "--", self,
+			toolMode)
 		proxy.Env = append(os.Environ(), "ATTESTD_URL=http://"+server.addr, "ATTESTD_KEY="+t.key)
 		proxy.Stderr = b.stderr
 		through, err := startTool(proxy)
@@ -145,7 +147,8 @@ func (b *bench) compareTools(ctx context.Context, column string, direct, through
 	b.report.add("mcp", column, "200 calls at once, all answered after", took, milli, nil)
 	if ok && watched {
 		b.report.add("mcp", column, "memory after lone calls", float64(resident)/(1<<20), mebibytes, atMost(20))
-		b.report.add("mcp", column, "most while there are 200 calls at once", float64(resident+grown)/(1<<20), mebibytes, atMost(20))
+		b.report.add("mcp", column, "most while there are 200 calls at once", float64(resident+grown)/(1<<20), mebibytes,
+			atMost(20))
 	}
 	return nil
 }

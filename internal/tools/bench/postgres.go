@@ -81,20 +81,28 @@ func (b *bench) postgres(ctx context.Context) (err error) {
 		{hundred, fileMany, many, threeMany, 1.2, nil, nil},
 	} {
 		b.report.add(postgresSection, column.name, "SQLite, records/s", medianOf(column.file, load.rate), perSecond, nil)
-		b.report.add(postgresSection, column.name, "one server, records/s", medianOf(column.server, load.rate), perSecond, nil)
-		b.report.add(postgresSection, column.name, "  ÷ SQLite", medianRatio(column.server, column.file), ratio, atLeast(column.least))
-		b.report.add(postgresSection, column.name, "  99th percentile of one server", medianOf(column.server, load.slow), milli, nil)
-		b.report.add(postgresSection, column.name, "three servers, records/s", medianOf(column.three, load.rate), perSecond, nil)
-		b.report.add(postgresSection, column.name, "  ÷ one server", medianRatio(column.three, column.server), ratio, column.threeLeast)
-		b.report.add(postgresSection, column.name, "  99th percentile of three servers", medianOf(column.three, load.slow), milli, column.p99)
+		b.report.add(postgresSection, column.name, "one server, records/s", medianOf(column.server, load.rate), perSecond,
+			nil)
+		b.report.add(postgresSection, column.name, "  ÷ SQLite", medianRatio(column.server, column.file), ratio,
+			atLeast(column.least))
+		b.report.add(postgresSection, column.name, "  99th percentile of one server", medianOf(column.server, load.slow),
+			milli, nil)
+		b.report.add(postgresSection, column.name, "three servers, records/s", medianOf(column.three, load.rate), perSecond,
+			nil)
+		b.report.add(postgresSection, column.name, "  ÷ one server", medianRatio(column.three, column.server), ratio,
+			column.threeLeast)
+		b.report.add(postgresSection, column.name, "  99th percentile of three servers", medianOf(column.three, load.slow),
+			milli, column.p99)
 	}
 	delays, err := server.delays(ctx, pick(b.quick, 40, 400))
 	if err != nil {
 		return err
 	}
-	b.report.add(postgresSection, "one tenant", "until another server hears of a record, median", delays[len(delays)/2], milli, nil)
+	b.report.add(postgresSection, "one tenant", "until another server hears of a record, median", delays[len(delays)/2],
+		milli, nil)
 	b.report.add(postgresSection, "one tenant", "  99th percentile", delays[len(delays)*99/100], milli, atMost(250))
-	b.report.add(postgresSection, "one tenant", "a row lock for each request, records/s", medianOf(locked, load.rate), perSecond, nil)
+	b.report.add(postgresSection, "one tenant", "a row lock for each request, records/s", medianOf(locked, load.rate),
+		perSecond, nil)
 	b.report.add(postgresSection, "one tenant", "  one server ÷ that", medianRatio(one, locked), ratio, atLeast(10))
 	return nil
 }

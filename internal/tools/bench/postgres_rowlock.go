@@ -53,10 +53,12 @@ func (l *rowLock) append(ctx context.Context, d time.Duration) load {
 			if err := tx.QueryRow(ctx, `SELECT length FROM lock_head WHERE chain = 1 FOR UPDATE`).Scan(&length); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, `INSERT INTO lock_record VALUES ($1, $2, $3, $4, $5)`, length, hash, signature, "2026-01-01T00:00:00.000Z", callerPayload); err != nil {
+			if _, err := tx.Exec(ctx, `INSERT INTO lock_record VALUES ($1, $2, $3, $4, $5)`, length, hash, signature,
+				"2026-01-01T00:00:00.000Z", callerPayload); err != nil {
 				return err
 			}
-			_, err := tx.Exec(ctx, `UPDATE lock_head SET length = $1, root = $2, frontier = $3 WHERE chain = 1`, length+1, hash, frontier)
+			_, err := tx.Exec(ctx, `UPDATE lock_head SET length = $1, root = $2, frontier = $3 WHERE chain = 1`, length+1, hash,
+				frontier)
 			return err
 		})
 	})

@@ -88,7 +88,8 @@ func (b *bench) seedMixed(ctx context.Context, path string, n int) (t tenant, er
 		if i%10 == 0 {
 			agent = fmt.Sprint("rare-", i/10%10_000)
 		}
-		payload := fmt.Appendf(nil, `{"agentId":%q,"companyId":%q,"actionType":%q,"payload":%s}`, agent, company.ID, action, callerPayload)
+		payload := fmt.Appendf(nil, `{"agentId":%q,"companyId":%q,"actionType":%q,"payload":%s}`, agent, company.ID, action,
+			callerPayload)
 		canonical, err := jcs.Append(nil, payload, 128)
 		if err == nil {
 			_, err = s.Append(ctx, chain.Draft{Chain: company.Chain, Payload: payload, Canonical: canonical})

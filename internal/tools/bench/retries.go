@@ -26,10 +26,12 @@ func (b *bench) retries(ctx context.Context) (err error) {
 	head, body, _ := bytes.Cut(plain, []byte("\r\n\r\n"))
 	keyed := func(id func() (uuid.UUID, error)) func(int) []byte {
 		return func(int) []byte {
-			return fmt.Appendf(make([]byte, 0, len(plain)+64), "%s\r\nIdempotency-Key: %s\r\n\r\n%s", head, uuid.Must(id()), body)
+			return fmt.Appendf(make([]byte, 0, len(plain)+64), "%s\r\nIdempotency-Key: %s\r\n\r\n%s", head, uuid.Must(id()),
+				body)
 		}
 	}
-	batch := request("POST", "/v1/attest/batch", t.key, "application/json", `{"records":[`+strings.TrimSuffix(strings.Repeat(string(body)+",", batchOf), ",")+`]}`)
+	batch := request("POST", "/v1/attest/batch", t.key, "application/json", `{"records":[`+
+		strings.TrimSuffix(strings.Repeat(string(body)+",", batchOf), ",")+`]}`)
 
 	rounds, each := pick(b.quick, 3, 7), pick(b.quick, 150*time.Millisecond, time.Second)
 	beside := func(clients int, requests func(int) []byte) (comparison, error) {
@@ -73,7 +75,8 @@ func (b *bench) retries(ctx context.Context) (err error) {
 		}
 		ratios = append(ratios, batchOf*together/alone)
 	}
-	b.report.add("append", "64 clients", fmt.Sprintf("in batches of %d ÷ single appends", batchOf), median(ratios), ratio, atLeast(2))
+	b.report.add("append", "64 clients", fmt.Sprintf("in batches of %d ÷ single appends", batchOf), median(ratios), ratio,
+		atLeast(2))
 	return nil
 }
 

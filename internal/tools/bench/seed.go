@@ -52,7 +52,8 @@ func (b *bench) seed(ctx context.Context, path string, chains, records int) (ten
 
 // draft returns the record of attestRequest, as the server would pass it to the log.
 func draft(c *store.Company) (chain.Draft, error) {
-	payload := fmt.Appendf(nil, `{"agentId":%q,"companyId":%q,"actionType":%q,"payload":%s}`, callerAgent, c.ID, callerAction, callerPayload)
+	payload := fmt.Appendf(nil, `{"agentId":%q,"companyId":%q,"actionType":%q,"payload":%s}`, callerAgent, c.ID,
+		callerAction, callerPayload)
 	canonical, err := jcs.Append(nil, payload, 128)
 	return chain.Draft{Chain: c.Chain, Payload: payload, Canonical: canonical}, err
 }

@@ -74,13 +74,16 @@ func (b *bench) stream(ctx context.Context) (err error) {
 		b.report.add(streamSection, column, "durable and delivered records/s", median(rates[toStream]), perSecond, nil)
 		b.report.add(streamSection, column, "  messages/s", median(rates[toStream])*float64(listeners), perSecond, nil)
 		b.report.add(streamSection, column, "  ÷ append rate with no stream", median(relative), ratio, nil)
-		b.report.add(streamSection, column, "  ÷ the same with bare writes only", median(beyond), ratio, only(listeners == 1000, atLeast(0.85)))
+		b.report.add(streamSection, column, "  ÷ the same with bare writes only", median(beyond), ratio,
+			only(listeners == 1000, atLeast(0.85)))
 	}
 	return nil
 }
 
 // streamLoad returns the rate of records that were appended, and delivered to all clients.
-func (b *bench) streamLoad(ctx context.Context, server *child, t tenant, kind, listeners int, d time.Duration) (rate float64, err error) {
+func (b *bench) streamLoad(
+	ctx context.Context, server *child, t tenant, kind, listeners int, d time.Duration,
+) (rate float64, err error) {
 	req := attestRequest(t)
 	clients, err := connect(ctx, server.addr, streamAppenders)
 	if err != nil {

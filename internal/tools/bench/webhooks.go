@@ -48,7 +48,8 @@ func (b *bench) webhooks(ctx context.Context) (err error) {
 	}
 	turn := func(how string) error {
 		for _, id := range ids {
-			if _, err := ask(ctx, server.addr, request("POST", "/v1/webhooks/"+id+"/"+how, t.key, "", ""), 200, nil); err != nil {
+			if _, err := ask(ctx, server.addr, request("POST", "/v1/webhooks/"+id+"/"+how, t.key, "", ""), 200,
+				nil); err != nil {
 				return err
 			}
 		}

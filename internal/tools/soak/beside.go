@@ -116,7 +116,8 @@ func (k *run) tokens(ctx context.Context) {
 			return err
 		}
 		var delegation struct{ Token string }
-		if err := k.ask(c, as, 201, "POST", "/v1/token-exchange", `{"agentId":"bot","actingOn":"acme","scope":"read"}`, &delegation); err != nil {
+		if err := k.ask(c, as, 201, "POST", "/v1/token-exchange", `{"agentId":"bot","actingOn":"acme","scope":"read"}`,
+			&delegation); err != nil {
 			return err
 		}
 		const jwt = "urn:ietf:params:oauth:token-type:jwt"

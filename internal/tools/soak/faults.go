@@ -32,7 +32,8 @@ func (w *written) writeSome(ctx context.Context, addr, key string, most int64, e
 		writers.Go(func() {
 			c := &harness.Client{Addr: addr}
 			defer c.Close()
-			body := fmt.Sprintf(`{"agentId":"bot","actionType":"fill","payload":{"who":%d,"pad":%q}}`, who, strings.Repeat("x", 2000))
+			body := fmt.Sprintf(`{"agentId":"bot","actionType":"fill","payload":{"who":%d,"pad":%q}}`, who,
+				strings.Repeat("x", 2000))
 			for ctx.Err() == nil && w.acknowledged.Load() < most {
 				a, err := c.Do(harness.Request{Method: "POST", Path: "/v1/attest", Key: key, Body: body})
 				switch text := string(a.Body); {

@@ -22,22 +22,23 @@ import (
 func main() {
 	var length time.Duration
 	var rate int
-	cases := []harness.Case{{Name: "soak", About: "a steady load, for a long time", Run: func(ctx context.Context, r *harness.Run) error {
-		if length == 0 {
-			if length = 14 * time.Minute; r.Short {
-				length = 12 * time.Second
+	cases := []harness.Case{{Name: "soak", About: "a steady load, for a long time",
+		Run: func(ctx context.Context, r *harness.Run) error {
+			if length == 0 {
+				if length = 14 * time.Minute; r.Short {
+					length = 12 * time.Second
+				}
 			}
-		}
-		if rate == 0 {
-			if rate = 5000; r.Short {
-				rate = 2000
+			if rate == 0 {
+				if rate = 5000; r.Short {
+					rate = 2000
+				}
 			}
-		}
-		if length < 0 || rate < 0 {
-			return errors.New("--time and --rate must not be negative")
-		}
-		return soak(ctx, r, length, rate)
-	}},
+			if length < 0 || rate < 0 {
+				return errors.New("--time and --rate must not be negative")
+			}
+			return soak(ctx, r, length, rate)
+		}},
 		{Name: "emptied-log", About: "the write-ahead log is emptied or cut under load", Run: emptiedLog},
 		{Name: "read-errors", About: "the disk refuses to read a part of what was written (Linux)", Run: readErrors},
 		{Name: "full-disk", About: "the disk fills up under load, and has room again (needs root on Linux)", Run: fullDisk},

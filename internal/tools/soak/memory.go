@@ -84,5 +84,7 @@ func median(list []sample) sample {
 		slices.Sort(values)
 		return values[len(values)/2]
 	}
-	return sample{at(func(s sample) int64 { return s.resident }), int(at(func(s sample) int64 { return int64(s.descriptors) }))}
+	return sample{at(func(s sample) int64 {
+		return s.resident
+	}), int(at(func(s sample) int64 { return int64(s.descriptors) }))}
 }

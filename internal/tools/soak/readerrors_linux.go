@@ -51,7 +51,8 @@ func failReads(offset uint32) error {
 		return err
 	}
 	p := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&p))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+		uintptr(unsafe.Pointer(&p))); errno != 0 {
 		return errno
 	}
 	return nil
@@ -91,13 +92,15 @@ func readErrors(ctx context.Context, r *harness.Run) error {
 		r.Failf("%d appends were made, and nothing that failed to be read was in their way", w.acknowledged.Load())
 	}
 	last := w.acknowledged.Load() - 1
-	for _, path := range []string{"/v1/chain?limit=1", fmt.Sprintf("/v1/chain?limit=1&offset=%d", last), fmt.Sprint("/v1/proof/", last), "/v1/verify", "/v1/records?limit=5", "/v1/agents", "/readyz"} {
+	for _, path := range []string{"/v1/chain?limit=1", fmt.Sprintf("/v1/chain?limit=1&offset=%d", last),
+		fmt.Sprint("/v1/proof/", last), "/v1/verify", "/v1/records?limit=5", "/v1/agents", "/readyz"} {
 		a, err := c.Do(harness.Request{Method: "GET", Path: path, Key: key})
 		if err != nil {
 			return err
 		}
 		text := string(a.Body)
-		if a.Status != 200 && (a.Status != 503 || !strings.Contains(text, `"NOT_DONE"`)) || strings.Contains(text, "corrupt") || strings.Contains(text, `"valid":false`) {
+		if a.Status != 200 && (a.Status != 503 || !strings.Contains(text, `"NOT_DONE"`)) ||
+			strings.Contains(text, "corrupt") || strings.Contains(text, `"valid":false`) {
 			r.Failf("GET %s, which the disk refuses, is answered %d: %.200s", path, a.Status, text)
 		}
 	}

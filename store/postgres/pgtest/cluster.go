@@ -40,7 +40,8 @@ func NewCluster(t testing.TB) *Cluster {
 	c := &Cluster{t: t}
 	for n, name := range []string{"a", "b"} {
 		// The standby retries after 100 ms instead of 5 s if it finds no primary.
-		s, err := newServer(i, name, "fsync=on", "synchronous_commit=on", "wal_level=replica", "wal_retrieve_retry_interval=100ms")
+		s, err := newServer(i, name, "fsync=on", "synchronous_commit=on", "wal_level=replica",
+			"wal_retrieve_retry_interval=100ms")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,8 @@ func (c *Cluster) URL(addresses ...string) string {
 		addresses = c.Addresses()
 	}
 	return (&url.URL{
-		Scheme: "postgres", User: url.UserPassword(role, c.primary.password), Host: strings.Join(addresses, ","), Path: "postgres",
+		Scheme: "postgres", User: url.UserPassword(role, c.primary.password), Host: strings.Join(addresses, ","),
+		Path:     "postgres",
 		RawQuery: "sslmode=disable&target_session_attrs=read-write",
 	}).String()
 }
@@ -153,7 +155,8 @@ func (c *Cluster) Rebuild() {
 		c.t.Fatal("pgtest: Rebuild while the standby runs")
 	}
 	c.must(os.RemoveAll(c.standby.data()))
-	c.must(c.standby.run("pg_basebackup", "--dbname="+c.primary.url("postgres"), "--pgdata="+c.standby.data(), "--write-recovery-conf", "--checkpoint=fast", "--no-sync"))
+	c.must(c.standby.run("pg_basebackup", "--dbname="+c.primary.url("postgres"), "--pgdata="+c.standby.data(),
+		"--write-recovery-conf", "--checkpoint=fast", "--no-sync"))
 	c.must(c.standby.start())
 	// The copy was made without this setting, so that a standby that is promoted waits for none.
 	c.must(c.primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'"))

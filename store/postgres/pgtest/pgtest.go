@@ -108,7 +108,8 @@ func (p *shared) close() {
 
 // startShared creates and starts a fast server without durability.
 func startShared(i installation) (*server, error) {
-	s, err := newServer(i, "shared", "fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0")
+	s, err := newServer(i, "shared", "fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_level=minimal",
+		"max_wal_senders=0")
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,8 @@ func newServer(i installation, name string, settings ...string) (*server, error)
 	s := &server{installation: i, folder: folder, port: port, password: rand.Text()}
 	s.settings = append([]string{
 		"port=" + strconv.Itoa(port), "listen_addresses=127.0.0.1", "unix_socket_directories=", "cluster_name=" + name,
-		"max_connections=500", "shared_buffers=32MB", "min_wal_size=32MB", "max_wal_size=128MB", "logging_collector=off", "timezone=UTC",
+		"max_connections=500", "shared_buffers=32MB", "min_wal_size=32MB", "max_wal_size=128MB", "logging_collector=off",
+		"timezone=UTC",
 	}, settings...)
 	if err := s.give(folder.path); err != nil {
 		folder.remove()
@@ -77,7 +78,8 @@ func (s *server) stderr() string  { return s.in("stderr") }
 func (s *server) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
 func (s *server) url(database string) string {
-	return (&url.URL{Scheme: "postgres", User: url.UserPassword(role, s.password), Host: s.address(), Path: database, RawQuery: "sslmode=disable"}).String()
+	return (&url.URL{Scheme: "postgres", User: url.UserPassword(role, s.password), Host: s.address(), Path: database,
+		RawQuery: "sslmode=disable"}).String()
 }
 
 // program returns a command for a program of PostgreSQL, run by the account, without the settings
@@ -107,7 +109,8 @@ func (s *server) initialize(options ...string) error {
 	if err := s.give(password); err != nil {
 		return err
 	}
-	return s.run("initdb", append(options, "--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C", "--auth=scram-sha-256",
+	return s.run("initdb", append(options, "--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C",
+		"--auth=scram-sha-256",
 		"--username="+role, "--pwfile="+password, "--pgdata="+s.data())...)
 }
 
