@@ -8,9 +8,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// Power that fails after the commit of an acceptance and before its head file is made leaves the
-// rollback accepted in the control log and the old head file. Accepting it once more brings up the
-// head file, and the record stands once. Another rollback later has its own record (promise 78).
+// The accepted rollback is already in the control log when power fails after the commit of the
+// acceptance and before the head file is written; the head file is still the old one. Accepting
+// again updates the head file and adds no second record. A later rollback gets its own record.
 func TestAcceptedRollbackIsRecordedOnce(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -26,7 +26,7 @@ func TestAcceptedRollbackIsRecordedOnce(t *testing.T) {
 	storetest.Replace(t, path, storetest.Copy(t, older))
 	accept(t, path)
 	for range 3 {
-		// as the disk has it after the power failed
+		// This is the head file on disk after the power failure.
 		must(t, os.WriteFile(storetest.Heads(path), before, 0o600))
 		if list := accept(t, path); len(list) == 0 {
 			t.Error("nothing was accepted")

@@ -13,8 +13,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A file that others could reach past the lock or past its owner is refused before anything is
-// written, with a sentence that says what to do.
+// A file that others can access past its lock or its owner is refused before anything is written,
+// and the error tells the operator what to do.
 func TestFilesThatOthersReachAreNotServed(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -67,7 +67,8 @@ func TestFilesThatOthersReachAreNotServed(t *testing.T) {
 	}
 }
 
-// A group other than the owner's own counts as others; only root can make such a file for the test.
+// A group other than the owner's own counts as others. Only root can create such a file for the
+// test.
 func TestGroupOtherThanOwnersCountsAsOthers(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -101,8 +102,8 @@ func TestWorldReadableFileIsServedWithWarning(t *testing.T) {
 	}
 }
 
-// The lock is on the file as well as on its name: neither another name, nor a removed lock file,
-// nor a move makes room for a second server.
+// The file is locked as well as its name: a second server cannot start under another name, after
+// the lock file was removed or after the file was moved.
 func TestSecondServerRefusedUnderAnotherName(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -130,8 +131,8 @@ func TestSecondServerRefusedUnderAnotherName(t *testing.T) {
 	}
 }
 
-// The lock on the file is none of SQLite's: other programs read and write beside a server, and
-// closing the file again and again in the same process does not end it.
+// The lock on the file is independent of SQLite's locks: other programs can read and write beside a
+// server, and closing the file repeatedly in the same process does not release the lock.
 func TestLockAllowsOtherPrograms(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

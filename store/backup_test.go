@@ -17,7 +17,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// sample is a database at rest: two companies, 300 and 5 records.
+// sample returns a closed database with two companies, which have 300 and 5 records.
 func sample(t *testing.T) (path string, acme *store.Company) {
 	t.Helper()
 	s, path := fresh(t)
@@ -29,12 +29,12 @@ func sample(t *testing.T) (path string, acme *store.Company) {
 	return path, acme
 }
 
-// accepted lets a restore replace whatever is there.
+// accepted lets a restore replace any existing file.
 var accepted = admin.RestoreOptions{Force: true, AcceptRollback: true}
 
 func target(t *testing.T) string { return filepath.Join(t.TempDir(), "out.db") }
 
-// tampered is a sample with one record of zoo changed.
+// tampered returns a sample in which one record of zoo was changed.
 func tampered(t *testing.T) string {
 	t.Helper()
 	path, _ := sample(t)
@@ -48,7 +48,7 @@ func TestBackupAndRestore(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, acme := sample(t)
-	var records int64 // of all logs
+	var records int64 // the sum over all logs
 	db := other(t, path)
 	must(t, db.QueryRow("SELECT count(*) FROM record").Scan(&records))
 	must(t, db.Close())
@@ -81,7 +81,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("length %d", n)
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	attest(t, s, acme, 1) // and it goes on
+	attest(t, s, acme, 1) // the restored log can be extended
 	must(t, s.VerifyAll(ctx, "acme", 2, nil, nil))
 }
 
@@ -163,7 +163,7 @@ func TestBackupRefuses(t *testing.T) {
 	}
 }
 
-// A copy that fails its checks never becomes a file of the name that was asked for.
+// A copy that fails its checks never becomes a file of the requested name.
 func TestBackupAndRestoreRequireVerification(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -265,8 +265,8 @@ func TestRestoreOverADatabase(t *testing.T) {
 	}
 }
 
-// A server that was killed leaves a write-ahead log. It must not be played into what is restored in
-// the place of its file.
+// A server that was killed leaves a write-ahead log, which must not be replayed into the file that
+// is restored in place of its database.
 func TestRestoreOverAKilledServersFiles(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -283,7 +283,7 @@ func TestRestoreOverAKilledServersFiles(t *testing.T) {
 		t.Errorf("length %d", n)
 	}
 
-	// The same where somebody has removed the file, and only the log is left.
+	// The same holds if the database was removed and only the write-ahead log is left.
 	orphan := filepath.Join(t.TempDir(), "attestd.db")
 	must(t, os.WriteFile(orphan+"-wal", got(os.ReadFile(path+"-wal"))(t), 0o600))
 	if err := restore(t, in, orphan, admin.RestoreOptions{}); !errors.Is(err, store.ErrRefused) {
@@ -293,7 +293,8 @@ func TestRestoreOverAKilledServersFiles(t *testing.T) {
 	must(t, open(t, orphan).VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// Restore mends what cannot be opened any more, and leaves alone what was never ours.
+// A restore replaces a database that cannot be opened any more, and leaves files of other programs
+// alone.
 func TestRestoreOverDamage(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -324,7 +325,7 @@ func TestRestoreOverDamage(t *testing.T) {
 	}
 }
 
-// A power cut in the middle of an edit leaves a rollback journal; opening the file rolls back.
+// A power failure during a write leaves a rollback journal; opening the file rolls the write back.
 func TestOpenRollsBack(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

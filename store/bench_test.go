@@ -14,7 +14,7 @@ import (
 	"attestd/store"
 )
 
-// BenchmarkExtend commits batches of a typical record; ns/record holds a share of the sync.
+// BenchmarkExtend commits batches of typical records; ns/record includes its share of the sync.
 func BenchmarkExtend(b *testing.B) {
 	for _, n := range []int{1, 32, 64} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -37,7 +37,7 @@ func BenchmarkExtend(b *testing.B) {
 	}
 }
 
-// typical is an extension by records of about 300 bytes of payload.
+// typical returns an extension by n records with payloads of about 300 bytes.
 func typical(c *store.Company, from chain.Head, n int) chain.Extension {
 	e := extension(c.Chain, from, n)
 	for i := range e.Records {
@@ -47,7 +47,7 @@ func typical(c *store.Company, from chain.Head, n int) chain.Extension {
 	return e
 }
 
-// BenchmarkRecords reads a chain in the ranges in which the service reads it.
+// BenchmarkRecords reads a chain in ranges of the size that the service reads.
 func BenchmarkRecords(b *testing.B) {
 	const n, step = 100_000, 500
 	s, _ := fresh(b)
@@ -73,7 +73,7 @@ func BenchmarkRecords(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(rows), "ns/record")
 }
 
-// BenchmarkHashes reads what a proof reads of each level.
+// BenchmarkHashes reads the hashes that a proof needs of each level.
 func BenchmarkHashes(b *testing.B) {
 	s, _ := fresh(b)
 	c, _ := company(b, s, "acme")
@@ -96,7 +96,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 }
 
-// BenchmarkAppend appends for so many callers, who each wait for their record.
+// BenchmarkAppend appends for several numbers of callers, each of whom waits for its record.
 func BenchmarkAppend(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
@@ -109,9 +109,9 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkManyChains appends for 64 callers to one chain and to 10,000 of 20 records and more,
-// visited in a scattered order, in turns. It reports the medians of both and of their ratio: other
-// work on the machine slows neighbouring rounds alike.
+// BenchmarkManyChains appends for 64 callers, in turns to one chain and to 10,000 chains of 20 or
+// more records in a scattered order. It reports the medians of both and of their ratio, because
+// other work on the machine slows neighbouring rounds alike.
 func BenchmarkManyChains(b *testing.B) {
 	const chains, before, round = 10_000, 20, 5_000
 	s, _ := fresh(b)
@@ -147,7 +147,7 @@ func median(of []float64) float64 {
 	return of[len(of)/2]
 }
 
-// BenchmarkCreateKey is the same for a row.
+// BenchmarkCreateKey measures the same for writing a row.
 func BenchmarkCreateKey(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
@@ -160,7 +160,7 @@ func BenchmarkCreateKey(b *testing.B) {
 	}
 }
 
-// each calls do for [0, n) from so many callers.
+// each calls do for every i in [0, n) from the given number of callers.
 func each(b *testing.B, callers, n int, do func(i int) error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -194,7 +194,7 @@ func BenchmarkRecordPassport(b *testing.B) {
 	})
 }
 
-// BenchmarkOpen is a restart of a server over 1,000 companies.
+// BenchmarkOpen measures the restart of a server with 1,000 companies.
 func BenchmarkOpen(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "attestd.db")
 	s := open(b, path)
@@ -207,8 +207,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkReplay replays a control log of passports, and compares their rows with it; records/s is
-// of control records.
+// BenchmarkReplay replays a control log of passports and compares the result with their rows;
+// records/s counts control records.
 func BenchmarkReplay(b *testing.B) {
 	s, _ := fresh(b)
 	c, _ := company(b, s, "acme")

@@ -9,9 +9,9 @@ import (
 	"attestd/internal/testenv"
 )
 
-// What is remembered of companies and agents is small, whatever was registered with them: no
-// company can fill the memory of all.
-func TestCacheEntriesAreBounded(t *testing.T) { // not in parallel: it weighs the heap
+// Cache entries of companies and agents are small, however large the registered metadata is: no
+// company can fill the memory that all share.
+func TestCacheEntriesAreBounded(t *testing.T) { // not in parallel, because it measures the heap
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	s, _ := fresh(t)
 	metadata := raw(`{"a":"` + strings.Repeat("x", 16<<10) + `"}`)
@@ -28,7 +28,8 @@ func TestCacheEntriesAreBounded(t *testing.T) { // not in parallel: it weighs th
 		got(s.Companies.Get(ctx, fmt.Sprint("c", i)))(t)
 		must(t, s.Agents.Check(ctx, by(first, now), fmt.Sprint("a", i)))
 	}
-	if grown := heap() - before; grown > n*6<<10 { // the metadata are 16 KiB for each of both
+	// a company and an agent have 16 KiB of metadata each
+	if grown := heap() - before; grown > n*6<<10 {
 		t.Errorf("%d bytes for %d companies and as many agents", grown, n)
 	}
 	runtime.KeepAlive(s)

@@ -19,13 +19,13 @@ import (
 	"attestd/store/storetest"
 )
 
-// isEnd says whether an error is that of a context, and not one of the database.
+// isEnd reports whether an error comes from a context rather than from the database.
 func isEnd(err error) bool {
 	return errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, chain.ErrAgain)
 }
 
-// A caller who leaves in the middle of a read gets no more rows, and the error of its context;
-// every connection then reads the present.
+// A caller who leaves during a read gets no more rows and the error of its context. Afterwards
+// every connection reads the current data.
 func TestReadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
@@ -68,8 +68,8 @@ func TestReadEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// What a caller who has left did not read is remembered by nobody: neither an agent nor a
-// credential nor a company counts as missing, nor as changed.
+// A read that was cancelled is not cached: no agent, credential or company counts as missing or as
+// changed because of it.
 func TestCanceledReadIsNotRemembered(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -90,7 +90,7 @@ func TestCanceledReadIsNotRemembered(t *testing.T) {
 		"verify":     func(ctx context.Context) error { return s.VerifyAll(ctx, "", 2, nil, nil) },
 	}
 	for name, read := range reads {
-		must(t, s.Close()) // so that nothing is remembered
+		must(t, s.Close()) // so that nothing is cached
 		s = open(t, path)
 		if err := read(left); !isEnd(err) {
 			t.Errorf("%s: %v", name, err)
@@ -101,8 +101,8 @@ func TestCanceledReadIsNotRemembered(t *testing.T) {
 	}
 }
 
-// locked holds a table until unlock is called; waiting says which connections of the server carry
-// out a statement that begins so, and need it.
+// locked locks a table until unlock is called. The function waiting returns the connections of the
+// server that wait for the table with a statement that begins with the given text.
 func locked(t *testing.T, path, table, statement string) (unlock func(), waiting func() []int) {
 	t.Helper()
 	held, watch := got(pgx.Connect(ctx, path))(t), got(pgx.Connect(ctx, path))(t)
@@ -122,8 +122,8 @@ func locked(t *testing.T, path, table, statement string) (unlock func(), waiting
 		}
 }
 
-// A caller who leaves while the database server lets it wait ends its statement there too, and
-// costs nobody else a connection.
+// A caller who leaves while its statement waits in the database server ends the statement there
+// too, and no other caller loses a connection by it.
 func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -132,7 +132,8 @@ func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
 	s := open(t, path)
 	c, _ := company(t, s, "acme")
 
-	// fill lets every connection read at once, and returns them and what ends the first read.
+	// fill occupies every connection with a read. It returns their process IDs and a function that
+	// cancels the first read.
 	fill := func() (pids []int, cancel func(), reads chan error, unlock func(), waiting func() []int) {
 		unlock, waiting = locked(t, path, "head", "SELECT length")
 		reads = make(chan error, readers)
@@ -178,11 +179,11 @@ func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
 	for range readers {
 		<-reads
 	}
-	must(t, s.Close()) // whatever became of a connection
+	must(t, s.Close()) // even if a connection was lost
 }
 
-// A call that is counted for all servers is counted although its caller leaves meanwhile: the
-// connection is that of all callers.
+// A call against a limit that all servers share is counted even if its caller leaves meanwhile,
+// because all callers share the connection.
 func TestCanceledCallIsCounted(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -212,7 +213,7 @@ func TestCanceledCallIsCounted(t *testing.T) {
 	}
 }
 
-// waitFor returns the connections that wait once there are so many.
+// waitFor returns the waiting connections as soon as there are n of them.
 func waitFor(t *testing.T, waiting func() []int, n int) (pids []int) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
@@ -224,8 +225,8 @@ func waitFor(t *testing.T, waiting func() []int, n int) (pids []int) {
 	return nil
 }
 
-// A store that closes while its writer tries to reach the database server again and again does not
-// wait for the end of that, and who waits for a write hears that nothing was written.
+// A store that is closed while its writer is trying to reconnect does not wait for the last
+// attempt, and callers who wait for a write learn that nothing was written.
 func TestCloseEndsReconnecting(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -240,7 +241,7 @@ func TestCloseEndsReconnecting(t *testing.T) {
 		_, err := s.Append(ctx, draft(c))
 		written <- err
 	}()
-	for range 10 { // attempts, of which each takes the store a pause
+	for range 10 { // attempts, with a pause of the store after each
 		must(t, got(broken.Accept())(t).Close())
 	}
 	go func() { // later attempts fail too
@@ -250,7 +251,7 @@ func TestCloseEndsReconnecting(t *testing.T) {
 	}()
 	began := time.Now()
 	s.Close()
-	if took := time.Since(began); took > 8*time.Second { // it is tried for 12 s otherwise
+	if took := time.Since(began); took > 8*time.Second { // without the early end it would take 12 s
 		t.Errorf("closing took %v", took)
 	}
 	if err := <-written; !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {

@@ -21,12 +21,12 @@ import (
 	"attestd/store/storetest"
 )
 
-// What a fault does to a process is tried in a process of its own: this binary, told by its
-// environment which part to play.
+// Faults are injected into a child process: this test binary, whose environment variable names the
+// part to play.
 const part = "ATTESTD_TEST_PART"
 
-// parts say what they saw on standard output and end without closing anything, as a killed server
-// does.
+// parts print their results to standard output and exit without closing anything, as a killed
+// server does.
 var parts = map[string]func(path string) error{
 	"many writers":               manyWriters,
 	"move":                       moveUntilKilled,
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// play runs a part and returns what it said.
+// play runs a part in a child process and returns its output.
 func play(t *testing.T, name, path string, environment ...string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -58,7 +58,7 @@ func play(t *testing.T, name, path string, environment ...string) string {
 	return string(out)
 }
 
-// begin opens a database as a server does, with a company.
+// begin opens a database as a server does and registers a company.
 func begin(path string) (*store.Store, *store.Company, error) {
 	text, err := os.ReadFile("../schema.sql")
 	if err != nil {
@@ -73,7 +73,7 @@ func begin(path string) (*store.Store, *store.Company, error) {
 	return s, c, err
 }
 
-// outcome is how a write ended.
+// outcome names the result of a write.
 func outcome(err error) string {
 	switch {
 	case err == nil:
@@ -88,8 +88,8 @@ func outcome(err error) string {
 
 func say(err error) { fmt.Println(outcome(err)) }
 
-// failing is a system call that shall fail with EIO, where test (BPF_JGE, BPF_JSET; 0 for always)
-// holds of its argument and value.
+// failing is a system call that must fail with EIO if the test (BPF_JGE or BPF_JSET; 0 for always)
+// holds for its argument and the value.
 type failing struct {
 	call     uint32
 	argument uint32 // 0 is the first
@@ -97,9 +97,10 @@ type failing struct {
 	value    uint32
 }
 
-// failCalls makes system calls fail in this process, for good.
+// failCalls makes system calls fail in this process until it exits.
 func failCalls(calls ...failing) error {
-	// of struct seccomp_data: the number is its first word, arguments are from byte 16 on
+	// In struct seccomp_data the number of the call is the first word, and the arguments begin at
+	// byte 16.
 	const load = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	fail := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(syscall.EIO)}
 	var program []unix.SockFilter
@@ -107,7 +108,7 @@ func failCalls(calls ...failing) error {
 		rule := []unix.SockFilter{fail}
 		if c.test != 0 {
 			rule = []unix.SockFilter{
-				{Code: load, K: 16 + 8*c.argument}, // its low half, on what is little-endian
+				{Code: load, K: 16 + 8*c.argument}, // the low half on a little-endian machine
 				{Code: unix.BPF_JMP | c.test | unix.BPF_K, K: c.value, Jf: 1},
 				fail,
 			}
@@ -128,7 +129,7 @@ func failCalls(calls ...failing) error {
 	return nil
 }
 
-// failingSync appends, and again when no sync works any more.
+// failingSync appends a record, and appends again when every sync fails.
 func failingSync(path string) error {
 	s, c, err := begin(path)
 	if err != nil {
@@ -146,8 +147,8 @@ func failingSync(path string) error {
 	return nil
 }
 
-// What a sync that fails has reached nobody can say, and nor does the answer. Nothing is
-// lost that was acknowledged.
+// If a sync fails, nobody can know whether the data reached the disk, and the answer says so. No
+// acknowledged record is lost.
 func TestFailedSyncGivesUnknownOutcome(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -164,7 +165,7 @@ func TestFailedSyncGivesUnknownOutcome(t *testing.T) {
 	attest(t, s, c, 1)
 }
 
-// failingRotation rotates a key when no sync works any more.
+// failingRotation rotates a key when every sync fails.
 func failingRotation(path string) error {
 	s, c, err := begin(path)
 	if err != nil {
@@ -184,8 +185,7 @@ func failingRotation(path string) error {
 	return nil
 }
 
-// A rotation of which nobody can say whether it is on disk is there whole or not at all, and so are
-// the records after it.
+// A rotation whose sync failed is either complete or absent, and so are the records after it.
 func TestRotationWithFailedSyncIsAtomic(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -201,7 +201,7 @@ func TestRotationWithFailedSyncIsAtomic(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }
 
-// failingWrite appends more than may be written to a file, and then what may.
+// failingWrite appends more than the file-size limit allows, and then less.
 func failingWrite(path string) error {
 	s, c, err := begin(path)
 	if err != nil {
@@ -214,7 +214,7 @@ func failingWrite(path string) error {
 	if err != nil {
 		return err
 	}
-	// five frames more
+	// The limit leaves room for five more frames of the write-ahead log.
 	limit := syscall.Rlimit{Cur: uint64(info.Size()) + 5*4120, Max: unix.RLIM_INFINITY}
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
@@ -227,8 +227,8 @@ func failingWrite(path string) error {
 	return nil
 }
 
-// A commit that failed while it was being written is written over at once: what that made sure of
-// is no longer unknown.
+// A commit that failed while it was written is overwritten at once, so its outcome is known:
+// nothing was written.
 func TestFailedCommitIsOverwritten(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -243,8 +243,8 @@ func TestFailedCommitIsOverwritten(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }
 
-// manyWriters is a busy service: 64 callers who write all kinds of things, each for a company of
-// its own, and among them a change of many pages.
+// manyWriters imitates a busy service: 64 callers make all kinds of changes, each for its own
+// company, and one of the changes covers many pages.
 func manyWriters(path string) error {
 	s, c, err := begin(path)
 	if err != nil {
@@ -258,7 +258,7 @@ func manyWriters(path string) error {
 	}
 	calls := []failing{{unix.SYS_OPENAT, 2, unix.BPF_JSET, unix.O_EXCL}}
 	if runtime.GOARCH == "amd64" {
-		// open, which other machines do not have
+		// This is the system call open, which other architectures do not have.
 		calls = append(calls, failing{2, 1, unix.BPF_JSET, unix.O_EXCL})
 	}
 	if err := failCalls(calls...); err != nil {
@@ -279,8 +279,8 @@ func manyWriters(path string) error {
 	})...)
 }
 
-// A service needs no folder for temporary files, however many write: no file is made but the
-// database and what stands beside it, so nothing is lost where none can be made.
+// A service needs no directory for temporary files, even with many writers: it creates no files
+// except the database and those beside it, so it works where no temporary file can be created.
 func TestNoTemporaryFiles(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

@@ -11,9 +11,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// A clock that is ten years or more ahead of the newest time in the file writes nothing, for the
-// times of a chain never go back; it goes on when the clock is right again, or after a start that
-// vouches for it. An empty file takes any time.
+// A server whose clock is ten years or more ahead of the newest time in the file writes nothing,
+// because times in a chain never go back. It continues when the clock is right again, or after a
+// start that confirms the clock. An empty file accepts any time.
 func TestClockTenYearsAheadStopsWrites(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestClockTenYearsAheadStopsWrites(t *testing.T) {
 	}
 	must(t, s.Close())
 
-	s = openWith(t, path, o) // what counts stands in the file
+	s = openWith(t, path, o) // the newest time is stored in the file
 	append(store.ErrClock)
 	set(in(-25))
 	append(nil)
@@ -56,7 +56,7 @@ func TestClockTenYearsAheadStopsWrites(t *testing.T) {
 	set(in(0))
 	s = openWith(t, path, store.RunOptions{Now: o.Now, AcceptClock: true})
 	append(nil)
-	set(in(10)) // only what the clock said at the start was vouched for
+	set(in(10)) // the confirmation covers only the time at the start
 	append(store.ErrClock)
 	set(in(-50))
 	append(nil)

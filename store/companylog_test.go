@@ -16,8 +16,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// deletion is the statements with which a stranger takes a company out of a database with
-// everything of it.
+// deletion returns the statements with which an attacker deletes a company and all its rows.
 func deletion(number int) (statements []string) {
 	for _, guard := range []string{
 		"record_no_delete", "node_no_delete", "head_no_delete", "log_no_delete", "log_key_no_delete",
@@ -35,7 +34,7 @@ func deletion(number int) (statements []string) {
 	return statements
 }
 
-// verdicts verifies a database, and says what fails there.
+// verdicts verifies a database and returns the checks that failed.
 func verdicts(t *testing.T, path string) (failed []string) {
 	t.Helper()
 	s, err := store.OpenReadOnly(ctx, path)
@@ -52,7 +51,7 @@ func verdicts(t *testing.T, path string) (failed []string) {
 	return failed
 }
 
-// Two companies, of which no server knows anything any more.
+// twoCompanies returns a closed database with two companies.
 func twoCompanies(t *testing.T) string {
 	t.Helper()
 	s, path := fresh(t)
@@ -64,8 +63,8 @@ func twoCompanies(t *testing.T) string {
 	return path
 }
 
-// The company that came last, deleted with everything of it, leaves no gap. The log of the
-// companies still tells of it, to verify and to the server, which registers nobody until that is
+// Deleting the newest company with all its rows leaves no gap in the numbers. The log of the
+// companies still names it, so verify reports it, and the server registers no company until that is
 // put right.
 func TestRemovedLastCompanyIsDetected(t *testing.T) {
 	t.Parallel()
@@ -94,7 +93,7 @@ func TestRemovedLastCompanyIsDetected(t *testing.T) {
 	}
 }
 
-// All companies but for the log of them, and the log but for the companies.
+// The test deletes all companies but not their log, and then the log but not the companies.
 func TestCompaniesWithoutTheirLog(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -129,8 +128,8 @@ func TestCompaniesWithoutTheirLog(t *testing.T) {
 	}
 }
 
-// Who has the keys of the companies renames one, or gives two each other's names, in all records of
-// theirs too. Nothing of theirs shows it, and the log of the companies does.
+// An attacker with the companies' keys can rename a company, or swap two names, in all its records
+// too. Its own logs then show nothing, but the log of the companies does.
 func TestRenamedCompaniesAreDetected(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -165,8 +164,8 @@ func TestRenamedCompaniesAreDetected(t *testing.T) {
 	}
 }
 
-// A last company that is cut out with its record in the log of the companies is missed by the head
-// file.
+// If the newest company is deleted together with its record in the log of the companies, the head
+// file detects it.
 func TestHeadFileDetectsRemovedLastCompany(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -200,8 +199,8 @@ func TestHeadFileDetectsRemovedLastCompany(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// A database of before the log of the companies gets it at the next start: a record for each
-// company, in the order of their registrations. Until then it is whole.
+// A database from before the log of the companies gets that log at the next start: one record for
+// each company, in the order of their registrations. Until then the database is valid.
 func TestCompaniesBeforeControlLogAreListed(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -230,7 +229,7 @@ func TestCompaniesBeforeControlLogAreListed(t *testing.T) {
 	}
 }
 
-// A registration makes the log of an upgraded database, where no start has.
+// If no server has started since the upgrade, a registration creates the log.
 func TestRegistrationListsTheCompaniesBeforeIt(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -243,7 +242,7 @@ func TestRegistrationListsTheCompaniesBeforeIt(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// Registrations at once, on several servers of one database of PostgreSQL, are all listed, in the
+// Concurrent registrations on several servers of one PostgreSQL database are all listed, in the
 // order of their numbers.
 func TestConcurrentRegistrationsAreListed(t *testing.T) {
 	testenv.Concurrent(t)
@@ -273,8 +272,8 @@ func TestConcurrentRegistrationsAreListed(t *testing.T) {
 	must(t, first.Tables.Check(ctx, store.Installation))
 }
 
-// The installation is no tenant: it has no credential, nobody finds it by its ID or takes that, and
-// nothing of it is published.
+// The installation is not a company: it has no credential, nobody can find it by its ID or register
+// that ID, and nothing of it is published.
 func TestInstallationIsNotACompany(t *testing.T) {
 	t.Parallel()
 	var published []int64

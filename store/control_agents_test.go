@@ -84,7 +84,7 @@ func TestChangesOfPassportsAreRecorded(t *testing.T) {
 	k.writes("a passport rotated", revoked("a", nil, "b"), issued("b", "a"))
 	k.refuses("rotating it again", s.Passports.Rotate(ctx, who, passport("a", 1), passport("c", 1)), store.ErrRevoked)
 	k.refuses("rotating what is not there", s.Passports.Rotate(ctx, who, passport("x", 1), passport("c", 1)), store.ErrNotFound)
-	// the old is revoked, and then the new cannot be
+	// The old passport is revoked, so the new one cannot replace it.
 	if err := s.Passports.Rotate(ctx, who, passport("b", 1), passport("a", 1)); err == nil {
 		t.Error("one jti was issued twice, by rotation")
 	}

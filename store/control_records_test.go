@@ -18,11 +18,11 @@ import (
 	"attestd/store"
 )
 
-// details are the members of a control record's payload, without subject and by.
+// details are the members of a control record's payload except subject and by.
 type details = map[string]any
 
-// change is one record of a control log, as it is read; or as it should be, where By is by's
-// credential unless nobody asked.
+// change is a record of a control log, either as read or as expected. An expected change without By
+// was made by the test's credential.
 type change struct {
 	Log, AgentID, CompanyID string
 	ActionType              store.ControlAction
@@ -37,8 +37,8 @@ func did(c *store.Company, action store.ControlAction, subject string, more deta
 	return change{"control", "service", c.ID, action, payload}
 }
 
-// changes reads the control log of c from a record on. What is hashed of a record is its payload as
-// it stands there.
+// changes reads the control log of c from a given record on. It returns each payload as it was
+// hashed.
 func changes(t testing.TB, s *store.Store, c *store.Company, from int64) (list []change) {
 	t.Helper()
 	must(t, s.Records(ctx, c.Control.Chain, from, tipOf(t, s, c.Control).Length, func(r *chain.Record) error {
@@ -53,17 +53,17 @@ func changes(t testing.TB, s *store.Store, c *store.Company, from int64) (list [
 	return list
 }
 
-// clerk makes changes of one company, and holds each against the records that it writes.
+// clerk makes changes of one company and compares them with the records that they write.
 type clerk struct {
 	*testing.T
 	s       *store.Store
 	c       *store.Company
-	read    int64    // of the control log
-	secrets []string // that may not stand in it
+	read    int64    // the position in the control log
+	secrets []string // values that must not appear in the log
 }
 
 // writes demands that the records since the last call are exactly want, that the log verifies and
-// that no secret stands in it.
+// that it contains no secret.
 func (k *clerk) writes(what string, want ...change) {
 	k.Helper()
 	found := changes(k, k.s, k.c, k.read)
@@ -85,8 +85,8 @@ func (k *clerk) writes(what string, want ...change) {
 	}
 }
 
-// refuses demands that a change failed as it should, or made no difference where want is nil, and
-// wrote nothing.
+// refuses demands that a change failed with want, or changed nothing if want is nil, and that it
+// wrote no record.
 func (k *clerk) refuses(what string, err, want error) {
 	k.Helper()
 	if !errors.Is(err, want) {
@@ -110,8 +110,8 @@ func newClerk(t *testing.T, metadata string) (*clerk, store.APIKey) {
 	return &clerk{T: t, s: s, c: c, secrets: []string{key.Key, "private words"}}, key
 }
 
-// The first records of a control log are the company and its first key, which nobody asked for that
-// has a credential.
+// The first records of a control log are the company and its first signing key. They name no
+// credential, because nobody had one yet.
 func TestRegistrationIsRecorded(t *testing.T) {
 	t.Parallel()
 	const metadata = `{"note": "private words"}`
@@ -119,7 +119,7 @@ func TestRegistrationIsRecorded(t *testing.T) {
 	c := k.c
 	registered := did(c, store.CompanyRegistered, "company:acme", details{
 		"registeredAt": c.RegisteredAt, "metadataHash": hashOf(metadata), "kid": c.Issuer.Public.KID, "fingerprint": c.Issuer.Public.Fingerprint,
-		// of which no start has said anything
+		// No server has started with this database, so no settings are recorded.
 		"logs": details{"actions": c.Actions.Origin, "control": c.Control.Origin}, "settings": nil,
 	})
 	first := did(c, store.APIKeyCreated, "api-key:"+of(key.Key), details{"fingerprint": of(key.Key), "role": "admin", "expiresAt": nil, "label": "bootstrap"})
@@ -174,8 +174,8 @@ func TestChangesOfCredentialsAreRecorded(t *testing.T) {
 	}
 }
 
-// The record of a rotation is the first that the new key signs in the control log; what it says of
-// an index is about the actions.
+// The record of a rotation is the first record of the control log that the new key signs; its index
+// refers to the log of actions.
 func TestChangesOfSigningKeysAreRecorded(t *testing.T) {
 	t.Parallel()
 	k, _ := newClerk(t, "{}")
@@ -195,8 +195,8 @@ func TestChangesOfSigningKeysAreRecorded(t *testing.T) {
 	}
 }
 
-// Of many that ask for one change at once, one makes it, and there is one record of it; of a
-// rotation a pair, which name each other.
+// If many callers request the same change at once, one of them makes it, and one record is written.
+// A rotation of a passport writes two records that name each other.
 func TestConcurrentEqualChangesMakeOneRecord(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -30,8 +30,7 @@ func tipOf(t testing.TB, s *store.Store, log store.Log) chain.Head {
 	return h
 }
 
-// What one change does to both logs of a company is one commit, with what it does to rows: all of
-// it or nothing.
+// A change to both logs of a company and to rows is one commit: all of it is written, or nothing.
 func TestChangeToBothLogsIsAtomic(t *testing.T) {
 	t.Parallel()
 	var published []int64
@@ -59,7 +58,7 @@ func TestChangeToBothLogsIsAtomic(t *testing.T) {
 			t.Errorf("record %d has index %d, want %d", i, records[i].Index, index)
 		}
 	}
-	if _, err := both("first"); err == nil { // a constraint
+	if _, err := both("first"); err == nil { // violates a constraint
 		t.Error("a change that fails went through")
 	}
 	for of, want := range map[int64]int64{c.Chain: 1, c.Control.Chain: 2, zoo.Chain: 1, zoo.Control.Chain: 0} {
@@ -70,13 +69,14 @@ func TestChangeToBothLogsIsAtomic(t *testing.T) {
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, s.Close())
-	// control records are for who asks
+	// Control records are read on request and never published.
 	if fmt.Sprint(published) != fmt.Sprint([]int64{c.Chain, zoo.Chain}) {
 		t.Errorf("published of chains %v", published)
 	}
 }
 
-// The number of a chain says company and log, and a record's row lies where it did.
+// The number of a chain identifies the company and the log, and the rows of records kept their
+// numbers.
 func TestRowsOfBothLogs(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -96,15 +96,15 @@ func TestRowsOfBothLogs(t *testing.T) {
 	}
 }
 
-// One record of a control log that was changed is found, by its log and index, and a backup of it
-// is refused; the other logs are valid.
+// A changed record of a control log is reported with its log and index, and a backup of it is
+// refused. The other logs stay valid.
 func TestVerifyFindsAChangedControlRecord(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	attest(t, s, c, 10)
-	control(t, s, c, 300) // with a stored subtree root
+	control(t, s, c, 300) // enough for a stored subtree root
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, s.Close())
 	must(t, other(t, path, "DROP TRIGGER record_no_update",
@@ -122,23 +122,24 @@ func TestVerifyFindsAChangedControlRecord(t *testing.T) {
 		t.Errorf("%v", said)
 	}
 	if storetest.OnPostgres() {
-		return // which has backups of its own
+		return // PostgreSQL has its own backups
 	}
 	if err := admin.Backup(ctx, path, target(t), schema(t), nil); !errors.As(err, new(*store.VerifyError)) {
 		t.Errorf("a backup: %v", err)
 	}
 }
 
-// A key signs each log from an index of its own, which both keys have signed for that log. A key or
-// range that is not as it was proven is found at the first record of the log that it concerns.
+// A key signs each log from its own index, which the old and the new key have signed for that log.
+// Any change to a key or range is found at the first record of the log that it concerns.
 func TestRotationsInBothLogs(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
-	first := []int64{0} // of the control log, by key
+	first := []int64{0} // indices in the control log, by key
 	for i, n := range [][2]int{{4, 0}, {0, 3}, {2, 300}, {1, 0}} {
 		if i > 0 {
-			first = append(first, tipOf(t, s, c.Control).Length) // the record of the rotation
+			// the index of the rotation's record
+			first = append(first, tipOf(t, s, c.Control).Length)
 			c = rotate(t, s, c, now.Add(time.Duration(i)*time.Hour), false)
 		}
 		attest(t, s, c, n[0])
@@ -172,11 +173,11 @@ func TestRotationsInBothLogs(t *testing.T) {
 		"DELETE FROM log_key" + of + "0":                                                                               0,
 		"DELETE FROM log_key" + of + "1":                                                                               first[1],
 		"DELETE FROM log_key" + of + "2":                                                                               first[2],
-		// the key before it has ended, and none follows
+		// The key before it has ended, and no key follows.
 		"DELETE FROM log_key" + of + "3":       first[2],
 		"DELETE FROM log_key WHERE chain = -1": 0,
 		"UPDATE log_key SET (statement, old_signature, new_signature) = (SELECT statement, old_signature, new_signature FROM log_key WHERE chain = 1 AND generation = 2)" + of + "2": first[2],
-		// of no key: it signs nothing
+		// The range belongs to no key, so it signs nothing.
 		"INSERT INTO log_key (chain, generation, first_record) VALUES (-1, 4, 303)": -1,
 	} {
 		changed := storetest.Copy(t, path)
@@ -192,7 +193,7 @@ func TestRotationsInBothLogs(t *testing.T) {
 	}
 }
 
-// What a restore takes back of a control log is said like what it takes back of the actions.
+// A restore reports what it takes back of a control log in the same way as for the actions.
 func TestRestoreComparesControlLogs(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -210,7 +211,7 @@ func TestRestoreComparesControlLogs(t *testing.T) {
 
 	theirs := backUp(t, in)
 	s = open(t, theirs)
-	control(t, s, c, 2) // at another time, so with other hashes
+	control(t, s, c, 2) // the time differs, so the hashes differ
 	must(t, s.Close())
 	checkRollback(t, theirs, ours, fmt.Sprintf("acme (control): another history: %d records, the backup has %[1]d, and they differ from record %d on", kept+2, kept))
 
@@ -224,16 +225,16 @@ func TestRestoreComparesControlLogs(t *testing.T) {
 	checkRollback(t, in, old, "acme (control): 1 records, the backup has 0", "zoo (control): 1 records, the backup has 0")
 }
 
-// An upgrade gives each company a control log, which the key of that time signs from its first
-// record on, and changes nothing of the actions. The keys that had ended by then sign nothing
-// there; those that come later are proven there as elsewhere.
+// An upgrade gives each company a control log that the current key signs from its first record on,
+// and leaves the actions unchanged. Keys that had ended before sign nothing there; later keys are
+// proven there as in other logs.
 func TestUpgradeCreatesControlLog(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for _, version := range []string{"1", "2", "4", "5"} {
 		path, companies := written(t, version)
-		// an operator's own, which the upgrade breaks
+		// An operator's own view is broken by the upgrade.
 		must(t, other(t, path, "CREATE VIEW lengths AS SELECT company, length FROM head").Close())
 		before, err := store.OpenReadOnly(ctx, path)
 		must(t, err)
@@ -245,10 +246,11 @@ func TestUpgradeCreatesControlLog(t *testing.T) {
 			}
 			_, ring, err := s.KeyRing(ctx, c.Chain)
 			must(t, err)
-			var first []int64 // by key
+			var first []int64 // indices by key
 			for i := range 3 {
 				control(t, s, c, 2)
-				first = append(first, tipOf(t, s, c.Control).Length) // the record of the rotation
+				// the index of the rotation's record
+				first = append(first, tipOf(t, s, c.Control).Length)
 				c = rotate(t, s, c, time.Now(), i == 1)
 			}
 			control(t, s, c, 1)
@@ -262,7 +264,7 @@ func TestUpgradeCreatesControlLog(t *testing.T) {
 		must(t, before.VerifyAll(ctx, "", 2, nil, nil)) // opened for reading before the upgrade
 		must(t, before.Close())
 	}
-	// The names that the actions had are kept, and what was published of them.
+	// The logs of actions keep their names, and their published checkpoints remain.
 	for _, version := range []string{"4", "5"} {
 		path, _ := written(t, version)
 		names := func() (all string) {
@@ -278,7 +280,7 @@ func TestUpgradeCreatesControlLog(t *testing.T) {
 	}
 }
 
-// What schema 4 knew of roles, ends and keys is known after an upgrade.
+// Roles, expiry times and keys of schema 4 are still known after an upgrade.
 func TestUpgradeKeepsSchema4Data(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -15,12 +15,12 @@ import (
 	"attestd/store/storetest"
 )
 
-// prepared is a database in which each kind of change can be made.
+// prepared is a database in which every kind of change can be made.
 type prepared struct {
 	path        string
 	c           *store.Company
 	key, client string
-	hook, off   string // webhooks, of which one is disabled
+	hook, off   string // two webhooks, of which off is disabled
 }
 
 func prepare(t *testing.T) (p prepared) {
@@ -49,7 +49,7 @@ func prepare(t *testing.T) (p prepared) {
 	must(t, s.RecordStart(ctx, map[string]string{"stream": "open"}))
 	must(t, s.Close())
 	if storetest.OnPostgres() {
-		return p // which has backups of its own
+		return p // PostgreSQL has its own backups
 	}
 	in := backUp(t, p.path)
 	p.path = target(t)
@@ -101,7 +101,7 @@ func (p prepared) kinds() map[string]func(*store.Store) error {
 	}
 }
 
-// state is what a file holds: the rows that say who may do what, and the control logs.
+// state is the content of a database: the rows with permissions, and the control logs.
 type state struct{ rows, control string }
 
 func stateOf(t testing.TB, path string) (of state) {
@@ -134,12 +134,12 @@ func dump(t testing.TB, db *sql.DB, query string) string {
 	return text.String()
 }
 
-// commits counts the transactions in a write-ahead log: a frame that ends one says how long the
-// database is then.
+// commits counts the transactions in a write-ahead log: the last frame of each contains the new
+// size of the database.
 func commits(log []byte) (n int) {
 	const header, frame = 32, 24 // https://www.sqlite.org/fileformat2.html#walformat
 	step := frame + int(binary.BigEndian.Uint32(log[8:]))
-	// of the same salts
+	// Frames of the current log have the same salts as its header.
 	for at := header; at+step <= len(log) && string(log[at+8:at+16]) == string(log[16:24]); at += step {
 		if binary.BigEndian.Uint32(log[at+4:]) != 0 {
 			n++
@@ -148,8 +148,9 @@ func commits(log []byte) (n int) {
 	return n
 }
 
-// A crash at any moment leaves a change with its control record, or neither: the database's log is
-// cut at every frame, and within one. Each change is one commit with its record.
+// After a crash at any moment a change and its control record are both present or both absent: the
+// test cuts the write-ahead log at every frame and within a frame. Each change and its record are
+// one commit.
 func TestChangeAndControlRecordAreAtomic(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -163,9 +164,9 @@ func TestChangeAndControlRecordAreAtomic(t *testing.T) {
 			path := target(t)
 			must(t, os.WriteFile(path, content, 0o600))
 			s := open(t, path)
-			// one commit, before which a start may make its own
+			// This is one commit; the start may make commits of its own before it.
 			attest(t, s, p.c, 1)
-			// which keeps the log from being cut after a rotation
+			// The reader keeps the write-ahead log from being truncated after a rotation.
 			reader := other(t, path, "BEGIN", "SELECT count(*) FROM record")
 			start := commits(got(os.ReadFile(path + "-wal"))(t))
 			must(t, change(s))
@@ -200,8 +201,7 @@ func TestChangeAndControlRecordAreAtomic(t *testing.T) {
 	}
 }
 
-// Where the record cannot be written there is no change: neither half of a change survives the
-// failure of the other.
+// If the record cannot be written, the change is not made, and the reverse holds too.
 func TestChangeRequiresControlRecord(t *testing.T) {
 	t.Parallel()
 	p := prepare(t)

@@ -11,7 +11,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// failingRead reads and writes where no read of a file works, and then where each does.
+// failingRead reads and writes when every read of a file fails, and again when reads work.
 func failingRead(path string) error {
 	s, c, err := begin(path)
 	if err != nil {
@@ -23,7 +23,7 @@ func failingRead(path string) error {
 	}
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // it ends with the goroutine, and its filter with it
+		runtime.LockOSThread() // the thread and its filter end with the goroutine
 		done <- failReadsOfThread()
 		_, _, err := s.Tip(ctx, c.Chain)
 		say(err)
@@ -33,7 +33,7 @@ func failingRead(path string) error {
 		return err
 	}
 	<-done
-	for range 20 { // each connection of the pool
+	for range 20 { // once for each connection of the pool
 		if _, _, err := s.Tip(ctx, c.Chain); err != nil {
 			return err
 		}
@@ -63,8 +63,8 @@ func failReadsOfThread() error {
 	return nil
 }
 
-// A request whose reads the disk refuses is not done, and no damage: what comes after it is read
-// and written as before (promise 76).
+// A request whose reads fail on the disk is answered as not done, and the database does not count
+// as damaged: later requests read and write as before.
 func TestFailedReadFailsOnlyItsRequest(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// Damage that a read of the server meets again and again stops its writes, whoever they are of, and
-// the server is not ready. What is not damaged can be read (promise 75).
+// If the server finds the same damage again and again, it stops all writes, also those of other
+// companies, and is not ready. Undamaged data can still be read.
 func TestDamageThatAReadMeetsStopsWrites(t *testing.T) {
 	testenv.Concurrent(t)
 	storetest.AboutFile(t)

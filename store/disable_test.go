@@ -10,9 +10,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// Disabling an agent revokes what could still be used, and leaves alone what has expired: of that
-// there may be any number. By a clock that has leapt ahead nothing has expired that has not by the
-// right one.
+// Disabling an agent revokes its live passports and leaves expired ones alone, since there may be
+// any number of them. A clock that has leapt ahead does not make a live passport count as expired.
 func TestDisablingRevokesLivePassportsAlone(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -43,7 +42,7 @@ func TestDisablingRevokesLivePassportsAlone(t *testing.T) {
 	issue("live", "bot", now.Add(time.Second))
 	disable(1)
 	issue("next", "bot", now.Add(time.Hour))
-	at.pass(400*24*time.Hour, time.Second) // a leap
+	at.pass(400*24*time.Hour, time.Second) // the clock leaps ahead
 	disable(1)
 	at.pass(-400*24*time.Hour, 0)
 	for _, jti := range []string{"live", "next"} {

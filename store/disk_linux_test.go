@@ -16,7 +16,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// smallDisk mounts a disk of a size in memory, and returns its folder.
+// smallDisk mounts a memory disk of the given size and returns its directory.
 func smallDisk(t *testing.T, size string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -32,8 +32,8 @@ func smallDisk(t *testing.T, size string) (dir string) {
 	return dir
 }
 
-// A full disk: every write that is not on it says so, what was acknowledged stays, and with space
-// the service goes on.
+// On a full disk every write fails with an error that says so, acknowledged records stay, and the
+// service continues as soon as there is space.
 func TestFullDisk(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestFullDisk(t *testing.T) {
 		if n := length(t, s, c); n != acknowledged {
 			t.Fatalf("round %d: length %d, acknowledged %d", round, n, acknowledged)
 		}
-		must(t, os.Truncate(ballast, 0)) // at once, whoever has it open
+		must(t, os.Truncate(ballast, 0)) // frees the space at once, even if the file is open
 		must(t, os.Remove(ballast))
 	}
 	must(t, s.Close())
@@ -81,7 +81,7 @@ func TestFullDisk(t *testing.T) {
 	must(t, s.Close())
 }
 
-// extendBig adds 5 records of 10 kB and moves head on when that is durable.
+// extendBig adds 5 records of 10 kB and advances head when they are durable.
 func extendBig(s *store.Store, c *store.Company, head *chain.Head) error {
 	e := extension(c.Chain, *head, 5)
 	for i := range e.Records {

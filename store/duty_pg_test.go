@@ -13,7 +13,7 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// dutiful is a server that asks for a duty.
+// dutiful is a server that competes for a duty.
 type dutiful struct {
 	took, lost chan struct{}
 	stop       func()
@@ -35,8 +35,8 @@ func atDuty(t *testing.T, s *store.Store) *dutiful {
 	return d
 }
 
-// One server has a duty: another takes it over when that one leaves it, and when it has not renewed
-// it; who finds another one in its place has lost it.
+// One server at a time has a duty. Another server takes it over when the first gives it up or does
+// not renew it; a server that finds another one in its place has lost the duty.
 func TestDutyHasOneServer(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
@@ -59,17 +59,17 @@ func TestDutyHasOneServer(t *testing.T) {
 	_, err := db.Exec(`UPDATE duty SET holder = 'one that has stopped', until = now() + interval '3 seconds'`)
 	must(t, err)
 	<-b.lost
-	<-b.took // without being left
+	<-b.took // the first server never gave it up
 }
 
-// A file has one server, which has every duty at once.
+// The only server of a file has every duty at once.
 func TestSQLiteServerHasAllDuties(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	<-atDuty(t, s).took
 }
 
-// What several servers count together is never more than the budget, at whatever pace it is spent.
+// Several servers together never count more than the budget, at any pace.
 func TestServersShareABudget(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
@@ -98,11 +98,11 @@ func TestServersShareABudget(t *testing.T) {
 		t.Errorf("another account: %+v, %v", spent, err)
 	}
 
-	// The window slides: what was spent a minute ago counts no more.
+	// The window slides: use of more than a minute ago no longer counts.
 	db := connectPG(t, url)
 	_, err := db.Exec(`UPDATE budget SET spent = ARRAY (SELECT at - interval '61 seconds' FROM unnest(spent[1:4]) AS at) || spent[5:10]`)
 	must(t, err)
-	fresh := openWith(t, url, store.RunOptions{}) // which has refused nobody
+	fresh := openWith(t, url, store.RunOptions{}) // this server has refused nobody yet
 	for i := range 5 {
 		spent, err := fresh.Spend(ctx, account, 10)
 		if err != nil || spent.OK != (i < 4) {
@@ -111,7 +111,7 @@ func TestServersShareABudget(t *testing.T) {
 	}
 }
 
-// connectPG is a connection of somebody else.
+// connectPG opens a connection that is independent of the store.
 func connectPG(t *testing.T, url string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("pgx", url)

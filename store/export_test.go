@@ -11,8 +11,7 @@ import (
 	"attestd/store/postgres"
 )
 
-// Extend writes extensions as the log does, for tests of what the tables hold: all in one
-// transaction.
+// Extend writes extensions in one transaction, as the log does, for tests of the tables' content.
 func (s *Store) Extend(batch ...chain.Extension) error {
 	if s.isPostgres {
 		return s.extendServer(batch)
@@ -28,13 +27,13 @@ func (s *Store) Extend(batch ...chain.Extension) error {
 	})
 }
 
-// extendServer extends as another server would that has nothing else to write.
+// extendServer extends as a second server would that has nothing else to write.
 func (s *Store) extendServer(batch []chain.Extension) error {
 	w := newPGWriter(postgres.NewWriter(s.closing, s.db, new(atomic.Int64)), s.secrets, new(lastUsed))
 	defer w.close()
 	err := w.extend(batch)
 	if errors.Is(err, chain.ErrAgain) {
-		err = w.extend(batch) // what a row beyond a head has met is not said at once
+		err = w.extend(batch) // an error about a row beyond the head is returned later
 	}
 	if errors.Is(err, chain.ErrAgain) {
 		err = fmt.Errorf("%w: %w", chain.ErrStale, err)
@@ -65,7 +64,7 @@ func (w *pgWriter) extend(batch []chain.Extension) error {
 	return err
 }
 
-// Pragma reads a setting of the connection that writes.
+// Pragma reads a setting of the writer's connection.
 func (s *Store) Pragma(name string) (value int64, err error) {
 	err = s.write(context.Background(), func(c *conn) error { return c.one([]any{&value}, "PRAGMA "+name) })
 	return value, err

@@ -14,7 +14,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// watched is a database of which somebody hears what its log says of external writes.
+// watched is a database whose log messages about external writes are counted.
 type watched struct {
 	*store.Store
 	company *store.Company
@@ -96,7 +96,7 @@ func TestExternalWriteIsReportedOnce(t *testing.T) {
 	}
 	_, err := db.Exec("INSERT INTO strange VALUES (1)")
 	must(t, err)
-	// sees it first, and must not swallow it
+	// This read sees the external write first and must not hide it from the writer.
 	_, err = s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000)
 	must(t, err)
 	if !s.grow(t) {
@@ -107,21 +107,20 @@ func TestExternalWriteIsReportedOnce(t *testing.T) {
 	}
 }
 
-// While the writer sees that nobody else has written, what was read of the file counts for ten
-// seconds: a tool's deletion is unknown for a second after the last transaction, and no longer than
-// that.
+// While the writer sees no external write, cached rows are valid for ten seconds. After the
+// writer's last transaction, a deletion by a tool stays unnoticed for at most one second.
 func TestCacheIsValidWithoutExternalWrites(t *testing.T) {
 	storetest.NotOnPostgres(t, "no server there sees whether others write: what it remembers counts for a quarter of a second")
 	t.Parallel()
 	path := storetest.New(t)
 	at := func(ms int64) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
-	var clock atomic.Int64 // of the writer
+	var clock atomic.Int64 // the writer's clock
 	s := openWith(t, path, store.RunOptions{Now: func() time.Time { return at(clock.Load()) }})
 	c, _ := company(t, s, "acme")
 	db := other(t, path)
 	for _, test := range []struct {
-		read, look    int64 // when the key is read, and the last transaction
-		counts, until int64 // when it is asked for
+		read, look    int64 // when the key is read, and when the last transaction ends
+		counts, until int64 // from when until when the cached key must be accepted
 	}{
 		{0, 900, 1899, 1900},
 		{10_000, 19_500, 19_999, 20_000},
@@ -147,8 +146,8 @@ func TestCacheIsValidWithoutExternalWrites(t *testing.T) {
 	}
 }
 
-// A key that a tool deleted in the file is refused from the next write on, and within a second in
-// any case.
+// A key that a tool deleted from the file is refused from the next write on, and in any case within
+// a second.
 func TestExternalDeletionInvalidatesCache(t *testing.T) {
 	t.Parallel()
 	s, path := watch(t)
@@ -165,7 +164,7 @@ func TestExternalDeletionInvalidatesCache(t *testing.T) {
 		t.Errorf("after a second: %v", err)
 	}
 	if storetest.OnPostgres() {
-		return // no write of ours shows what others have written
+		return // on PostgreSQL no write of ours shows external writes
 	}
 	_, err := db.Exec("DELETE FROM api_key WHERE fingerprint = '" + keys.Fingerprint(keys.HashSecret(second.Key)) + "'")
 	must(t, err)

@@ -17,8 +17,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A head file that a crash has cut or torn anywhere raises no false alarm, and is whole again after
-// the start. Damage of its beginning, which no crash leaves, is refused.
+// A head file that a crash has truncated or torn at any point raises no false alarm, and is
+// complete again after the start. Damage to its beginning, which no crash causes, is refused.
 func TestDamagedHeadFile(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -58,8 +58,8 @@ func TestDamagedHeadFile(t *testing.T) {
 	}
 }
 
-// Whatever stands in the place of the head file and is not that of the database is refused and left
-// as it is; a missing or empty one is made, for its owner alone.
+// Any file in place of the head file that does not belong to the database is refused and left
+// unchanged. A missing or empty head file is created with access for its owner only.
 func TestForeignHeadFileIsRefused(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -102,8 +102,8 @@ func TestForeignHeadFileIsRefused(t *testing.T) {
 	}
 }
 
-// Where a head file knows a database that is gone, no new one is made in its place. A backup that
-// is put there is compared.
+// If a head file exists and its database is gone, no new database is created beside it. A backup
+// that is put there is compared with the head file.
 func TestNoNewDatabaseBesideHeadFile(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -120,8 +120,8 @@ func TestNoNewDatabaseBesideHeadFile(t *testing.T) {
 	}
 }
 
-// A head file whose folder is gone keeps nobody from writing: a notice says so, and it is made at a
-// later commit, when that can be.
+// A head file whose directory is gone does not stop writes: a notice reports it, and the file is
+// created at a later commit when that is possible.
 func TestHeadFileInMissingFolder(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)
@@ -138,13 +138,13 @@ func TestHeadFileInMissingFolder(t *testing.T) {
 	}
 	must(t, os.RemoveAll(heads+".new"))
 	attest(t, s, acme, 3)
-	must(t, s.Close()) // which writes what is due
+	must(t, s.Close()) // closing writes the head file if that is still due
 	must(t, os.Rename(heads, storetest.Heads(path)))
 	storetest.Replace(t, path, older)
 	expect(t, behind(t, path), "acme actions was known at size 46 with root", "acme control was known at size")
 }
 
-// The head file of a database of an older schema is that of its upgraded copies too.
+// The head file of a database of an older schema is also valid for its upgraded copies.
 func TestUpgradedBackupKeepsHeadFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -157,8 +157,8 @@ func TestUpgradedBackupKeepsHeadFile(t *testing.T) {
 	}
 }
 
-// A head file of the form before the one that knows what was cosigned is read, finds what it would
-// have found, and is brought to the new form.
+// A head file of the first format, which knows no cosigned checkpoints, is read, detects what it
+// detected before, and is converted to the current format.
 func TestHeadFileOfFirstFormatIsUpgraded(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -180,8 +180,9 @@ func TestHeadFileOfFirstFormatIsUpgraded(t *testing.T) {
 	fine(t, path)
 }
 
-// firstForm is a head file as it was written before it knew of the installation, which has the
-// first two pairs of slots, and of logs of others: of each three pairs, the first two.
+// firstForm returns a head file in the format that knew neither the installation nor the logs of
+// others: it drops the first two pairs of slots, and keeps the first two of the three pairs of each
+// log.
 func firstForm(file []byte) []byte {
 	const slot, crcAt = 256, 252
 	header := bytes.Replace(file[:crcAt], []byte("heads 3"), []byte("heads 1"), 1)

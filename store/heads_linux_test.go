@@ -12,8 +12,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A head file on a disk of its own that is full holds no append: it stays behind and says so,
-// raises no false alarm at a start, and is brought up when there is room.
+// A head file on its own full disk does not stop appends: it stays behind, a notice reports that,
+// it raises no false alarm at a start, and it is updated when there is space.
 func TestHeadFileOnFullDisk(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestHeadFileOnFullDisk(t *testing.T) {
 	if err := os.WriteFile(ballast, make([]byte, 64<<10), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("the disk is not full: %v", err)
 	}
-	for i := 0; s.Rollback.HeadFile() != "behind"; i++ { // each company needs room
+	for i := 0; s.Rollback.HeadFile() != "behind"; i++ { // each company needs more space
 		company(t, s, fmt.Sprintf("company-%d", i))
 	}
 	attest(t, s, acme, 3)
@@ -44,7 +44,7 @@ func TestHeadFileOnFullDisk(t *testing.T) {
 		t.Errorf("behind: %+v; the head file is %s; notices %q", s.Rollback.Behind(), s.Rollback.HeadFile(), s.Notices())
 	}
 	attest(t, s, acme, 3)
-	must(t, os.Truncate(ballast, 0)) // at once, whoever has it open
+	must(t, os.Truncate(ballast, 0)) // frees the space at once, even if the file is open
 	must(t, os.Remove(ballast))
 	for s.Rollback.HeadFile() == "behind" {
 		attest(t, s, acme, 1)

@@ -27,9 +27,9 @@ func kept(t testing.TB, path string) *store.Store {
 	return s
 }
 
-// grown is a database at rest, with a head file that knows two companies, 40 actions of acme, a
-// revoked passport and a published checkpoint. older is a backup of when there were 30, and the
-// passport was valid.
+// grown returns a closed database whose head file knows two companies, 40 actions of acme, a
+// revoked passport and a published checkpoint; older is a backup from when there were 30 actions
+// and the passport was valid.
 func grown(t *testing.T) (path, older string) {
 	t.Helper()
 	path = storetest.New(t)
@@ -48,7 +48,7 @@ func grown(t *testing.T) (path, older string) {
 	return path, older
 }
 
-// publish keeps a checkpoint of a log.
+// publish stores a checkpoint of a log.
 func publish(t testing.TB, s *store.Store, l store.Log) string {
 	t.Helper()
 	c := got(s.Companies.Get(ctx, "acme"))(t)
@@ -59,7 +59,7 @@ func publish(t testing.TB, s *store.Store, l store.Log) string {
 	return note
 }
 
-// behind opens a database, of which nothing may be written, and returns why.
+// behind opens a database that must refuse all writes, and returns the reasons.
 func behind(t testing.TB, path string) []string {
 	t.Helper()
 	s := kept(t, path)
@@ -75,7 +75,7 @@ func behind(t testing.TB, path string) []string {
 	if err := s.Passports.Record(ctx, by(acme, now), store.Passport{JTI: "more", AgentID: "bot", Scopes: []string{"*"}}); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("issue: %v", err)
 	}
-	// reads go on
+	// Reads still work.
 	if err := s.VerifyAll(ctx, "", 2, nil, nil); err != nil && !errors.As(err, new(*store.VerifyError)) {
 		t.Error(err)
 	}
@@ -89,7 +89,7 @@ func behind(t testing.TB, path string) []string {
 	return why
 }
 
-// fine opens a database, and writes.
+// fine opens a database that must accept writes, and writes.
 func fine(t testing.TB, path string) {
 	t.Helper()
 	s := kept(t, path)
@@ -117,9 +117,9 @@ func expect(t testing.TB, have []string, want ...string) {
 	}
 }
 
-// An older backup in the place of the database is read and never written, until somebody has
-// accepted that. The acceptance stands in the control log, with what was lost: sizes, both roots
-// and the last checkpoint.
+// An older backup in place of the database can be read but not written until the operator accepts
+// the rollback. The acceptance is a control record with the loss: the sizes, both roots and the
+// last checkpoint.
 func TestOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -135,7 +135,7 @@ func TestOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
 	} else {
 		got(admin.Restore(ctx, older, path, schema(t), admin.RestoreOptions{Force: true, AcceptRollback: true, At: now}))(t)
 	}
-	for range 2 { // also at a second start
+	for range 2 { // a second start does not change the result
 		expect(t, behind(t, path), "acme actions was known at size 42 with root "+fmt.Sprintf("%x", lost.LogRoot[:])+", and is at size 30 with root", "acme control was known at size")
 	}
 	if !bytes.Equal(got(os.ReadFile(storetest.Heads(path)))(t), heads) {
@@ -185,8 +185,8 @@ func lastControl(t testing.TB, s *store.Store, c *store.Company) (last acceptanc
 	return last
 }
 
-// A history that the operator has written anew, with all keys, is found: at the length that the
-// head file knows, and after it has grown beyond.
+// A history that the operator rewrote with all keys is found both at the length that the head file
+// knows and after it has grown beyond.
 func TestRewrittenHistoryIsDetected(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -211,7 +211,7 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 	}
 }
 
-// A control log that was written anew is found as well.
+// A rewritten control log is found as well.
 func TestRewrittenControlLogIsDetected(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -222,8 +222,8 @@ func TestRewrittenControlLogIsDetected(t *testing.T) {
 	expect(t, behind(t, path), "zoo control was known at size 2 with root")
 }
 
-// A passport that was revoked and is not any more is found, by the database's own count or, where
-// that was changed too, by the head file's.
+// A revocation that was undone is found by the database's own count or, if that was changed too, by
+// the count in the head file.
 func TestUndoneRevocationIsDetected(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -244,8 +244,8 @@ func TestUndoneRevocationIsDetected(t *testing.T) {
 	}
 }
 
-// A company that is gone wholly is found. What was lost of it stands in the log of the oldest
-// company that is there.
+// A company that was deleted completely is detected. Its loss is recorded in the log of the oldest
+// remaining company.
 func TestRemovedCompanyIsDetected(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -264,8 +264,8 @@ func TestRemovedCompanyIsDetected(t *testing.T) {
 	}
 }
 
-// What somebody else writes into the file while it is served is compared at the next commit: a
-// history that was cut and has grown again stops all writes.
+// The head file is compared at the next commit after an external write to a served file: a history
+// that was truncated and has grown again stops all writes.
 func TestTruncationWhileServedIsDetected(t *testing.T) {
 	testenv.Concurrent(t)
 	storetest.AboutFile(t)
@@ -280,7 +280,7 @@ func TestTruncationWhileServedIsDetected(t *testing.T) {
 	source := other(t, path, "ATTACH '"+older+"' AS older")
 	_, err := source.Exec("UPDATE head SET (length, root, frontier, timestamp, log_root, log_frontier) = (SELECT length, root, frontier, timestamp, log_root, log_frontier FROM older.head WHERE chain = 1) WHERE chain = 1")
 	must(t, err)
-	attest(t, s, acme, 1) // the commit that shows it
+	attest(t, s, acme, 1) // this commit detects it
 	for err == nil {
 		_, err = s.Append(ctx, draft(acme))
 	}

@@ -43,7 +43,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// got returns v; it ends the test on an error.
+// got returns v and ends the test on an error.
 func got[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -61,7 +61,7 @@ func open(t testing.TB, path string) *store.Store {
 func openWith(t testing.TB, path string, o store.RunOptions) *store.Store {
 	t.Helper()
 	s, err := store.Open(ctx, path, schema(t), store.Options{Master: master()})
-	if errors.Is(err, store.ErrMasterKey) { // a file that was made before there were master keys
+	if errors.Is(err, store.ErrMasterKey) { // the file was created before master keys existed
 		s, err = store.Open(ctx, path, schema(t), store.Options{})
 	}
 	must(t, err)
@@ -70,8 +70,8 @@ func openWith(t testing.TB, path string, o store.RunOptions) *store.Store {
 	return s
 }
 
-// master is the key under which new databases of these tests are sealed: they pass with one and
-// without, and ATTESTD_MASTER_KEY_FILE names one.
+// master is the key that seals new databases in these tests. The tests pass with and without one;
+// ATTESTD_MASTER_KEY_FILE names the file of the key.
 var master = sync.OnceValue(func() *seal.Master {
 	path := os.Getenv("ATTESTD_MASTER_KEY_FILE")
 	if path == "" {
@@ -88,7 +88,7 @@ var master = sync.OnceValue(func() *seal.Master {
 	return &key
 })
 
-// fresh opens a new database and says where it is.
+// fresh opens a new database and returns its path.
 func fresh(t testing.TB) (*store.Store, string) {
 	t.Helper()
 	path := storetest.New(t)
@@ -102,17 +102,16 @@ func company(t testing.TB, s *store.Store, id string) (*store.Company, store.API
 	return c, key
 }
 
-// other opens the database as another program would, and runs statements. It is a stranger to the
-// store.
+// other opens the database as another program would, and runs statements.
 func other(t testing.TB, path string, statements ...string) *sql.DB {
 	t.Helper()
 	return storetest.Stranger(t, path, statements...)
 }
 
-// unguarded are the statements that let a stranger change records.
+// unguarded are the statements that let an attacker change records.
 var unguarded = []string{"DROP TRIGGER record_no_update", "DROP TRIGGER record_no_delete", "DROP TRIGGER head_only_grows"}
 
-// attest appends n true records to the chain of c, as the service does.
+// attest appends n valid records to the chain of c, as the service does.
 func attest(t testing.TB, s *store.Store, c *store.Company, n int) {
 	t.Helper()
 	answers := make(chan error)
@@ -135,19 +134,19 @@ func attest(t testing.TB, s *store.Store, c *store.Company, n int) {
 
 func draft(c *store.Company) chain.Draft { return saying(c, `{"ok":true}`) }
 
-// saying is the draft of an action whose inner payload is a canonical JSON text.
+// saying returns the draft of an action whose inner payload is a canonical JSON text.
 func saying(c *store.Company, inner string) chain.Draft {
 	payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"` + c.ID + `","payload":` + inner + `}`)
 	return chain.Draft{Chain: c.Chain, Payload: payload, Canonical: payload}
 }
 
-// controlDraft is the draft of a control record that says nothing.
+// controlDraft returns the draft of a control record without content.
 func controlDraft(c *store.Company) chain.Draft {
 	payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"` + c.ID + `","log":"control","payload":{"subject":"test"}}`)
 	return chain.Draft{Chain: c.Control.Chain, Payload: payload, Canonical: payload}
 }
 
-// extension adds n records to head without meaning: the store keeps what it is given.
+// extension adds n records without meaning to head; the store does not interpret records.
 func extension(number int64, from chain.Head, n int) chain.Extension {
 	e := chain.Extension{Chain: number, From: from, Head: chain.Head{Length: from.Length + int64(n), Timestamp: chain.FormatTime(now)}}
 	for i := from.Length; i < e.Head.Length; i++ {
@@ -177,7 +176,7 @@ func tip(t testing.TB, s *store.Store, c *store.Company) chain.Head {
 	return h
 }
 
-// verified verifies every chain, and returns what is said of the actions of each company.
+// verified verifies every chain and returns the verdicts about the actions of each company.
 func verified(t testing.TB, s *store.Store) (verdicts []store.ChainVerdict) {
 	t.Helper()
 	must(t, s.VerifyAll(ctx, "", 2, func(v store.ChainVerdict) {
@@ -192,18 +191,18 @@ func ptr(s string) *string { return &s }
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-// by is somebody of a company who asks at a time.
+// by returns a caller of a company at a given time.
 func by(c *store.Company, at time.Time) store.Caller {
 	return store.Caller{Company: c, Credential: "0123456789abcdef", At: at}
 }
 
-// full is a grant of everything for ever.
+// full grants everything without expiry.
 var full = store.Grant{Role: store.Admin}
 
-// many is no bound to speak of.
+// many is a limit that no test reaches.
 var many = store.AgentBounds{Most: 1000}
 
-// all collects what a list yields.
+// all collects the values of a sequence.
 func all[T any](t testing.TB, items iter.Seq2[T, error]) (list []T) {
 	t.Helper()
 	for item, err := range items {
@@ -213,8 +212,8 @@ func all[T any](t testing.TB, items iter.Seq2[T, error]) (list []T) {
 	return list
 }
 
-// same says whether two values show the same: what they hold for the store alone, such as the
-// number of a row, aside.
+// same reports whether two values look the same from outside, that is without internal values such
+// as row numbers.
 func same(a, b any) bool { return shown(a) == shown(b) }
 
 func shown(v any) string {
@@ -230,8 +229,8 @@ func restore(t testing.TB, in, path string, o admin.RestoreOptions) error {
 	return err
 }
 
-// crashes yields the databases that a crash may leave: the content of the file, and of its
-// write-ahead log what was written by then, cut at every frame and within one.
+// crashes yields the databases that a crash may leave: the content of the file with its write-ahead
+// log cut at every frame and within a frame.
 func crashes(t testing.TB, content, log []byte) iter.Seq[string] {
 	const header, frame = 32, 24 // https://www.sqlite.org/fileformat2.html#walformat
 	step := frame + int(binary.BigEndian.Uint32(log[8:]))

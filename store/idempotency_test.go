@@ -14,7 +14,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// keyed is a draft under a key.
+// keyed returns a draft with an idempotency key.
 func keyed(c *store.Company, key, request string) chain.Draft {
 	d := draft(c)
 	d.Key = keyOf(key, request)
@@ -25,7 +25,7 @@ func keyOf(key, request string) *chain.Key {
 	return &chain.Key{Name: sha256.Sum256([]byte(key)), Request: sha256.Sum256([]byte(request))}
 }
 
-// once appends a draft alone.
+// once appends a single draft.
 func once(t testing.TB, s *store.Store, d chain.Draft) (chain.Appended, error) {
 	t.Helper()
 	a, err := s.AppendAll(ctx, []chain.Draft{d})
@@ -35,8 +35,8 @@ func once(t testing.TB, s *store.Store, d chain.Draft) (chain.Appended, error) {
 	return a[0], nil
 }
 
-// A key stands for one record of one company: over restarts, a backup and a rotation of the
-// company's keys.
+// An idempotency key identifies one record of one company, also after restarts, after a restore and
+// after a rotation of the company's keys.
 func TestIdempotencyKeySurvivesRestartBackupAndRotation(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -76,7 +76,7 @@ func TestIdempotencyKeySurvivesRestartBackupAndRotation(t *testing.T) {
 	must(t, s.Close())
 	check(open(t, path))
 	if storetest.OnPostgres() {
-		return // which has backups of its own
+		return // PostgreSQL has its own backups
 	}
 	out := target(t)
 	must(t, admin.Backup(ctx, path, out, schema(t), nil))
@@ -85,8 +85,8 @@ func TestIdempotencyKeySurvivesRestartBackupAndRotation(t *testing.T) {
 	check(open(t, restored))
 }
 
-// After its time a key is nobody's: what comes under it is a new record. What has expired is
-// forgotten as new keys come.
+// After its retention period a key is free: a request with it creates a new record. Expired keys
+// are deleted as new keys come.
 func TestKeysExpire(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
