@@ -139,8 +139,8 @@ func TestKeysExpire(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }
 
-// A record that was taken away from under its key is no answer, and keeps nobody else from
-// appending.
+// If the record of an idempotency key was removed, a retry gets an error instead of an answer, and
+// other appends go on.
 func TestIdempotencyKeyOfMissingRecord(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)

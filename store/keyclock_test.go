@@ -13,7 +13,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// clocks are a wall clock and one that nobody sets.
+// clocks are a wall clock and a monotonic clock, which nobody can set.
 type clocks struct {
 	mu     sync.Mutex
 	wall   time.Time
@@ -40,7 +40,7 @@ func (c *clocks) options() store.RunOptions {
 	}}
 }
 
-// retrier has thirty keys of each of two companies.
+// retrier has thirty idempotency keys of each of two companies.
 type retrier struct {
 	*store.Store
 	at        *clocks
@@ -58,7 +58,7 @@ func newRetrier(t *testing.T, path string) *retrier {
 	return r
 }
 
-// retry asks for all of them again.
+// retry repeats the requests of all keys.
 func (r *retrier) retry(t *testing.T, what string, want bool) {
 	t.Helper()
 	for i := range 30 {
@@ -74,7 +74,7 @@ func (r *retrier) retry(t *testing.T, what string, want bool) {
 	}
 }
 
-// sweep brings so many keys that the sweep goes round the table.
+// sweep adds so many keys that expired ones are looked for in the whole table.
 func (r *retrier) sweep(t *testing.T) {
 	t.Helper()
 	var drafts []chain.Draft
@@ -86,8 +86,8 @@ func (r *retrier) sweep(t *testing.T) {
 	got(r.AppendAll(ctx, drafts[:1]))(t)
 }
 
-// A wall clock that leaps ahead takes no idempotency key with it: every retry is found, and none is
-// swept. Once it is right again, or has stayed for a day, keys expire by it as ever.
+// A wall clock that leaps ahead expires no idempotency key: every retry is found and no key is
+// deleted. Keys expire as usual once the clock is right again or has stayed ahead for a day.
 func TestIdempotencyKeysSurviveClockJump(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestIdempotencyKeysSurviveClockJump(t *testing.T) {
 	must(t, r.VerifyAll(ctx, "", 1, nil, nil))
 }
 
-// A clock that is wrong when a server starts is found by what stands in the database.
+// A clock that is wrong at the start of a server is detected by the times in the database.
 func TestIdempotencyKeysSurviveStartWithWrongClock(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -134,11 +134,11 @@ func TestIdempotencyKeysSurviveStartWithWrongClock(t *testing.T) {
 	o := r.at.options()
 	o.AcceptClock = true
 	r.Store = openWith(t, path, o)
-	must(t, r.Ready(ctx)) // it runs
+	must(t, r.Ready(ctx)) // wait until the server runs
 	r.retry(t, "where somebody vouches for the clock", false)
 }
 
-// A key counts for thirty days and is a new one after that, however often the server is restarted
+// An idempotency key is valid for thirty days and is then free, however often the server restarts
 // meanwhile.
 func TestKeysExpireOverRestarts(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)

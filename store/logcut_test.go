@@ -15,10 +15,10 @@ import (
 	"attestd/store/storetest"
 )
 
-// frame is what a page takes in a write-ahead log, behind a header of 32 bytes.
+// frame is the size of a page in a write-ahead log, which begins with a header of 32 bytes.
 const frame = 24 + 4096
 
-// overwrite writes zeros into a file, as another program would.
+// overwrite overwrites part of a file with zeros, as another program might.
 func overwrite(t *testing.T, path string, at, n int64) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -27,8 +27,8 @@ func overwrite(t *testing.T, path string, at, n int64) {
 	must(t, errors.Join(err, f.Close()))
 }
 
-// logCuts are the ways in which what stands in the log of a running server is taken away. size is
-// that of the log.
+// logCuts are the ways in which the content of a running server's write-ahead log is destroyed;
+// size is the size of the log.
 var logCuts = map[string]func(t *testing.T, log string, size int64){
 	"emptied":                   func(t *testing.T, log string, _ int64) { must(t, os.Truncate(log, 0)) },
 	"cut to its header":         func(t *testing.T, log string, _ int64) { must(t, os.Truncate(log, 32)) },
@@ -43,9 +43,9 @@ var logCuts = map[string]func(t *testing.T, log string, size int64){
 	"zeros over its header": func(t *testing.T, log string, _ int64) { overwrite(t, log, 0, 32) },
 }
 
-// Whatever is cut off the log of a running server, or overwritten in it, all that was acknowledged
-// before and after is there at the end, in a database that is whole. What was cut short is noticed
-// by the next write; what was overwritten before SQLite moves it into the database (promise 74).
+// Every record that was acknowledged before or after the write-ahead log of a running server was
+// truncated or overwritten is in the database at the end, and the database is valid. A truncation
+// is detected by the next write, an overwrite before SQLite copies the log into the database.
 func TestTruncatedWALLosesNoAcknowledgedRecord(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -93,8 +93,8 @@ func TestTruncatedWALLosesNoAcknowledgedRecord(t *testing.T) {
 						t.Errorf("logged: %s", text)
 					}
 				} else if !shorter {
-					return // nothing has looked at the log yet
-				} else { // what a kill leaves on disk is what stands there now
+					return // nothing has read the log yet
+				} else { // after a kill the disk holds the present content
 					killed := filepath.Join(t.TempDir(), "attestd.db")
 					for _, suffix := range []string{"", "-wal"} {
 						must(t, os.WriteFile(killed+suffix, got(os.ReadFile(path+suffix))(t), 0o600))
@@ -116,8 +116,8 @@ func TestTruncatedWALLosesNoAcknowledgedRecord(t *testing.T) {
 	}
 }
 
-// A database that is cut short under its server is noticed by the next write, and its log stays as
-// it is.
+// A database that is truncated under its server is detected by the next write, and its log is left
+// unchanged.
 func TestTruncatedDatabaseIsDetected(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -148,7 +148,8 @@ func TestTruncatedDatabaseIsDetected(t *testing.T) {
 	}
 }
 
-// What other programs do to the log and the database by SQLite's own rules is no damage.
+// Changes that other programs make to the log and the database through SQLite do not count as
+// damage.
 func TestExternalWALCheckpointIsAllowed(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -39,7 +39,7 @@ var older = map[string]time.Time{
 // current is the schema of this program.
 const current = "12"
 
-// fixture is what schema-N.json says of the companies of schema-N.db.
+// fixture is the content of schema-N.json: the companies of schema-N.db.
 type fixture map[string]struct {
 	Keys                          []string
 	ClientID, ClientSecret, Token string
@@ -48,7 +48,7 @@ type fixture map[string]struct {
 	Revoked                       string
 }
 
-// written copies the file of an older schema to where a test may write.
+// written copies the file of an older schema to a path where a test may write.
 func written(t testing.TB, version string) (string, fixture) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "attestd.db")
@@ -58,8 +58,8 @@ func written(t testing.TB, version string) (string, fixture) {
 	return path, f
 }
 
-// shape is the schema of a file: the text of every table, index and trigger, without comments and
-// spaces, and the version.
+// shape returns the schema of a file: its version and the text of every table, index and trigger
+// without comments and spaces.
 func shape(t testing.TB, path string) map[string]string {
 	t.Helper()
 	db := other(t, path)
@@ -142,13 +142,13 @@ func TestOlderSchemaIsUpgraded(t *testing.T) {
 			t.Errorf("schema %s: at the second start: %q", version, n)
 		}
 		out := target(t)
-		must(t, admin.Backup(ctx, path, out, schema(t), nil)) // with all its checks
+		must(t, admin.Backup(ctx, path, out, schema(t), nil)) // a backup runs all its checks
 		_, empty := fresh(t)
 		compareShapes(t, "upgraded from "+version, shape(t, path), shape(t, empty))
 	}
 }
 
-// What schema 2 knew of credentials and agents is known after an upgrade.
+// The credentials and agents of schema 2 are still known after an upgrade.
 func TestUpgradeKeepsSchema2Data(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -177,8 +177,8 @@ func TestUpgradeKeepsSchema2Data(t *testing.T) {
 	}
 }
 
-// What cannot be served before an upgrade can be read, and a backup of it is a file of its own
-// schema, for the attestd that wrote it.
+// A file that must be upgraded before it is served can be read, and a backup of it keeps its
+// schema, so that the attestd that wrote it can use the backup.
 func TestOlderSchemaIsReadable(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -207,9 +207,9 @@ func TestOlderSchemaIsReadable(t *testing.T) {
 	}
 }
 
-// A crash at any moment leaves the old schema or the new one. The log of an upgrade is cut at every
-// frame, and within one: what SQLite then finds is what a crash would have left. With -long these
-// are the upgrades from two schemas, with -night from all.
+// A crash at any moment leaves either the old schema or the new one: the test cuts the write-ahead
+// log of an upgrade at every frame and within a frame. With -long it tests the upgrades from two
+// schemas, with -night those from all.
 func TestUpgradeIsAtomic(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -247,7 +247,7 @@ func TestUpgradeIsAtomic(t *testing.T) {
 	}
 }
 
-// A file that is not what its version says is refused, and stays of the schema that it had.
+// A file that does not match its version is refused and keeps its schema.
 func TestUpgradeOfMalformedFileIsRefused(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -267,7 +267,7 @@ func TestUpgradeOfMalformedFileIsRefused(t *testing.T) {
 	}
 }
 
-// The number of agents is kept by the file itself, whoever writes.
+// The file itself keeps the number of agents, whichever program writes.
 func TestAgentsAreCounted(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -291,7 +291,7 @@ func TestAgentsAreCounted(t *testing.T) {
 	}
 	register("third")
 	check(3)
-	register("third") // again, which replaces it
+	register("third") // registering again replaces the agent
 	register("git-bot")
 	check(3)
 	_, err := db.Exec("DELETE FROM agent WHERE company = ? AND agent_id <> 'third'", c.Chain)

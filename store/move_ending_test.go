@@ -11,8 +11,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// PostgreSQL lists the connections of a command or a server for a moment after its end. A move
-// waits for that, and takes for served what is connected for longer.
+// PostgreSQL lists the connections of a process for a moment after its end. A move waits for that;
+// connections that stay longer mean that the database is served.
 func TestMoveWaitsForConnectionsThatEnd(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")

@@ -17,8 +17,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// moveUntilKilled is the part of a process that moves a database, and stops at a stage until
-// somebody kills it. Its argument is the source, the target and the stage, with tabs between them.
+// moveUntilKilled runs in a child process: it moves a database and stops at a stage until it is
+// killed. Its argument is the source, the target and the stage, separated by tabs.
 func moveUntilKilled(argument string) error {
 	text, err := os.ReadFile("../schema.sql")
 	if err != nil {
@@ -34,9 +34,9 @@ func moveUntilKilled(argument string) error {
 	return err
 }
 
-// A process that is killed in the middle of a move, while it copies and while it verifies the copy,
-// leaves nothing in PostgreSQL, no database at a path, and the source as it was: the next move
-// finds an empty place, and takes away the unfinished file.
+// A process that is killed during a move, while it copies or while it verifies the copy, leaves
+// nothing in PostgreSQL, no database at the target path, and an unchanged source. The next move
+// finds an empty target and removes the unfinished file.
 func TestKilledMoveLeavesNothing(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")

@@ -19,8 +19,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// everything is a database at rest with rows in every table: 1,500 actions of acme, which is more
-// than a table is copied without a word, and what else there is of every kind.
+// everything returns a closed database with rows in every table; its 1,500 actions of acme are
+// enough for the copy to report progress.
 func everything(t testing.TB, m *seal.Master) sealed {
 	t.Helper()
 	f := withSecrets(t, m)
@@ -58,13 +58,13 @@ func tablesOf(t testing.TB, db *sql.DB) []string {
 	return strings.Fields(names)
 }
 
-// bothEngines is of tests that name a file and databases of PostgreSQL themselves.
+// bothEngines marks tests that name a file and PostgreSQL databases themselves.
 func bothEngines(t testing.TB) {
 	t.Helper()
 	storetest.NotOnPostgres(t, "is about both engines, and runs once")
 }
 
-// rowsOf is every row of every table of a file.
+// rowsOf returns every row of every table of a file.
 func rowsOf(t testing.TB, path string) map[string]string {
 	t.Helper()
 	db := other(t, path)
@@ -72,8 +72,8 @@ func rowsOf(t testing.TB, path string) map[string]string {
 	all := map[string]string{}
 	for _, table := range tablesOf(t, db) {
 		where := ""
-		// a move leaves in its copy what the next start is to record, see
-		// TestRekeysAndMovesAreRecorded
+		// A move notes in its copy what the next start must record; see
+		// TestRekeysAndMovesAreRecorded.
 		if table == "setting" {
 			where = " WHERE name <> 'unrecorded'"
 		}
@@ -87,7 +87,7 @@ func move(t testing.TB, from, to string) (admin.Moved, error) {
 	return admin.Move(ctx, from, to, schema(t), admin.MoveOptions{})
 }
 
-// stranger opens a database of PostgreSQL as another program would, and carries out statements.
+// stranger opens a PostgreSQL database as another program would, and runs statements.
 func stranger(t testing.TB, url string, statements ...string) *sql.DB {
 	t.Helper()
 	db := got(sql.Open("pgx", url))(t)
@@ -99,17 +99,17 @@ func stranger(t testing.TB, url string, statements ...string) *sql.DB {
 	return db
 }
 
-// relations counts what a database of PostgreSQL has beside the system's own.
+// relations counts the relations of a PostgreSQL database other than the system's own.
 func relations(t testing.TB, url string) (n int) {
 	t.Helper()
 	must(t, stranger(t, url).QueryRow(`SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace`).Scan(&n))
 	return n
 }
 
-// From a file into PostgreSQL and back into a file, sealed and in plaintext: every row of every
-// table is the same, so all roots, keys, passports and the control logs are; each move prints the
-// same digest; the sources are as they were; and every credential is good in both copies, which go
-// on.
+// A database is moved from a file into PostgreSQL and back into a file, sealed and in plaintext.
+// Every row of every table is the same, and so are all roots, keys, passports and control logs.
+// Both moves print the same digest, the sources are unchanged, and every credential works in both
+// copies, which accept writes.
 func TestMoveThereAndBack(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
@@ -149,7 +149,7 @@ func TestMoveThereAndBack(t *testing.T) {
 	}
 }
 
-// numbersGoOn makes a row in each table whose rows are numbered.
+// numbersGoOn adds a row to each table whose rows are numbered.
 func numbersGoOn(t testing.TB, path string, m *seal.Master) {
 	t.Helper()
 	s := openSealed(t, path, m)
@@ -167,7 +167,7 @@ func numbersGoOn(t testing.TB, path string, m *seal.Master) {
 	}
 }
 
-// Databases move between two of PostgreSQL as well.
+// A database can also be moved between two PostgreSQL databases.
 func TestMoveBetweenServers(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
@@ -183,8 +183,8 @@ func TestMoveBetweenServers(t *testing.T) {
 	f.check(t, nil)
 }
 
-// A tampered source is refused in either direction, and nothing is left at the target: a changed
-// record, a head with another root, and a guard that is gone.
+// A tampered source is refused in either direction and leaves nothing at the target. The cases are
+// a changed record, a head with another root and a missing guard.
 func TestMoveRefusesTamperedSource(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
@@ -231,8 +231,8 @@ func isInvalid(err error) bool {
 	return errors.As(err, &invalid)
 }
 
-// A target that has anything in it is refused and left as it was: a database of ours, one of
-// others, and files.
+// A target that is not empty is refused and left unchanged: one of our databases, another program's
+// database, and files.
 func TestMoveRequiresEmptyTarget(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
@@ -264,8 +264,8 @@ func TestMoveRequiresEmptyTarget(t *testing.T) {
 	}
 }
 
-// A source that is served is refused. What a killed server has left in PostgreSQL keeps nobody from
-// moving once a minute has gone by.
+// A source that is served is refused. The rows that a killed server left in PostgreSQL prevent a
+// move for at most a minute.
 func TestMoveOfServedDatabaseIsRefused(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
@@ -290,8 +290,8 @@ func TestMoveOfServedDatabaseIsRefused(t *testing.T) {
 	got(move(t, url, target(t)))(t)
 }
 
-// Nothing is written to a source while it is moved: PostgreSQL refuses it, and a file that a
-// stranger has written all the same is not moved.
+// Nothing can be written to a source while it is moved: PostgreSQL refuses the write, and a file
+// that another program changed nevertheless is not moved.
 func TestSourceIsReadOnlyDuringMove(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
@@ -325,7 +325,7 @@ func TestSourceIsReadOnlyDuringMove(t *testing.T) {
 	}
 }
 
-// Who interrupts a move, at any stage, leaves nothing.
+// A move that is interrupted at any stage leaves nothing behind.
 func TestInterruptedMoveLeavesNothing(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced, testenv.Plain)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
@@ -353,8 +353,8 @@ func TestInterruptedMoveLeavesNothing(t *testing.T) {
 	}
 }
 
-// A file that is behind its head file is not moved, for nobody would notice it afterwards. The head
-// file of a database is also that of its copy.
+// A file that is behind its head file is not moved, because the rollback could not be detected
+// afterwards. The head file of a database is also valid for its copy.
 func TestMoveAndTheHeadFile(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
@@ -375,7 +375,7 @@ func TestMoveAndTheHeadFile(t *testing.T) {
 	}
 }
 
-// Text that PostgreSQL cannot hold is refused with its place.
+// Text that PostgreSQL cannot store is refused, and the error names its place.
 func TestMoveOfTextThatPostgresCannotHold(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
@@ -394,7 +394,7 @@ func TestMoveOfTextThatPostgresCannotHold(t *testing.T) {
 	}
 }
 
-// A file of an older schema is refused until a server has upgraded it; then it moves.
+// A file of an older schema can be moved only after a server has upgraded it.
 func TestMoveOfAnOlderFile(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")

@@ -102,7 +102,7 @@ func TestDomainIsFixedAtFirstStart(t *testing.T) {
 		t.Error("a bad service name was taken")
 	}
 	if storetest.OnPostgres() {
-		open(t, bad) // it was left empty
+		open(t, bad) // the failed start left it empty
 	} else if _, err := os.Stat(bad); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a refused start left a file: %v", err)
 	}
@@ -114,20 +114,20 @@ func TestSecondServerIsRefused(t *testing.T) {
 	s, path := fresh(t)
 	link := filepath.Join(t.TempDir(), "link.db")
 	if err := os.Symlink(path, link); err != nil {
-		link = path // where links need a privilege
+		link = path // creating links needs a privilege here
 	}
 	for _, p := range []string{path, link} {
 		if _, err := store.Open(ctx, p, schema(t), store.Options{Master: master()}); !errors.Is(err, store.ErrInUse) {
 			t.Errorf("%s: %v", p, err)
 		}
 	}
-	company(t, s, "acme") // and the first is none the worse
+	company(t, s, "acme") // the first server is unaffected
 	must(t, s.Close())
 	open(t, path)
 }
 
-// What is not ours, too new, or damaged stays as it is, byte for byte, and nothing appears beside
-// it.
+// A file that is not ours, too new or damaged stays unchanged to the byte, and nothing is created
+// beside it.
 func TestFilesThatAreRefused(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -193,7 +193,7 @@ func scribble(b []byte, from, to int) []byte {
 	return b
 }
 
-// A write-ahead log that outlived its database would be played into the new one.
+// A write-ahead log that outlived its database would be replayed into a new one.
 func TestOrphanedWALIsNotReplayed(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -212,7 +212,7 @@ func TestReadOnly(t *testing.T) {
 
 	beside, err := store.OpenReadOnly(ctx, path)
 	must(t, err)
-	attest(t, s, c, 2) // what is committed later is seen as well
+	attest(t, s, c, 2) // later commits are seen as well
 	if n := length(t, beside, c); n != 5 {
 		t.Errorf("beside a writer: length %d", n)
 	}
@@ -229,7 +229,7 @@ func TestReadOnly(t *testing.T) {
 
 	content := func() map[string]string {
 		all := storetest.Content(t, path)
-		// which SQLite may leave, empty
+		// SQLite may leave an empty log.
 		maps.DeleteFunc(all, func(name, _ string) bool { return strings.HasSuffix(name, "-wal") || strings.HasSuffix(name, "-shm") })
 		return all
 	}
@@ -246,7 +246,7 @@ func TestReadOnly(t *testing.T) {
 	open(t, path)
 }
 
-// asKilled copies the files at path as they stand on the disk at this moment, to where no process
+// asKilled copies the files at path as they are on disk at this moment to a place where no process
 // holds a lock.
 func asKilled(t *testing.T, path string) string {
 	t.Helper()
@@ -278,7 +278,7 @@ func TestOpenAfterAKill(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 	attest(t, s, c, 1)
 
-	// The header of the file is old; only the log knows that it is newer.
+	// The header of the file has the old version; only the write-ahead log has the newer one.
 	other(t, path, "PRAGMA user_version = 999")
 	newer := asKilled(t, path)
 	before = got(os.ReadFile(newer))(t)
@@ -290,7 +290,7 @@ func TestOpenAfterAKill(t *testing.T) {
 	}
 }
 
-// A copy made with cp, or a restored file, is in the rollback mode of SQLite; serving it puts it in
+// A copy made with cp, or a restored file, is in SQLite's rollback mode; serving it switches it to
 // WAL mode again.
 func TestOpenSetsWALAgain(t *testing.T) {
 	storetest.AboutFile(t)
@@ -305,8 +305,8 @@ func TestOpenSetsWALAgain(t *testing.T) {
 	}
 }
 
-// A long read keeps the write-ahead log from starting over, so it grows with every write. After
-// that it does not keep its peak size.
+// During a long read the write-ahead log cannot be reset, so it grows with every write. Afterwards
+// it does not keep its peak size.
 func TestWALShrinksAfterBurst(t *testing.T) {
 	testenv.Concurrent(t)
 	storetest.AboutFile(t)
@@ -329,7 +329,7 @@ func TestWALShrinksAfterBurst(t *testing.T) {
 		t.Fatalf("the log has grown to %d bytes only", n)
 	}
 	must(t, reader.Rollback())
-	for range 2 { // one ends with a checkpoint, the next starts the log over
+	for range 2 { // the first write ends with a checkpoint, the second resets the log
 		write(1000)
 	}
 	if n := size(); n > 24<<20 {

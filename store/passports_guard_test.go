@@ -9,8 +9,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A revocation is not taken back at a prompt, nor is what was issued changed, removed or replaced,
-// as long as the guards are there; to revoke goes on.
+// As long as the guards are in place, no SQL statement can undo a revocation or change, remove or
+// replace a passport; revoking remains possible.
 func TestRevocationsAreForGood(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)

@@ -14,14 +14,15 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// A write is one thing that a company has done, and how often it is found done.
+// A write is one change of a company, and a function that counts how often it is found in the
+// database.
 type write struct {
 	name string
 	do   func(s *store.Store, c *store.Company, n int) error
 	done func(t testing.TB, s *store.Store, c *store.Company, n int) int
 }
 
-// payload is the text of a record, and recorded how often it is in a chain.
+// payload returns the text of a record; recorded counts its occurrences in a chain.
 func recorded(t testing.TB, s *store.Store, number int64, text string) (times int) {
 	t.Helper()
 	for _, r := range read(t, s, number, 0, 1<<40) {
@@ -36,7 +37,7 @@ func numbered(c *store.Company, n int) chain.Draft {
 	return saying(c, fmt.Sprintf(`{"n":"#%d."}`, n))
 }
 
-// both are a row and its control record: one without the other fails the test.
+// both fails the test if a row exists without its control record, or the record without the row.
 func both(t testing.TB, rows, records int) int {
 	t.Helper()
 	if rows != records {
@@ -45,7 +46,7 @@ func both(t testing.TB, rows, records int) int {
 	return records
 }
 
-// writes are what cuts are tried on.
+// writes are the changes whose connections are cut.
 var writes = []write{
 	{"append", func(s *store.Store, c *store.Company, n int) error {
 		_, err := s.Append(ctx, numbered(c, n))
@@ -97,9 +98,9 @@ func numberedPassport(n int) store.Passport {
 	return store.Passport{JTI: fmt.Sprintf("jti%d.", n), AgentID: "bot", Scopes: []string{"*"}, IssuedAt: now.Unix(), ExpiresAt: now.Add(time.Hour).Unix()}
 }
 
-// A write whose connection ends after any byte, of those that go to the server or come from it, is
-// carried out exactly once, and its caller hears that it was: what became of it is found out on a
-// second connection. Where that one ends too, after any byte, a third one finds it out.
+// A write is carried out exactly once and its caller learns that it succeeded, even if its
+// connection ends after any byte in either direction: the outcome is looked up on a second
+// connection. If that connection ends too, after any byte, a third one is used.
 func TestConnectionCutAtEveryByte(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
@@ -129,9 +130,9 @@ func TestConnectionCutAtEveryByte(t *testing.T) {
 	}
 }
 
-const never = -1 // a connection is cut
+const never = -1 // no connection is cut
 
-// far is a server whose network fails, and near is one that sees what is there.
+// far is a server whose network fails, and near is one that observes the database.
 type far struct {
 	*network
 	far, near *store.Store
@@ -148,8 +149,7 @@ func newFar(t testing.TB) *far {
 	return f
 }
 
-// length is how many bytes a write needs, in both directions, of one of the connections that it
-// uses.
+// length returns the number of bytes of a write, in both directions, on one of its connections.
 func (f *far) length(t testing.TB, w write, arm func() (up, down *cut), connection int) (toServer, fromServer int64) {
 	t.Helper()
 	var up, down *cut
@@ -157,18 +157,17 @@ func (f *far) length(t testing.TB, w write, arm func() (up, down *cut), connecti
 	return up.passed[connection].Load(), down.passed[connection].Load()
 }
 
-// all passes everything.
+// all lets everything pass.
 func (f *far) all() (up, down *cut) { return f.cut(toServer), f.cut(fromServer) }
 
-// fail makes a write in a network that fails, and says how often it was carried out, and what was
-// answered.
+// fail runs a write in a failing network and returns how often it was carried out and its answer.
 func (f *far) fail(t testing.TB, w write, fail func()) (times int, err error) {
 	t.Helper()
 	if f.writes%200 == 0 {
 		f.company, _ = company(t, f.near, fmt.Sprint("acme", f.writes))
 	}
 	f.writes++
-	must(t, w.do(f.far, f.company, f.writes)) // so that the connection is one that has worked
+	must(t, w.do(f.far, f.company, f.writes)) // makes sure that the connection has worked before
 	f.writes++
 	before := w.done(t, f.near, f.company, f.writes)
 	fail()
@@ -177,7 +176,7 @@ func (f *far) fail(t testing.TB, w write, fail func()) (times int, err error) {
 	return w.done(t, f.near, f.company, f.writes) - before, err
 }
 
-// try is fail where the write is to be carried out exactly once.
+// try is fail for writes that must be carried out exactly once.
 func (f *far) try(t testing.TB, w write, what string, fail func()) {
 	t.Helper()
 	if n, err := f.fail(t, w, fail); n != 1 || err != nil {
@@ -185,7 +184,7 @@ func (f *far) try(t testing.TB, w write, what string, fail func()) {
 	}
 }
 
-// points are the places of a cut: all of them in the long form.
+// points are the positions of cuts; in the long form all of them.
 func points(length int64) (list []int64) {
 	step := int64(1)
 	if !testenv.Night() {

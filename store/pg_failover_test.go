@@ -9,9 +9,9 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// The primary ends while 16 callers append to one chain on two servers, in good order and by
-// SIGKILL in turn, and its standby is promoted: nothing that was acknowledged is lost, there is no
-// gap and no duplicate, and no answer was wrong. Appending goes on by itself.
+// While 16 callers append to one chain on two servers, the primary is stopped, in turn by shutdown
+// and by SIGKILL, and its standby is promoted. No acknowledged record is lost, there is no gap and
+// no duplicate, and no answer was wrong. Appending resumes without intervention.
 func TestFailover(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
@@ -24,7 +24,7 @@ func TestFailover(t *testing.T) {
 	c, _ := company(t, servers[0], "acme")
 	l := newLoad(c, servers...)
 	l.run(t, 16)
-	const slow = 15 * time.Second // nothing is slower than that, however much else the machine does
+	const slow = 15 * time.Second // no answer takes longer, however busy the machine is
 	for round := range rounds {
 		l.await(t, 200)
 		if round%2 == 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// A server that was halted in the middle of a message, with the head of a chain locked, holds the
-// chain up for some seconds: then another server ends its transaction. PostgreSQL itself would wait
-// for the rest of the message for ever.
+// A server that was halted in the middle of a message while it held the lock on a chain's head
+// delays the chain for some seconds; then another server ends its transaction. PostgreSQL itself
+// would wait for the rest of the message for ever.
 func TestHaltedServersTransactionIsEnded(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -28,7 +28,8 @@ func TestHaltedServersTransactionIsEnded(t *testing.T) {
 		must(t, err)
 	}
 	message := got((&pgproto3.Parse{Query: "SELECT 1"}).Encode(nil))(t)
-	message = append(message, 'B', 0, 1, 0, 0) // a Bind of 64 KiB, of which nothing follows
+	// the beginning of a Bind of 64 KiB, whose rest never follows
+	message = append(message, 'B', 0, 1, 0, 0)
 	_, err := halted.PgConn().Conn().Write(message)
 	must(t, err)
 

@@ -12,9 +12,9 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// A chain whose head an intruder has moved, or beyond whose head he has written, is refused on
-// every server, whether its head is remembered there or not. The others go on, those that are
-// written in the same transaction too.
+// A chain whose head an intruder moved, or beyond whose head an intruder wrote a record, is refused
+// on every server, whether the server has cached the head or not. Other chains accept writes, even
+// in the same transaction.
 func TestOnlyTheTamperedChainIsRefused(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -38,7 +38,7 @@ func TestOnlyTheTamperedChainIsRefused(t *testing.T) {
 			for _, s := range servers {
 				attest(t, s, good, 3)
 			}
-			attest(t, servers[0], bad, 255) // which the first server remembers
+			attest(t, servers[0], bad, 255) // the first server caches the head
 			db := got(sql.Open("pgx", database+"&session_replication_role=replica"))(t)
 			defer db.Close()
 			_, err := db.Exec(intrusion, bad.Chain)

@@ -9,9 +9,9 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// However many servers write one chain, it is one list: contiguous, verified and linearizable, for
-// those who append and those who read, on whichever server. So it is when the network of a server
-// fails every now and then.
+// A chain that several servers write is a single list for all writers and readers on all servers:
+// contiguous, valid and linearizable. This also holds if the network of a server fails now and
+// then.
 func TestSeveralServersWriteOneList(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)

@@ -14,8 +14,8 @@ import (
 	"attestd/store"
 )
 
-// load is many callers that append to one chain on several servers and read it, and the history of
-// what they were answered.
+// load is many callers that append to one chain on several servers and read it, with the history of
+// their answers.
 type load struct {
 	servers []*store.Store
 	company *store.Company
@@ -25,14 +25,14 @@ type load struct {
 
 	mu           sync.Mutex
 	begun        time.Time
-	history      []porcupine.Operation // of what was answered
+	history      []porcupine.Operation // the answered calls
 	appends      map[string]call       // by payload
 	acknowledged int
-	latest       time.Duration // an append was acknowledged
-	silence      time.Duration // the longest one
+	latest       time.Duration // when the last append was acknowledged
+	silence      time.Duration // the longest time without an acknowledgement
 }
 
-// call is an append whose outcome is index, or is unknown, or is that nothing was written.
+// call is an append whose outcome is its index, unknown, or that nothing was written.
 type call struct {
 	caller      int
 	at          time.Duration
@@ -41,8 +41,8 @@ type call struct {
 	unavailable error
 }
 
-// lengthOf is the input of a read; other inputs are those of appends. The output of an append is
-// the place of its record, that of a read how many there are.
+// lengthOf is the input of a read; every other input is the payload of an append. The output of an
+// append is the index of its record, that of a read is the length of the chain.
 const lengthOf = "length"
 
 func newLoad(c *store.Company, servers ...*store.Store) *load {
@@ -57,7 +57,7 @@ func (l *load) run(t testing.TB, callers int) {
 			for n := 0; !l.isStopped(); n++ {
 				if i/len(l.servers)%4 == 3 {
 					l.read(t, s, i)
-					// what porcupine needs grows with the square of the calls
+					// The time that porcupine needs grows with the square of the number of calls.
 					time.Sleep(10 * time.Millisecond)
 				} else {
 					l.append(t, s, i, string(saying(l.company, fmt.Sprintf(`{"caller":%d,"n":%d}`, i, n)).Payload))
@@ -81,7 +81,7 @@ func (l *load) stop() {
 	l.callers.Wait()
 }
 
-// append appends a payload, and once more whenever the answer is that nothing was written.
+// append appends a payload, and repeats that while the answer is that nothing was written.
 func (l *load) append(t testing.TB, s *store.Store, caller int, payload string) {
 	d := chain.Draft{Chain: l.chain, Payload: []byte(payload), Canonical: []byte(payload)}
 	for {
@@ -134,7 +134,7 @@ func (l *load) read(t testing.TB, s *store.Store, caller int) {
 	l.history = append(l.history, porcupine.Operation{ClientId: caller, Input: lengthOf, Output: head.Length, Call: int64(begun), Return: int64(time.Since(l.begun))})
 }
 
-// counts are how many appends were acknowledged, and are unknown.
+// counts returns the numbers of acknowledged appends and of appends with an unknown outcome.
 func (l *load) counts() (acknowledged, unknown int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +146,7 @@ func (l *load) counts() (acknowledged, unknown int) {
 	return l.acknowledged, unknown
 }
 
-// await waits until so many more appends are acknowledged, and says how long that took.
+// await waits until n more appends are acknowledged and returns how long that took.
 func (l *load) await(t testing.TB, more int) time.Duration {
 	t.Helper()
 	begun := time.Now()
@@ -160,7 +160,7 @@ func (l *load) await(t testing.TB, more int) time.Duration {
 	return time.Since(begun)
 }
 
-// oneList is a chain as porcupine sees it: its length, which only appends change.
+// oneList is porcupine's model of a chain: its length, which only appends change.
 var oneList = porcupine.Model{
 	Init: func() any { return int64(0) },
 	Step: func(state, input, output any) (bool, any) {
@@ -174,10 +174,10 @@ var oneList = porcupine.Model{
 	},
 }
 
-// check says whether the chain is what was answered: what was acknowledged is there, at its place
-// and once; what was not written is not there, what is unknown is there once or not at all; nothing
-// else is there; and there is an order of all calls in which each was answered as a list in one
-// place would. The chain verifies.
+// check reports whether the chain agrees with the answers. Acknowledged records are at their index
+// exactly once, records that were not written are absent, those with an unknown outcome occur at
+// most once, and there are no others. Some order of all calls explains every answer as that of a
+// single list. The chain verifies.
 func (l *load) check(t testing.TB, s *store.Store) {
 	t.Helper()
 	places := make(map[string]int64)

@@ -11,8 +11,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// Changes of rows and appends to many chains, on several servers at once: each is carried out, and
-// every chain verifies. Transactions that wait for each other in a circle are tried again.
+// Row changes and appends to many chains run on several servers at once: each is carried out, and
+// every chain verifies. Transactions that deadlock are repeated.
 func TestChangesAndAppendsOfManyCompanies(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
@@ -49,7 +49,7 @@ func TestChangesAndAppendsOfManyCompanies(t *testing.T) {
 	var deadlocks, records int64
 	must(t, db.QueryRow("SELECT (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()), (SELECT sum(length) FROM head)").Scan(&deadlocks, &records))
 	t.Logf("%d records, %d circles", records, deadlocks)
-	// of the companies themselves, and of the log of them
+	// These are the control logs of the companies, and the log of the companies.
 	if made := int64(3*len(companies) + 1); records != made+32*each {
 		t.Errorf("%d records", records)
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// network is what lies between a server of ours and PostgreSQL. It fails on demand.
+// network is a proxy between one of our servers and PostgreSQL that fails on demand.
 type network struct {
 	t     testing.TB
 	proxy *toxiproxy.Proxy
 }
 
-// The directions of what is sent.
+// These are the directions of the data.
 const (
 	toServer   = "upstream"
 	fromServer = "downstream"
@@ -33,7 +33,7 @@ func newNetwork(t testing.TB, server string) *network {
 	return n
 }
 
-// through is a database's URL that leads through a new network.
+// through returns a database's URL that leads through a new network.
 func through(t testing.TB, database string) (*network, string) {
 	t.Helper()
 	u := got(url.Parse(database))(t)
@@ -42,31 +42,31 @@ func through(t testing.TB, database string) (*network, string) {
 	return n, u.String()
 }
 
-// add makes the network fail, from now on, in what goes in one direction, as toxiproxy's
-// documentation says of each way to.
+// add makes the network fail from now on in one direction, in one of the ways that toxiproxy
+// documents.
 func (n *network) add(direction, kind string, attributes any) toxics.Toxic {
 	n.t.Helper()
 	text := got(json.Marshal(map[string]any{"type": kind, "stream": direction, "attributes": attributes}))(n.t)
 	return got(n.proxy.Toxics.AddToxicJson(strings.NewReader(string(text))))(n.t).Toxic
 }
 
-// heal ends all failing; what was cut stays so.
+// heal removes all failures; connections that were cut stay cut.
 func (n *network) heal() { n.proxy.Toxics.ResetToxics(context.Background()) }
 
-// cut passes, of the first connection that something is sent on, After[0] bytes, of the second one
-// After[1], and so on; and then ends the connection, or only falls silent. Of those past the end of
-// After, and where it is negative, it passes everything.
+// cut passes After[0] bytes of the first connection with data, After[1] of the second and so on;
+// then it closes the connection or only stops passing data. If After has no number for a
+// connection, or a negative one, everything passes.
 type cut struct {
 	After  []int64 `json:"after"`
 	Silent bool    `json:"silent"`
 
-	connections atomic.Int64    // that something was sent on
-	passed      [8]atomic.Int64 // of those, the bytes
+	connections atomic.Int64    // the connections that carried data
+	passed      [8]atomic.Int64 // the bytes of each
 }
 
 func init() { toxics.Register("cut", new(cut)) }
 
-// cut is one direction's. The other one learns of it only if the connection ends.
+// cut applies to one direction. The other direction is affected only if the connection is closed.
 func (n *network) cut(direction string, after ...int64) *cut {
 	n.t.Helper()
 	return n.add(direction, "cut", map[string]any{"after": after}).(*cut)
@@ -77,7 +77,7 @@ func (n *network) silence(direction string, after ...int64) *cut {
 	return n.add(direction, "cut", map[string]any{"after": after, "silent": true}).(*cut)
 }
 
-// position is where a cut stands with one connection.
+// position is the state of a cut in one connection.
 type position struct{ connection, passed int64 }
 
 // NewState implements toxics.StatefulToxic.

@@ -17,12 +17,12 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// What a pooler may be told to leave out of what a connection begins with.
+// These are the startup parameters that a pooler may be configured to drop.
 const ignoring = "ignore_startup_parameters = default_transaction_isolation,idle_in_transaction_session_timeout,search_path,options"
 
-// Behind a pooler that keeps a session to one connection servers write one chain as they do without
-// one, and one that stalls in a transaction holds the others up for as long as its timeout,
-// whatever the pooler leaves out of what a connection begins with.
+// Behind a pooler in session mode servers write one chain as they do without a pooler. A server
+// that stalls in a transaction delays the others for at most its timeout, whichever startup
+// parameters the pooler drops.
 func TestPoolerInSessionMode(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]string{"as it comes": "", "ignoring what it does not know": ignoring} {
@@ -53,8 +53,8 @@ func TestPoolerInSessionMode(t *testing.T) {
 	}
 }
 
-// A pooler that gives each transaction another connection is refused by name, however busy it is,
-// before anything is made or read.
+// A pooler in transaction mode is detected however busy it is, and refused by name before anything
+// is created or read.
 func TestTransactionPoolingIsRefused(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -111,11 +111,10 @@ func opened(s *store.Store, err error) error {
 	return err
 }
 
-// A pooler that is switched to transactions under running servers has none of them acknowledge what
-// was not to be durable: each record that is there was written by a transaction that waits for the
-// disk.
+// If a pooler is switched to transaction mode under running servers, they acknowledge no record
+// that is not durable: each record was written by a transaction that waits for the disk.
 func TestPoolerSwitchedToTransactionsStopsWrites(t *testing.T) {
-	testenv.Needs(t, testenv.Hours) // two minutes, until deadlines have passed
+	testenv.Needs(t, testenv.Hours) // it takes two minutes, until deadlines have passed
 	t.Parallel()
 	direct := pgtest.Database(t)
 	pooler := pgtest.NewPooler(t, direct, "session", ignoring+"\ndefault_pool_size = 3\nserver_reset_query =")

@@ -21,11 +21,11 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// headed is a server on a PostgreSQL database with a head file of its own.
+// headed is a server on a PostgreSQL database with its own head file.
 type headed struct {
 	*store.Store
 	url, heads string
-	went       chan int64 // chains of actions whose streams were ended
+	went       chan int64 // the number of chains whose streams were ended
 }
 
 func openHeaded(t *testing.T, url string) *headed {
@@ -39,8 +39,8 @@ func openHeaded(t *testing.T, url string) *headed {
 	return h
 }
 
-// stops waits until nothing is written any more because of a rollback, and says so of the head file
-// too, now and after a start.
+// stops waits until the server refuses all writes because of a rollback, and demands that it names
+// the head file as the reason, now and after a restart.
 func (h *headed) stops(t *testing.T, why string) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -55,7 +55,7 @@ func (h *headed) stops(t *testing.T, why string) {
 			t.Fatalf("writes go on: %v", err)
 		}
 	}
-	_ = h.Close() // the connection that it wrote by is lost, maybe
+	_ = h.Close() // its connection may be lost
 	r := got(store.OpenReadOnly(ctx, h.url))(t)
 	if err := r.Rollback.Check(ctx, h.heads); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("the head file has forgotten what was lost: %v", err)
@@ -69,7 +69,7 @@ func (h *headed) stops(t *testing.T, why string) {
 	must(t, s.Close())
 }
 
-// accepts accepts the rollback, after which the server writes again.
+// accepts accepts the rollback; the server must then write again.
 func (h *headed) accepts(t *testing.T, company string) {
 	t.Helper()
 	got(admin.AcceptRollback(ctx, h.url, "", admin.AcceptOptions{Heads: h.heads, Reason: "a test", Master: master()}))(t)
@@ -82,8 +82,8 @@ func (h *headed) accepts(t *testing.T, company string) {
 	must(t, r.Close())
 }
 
-// copyOf copies a database under servers that run, and swapIn puts such a copy in its place, as a
-// failover or a recovery does: all connections are lost, and the next ones meet the copy.
+// copyOf copies a database under running servers, and swapIn replaces the database with such a
+// copy, as a failover or a recovery does: all connections are lost, and new ones reach the copy.
 func copyOf(t *testing.T, name string) string {
 	t.Helper()
 	var to string
@@ -113,7 +113,7 @@ func swapIn(t *testing.T, name, by string) {
 	})
 }
 
-// barred calls fn while nobody is connected to a database, and nobody can.
+// barred calls fn while nobody is connected to a database and connections are refused.
 func barred(t *testing.T, name string, fn func(admin *sql.DB, of string)) {
 	t.Helper()
 	u := got(url.Parse(name))(t)
