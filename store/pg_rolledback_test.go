@@ -130,9 +130,9 @@ func barred(t *testing.T, name string, fn func(admin *sql.DB, of string)) {
 	must(t, err)
 }
 
-// The primary ends, and the standby that is promoted lags behind: what was acknowledged is gone.
-// Every server that has written or seen it stops all writes and keeps that in its head file until
-// somebody accepts it, also where another server has written on at once.
+// The primary ends, and the promoted standby lags behind, so acknowledged records are lost. Every
+// server that has written or seen them stops all writes, and its head file keeps the reason until
+// the rollback is accepted, even if another server has written on at once.
 func TestFailoverToAStandbyThatLags(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
@@ -156,8 +156,8 @@ func TestFailoverToAStandbyThatLags(t *testing.T) {
 	sees.accepts(t, "acme")
 }
 
-// A database that is put in the place of the one that is served, whatever has happened to it since:
-// no server that knows more of any log writes on.
+// The served database is replaced by another copy, in several states: no server that knows more of
+// any log goes on writing.
 func TestReplacedPostgreSQLDatabaseStopsWrites(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
@@ -247,8 +247,8 @@ func appendOthers(n int) func(t *testing.T, s *store.Store, acme *store.Company)
 	}
 }
 
-// A lost connection alone, or another server that writes the same logs, stops nothing: the head
-// files of all servers follow.
+// A lost connection, or another server that writes the same logs, stops nothing: the head files of
+// all servers follow.
 func TestLostConnectionIsNoRollback(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
@@ -282,7 +282,7 @@ func TestLostConnectionIsNoRollback(t *testing.T) {
 	}
 }
 
-// knownSize is how many records of a chain a head file knows.
+// knownSize returns the length of a chain according to a head file.
 func knownSize(t *testing.T, heads string, number int64) (size int64) {
 	t.Helper()
 	var id headfile.ID

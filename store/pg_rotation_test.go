@@ -9,8 +9,9 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// A company's key is rotated on one server while others append that remember the former one: no
-// record is signed with a key that had ended, nor lost, and the chain is one list.
+// A company's key is rotated on one server while other servers, which have cached the old key,
+// append. No record is signed with a key that had ended, no record is lost, and the chain is a
+// single list.
 func TestRotationsWhileOthersAppend(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()

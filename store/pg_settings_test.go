@@ -13,7 +13,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// How far a server's clock is from that of its database is measured, whichever way it is wrong.
+// The server measures the difference between its clock and the database's clock in either
+// direction.
 func TestClockIsComparedWithDatabase(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -34,7 +35,7 @@ func TestClockIsComparedWithDatabase(t *testing.T) {
 	}
 }
 
-// In a database whose sessions fire no trigger nothing is served, and verification says why.
+// A database whose sessions fire no triggers is not served, and verification gives the reason.
 func TestDatabaseWithDisabledTriggersIsRefused(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)

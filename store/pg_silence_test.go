@@ -12,18 +12,19 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// silent is as many connections as a write may ever use, all silent.
+// silent silences as many connections as a write may use.
 var silent = make([]int64, 100)
 
-// Whatever the network does, a write ends in time and as what it is. All cases are tried at once,
-// for they only wait.
+// Whatever the network does, a write ends in time and its answer is true. All cases run at once,
+// because they only wait.
 func TestSilentNetwork(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	var cases sync.WaitGroup
 	defer cases.Wait()
 	for i, w := range writes {
-		if i%2 == 1 && !testenv.Night() { // some, for each case needs connections of its own
+		// each case needs its own connections, so the short form runs half of them
+		if i%2 == 1 && !testenv.Night() {
 			continue
 		}
 		for part := range int64(4) {
@@ -35,8 +36,8 @@ func TestSilentNetwork(t *testing.T) {
 	}
 }
 
-// A write whose connection falls silent at any step is given up there after some seconds, found out
-// about on another, and carried out exactly once.
+// If a write's connection falls silent at any step, the server gives the connection up after some
+// seconds, looks the outcome up on another connection, and the write is carried out exactly once.
 func silentOnce(t *testing.T, w write, part int64) {
 	f := newFar(t)
 	_, length := f.length(t, w, f.all, 0)
@@ -44,13 +45,13 @@ func silentOnce(t *testing.T, w write, part int64) {
 	must(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// A write whose COMMIT, or the answer to that, is lost and after it the way to the server, ends as
-// unknown: it may have been written or not, and an append is here the one and the other. Of a
-// change of rows it may be another answer that is lost, after which it is certain that nothing was
-// written. When the way is back, writing goes on.
+// If COMMIT or its answer is lost, and with it every way to the server, the outcome is unknown: the
+// write may or may not have been carried out, and the appends here show both cases. If an earlier
+// answer of a row change is lost, it is certain that nothing was written. Writing resumes when the
+// network is back.
 func silentForGood(t *testing.T, w write, direction string, written int) {
-	// bytes before the end, in the middle of the COMMIT and of its answer; how many come before
-	// these varies a little
+	// These are numbers of bytes before the end, in the middle of the COMMIT and of its answer; the
+	// number of bytes before them varies a little.
 	const request, answer = 24, 14
 	f := newFar(t)
 	up, down := f.length(t, w, f.all, 0)
@@ -66,8 +67,9 @@ func silentForGood(t *testing.T, w write, direction string, written int) {
 	must(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// A write without a way to the server ends as one that was not written, and was not; when the way
-// is back, writing goes on. Of one that was sent while the way was lost nobody can say that.
+// Without a way to the server nothing is written, and the answer says so. Writing resumes when the
+// network is back. For a write that was sent while the connection was being lost the outcome is
+// unknown.
 func withoutServer(t *testing.T, w write) {
 	f := newFar(t)
 	n, err := f.fail(t, w, f.proxy.Stop)
@@ -86,7 +88,7 @@ func withoutServer(t *testing.T, w write) {
 	f.try(t, w, "after that", func() {})
 }
 
-// A slow network delays, and nothing else.
+// A slow network only delays answers.
 func TestSlowNetwork(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
@@ -99,8 +101,8 @@ func TestSlowNetwork(t *testing.T) {
 	}
 }
 
-// Two servers are given the same payload in the same millisecond, while the connection of one is
-// cut: the two records are both there, each once, and what was answered is what is there.
+// Two servers append the same payload in the same millisecond while the connection of one is cut:
+// both records exist exactly once, and the answers agree with them.
 func TestIdenticalPayloadsAreTwoRecords(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced, testenv.Plain)
 	t.Parallel()

@@ -13,14 +13,14 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// While the standby receives nothing no append is acknowledged, and nobody sees one; also where
-// somebody cancels the wait of the backend, which PostgreSQL calls a success, with a warning. It
-// ends as unknown, or waits on. When the standby is back, all is there once or not at all, and
-// appending goes on.
+// While the standby receives nothing, no append is acknowledged and none can be read, even if an
+// operator cancels the wait of the backend, which PostgreSQL reports as a success with a warning.
+// The append waits on or ends with an unknown outcome. When the standby is back, each record exists
+// at most once, and appending resumes.
 func TestNothingIsAcknowledgedWithoutStandby(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
-	var cases sync.WaitGroup // both at once, for they only wait
+	var cases sync.WaitGroup // both at once, because they only wait
 	defer cases.Wait()
 	for _, canceled := range []bool{false, true} {
 		cases.Go(func() { appendWithoutStandby(t, canceled) })

@@ -13,7 +13,7 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// Two servers write one chain at the same time: it has no gap, both read all of it, and it
+// Two servers write one chain at the same time: it has no gap, both can read all of it, and it
 // verifies.
 func TestTwoServersOneChain(t *testing.T) {
 	testenv.Concurrent(t)
@@ -41,8 +41,8 @@ func TestTwoServersOneChain(t *testing.T) {
 	}
 }
 
-// A retry may come to another server, also while the first attempt is still under way: it is
-// answered with the one record.
+// A retry that reaches another server, even while the first attempt is in progress, is answered
+// with the same record.
 func TestRetryOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	const keys = 40
@@ -73,8 +73,8 @@ func TestRetryOnAnotherServer(t *testing.T) {
 	must(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// A head file knows a database, so no new one is made beside it: a URL may have been mistyped, or
-// the database lost.
+// If a head file knows a database, no new database is created beside it: the URL may have been
+// mistyped, or the database lost.
 func TestNoNewPostgreSQLDatabaseBesideHeadFile(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

@@ -27,7 +27,7 @@ func atOnce(n int, fn func(i int) error) []error {
 	return errs
 }
 
-// count says how many errors are nil, and how many are want; any other is reported.
+// count returns how many errors are nil and how many are want; it reports any other error.
 func count(t *testing.T, errs []error, want error) (none, wanted int) {
 	t.Helper()
 	for _, err := range errs {
@@ -88,10 +88,10 @@ func TestOneOfConcurrentRegistrationsSucceeds(t *testing.T) {
 	}
 }
 
-// often is how often a race is tried.
+// often is the number of attempts at each race.
 func often() int { return testenv.Rounds(25, 100) }
 
-// A lookup that overtakes a deletion must not bring the key back into memory.
+// A lookup that runs concurrently with a deletion must not bring the key back into the cache.
 func TestCacheNeverRestoresDeletedKey(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -121,8 +121,8 @@ func TestCacheNeverRestoresDeletedKey(t *testing.T) {
 	}
 }
 
-// The same for a revocation: a check that overtakes it must not bring the valid passport back into
-// memory.
+// A check that runs concurrently with a revocation must not bring the valid passport back into the
+// cache.
 func TestCacheNeverRestoresRevokedPassport(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestCacheNeverRestoresRevokedPassport(t *testing.T) {
 	}
 }
 
-// All kinds of write share transactions, and each is there afterwards.
+// Writes of all kinds share transactions, and each is stored.
 func TestManyWritersOfAllKinds(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

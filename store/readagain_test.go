@@ -10,8 +10,8 @@ import (
 	"attestd/store/sqlite"
 )
 
-// One read that fails while a database is opened is no damage, for it is opened once more; damage
-// that stays is (promise 76).
+// A single failed read while a database is opened does not count as damage, because the database is
+// opened once more. Damage that remains does.
 func TestSingleFailedReadIsNoDamage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "damaged.db")

@@ -14,8 +14,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// readOnly makes a folder that cannot be written after fill has run: as read-only media for root,
-// by its mode for others.
+// readOnly makes a directory that cannot be written after fill has run: for root as a read-only
+// mount, for others by its mode.
 func readOnly(t *testing.T, fill func(dir string)) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -46,7 +46,7 @@ func TestReadOnlyMedia(t *testing.T) {
 		copyTo("rest.db", path)
 		copyTo("emptylog.db", path)
 		must(t, os.WriteFile(filepath.Join(dir, "emptylog.db-wal"), nil, 0o600))
-		// as a server that was killed there leaves them
+		// The files are as a killed server leaves them.
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			copyTo("killed.db"+suffix, live+suffix)
 		}

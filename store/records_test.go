@@ -103,7 +103,7 @@ func TestRecordsStops(t *testing.T) {
 	}
 }
 
-// A batch is written whole or not at all.
+// A batch is written completely or not at all.
 func TestExtendRefuses(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -125,7 +125,7 @@ func TestExtendRefuses(t *testing.T) {
 	if err := s.Extend(good); !errors.Is(err, chain.ErrStale) {
 		t.Errorf("twice: %v", err)
 	}
-	// A head that a stranger has set back, with the records still there.
+	// An attacker has set a head back and left the records in place.
 	other(t, path, append(unguarded, fmt.Sprintf("UPDATE head SET length = 0, root = x'%s' WHERE chain = %d", chain.EmptyHead().Root, a.Chain))...)
 	if err := s.Extend(good); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("over records: %v", err)
@@ -166,7 +166,7 @@ func TestGuardsKeepRecordsAppendOnly(t *testing.T) {
 	}
 }
 
-// What a stranger did to a record is for the verifier to judge: it is read, not refused.
+// A tampered record is not refused on reading; the verifier must judge it.
 func TestChangedRecordsCanBeRead(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -186,9 +186,9 @@ func TestChangedRecordsCanBeRead(t *testing.T) {
 	}
 }
 
-// What is acknowledged is synced: the connection that writes syncs the log at every commit (2 is
-// FULL), and keeps what it needs meanwhile in memory (2 is MEMORY). No crash of a process can show
-// the first, for the system writes what it was given.
+// Acknowledged records are synced: the connection that writes syncs the log at every commit (2 is
+// FULL) and keeps its temporary data in memory (2 is MEMORY). Killing a process cannot test the
+// first, because the operating system still writes the data that it was given.
 func TestWriterSyncsEveryCommit(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -16,14 +16,14 @@ import (
 	"attestd/store/storetest"
 )
 
-// said says of a company's control log which of its records are of a kind.
+// said returns the records of one kind in a company's control log.
 func said(t testing.TB, s *store.Store, c *store.Company, kind string) []string {
 	t.Helper()
 	return slices.DeleteFunc(controlRecords(t, s, c), func(r string) bool { return !strings.HasPrefix(r, kind+" ") })
 }
 
-// A key that is shown again by the command line or over HTTP has a record in its company's control
-// log alone, also where a server has the file open: then the next start makes it.
+// Showing a key again, by the command line or over HTTP, is recorded in its company's control log
+// only. If a server has the file open, its next start writes the record.
 func TestRecoveredKeyIsRecorded(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -45,10 +45,10 @@ func TestRecoveredKeyIsRecorded(t *testing.T) {
 			t.Errorf("%v, %v", notRecorded, err)
 		}
 	}
-	recover() // beside the server
+	recover() // while a server has the file open
 	recover()
 	must(t, s.Close())
-	recover() // of a file at rest
+	recover() // while no server has the file open
 	s = open(t, path)
 	must(t, s.RecordStart(ctx, nil))
 	must(t, s.RecordStart(ctx, nil))
@@ -60,13 +60,13 @@ func TestRecoveredKeyIsRecorded(t *testing.T) {
 		t.Errorf("another company's log: %q", list)
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	// the row of the key is still what the log says
+	// The row of the key still agrees with the log.
 	if _, err := s.Credentials.CreateKey(ctx, by(acme, now), nil, full, 10); err != nil {
 		t.Error(err)
 	}
 }
 
-// Where nothing can be written the key is shown, and it is said that there is no record.
+// If nothing can be written, the key is shown with a note that there is no record.
 func TestKeyRecoveryOnReadOnlyDatabase(t *testing.T) {
 	storetest.AboutFile(t)
 	if os.Getuid() == 0 {
@@ -85,8 +85,8 @@ func TestKeyRecoveryOnReadOnlyDatabase(t *testing.T) {
 	}
 }
 
-// A head file that is made for a database that is there already trusts it as it is: the next start
-// says so in every control log, once.
+// A head file that is created for an existing database trusts its present state; the next start
+// records that once in every control log.
 func TestLaterHeadFileIsRecorded(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -107,8 +107,8 @@ func TestLaterHeadFileIsRecorded(t *testing.T) {
 	fine(t, path)
 }
 
-// A change of the master key is recorded by the next start, also one that was undone before it, and
-// so is a move, with its digest.
+// The next start records a change of the master key, even one that was undone before it, and a move
+// with its digest.
 func TestRekeysAndMovesAreRecorded(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

@@ -22,15 +22,16 @@ import (
 	"attestd/store/storetest"
 )
 
-// sealed is a database under a master key with every kind of secret in it, and what was ever one.
+// sealed is a database under a master key that holds every kind of secret, together with all
+// secrets that it ever held.
 type sealed struct {
 	path                  string
 	keys                  []string // API keys that are accepted
 	client, secret, token string
 	cosigner              ed25519.PrivateKey
 	hook                  string
-	signs, signed         []byte            // the secret of the webhook, and the one before it
-	traces                map[string][]byte // every secret that was ever in it
+	signs, signed         []byte            // the webhook's present and previous secrets
+	traces                map[string][]byte // every secret that the database ever held
 }
 
 func openSealed(t testing.TB, path string, m *seal.Master) *store.Store {
@@ -42,7 +43,7 @@ func openSealed(t testing.TB, path string, m *seal.Master) *store.Store {
 	return s
 }
 
-// withSecrets makes a database under m, and closes it.
+// withSecrets creates a database under m and closes it.
 func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	t.Helper()
 	f.path = storetest.New(t)
@@ -83,7 +84,7 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	return f
 }
 
-// cosignerKey is that of the database, which nobody has open.
+// cosignerKey returns the cosigner key of a database that nobody has open.
 func cosignerKey(t testing.TB, path string, m *seal.Master) ed25519.PrivateKey {
 	t.Helper()
 	s := got(store.Open(ctx, path, schema(t), store.Options{Master: m}))(t)
@@ -93,7 +94,7 @@ func cosignerKey(t testing.TB, path string, m *seal.Master) ed25519.PrivateKey {
 	return private
 }
 
-// check holds that all that was good before is so now, under the master key m.
+// check demands that everything that was valid before is valid under the master key m.
 func (f sealed) check(t testing.TB, m *seal.Master) {
 	t.Helper()
 	if !cosignerKey(t, f.path, m).Equal(f.cosigner) {
@@ -128,10 +129,10 @@ func (f sealed) check(t testing.TB, m *seal.Master) {
 	must(t, err)
 }
 
-// spellings are the forms in which a secret may be found in a file.
+// spellings returns the encodings in which a secret may appear in a file.
 func spellings(secret []byte) (forms [][]byte) {
 	forms = append(forms, secret, []byte(hex.EncodeToString(secret)), []byte(strings.ToUpper(hex.EncodeToString(secret))))
-	for shift := range 3 { // base64 of it at each place of a longer text
+	for shift := range 3 { // base64 at each offset in a longer text
 		padded := append(make([]byte, shift), secret...)
 		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			text := e.EncodeToString(padded)
@@ -141,7 +142,7 @@ func spellings(secret []byte) (forms [][]byte) {
 	return forms
 }
 
-// found lists the secrets that stand in the files of the folder of f.
+// found lists the secrets that appear in the files of f's directory.
 func (f sealed) found(t testing.TB) (found []string) {
 	t.Helper()
 	for part, content := range storetest.Content(t, f.path) {
@@ -160,8 +161,8 @@ func rekey(t testing.TB, path string, old, next *seal.Master) error {
 	return admin.Rekey(ctx, path, schema(t), admin.RekeyOptions{Old: old, New: next})
 }
 
-// Keys are sealed, sealed under another master key, put back in plaintext and sealed again; each
-// time everything is as good as before, and what was in plaintext is gone, from free pages too.
+// Keys are sealed, sealed under another master key, put back in plaintext and sealed again. Each
+// time everything remains valid, and the old plaintext is gone, even from free pages.
 func TestRekey(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -172,7 +173,7 @@ func TestRekey(t *testing.T) {
 		t.Fatalf("in plaintext, the file holds only: %v", found)
 	}
 	for i, step := range []struct{ old, next *seal.Master }{{nil, &a}, {&a, &b}, {&b, &a}, {&a, nil}, {nil, &b}, {nil, &b}} {
-		// the last is done already, and asks for nothing
+		// The last step is already done and needs nothing.
 		must(t, rekey(t, f.path, step.old, step.next))
 		if found := f.found(t); step.next != nil && len(found) > 0 {
 			t.Errorf("step %d: %v", i, found)
@@ -186,8 +187,8 @@ func TestRekey(t *testing.T) {
 	compareShapes(t, "after a rekey", shape(t, f.path), shape(t, empty))
 }
 
-// A database that is sealed from its first start never holds a secret in plaintext, and nor does
-// its backup, which is made without the master key.
+// A database that is sealed from its first start never holds a secret in plaintext, and neither
+// does its backup, which is made without the master key.
 func TestSealedFromTheStart(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -207,8 +208,8 @@ func TestSealedFromTheStart(t *testing.T) {
 	f.check(t, &m)
 }
 
-// A master key that is missing, another one, or one for keys in plaintext: nothing is opened, and
-// nothing is touched.
+// If the master key is missing or wrong, or the keys are in plaintext although one is given, the
+// database is not opened and nothing is changed.
 func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -234,7 +235,7 @@ func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
 		if err := s.Unseal(test.m); !errors.Is(err, store.ErrMasterKey) {
 			t.Errorf("unseal: %v", err)
 		}
-		must(t, s.VerifyAll(ctx, "", 1, nil, nil)) // which takes no private key
+		must(t, s.VerifyAll(ctx, "", 1, nil, nil)) // verification needs no private key
 		must(t, s.Close())
 	}
 	s := got(store.OpenReadOnly(ctx, closed.path))(t)
@@ -244,8 +245,8 @@ func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
 	}
 }
 
-// A sealed secret is good at its own place alone: a stranger who writes the file gives no company
-// the key of another.
+// A sealed secret is valid only at its own place: an attacker who writes the file cannot give one
+// company the key of another.
 func TestMovedSealedSecretIsRefused(t *testing.T) {
 	t.Parallel()
 	m := seal.NewMaster()
@@ -272,8 +273,8 @@ func TestMovedSealedSecretIsRefused(t *testing.T) {
 	}
 }
 
-// Where the keys are changed and the file could not be copied, it serves with a warning, and the
-// next run comes to the end.
+// If the keys were changed but the file could not be copied, the database is served with a warning,
+// and the next run completes the change.
 func TestInterruptedRekeyResumes(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -285,7 +286,7 @@ func TestInterruptedRekeyResumes(t *testing.T) {
 	gone := got(s.Credentials.CreateKey(ctx, by(c, now), ptr("gone"), full, 1000))(t)
 	must(t, s.Close())
 	must(t, other(t, f.path, "CREATE TABLE copied AS WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999) SELECT key FROM api_key, n WHERE label = 'gone'",
-		"DROP TABLE copied").Close()) // which leaves pages behind
+		"DROP TABLE copied").Close()) // it leaves free pages
 	s = openSealed(t, f.path, nil)
 	must(t, s.Credentials.DeleteKey(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now), gone.Key))
 	must(t, s.Close())

@@ -17,9 +17,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// replaced are the ways in which the files of a running server are taken away from under it. Each
-// says what it did, and where the database stands then that the server had open: "" where it is
-// gone.
+// replaced are the ways in which the files of a running server are moved, removed or replaced. Each
+// describes the change and returns the path of the database that the server had open, or "" if it
+// is gone.
 var replaced = map[string]func(t *testing.T, path, older string) (happened, stands string){
 	"moved": func(t *testing.T, path, _ string) (string, string) {
 		must(t, os.Rename(path, path+".moved"))
@@ -50,9 +50,9 @@ var replaced = map[string]func(t *testing.T, path, older string) (happened, stan
 	},
 }
 
-// Once the database or its log is not where the server opened it, nothing is acknowledged any more,
-// by no method; the log says once what happened; reads go on. At the end all that was acknowledged
-// stands in the database that was open, and nothing that is not ours was touched.
+// Once the database or its log is no longer where the server opened it, no method acknowledges a
+// write, the log reports the reason once, and reads go on. At the end every acknowledged record is
+// in the database that was open, and no file of another program was changed.
 func TestNothingIsAcknowledgedIntoReplacedFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestNothingIsAcknowledgedIntoReplacedFile(t *testing.T) {
 				}
 				must(t, os.Remove(path+"-wal"))
 			}
-			if name == "moved with its log" { // whose names go together
+			if name == "moved with its log" { // their names belong together
 				must(t, os.Remove(path+"-shm"))
 			}
 			if stands != "" {
@@ -111,7 +111,7 @@ func TestNothingIsAcknowledgedIntoReplacedFile(t *testing.T) {
 				must(t, left.VerifyAll(ctx, "", 1, nil, nil))
 				must(t, left.Close())
 			}
-			if strings.Contains(name, "older copy") { // and no log of ours meets it
+			if strings.Contains(name, "older copy") { // none of our logs matches it
 				next := open(t, path)
 				if n := length(t, next, c); n != 10 {
 					t.Errorf("the copy has %d records", n)
@@ -123,8 +123,8 @@ func TestNothingIsAcknowledgedIntoReplacedFile(t *testing.T) {
 	}
 }
 
-// A database that was moved, and written by another since, is not touched by the server that had it
-// open: its log no longer fits.
+// A database that was moved, and then written by another program, is not changed by the server that
+// had it open, because its write-ahead log no longer matches.
 func TestCloseLeavesForeignWrites(t *testing.T) {
 	testenv.Concurrent(t)
 	storetest.AboutFile(t)
@@ -134,8 +134,8 @@ func TestCloseLeavesForeignWrites(t *testing.T) {
 	}
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
-	// which adds no page to the file: the other program, in this process, would look for that in
-	// our log
+	// The statement adds no page to the file: the other program, which runs in this process, would
+	// look for the page in our log.
 	attest(t, s, c, 1)
 	moved := filepath.Join(t.TempDir(), "moved.db")
 	must(t, os.Rename(path, moved))

@@ -25,8 +25,8 @@ func TestRolesCoverThoseBefore(t *testing.T) {
 	}
 }
 
-// A key, and a token by its client, has the role that it was made with, until it ends to the
-// millisecond; then it is as if it were not there.
+// A key, and a token of its client, has the role that it was created with until it expires, to the
+// millisecond; afterwards it is treated as unknown.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
@@ -48,7 +48,7 @@ func TestGrants(t *testing.T) {
 			t.Errorf("a token of a minute ends at %v", ends)
 		}
 		for credential, end := range map[string]time.Time{key.Key: end, token: end, short: now.Add(time.Minute)} {
-			for range 2 { // from the file, and from memory
+			for range 2 { // the first read is from the file, the second from the cache
 				who := got(s.Credentials.Authenticate(ctx, keys.HashSecret(credential), end.Add(-time.Millisecond)))(t)
 				if who.Role != role || !who.Expires.Equal(end) {
 					t.Errorf("%s: %+v", role, who)
@@ -78,7 +78,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// Keys that end, and keys that may not make others, do not count when the last key is to be kept.
+// Keys that expire and keys that cannot create others do not count when the last key is protected.
 func TestLastAdminKeyIsKept(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)

@@ -17,8 +17,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// checkRollback restores in over path, which must be refused with exactly the lines wanted (in
-// which … stands for anything), and change nothing; accepted, it is done, and says the same.
+// checkRollback restores in over path. The restore must first be refused with exactly the wanted
+// lines, in which … matches any text, and change nothing; with the rollback accepted it must
+// succeed and report the same lines.
 func checkRollback(t *testing.T, in, path string, want ...string) {
 	t.Helper()
 	before := got(os.ReadFile(path))(t)
@@ -108,8 +109,8 @@ func TestRestoreReportsLostChanges(t *testing.T) {
 		"acme: agents disabled since, enabled again (1): stopped",
 		"umbrella: 2 records, and the backup has no such company")
 
-	// What is there now is the backup itself, of which nothing would be lost; nor of one that the
-	// backup is ahead of.
+	// Nothing is lost if the current database is the backup itself, or if the backup is ahead of
+	// it.
 	must(t, restore(t, in, path, admin.RestoreOptions{Force: true}))
 	s = open(t, path)
 	attest(t, s, acme, 1)
@@ -127,7 +128,7 @@ func TestRestoreReportsDifferentHistory(t *testing.T) {
 	ours, theirs := backUp(t, path), backUp(t, path)
 	for file, n := range map[string]int{ours: 4, theirs: 4} {
 		s := open(t, file)
-		attest(t, s, acme, n) // at another time, so with other hashes
+		attest(t, s, acme, n) // the time differs, so the hashes differ
 		must(t, s.Close())
 	}
 	checkRollback(t, theirs, ours, "acme: another history: 304 records, the backup has 304, and they differ from record 300 on")
@@ -142,7 +143,7 @@ func TestRestoreReportsDifferentHistory(t *testing.T) {
 		"acme: another history: 0 records, the backup has 300, signed with another key")
 }
 
-// What cannot be read might hold anything.
+// A database that cannot be read might contain anything.
 func TestRestoreOverUnreadableDatabase(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -154,7 +155,7 @@ func TestRestoreOverUnreadableDatabase(t *testing.T) {
 	damaged, _ := sample(t)
 	must(t, os.WriteFile(damaged, scribble(got(os.ReadFile(damaged))(t), 100, 9000), 0o600))
 	checkRollback(t, in, damaged, "what it holds cannot be compared: …")
-	inside, _ := sample(t) // it opens, and falls apart when it is read
+	inside, _ := sample(t) // it can be opened, but reading it fails
 	content := got(os.ReadFile(inside))(t)
 	must(t, os.WriteFile(inside, scribble(content, len(content)/2, len(content)/2+40000), 0o600))
 	checkRollback(t, in, inside, "what it holds cannot be compared: …")
@@ -176,7 +177,7 @@ func TestRestoreReportIsBounded(t *testing.T) {
 	}
 }
 
-// A backup of an older schema knows of no agent that is disabled.
+// A backup of an older schema knows of no disabled agent.
 func TestRestoreOfOlderSchema(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -185,7 +186,7 @@ func TestRestoreOfOlderSchema(t *testing.T) {
 	path := target(t)
 	must(t, restore(t, in, path, admin.RestoreOptions{}))
 	must(t, open(t, path).Close())
-	// nothing but the schema is newer
+	// Only the schema is newer.
 	must(t, restore(t, in, path, admin.RestoreOptions{Force: true}))
 	must(t, open(t, path).Close())
 	must(t, other(t, path, "UPDATE agent SET disabled_at = '' WHERE company = 1 AND agent_id = 'git-bot'", "PRAGMA wal_checkpoint(TRUNCATE)").Close())

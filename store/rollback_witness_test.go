@@ -9,8 +9,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A restore says what it would make a witness forget: its key, and the logs of which it has signed
-// more.
+// A restore reports what a witness would forget: its key, and the logs of which it has signed
+// larger trees.
 func TestRestoreReportsLostWitnessState(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

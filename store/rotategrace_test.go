@@ -13,11 +13,11 @@ import (
 )
 
 // A rotation that waits for its turn ends the old key when it is carried out: tokens that were
-// issued meanwhile, and until its commit is known, verify.
+// issued in the meantime, until the commit is known, verify.
 func TestTokensIssuedDuringRotation(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
-	var waited atomic.Int64 // what the clock that nobody sets says
+	var waited atomic.Int64 // the reading of the monotonic clock
 	asked := make(chan struct{}, 16)
 	reached, release := make(chan struct{}), make(chan struct{})
 	var holds atomic.Bool
@@ -45,7 +45,7 @@ func TestTokensIssuedDuringRotation(t *testing.T) {
 		_, err := s.Append(ctx, draft(c))
 		appended <- err
 	}()
-	<-reached // and nothing else is written until release
+	<-reached // nothing else is written until release
 	for len(asked) > 0 {
 		<-asked
 	}
@@ -56,7 +56,8 @@ func TestTokensIssuedDuringRotation(t *testing.T) {
 		rotated <- err
 	}()
 	<-asked
-	// one more than the clock was asked once, which is before the request waits
+	// This is one more than the first reading of the clock, which is taken before the request
+	// waits.
 	const wait = 2500 * time.Millisecond
 	waited.Store(int64(wait))
 	whileWaiting := old.SVID(c.Issuer.CompanyID(), at.Add(wait))

@@ -19,7 +19,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// rotate rotates the key of a company and returns the company as it is from then on.
+// rotate rotates the key of a company and returns the company as it is afterwards.
 func rotate(t testing.TB, s *store.Store, c *store.Company, at time.Time, compromised bool) *store.Company {
 	t.Helper()
 	old, next, err := s.Companies.RotateKey(ctx, by(c, at), compromised)
@@ -31,8 +31,8 @@ func rotate(t testing.TB, s *store.Store, c *store.Company, at time.Time, compro
 	return now
 }
 
-// rotated is a database with acme under four keys: from 0, 40, 300 (which has signed nothing) and
-// 300 on, of 310 records, and zoo.
+// rotated is a database with zoo and with acme, which has 310 records and four keys that sign from
+// 0, 40, 300 (none) and 300 on.
 func rotated(t testing.TB) (*store.Store, string, *store.Company) {
 	t.Helper()
 	s, path := fresh(t)
@@ -48,8 +48,8 @@ func rotated(t testing.TB) (*store.Store, string, *store.Company) {
 	return s, path, c
 }
 
-// The whole story of a company's keys: who reads the chain finds which key signed what, and each
-// key proven by the one before.
+// A reader of the chain can find which key signed which record, and each key is proven by the one
+// before it.
 func TestRotations(t *testing.T) {
 	t.Parallel()
 	s, path, c := rotated(t)
@@ -92,7 +92,7 @@ func TestRotations(t *testing.T) {
 		t.Errorf("keys of nobody: %v", err)
 	}
 	if storetest.OnPostgres() {
-		return // which has backups of its own
+		return // PostgreSQL has its own backups
 	}
 	out := target(t)
 	must(t, admin.Backup(ctx, path, out, schema(t), nil))
@@ -102,11 +102,11 @@ func TestRotations(t *testing.T) {
 	must(t, read.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// Each token is judged by the key that it names: in the process that rotated, whatever it
-// remembers, and in the next one.
+// Each token is verified with the key that it names, both in the process that rotated, despite its
+// cache, and in the next process.
 func TestTokensAcrossRotations(t *testing.T) {
 	t.Parallel()
-	// no rotation waits for its turn, however busy the machine is
+	// No rotation has to wait for its turn, however busy the machine is.
 	still := store.RunOptions{Steady: func() time.Duration { return 0 }}
 	path := storetest.New(t)
 	s := openWith(t, path, still)
@@ -124,7 +124,7 @@ func TestTokensAcrossRotations(t *testing.T) {
 	at := now
 	for i, compromised := range []bool{false, true, false} {
 		tokens = append(tokens, issuer(at).SVID(c.Issuer.CompanyID(), at))
-		_, err := issuer(at).CheckDelegation(tokens[i], at) // so that its signature is remembered
+		_, err := issuer(at).CheckDelegation(tokens[i], at) // so that its signature is cached
 		must(t, err)
 		at = at.Add(time.Minute)
 		got2(s.Companies.RotateKey(ctx, by(c, at), compromised))(t)
@@ -149,13 +149,13 @@ func TestTokensAcrossRotations(t *testing.T) {
 	check()
 	at = at.Add(25 * time.Hour)
 	got2(s.Companies.RotateKey(ctx, by(c, at), false))(t)
-	// the key that has just ended, but none that ended a day before
+	// This is the key that has just ended, and none that ended more than a day ago.
 	if list := issuer(at).Keys(at); len(list) != 2 {
 		t.Errorf("keys: %+v", list)
 	}
 }
 
-// A key or its range that is not as the company's keys have proven it is found at the first record
+// A key or a range that differs from the proofs of the company's keys is found at the first record
 // that it concerns.
 func TestTamperedKeysAreDetected(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
@@ -197,8 +197,8 @@ func TestTamperedKeysAreDetected(t *testing.T) {
 	}
 }
 
-// Rotations among the records of 32 writers to both logs: nothing is lost, every record and every
-// rotation is in order, and each is signed by the key of its time.
+// Keys are rotated while 32 writers append to both logs: nothing is lost, every record and every
+// rotation is in order, and each record is signed with the key of its time.
 func TestRotationsUnderLoad(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -241,9 +241,9 @@ func TestRotationsUnderLoad(t *testing.T) {
 	}
 }
 
-// A crash at any moment leaves a rotation whole or not at all, and the records that came after it
-// only with it. The log of the database is cut at every frame, and within one: what SQLite then
-// finds is what a crash would have left.
+// After a crash at any moment a rotation is complete or absent, and later records are present only
+// if it is. The test cuts the write-ahead log at every frame and within a frame; SQLite then finds
+// what a crash would have left.
 func TestRotationIsAtomic(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -254,7 +254,7 @@ func TestRotationIsAtomic(t *testing.T) {
 	must(t, s.Close())
 	content := got(os.ReadFile(path))(t)
 	s = open(t, path)
-	// which keeps the log from being cut after a rotation
+	// The reader keeps the write-ahead log from being truncated after a rotation.
 	reader := other(t, path, "BEGIN", "SELECT count(*) FROM record")
 	rotate(t, s, c, now, false)
 	attest(t, s, c, 1)
@@ -275,13 +275,13 @@ func TestRotationIsAtomic(t *testing.T) {
 		must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 		must(t, s.Close())
 	}
-	if len(outcomes) != 5 { // after each of the four writes, and before
+	if len(outcomes) != 5 { // before the four writes and after each of them
 		t.Errorf("outcomes: %v", outcomes)
 	}
 }
 
-// A rotation is refused where the file says that its seed is another key's, and the chain with it:
-// nothing is signed that would not verify.
+// A rotation is refused if the file claims that the seed belongs to another key, and so is every
+// append: nothing is signed that would not verify.
 func TestRotationWithMismatchedSeedIsRefused(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -302,10 +302,10 @@ func TestRotationWithMismatchedSeedIsRefused(t *testing.T) {
 		t.Errorf("a token: %v", err)
 	}
 	attest(t, s, zoo, 3)
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil)) // which needs no private key
+	must(t, s.VerifyAll(ctx, "", 1, nil, nil)) // it needs no private key
 }
 
-// A database of an older schema has the key that it had, and rotates it.
+// A database of an older schema keeps its key and can rotate it.
 func TestOlderSchemaRotates(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -326,7 +326,7 @@ func TestOlderSchemaRotates(t *testing.T) {
 	}
 }
 
-// What a restore takes back of a company's keys is said, between files of any two schemas.
+// A restore between files of any two schemas reports what it takes back of a company's keys.
 func TestRestoreReportsLostKeys(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

@@ -10,8 +10,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// The seed of a key that has ended is gone from a file that goes on being served, and from its
-// write-ahead log, when the rotation is answered.
+// When a rotation is answered, the seed of the old key is gone from the served file and from its
+// write-ahead log.
 func TestSeedOfEndedKeyIsErased(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -20,7 +20,7 @@ func TestSeedOfEndedKeyIsErased(t *testing.T) {
 	go s.Run(ctx, store.RunOptions{})
 	t.Cleanup(func() { s.Close() })
 	acme, _ := company(t, s, "acme")
-	for i := range 20 { // whose rows share the page of the seed
+	for i := range 20 { // their rows share the page of the seed
 		company(t, s, fmt.Sprint("zoo", i))
 	}
 	attest(t, s, acme, 50)

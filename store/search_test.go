@@ -9,7 +9,7 @@ import (
 	"attestd/store"
 )
 
-// issued are all passports that the filter means, of all windows from a cursor on.
+// issued returns all passports that match the filter, from all windows after a cursor.
 func issued(t testing.TB, s *store.Store, c *store.Company, f store.PassportFilter, from string) (found []store.Passport) {
 	t.Helper()
 	for more := true; more; more = from != "" {
@@ -20,8 +20,8 @@ func issued(t testing.TB, s *store.Store, c *store.Company, f store.PassportFilt
 	return found
 }
 
-// Agents are found by a part of their ID in any case and by their state, and counted so; what a
-// pattern of SQL means is a letter like any other.
+// Agents are found, and counted, by a part of their ID in any case and by their state. The
+// wildcards of SQL are ordinary characters.
 func TestAgentSearch(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestAgentSearch(t *testing.T) {
 		{Text: "é\x00\xff"}:                     "",
 		{Text: "\x00"}:                          "",
 		{Text: "mailer\x00"}:                    "",
-		{Text: "\u212a"}:                        "", // in lower case it is a k
+		{Text: "\u212a"}:                        "", // its lower case is k
 		{Text: strings.Repeat("x", 60_000)}:     "",
 		{Status: "active"}:                      "Deploy-Bot deployXbot deploy_bot k mailer",
 		{Status: "disabled"}:                    "off",
@@ -75,7 +75,8 @@ func TestAgentSearch(t *testing.T) {
 	}
 }
 
-// Passports are found by their agent and their state, whether a revoked one has expired or not.
+// Passports are found by their agent and their state; a revoked passport counts as revoked even if
+// it has expired.
 func TestPassportSearch(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -83,7 +84,7 @@ func TestPassportSearch(t *testing.T) {
 	acme, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	record := func(c *store.Company, jti, agent string, age int64) {
-		p := passport(jti, now.Unix()-age) // of a minute
+		p := passport(jti, now.Unix()-age) // valid for a minute
 		p.AgentID = agent
 		must(t, s.Passports.Record(ctx, by(c, now), p))
 	}
@@ -118,8 +119,8 @@ func TestPassportSearch(t *testing.T) {
 	}
 }
 
-// One look for passports stops after 100,000 of them and says where to go on, and the looks
-// together find what a look at all would; without a filter there is nothing to look for.
+// A search for passports stops after 100,000 of them and returns where to go on; the parts together
+// find what a single search would. Without a filter nothing needs to be skipped.
 func TestPassportWindows(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// controlRecords are the records of a company's control log, "kind payload" each.
+// controlRecords returns the records of a company's control log, each as "kind payload".
 func controlRecords(t testing.TB, s *store.Store, c *store.Company) (list []string) {
 	t.Helper()
 	must(t, s.Records(ctx, c.Control.Chain, 0, 1<<20, func(r *chain.Record) error {
@@ -32,8 +32,8 @@ func controlRecords(t testing.TB, s *store.Store, c *store.Company) (list []stri
 	return list
 }
 
-// A start records in every control log which settings have changed, and nothing where none has. A
-// company that registers is told all.
+// A start records in every control log the settings that have changed, and nothing if none has. A
+// new company's log gets all settings.
 func TestSettingsAreRecorded(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -63,7 +63,7 @@ func TestSettingsAreRecorded(t *testing.T) {
 	}
 }
 
-// A restore is recorded by the next start, with the lengths of what was there; once.
+// The next start records a restore once, with the lengths of the replaced logs.
 func TestRestoreIsRecorded(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

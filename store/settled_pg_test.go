@@ -13,8 +13,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// What is taken away on one server holds on another, which has just been asked about it, from the
-// moment that the first has answered.
+// A right that was revoked on one server is refused by another, which has just cached it, as soon
+// as the first has answered.
 func TestRevocationVisibleOnAllServers(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestRevocationVisibleOnAllServers(t *testing.T) {
 					take, holds := c(t, company)
 					stop := make(chan struct{})
 					var asking sync.WaitGroup
-					asking.Go(func() { // so that it is remembered, whenever it is taken away
+					asking.Go(func() { // so that it is cached, whenever it is revoked
 						for {
 							select {
 							case <-stop:

@@ -17,7 +17,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// summaries are those that stand in the database of a chain, by number.
+// summaries returns the stored summaries of a chain by number.
 func summaries(t testing.TB, s *store.Store, number int64) map[int64][]byte {
 	t.Helper()
 	found := map[int64][]byte{}
@@ -28,7 +28,8 @@ func summaries(t testing.TB, s *store.Store, number int64) map[int64][]byte {
 	return found
 }
 
-// wantSummaries demands those of some ranges, and that each is what follows from the records.
+// wantSummaries demands that exactly the summaries of the given ranges exist, and that each agrees
+// with the records.
 func wantSummaries(t testing.TB, s *store.Store, number int64, ranges ...int64) {
 	t.Helper()
 	found := summaries(t, s, number)
@@ -58,8 +59,8 @@ func act(t testing.TB, s *store.Store, c *store.Company, n int) {
 	}
 }
 
-// The log's writer makes the summary of each range whose records it has written all; what a restart
-// has cut is made later, once, and nothing else.
+// The writer of the log stores the summary of each range of which it has written all records. A
+// range that a restart interrupted gets its summary later, exactly once.
 func TestSummariesAreWrittenWithTheRecords(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -85,7 +86,7 @@ func TestSummariesAreWrittenWithTheRecords(t *testing.T) {
 	verified(t, s)
 }
 
-// What a transaction was given that did not come to stay is in no summary.
+// A transaction that fails leaves nothing in a summary.
 func TestSummaryOmitsLostTransaction(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -105,8 +106,7 @@ func TestSummaryOmitsLostTransaction(t *testing.T) {
 	wantSummaries(t, s, c.Chain, 0)
 }
 
-// A file of before there were summaries is searched as it is, and gets them beside what else is
-// done, once.
+// A file from before summaries can be searched as it is, and gets them once, beside other work.
 func TestOldRecordsGetSummaries(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -122,7 +122,7 @@ func TestOldRecordsGetSummaries(t *testing.T) {
 	if n := delegated(); n != 300 {
 		t.Errorf("%d records by delegation before, want 300", n)
 	}
-	act(t, s, c, 200) // range 2 is cut, range 3 is not begun
+	act(t, s, c, 200) // range 2 is interrupted, range 3 is not begun
 	rests := 0
 	must(t, s.FillSummaries(ctx, func(_ time.Duration) { rests++ }))
 	wantSummaries(t, s, c.Chain, 0, 1, 2)
@@ -136,8 +136,8 @@ func TestOldRecordsGetSummaries(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// Whichever summaries are missing, as after a crash while they were being made, and wherever a
-// search begins and ends, it finds the same. The next start makes what is missing.
+// A search finds the same records whichever summaries are missing, for example after a crash while
+// they were being made, and wherever it begins and ends. The next start makes the missing ones.
 func TestSearchesWhileSummariesAreMissing(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -184,7 +184,8 @@ func TestSearchesWhileSummariesAreMissing(t *testing.T) {
 	wantSummaries(t, s, c.Chain, 0, 1, 2, 3)
 }
 
-// A range with a damaged record has no summary: a search comes to the record and says so.
+// A range with a damaged record gets no summary: a search reaches the record and reports the
+// damage.
 func TestDamagedRangeHasNoSummary(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -200,8 +201,8 @@ func TestDamagedRangeHasNoSummary(t *testing.T) {
 	}
 }
 
-// A summary that says something else than its records could hide one from a search: verification
-// names it, and one that stands where no range is.
+// A summary that disagrees with its records could hide a record from a search: verification names
+// it, and also a summary that belongs to no range.
 func TestVerificationComparesSummaries(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -226,8 +227,8 @@ func TestVerificationComparesSummaries(t *testing.T) {
 	}
 }
 
-// Two servers extend one chain: neither sees a range whole, and the summaries that are made then
-// are those that follow from the records.
+// Two servers extend one chain, so neither of them writes a whole range. The summaries that are
+// made later agree with the records.
 func TestSummariesOfAChainOfTwoServers(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
@@ -238,7 +239,7 @@ func TestSummariesOfAChainOfTwoServers(t *testing.T) {
 	for i := range 9 {
 		act(t, servers[i%2], c, 100)
 	}
-	// the range of records 1024 to 1279 is not whole, the one before was begun by both
+	// The range of records 1024 to 1279 is incomplete, and both servers wrote the one before.
 	act(t, servers[1], c, 300)
 	var both sync.WaitGroup
 	for _, s := range servers {

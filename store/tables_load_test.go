@@ -12,8 +12,8 @@ import (
 	"attestd/store"
 )
 
-// While rights change all the time, nobody who reads them, and no comparison of the tables, takes a
-// change for an intruder's.
+// While permissions change all the time, neither a reader nor a comparison of the tables mistakes a
+// change for tampering.
 func TestChangesAreNoDifferences(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()

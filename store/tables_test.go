@@ -18,8 +18,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// obeyed are the columns that say who may do what, each with a statement that changes it in one row
-// as a stranger to the service would.
+// obeyed are the columns that decide permissions, each with a statement that changes it in one row
+// without the service.
 var obeyed = map[string]string{
 	"company.company_id":    `UPDATE company SET company_id = 'other' WHERE company_id = 'acme'`,
 	"company.registered_at": `UPDATE company SET registered_at = '2020-01-01T00:00:00.000Z' WHERE company_id = 'acme'`,
@@ -75,7 +75,7 @@ var obeyed = map[string]string{
 	"setting.value": `UPDATE setting SET value = '{"registration":"closed"}' WHERE name = 'trust_settings'`,
 }
 
-// rows are whole rows that are added, deleted or swapped.
+// rows are statements that add, delete or swap whole rows.
 var rows = map[string]string{
 	"a key that comes back":            `INSERT INTO api_key (company, hash, key, created_at, role, fingerprint) VALUES (1, zeroblob(32), 'svc_back', '2026-03-04T05:06:07.008Z', 'admin', '0011223344556677')`,
 	"a key that is gone":               `DELETE FROM api_key WHERE label = 'reader'`,
@@ -89,8 +89,8 @@ var rows = map[string]string{
 	"two roles swapped":                `UPDATE api_key SET role = CASE role WHEN 'reader' THEN 'admin' ELSE 'reader' END WHERE company = 1`,
 }
 
-// harmless are the columns that say nothing of rights, or that something else proves, each with the
-// reason.
+// harmless are the columns that decide no permission, or that are proven in another way, each with
+// the reason.
 var harmless = map[string]string{
 	"company.id":                 "the number of the company's chains, whose records name the company",
 	"company_key.seed":           "the private part: one that does not fit the public key signs nothing",
@@ -179,7 +179,7 @@ var harmless = map[string]string{
 	"setting.name":               "which settings there are is fixed; what they say of trust is compared",
 }
 
-// A stranger who changes a row, without any key, is found by verify, which names the table.
+// A row that an attacker without any key changes is found by verify, which names the table.
 func TestVerifyFindsEveryChangedRow(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -192,7 +192,8 @@ func TestVerifyFindsEveryChangedRow(t *testing.T) {
 				must(t, other(t, path, append(guards(t, path), list[what])...).Close())
 				s := got(store.OpenReadOnly(ctx, path))(t)
 				defer s.Close()
-				// the texts of sealed keys are held against their hashes by who has the master key
+				// The texts of sealed keys can be compared with their hashes only with the master
+				// key.
 				must(t, s.Unseal(master()))
 				err := s.VerifyAll(ctx, "", 2, nil, nil)
 				if invalid := (*store.VerifyError)(nil); !errors.As(err, &invalid) {
@@ -203,8 +204,7 @@ func TestVerifyFindsEveryChangedRow(t *testing.T) {
 	}
 }
 
-// Every column of the schema is obeyed, and then changed by the test above, or harmless for a
-// reason.
+// Every column of the schema is either changed by the test above or harmless for a reason.
 func TestChangedColumnIsDetectedOrHarmless(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -227,7 +227,7 @@ func TestChangedColumnIsDetectedOrHarmless(t *testing.T) {
 	}
 }
 
-// filled is a database with a row of every kind, at rest.
+// filled returns a closed database with rows of every kind.
 func filled(t *testing.T) string {
 	t.Helper()
 	s, path := fresh(t)
@@ -265,7 +265,7 @@ func fill(t *testing.T, s *store.Store, id string) *store.Company {
 	return c
 }
 
-// guards are statements that take out every trigger of a file, and its foreign keys.
+// guards returns statements that remove every trigger and foreign key of a file.
 func guards(t *testing.T, path string) (drop []string) {
 	t.Helper()
 	db := other(t, path)
@@ -280,8 +280,8 @@ func guards(t *testing.T, path string) (drop []string) {
 	return append(drop, "PRAGMA foreign_keys = OFF")
 }
 
-// A row that was changed is not obeyed, though nobody has verified: who comes with it, or asks
-// about it, is told that the tables have changed.
+// A changed row is refused even before verification: every caller who uses it or asks about it
+// learns that the tables have changed.
 func TestChangedRowIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -333,8 +333,8 @@ func passportOf(jti string) func(context.Context, *testing.T, *store.Store) erro
 	}
 }
 
-// A reader who makes himself an admin in the file is refused, and so are the changes of his
-// company, while it reads on.
+// A reader who makes himself an admin in the file is refused, and so are changes of his company,
+// which can still be read.
 func TestChangedRoleIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -374,7 +374,7 @@ func TestChangedRoleIsRefused(t *testing.T) {
 	}
 }
 
-// A row of an access token that somebody has written or changed in the file gives nobody anything.
+// An access token whose row was written or changed in the file is refused.
 func TestForgedAccessTokenRowIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -411,13 +411,13 @@ func TestForgedAccessTokenRowIsRefused(t *testing.T) {
 	}
 }
 
-// A record that names another company or the other log is found, though the company's key has
+// A record that names another company or the other log is found although the company's key has
 // signed it.
 func TestRecordsOfAnotherCompany(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	db, start := fresh(t)
-	fill(t, db, "acme") // whose one key has signed all
+	fill(t, db, "acme") // its only key has signed everything
 	must(t, db.Close())
 	for what, change := range map[string]struct {
 		log      store.LogName
@@ -442,8 +442,8 @@ func TestRecordsOfAnotherCompany(t *testing.T) {
 	}
 }
 
-// Rows that are older than the control log are adopted once, each with a record of its own. From
-// then on the log tells of every row.
+// Rows that are older than the control log are adopted once, each with its own record. From then on
+// the log covers every row.
 func TestRowsBeforeControlLogAreAdopted(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -456,7 +456,7 @@ func TestRowsBeforeControlLogAreAdopted(t *testing.T) {
 				c := got(s.Companies.Get(ctx, id))(t)
 				must(t, s.Tables.Check(ctx, c.Chain))
 				first := tipOf(t, s, c.Control).Length
-				must(t, s.Tables.Check(ctx, c.Chain)) // which finds nothing left to adopt
+				must(t, s.Tables.Check(ctx, c.Chain)) // nothing is left to adopt
 				if again := tipOf(t, s, c.Control).Length; again != first {
 					t.Errorf("%s: %d records, and then %d", id, first, again)
 				}
@@ -485,8 +485,7 @@ func TestRowsBeforeControlLogAreAdopted(t *testing.T) {
 	}
 }
 
-// What differs already in a database of today is reported after the upgrade, and not obeyed in
-// silence.
+// A difference that exists before the upgrade is reported after it and is not obeyed.
 func TestUpgradeReportsChangedTables(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // A backup that was killed leaves a copy of every key. The next backup, restore or start in that
-// folder removes it, and nothing that is not ours or that somebody works on.
+// directory removes the copy, but no file of another program and none that is in use.
 func TestLeftoversOfKilledCommandsAreRemoved(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -53,7 +53,7 @@ func TestLeftoversOfKilledCommandsAreRemoved(t *testing.T) {
 		put("a.db", whole)
 		put("a.tmp-x", whole)
 		put("b.tmp-1", []byte("a text of someone"))
-		put("c.tmp-2", nil) // its maker may be about to lock it
+		put("c.tmp-2", nil) // its creator may be about to lock it
 		must(t, os.Mkdir(filepath.Join(dir, "d.tmp-3"), 0o700))
 		if want, files := kept+" "+run(t, dir), list(t, dir); files != want {
 			t.Errorf("%s: there is %s, want %s", name, files, want)
@@ -61,7 +61,7 @@ func TestLeftoversOfKilledCommandsAreRemoved(t *testing.T) {
 	}
 }
 
-// A backup at work is not taken for one that was killed.
+// The file of a backup in progress is not removed.
 func TestTwoBackupsIntoOneFolder(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -81,8 +81,8 @@ func TestTwoBackupsIntoOneFolder(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }
 
-// A start that was killed between giving a new database its name and taking the temporary one away
-// leaves one file with two names. The next start takes the other away.
+// A start that was killed after it gave a new database its name and before it removed the temporary
+// name leaves one file with two names. The next start removes the temporary name.
 func TestStartAfterKilledCreation(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

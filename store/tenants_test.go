@@ -40,7 +40,7 @@ func TestCompanies(t *testing.T) {
 	must(t, s.Close())
 	s = open(t, path)
 
-	for range 2 { // from the file, and from memory
+	for range 2 { // the first read is from the file, the second from the cache
 		found, err := s.Companies.Get(ctx, "acme")
 		must(t, err)
 		same, err := s.Companies.OfChain(ctx, acme.Chain)
@@ -114,7 +114,7 @@ func TestAuthenticate(t *testing.T) {
 	token, _, err := s.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, now)
 	must(t, err)
 	for _, credential := range []string{key.Key, token} {
-		for range 2 { // from the file, and from memory
+		for range 2 { // the first read is from the file, the second from the cache
 			c, err := s.Credentials.Authenticate(ctx, keys.HashSecret(credential), now)
 			if err != nil || c.Company.Chain != acme.Chain || c.Company.ID != "acme" {
 				t.Errorf("%+v, %v", c, err)
@@ -126,7 +126,7 @@ func TestAuthenticate(t *testing.T) {
 			t.Errorf("%q: %v", credential, err)
 		}
 	}
-	// To the millisecond, remembered or not.
+	// Tokens expire to the millisecond, whether they are cached or not.
 	end := now.Add(time.Hour)
 	if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(token), end.Add(-time.Millisecond)); err != nil {
 		t.Errorf("just before its end: %v", err)
@@ -175,8 +175,8 @@ func TestOAuth(t *testing.T) {
 	if !strings.HasPrefix(token, "oauth_") {
 		t.Errorf("token %q", token)
 	}
-	// A week after its end the next token sweeps it out; until then a clock that leapt ahead for
-	// once has cost nothing.
+	// A token is deleted by the first new token a week after it expired; until then a clock that
+	// leapt ahead once does no harm.
 	db := other(t, path)
 	for _, step := range []struct {
 		after  time.Duration
@@ -305,7 +305,7 @@ func TestPassportPages(t *testing.T) {
 		must(t, s.Passports.Record(ctx, by(acme, now), passport(fmt.Sprint(i), int64(i/4))))
 		want = append([]string{fmt.Sprint(i)}, want...)
 	}
-	for left, cursor := want, ""; len(left) > 0; left = left[1:] { // from each place on
+	for left, cursor := want, ""; len(left) > 0; left = left[1:] { // from each position
 		listed := issued(t, s, acme, store.PassportFilter{}, cursor)
 		var ids []string
 		for _, p := range listed {

@@ -10,11 +10,11 @@ import (
 	"attestd/store/storetest"
 )
 
-// Another program that holds the file's write lock too long costs an answer, never a record.
+// If another program holds the file's write lock too long, a request fails, but no record is lost.
 func TestLockedFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
-	testenv.Needs(t, testenv.Slow) // it waits for SQLite's busy timeout, 5 s
+	testenv.Needs(t, testenv.Slow) // it waits for SQLite's busy timeout of 5 s
 	s, path := watch(t)
 	c := s.company
 	db := other(t, path)
@@ -36,7 +36,7 @@ func TestLockedFile(t *testing.T) {
 	}
 }
 
-// A request that has gone away before its turn is not worth a transaction.
+// A request whose caller has left before its turn is dropped without a transaction.
 func TestCanceledWriteIsNotStarted(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -14,9 +14,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// A history that was written anew with the keys, so that all in it fits, does not lead to the
-// checkpoints that the database keeps: verify says so of the log, with size and witness, whether it
-// is as long, longer or shorter, until somebody accepts that.
+// A history that was rewritten with the keys is consistent in itself but not with the stored
+// checkpoints. Verify reports the log with the size and the witness, whether the new history is
+// equally long, longer or shorter, until the rollback is accepted.
 func TestVerifyComparesKeptCheckpoints(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestVerifyComparesKeptCheckpoints(t *testing.T) {
 					}))(t)
 					s = kept(t, path)
 					attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), more)
-					// nothing else inside the file shows it
+					// Nothing else inside the file shows it.
 					must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 					must(t, s.Close())
 				}
@@ -67,7 +67,7 @@ func TestVerifyComparesKeptCheckpoints(t *testing.T) {
 				}
 				must(t, s.VerifyAll(ctx, "zoo", 2, nil, nil))
 				must(t, s.Close())
-				// A backup of it can be made all the same: it is of all companies.
+				// A backup of the database can still be made, because it covers all companies.
 				must(t, admin.Backup(ctx, path, path+".backup", schema(t), nil))
 				accept(t, path)
 				s = got(store.OpenReadOnly(ctx, path))(t)

@@ -11,8 +11,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// edited is a sample that a stranger has changed: company 1 is acme with 300 records, company 2 zoo
-// with 5.
+// edited is a sample that an attacker has changed: company 1 is acme with 300 records, company 2
+// zoo with 5.
 func edited(t *testing.T, statements ...string) *store.Store {
 	t.Helper()
 	path, _ := sample(t)
@@ -23,8 +23,8 @@ func edited(t *testing.T, statements ...string) *store.Store {
 	return s
 }
 
-// Whatever one of companies, heads and records has and another lacks is a failure that names its
-// chain, and the other chains are verified all the same (rows 1 and 2).
+// If a chain has a row in one of the tables company, head and record and lacks it in another, the
+// failure names the chain, and the other chains are verified nevertheless.
 func TestVerifyAllDetectsOrphans(t *testing.T) {
 	t.Parallel()
 	const (
@@ -36,12 +36,12 @@ func TestVerifyAllDetectsOrphans(t *testing.T) {
 	control := func(company int) string { // what is left of the other log
 		return fmt.Sprintf("\nchain %d \"\" at 0: the company of this chain is missing; the file holds a head, records", -company)
 	}
-	listed := func(id string, at int) string { // what the log of the companies shows
+	listed := func(id string, at int) string { // the verdict on the log of the companies
 		return fmt.Sprintf("chain -8388607 \"@installation\" at %d: table company, row %q: is missing, and the log of the companies tells of it\n", at, id)
 	}
 	for name, test := range map[string]struct {
 		statements []string
-		want       string // the verdicts that are not valid
+		want       string // the verdicts other than valid
 		valid      string
 	}{
 		"company gone": {
@@ -117,7 +117,7 @@ func TestVerifyAllDetectsOrphans(t *testing.T) {
 	}
 }
 
-// What is wrong beside the chains is found in any file, and named (rows 1 and 28).
+// Faults outside the chains are found in every file and named.
 func TestCheckFindsWhatIsNotOfTheSchema(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ statement, want string }{
@@ -153,7 +153,7 @@ func TestCheckFindsWhatIsNotOfTheSchema(t *testing.T) {
 				storetest.NotOnPostgres(t, "has statements of SQLite alone: package store/postgres has its own")
 			}
 			err := edited(t, test.statement).Check(ctx, schema(t))
-			if storetest.OnPostgres() { // which says it in its own words
+			if storetest.OnPostgres() { // PostgreSQL has its own texts
 				if first := strings.Fields(test.want)[1]; !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), first) {
 					t.Errorf("got  %v\nwant something of %s", err, first)
 				}
@@ -166,7 +166,7 @@ func TestCheckFindsWhatIsNotOfTheSchema(t *testing.T) {
 	}
 }
 
-// What an operator lays beside our tables is not our business, nor is what SQLite keeps.
+// Tables that an operator adds beside ours are ignored, and so are SQLite's own.
 func TestCheckLeavesTheOperatorsOwnAlone(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -174,7 +174,7 @@ func TestCheckLeavesTheOperatorsOwnAlone(t *testing.T) {
 	must(t, s.Check(ctx, schema(t)))
 }
 
-// A file of the older schema is held against what its upgrade would make of it (rows 9 and 28).
+// A file of an older schema is compared with the result that its upgrade would have.
 func TestCheckOfAnOlderSchema(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

@@ -8,8 +8,8 @@ import (
 	"attestd/store"
 )
 
-// What is committed while a snapshot is read is not in it: neither records nor keys nor passports;
-// and the connection sees the present again afterwards, whatever became of the snapshot.
+// Rows that are committed while a snapshot is read are not in it: neither records nor keys nor
+// passports. Afterwards the connection sees the current data again, however the snapshot ended.
 func TestSnapshotIsConsistent(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	t.Parallel()

@@ -13,13 +13,13 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// listener is a server with somebody who listens, and what that one was sent.
+// listener is a server with a subscriber and the events that were sent to the subscriber.
 type listener struct {
 	*store.Store
 	events chan chain.Event
 }
 
-// listen runs a server on the database of a URL with a monitor that is listened to.
+// listen runs a server on the database of a URL with a monitor that has a subscriber.
 func listen(t *testing.T, url string) *listener {
 	t.Helper()
 	s, err := store.Open(ctx, url, "", store.Options{Master: master()})
@@ -36,12 +36,12 @@ func listen(t *testing.T, url string) *listener {
 		all.Wait()
 		s.Close()
 	})
-	must(t, s.Ready(ctx)) // what was appended before it watches is sent to nobody
+	must(t, s.Ready(ctx)) // earlier records are sent to nobody
 	return l
 }
 
-// want waits for the events of the first n records of a chain: each once, in order, and of a chain
-// that is valid.
+// want waits for the events of the first n records of a chain: each once, in order, and with the
+// chain valid.
 func (l *listener) want(t *testing.T, c *store.Company, n int64) {
 	t.Helper()
 	for i := range n {
@@ -61,8 +61,8 @@ func (l *listener) want(t *testing.T, c *store.Company, n int64) {
 	}
 }
 
-// Two servers write one chain at once: who listens to either is sent all of it, each record once
-// and in order, and that the chain is valid.
+// Two servers write one chain at once: a subscriber of either receives every record once and in
+// order, and the verdict that the chain is valid.
 func TestServersHearOfEachOther(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
@@ -87,8 +87,8 @@ func TestServersHearOfEachOther(t *testing.T) {
 	}
 }
 
-// The primary is killed under load and its standby promoted: who listens to the other server is
-// sent every record that was acknowledged, in order and without a gap.
+// The primary is killed under load and its standby promoted: a subscriber of the other server
+// receives every acknowledged record, in order and without a gap.
 func TestListenersOverAFailover(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
@@ -105,7 +105,8 @@ func TestListenersOverAFailover(t *testing.T) {
 					return
 				default:
 				}
-				// what was not written is no event, and what was is one, whatever the answer
+				// A record that was written is an event, and one that was not written is none,
+				// whatever the answer was.
 				_, _ = a.Append(ctx, saying(c, fmt.Sprintf(`{"caller":%d,"n":%d}`, i, n)))
 			}
 		})

@@ -16,7 +16,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// others is a database that several servers write, of which only the lengths of chains matter.
+// others is a database that several servers write, reduced to the lengths of chains.
 type others struct {
 	mu      sync.Mutex
 	lengths map[int64]int64
@@ -44,14 +44,14 @@ func (o *others) Open(context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.opened++
-	clear(o.news) // what came while there was no connection is in the heads alone
+	clear(o.news) // records that came while there was no connection show in the heads alone
 	return o.fails
 }
 
 func (o *others) Next(context.Context) (map[int64]int64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return maps.Clone(o.news), o.fails // again and again
+	return maps.Clone(o.news), o.fails // returns the same answer each time
 }
 
 func (o *others) Heads(_ context.Context, after int64, most int) (map[int64]int64, int64, error) {
@@ -86,13 +86,13 @@ func (o *others) Purge(context.Context) error {
 
 func (o *others) Close() {}
 
-// said is a growth that was said: of an own one, or of others.
+// said is an announced growth, of an own commit or of others.
 type said struct {
 	chain, from, to int64
 	own             bool
 }
 
-// watching is a watch and what it has said.
+// watching is a watch and its announcements.
 type watching struct {
 	*others
 	*watch
@@ -140,7 +140,7 @@ func (w *watching) note(s said) {
 	w.said = append(w.said, s)
 }
 
-// commit is an own commit.
+// commit makes an own commit.
 func (w *watching) commit(number, from, to int64) {
 	w.append(number, to)
 	w.published(number, from, to)
@@ -155,7 +155,7 @@ func (w *watching) published(number, from, to int64) {
 	})
 }
 
-// want waits for a while and compares what was said since the last call.
+// want waits for a while and compares the announcements since the last call.
 func (w *watching) want(t *testing.T, wait time.Duration, want ...said) {
 	t.Helper()
 	time.Sleep(wait)
@@ -169,8 +169,8 @@ func (w *watching) want(t *testing.T, wait time.Duration, want ...said) {
 	w.said = nil
 }
 
-// Each growth is said once and in order, whichever comes first: a notice, which is repeated, or the
-// own commit behind what it tells of.
+// Each growth is announced once and in order, whether its notice, which is repeated, or the own
+// commit behind it comes first.
 func TestWatchReportsEachGrowthOnce(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestWatchReportsEachGrowthOnce(t *testing.T) {
 		w := startWatch(t, map[int64]int64{1: 10, 2: 20, -1: 5})
 		w.want(t, time.Second)
 		w.append(1, 12)
-		w.append(-1, 6) // of a control log: nobody else hears of it, and who follows it wakes
+		w.append(-1, 6) // a control log: only its followers wake
 		w.append(3, 2)  // a new chain
 		w.want(t, 2*watchEvery, said{1, 10, 12, false}, said{3, 0, 2, false})
 		if w.grown[-1] != 1 || w.grown[1] != 1 || !slices.Equal(w.changed, []int64{1}) {
@@ -186,11 +186,11 @@ func TestWatchReportsEachGrowthOnce(t *testing.T) {
 		}
 
 		w.append(1, 15)
-		w.commit(1, 15, 17) // before the notice of what is under it
+		w.commit(1, 15, 17) // before the notice of the records under it
 		w.want(t, 0, said{1, 12, 15, false}, said{1, 15, 17, true})
 		w.want(t, time.Second)
 
-		w.append(2, 21) // an own commit whose notice comes before it is published
+		w.append(2, 21) // the notice of an own commit comes before the commit is published
 		w.want(t, 2*watchEvery, said{2, 20, 21, false})
 		w.published(2, 20, 21)
 		w.commit(2, 21, 22)
@@ -201,8 +201,8 @@ func TestWatchReportsEachGrowthOnce(t *testing.T) {
 	})
 }
 
-// What was missed while the database was away is found in the heads, also of many chains; and so is
-// what a notice did not tell of.
+// Growth that was missed while the database was unreachable is found in the heads, also that of
+// many chains, and so is growth without a notice.
 func TestWatchReconciles(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -230,8 +230,8 @@ func TestWatchReconciles(t *testing.T) {
 
 func (w *watching) lengths() map[int64]int64 { return w.others.lengths }
 
-// A database in which chains have become shorter is noticed, once, and what is written there then
-// is said.
+// A database in which chains have become shorter is noticed once, and records that are written
+// there later are announced.
 func TestWatchNoticesAnOlderCopy(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

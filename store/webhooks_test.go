@@ -20,8 +20,8 @@ func webhookSecret() store.WebhookSecret {
 	return store.WebhookSecret{Bytes: k.Bytes(), Fingerprint: k.Fingerprint(), Public: k.Public()}
 }
 
-// A webhook begins after the records that are there, is of its company alone, and goes on after a
-// disabling where it was.
+// A webhook starts after the existing records, receives records of its own company only, and after
+// it was disabled continues where it stopped.
 func TestWebhooks(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -30,7 +30,7 @@ var (
 	cosignKey  = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, ed25519.SeedSize))
 )
 
-// watchedLog is a log in memory. Of two with another name, the leaves differ.
+// watchedLog is a log in memory. Logs with different names have different leaves.
 type watchedLog []tlog.Hash
 
 func newWatchedLog(t testing.TB, name string, size int64) (l watchedLog) {
@@ -57,7 +57,7 @@ func (l watchedLog) tree(t testing.TB, size int64) tlog.Tree {
 	return tlog.Tree{Size: size, Root: got(modtlog.TreeHash(size, l))(t)}
 }
 
-// request asks for a cosignature from one size to another.
+// request asks for a cosignature on the tree of one size, given an older size.
 func (l watchedLog) request(t testing.TB, from, to int64) []byte {
 	t.Helper()
 	r := witness.Request{Old: from, Checkpoint: got(tlog.Checkpoint{Origin: watchedOrigin, Tree: l.tree(t, to)}.Sign(watchedKey))(t)}
@@ -73,7 +73,7 @@ func cosigner(t testing.TB, s *store.Store) *witness.Cosigner {
 	return got(witness.NewCosigner("witness.example", cosignKey, []tlog.PolicyLog{{Key: key}}, s.Cosigner.Logs()))(t)
 }
 
-// What was cosigned last is kept over a restart, and replaced only by whoever knows it.
+// The last cosigned tree is kept over a restart, and only a caller who names it can replace it.
 func TestCosignedLogs(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -107,7 +107,7 @@ func TestCosignedLogs(t *testing.T) {
 			t.Errorf("step %d: kept is %q: %v", i, kept, err)
 		}
 	}
-	// no Cosigner asks for that
+	// No Cosigner asks for that.
 	for from, to := range map[tlog.Tree]tlog.Tree{nine: five, {Size: 9, Root: tlog.Hash{9}}: {Size: 9, Root: tlog.Hash{8}}} {
 		if _, err := s.Cosigner.Logs().Advance(ctx, watchedOrigin, from, to, nil); err == nil {
 			t.Errorf("from %+v to %+v", from, to)
@@ -123,10 +123,10 @@ func TestCosignedLogs(t *testing.T) {
 	}
 }
 
-// A hundred requests at a time over two histories of one log, and then a crash at any moment: the
-// write-ahead log is cut at every frame, and within one. What had been answered by then still
-// stands, and what the other history asks of the database after the crash never gets a smaller tree
-// signed, nor a second root of a size.
+// A hundred concurrent requests come over two histories of one log, then a crash at any moment: the
+// write-ahead log is cut at every frame and within a frame. Everything that was answered before the
+// crash still stands, and afterwards the database never signs a smaller tree, nor a second root for
+// a size, for the other history.
 func TestCosignerOverCrashes(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -140,7 +140,7 @@ func TestCosignerOverCrashes(t *testing.T) {
 
 	type cosigned struct {
 		tree tlog.Tree
-		by   int64 // bytes of the write-ahead log when it was answered
+		by   int64 // the size of the write-ahead log when it was answered
 	}
 	var mu sync.Mutex
 	var answered []cosigned
@@ -215,7 +215,7 @@ func TestCosignerOverCrashes(t *testing.T) {
 	}
 }
 
-// The cosigner's name and key are made once and stay.
+// The cosigner's name and key are created once and stay.
 func TestCosignerKey(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -246,7 +246,7 @@ func TestCosignerKey(t *testing.T) {
 	}
 }
 
-// Of each witness the cosignature of the greatest size is kept.
+// Of each witness the cosignature on the largest tree is kept.
 func TestCosignatures(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
@@ -280,7 +280,7 @@ func TestCosignatures(t *testing.T) {
 	}
 }
 
-// After StopWrites nothing is written by any method, and reads go on.
+// After StopWrites no method writes, and reads go on.
 func TestStopWrites(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

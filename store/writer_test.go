@@ -14,9 +14,9 @@ import (
 	"attestd/internal/testenv"
 )
 
-// These tests stand inside the package, for they must decide which jobs share a transaction.
+// These tests are inside the package because they must decide which jobs share a transaction.
 
-// inBubble runs a test with a database in which everything that waits waits visibly.
+// inBubble runs a test with a database in which every wait is visible to the bubble.
 func inBubble(t *testing.T, test func(t *testing.T, s *Store)) {
 	schema, err := os.ReadFile("../schema.sql")
 	if err != nil {
@@ -34,7 +34,7 @@ func inBubble(t *testing.T, test func(t *testing.T, s *Store)) {
 	})
 }
 
-// together runs the changes in one transaction, in their order, and returns their answers.
+// together runs the changes in one transaction in the given order and returns their answers.
 func together(s *Store, changes ...func(*conn) error) []error {
 	running, gathered := make(chan struct{}), make(chan struct{})
 	go s.write(context.Background(), func(*conn) error { close(running); <-gathered; return nil })
@@ -57,7 +57,7 @@ func put(name string) func(*conn) error {
 	}
 }
 
-// stored lists what put has stored, from inside a transaction of its own.
+// stored lists the values that put has stored; it reads them in a transaction of its own.
 func stored(t *testing.T, s *Store) (names string) {
 	t.Helper()
 	if err := s.write(context.Background(), func(c *conn) error {
@@ -77,7 +77,7 @@ func TestErrorRollsBackOnlyItsChange(t *testing.T) {
 			put("a"),
 			func(c *conn) error { return errors.Join(put("lost")(c), refused) },
 			put("b"),
-			put("b"), // a constraint
+			put("b"), // violates a constraint
 			put("c"),
 		)
 		if errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] != nil || !isDuplicate(errs[3]) || errs[4] != nil {
@@ -89,8 +89,8 @@ func TestErrorRollsBackOnlyItsChange(t *testing.T) {
 	})
 }
 
-// Rows and records come together or not at all, also when the records cannot be written, and beside
-// others.
+// Rows and records are written together or not at all, even if the records cannot be written, and
+// beside other changes.
 func TestChangeRequiresControlRecord(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *Store) {
@@ -125,14 +125,14 @@ func TestChangeRequiresControlRecord(t *testing.T) {
 	})
 }
 
-// Whatever SQLite does to a transaction, nobody is told that his part of it stands.
+// Whatever SQLite does to a transaction, no caller is told that a change was stored which was not.
 func TestLostTransactionFailsAllItsWrites(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
 	refused := errors.New("refused")
 	full := func(c *conn) error {
 		defer c.one([]any{new(int)}, "PRAGMA max_page_count = 1073741823")
-		// of the pages that there are
+		// the number of existing pages
 		if err := c.one([]any{new(int)}, "PRAGMA max_page_count = 1"); err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func TestLostTransactionFailsAllItsWrites(t *testing.T) {
 	}
 }
 
-// A connection left inside a transaction is given up, not used.
+// A connection that was left inside a transaction is closed and not used again.
 func TestBrokenConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *Store) {

@@ -11,8 +11,8 @@ import (
 	"attestd/store/admin"
 )
 
-// What goes wrong while a command runs a database reaches the command: the error of the writer
-// beside that of what the command does, and the database is closed whatever happens.
+// An error that occurs while a command has a database open reaches the command: the writer's error
+// is joined with that of the command, and the database is closed in any case.
 func TestRunReturnsTheErrorsOfAll(t *testing.T) {
 	t.Parallel()
 	schema, err := os.ReadFile("../../schema.sql")
@@ -24,7 +24,7 @@ func TestRunReturnsTheErrorsOfAll(t *testing.T) {
 		t.Helper()
 		s, err := store.Open(ctx, path, string(schema), store.Options{})
 		if err != nil {
-			t.Fatal(err) // above all where the one before was not closed
+			t.Fatal(err) // the database before it may not have been closed
 		}
 		return s
 	}

@@ -16,13 +16,13 @@ import (
 	"attestd/chain"
 )
 
-// disk is chains of which only the indices matter.
+// disk holds chains of which only the indices matter.
 type disk struct {
 	mu      sync.Mutex
 	length  map[int64]int64
 	missing []int64 // indices
 	fails   error
-	largest int64 // range that was asked for
+	largest int64 // the largest range that was requested
 }
 
 func (d *disk) Tip(_ context.Context, number int64) (chain.Head, int64, error) {
@@ -57,7 +57,7 @@ func (d *disk) grow(f *Feed, number, n int64) {
 	f.Grown(number)
 }
 
-// all takes every record.
+// all accepts every record.
 func all(into *[]int64) func(*chain.Record) bool {
 	return func(r *chain.Record) bool {
 		*into = append(*into, r.Index)
@@ -65,8 +65,8 @@ func all(into *[]int64) func(*chain.Record) bool {
 	}
 }
 
-// A cursor gives every record once and in order, in short ranges, however the chain grows
-// meanwhile; and others' chains do not wake it.
+// A cursor delivers every record once and in order, in short ranges, while the chain grows; records
+// of other chains do not wake it.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,8 +122,8 @@ func TestCursor(t *testing.T) {
 	})
 }
 
-// Who has enough is given the rest later; what is missing on disk is left out; a read that fails
-// moves nothing.
+// A receiver that has enough gets the rest later. Records that are missing on disk are skipped, and
+// a read that fails moves no cursor.
 func TestCursorReads(t *testing.T) {
 	t.Parallel()
 	d := &disk{length: map[int64]int64{1: 400}, missing: []int64{2, 3, 128, 129, 130}}
@@ -166,8 +166,8 @@ func TestCursorReads(t *testing.T) {
 	}
 }
 
-// What moves is kept together, once in a while; what cannot be written is written later, and what
-// is newer by then wins.
+// Moved positions are saved together at intervals. A position that cannot be saved is saved later,
+// and a newer one replaces it.
 func TestKeeper(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

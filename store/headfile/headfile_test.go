@@ -19,7 +19,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// head is a state of a log that differs in everything from every other.
+// head returns a state of a log that differs from every other in all fields.
 func head(chain int64, n byte) Head {
 	h := Head{Chain: chain, Revocations: int64(n) + 1, Tree: Tree{Size: int64(n) + 2}, Checkpoint: Checkpoint{Size: int64(n) + 3}}
 	for _, part := range [][]byte{h.LogID[:], h.Root[:], h.LogRoot[:], h.Checkpoint.Root[:], h.Checkpoint.Signature[:]} {
@@ -40,8 +40,8 @@ func all(t *testing.T, f *File) map[int64]Head {
 	return found
 }
 
-// What was created or updated is there when the file is opened again, for both logs of companies
-// near and far.
+// States that were created or updated are found when the file is opened again, for both logs of
+// companies with small and large numbers.
 func TestHeadsAreKept(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1, 2, 3}
@@ -74,8 +74,8 @@ func TestHeadsAreKept(t *testing.T) {
 	}
 }
 
-// A write that ends after any of its bytes leaves the state before it or the new one, and the next
-// write is found.
+// A write that is interrupted after any byte leaves the old or the new state, and the next write is
+// found.
 func TestTornWrites(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestTornWrites(t *testing.T) {
 	}
 }
 
-// What changes nothing writes nothing.
+// An update without a change writes nothing.
 func TestUpdateOfTheSame(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "heads")
@@ -122,7 +122,7 @@ func TestUpdateOfTheSame(t *testing.T) {
 	}
 }
 
-// Each chain has a place of its own, and no two the same, in both forms.
+// Each chain has its own place in both formats, and no two chains share one.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for _, of := range []form{first, second, newest} {
@@ -151,8 +151,8 @@ func allCosigned(t *testing.T, f *File) map[[32]byte]Cosigned {
 	return found
 }
 
-// What was cosigned of logs of others is kept beside the heads of chains, from the making of the
-// file and after it, also over a write that was torn.
+// The cosigned trees of other logs are stored beside the heads of chains, from the creation of the
+// file on, after it, and over a torn write.
 func TestCosignedLogsAreKept(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}
@@ -184,7 +184,7 @@ func TestCosignedLogsAreKept(t *testing.T) {
 	before = append(before, make([]byte, len(after)-len(before))...)
 	for end := range len(after) + 1 {
 		if end > 0 && before[end-1] == after[end-1] {
-			continue // the same bytes as those of the end before
+			continue // the same bytes as in the previous case
 		}
 		must(t, os.WriteFile(path, append(bytes.Clone(after[:end]), before[end:]...), 0o600))
 		if c := allCosigned(t, f)[[32]byte{4}]; c != cosigned(4, 9) && c != cosigned(4, 10) {
@@ -193,7 +193,8 @@ func TestCosignedLogsAreKept(t *testing.T) {
 	}
 }
 
-// A file of the first form is read and kept up as it is, and has no place for what was cosigned.
+// A file of the first format is read and kept up to date in that format, which has no place for
+// cosigned trees.
 func TestFirstHeadFileFormatIsRead(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}

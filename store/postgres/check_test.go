@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write catalog.txt anew")
 
-// catalog.txt, with which Check compares, is what schema.sql makes.
+// Check compares a database with catalog.txt, which must agree with schema.sql.
 func TestCatalogMatchesSchema(t *testing.T) {
 	db, _ := created(t)
 	have, err := postgres.Catalog(t.Context(), db)
@@ -31,8 +31,8 @@ func TestCatalogMatchesSchema(t *testing.T) {
 	}
 }
 
-// A database as Create has made it has nothing wrong, wherever its tables are and whatever the
-// operator keeps beside them.
+// A database that Create has made has no fault, in any namespace and with any tables of the
+// operator beside ours.
 func TestCheckFindsNothingInANewDatabase(t *testing.T) {
 	db, address := created(t)
 	execute(t, db, "CREATE TABLE of_the_operator (n int PRIMARY KEY, CHECK (n > 0))", "CREATE VIEW a_view AS SELECT count(*) FROM record",
@@ -48,7 +48,7 @@ func TestCheckFindsNothingInANewDatabase(t *testing.T) {
 	wantWrong(t, moved)
 }
 
-// Check names what is missing, changed, disabled or added, one for one.
+// Check names each object that is missing, changed, disabled or added.
 func TestCheckNamesWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ damage, want string }{
 		{"DROP TRIGGER record_no_update ON record", "trigger record.record_no_update is missing"},
@@ -86,7 +86,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A schema of a newer program that this one may use is not compared with that of this one.
+// A schema of a newer program that this program may use is not compared with its own.
 func TestCheckLeavesANewerSchemaToANewerProgram(t *testing.T) {
 	db, _ := created(t)
 	execute(t, db, "UPDATE setting SET value = '13' WHERE name = 'schema'")
@@ -95,7 +95,7 @@ func TestCheckLeavesANewerSchemaToANewerProgram(t *testing.T) {
 	}
 }
 
-// wantWrong checks a database, and compares how its sentences begin.
+// wantWrong checks a database and compares the beginnings of the reported sentences.
 func wantWrong(t *testing.T, address string, want ...string) {
 	t.Helper()
 	wrong, err := postgres.Check(t.Context(), open(t, address))

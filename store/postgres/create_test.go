@@ -15,8 +15,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// Of several servers that start on an empty database at once one makes the tables and the others
-// find them.
+// If several servers start on an empty database at once, one creates the tables and the others find
+// them.
 func TestConcurrentStartsCreateOneDatabase(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Database(t)
@@ -37,7 +37,7 @@ func TestConcurrentStartsCreateOneDatabase(t *testing.T) {
 	wantWrong(t, address)
 }
 
-// A role that may not make tables is refused, and leaves nothing.
+// A role that may not create tables is refused, and leaves nothing.
 func TestRoleWithoutCreateIsRefused(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Database(t)
@@ -51,7 +51,7 @@ func TestRoleWithoutCreateIsRefused(t *testing.T) {
 	}
 }
 
-// createdAt9 is a database as the first servers of PostgreSQL made it.
+// createdAt9 returns a database as the first servers with PostgreSQL created it.
 func createdAt9(t *testing.T) (*sql.DB, string) {
 	t.Helper()
 	db, address := created(t)
@@ -76,8 +76,8 @@ func createdAt9(t *testing.T) (*sql.DB, string) {
 	return db, address
 }
 
-// A database of schema 9 is brought to the schema of a new one, and whoever serves it may do there
-// what a server must, without new grants.
+// A database of schema 9 is brought to the schema of a new one, and the server's role needs no new
+// grants.
 func TestSchema9IsUpgraded(t *testing.T) {
 	db, address := createdAt9(t)
 	server := role(t, address)
@@ -93,7 +93,7 @@ func TestSchema9IsUpgraded(t *testing.T) {
 	wantWrong(t, address)
 	var settings string
 	scan(t, db, &settings, "SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM setting WHERE name LIKE 'schema%' OR name LIKE 'unlisted%'")
-	// the next start lists the company
+	// The next start lists the company.
 	if settings != "schema=12 schema_compatible=12 unlisted_companies=true" {
 		t.Errorf("settings %s", settings)
 	}
@@ -105,10 +105,10 @@ func TestSchema9IsUpgraded(t *testing.T) {
 	}
 }
 
-// A migration takes the steps that are due, each once, whoever else migrates at the same time.
+// A migration takes each due step once, even if several programs migrate at the same time.
 func TestConcurrentMigrationsRunEachStepOnce(t *testing.T) {
 	_, address := createdAt9(t)
-	steps := []postgres.Step{ // after ours
+	steps := []postgres.Step{ // they follow our own steps
 		{"CREATE TABLE more (n int); INSERT INTO more VALUES (1)", 9},
 		{"ALTER TABLE more ADD COLUMN m int NOT NULL DEFAULT 2; INSERT INTO more VALUES (3)", 9},
 		{"ALTER TABLE more DROP COLUMN n", 14},
@@ -138,8 +138,8 @@ func TestConcurrentMigrationsRunEachStepOnce(t *testing.T) {
 	}
 }
 
-// While a database is migrated the servers of the version before go on, until a step that they
-// cannot serve after.
+// While a database is migrated, servers of the previous version go on until a step after which they
+// cannot serve it.
 func TestPreviousVersionKeepsServing(t *testing.T) {
 	db, _ := created(t)
 	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 14}
@@ -161,7 +161,7 @@ func TestPreviousVersionKeepsServing(t *testing.T) {
 	}
 }
 
-// A step that fails leaves the schema where it was, and the steps before it done.
+// A step that fails leaves the schema as it was before the step; earlier steps remain.
 func TestFailedMigrationStepIsRolledBack(t *testing.T) {
 	db, _ := created(t)
 	err := postgres.MigrateWith(t.Context(), db, func(int) {}, postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"CREATE TABLE second (n int); DROP TABLE nowhere", 9})
@@ -175,8 +175,8 @@ func TestFailedMigrationStepIsRolledBack(t *testing.T) {
 	}
 }
 
-// A new database is of the version that the steps lead to, so that no step is forgotten in
-// schema.sql or in Version.
+// The version of a new database is that of the last step, so no step can be forgotten in schema.sql
+// or in Version.
 func TestSchemaMatchesVersion(t *testing.T) {
 	db, _ := created(t)
 	d, err := postgres.Identify(t.Context(), db)

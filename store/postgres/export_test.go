@@ -13,7 +13,7 @@ type Step struct {
 	Compatible int
 }
 
-// MigrateWith is Migrate with other steps after ours.
+// MigrateWith is Migrate with more steps after ours.
 func MigrateWith(ctx context.Context, db *sql.DB, progress func(int), invented ...Step) error {
 	all := steps()
 	for _, s := range invented {
@@ -22,7 +22,7 @@ func MigrateWith(ctx context.Context, db *sql.DB, progress func(int), invented .
 	return migrate(ctx, db, all, progress)
 }
 
-// Catalog is what is there of our tables, as catalog.txt has it.
+// Catalog returns the description of our tables in the form of catalog.txt.
 func Catalog(ctx context.Context, db *sql.DB) (string, error) {
 	var ours []object
 	for line := range strings.Lines(schema) {

@@ -12,14 +12,14 @@ import (
 	"attestd/store/postgres"
 )
 
-// role makes a role that may log in and nothing else, and returns the URL as that role.
+// role creates a role that may log in and nothing else, and returns the URL for that role.
 func role(t *testing.T, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "Server of " + strings.TrimPrefix(u.Path, "/") // roles are of the whole cluster
+	name := "Server of " + strings.TrimPrefix(u.Path, "/") // roles belong to the whole cluster
 	db := open(t, address)
 	execute(t, db, `CREATE ROLE "`+name+`" LOGIN PASSWORD 'p'`)
 	t.Cleanup(func() {
@@ -31,7 +31,7 @@ func role(t *testing.T, address string) string {
 	return with(t, address, name, "p", nil)
 }
 
-// granted is the URL of a role with the grants of a server.
+// granted returns the URL of a role with the grants of a server.
 func granted(t *testing.T, address string) string {
 	t.Helper()
 	server := role(t, address)
@@ -43,7 +43,7 @@ func granted(t *testing.T, address string) string {
 	return server
 }
 
-// With the grants that are printed, and no others, a role does everything that a server does.
+// With the printed grants alone, a role can do everything that a server does.
 func TestGrantsSufficeToServe(t *testing.T) {
 	_, address := created(t)
 	db := open(t, granted(t, address))
@@ -92,8 +92,8 @@ func TestGrantsSufficeToServe(t *testing.T) {
 	}
 }
 
-// A role with the grants changes and removes nothing that must stay, also where the owner has
-// switched the guards off.
+// A role with the grants cannot change or remove a protected row, even if the owner has disabled
+// the guards.
 func TestGrantsAreMinimal(t *testing.T) {
 	owner, address := created(t)
 	execute(t, owner, tenant)
@@ -127,7 +127,7 @@ func TestGrantsAreMinimal(t *testing.T) {
 	}
 }
 
-// Grants take away what the role had before, and every table has a line.
+// The grants revoke what the role had before, and every table has a line.
 func TestGrantsCoverEveryTable(t *testing.T) {
 	db, address := created(t)
 	server := role(t, address)
@@ -159,7 +159,7 @@ func TestGrantsCoverEveryTable(t *testing.T) {
 	}
 }
 
-// A role that was given nothing is refused, and the error names what prints the grants.
+// A role without grants is refused, and the error names the command that prints them.
 func TestRoleWithoutGrantsIsRefused(t *testing.T) {
 	_, address := created(t)
 	_, err := postgres.Identify(t.Context(), open(t, role(t, address)))

@@ -25,7 +25,7 @@ func open(t *testing.T, address string) *sql.DB {
 	return db
 }
 
-// created returns a new database with our tables in it, and its URL.
+// created returns a new database with our tables, and its URL.
 func created(t *testing.T) (*sql.DB, string) {
 	t.Helper()
 	t.Parallel()
@@ -37,7 +37,7 @@ func created(t *testing.T) (*sql.DB, string) {
 	return db, address
 }
 
-// with returns the URL as another user or with other parameters; "" leaves the user.
+// with returns the URL for another user or with other parameters; "" leaves the user.
 func with(t *testing.T, address, user, password string, parameters url.Values) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -51,11 +51,12 @@ func with(t *testing.T, address, user, password string, parameters url.Values) s
 	for name, values := range parameters {
 		q[name] = values
 	}
-	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // PostgreSQL reads a plus as a plus
+	// PostgreSQL does not decode a plus as a space
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20")
 	return u.String()
 }
 
-// execute carries out statements, one after the other.
+// execute runs statements one after the other.
 func execute(t *testing.T, db *sql.DB, statements ...string) {
 	t.Helper()
 	for _, s := range statements {
@@ -72,8 +73,8 @@ func scan(t *testing.T, db *sql.DB, dest any, query string, args ...any) {
 	}
 }
 
-// everything is what the catalog has of relations and functions outside the system's own, and all
-// rows of the namespace public.
+// everything returns the relations and functions in the catalog that are not the system's own, and
+// all rows of the namespace public.
 func everything(t *testing.T, db *sql.DB) (found string) {
 	t.Helper()
 	scan(t, db, &found, `SELECT concat((SELECT string_agg(concat(oid, ' ', relname, ' ', relfilenode, ' ', xmin), E'\n' ORDER BY oid) FROM pg_class WHERE oid >= 16384),

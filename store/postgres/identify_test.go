@@ -10,8 +10,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// What is not a whole PostgreSQL is refused by its name and with the reason; PostgreSQL itself is
-// not, whoever built it.
+// A server that is not a complete PostgreSQL is refused by its name and with the reason. PostgreSQL
+// itself is accepted from any distributor.
 func TestPostgreSQLLookalikesAreRefused(t *testing.T) {
 	for version, want := range map[string]string{
 		"PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit":   "",
@@ -39,10 +39,10 @@ func TestPostgreSQLLookalikesAreRefused(t *testing.T) {
 	}
 }
 
-// Identify says what a database is, and Create and Migrate go by the same: each leaves what is not
-// its own as it was.
+// Create and Migrate act on the result of Identify: each leaves a database that it is not meant for
+// unchanged.
 func TestIdentifyDatabase(t *testing.T) {
-	const ours = "" // made by Create before the statement
+	const ours = "" // Create made the tables before the statement
 	for _, c := range []struct {
 		what, made, statement string
 		search                string
@@ -112,8 +112,7 @@ func TestIdentifyDatabase(t *testing.T) {
 	}
 }
 
-// A database of another encoding, and one that is set to take no writes, are refused with the
-// reason.
+// A database of another encoding, or one that accepts no writes, is refused with the reason.
 func TestUnsuitableDatabaseIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := postgres.Identify(t.Context(), open(t, pgtest.DatabaseWith(t, "ENCODING 'SQL_ASCII' TEMPLATE template0")))

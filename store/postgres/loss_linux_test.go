@@ -9,8 +9,8 @@ import (
 	"attestd/store/postgres"
 )
 
-// A connection whose data stay without an answer is lost after 3 seconds, and one that is silent is
-// asked for a sign of life.
+// A connection whose data are not acknowledged counts as lost after 3 seconds, and a silent one is
+// probed with keepalives.
 func TestLostConnectionIsDetected(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

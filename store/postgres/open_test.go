@@ -13,8 +13,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// What an address says wrong is refused with the reason, and its password stands in no error,
-// wherever it was written and however badly.
+// A faulty address is refused with the reason, and its password appears in no error, wherever it
+// stands in the address.
 func TestInvalidURLErrorHidesPassword(t *testing.T) {
 	const secret = "Tr0ub4dor"
 	for address, want := range map[string]string{
@@ -52,7 +52,8 @@ func TestInvalidURLErrorHidesPassword(t *testing.T) {
 	}
 }
 
-// A server that refuses the password, and one that is not there, are errors without it.
+// A server that refuses the password, or that cannot be reached, causes an error without the
+// password.
 func TestConnectionErrorHidesPassword(t *testing.T) {
 	t.Parallel()
 	const secret = "Tr0ub4dor"
@@ -67,7 +68,7 @@ func TestConnectionErrorHidesPassword(t *testing.T) {
 		with(t, address, "pgtest", secret, nil):                        postgres.ErrRefused,
 		"postgres://u:" + secret + "@" + nobody + "/d?sslmode=disable": postgres.ErrUnavailable,
 		"postgres://u:" + secret + "@" + nobody + "," + nobody + "/d":  postgres.ErrUnavailable,
-		// no such database
+		// There is no such database.
 		strings.Replace(address, "/test_", "/test_0", 1) + "&application_name=no": postgres.ErrRefused,
 		address + "&no_such_setting=x":                                            postgres.ErrRefused,
 	} {
@@ -79,7 +80,7 @@ func TestConnectionErrorHidesPassword(t *testing.T) {
 }
 
 // Every connection begins with the same settings, whatever the role, the database and the server
-// say; what the URL says of the rest holds.
+// have set; other settings of the URL are kept.
 func TestEveryConnectionHasItsSettings(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Database(t)
@@ -127,7 +128,7 @@ func TestWarningsAreCounted(t *testing.T) {
 	}
 }
 
-// A connect_timeout of the URL counts instead of our own, and so does its target_session_attrs.
+// The URL's connect_timeout and target_session_attrs take precedence over our own.
 func TestURLSettingsOverrideDefaults(t *testing.T) {
 	for address, want := range map[string]struct {
 		timeout  time.Duration
@@ -144,7 +145,7 @@ func TestURLSettingsOverrideDefaults(t *testing.T) {
 	}
 }
 
-// The name of a database for people has its hosts and nothing of its user.
+// The display name of a database contains its hosts and nothing of its user.
 func TestDisplayNameHidesUser(t *testing.T) {
 	for address, want := range map[string]string{
 		"postgres://u:p@h1:5433,h2/d?sslmode=require": "postgres://h1:5433,h2:5432/d",
@@ -157,7 +158,7 @@ func TestDisplayNameHidesUser(t *testing.T) {
 	}
 }
 
-// Of several hosts the one that is there and can be written is taken.
+// Of several hosts, the one that can be reached and written is used.
 func TestWritableHostIsSelected(t *testing.T) {
 	c := pgtest.NewCluster(t)
 	hosts := c.Addresses()

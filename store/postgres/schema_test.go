@@ -13,8 +13,8 @@ import (
 	"attestd/store/postgres"
 )
 
-// A company with its logs, a record in each, and one row at least in every other table that guards
-// stand on.
+// tenant inserts a company with its logs, a record in each, and at least one row in every other
+// table with guards.
 const tenant = `
 INSERT INTO company (company_id, registered_at) VALUES ('acme', 't');
 INSERT INTO company_key (company, generation, public_key, seed, created_at) VALUES (1, 0, sha256('k'), 's', 't');
@@ -32,7 +32,7 @@ INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) VAL
 `
 
 // Both engines have the same tables, indices and guards, and the same columns with the same
-// constraints, but for what each has alone.
+// constraints, except for those that only one of them needs.
 func TestSQLiteAndPostgreSQLSchemasAgree(t *testing.T) {
 	sqlite, err := os.ReadFile("../../schema.sql")
 	if err != nil {
@@ -43,7 +43,7 @@ func TestSQLiteAndPostgreSQLSchemasAgree(t *testing.T) {
 		parts *[]string
 		match string
 	}{
-		// a row that is there is never replaced in PostgreSQL
+		// PostgreSQL never replaces an existing row.
 		{&theirs, `TRIGGER (record|passport)_no_replace`},
 		{&theirs, `node chain NOT NULL REFERENCES log \(chain\)`},
 		{&ours, `node chain NOT NULL`},
@@ -71,8 +71,8 @@ func TestSQLiteAndPostgreSQLSchemasAgree(t *testing.T) {
 	}
 }
 
-// parts lists the tables, indices and triggers of a schema, and its columns with what stands behind
-// their types.
+// parts lists the tables, indices and triggers of a schema, and its columns with the constraints
+// after their types.
 func parts(schema string) (found []string) {
 	made := regexp.MustCompile(`^CREATE (?:UNIQUE )?(TABLE|INDEX|TRIGGER) (\w+)`)
 	column := regexp.MustCompile(`^  ([a-z_]+) +(?:TEXT|INTEGER|BLOB|text COLLATE "C"|[a-z0-9]+(?:\[\])?)( .*|),?$`)
@@ -97,7 +97,7 @@ func parts(schema string) (found []string) {
 	return found
 }
 
-// What must never change is refused as a constraint, by the name of its guard.
+// A forbidden change fails as a constraint violation with the name of its guard.
 func TestGuardsRefuseForbiddenChanges(t *testing.T) {
 	db, _ := created(t)
 	execute(t, db, tenant)
@@ -160,7 +160,8 @@ func TestGuardsRefuseForbiddenChanges(t *testing.T) {
 	}
 }
 
-// What may change does: a head grows, or comes to a later epoch; a key ends; a checkpoint grows.
+// Permitted changes succeed: a head grows or moves to a later epoch, a key ends, a checkpoint
+// grows.
 func TestGuardsAllowPermittedChanges(t *testing.T) {
 	db, _ := created(t)
 	execute(t, db, tenant,
@@ -170,7 +171,7 @@ func TestGuardsAllowPermittedChanges(t *testing.T) {
 		"UPDATE witness_log SET size = 6, root = sha256('s')", "UPDATE witness_key SET seed = 'x'")
 }
 
-// What is bounded is counted, whoever writes it.
+// Rows with an upper limit are counted, whichever program writes them.
 func TestUsageIsCounted(t *testing.T) {
 	db, _ := created(t)
 	execute(t, db, tenant, "DELETE FROM agent WHERE agent_id = 'b'", "UPDATE passport SET revoked_at = 't'", "UPDATE passport SET revoked_at = 'u'",
@@ -200,8 +201,8 @@ func TestCompaniesAreNumberedWithoutAGap(t *testing.T) {
 	}
 }
 
-// The functions that SQLite has by itself read the same of what control records are, whatever else
-// stands in a document.
+// The functions that are built into SQLite read the same values from control records, whatever else
+// a document contains.
 func TestSQLiteJSONFunctionsAgree(t *testing.T) {
 	db, _ := created(t)
 	for _, c := range []struct{ expression, want string }{
@@ -223,8 +224,8 @@ func TestSQLiteJSONFunctionsAgree(t *testing.T) {
 	}
 }
 
-// Control records are found by their subject in an index, which records of actions are not in; a
-// payload that is no JSON spoils nothing.
+// Control records are found by their subject in an index that contains no actions; a payload that
+// is not JSON does no harm.
 func TestControlRecordsAreIndexed(t *testing.T) {
 	db, _ := created(t)
 	execute(t, db, tenant, "INSERT INTO record (id, hash, signature, timestamp, payload) VALUES ((-1::bigint << 40) + 1, sha256('r'), sha512('r'), 't', 'not JSON')",
@@ -254,8 +255,8 @@ func TestControlRecordsAreIndexed(t *testing.T) {
 	}
 }
 
-// Appending updates a head in its page, whatever its length: nothing is moved out of line and no
-// index changes.
+// An append updates a head within its page, whatever its length: nothing is stored out of line and
+// no index changes.
 func TestHeadsAreUpdatedInTheirPages(t *testing.T) {
 	db, _ := created(t)
 	execute(t, db, tenant, "UPDATE head SET length = 1, frontier = decode(repeat('ab', 1280), 'hex'), log_frontier = decode(repeat('cd', 1280), 'hex')",

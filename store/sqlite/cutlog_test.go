@@ -9,7 +9,7 @@ import (
 	"attestd/store/sqlite"
 )
 
-// A log that a reader holds is not cut, and whoever asked for that may leave.
+// A write-ahead log that a reader uses is not truncated, and a caller who waits for that can leave.
 func TestWALIsNotTruncatedDuringRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// modernc.org/sqlite is only right with the very modernc.org/libc that it was generated for.
+// The driver modernc.org/sqlite is correct only with exactly the version of modernc.org/libc that
+// it was generated for.
 func TestLibcMatchesDriver(t *testing.T) {
 	t.Parallel()
 	ours := requirements(t, "../../go.mod")
@@ -19,7 +20,7 @@ func TestLibcMatchesDriver(t *testing.T) {
 	}
 }
 
-// driverMod is where the go command keeps the go.mod of the driver.
+// driverMod returns the path where the go command keeps the driver's go.mod.
 func driverMod(t *testing.T, version string) string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.GoMod}}", "modernc.org/sqlite@"+version).Output()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Each class is that of a real error of the driver, however it is wrapped.
+// Each class contains a real error of the driver, however it is wrapped.
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -66,7 +66,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// locked returns what a writer meets while another one is at work.
+// locked returns the error of a writer while another one is writing.
 func locked(t *testing.T, path string) error {
 	t.Helper()
 	tx, err := open(t, path, ModeWriter).Begin()

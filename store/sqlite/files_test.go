@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Once the database or its log is not in its place it counts as changed for good, even where it
-// comes back.
+// If the database or its log was moved once, it counts as changed for good, even if it comes back.
 func TestFilesOutOfTheirPlace(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -45,7 +44,7 @@ func TestFilesOutOfTheirPlace(t *testing.T) {
 	}
 }
 
-// A log of another that took the place of ours is not ours to remove.
+// A log of another database in place of ours is not removed.
 func TestForeignWALIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")

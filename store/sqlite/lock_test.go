@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A name is locked before there is a database, by one holder at a time; the lock file stays when
-// the lock goes.
+// A name can be locked before the database exists, by one holder at a time; the lock file stays
+// when the lock is released.
 func TestNameLockIsExclusive(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
@@ -35,8 +35,8 @@ func TestNameLockIsExclusive(t *testing.T) {
 	}
 }
 
-// The lock on a database holds under its other names, and for as long as its holder wants, whoever
-// closes the file meanwhile.
+// The lock on a database also applies under its other names, and lasts as long as its holder wants,
+// even if another part of the process closes the file.
 func TestFileLockIsExclusive(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -63,7 +63,7 @@ func TestFileLockIsExclusive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.ReadFile(path); err != nil { // which opens and closes it
+	if _, err := os.ReadFile(path); err != nil { // this opens and closes the file
 		t.Fatal(err)
 	}
 	second, err := lock(other)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Two schemas differ by what their statements say, and not by how those are set.
+// Two schemas differ if their statements do, apart from spacing.
 func TestDifferences(t *testing.T) {
 	t.Parallel()
 	build := func(statements ...string) Schema {

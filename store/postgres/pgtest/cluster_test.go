@@ -7,9 +7,9 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// Whatever was acknowledged when the primary ended, by SIGKILL or in good order, is there after the
-// promotion and after the rebuilding; and the cluster is a cluster again then, for the next
-// primary's end loses nothing either.
+// Everything that was acknowledged before the primary ended, by SIGKILL or by shutdown, is present
+// after the promotion and after the rebuild. The cluster is then complete again, so the end of the
+// next primary loses nothing either.
 func TestClusterLosesNothingAcknowledged(t *testing.T) {
 	c := pgtest.NewCluster(t)
 	execute(t, connect(t, c.URL()), "CREATE TABLE written (n int)")
@@ -25,14 +25,14 @@ func TestClusterLosesNothingAcknowledged(t *testing.T) {
 			t.Fatalf("%d rows were acknowledged, and %d are there", rows, before)
 		}
 		c.Rebuild()
-		// the last may have been written, and its answer lost
+		// The last row may have been written although its answer was lost.
 		if rows = count(t, c.URL()); rows != before {
 			t.Fatalf("%d rows were there before the rebuilding, and %d after it", before, rows)
 		}
 	}
 }
 
-// The commits of a cluster are synced, and wait for the standby.
+// The commits of a cluster are synced and wait for the standby.
 func TestClusterIsSynchronous(t *testing.T) {
 	c := pgtest.NewCluster(t)
 	var synchronous bool
@@ -42,8 +42,8 @@ func TestClusterIsSynchronous(t *testing.T) {
 	}
 }
 
-// write inserts rows until that fails. It sends when some are written, and then how many were
-// acknowledged.
+// write inserts rows until that fails. It sends a value when some are written, and then the number
+// of acknowledged rows.
 func write(t *testing.T, url string) (writing chan struct{}, acknowledged chan int) {
 	t.Helper()
 	db := connect(t, url)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What a killed test has left is removed by the next one, and nothing else: the system unlocks what
-// a killed process had locked.
+// The next test removes the directory of a killed one, and nothing else: the system releases the
+// locks of a killed process.
 func TestOnlyAbandonedFoldersAreRemoved(t *testing.T) {
 	left, used := makeFolder(t), makeFolder(t)
 	if err := left.lock.Close(); err != nil {

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 
-// A database is empty and UTF8, and what one test writes no other finds.
+// A database is empty and in UTF8, and no other test finds the rows that a test writes.
 func TestDatabasesAreEmptyAndApart(t *testing.T) {
 	for range 2 {
 		db := connect(t, pgtest.Database(t))
@@ -28,12 +28,12 @@ func TestDatabasesAreEmptyAndApart(t *testing.T) {
 	}
 }
 
-// A database is gone with its test, even while somebody is connected to it.
+// A database is removed at the end of its test, even while a client is connected to it.
 func TestDatabaseIsDroppedAfterTest(t *testing.T) {
 	var url string
 	t.Run("inner", func(inner *testing.T) {
 		url = pgtest.Database(inner)
-		connect(t, url) // ends with the outer test
+		connect(t, url) // closed when the outer test ends
 	})
 	if db, err := pgx.Connect(t.Context(), url); err == nil {
 		db.Close(t.Context())

@@ -17,15 +17,15 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// No server outlives a test process that is killed.
+// No server outlives a test process that was killed.
 func TestServersEndWithKilledTest(t *testing.T) {
 	const child = "PGTEST_CHILD"
 	if os.Getenv(child) != "" {
 		os.Stdout.WriteString(pgtest.Database(t) + "\n")
-		io.Copy(io.Discard, os.Stdin) // until it is killed, or whoever would do that has ended
+		io.Copy(io.Discard, os.Stdin) // until it is killed or its parent has ended
 		return
 	}
-	pgtest.Database(t) // skips where the child would
+	pgtest.Database(t) // skip here if the child would skip
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), child+"=1")
 	out, err := cmd.StdoutPipe()
