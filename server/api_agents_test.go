@@ -55,7 +55,7 @@ func TestRegisterAgent(t *testing.T) {
 	})
 }
 
-// SVIDs are signed with the company's key and last for an hour; each is a new one.
+// SVIDs are signed with the company's key and valid for an hour, and each request gets a new one.
 func TestAgentSVID(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -69,8 +69,7 @@ func TestAgentSVID(t *testing.T) {
 	}
 }
 
-// A second registration replaces the first: time and metadata are the new ones, and there is still
-// one agent.
+// A second registration replaces the time and the metadata of the first; there is still one agent.
 func TestRegisterAgentAgain(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -86,7 +85,7 @@ func TestRegisterAgentAgain(t *testing.T) {
 	}
 }
 
-// An addition to the specification: agents in pages, ordered by ID.
+// As an addition to the specification, agents are listed in pages ordered by ID.
 func TestListAgents(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -120,7 +119,7 @@ func TestListAgents(t *testing.T) {
 	s.anyone().do(t, "GET /v1/agents", "").gets(401, `{"error":"Unauthorized"}`)
 }
 
-// Agents are sought by a part of their ID and by their state; total counts what was found on all
+// Agents are searched by a part of their ID and by their state; total counts the matches on all
 // pages.
 func TestSearchAgents(t *testing.T) {
 	testenv.Concurrent(t)

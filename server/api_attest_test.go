@@ -94,17 +94,17 @@ func TestPayloadVerbatim(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	payloads := []string{
-		// Spellings of numbers. Each has a value that a double carries.
+		// These are spellings of numbers, each with a value that a double can represent.
 		`0`, `-0`, `-0.0`, `0e7`, `1.0`, `4.50`, `1E2`, `1e+2`, `100e-2`, `0.1`, `1e21`, `1e-7`,
 		`9007199254740992`, `-9007199254740992`, `1.7976931348623157e308`, `5e-324`, `2.2250738585072014E-308`, `123456789012345680000`,
-		// Order of keys, also of those that sort differently in UTF-16 and UTF-8, and of those that
-		// JavaScript reorders.
+		// These are orders of keys, including keys that sort differently in UTF-16 and UTF-8, and
+		// keys that JavaScript reorders.
 		`{"b":1,"a":2}`, `{"10":1,"9":2,"1":3}`, `{"\ud83d\ude00":1,"\ufb33":2,"€":3}`, `{"__proto__":{"constructor":1},"":0}`,
-		// Escapes, and characters that some encoders escape on their own.
+		// These are escapes, and characters that some encoders escape of their own accord.
 		`"\u0041\/\u00e9é"`, `"<script>&amp;\u003c"`, "\"\u2028\u2029\u007f\"", `"\ud83d\ude00😀"`, `"\b\f\n\r\t\"\\"`, `"\u001f\u0000"`,
-		// White space between the tokens.
+		// This is white space between the tokens.
 		"{ \"a\" :\t[ 1 ,\r\n 2 ] , \"b\" : { } }", "[\n\n]", "[ [ ] , { } ]",
-		// Other kinds.
+		// These are other kinds of values.
 		`null`, `true`, `false`, `""`, `[]`, `{}`, `[null,true,false,"",0,[],{}]`,
 		`{"index":7,"hash":"not this one","payload":{"payload":null},"agentId":"another"}`,
 		nested(128),
@@ -130,8 +130,8 @@ func TestPayloadVerbatim(t *testing.T) {
 	acme.checkChain(t)
 }
 
-// What RFC 8785 cannot carry without loss is refused with the place, a JSON Pointer, and never
-// changed silently.
+// A payload that RFC 8785 cannot represent without loss is refused with its place as a JSON
+// Pointer, and never changed silently.
 func TestPayloadRefused(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -186,11 +186,11 @@ func TestPayloadRefused(t *testing.T) {
 	none := row{does: "nothing of all this was recorded", as: acme, call: "GET /v1/chain", status: 200, gets: `{"records":[]}`}
 	table(t, append(rows, big, agent, twice, respelt, none))
 
-	// The limit is about bytes: a body of exactly that size is taken.
+	// The limit counts bytes: a body of exactly that size is accepted.
 	body := `{"agentId":"a","actionType":"b","payload":"` + strings.Repeat("x", 4096)
 	body = body[:4096-2] + `"}`
 	acme.do(t, "POST /v1/attest", body).status(201)
 }
 
-// nested is an array in an array, so many deep.
+// nested returns an array nested n deep.
 func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }

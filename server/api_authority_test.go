@@ -24,7 +24,7 @@ func (c caller) controlRecords(t testing.TB) (kinds []string) {
 	return kinds
 }
 
-// entry is the index of a control entry, -1 for none.
+// entry returns the index of a control entry, or -1 if there is none.
 func entry(of any, path ...string) float64 {
 	for _, name := range path {
 		of = of.(map[string]any)[name]
@@ -35,8 +35,8 @@ func entry(of any, path ...string) float64 {
 	return of.(map[string]any)["index"].(float64)
 }
 
-// Was this allowed when it happened: an action is judged by what the control log had said by then,
-// and what came later is named as later.
+// The question is whether an action was allowed when it happened: it is judged by the control log
+// of that time, and later control records are named as later.
 func TestAuthority(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -115,7 +115,7 @@ func TestAuthority(t *testing.T) {
 	}
 }
 
-// ofOther asks another company's control log for a passport of c.
+// ofOther queries another company's control log about a passport of c.
 func (s *service) ofOther(t testing.TB, c caller, jti string) map[string]any {
 	t.Helper()
 	other := s.company(t, "initech")
@@ -123,14 +123,14 @@ func (s *service) ofOther(t testing.TB, c caller, jti string) map[string]any {
 	return other.do(t, "GET /v1/authority/0?jti="+jti, "").status(200).json.(map[string]any)["passport"].(map[string]any)
 }
 
-// tick lets a millisecond pass: two logs are ordered by their times alone.
+// tick lets a millisecond pass, because two logs are ordered only by their times.
 func tick() {
 	for now := time.Now(); time.Since(now) < 2*time.Millisecond; {
 	}
 }
 
-// A passport that somebody signed with the company's key, and without the service, verifies as a
-// token; it was never issued.
+// A passport that was signed with the company's key but not by the service verifies as a token,
+// although it was never issued.
 func TestAuthorityOfAMintedPassport(t *testing.T) {
 	t.Parallel()
 	s := start(t)

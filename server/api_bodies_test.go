@@ -11,7 +11,7 @@ import (
 	"attestd/server/limit"
 )
 
-// memberList is n members of an object, in an order that is not the canonical one.
+// memberList returns n members of an object in an order that is not canonical.
 func memberList(n int) string {
 	list := make([]string, n)
 	for i := range list {
@@ -22,8 +22,8 @@ func memberList(n int) string {
 
 func elementList(n int) string { return strings.TrimSuffix(strings.Repeat("7,", n), ",") }
 
-// Without a credential a body has at most 64 KiB, whatever --max-body says, and is refused before
-// it is read.
+// Without a credential a body may have at most 64 KiB, whatever --max-body is, and a larger one is
+// refused before it is read.
 func TestPublicBodiesAreSmall(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -38,7 +38,7 @@ func TestPublicBodiesAreSmall(t *testing.T) {
 			t.Errorf("%s with 64 KiB: %d, want %d", path, r.code, status)
 		}
 	}
-	// A length that is not promised is found when it is reached.
+	// A body that does not declare its length is refused when it reaches the limit.
 	res, _ := s.raw(t, "POST /v1/companies HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"+
 		fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", 65<<10, strings.Repeat(" ", 65<<10)))
 	if res.StatusCode != 413 {
@@ -46,7 +46,7 @@ func TestPublicBodiesAreSmall(t *testing.T) {
 	}
 }
 
-// Members and elements of a body have bounds, which ordinary bodies do not reach.
+// The members and elements of a body are limited; ordinary bodies do not reach the limits.
 func TestMembersOfABodyAreBounded(t *testing.T) {
 	t.Parallel()
 	testenv.Needs(t, testenv.NotRaced)
@@ -92,14 +92,14 @@ func TestMembersOfABodyAreBounded(t *testing.T) {
 	})
 }
 
-// Bodies that are costly to decode go on one after the other where the budget has no room for them
-// all: none of those that were taken in is refused.
+// Bodies that are costly to decode are decoded one after the other if the budget has no room for
+// all: none of the accepted ones is refused.
 func TestCostlyBodiesTakeTurns(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.MaxBody = 512 << 10
-		// 2 MiB for each; 20,000 members take 9 MiB
+		// 2 MiB for each, because 20,000 members take 9 MiB
 		c.Budgets.Bodies = limit.Bodies(8<<20, c.MaxBody)
 	})
 	acme := s.company(t, "acme")
@@ -116,7 +116,8 @@ func TestCostlyBodiesTakeTurns(t *testing.T) {
 }
 
 // A turn with more calls than the limit lets a caller record is refused by the limit, and one with
-// more than any agent makes is refused as such. Calls that are recorded already count for nothing.
+// more calls than any agent makes is refused with its own error. Calls that are already recorded do
+// not count.
 func TestHookBatchOverTheLimit(t *testing.T) {
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 1000, Attest: 10, Standard: 1000}))

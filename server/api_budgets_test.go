@@ -13,7 +13,7 @@ import (
 	"attestd/server/limit"
 )
 
-// underway is a request whose body has come in part.
+// underway is a request whose body has arrived in part.
 type underway struct {
 	t        testing.TB
 	rest     string
@@ -21,8 +21,8 @@ type underway struct {
 	answered chan *reply
 }
 
-// begin sends a request but for the last byte of its body, and returns when the server has taken
-// that in.
+// begin sends a request except for the last byte of its body, and returns when the server has
+// accepted that part.
 func (c caller) begin(t testing.TB, call, body string) underway {
 	t.Helper()
 	req := c.request(t, call, body)
@@ -32,7 +32,7 @@ func (c caller) begin(t testing.TB, call, body string) underway {
 	go func() { u.answered <- c.serve(t, req) }()
 	_, err := io.WriteString(w, body[:len(body)-1])
 	must(t, err)
-	_, _ = w.Write(nil) // is read when there is room for more
+	_, _ = w.Write(nil) // the rest is read when there is room for it
 	return u
 }
 
@@ -43,14 +43,14 @@ func (u underway) finish() *reply {
 	return <-u.answered
 }
 
-// attestation is a body of an attest of a given size.
+// attestation returns a body of an attest of a given size.
 func attestation(size int) string {
 	const head, tail = `{"agentId":"a","actionType":"b","payload":"`, `"}`
 	return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 }
 
-// Bodies on their way have a budget. Over it a request is not carried out, and is asked to come
-// again; others go on, and so does everyone when the bodies are through.
+// Request bodies in progress have a budget. A request over the budget is not carried out and is
+// told to try again; others go on, and everyone does when the bodies are complete.
 func TestBodiesHaveABudget(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -62,7 +62,7 @@ func TestBodiesHaveABudget(t *testing.T) {
 	const attest = "POST /v1/attest"
 	slow := []underway{acme.begin(t, attest, attestation(30<<10)), acme.begin(t, attest, attestation(30<<10))}
 	acme.do(t, attest, attestation(8<<10)).gets(503, `{"error":"…","code":"NOT_DONE","requestId":"…"}`).sets("Retry-After: <number>")
-	acme.do(t, "GET /v1/company", "").status(200) // what has no body needs no room
+	acme.do(t, "GET /v1/company", "").status(200) // a request without a body needs no room
 	globex.do(t, attest, attestation(30<<10)).status(201)
 	for _, u := range slow {
 		u.finish().status(201)
@@ -73,7 +73,7 @@ func TestBodiesHaveABudget(t *testing.T) {
 	}
 }
 
-// Strangers' bodies never take what is kept for those with a credential.
+// Bodies without a credential never take the room that is reserved for requests with one.
 func TestBodiesOfStrangersLeaveRoom(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
@@ -100,8 +100,8 @@ func TestBodiesOfStrangersLeaveRoom(t *testing.T) {
 	s.anyone().do(t, "POST /v1/companies", `{"companyId":"late"}`).status(201)
 }
 
-// Connections have a bound. One over it is answered 503 and closed; those that are open go on; and
-// one that closes makes room.
+// The number of connections is limited. A connection over the limit is answered 503 and closed,
+// open ones go on, and each that closes makes room.
 func TestConnectionsHaveABound(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Budgets.Connections = limit.Size{Most: 3, Share: 1} })
@@ -123,7 +123,7 @@ func TestConnectionsHaveABound(t *testing.T) {
 		return res.StatusCode
 	}
 	first, answers := dial()
-	for range 2 { // loopback has no share
+	for range 2 { // loopback addresses have no share of their own
 		conn, from := dial()
 		if status := ask(conn, from); status != 200 {
 			t.Errorf("within the bound: %d", status)
@@ -132,7 +132,7 @@ func TestConnectionsHaveABound(t *testing.T) {
 	if status := ask(first, answers); status != 200 {
 		t.Errorf("the first: %d", status)
 	}
-	_, refused := dial() // says nothing, so that no reset overtakes the answer
+	_, refused := dial() // it sends nothing, so that no reset overtakes the answer
 	res, err := http.ReadResponse(refused, nil)
 	must(t, err)
 	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" {

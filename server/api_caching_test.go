@@ -15,8 +15,8 @@ import (
 	"attestd/store"
 )
 
-// What belongs to a tenant is kept by no cache, but for a signed status, which the specification
-// lets caches keep: for one credential.
+// No cache may store a tenant's data, except a signed status, which the specification lets caches
+// store for one credential.
 func TestAnswersAreNotForSharedCaches(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -33,7 +33,7 @@ func TestAnswersAreNotForSharedCaches(t *testing.T) {
 	acme.do(t, "GET /v1/ocsp/"+id, "").status(200).sets("Cache-Control: public, max-age=300", "Vary: Authorization")
 }
 
-// pieces is the connection of a client that notes how much it is given at once.
+// pieces is the connection of a client that notes the size of each read.
 type pieces struct {
 	*httptest.ResponseRecorder
 	largest, total int
@@ -46,7 +46,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 
 func (*pieces) SetWriteDeadline(time.Time) error { return nil }
 
-// A list is written as it is read, in pieces, however long it is.
+// A list of any length is written in pieces, as it is read.
 func TestListsStream(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestListsStream(t *testing.T) {
 	must(t, err)
 	label, admin := long[:200], store.Caller{Company: company, Role: store.Admin, At: time.Now()}
 	var making errgroup.Group
-	for range rows { // all at once, for they are committed together
+	for range rows { // all at once, because they are committed together
 		making.Go(func() error {
 			_, err := s.store.Credentials.CreateKey(context.Background(), admin, &label, store.Grant{Role: store.Admin}, 2*rows)
 			return err
@@ -87,8 +87,8 @@ func TestListsStream(t *testing.T) {
 	}
 }
 
-// A page of another origin gets nothing from any route, by any method, whoever's credential it has;
-// one of this server's own gets everything.
+// A page of another origin gets nothing from any route with any method and credential; a page of
+// this server's origin gets everything.
 func TestPagesOfOtherOrigins(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -106,8 +106,8 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 	}
 }
 
-// The token exchange takes the form that RFC 8693 §2.1 writes its parameters in, beside the
-// specification's JSON.
+// Besides the specification's JSON, the token exchange accepts its parameters in the form of RFC
+// 8693 §2.1.
 func TestExchangeTakesAForm(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

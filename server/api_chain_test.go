@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	_ "modernc.org/sqlite" // a second hand on the file
+	_ "modernc.org/sqlite" // for changes of the file without the service
 
 	"attestd/crypto/cred"
 	"attestd/store/storetest"
 )
 
-// SHA-256 of nothing
+// This is SHA-256 of the empty string.
 const emptyRoot = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// attestMany appends so many records.
+// attestMany appends n records.
 func (c caller) attestMany(t testing.TB, n int) {
 	t.Helper()
 	for i := range n {
@@ -76,7 +76,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// An addition to the specification: one record a line.
+// As an addition to the specification, records are listed one a line.
 func TestChainLineByLine(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -99,14 +99,14 @@ func TestChainLineByLine(t *testing.T) {
 	}
 }
 
-// file is a second connection to the database of a service, such as a person at a prompt has.
+// file opens a second connection to the database of a service, as an operator at a prompt would.
 func (s *service) file(t testing.TB, statements ...string) {
 	t.Helper()
 	must(t, storetest.Stranger(t, s.path, statements...).Close())
 }
 
-// Whatever is changed in the file behind the server's back, verification finds it and names the
-// first record concerned.
+// Verification finds every change of the file that was not made by the server, and names the first
+// affected record.
 func TestTampering(t *testing.T) {
 	t.Parallel()
 	const unguard = `DROP TRIGGER record_no_update; DROP TRIGGER record_no_delete; DROP TRIGGER head_only_grows`
@@ -145,7 +145,8 @@ func TestTampering(t *testing.T) {
 			s.file(t, unguard, trick.sql)
 			want := fmt.Sprintf(`{"valid":false,"failedAtIndex":%d,"error":"…"}`, trick.failsAt)
 			acme.do(t, "GET /v1/verify", "").gets(200, want)
-			acme.do(t, "GET /v1/verify", "").gets(200, want) // nor does asking again make it good
+			// a second request gives the same verdict
+			acme.do(t, "GET /v1/verify", "").gets(200, want)
 			s.stop()
 			again := startOn(t, s.path, cred.Domain{})
 			caller{again, "acme", acme.credential}.do(t, "GET /v1/verify", "").gets(200, want)
@@ -153,7 +154,7 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// HEAD asks whether one may ask, and reads nothing of the chain.
+// HEAD only checks permission, and reads nothing of the chain.
 func TestHEADOfVerifyReadsNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -164,7 +165,7 @@ func TestHEADOfVerifyReadsNothing(t *testing.T) {
 	acme.do(t, "HEAD /v1/verify", "").status(200).sets("Content-Type: application/json")
 }
 
-// A chain survives a restart, and goes on where it was.
+// A chain survives a restart and accepts more records.
 func TestChainAfterRestart(t *testing.T) {
 	t.Parallel()
 	first := start(t)

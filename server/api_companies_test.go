@@ -101,7 +101,7 @@ func TestCompany(t *testing.T) {
 	acme.checkSVID(t, svid, "spiffe://attestd.local/company/acme")
 }
 
-// Of many who want the same name at once, one gets it, and its key works.
+// If many callers request the same name at once, one gets it, and its key works.
 func TestRegisterCompanyConcurrently(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

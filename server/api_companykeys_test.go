@@ -19,8 +19,8 @@ import (
 
 const rotateKeys = "POST /v1/companies/rotate-keys"
 
-// keyClient is a client that knows nothing of the service but a JWK set: it takes the key that a
-// token names, and fetches the set anew for one that it does not know, as such clients do.
+// keyClient is a client that knows only a JWK set: it uses the key that a token names, and fetches
+// the set again if it does not know that key, as such clients do.
 type keyClient struct {
 	caller
 	known   map[string]ed25519.PublicKey
@@ -54,8 +54,8 @@ func unverifiedKID(t testing.TB, token string) string {
 	return h.Kid
 }
 
-// Three rotations with records, tokens and statuses between: each is made with the key of its time
-// and judged by it.
+// Between three rotations the test makes records, tokens and statuses: each is signed with the key
+// of its time and verified with that key.
 func TestRotateKeys(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestRotateKeys(t *testing.T) {
 			t.Errorf("the key of passport %d is in no set", i)
 		}
 	}
-	if client.fetched != len(kids)-1 { // the first set, and one for each new key that it met
+	if client.fetched != len(kids)-1 { // the first set, and one for each new key
 		t.Errorf("the set was fetched %d times", client.fetched)
 	}
 	status := acme.do(t, "GET /v1/ocsp/"+firstJTI, "").status(200)
@@ -109,15 +109,15 @@ func TestRotateKeys(t *testing.T) {
 	equal(t, "another company's key", globex.kid(t), globexKID)
 }
 
-// Who has only the records and the list of keys can check all of it, and that each key follows from
-// the one before.
+// A reader who has only the records and the list of keys can verify all of them, and that each key
+// follows from the one before.
 func TestPublicKeys(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
 	acme.attestMany(t, 2)
 	acme.grow(t, "control", 5)
-	// of the control log, by key: the next record, which is that of the rotation
+	// These are indices in the control log, by key: the next record, which is that of the rotation.
 	from := []int64{0, acme.logNamed(t, "control").Size, 0}
 	acme.do(t, rotateKeys, "").status(200)
 	acme.grow(t, "control", 1)
@@ -169,7 +169,7 @@ func TestPublicKeys(t *testing.T) {
 	equal(t, "keys after what was refused", len(s.anyone().do(t, path+"?companyId=acme", "").at("keys").([]any)), 3)
 }
 
-// rotation reads the proof that stands at a place of an answer.
+// rotation reads the proof at a path in an answer.
 func rotation(t testing.TB, r *reply, place ...any) *keyring.Rotation {
 	t.Helper()
 	var signatures [2][]byte
@@ -181,9 +181,9 @@ func rotation(t testing.TB, r *reply, place ...any) *keyring.Rotation {
 	return &keyring.Rotation{Statement: r.str(append(place, "rotation", "statement")...), OldSignature: signatures[0], NewSignature: signatures[1]}
 }
 
-// With "compromised" no token that was signed before passes any door from the answer on, however
-// often it did: neither one of the old key nor one of a key that had ended before it, which may be
-// the one that was stolen.
+// After a rotation with "compromised" no token that was signed before is accepted anywhere, however
+// often it was accepted before. That covers tokens of the old key and of earlier keys, any of which
+// may be the stolen one.
 func TestRotateCompromisedKey(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -203,7 +203,7 @@ func TestRotateCompromisedKey(t *testing.T) {
 			`","subject_token_type":"`+jwt+`","actor_token":"`+actor+`","actor_token_type":"`+jwt+`"}`)
 	}
 	acme.do(t, rotateKeys, "").status(200)
-	// of the second key; the others are of the first
+	// This status is of the second key; the others are of the first.
 	actor = acme.do(t, "GET /v1/agents/other/svid", "").status(200).str("svid")
 	for range 2 {
 		attest(svid).status(201)
@@ -225,13 +225,14 @@ func TestRotateCompromisedKey(t *testing.T) {
 	if set := s.anyone().do(t, "GET /v1/ca/public-key?companyId=acme", "").at("keys").([]any); len(set) != 1 || acme.kid(t) == old {
 		t.Errorf("the set still has the old key: %v", set)
 	}
-	// what it signed then stays signed
+	// Statuses that it signed then remain signed.
 	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
 	svid = acme.do(t, "GET /v1/agents/bot/svid", "").status(200).str("svid")
 	attest(svid).status(201)
 }
 
-// 32 clients who append while keys are rotated lose nothing, see no error, and the chain verifies.
+// While keys are rotated, 32 clients append: they lose nothing and see no error, and the chain
+// verifies.
 func TestRotateUnderLoad(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -277,7 +278,7 @@ func equal[V comparable](t testing.TB, what string, got, want V) {
 	}
 }
 
-// keyOfRecords is the key of each record of a log by the list that anyone can read.
+// keyOfRecords returns the key of each record of a log according to the public list of keys.
 func (c caller) keyOfRecords(t testing.TB, log string) func(index int) ed25519.PublicKey {
 	t.Helper()
 	type ranged struct {
@@ -310,16 +311,16 @@ func (c caller) keyOfRecords(t testing.TB, log string) func(index int) ed25519.P
 	}
 }
 
-// The log goes on over a change of keys: each leaf names the key that signed its record, and the
-// checkpoint is signed with the newest, also where nothing was appended since. Tools that have all
-// vkeys of the log open every checkpoint of it.
+// The log continues over a change of keys: each leaf names the key that signed its record, and the
+// checkpoint is signed with the newest key, even if nothing was appended since. Tools that have all
+// vkeys of the log can open every checkpoint of it.
 func TestLogAcrossRotations(t *testing.T) {
 	t.Parallel()
 	for log, other := range map[string]string{"actions": "control", "control": "actions"} {
 		t.Run(log, func(t *testing.T) {
 			t.Parallel()
 			acme := start(t).company(t, "acme")
-			acme.grow(t, other, 20) // so that a key begins elsewhere in the other log
+			acme.grow(t, other, 20) // so that the key begins at another index in the other log
 			testLogAcrossRotations(t, acme, log)
 			acme.checkLog(t, other)
 		})
@@ -337,8 +338,8 @@ func testLogAcrossRotations(t *testing.T, acme caller, name string) {
 		}
 		log := acme.logNamed(t, name)
 		tree, _ := tlog.Frontier{}.Append(leaves...)
-		// The proof of the last record brings a checkpoint that covers it, however short ago
-		// another was signed.
+		// A proof of the last record brings a checkpoint that covers it, however recently another
+		// was signed.
 		acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, len(leaves)-1), "").status(200)
 		before := acme.checkpoint(t, log)
 		equal(t, "root", before.Root, tree.Root())
@@ -349,7 +350,7 @@ func testLogAcrossRotations(t *testing.T, acme caller, name string) {
 			t.Errorf("compromised %v: vkeys %v after %v", compromised, after.VKeys, log.VKeys)
 		}
 		want := before
-		// of which the rotation is a record, the first that the next key signs
+		// The rotation is itself a record, the first that the next key signs.
 		if name == "control" {
 			var r struct{ Record record }
 			acme.do(t, fmt.Sprintf("GET /v1/proof/%d?log=control", len(leaves)), "").status(200).into(&r)

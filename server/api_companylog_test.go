@@ -13,8 +13,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// companyLog is the line of a witness's file, and the origin, of the log of the companies of a
-// database.
+// companyLog returns the line for a witness's policy file, and the origin, of the log of the
+// companies of a database.
 func companyLog(t *testing.T, path string) (line, origin string) {
 	t.Helper()
 	s, err := store.OpenReadOnly(t.Context(), path)
@@ -25,9 +25,9 @@ func companyLog(t *testing.T, path string) (line, origin string) {
 	return "log " + store.Log{Origin: origin}.VKey(ring[0].Public).String(), origin
 }
 
-// A last company that is cut out of a database and of the log of the companies, of a server without
-// its head file, is missed by the witness of that log: nobody registers until that is put right,
-// and the other companies go on.
+// If the newest company is deleted from a database together with its record in the log of the
+// companies, and the server has no head file, the witness of that log detects it: registrations are
+// refused until that is put right, and the other companies go on.
 func TestWitnessMissesACompanyThatIsCutOut(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestWitnessMissesACompanyThatIsCutOut(t *testing.T) {
 	with := startOn(t, path, cred.Domain{}, asking(t, w))
 	with.company(t, "zoo")
 	eventually(t, "the witness has cosigned the record of zoo", func() bool {
-		// with that of the setting
+		// This includes the record of the setting.
 		return strings.Contains(string(w.anyone().do(t, monitored(origin), "").raw), "\n4\n")
 	})
 	with.stop()
@@ -67,7 +67,7 @@ func TestWitnessMissesACompanyThatIsCutOut(t *testing.T) {
 	after.company(t, "newcomer")
 }
 
-// The check after the start finds a company that is gone with everything of it, and says so.
+// The check after the start finds and reports a company that is missing with all its rows.
 func TestRemovedCompanyIsDetectedAfterStart(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

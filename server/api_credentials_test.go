@@ -9,13 +9,13 @@ import (
 	"attestd/server"
 )
 
-// fingerprint is computed here a second time, from what the reference says.
+// fingerprint computes the fingerprint a second time, from its description in the reference.
 func fingerprint(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// A deleted client is gone with every token that it has, and only its own company can delete it.
+// A deleted client is gone with all its tokens, and only its own company can delete it.
 func TestDeleteOAuthClient(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -28,7 +28,8 @@ func TestDeleteOAuthClient(t *testing.T) {
 	}
 	first, second := token().status(200).str("access_token"), token().status(200).str("access_token")
 	other := acme.oauthToken(t)
-	for _, access := range []string{first, second, other} { // used, so that they are remembered
+	// they are used, so that they are cached
+	for _, access := range []string{first, second, other} {
 		acme.with(access).do(t, "GET /v1/company", "").status(200)
 	}
 
@@ -47,7 +48,7 @@ func TestDeleteOAuthClient(t *testing.T) {
 	}
 }
 
-// What a leaked key has opened is found by its fingerprint, through clients and their tokens too,
+// The actions of a leaked key are found by its fingerprint, also through clients and their tokens,
 // without any secret in the answer.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
@@ -91,8 +92,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// A company has as many keys, clients and agents as the settings allow, and is told so; one that
-// goes makes room for another.
+// A company has as many keys, clients and agents as the settings allow, and the refusal says so;
+// deleting one makes room for another.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Bounds.Keys, c.Bounds.Clients, c.Bounds.Agents = 3, 2, 2 })
@@ -114,13 +115,14 @@ func TestBounds(t *testing.T) {
 		acme.do(t, "POST /v1/agents/register", `{"agentId":"`+agent+`"}`).status(201)
 	}
 	acme.do(t, "POST /v1/agents/register", `{"agentId":"c"}`).gets(409, full)
-	// it is one of the two
+	// It is one of the two.
 	acme.do(t, "POST /v1/agents/register", `{"agentId":"b","metadata":{"n":2}}`).status(201)
 	globex.do(t, "POST /v1/keys", "").status(201)
 	globex.agent(t, "a")
 }
 
-// What is kept beside a record is small, so that no company can make the others pay for it.
+// The data that is stored beside a record is small, so that no company can use up the space of
+// others.
 func TestStoredTextsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -17,7 +17,8 @@ const (
 	grant    = "urn:ietf:params:oauth:grant-type:token-exchange"
 )
 
-// exchangeBody is the body of a token exchange, with some members changed or, with nil, taken away.
+// exchangeBody returns the body of a token exchange in which some members are changed or, with nil,
+// removed.
 func exchangeBody(t testing.TB, subject, actor string, changes object) string {
 	t.Helper()
 	raw, err := json.Marshal(but(object{
@@ -118,7 +119,7 @@ func TestExchange(t *testing.T) {
 	} {
 		rows = append(rows, row{does: "another " + c.name, as: acme, call: exchange, body: exchangeBody(t, human, bot, object{c.name: c.value}), status: 400, gets: c.gets})
 	}
-	// Each of these is no good as either token.
+	// None of these is accepted as either token.
 	cut, _, _ := strings.Cut(human, ".")
 	for does, token := range map[string]string{
 		"no token at all":             "x",
@@ -166,8 +167,8 @@ func toJSON(t testing.TB, v any) []byte {
 	return raw
 }
 
-// An access token is the subject of the next exchange: the chain grows inward, up to ten actors,
-// and keeps its scope.
+// An access token is the subject of the next exchange: the chain grows inward to at most ten
+// actors, and keeps its scope.
 func TestDelegationHopByHop(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -215,7 +216,7 @@ func nestedAct(actors []string) string {
 	return `{"sub":"` + actors[0] + `","act":` + nestedAct(actors[1:]) + `}`
 }
 
-// Without a scope in the subject token there is none in the next.
+// If the subject token has no scope, the new token has none.
 func TestExchangeKeepsNoScope(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

@@ -2,9 +2,9 @@ package server_test
 
 import "testing"
 
-// A disabled agent ends every delegation that it is a part of, wherever it stands: as the subject,
-// in the middle, or as the last actor. What others hold goes on, and so does the whole chain once
-// the agent is enabled. What stands under a key already is answered all the same.
+// Disabling an agent ends every delegation that contains it, as the subject, in the middle or as
+// the last actor. Other delegations go on, and so does the whole chain once the agent is enabled. A
+// retry with an idempotency key that has a record is answered all the same.
 func TestDisabledAgentEndsDelegations(t *testing.T) {
 	t.Parallel()
 	s := start(t)

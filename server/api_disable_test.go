@@ -9,8 +9,8 @@ import (
 
 const agentDisabled = `{"error":"Agent is disabled: bot","code":"AGENT_DISABLED"}`
 
-// A disabled agent gets nothing, and nothing is recorded in its name; what it holds is revoked.
-// Enabled, it can be given things again, and what was revoked stays so.
+// A disabled agent gets no tokens, nothing is recorded in its name, and its passports are revoked.
+// After it is enabled it can get new ones, and the revoked ones stay revoked.
 func TestDisableAgent(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -22,7 +22,7 @@ func TestDisableAgent(t *testing.T) {
 	others := acme.passport(t, "other", "")
 	acted, _ := acme.exchange(t, other, svid) // bot acts for other
 	for _, passport := range []string{first, second} {
-		// and so is remembered
+		// The token is then cached.
 		acme.do(t, "POST /v1/passport/verify", `{"passport":"`+passport+`"}`).status(200)
 	}
 
@@ -61,7 +61,7 @@ func TestDisableAgent(t *testing.T) {
 	acme.do(t, "POST /v1/passport/verify", `{"passport":"`+first+`"}`).status(400)
 }
 
-// However issuing and disabling cross: afterwards the agent holds no passport that is valid.
+// If issuing and disabling run concurrently, the agent holds no valid passport afterwards.
 func TestDisablingRevokesConcurrentlyIssuedPassports(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -92,7 +92,7 @@ func TestDisablingRevokesConcurrentlyIssuedPassports(t *testing.T) {
 	}
 }
 
-// With If-None-Match: * an agent that is there is left as it is.
+// With If-None-Match: * an existing agent is left unchanged.
 func TestRegisterOnlyANewAgent(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

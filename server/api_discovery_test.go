@@ -55,7 +55,7 @@ func TestPublicKey(t *testing.T) {
 	})
 }
 
-// Without a configured address, jwks_uri is what the request says of it, and leads to the key set.
+// Without a configured address, jwks_uri is derived from the request and leads to the key set.
 func TestDiscoveredAddress(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -97,7 +97,7 @@ func TestHealth(t *testing.T) {
 	s.anyone().with("svc_what-is-this-anyway").do(t, "GET /v1/health", "").gets(200, `{"status":"ok"}`)
 }
 
-// The reference that is served is web/openapi.yaml, every word of it.
+// The served reference is web/openapi.yaml, unchanged.
 func TestOpenAPIIsServed(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// document is web/openapi.yaml, and the way from a request to its operation there.
+// document is web/openapi.yaml with a lookup from a request to its operation.
 var document = sync.OnceValues(func() (routers.Router, error) {
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
 	if err != nil {
@@ -29,21 +29,21 @@ var document = sync.OnceValues(func() (routers.Router, error) {
 	if err := doc.Validate(context.Background(), openapi3.DisableExamplesValidation()); err != nil {
 		return nil, err
 	}
-	// the first is of tlog-witness
+	// The first path comes from tlog-witness.
 	for _, plain := range []string{"text/x.tlog.size", "text/event-stream", "text/csv"} {
 		openapi3filter.RegisterBodyDecoder(plain, openapi3filter.PlainBodyDecoder)
 	}
 	return gorillamux.NewRouter(doc)
 })
 
-// obeysDocument holds an answer against the document. Streams and line-by-line JSON are beyond its
-// means; a path or method that is not in the document must be answered by a JSON error.
+// obeysDocument compares an answer with the document. It cannot check streams and JSON lines; a
+// path or method that is not in the document must be answered with a JSON error.
 func obeysDocument(req *http.Request, status int, header http.Header, raw []byte) error {
 	router, err := document()
 	if err != nil {
 		return err
 	}
-	// the document knows no parameter of several segments
+	// The document cannot describe a parameter of several segments.
 	if log, tile, ok := strings.Cut(req.URL.Path, "/tile/"); ok && strings.HasPrefix(log, "/v1/log/") {
 		req = req.Clone(req.Context())
 		req.URL.Path = log + "/tile/" + strings.ReplaceAll(tile, "/", "-")
@@ -56,10 +56,10 @@ func obeysDocument(req *http.Request, status int, header http.Header, raw []byte
 		return outsideDocument(status, raw)
 	}
 	if status == http.StatusBadRequest && bytes.HasPrefix(raw, []byte(`{"error":"Invalid header: `)) && bytes.HasSuffix(bytes.TrimSpace(raw), []byte(` is given more than once"}`)) {
-		return nil // any operation may answer so
+		return nil // any operation may answer this
 	}
 	if errors.Is(err, routers.ErrPathNotFound) || errors.Is(err, routers.ErrMethodNotAllowed) || status == http.StatusMethodNotAllowed {
-		if req.URL.Path == "/v1/passports//revoke" { // a router of ours would not see the empty ID
+		if req.URL.Path == "/v1/passports//revoke" { // our router would not see the empty ID
 			return nil
 		}
 		return outsideDocument(status, raw)
@@ -79,8 +79,8 @@ func obeysDocument(req *http.Request, status int, header http.Header, raw []byte
 	return bodyObeys(route, status, header.Get("Content-Type"), raw)
 }
 
-// bodies has the schemas that bodies of answers were held against, compiled, by their place in the
-// document: to compile one takes far longer than to use it.
+// bodies caches the compiled schemas of answers by their place in the document, because compiling
+// one takes far longer than using it.
 var bodies struct {
 	sync.Mutex
 	compiler *jsonschema.Compiler
@@ -125,7 +125,7 @@ func bodyObeys(route *routers.Route, status int, contentType string, raw []byte)
 	return schema.Validate(body)
 }
 
-// escaped is a member's name in a JSON pointer.
+// escaped returns a member's name as a JSON Pointer has it.
 func escaped(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
@@ -173,7 +173,7 @@ func outsideDocument(status int, raw []byte) error {
 	return nil
 }
 
-// isSecret says by the name of a JSON member whether its value is one.
+// isSecret reports by the name of a JSON member whether its value is a secret.
 func isSecret(name string) bool {
 	switch strings.ToLower(name) {
 	case "apikey", "key", "clientsecret", "client_secret", "access_token", "token", "secret", "svid", "passport",

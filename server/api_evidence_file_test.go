@@ -12,7 +12,7 @@ import (
 	"attestd/server/limit"
 )
 
-// evidence returns the file about a record, which must hold with each key in it.
+// evidence returns the file about a record, which must verify with each of the given keys.
 func (c caller) evidence(t testing.TB, query string) *reply {
 	t.Helper()
 	r := c.do(t, "GET /v1/evidence/"+query, "").status(200)
@@ -30,7 +30,7 @@ func (c caller) fingerprint(t testing.TB) string {
 	return c.anyone().do(t, "GET /v1/ca/public-key?companyId="+c.id, "").status(200).str("fingerprint")
 }
 
-// Evidence for every record of both logs holds with any key that the company has had, over
+// Evidence for every record of both logs verifies with any key that the company has had, across
 // rotations, a delegation, passports and a disabled agent.
 func TestEvidence(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
@@ -85,7 +85,7 @@ func TestEvidence(t *testing.T) {
 		t.Error("the payload is not as it was sent")
 	}
 
-	// A policy with the log's newest vkey takes the file, one with an older vkey does not.
+	// A policy with the log's newest vkey accepts the file, one with an older vkey does not.
 	vkeys := acme.do(t, "GET /v1/logs", "").status(200).at("logs", 0, "vkeys").([]any)
 	policy, err := tlog.ParsePolicy([]byte("log " + vkeys[0].(string) + "\nquorum none\n"))
 	must(t, err)
@@ -108,7 +108,8 @@ func (r *reply) lacks(t testing.TB, members ...string) {
 	}
 }
 
-// A reader may have it; a stranger gets nothing of a company, and another company its own alone.
+// A reader may fetch it; a caller without a credential gets nothing of a company, and another
+// company only its own.
 func TestEvidenceIsLimitedToCompany(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -124,8 +125,8 @@ func TestEvidenceIsLimitedToCompany(t *testing.T) {
 	}
 }
 
-// Evidence of a record that a witness has covered is under the newest checkpoint that it cosigned,
-// signed with the key of now.
+// Evidence of a record that a witness has covered uses the newest checkpoint that the witness
+// cosigned, signed with the current key.
 func TestEvidenceIsWitnessed(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -151,8 +152,8 @@ func TestEvidenceIsWitnessed(t *testing.T) {
 	}
 }
 
-// Of every payload that fits the default body there is evidence that a checker takes, also where
-// each of its bytes weighs most; of a heavier one the answer says that there is none.
+// For every payload that fits the default body there is evidence that a checker accepts, even if
+// each of its bytes takes the most space; for a larger one the answer says that there is none.
 func TestEvidenceOfHeavyPayloads(t *testing.T) {
 	t.Parallel()
 	testenv.Needs(t, testenv.NotRaced)

@@ -16,8 +16,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// Records, roots and proofs are checked here by the words of the specification and another author's
-// RFC 8785, not by the server's code.
+// Records, roots and proofs are checked here according to the specification and with another
+// author's RFC 8785, not with the server's code.
 
 type record struct {
 	Index     int
@@ -29,7 +29,7 @@ type record struct {
 	Hash      string
 	Signature string
 
-	payload, delegation json.RawMessage // as they came
+	payload, delegation json.RawMessage // unchanged bytes of the answer
 }
 
 func recordIn(t testing.TB, raw []byte) record {
@@ -87,11 +87,11 @@ func merkleRoot(hashes []string) string {
 	}
 }
 
-// checkChain reads the whole chain of a company's actions and checks all that can be checked of it
+// checkChain reads the whole chain of a company's actions and checks all that can be checked
 // without the server.
 func (c caller) checkChain(t testing.TB) []record { return c.checkLog(t, "actions") }
 
-// checkLog is checkChain for the log named.
+// checkLog is checkChain for the named log.
 func (c caller) checkLog(t testing.TB, log string) []record {
 	t.Helper()
 	var list struct{ Records []json.RawMessage }
@@ -145,7 +145,7 @@ func (c caller) checkLog(t testing.TB, log string) []record {
 	return records
 }
 
-// A chain of every size up to 33 stands up to a check that knows nothing of the server.
+// Chains of every size up to 33 pass a check that shares no code with the server.
 func TestEvidenceAtEverySize(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()

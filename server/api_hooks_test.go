@@ -14,7 +14,7 @@ import (
 	"attestd/server/limit"
 )
 
-// event is a hook's body as Claude Code 2.1.330 sends it.
+// event returns a hook's body as Claude Code 2.1.330 sends it.
 func event(name, call, more string) string {
 	return `{"session_id":"s-1","transcript_path":"/home/u/.claude/x.jsonl","cwd":"/home/u/x","prompt_id":"p-1","permission_mode":"default","effort":{"level":"medium"},` +
 		`"hook_event_name":"` + name + `","tool_name":"Bash","tool_use_id":"` + call + `"` + more + `}`
@@ -22,7 +22,7 @@ func event(name, call, more string) string {
 
 const hook = "POST /v1/hooks/claude-code"
 
-// hooked is what a record of a tool call says.
+// hooked is the content of a tool call's record.
 func (c caller) hooked(t testing.TB) (lines []string) {
 	t.Helper()
 	var list struct {
@@ -47,8 +47,8 @@ func compare(t *testing.T, got, want []string) {
 	}
 }
 
-// Each event of a tool call becomes one record, however often it is sent; what is no tool call, or
-// is not known, becomes none. Nothing is ever allowed.
+// Each event of a tool call becomes one record, however often it is sent; other and unknown events
+// become none. The answer never allows a call.
 func TestHookEvents(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme").create(t, "writer", "")
@@ -74,8 +74,8 @@ func TestHookEvents(t *testing.T) {
 	})
 }
 
-// The event after a turn tells what no other did: calls that the agent itself denied, calls that
-// could not be made, and outcomes that were lost.
+// The event after a turn reports what no other event did: calls that the agent itself denied, calls
+// that could not be made, and outcomes that were lost.
 func TestHookBatch(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme").create(t, "writer", "")
@@ -116,8 +116,8 @@ func TestHookBatch(t *testing.T) {
 	})
 }
 
-// A turn may have more calls than a batch of POST /v1/attest/batch has records; a call that it
-// names twice is recorded as it came first.
+// A turn may have more calls than a batch of POST /v1/attest/batch has records; if it names a call
+// twice, the first is recorded.
 func TestHookLargeBatch(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -134,7 +134,8 @@ func TestHookLargeBatch(t *testing.T) {
 	}
 }
 
-// A call ID that comes twice with other content hides nothing: both are recorded, each once.
+// A call ID that is used twice with different content hides nothing: both calls are recorded once
+// each.
 func TestHookCallIDTwice(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme").create(t, "writer", "")
@@ -148,8 +149,8 @@ func TestHookCallIDTwice(t *testing.T) {
 	}
 }
 
-// With require=passport a tool is called only while a valid passport of that agent covers it. The
-// refusal is recorded, and says why.
+// With require=passport a tool may be called only while a valid passport of the agent covers it. A
+// refusal is recorded with its reason.
 func TestHookNeedsPassport(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -171,7 +172,7 @@ func TestHookNeedsPassport(t *testing.T) {
 	acme.passport(t, "other", `{"scopes":["tool:Bash"]}`)
 	acme.passport(t, "bot", `{"scopes":["tool:bash","tool:Bash2","attest:*"]}`)
 	globex.passport(t, "bot", `{"scopes":["*"]}`)
-	// neither of another agent, nor of another tool, nor of another company
+	// A passport of another agent, for another tool or of another company does not cover it.
 	ask(ours).gets(200, denied)
 	acme.expiredPassport(t)
 	for _, scope := range []string{"tool:Bash", "tool:*", "*"} {
@@ -181,7 +182,7 @@ func TestHookNeedsPassport(t *testing.T) {
 		ask(ours).gets(200, denied)
 	}
 	ask(hook+"?agent=bot").gets(200, `{}`)
-	// An outcome is never refused: the call is over.
+	// An outcome is never refused, because the call is over.
 	acme.do(t, ours, event("PostToolUse", "t99", `,"tool_response":"a"`)).gets(200, `{}`)
 
 	kinds := map[string]int{}
@@ -201,8 +202,8 @@ func TestHookNeedsPassport(t *testing.T) {
 	ask(hook+"?agent=bot").gets(403, `{"error":"Agent is disabled: bot","code":"AGENT_DISABLED"}`)
 }
 
-// What needs a passport is refused when the refusal cannot be recorded, too: an agent goes on where
-// its hook fails.
+// A call that needs a passport is refused even if the refusal cannot be recorded, because an agent
+// goes on when its hook fails.
 func TestHookFailsClosed(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -218,7 +219,7 @@ func TestHookFailsClosed(t *testing.T) {
 	acme.do(t, call, event("PostToolUse", "t2", "")).tooMany(3)
 }
 
-// A tool call counts as the two records that it makes; what makes none costs nothing of that.
+// A tool call counts as the two records that it makes; an event without a record does not count.
 func TestHookCounts(t *testing.T) {
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 1000, Attest: 5, Standard: 1000}))
@@ -229,7 +230,7 @@ func TestHookCounts(t *testing.T) {
 	acme.do(t, hook+"?require=passport", event("PreToolUse", "t2", "")).status(200).limited(5, 1)
 }
 
-// What is recorded can be reduced to hashes; secrets are masked whatever is asked for.
+// Recorded values can be reduced to hashes; secrets are masked with every setting.
 func TestHookRedaction(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme").create(t, "writer", "")
@@ -245,8 +246,7 @@ func TestHookRedaction(t *testing.T) {
 	}
 }
 
-// What an agent sends that is not well-formed is recorded nevertheless, and what is no event is
-// refused.
+// A malformed tool call from an agent is recorded nevertheless; a body that is no event is refused.
 func TestHookRefusals(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -268,7 +268,7 @@ func TestHookRefusals(t *testing.T) {
 	acme.checkChain(t)
 }
 
-// FuzzHook sends anything to the hook. What is a tool call is recorded or refused with a reason,
+// FuzzHook sends arbitrary bodies to the hook. A tool call is recorded or refused with a reason,
 // and the answer never allows it.
 func FuzzHook(f *testing.F) {
 	s := start(f)

@@ -10,7 +10,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// keyed are the endpoints that need a credential, each with a call that gets past its routing.
+// keyed are the endpoints that need a credential, each with a call that its routing accepts.
 var keyed = []string{
 	"GET /v1/company", "POST /v1/companies/svid", "POST /v1/companies/rotate-keys",
 	"POST /v1/agents/register", "GET /v1/agents", "GET /v1/agents/bot", "GET /v1/agents/bot/svid",
@@ -24,7 +24,7 @@ var keyed = []string{
 	"POST /v1/hooks/claude-code",
 }
 
-// Every keyed endpoint asks for a credential before it looks at anything else.
+// Every such endpoint asks for a credential before it reads anything else.
 func TestCredentialIsAskedFirst(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -36,7 +36,7 @@ func TestCredentialIsAskedFirst(t *testing.T) {
 			who.do(t, call, "not even JSON").gets(401, `{"error":"Unauthorized"}`).sets("WWW-Authenticate: Bearer", "Cache-Control: no-store")
 		}
 	}
-	// An API key and an OAuth token get past this, both everywhere.
+	// An API key and an OAuth token are both accepted everywhere.
 	for _, who := range []caller{acme, acme.with(acme.oauthToken(t))} {
 		for _, call := range keyed {
 			if r := who.do(t, call, ""); r.code == 401 || r.code == 403 {
@@ -55,8 +55,8 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	for _, path := range []string{
 		"/v1", "/v1/", "/v1/nothing", "/v1/companies/", "/v1/company/", "/v1/agents/bot/", "/v1/agents/bot/nothing", "/v2/company", "/nothing", "/index.php", "/v1/proof/", "/v1/keys/", "/v1/ocsp/",
 		"/V1/company", "/v1/Company",
-		// Unclean ones are not followed to the clean one: a client that is redirected turns POST
-		// into GET.
+		// Paths that are not clean are not redirected to the clean one, because a redirected client
+		// turns POST into GET.
 		"//v1/health", "/v1//health", "/v1/./health", "/v1/x/../health", "/v1/health/.", "/./v1/health", "/v1/health//", "/v1/agents//bot", "/v1/agents/bot/../bot", "/v1/%2e/health", "/v1/agents/%2e%2e/company",
 	} {
 		for _, method := range []string{"GET", "POST", "DELETE", "PUT"} {
@@ -94,7 +94,8 @@ func TestHead(t *testing.T) {
 	acme.with("").do(t, "HEAD /v1/company", "").status(401)
 }
 
-// X-Request-ID comes back when it is 1 to 128 visible ASCII characters, and is made otherwise.
+// X-Request-ID is returned if it is 1 to 128 visible ASCII characters; otherwise the server creates
+// one.
 func TestRequestID(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -107,13 +108,14 @@ func TestRequestID(t *testing.T) {
 			t.Errorf("%q: X-Request-ID %q was not made", id, got)
 		}
 	}
-	// On every sort of answer.
+	// The header is on every kind of answer.
 	for _, call := range []string{"GET /v1/company", "GET /nowhere", "PUT /v1/health", "POST /v1/companies", "GET /v1/ws"} {
 		s.anyone().do(t, call, "", "X-Request-ID: mine").sets("X-Request-ID: mine")
 	}
 }
 
-// A body over the limit is 413 wherever a body is read, declared or not.
+// A body over the limit is answered 413 wherever a body is read, whether its length is declared or
+// not.
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.MaxBody = 1000 })
@@ -132,12 +134,12 @@ func TestBodyLimit(t *testing.T) {
 	if res.StatusCode != 413 {
 		t.Errorf("a body of unknown length: %d %s", res.StatusCode, body)
 	}
-	// it was not revoked by the one that was too large
+	// The request that was too large did not revoke it.
 	acme.do(t, "POST /v1/passports/"+id+"/revoke", "").status(200)
 }
 
-// A fault of the service is 500 with the ID under which the log has its cause, and the answer tells
-// nothing of the inside.
+// An internal error is answered 500 with the ID under which the log has its cause, and the answer
+// reveals nothing internal.
 func TestInternalError(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -147,7 +149,8 @@ func TestInternalError(t *testing.T) {
 		acme.do(t, call, `{"agentId":"bot"}`, "X-Request-ID: broken").gets(500, `{"error":"Internal Server Error","requestId":"broken"}`)
 	}
 	acme.do(t, "GET /v1/company", "").status(200)
-	// A credential that cannot be looked up is no wrong one; and the health check does not ask.
+	// If a credential cannot be looked up, it does not count as wrong; the health check needs no
+	// credential.
 	s.file(t, `ALTER TABLE api_key RENAME TO gone`)
 	unknown := s.anyone().with("svc_" + strings.Repeat("q", 43))
 	unknown.do(t, "GET /v1/company", "", "X-Request-ID: broken").gets(500, `{"error":"Internal Server Error","requestId":"broken"}`)
@@ -165,8 +168,8 @@ func TestInternalError(t *testing.T) {
 	}
 }
 
-// While another hand holds the file's write lock, writes are 503 and leave nothing behind; reads go
-// on. Afterwards all is well.
+// While another program holds the file's write lock, writes are answered 503 and leave nothing
+// behind, and reads go on. Afterwards writes work again.
 func TestUnavailable(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

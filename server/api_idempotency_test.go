@@ -19,7 +19,7 @@ const (
 	deployed    = `{"agentId":"bot","actionType":"deploy","payload":{"version":"1.4.2"}}`
 )
 
-// How a key is spelt, and what it is bound to.
+// The test covers the syntax of an idempotency key, and the request that it is bound to.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -71,7 +71,7 @@ func (c caller) length(t testing.TB) int {
 	return len(chain.Records)
 }
 
-// 64 equal requests at once are one record, and one message on the stream.
+// 64 equal concurrent requests make one record, and one message on the stream.
 func TestConcurrentRetriesMakeOneRecord(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -98,7 +98,8 @@ func TestConcurrentRetriesMakeOneRecord(t *testing.T) {
 	}
 }
 
-// What was recorded once is answered, whatever has become of the right to do it again.
+// A retry is answered with its record even if the caller has lost the right to make the request
+// again.
 func TestReplayAfterAuthorizationEnded(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -106,7 +107,7 @@ func TestReplayAfterAuthorizationEnded(t *testing.T) {
 	acme.agent(t, "bot")
 	company, err := s.store.Companies.Get(t.Context(), "acme")
 	must(t, err)
-	almost := time.Now().Add(2*time.Second - time.Hour) // an SVID is good for an hour
+	almost := time.Now().Add(2*time.Second - time.Hour) // an SVID is valid for an hour
 	body := strings.TrimSuffix(deployed, "}") + `,"delegation":"` + company.Issuer.SVID("spiffe://attestd.local/company/acme/agent/bot", almost) + `"}`
 	first := acme.do(t, attest, body, "Idempotency-Key: k").status(201)
 	acme.do(t, "POST /v1/agents/bot/disable", "").status(200)
@@ -185,7 +186,7 @@ func TestAttestBatch(t *testing.T) {
 	}
 }
 
-// A batch counts as its items, and says what is left of both budgets.
+// A batch counts as its items, and the answer has the remainders of both budgets.
 func TestBatchItemsCountAgainstRateLimit(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Two companies with the same names for everything: neither ever sees what is the other's, at any
+// Two companies use the same names for everything: neither ever sees data of the other at any
 // endpoint.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
@@ -79,7 +79,7 @@ func TestIsolation(t *testing.T) {
 			t.Errorf("the control log of globex: %s", own)
 		}
 	}
-	// And all that has changed nothing for acme.
+	// None of these requests changed anything of acme's.
 	acme.do(t, "POST /v1/passport/verify", `{"passport":"`+passport+`"}`).status(200)
 	acme.with(second).do(t, "GET /v1/agents/bot", "").gets(200, `{"agentId":"bot","spiffeId":"<anything>","companyId":"acme","registeredAt":"<time>","metadata":{"of":"acme"}}`)
 	if n := len(acme.checkChain(t)); n != 3 {
@@ -87,8 +87,8 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// wholeList demands that no keyed endpoint is left out, but for those that only make something of
-// the caller's own.
+// wholeList demands that the list has every endpoint with a credential, except those that only
+// create something of the caller's own.
 func wholeList(t *testing.T, rows []row) {
 	t.Helper()
 	seen := map[string]bool{"rotateKeys": true, "registerAgent": true, "createKey": true, "createOAuthClient": true, "listOAuthClients": true}
@@ -102,7 +102,7 @@ func wholeList(t *testing.T, rows []row) {
 	}
 }
 
-// operation is the name that the document has for a call.
+// operation returns the document's name for a call.
 func operation(t *testing.T, c caller, call string) string {
 	t.Helper()
 	router, err := document()

@@ -59,8 +59,8 @@ func TestDeleteKey(t *testing.T) {
 		{does: "the last key stays", as: acme, call: "DELETE /v1/keys/" + acme.credential, status: 409, gets: `{"error":"…","code":"LAST_API_KEY"}`},
 		{does: "and works", as: acme, call: "GET /v1/company", status: 200, gets: `"<anything>"`},
 	})
-	// Any credential may delete any key: also the one that asks, the bootstrap key, and an OAuth
-	// token any of them.
+	// Any credential may delete any key, including its own and the bootstrap key, and an OAuth
+	// token may delete any of them too.
 	third := acme.do(t, "POST /v1/keys", "").status(201).str("key")
 	acme.do(t, "DELETE /v1/keys/"+acme.credential, "").gets(200, `{"deleted":true}`)
 	acme.do(t, "GET /v1/keys", "").gets(401, `{"error":"Unauthorized"}`)
@@ -71,7 +71,7 @@ func TestDeleteKey(t *testing.T) {
 	acme.with(token).do(t, "DELETE /v1/keys/"+third, "").gets(409, `{"error":"…","code":"LAST_API_KEY"}`)
 }
 
-// Two keys that delete each other at the same moment: one of them survives, every time.
+// If two keys delete each other at the same moment, one of them always survives.
 func TestDeleteKeysOfEachOther(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -91,7 +91,7 @@ func TestDeleteKeysOfEachOther(t *testing.T) {
 				deleted++
 				acme.with(keys[1-i]).do(t, "GET /v1/keys", "").status(401)
 				acme.with(keys[i]).do(t, "GET /v1/keys", "").gets(200, `{"keys":[{"key":"`+keys[i]+`","label":"<anything>","createdAt":"<time>"}]}`)
-			case 401: // its own key was gone first
+			case 401: // its own key was deleted first
 			default:
 				r.gets(409, `{"error":"…","code":"LAST_API_KEY"}`)
 			}

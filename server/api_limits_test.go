@@ -23,7 +23,7 @@ func limits(l limit.Limits, proxies ...string) func(*server.Config) {
 	}
 }
 
-// limited demands the headers of a limit, and that an answer over it says when to come again.
+// limited demands the headers of a limit, and Retry-After on an answer over the limit.
 func (r *reply) limited(limit, remaining int) *reply {
 	r.t.Helper()
 	r.sets(fmt.Sprintf("X-RateLimit-Limit: %d", limit), fmt.Sprintf("X-RateLimit-Remaining: %d", remaining))
@@ -42,7 +42,7 @@ func (r *reply) tooMany(limit int) {
 	}
 }
 
-// Each tier has its own count; the answer after the last allowed one is 429.
+// Each tier has its own count; the first request over the limit is answered 429.
 func TestLimitOfEachTier(t *testing.T) {
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 2, Attest: 3, Standard: 6}))
@@ -61,12 +61,12 @@ func TestLimitOfEachTier(t *testing.T) {
 	acme.do(t, "GET /v1/chain", "").tooMany(6)
 
 	them.do(t, "POST /v1/setup", `{"companyId":"globex"}`).status(201).limited(2, 1)
-	// setup and the token endpoint count together
+	// The setup and token endpoints share one count.
 	them.do(t, "POST /v1/oauth/token", ``).status(400).limited(2, 0)
 	them.do(t, "POST /v1/setup", `{"companyId":"umbrella"}`).tooMany(2)
 	them.do(t, "POST /v1/oauth/token", ``).tooMany(2)
 
-	// All sorts of answers are counted and carry the headers.
+	// All kinds of answers are counted and have the headers.
 	for n, call := range []string{"GET /v1/company", "GET /nowhere", "PUT /v1/health", "GET /v1/ca/public-key", "GET /v1/health"} {
 		them.do(t, call, "").limited(6, 4-n)
 	}
@@ -74,8 +74,7 @@ func TestLimitOfEachTier(t *testing.T) {
 	them.do(t, "POST /v1/companies", `{"companyId":"initech"}`).tooMany(6)
 }
 
-// A valid credential has a count of its own; whoever makes one up counts as the address that it
-// comes from.
+// A valid credential has its own count; a request with an invented one counts for its address.
 func TestLimitIsCountedByCredential(t *testing.T) {
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 100, Attest: 100, Standard: 4}))
@@ -88,13 +87,13 @@ func TestLimitIsCountedByCredential(t *testing.T) {
 	}
 	s.anyone().with("svc_"+strings.Repeat("x", 43)).do(t, "GET /v1/company", "").tooMany(4)
 	s.anyone().do(t, "GET /v1/health", "").tooMany(4)
-	// a valid key is not held up by others at its address
+	// Other requests from its address do not hold up a valid key.
 	acme.do(t, "GET /v1/company", "").status(200).limited(4, 1)
 	acme.do(t, "GET /v1/company", "").status(200).limited(4, 0)
 	acme.do(t, "GET /v1/company", "").tooMany(4)
 }
 
-// Without authentication a route counts the address too, whatever credential comes with the call.
+// A route without authentication also counts for the address, whatever credential the call has.
 func TestPublicRoutesCountTheAddress(t *testing.T) {
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 100, Attest: 100, Standard: 6}))
@@ -103,10 +102,10 @@ func TestPublicRoutesCountTheAddress(t *testing.T) {
 	for range 4 {
 		fresh = append(fresh, acme.do(t, "POST /v1/keys", "").status(201).str("key"))
 	}
-	for n, credential := range fresh { // address: 6
+	for n, credential := range fresh { // the address stands at 6
 		left := 5
 		if n == 0 {
-			left = 1 // made the others
+			left = 1 // it made the others
 		}
 		acme.with(credential).do(t, "POST /v1/companies", fmt.Sprintf(`{"companyId":"fresh-%d"}`, n)).status(201).limited(6, left)
 	}
@@ -114,11 +113,11 @@ func TestPublicRoutesCountTheAddress(t *testing.T) {
 		acme.with(credential).do(t, "POST /v1/companies", fmt.Sprintf(`{"companyId":"more-%d"}`, n)).tooMany(6)
 		acme.with(credential).do(t, "GET /v1/health", "").tooMany(6)
 	}
-	// what was refused has not been counted
+	// Refused requests were not counted.
 	acme.with(fresh[1]).do(t, "GET /v1/company", "").status(200).limited(6, 4)
 }
 
-// A fresh key for each call buys nothing: a company has one budget over all its credentials.
+// New keys do not extend the limit: a company has one budget over all its credentials.
 func TestLimitOfACompany(t *testing.T) {
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 100, Attest: 2, Standard: 100, Company: 3}))
@@ -130,7 +129,7 @@ func TestLimitOfACompany(t *testing.T) {
 	for range 3 {
 		acme.with(acme.do(t, "POST /v1/keys", "").status(201).str("key")).do(t, "POST /v1/attest", record).tooMany(2)
 	}
-	// a token is no way round it
+	// A token does not extend it either.
 	acme.with(acme.oauthToken(t)).do(t, "POST /v1/attest", record).tooMany(2)
 	globex.do(t, "POST /v1/attest", record).status(201).limited(2, 1)
 	if n := len(acme.checkChain(t)); n != 6 {
@@ -138,7 +137,7 @@ func TestLimitOfACompany(t *testing.T) {
 	}
 }
 
-// The limit is exact when all come at once.
+// The limit is exact for concurrent requests.
 func TestRateLimitIsExactConcurrently(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -168,7 +167,7 @@ func TestRateLimitIsExactConcurrently(t *testing.T) {
 	}
 }
 
-// A forwarding header counts only when a trusted proxy has sent it.
+// A forwarding header counts only if a trusted proxy has sent it.
 func TestLimitBehindProxy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -185,13 +184,13 @@ func TestLimitBehindProxy(t *testing.T) {
 			s.anyone().do(t, "GET /v1/health", "", "X-Forwarded-For: 192.0.2.1").status(200)
 			s.anyone().do(t, "GET /v1/health", "", "X-Forwarded-For: 192.0.2.2").status(c.status)
 			s.anyone().do(t, "GET /v1/health", "", "X-Forwarded-For: 192.0.2.1").tooMany(1)
-			// what a client puts in front changes nothing
+			// The entries that a client adds at the front change nothing.
 			s.anyone().do(t, "GET /v1/health", "", "X-Forwarded-For: 192.0.2.99, 192.0.2.1").tooMany(1)
 		})
 	}
 }
 
-// --rate-limits off: no limit and no header.
+// With --rate-limits off there is neither a limit nor a header.
 func TestRateLimitsOff(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -30,7 +30,7 @@ func (c caller) listen(t testing.TB, headers ...string) *listener {
 	return &listener{t, conn, res}
 }
 
-// message is what the stream sends.
+// message is a message of the stream.
 type message struct {
 	raw    []byte
 	record record
@@ -57,7 +57,7 @@ func (l *listener) next() message {
 	return m
 }
 
-// valid waits for a message about a record of a company, which must say that the chain is valid.
+// valid waits for a message about a record of a company that reports a valid chain.
 func (l *listener) valid(company string, index int) message {
 	l.t.Helper()
 	m := l.next()
@@ -68,7 +68,7 @@ func (l *listener) valid(company string, index int) message {
 	return m
 }
 
-// invalid waits for a message about a record of a company, which must say where the chain fails.
+// invalid waits for a message about a record of a company that reports where the chain fails.
 func (l *listener) invalid(company string, index, failsAt int) {
 	l.t.Helper()
 	m := l.next()

@@ -14,7 +14,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// journal is the log of a service at every level, and all secrets that went over its wire.
+// journal is the log of a service at every level, with all secrets that it sent or received.
 type journal struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -27,14 +27,14 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
-// says counts how often the log says something.
+// says counts the occurrences of a text in the log.
 func (j *journal) says(what string) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return strings.Count(j.text.String(), what)
 }
 
-// remember notes a secret. What is too short to be one is left out.
+// remember notes a secret. Very short ones are left out.
 func (j *journal) remember(secret string) {
 	if len(secret) < 12 {
 		return
@@ -45,7 +45,7 @@ func (j *journal) remember(secret string) {
 		j.secrets = make(map[string]bool)
 	}
 	j.secrets[secret] = true
-	// a part of a token gives away as much as the whole
+	// A part of a token reveals as much as the whole.
 	if part := strings.Split(secret, "."); len(part) == 3 {
 		for _, p := range part[1:] {
 			if len(p) >= 12 {
@@ -72,7 +72,7 @@ func (j *journal) secretsOf(v any) {
 	}
 }
 
-// secretsOfRequest notes the secrets that a request presents, wherever they stand.
+// secretsOfRequest notes the secrets in all parts of a request.
 func (j *journal) secretsOfRequest(req *http.Request, body string) {
 	for name, values := range req.Header {
 		if name == "Authorization" || strings.HasSuffix(name, "-Passport") {
@@ -99,7 +99,7 @@ func (j *journal) secretsOfRequest(req *http.Request, body string) {
 	}
 }
 
-// leaks returns the lines of the log that show a secret, one for each.
+// leaks returns the lines of the log that show a secret, one for each secret.
 func (j *journal) leaks() (lines []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -142,7 +142,7 @@ func TestLogOfARequest(t *testing.T) {
 	s.anyone().do(t, "GET /nowhere/"+acme.credential, "", "X-Request-ID: lost").status(404)
 	s.anyone().do(t, "BREW /v1/health", "", "X-Request-ID: tea").status(405)
 
-	// A line may be written just after its answer has arrived; stopping waits for it.
+	// A line may be written just after its answer has arrived; stopping the service waits for it.
 	s.stop()
 	find := func(id string) map[string]any {
 		t.Helper()
@@ -170,7 +170,7 @@ func TestLogOfARequest(t *testing.T) {
 	}
 }
 
-// The search for secrets finds what it is made for: a log that shows a key or a part of a token.
+// The search for secrets finds a key or a part of a token in a log that shows one.
 func TestLogSearchFindsSecrets(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
