@@ -22,7 +22,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// logged is what GET /v1/logs says of a log.
+// logged is the answer of GET /v1/logs about one log.
 type logged struct {
 	Log, LogID, Origin string
 	VKeys              []string
@@ -42,8 +42,8 @@ func (c caller) logNamed(t testing.TB, name string) logged {
 	return body.Logs[slices.IndexFunc(body.Logs, func(l logged) bool { return l.Log == name })]
 }
 
-// grow adds n records to a log: to the actions by the API, and to control as the store does beside
-// a change.
+// grow adds n records to a log: to the actions through the API, and to control in the way in which
+// the store adds one to a change.
 func (c caller) grow(t testing.TB, log string, n int) {
 	t.Helper()
 	if log == "actions" {
@@ -59,7 +59,7 @@ func (c caller) grow(t testing.TB, log string, n int) {
 	}
 }
 
-// fill adds records to a log until it has n; a control log has some from the start.
+// fill adds records to a log until it has n; a control log begins with some.
 func (c caller) fill(t testing.TB, log string, n int) {
 	t.Helper()
 	has := int(c.logNamed(t, log).Size)
@@ -80,7 +80,7 @@ func (c caller) checkpoint(t testing.TB, log logged) tlog.Checkpoint {
 	return checkpoint
 }
 
-// leaves are the leaf hashes of a log as an auditor computes them, from the records alone.
+// leaves returns the leaf hashes of a log as an auditor computes them, from the records alone.
 func (c caller) leaves(t testing.TB, log string) (leaves []tlog.Hash) {
 	t.Helper()
 	digest := tlog.KeyDigest(c.publicKey(t))
@@ -100,9 +100,9 @@ func leafOf(t testing.TB, r record, key [32]byte) tlog.Hash {
 	return leaf.Hash()
 }
 
-// Each log is that of its records: what an auditor, with a reader's key, computes of them is what
-// the checkpoint signs, the tiles hold and the proofs lead to. The other log has as many records,
-// which are others.
+// For each log, an auditor with a reader's key computes from the records the tree that the
+// checkpoint signs, the tiles contain and the proofs lead to. The other log has equally many but
+// different records.
 func TestLogIsThatOfTheRecords(t *testing.T) {
 	t.Parallel()
 	for log, other := range map[string]string{"actions": "control", "control": "actions"} {
@@ -129,8 +129,8 @@ func testLog(t *testing.T, acme caller, name string) {
 	}
 	admin.fill(t, name, 300)
 	leaves = acme.leaves(t, name)
-	// The proof of the last record brings a checkpoint that covers it, however short ago another
-	// was signed.
+	// A proof of the last record brings a checkpoint that covers it, however recently another was
+	// signed.
 	vkey, err := tlog.ParseVKey(log.VKeys[0])
 	must(t, err)
 	for _, i := range []int{299, 0, 255, 256} {
@@ -190,8 +190,8 @@ func bundledLeaves(t *testing.T, bundle []byte, width int) (leaves []tlog.Leaf) 
 	return leaves
 }
 
-// What is not in its one form, not there yet or not the company's own is 404, and never anything of
-// another's.
+// A path that is not in its single valid form, that does not exist yet or that belongs to another
+// company is answered 404 and reveals nothing of the other company.
 func TestLogsRefuse(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -236,7 +236,7 @@ func testLogRefuses(t *testing.T, acme caller, own, theirs string) {
 	}
 }
 
-// An attestation is a record of the actions, whatever log is asked for beside it.
+// An attestation is always about a record of the actions, even if another log is named beside it.
 func TestAttestNeverWritesToControl(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -246,8 +246,8 @@ func TestAttestNeverWritesToControl(t *testing.T) {
 	equal(t, "actions", acme.actions(t).Size, 1)
 }
 
-// Whoever keeps a checkpoint can have it proven that the log only grew since, from every size, with
-// what stands in the answer alone.
+// A client that keeps a checkpoint can verify, with the answer alone, that the log has only grown
+// since, from every size.
 func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -257,7 +257,7 @@ func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
 		kept := []tlog.Checkpoint{acme.checkpoint(t, log)}
 		for size := int(log.Size) + 1; size < 12; size++ {
 			acme.fill(t, name, size)
-			// so that a checkpoint covers it
+			// The answer then has a checkpoint that covers it.
 			acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, size-1), "").status(200)
 			kept = append(kept, acme.checkpoint(t, log))
 		}
@@ -281,8 +281,8 @@ func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
 	}
 }
 
-// Each pair of sizes is consistent: an auditor who kept an older root of the specified tree can
-// show that it is the beginning of the newer.
+// Each pair of sizes is consistent: an auditor with an older root of the specified tree can show
+// that its tree is the beginning of the newer one.
 func TestConsistencyOfTheChain(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -326,14 +326,13 @@ func parseHash(t testing.TB, text string) (h chain.Hash) {
 	return h
 }
 
-// Who asks for the proof of a record that there is not has nothing signed for it: a checkpoint
+// A request for the proof of a record that does not exist causes no signature, because a checkpoint
 // costs a signature and a write.
 func TestProofOfMissingRecordSignsNoCheckpoint(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	log := acme.actions(t)
-	// a slow machine takes longer than the second after which a checkpoint is signed again, and
-	// rightly so
+	// A slow machine may take longer than the second after which a checkpoint may be signed again.
 	for range 10 {
 		began := time.Now()
 		acme.attestMany(t, 1)
@@ -351,8 +350,9 @@ func TestProofOfMissingRecordSignsNoCheckpoint(t *testing.T) {
 	t.Error("no three answers within a second")
 }
 
-// Whoever asks, and however many: a log never publishes two checkpoints of one size, and never goes
-// back; what it has published stays over a restart, where the host of new logs may be another one.
+// Under any number of concurrent requests a log never publishes two checkpoints of one size and
+// never goes back. Published checkpoints survive a restart, even if new logs have another host in
+// their names.
 func TestCheckpointsOnlyGrow(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -390,9 +390,9 @@ func TestCheckpointsOnlyGrow(t *testing.T) {
 	}
 }
 
-// A file that takes no more keeps nothing from those who ask for what was published: a checkpoint
-// stays true when its key has ended. What a stolen key may have signed is given to nobody, neither
-// alone nor in a proof.
+// Published checkpoints can be fetched even if the file accepts no writes: a checkpoint stays true
+// when its key has ended. A checkpoint that a stolen key may have signed is given to nobody,
+// neither alone nor in a proof.
 func TestCheckpointsWithoutADisk(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

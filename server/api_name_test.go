@@ -9,8 +9,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// A service under another name uses it in everything that others see, and a trust domain of its
-// own.
+// A service under another name uses it wherever others see the name, and has its own trust domain.
 func TestServiceName(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -55,7 +54,7 @@ func TestServiceName(t *testing.T) {
 		t.Errorf("trust domain %q", domain)
 	}
 
-	// The name stays with the file, asked for or not.
+	// The name is stored in the file, so it does not depend on the settings of a later start.
 	s.stop()
 	again := caller{startOn(t, path, cred.Domain{}), "org", key}
 	again.do(t, "POST /v1/keys", "").gets(201, `{"key":"acme2_<secret>","createdAt":"<time>"}`)

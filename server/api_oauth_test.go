@@ -9,7 +9,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// oauthToken makes a client of the company and gets an access token with it.
+// oauthToken creates a client of the company and gets an access token with it.
 func (c caller) oauthToken(t testing.TB) string {
 	t.Helper()
 	client := c.do(t, "POST /v1/oauth/clients", "").status(201)
@@ -113,8 +113,7 @@ func TestOAuthToken(t *testing.T) {
 	asked := s.anyone().do(t, "POST /v1/oauth/token?"+full, "", formType)
 	asked.gets(400, grant)
 
-	// The token is as good as a key, for its own company.
-	// RFC 6749 §5.1
+	// The token is accepted like a key, for its own company (RFC 6749 §5.1).
 	oauth := s.anyone().do(t, "POST /v1/oauth/token", full, formType).status(200).sets("Pragma: no-cache").str("access_token")
 	acme.with(oauth).do(t, "GET /v1/company", "").gets(200, `{"companyId":"acme","spiffeId":"<anything>","registeredAt":"<time>"}`)
 	acme.with(oauth).do(t, "POST /v1/attest", `{"agentId":"a","actionType":"b","payload":1}`).status(201)

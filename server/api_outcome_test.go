@@ -15,14 +15,14 @@ import (
 	"attestd/store/storetest"
 )
 
-// writes are requests of every kind that changes something.
+// writes are requests for every kind of change.
 var writes = []string{
 	"POST /v1/attest", "POST /v1/agents/register", "POST /v1/agents/bot/disable", "POST /v1/keys", "POST /v1/oauth/clients",
 	"POST /v1/agents/bot/passport", "POST /v1/companies",
 }
 
-// refusesWrites expects that every write is a 503 with a code of its own, without a time to try
-// again, and that reads go on.
+// refusesWrites demands that every write is answered 503 with its own code and without Retry-After,
+// and that reads go on.
 func (c caller) refusesWrites(t *testing.T, code string) {
 	t.Helper()
 	for _, call := range writes {
@@ -41,8 +41,8 @@ func (c caller) refusesWrites(t *testing.T, code string) {
 	c.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
 }
 
-// endsAStolenKey expects that a rotation with compromised is carried out though nothing else is
-// written before and after it, and that one without it is not.
+// endsAStolenKey demands that a rotation with compromised is carried out although no other write
+// is, and that a rotation without it is refused.
 func (c caller) endsAStolenKey(t *testing.T, code string) {
 	t.Helper()
 	rotate := "POST /v1/companies/rotate-keys"
@@ -58,8 +58,8 @@ func (c caller) endsAStolenKey(t *testing.T, code string) {
 	c.refusesWrites(t, code)
 }
 
-// The database is moved away under a server: no 201 goes into the orphan, the log says what
-// happened, and a restart on the file goes on with all that was acknowledged.
+// The database is moved away under a server: no write into the moved file is answered 201, the log
+// reports the move, and after a restart the file has every acknowledged record.
 func TestNoAcknowledgementAfterDatabaseMoved(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -94,7 +94,8 @@ func TestNoAcknowledgementAfterDatabaseMoved(t *testing.T) {
 	}
 }
 
-// A clock that is decades ahead of the database writes nothing until a start that vouches for it.
+// A server whose clock is decades ahead of the database writes nothing until a start that confirms
+// the clock.
 func TestClockAheadOfDatabaseStopsWrites(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -120,7 +121,7 @@ func TestClockAheadOfDatabaseStopsWrites(t *testing.T) {
 	acme := caller{s, "acme", key.Key}
 	acme.attestMany(t, 1)
 	s.stop()
-	s = startOn(t, path, cred.Domain{}) // what was vouched for stands in the file now
+	s = startOn(t, path, cred.Domain{}) // the confirmed time is now stored in the file
 	acme.service = s
 	acme.attestMany(t, 1)
 }

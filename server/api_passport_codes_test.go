@@ -8,17 +8,17 @@ import (
 	"attestd/internal/testenv"
 )
 
-// fault is a way in which a passport can be bad.
+// fault is one way in which a passport can be invalid.
 type fault struct {
 	code   string
 	header object
 	claims object
 	own    object // changes in the namespaced claim
-	key    bool   // signed by somebody else
+	key    bool   // signed with a key that is not the company's
 	mangle func(string) string
 }
 
-// faults are one for each code, in the order of the checks.
+// faults has one fault for each code, in the order of the checks.
 func faults(now int64) []fault {
 	return []fault{
 		{code: "MALFORMED_TOKEN", mangle: func(s string) string { return s + "." }},
@@ -34,12 +34,12 @@ func faults(now int64) []fault {
 		{code: "UNSUPPORTED_VERSION", own: object{"v": 2}},
 		{code: "CHAIN_INCOHERENT", own: object{"delegationChain": []string{botID, orgID}}},
 		{code: "SCOPE_DENIED", own: object{"scopes": []string{"tool:other", "data:*"}}},
-		{code: "PASSPORT_REVOKED"}, // the passport that all are made from is revoked
+		{code: "PASSPORT_REVOKED"}, // all are made from a revoked passport
 	}
 }
 
-// A passport is refused with the code of the first check that it fails, whatever else is wrong with
-// it.
+// A passport is refused with the code of the first check that it fails, whatever other faults it
+// has.
 func TestPassportCodesInOrder(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -83,12 +83,13 @@ func TestPassportCodesInOrder(t *testing.T) {
 			}
 		})
 	}
-	t.Run("VERIFICATION_ERROR", func(t *testing.T) { // well signed, but never issued
+	// the signature is valid, but it was never issued
+	t.Run("VERIFICATION_ERROR", func(t *testing.T) {
 		verify(t, sign(but(good, object{"jti": "00000000-0000-4000-8000-000000000000"})), "VERIFICATION_ERROR")
 	})
 }
 
-// More ways to the same codes.
+// These are more ways to the same codes.
 func TestPassportRefused(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// Whoever has the signing key can sign anything under the ID of a passport that was issued. Only
-// what was issued under it verifies, or is rotated into a new passport; to try costs its holder
-// nothing.
+// With the signing key an attacker can sign anything under the ID of an issued passport. Only the
+// issued passport verifies or can be rotated, and attempts with a forged one do its holder no harm.
 func TestPassportIsTheOneIssued(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -45,11 +44,11 @@ func TestPassportIsTheOneIssued(t *testing.T) {
 			acme.do(t, "POST /v1/agents/"+test.agent+"/passport/rotate", "", passportName+test.token).gets(401, alteredRotation)
 		})
 	}
-	early := with(object{"nbf": number("nbf") - 60}, nil) // which no passport can be
+	early := with(object{"nbf": number("nbf") - 60}, nil) // no issued passport has this
 	verify(early).gets(400, `{"valid":false,"error":"nbf must not be before iat","code":"MALFORMED_CLAIMS"}`)
 	acme.do(t, rotate, "", passportName+early).gets(401, `{"error":"nbf must not be before iat","code":"MALFORMED_CLAIMS"}`)
 	verify(passport).status(200)
-	// the same claims in another spelling
+	// These are the same claims in another spelling.
 	acme.do(t, rotate, "", passportName+with(nil, nil)).status(200)
 	verify(passport).gets(400, `{"valid":false,"error":"…","code":"PASSPORT_REVOKED"}`)
 	verify(with(nil, object{"scopes": []string{"*"}})).gets(400, altered)

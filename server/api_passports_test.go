@@ -12,7 +12,7 @@ const (
 	botID = orgID + "/agent/bot"
 )
 
-// passportShape is the answer to an issuance; more goes before its end.
+// passportShape returns the shape of the answer to an issuance; more is added at its end.
 func passportShape(scopes string, seconds int, more string) string {
 	return fmt.Sprintf(`{"agentId":"bot","spiffeId":"%s","org":"acme","orgSpiffeId":"%s","scopes":%s,"delegationChain":["%s","%s"],
 		"passport":"<token>","expiresIn":%d,"caPublicKey":"<anything>"%s}`, botID, orgID, scopes, orgID, botID, seconds, more)
@@ -71,7 +71,7 @@ func TestIssuePassport(t *testing.T) {
 		{does: "a stranger", as: s.anyone(), call: issue, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
 	})
 
-	// What the answer says is what the passport says, and its key is the published one.
+	// The answer agrees with the passport, and the passport's key is the published one.
 	r := acme.do(t, issue, `{"scopes":["tool:a","tool:b"],"ttl":77}`).status(201)
 	key := readPEM(t, r.str("caPublicKey"))
 	if !key.Equal(acme.publicKey(t)) {

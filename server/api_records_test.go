@@ -25,7 +25,7 @@ type mixture struct {
 	records []mixed // by index
 }
 
-// mixed is a record as a slow and obvious reader sees it.
+// mixed is a record as a slow, simple reader decodes it.
 type mixed struct {
 	Index     int    `json:"index"`
 	Timestamp string `json:"timestamp"`
@@ -57,7 +57,7 @@ var (
 	}
 )
 
-// mix appends n records of all kinds, in some requests, so that they have different times.
+// mix appends n records of all kinds in several requests, so that they have different times.
 func (c caller) mix(t testing.TB, seed uint64, n int) *mixture {
 	t.Helper()
 	m := &mixture{caller: c}
@@ -134,7 +134,7 @@ func decodeMixed(t testing.TB, raw json.RawMessage) (m mixed) {
 	return m
 }
 
-// matches is what the reference says, in the most obvious words.
+// matches applies a filter to a record in the simplest form of the reference's description.
 func (m *mixed) matches(q url.Values) bool {
 	if agent := q.Get("agent"); agent != "" && m.Payload.AgentID != agent {
 		return false
@@ -176,7 +176,7 @@ func (m *mixed) matches(q url.Values) bool {
 	return text == "" || slices.ContainsFunc(m.text, func(s string) bool { return strings.Contains(ascii(s), ascii(text)) })
 }
 
-// want is the indexes of the records that match, in the order that is asked for.
+// want returns the indices of the matching records in the requested order.
 func (m *mixture) want(q url.Values) (indexes []int) {
 	for i := range m.records {
 		if m.records[i].matches(q) {
@@ -196,7 +196,8 @@ type foundPage struct {
 	Next    string
 }
 
-// pages reads all pages of a search. It holds what they say they have read against one another.
+// pages reads all pages of a search, and compares their statements about the records that they have
+// read.
 func (c caller) pages(t testing.TB, q url.Values) (indexes []int) {
 	t.Helper()
 	q = cloned(q)
@@ -230,7 +231,7 @@ func cloned(q url.Values) url.Values {
 
 const spiffe = "spiffe://attestd.local/company/acme/agent/"
 
-// questions are filters of all kinds, alone and together.
+// questions are filters of all kinds, alone and combined.
 func (m *mixture) questions(random *rand.Rand) url.Values {
 	q := url.Values{}
 	set := func(name string, values ...string) {
@@ -258,8 +259,8 @@ func (m *mixture) questions(random *rand.Rand) url.Values {
 	return q
 }
 
-// Whatever is asked for, pages give what a slow and obvious reader finds, whether there are
-// summaries or not; the histogram counts that.
+// For every filter the pages agree with the result of a slow, simple reader, with summaries and
+// without; the histogram agrees too.
 func TestRecordsAreThoseThatMatch(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -280,7 +281,7 @@ func TestRecordsAreThoseThatMatch(t *testing.T) {
 	}
 }
 
-// countsAs holds the histogram against the indexes of the records that match.
+// countsAs compares the histogram with the indices of the matching records.
 func (m *mixture) countsAs(t testing.TB, q url.Values, want []int) {
 	t.Helper()
 	if q.Has("q") || q.Has("hash") {
@@ -325,8 +326,8 @@ func (m *mixture) countsAs(t testing.TB, q url.Values, want []int) {
 	}
 }
 
-// NDJSON has all that match in the bytes of GET /v1/chain, CSV the same in a table, and the stream
-// in events with how far it has read.
+// NDJSON has all matches in the bytes of GET /v1/chain, CSV has the same in a table, and the stream
+// has them as events with its progress.
 func TestRecordsInOtherForms(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -363,7 +364,7 @@ func TestRecordsInOtherForms(t *testing.T) {
 			t.Fatalf("event %d is not record %d", i, index)
 		}
 	}
-	// Where the limit is reached there is more, and the cursor leads to it.
+	// If a limit is reached, there are more matches, and the cursor leads to them.
 	events = m.events(t, "GET /v1/records?"+q.Encode()+"&limit=3")
 	var end struct{ Next string }
 	must(t, json.Unmarshal([]byte(events[len(events)-1].data), &end))
@@ -375,7 +376,7 @@ func TestRecordsInOtherForms(t *testing.T) {
 
 type sentEvent struct{ name, data string }
 
-// events reads a stream of events as the HTML standard says.
+// events reads a stream of events as the HTML standard describes.
 func (c caller) events(t testing.TB, call string) (events []sentEvent) {
 	t.Helper()
 	var e sentEvent
@@ -396,7 +397,8 @@ func (c caller) events(t testing.TB, call string) (events []sentEvent) {
 	return events
 }
 
-// A spreadsheet takes no cell for a formula, and whoever removes the apostrophes has what was sent.
+// A spreadsheet takes no cell for a formula, and a reader who removes the apostrophes has the
+// original text.
 func TestRecordsAsATable(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -417,8 +419,8 @@ func TestRecordsAsATable(t *testing.T) {
 	}
 }
 
-// Wherever a search is interrupted, and whoever appends meanwhile, its pages have what matches of
-// the records that were there when it began.
+// Wherever a search is interrupted, and whatever is appended meanwhile, its pages have the matches
+// among the records that existed when it began.
 func TestRecordsWhileOthersCome(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -450,7 +452,7 @@ func TestRecordsWhileOthersCome(t *testing.T) {
 	<-stopped
 }
 
-// Records that come while pages are read do not shift them.
+// Records that are appended while pages are read do not shift the pages.
 func TestPagesWhileRecordsCome(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -489,7 +491,7 @@ func TestPagesWhileRecordsCome(t *testing.T) {
 	}
 }
 
-// A cursor is good for the question that it came with, in the log that it came from.
+// A cursor is valid only for the filter and the log that it came with.
 func TestCursorsAreBound(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -509,11 +511,11 @@ func TestCursorsAreBound(t *testing.T) {
 	for _, cursor := range []string{"x", next[:len(next)-1], next + "A", next + "=", strings.Replace(next, next[:1], "B", 1), "%0A" + next} {
 		refused(acme, "agent=bot&cursor="+cursor)
 	}
-	// the default, spelt out
+	// These are the defaults, written out.
 	acme.do(t, "GET /v1/records?agent=bot&order=newest&cursor="+next, "").status(200)
 }
 
-// What no record can have is refused, and said.
+// A filter that no record can match is refused with a reason.
 func TestRecordsRefusals(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -539,7 +541,7 @@ func TestRecordsRefusals(t *testing.T) {
 	table(t, rows)
 }
 
-// The control log is searched as its records have it: the service is their agent.
+// In the control log the service is the agent of every record.
 func TestRecordsOfControl(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -558,7 +560,7 @@ func TestRecordsOfControl(t *testing.T) {
 	}
 }
 
-// A record that is missing, or no record any more, is never passed over in silence.
+// A missing or malformed record is never skipped silently.
 func TestRecordsDamaged(t *testing.T) {
 	t.Parallel()
 	storetest.NotOnPostgres(t, "the file is changed by hand")
@@ -577,13 +579,13 @@ func TestRecordsDamaged(t *testing.T) {
 			for _, query := range []string{"?agent=bot", "?agent=other", "?q=nothing", "?order=oldest&action=x*", "?delegatedBy=*"} {
 				acme.do(t, "GET /v1/records"+query, "").gets(500, `{"error":"Record 5 of the log is missing or damaged on disk; GET /v1/verify says what is wrong","code":"RECORD_DAMAGED","requestId":"<anything>"}`)
 			}
-			acme.do(t, "GET /v1/records?limit=2", "").status(200) // before it comes to it
+			acme.do(t, "GET /v1/records?limit=2", "").status(200) // before the search reaches it
 			acme.do(t, "GET /v1/records/histogram?agent=bot", "").status(500)
 		})
 	}
 }
 
-// Where in the log a period begins is found by the times of records. One that is missing there is
+// The beginning of a period is found by the times of records. A record that is missing there is
 // named too.
 func TestPeriodWithDamagedRecords(t *testing.T) {
 	t.Parallel()
@@ -597,7 +599,7 @@ func TestPeriodWithDamagedRecords(t *testing.T) {
 	acme.do(t, "GET /v1/records/histogram?since=2020-01-01T00:00:00.000Z", "").gets(500, damaged)
 }
 
-// A start after a stop changes nothing of what is found.
+// A restart does not change the results.
 func TestRecordsAfterARestart(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -611,8 +613,8 @@ func TestRecordsAfterARestart(t *testing.T) {
 	}
 }
 
-// Searches under way are bounded. Long ones are refused first, so that pages can be had beside
-// them.
+// The number of concurrent searches is limited. Long ones are refused first, so that pages can
+// still be fetched.
 func TestSearchesAreBounded(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -626,7 +628,7 @@ func TestSearchesAreBounded(t *testing.T) {
 		acme.do(t, "HEAD /v1/records", "", "Accept: "+form).status(200)
 		acme.do(t, "GET /v1/records?limit=2", "", "Accept: "+form).status(200)
 	}
-	for range 9 { // what was taken is given back
+	for range 9 { // room that was taken is given back
 		acme.do(t, "GET /v1/records", "").status(200)
 		acme.do(t, "GET /v1/records/histogram", "").status(200)
 	}
@@ -635,7 +637,7 @@ func TestSearchesAreBounded(t *testing.T) {
 	acme.do(t, "GET /v1/records/histogram", "").gets(503, full)
 }
 
-// A long search ends when its client goes.
+// A long search ends when its client leaves.
 func TestSearchEndsWhenClientDisconnects(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -644,14 +646,14 @@ func TestSearchEndsWhenClientDisconnects(t *testing.T) {
 	})
 	acme := s.company(t, "acme")
 	acme.mix(t, 9, 2000)
-	for range 20 { // each would be refused if the one before were still under way for long
+	for range 20 { // each would be refused if the one before it were still running
 		ctx, cancel := context.WithCancel(t.Context())
 		req := acme.request(t, "GET /v1/records?q=nothing", "", "Accept: text/event-stream").WithContext(ctx)
 		res, err := s.client.Do(req)
 		must(t, err)
 		cancel()
 		res.Body.Close()
-		for res.StatusCode = 503; res.StatusCode == 503; { // until what it held is given back
+		for res.StatusCode = 503; res.StatusCode == 503; { // until the room is given back
 			res, err = s.client.Do(acme.request(t, "GET /v1/records?q=nothing&limit=1", ""))
 			must(t, err)
 			res.Body.Close()

@@ -9,8 +9,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// A tunnel or proxy that another user of this machine runs looks in every way like a local caller,
-// but for whose its socket is.
+// A tunnel or proxy that another user of this machine runs differs from a local caller only in the
+// owner of its socket.
 func TestRecoverKeyRefusesOtherUsers(t *testing.T) {
 	t.Parallel()
 	testenv.Needs(t, testenv.Root)

@@ -38,15 +38,15 @@ func TestRecoverKey(t *testing.T) {
 		invalid("an empty one", `{"companyId":""}`), invalid("one that no company can have", `{"companyId":"a/b"}`),
 		invalid("a body that is not JSON", `acme`), invalid("something after the body", `{"companyId":"acme"} x`),
 	})
-	// It stays the first one that is left: a deleted key does not come back.
+	// The oldest remaining key is shown: a deleted key does not come back.
 	second := acme.do(t, "POST /v1/keys", `{"label":null}`).status(201)
 	them.do(t, recoverKey, `{"companyId":"acme"}`).gets(200, first)
 	acme.do(t, "DELETE /v1/keys/"+acme.credential, "").status(200)
 	them.do(t, recoverKey, `{"companyId":"acme"}`).gets(200, `{"key":"`+second.str("key")+`","label":null,"createdAt":"`+second.str("createdAt")+`"}`)
 }
 
-// A key that was shown again has its record in the control log of its company, by its fingerprint;
-// one that was refused, none.
+// A key that was shown again has a record with its fingerprint in the control log of its company; a
+// refused request has none.
 func TestRecoverKeyIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -59,8 +59,8 @@ func TestRecoverKeyIsRecorded(t *testing.T) {
 	}
 }
 
-// The settings that bear on trust name limits, bounds, the logs that are cosigned, and the
-// registration token by its fingerprint; another token is a change.
+// The recorded settings that affect trust are limits, bounds, the cosigned logs, and the
+// fingerprint of the registration token; another token is a change.
 func TestSettingsOfTrustAreRecorded(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
@@ -91,8 +91,8 @@ func TestSettingsOfTrustAreRecorded(t *testing.T) {
 	}
 }
 
-// Only a caller on this very machine, who comes straight, is answered. Whether the company exists
-// is not told to others.
+// Only a caller on the same machine who connects directly is answered. Others do not learn whether
+// the company exists.
 func TestRecoverKeyRefusesStrangers(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -139,7 +139,7 @@ func TestRecoverKeyRefusesStrangers(t *testing.T) {
 	}
 }
 
-// serve hands a request to the server without a socket, so that it can come from anywhere.
+// serve hands a request to the server without a socket, so that it can have any source address.
 func (c caller) serve(t testing.TB, req *http.Request) *reply {
 	t.Helper()
 	w := newRecorder()
@@ -147,14 +147,14 @@ func (c caller) serve(t testing.TB, req *http.Request) *reply {
 	return c.reply(t, req, w.Code, w.Header(), w.Body.Bytes())
 }
 
-// recorder is a recorder of answers that has, like every real connection, a deadline to set.
+// recorder is a recorder of answers that supports deadlines, as every real connection does.
 type recorder struct{ *httptest.ResponseRecorder }
 
 func newRecorder() recorder { return recorder{httptest.NewRecorder()} }
 
 func (recorder) SetWriteDeadline(time.Time) error { return nil }
 
-// Some proxies give themselves away by nothing but the old version of HTTP that they speak.
+// Some proxies can be recognized only by the old version of HTTP that they use.
 func TestRecoverKeyRefusesHTTP10(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -168,7 +168,7 @@ func TestRecoverKeyRefusesHTTP10(t *testing.T) {
 	}
 }
 
-// raw sends bytes as they stand and reads one answer.
+// raw sends bytes unchanged and reads one answer.
 func (s *service) raw(t testing.TB, request string) (*http.Response, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -185,7 +185,7 @@ func (s *service) raw(t testing.TB, request string) (*http.Response, string) {
 	return res, string(body)
 }
 
-// --no-recover-endpoint
+// This is a server with --no-recover-endpoint.
 func TestRecoverKeySwitchedOff(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.RecoverEndpoint = false })

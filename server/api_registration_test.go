@@ -31,8 +31,8 @@ func TestParseRegistration(t *testing.T) {
 	}
 }
 
-// With a token only its holder registers companies; a key of a company, or a part of the token, is
-// none.
+// With a registration token only its holder can register companies; a company's key or a part of
+// the token is not accepted.
 func TestRegistrationByToken(t *testing.T) {
 	t.Parallel()
 	const token = "correct-horse-battery-staple"
@@ -46,16 +46,16 @@ func TestRegistrationByToken(t *testing.T) {
 		} {
 			t.Run(does, func(t *testing.T) {
 				as.do(t, call, `{"companyId":"stranger"}`).gets(401, `{"error":"Unauthorized"}`).sets("WWW-Authenticate: Bearer")
-				as.do(t, call, `{`).status(401) // before the body is looked at
+				as.do(t, call, `{`).status(401) // before the body is read
 			})
 		}
 	}
-	operator.do(t, "GET /v1/company", "").status(401) // it opens nothing else
+	operator.do(t, "GET /v1/company", "").status(401) // it permits nothing else
 	acme.do(t, "GET /v1/company", "").status(200)
 	if !strings.Contains(string(operator.do(t, "GET /v1/ca/public-key?companyId=stranger", "").raw), "not found") {
 		t.Error("a stranger was registered")
 	}
-	// Without a token that could be presented nobody gets in.
+	// If the configured token cannot be presented, nobody can register.
 	start(t, registration(server.Registration{Mode: server.RegistrationToken})).anyone().with(" ").do(t, register, `{"companyId":"acme"}`).status(403)
 }
 
@@ -69,8 +69,8 @@ func TestRegistrationClosed(t *testing.T) {
 	s.anyone().do(t, "GET /v1/health", "").status(200)
 }
 
-// From the machine itself is what comes from loopback and shows no sign of a proxy or of a web
-// page.
+// A request comes from the machine itself if its source is loopback and it has no sign of a proxy
+// or of a web page.
 func TestRegistrationFromLoopback(t *testing.T) {
 	t.Parallel()
 	s := start(t, registration(server.Registration{Mode: server.RegistrationLoopback}))

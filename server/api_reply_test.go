@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// reply is an answer. Its methods end the test when the answer is not as they say.
+// reply is an answer. Its methods end the test if the answer differs from their arguments.
 type reply struct {
 	t      testing.TB
 	call   string
@@ -55,7 +55,7 @@ func (r *reply) sets(headers ...string) *reply {
 	return r
 }
 
-// at returns what stands in the body at a path of member names and indexes.
+// at returns the value at a path of member names and indices in the body.
 func (r *reply) at(path ...any) any {
 	r.t.Helper()
 	v := r.json
@@ -91,7 +91,7 @@ func (r *reply) str(path ...any) string {
 	return s
 }
 
-// into decodes the body, keeping what json.RawMessage keeps.
+// into decodes the body; json.RawMessage keeps its bytes.
 func (r *reply) into(v any) {
 	r.t.Helper()
 	if err := json.Unmarshal(r.raw, v); err != nil {
@@ -99,7 +99,7 @@ func (r *reply) into(v any) {
 	}
 }
 
-// kinds are what stands for a value that differs from run to run.
+// kinds are placeholders for values that differ from run to run.
 var kinds = map[string]string{
 	"<time>":      `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`,
 	"<uuid>":      `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`,
@@ -113,9 +113,9 @@ var kinds = map[string]string{
 	"…":           `[\s\S]*`,
 }
 
-// like says how body differs from shape, which is JSON too. Objects have exactly the members of the
-// shape and arrays exactly its elements; a string of the shape may hold kinds, and "<anything>"
-// stands for any value at all.
+// like describes how body differs from shape, which is JSON too. Objects must have exactly the
+// members of the shape and arrays exactly its elements; a string of the shape may contain kinds,
+// and "<anything>" stands for any value.
 func like(t testing.TB, shape string, body []byte) error {
 	t.Helper()
 	want, err := decodeNumbers([]byte(shape))
@@ -179,7 +179,7 @@ func differs(at string, want, got any) error {
 	}
 }
 
-// matches says whether got is want, in which kinds stand for what they are.
+// matches reports whether got equals want, in which kinds match the values that they stand for.
 func matches(want, got string) bool {
 	if !strings.ContainsAny(want, "<…") {
 		return want == got
@@ -194,7 +194,7 @@ func matches(want, got string) bool {
 	return regexp.MustCompile("^(?:" + pattern + ")$").MatchString(got)
 }
 
-// row is one line of an endpoint's table: what somebody does, and what they get.
+// row is one line of an endpoint's table: a request and its expected answer.
 type row struct {
 	does    string
 	as      caller
@@ -202,11 +202,11 @@ type row struct {
 	body    string
 	headers []string // of the request
 	status  int
-	gets    string   // shape of the body
+	gets    string   // the shape of the body
 	sets    []string // headers of the answer
 }
 
-// table plays rows in their order.
+// table runs rows in their order.
 func table(t *testing.T, rows []row) {
 	t.Helper()
 	for _, row := range rows {

@@ -10,7 +10,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// report returns what a report of a period says, which must hold with the company's key.
+// report returns the content of a report of a period, which must verify with the company's key.
 func (c caller) report(t testing.TB, query string) (header evidence.Report, events []string) {
 	t.Helper()
 	r := c.do(t, "GET /v1/report"+query, "").status(200).sets("Content-Type: application/x-ndjson", "Cache-Control: no-store")
@@ -22,8 +22,8 @@ func (c caller) report(t testing.TB, query string) (header evidence.Report, even
 	return header, events
 }
 
-// A report holds and has every record of its period; where one ends the next begins; and what was
-// never issued is in none.
+// A report verifies and has every record of its period; the next report begins where one ends, and
+// a passport that was never issued is in none.
 func TestReport(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 	if want := len(control) + 302; len(events) != want || strings.Join(events[:len(control)], " ") != strings.Join(control, " ") {
 		t.Errorf("%d events, want %d: %q", len(events), want, events)
 	}
-	// the rotation's
+	// This is the record of the rotation.
 	cut := acme.do(t, "GET /v1/chain?log=control", "").status(200).at("records", 3, "timestamp").(string)
 	before, events1 := acme.report(t, "?to="+cut)
 	after, events2 := acme.report(t, "?from="+cut+"&to="+all.To)

@@ -16,7 +16,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// listenFrom opens the stream with the caller's credential, from an index on.
+// listenFrom opens the stream with the caller's credential from an index on.
 func (c caller) listenFrom(t testing.TB, from int) *listener {
 	t.Helper()
 	h := c.request(t, "GET /v1/ws", "").Header
@@ -26,8 +26,8 @@ func (c caller) listenFrom(t testing.TB, from int) *listener {
 	return &listener{t, conn, res}
 }
 
-// Who comes back with the index behind the last record that it had gets all that came since and
-// then what comes, as the same messages that it would have had, of its own company alone.
+// A client that reconnects with the index after its last record receives all records of its company
+// since then, and then the new ones, in the same messages that it would have received before.
 func TestResume(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -56,7 +56,8 @@ func TestResume(t *testing.T) {
 		}
 	}
 
-	// After a restart nothing is known of the chain, and nobody is there: all the same.
+	// After a restart the server has cached nothing of the chain and has no other client; resuming
+	// works all the same.
 	s.stop()
 	again := startOn(t, s.path, cred.Domain{})
 	l := caller{again, "acme", acme.credential}.listenFrom(t, 3)
@@ -69,7 +70,7 @@ func TestResume(t *testing.T) {
 	l.valid("acme", len(messages))
 }
 
-// What cannot be resumed is said before the stream begins.
+// A request that cannot be resumed is refused before the stream begins.
 func TestResumeRefused(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -90,14 +91,14 @@ func TestResumeRefused(t *testing.T) {
 	})
 	acme.create(t, "reader", "").listenFrom(t, 2).valid("acme", 2)
 
-	// A database that was put back to an older state has fewer records than its client had.
+	// A database that was restored from an older backup has fewer records than its client received.
 	older := start(t, func(c *server.Config) { c.Stream = stream.Authenticated })
 	acme = older.company(t, "acme")
 	acme.attestMany(t, 2)
 	acme.do(t, "GET /v1/ws?from=3", "", handshake...).gets(http.StatusConflict, beyond)
 }
 
-// Records of before are not called valid when the chain is not, also where nothing was appended
+// Earlier records are not reported valid if the chain is invalid, even if nothing was appended
 // since it was changed.
 func TestResumeAfterTampering(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
@@ -122,7 +123,7 @@ func TestResumeAfterTampering(t *testing.T) {
 	l.valid("acme", 5)
 	l.valid("acme", 6)
 
-	// Of a chain that has lost many records, what stands behind them comes all the same.
+	// If a chain has lost many records, the records after them are delivered all the same.
 	acme.attestMany(t, 300)
 	s.file(t, `DROP TRIGGER record_no_delete`, `DELETE FROM record WHERE id BETWEEN 1 << 40 | 7 AND 1 << 40 | 303`)
 	l = acme.listenFrom(t, 7)
@@ -131,8 +132,8 @@ func TestResumeAfterTampering(t *testing.T) {
 	}
 }
 
-// While records come as fast as they can, those who come and go with the index behind their last
-// record have each record once.
+// While records are appended at full speed, clients that disconnect and resume with the index after
+// their last record receive each record once.
 func TestResumeUnderLoad(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

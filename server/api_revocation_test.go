@@ -53,7 +53,7 @@ func TestRevoke(t *testing.T) {
 	})
 }
 
-// A revocation counts for the very next check, of every sort.
+// A revocation affects the very next check, of every kind.
 func TestRevocationCountsAtOnce(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestRevocationCountsAtOnce(t *testing.T) {
 	}
 }
 
-// An OCSP answer is signed as the specification says, in all three of its forms.
+// An OCSP answer is signed as the specification requires, in all three of its forms.
 func TestOCSP(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -120,7 +120,7 @@ func TestOCSP(t *testing.T) {
 	s.anyone().do(t, "GET /v1/ocsp/"+valid, "").gets(401, `{"error":"Unauthorized"}`).sets("WWW-Authenticate: Bearer", never)
 }
 
-// expiredPassport is the ID of a passport of bot that was issued a day ago for an hour.
+// expiredPassport returns the ID of a passport of bot that was issued a day ago for an hour.
 func (c caller) expiredPassport(t testing.TB) string {
 	t.Helper()
 	company, err := c.store.Companies.Get(t.Context(), c.id)
@@ -131,7 +131,7 @@ func (c caller) expiredPassport(t testing.TB) string {
 	return p.JTI
 }
 
-// An addition to the specification: passports in pages, the newest first.
+// As an addition to the specification, passports are listed in pages, newest first.
 func TestListPassports(t *testing.T) {
 	t.Parallel()
 	s := start(t)

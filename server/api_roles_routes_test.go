@@ -16,15 +16,14 @@ import (
 	"attestd/store/storetest"
 )
 
-// roles are those of credentials, each with all that the one before it may.
+// roles are the roles of credentials, each of which includes the one before it.
 var roles = []string{"reader", "writer", "admin"}
 
-// Every operation of the document against every role, by key and by access token. Within its role a
-// credential gets a success; outside of it, FORBIDDEN_ROLE, and no table has another row than
-// before. A reader changes nothing and is shown no secret, whatever it asks for.
-//
-// A new route is tested from its first day: the request that is made of its description must be
-// good enough for an admin.
+// Every operation of the document is requested with every role, by key and by access token. A
+// credential whose role permits the operation succeeds; any other gets FORBIDDEN_ROLE, and no row
+// of any table changes. A reader changes nothing and never sees a secret. A new route is tested as
+// soon as it is documented: the request that is made from its description must succeed for an
+// admin.
 func TestEveryRouteAgainstEveryRole(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
@@ -75,7 +74,7 @@ func TestEveryRouteAgainstEveryRole(t *testing.T) {
 	}
 }
 
-// The route of no path, which revokes the passport without a jti, stands in no document.
+// The route without a jti, which revokes the passport with the empty jti, is in no document.
 func TestUndocumentedRouteChecksRole(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -91,8 +90,8 @@ func TestUndocumentedRouteChecksRole(t *testing.T) {
 type populated struct {
 	caller                      // with its admin's key
 	holders map[string][]caller // by role, with a key and with an access token
-	secrets map[string]string   // by what they are
-	names   map[string]string   // what a request may name, by the name of its parameter or member
+	secrets map[string]string   // by their kind
+	names   map[string]string   // values for requests, by the name of the parameter or member
 }
 
 func (s *service) populate(t *testing.T, id string) populated {
@@ -105,7 +104,7 @@ func (s *service) populate(t *testing.T, id string) populated {
 	client := p.do(t, "POST /v1/oauth/clients", "").status(201)
 	delegation := p.do(t, delegate, `{"agentId":"deploy-bot","actingOn":"acme","scope":"x"}`).status(201).str("token")
 	hook := p.do(t, "POST /v1/webhooks", `{"url":"https://hooks.example.invalid/"}`).status(201)
-	// so that nothing of it is written beside the requests of this test
+	// Nothing of it is then written during the requests of this test.
 	p.do(t, "POST /v1/webhooks/"+hook.str("webhookId")+"/disable", "").status(200)
 	p.secrets = map[string]string{
 		"a webhook's secret": hook.str("secret"),
@@ -123,8 +122,8 @@ func (s *service) populate(t *testing.T, id string) populated {
 	return p
 }
 
-// ask is the request for an operation: the first example of its body, with what is there put in for
-// what it names.
+// ask returns the request for an operation: the first example of its body, with existing names in
+// place of the example's.
 func (p populated) ask(call string, op *openapi3.Operation) (filled, body string, headers []string) {
 	filled = regexp.MustCompile(`\{\w+\}`).ReplaceAllStringFunc(call, func(name string) string { return p.names[strings.Trim(name, "{}")] })
 	var query []string
@@ -153,7 +152,7 @@ func (p populated) ask(call string, op *openapi3.Operation) (filled, body string
 	return filled, string(raw), headers
 }
 
-// digest is a hash of the rows of each table, as they stand in the file.
+// digest returns a hash of the rows of each table in the file.
 func (s *service) digest(t *testing.T) map[string]string {
 	t.Helper()
 	db := storetest.Stranger(t, s.path)
@@ -177,17 +176,15 @@ func (s *service) digest(t *testing.T) map[string]string {
 		return lines
 	}
 	tables, named := `SELECT name FROM sqlite_schema WHERE type = 'table'`, `SELECT '"' || name || '"' FROM pragma_table_info('%s')`
-	// which has tables of what its servers do and how often anybody asks
+	// PostgreSQL has tables about servers and about request rates.
 	if storetest.OnPostgres() {
 		tables = `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('writer', 'feed', 'duty', 'budget')`
 		named = `SELECT '"' || name || '"' FROM (SELECT attname AS name FROM pg_attribute WHERE attrelid = '%s'::regclass AND attnum > 0) AS a`
 	}
 	found := map[string]string{}
-	// Whoever asks for a checkpoint, it is the service that signs it and keeps what it has
-	// published.
+	// The service signs and stores a checkpoint whoever requests it.
 	for _, table := range list(`SELECT * FROM (` + tables + `) AS t WHERE name <> 'checkpoint'`) {
-		// In which hour a credential was used is written beside whatever is written next, of
-		// anybody.
+		// The hour of a credential's last use is written beside the next write of any caller.
 		columns := list(fmt.Sprintf(named, table) + ` WHERE name <> 'last_used_at'`)
 		lines := list(`SELECT ` + strings.Join(columns, ", ") + ` FROM "` + table + `"`)
 		found[table] = fmt.Sprintf("%d rows, %x", len(lines), sha256.Sum256([]byte(strings.Join(lines, "\n"))))

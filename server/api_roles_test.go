@@ -18,13 +18,13 @@ import (
 	"attestd/store/storetest"
 )
 
-// create makes a key of a role. more is further members of the body.
+// create creates a key with a role; more has further members of the body.
 func (c caller) create(t testing.TB, role, more string) caller {
 	t.Helper()
 	return c.with(c.do(t, "POST /v1/keys", `{"role":"`+role+`"`+more+`}`).status(201).str("key"))
 }
 
-// clientToken makes an OAuth client of a role, and gets an access token with it.
+// clientToken creates an OAuth client with a role, and gets an access token with it.
 func (c caller) clientToken(t testing.TB, role, more string) *reply {
 	t.Helper()
 	made := c.do(t, "POST /v1/oauth/clients", `{"role":"`+role+`"`+more+`}`).gets(201, `{"clientId":"cc_…","clientSecret":"<secret>","companyId":"`+c.id+`","createdAt":"<time>"}`)
@@ -32,7 +32,7 @@ func (c caller) clientToken(t testing.TB, role, more string) *reply {
 	return c.anyone().do(t, "POST /v1/oauth/token", body, "Content-Type: application/json").status(200)
 }
 
-// in is a time from now, as the API writes it.
+// in returns a time after now in the API's format.
 func in(d time.Duration) string { return chain.FormatTime(time.Now().Add(d)) }
 
 func TestRolesAndExpiryOfNewCredentials(t *testing.T) {
@@ -70,7 +70,7 @@ func TestRolesAndExpiryOfNewCredentials(t *testing.T) {
 	}
 	table(t, rows)
 
-	// What they were made for is listed, and nothing of what was refused.
+	// The list has the roles and expiry times of the keys, and nothing of refused requests.
 	seen := map[string]int{}
 	for _, c := range acme.do(t, "GET /v1/credentials", "").status(200).at("credentials").([]any) {
 		c := c.(map[string]any)
@@ -85,12 +85,12 @@ func TestRolesAndExpiryOfNewCredentials(t *testing.T) {
 	}
 }
 
-// A key or client that has expired is as if it were not there, to the millisecond: its tokens too,
-// which end no later than it does, and the streams that were opened with any of them. It can still
-// be deleted.
+// An expired key or client is treated as unknown, to the millisecond. The same holds for its
+// tokens, which expire no later, and for the streams that were opened with any of them. It can
+// still be deleted.
 func TestExpiredCredentials(t *testing.T) {
 	t.Parallel()
-	_, err := document() // outside of the bubble, for others share it
+	_, err := document() // outside of the bubble, because other tests share it
 	must(t, err)
 	path := storetest.New(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestExpiredCredentials(t *testing.T) {
 	})
 }
 
-// The keys that a company can do without are those that expire, and those that cannot make another.
+// A key that expires, or that cannot create another, may be deleted even if it is the last but one.
 func TestLastAdminKeyCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	s := start(t)

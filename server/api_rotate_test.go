@@ -66,8 +66,8 @@ func TestRotatePassport(t *testing.T) {
 		invalid("an expired one of another company", mint(t, globex.privateKey(t), but(header, object{"kid": globex.kid(t)}), but(claims, object{"exp": now})), "SIGNATURE_INVALID"),
 		refused("another agent's", of("other"), 403, `{"error":"Passport does not belong to the specified agent"}`),
 		refused("another company's", foreign, 403, `{"error":"Passport was not issued by the authenticated company"}`),
-		// The passport is judged before the agent is looked up: only one of the agent's own learns
-		// that the agent is not registered.
+		// The passport is verified before the agent is looked up: only the holder of a valid
+		// passport learns that the agent is not registered.
 		{does: "an unknown agent with no passport", as: acme, call: "POST /v1/agents/nobody/passport/rotate", headers: []string{passportName + "x"}, status: 401, gets: `{"error":"…","code":"MALFORMED_TOKEN"}`},
 		{does: "an unknown agent with another's", as: acme, call: "POST /v1/agents/nobody/passport/rotate", headers: []string{passportName + passport}, status: 403, gets: `{"error":"Passport does not belong to the specified agent"}`},
 		{does: "an unknown agent with one of its own", as: acme, call: "POST /v1/agents/nobody/passport/rotate", headers: []string{passportName + ofNobody}, status: 404, gets: `{"error":"Agent not found: nobody"}`},
@@ -78,7 +78,7 @@ func TestRotatePassport(t *testing.T) {
 	})
 }
 
-// The new passport is like the old one, with its whole lifetime again; the old one is revoked at
+// The new passport equals the old one, with its whole lifetime again; the old one is revoked at
 // once, and the new one can be rotated in turn.
 func TestRotationCarriesForward(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestRotationCarriesForward(t *testing.T) {
 	acme.do(t, "GET /v1/passports/revoked", "").gets(200, `{"revoked":["<anything>","<anything>","<anything>"]}`)
 }
 
-// Of many rotations of one passport at once, one wins.
+// Of many concurrent rotations of one passport, one succeeds.
 func TestRotateConcurrently(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

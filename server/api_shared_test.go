@@ -18,17 +18,17 @@ func startTwo(t *testing.T, change ...func(*server.Config)) (a, b *service) {
 	url := pgtest.Database(t)
 	a, b = startOn(t, url, cred.Domain{}, change...), startOn(t, url, cred.Domain{}, change...)
 	for _, s := range []*service{a, b} {
-		// from then on it hears of what the other one appends
+		// From then on it is notified of the other one's appends.
 		s.anyone().do(t, "GET /readyz", "").status(200)
 	}
 	return a, b
 }
 
-// on is the same caller at another service.
+// on returns the same caller at another service.
 func (c caller) on(s *service) caller { c.service = s; return c }
 
-// The stream of one server has what is attested on another, resumed or not, and ends there with its
-// credential.
+// The stream of one server delivers records that were attested on another, resumed or not, and ends
+// when its credential is deleted there.
 func TestStreamAcrossServers(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestStreamAcrossServers(t *testing.T) {
 	resumed.valid("acme", 10)
 }
 
-// The sensitive tier is counted by both servers together, and by what its headers say.
+// Both servers count the sensitive tier together, and the headers agree with that.
 func TestServersCountTheSensitiveTierTogether(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
@@ -77,9 +77,9 @@ func TestServersCountTheSensitiveTierTogether(t *testing.T) {
 	}
 }
 
-// Each record is sent to a webhook once, whichever of two servers it comes to and whichever has
-// made the webhook. What one has deleted the other sends nothing to; and it goes on with what is
-// left when the one that has the duty stops.
+// Each record is sent to a webhook once, whichever of two servers received it and whichever created
+// the webhook. A webhook that was deleted on one server gets nothing from the other. If the server
+// with the duty stops, the other continues with the remaining records.
 func TestWebhooksOfTwoServers(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
@@ -99,7 +99,7 @@ func TestWebhooksOfTwoServers(t *testing.T) {
 	acme.on(b).do(t, "DELETE /v1/webhooks/"+id, "").status(200)
 	acme.attestMany(t, 1)
 	kept.record(t, "acme", 6)
-	a.stop() // the first one had the duty, or has it no more
+	a.stop() // whether or not the first one had the duty
 	acme.on(b).attestMany(t, 1)
 	kept.record(t, "acme", 7)
 	select {
@@ -111,8 +111,8 @@ func TestWebhooksOfTwoServers(t *testing.T) {
 	}
 }
 
-// A server takes 12 connections to its database, as the page says by which operators reckon, and no
-// more, whatever is asked of it.
+// A server opens at most 12 connections to its database under any load, which is the number in the
+// operators' documentation.
 func TestConnectionsToTheDatabase(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"attestd/server/limit"
 )
 
-// ended waits for the end of the connection, which must be for want of a credential.
+// ended waits for the end of the connection, whose reason must be the missing credential.
 func (l *listener) ended() {
 	l.t.Helper()
 	must(l.t, l.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
@@ -24,8 +24,8 @@ func (l *listener) ended() {
 	}
 }
 
-// A stream ends with the key, or with the client of the token, that opened it. Those of other
-// credentials, and of nobody, go on.
+// A stream ends when the key or the client that opened it is deleted. Streams with other
+// credentials, and with none, go on.
 func TestStreamEndsWithItsCredential(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -53,8 +53,8 @@ func TestStreamEndsWithItsCredential(t *testing.T) {
 	}
 }
 
-// An address or a company that has its places is answered 503, and those with a credential find
-// places that strangers cannot take.
+// An address or a company that has used up its places is answered 503, and clients with a
+// credential find places that others cannot take.
 func TestStreamPlacesAreKept(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -62,7 +62,7 @@ func TestStreamPlacesAreKept(t *testing.T) {
 		c.Budgets.Streams = limit.Size{Most: 6, Share: 2, Reserved: 2}
 	})
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
-	for range 4 { // loopback has no share
+	for range 4 { // loopback addresses have no share of their own
 		s.anyone().listen(t)
 	}
 	busy := func(as caller) {

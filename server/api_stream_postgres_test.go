@@ -17,8 +17,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// database is a connection to the database of a service, or to another one of its server, past the
-// service.
+// database opens a connection to the database of a service, or to another one of its server,
+// without the service.
 func (s *service) database(t *testing.T, name string) *pgx.Conn {
 	t.Helper()
 	u, err := url.Parse(s.path)
@@ -41,8 +41,8 @@ func execute(t *testing.T, c *pgx.Conn, statements ...string) {
 	}
 }
 
-// A database that comes and goes costs a good credential its stream for a while, and never for
-// good: its clients are told to try again, and nobody that the credential has ended.
+// A database that is unreachable now and then interrupts a valid credential's stream for a while,
+// but never for good: its clients are told to try again, not that the credential has ended.
 func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
@@ -89,16 +89,16 @@ func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
 	}
 	close(stop)
 	<-ended
-	acme.attestMany(t, 1) // it is back
+	acme.attestMany(t, 1) // the database is reachable again
 	if later.Load()+refused.Load() == 0 {
 		t.Error("nobody noticed that the database was away")
 	}
 }
 
-// A database that has lost records, for a standby was promoted that did not have them, ends every
-// stream of theirs: nobody gets other records in places that it has had. Who comes back with the
-// index behind its last record is told that the log does not reach so far, and who begins anew gets
-// what there is.
+// If a database has lost records, because a standby without them was promoted, every stream that
+// had them ends: no client receives different records for the same indices. A client that resumes
+// after its last record learns that the log is shorter, and one that starts anew gets the remaining
+// records.
 func TestStreamAfterDatabaseRollback(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
@@ -141,8 +141,8 @@ func TestStreamAfterDatabaseRollback(t *testing.T) {
 	}
 }
 
-// Where the server keeps a head file it writes nothing more to a database that has gone back, and
-// says so: also where other records stand in the places of those that are gone.
+// A server with a head file writes nothing more to a database that has gone back, and reports it,
+// even if other records have taken the indices of the lost ones.
 func TestNotReadyAfterRollback(t *testing.T) {
 	t.Parallel()
 	s := startOn(t, storetest.NewOnPostgres(t), cred.Domain{})

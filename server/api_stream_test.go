@@ -16,7 +16,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// A message carries the record as it was answered, and the root of the whole chain after it.
+// A message has the record as it was answered and the root of the whole chain after it.
 func TestStreamMessage(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -40,13 +40,14 @@ func TestStreamMessage(t *testing.T) {
 			t.Errorf("root %s, want %s", *m.MerkleRoot, root)
 		}
 	}
-	// What was refused is not an event.
+	// A refused request is not an event.
 	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"x","payload":1e400}`).status(400)
 	acme.attestMany(t, 1)
 	l.valid("acme", 3)
 }
 
-// Without a credential all companies are heard; with one, only its own.
+// Without a credential a client receives the records of all companies; with one, only those of its
+// own.
 func TestStreamOfOneCompany(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -56,7 +57,7 @@ func TestStreamOfOneCompany(t *testing.T) {
 	own := []*listener{
 		acme.listen(t),
 		acme.with(acme.oauthToken(t)).listen(t),
-		// all that a browser can send
+		// A browser can send no other headers.
 		s.anyone().listen(t, "Sec-WebSocket-Protocol: attestd.bearer, "+acme.credential),
 	}
 	if got := own[2].res.Header.Get("Sec-WebSocket-Protocol"); got != "attestd.bearer" {
@@ -82,8 +83,8 @@ func TestStreamOfOneCompany(t *testing.T) {
 	}
 }
 
-// Control records are no events, for nobody, and say nothing about the chain that events are about:
-// also not when one of them was changed.
+// Control records are never events, and do not affect the verdict on the chain of actions, even if
+// one of them was changed.
 func TestStreamOmitsControlRecords(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -109,7 +110,7 @@ func TestStreamOmitsControlRecords(t *testing.T) {
 	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
 }
 
-// Who may listen, by the mode of the stream.
+// The mode of the stream decides who may listen.
 func TestStreamRefused(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -133,7 +134,7 @@ func TestStreamRefused(t *testing.T) {
 		{does: "a plain GET", as: s.anyone(), call: listen, status: 426, gets: `{"error":"…"}`, sets: []string{"Upgrade: websocket"}},
 		{does: "a GET that upgrades to something else", as: s.anyone(), call: listen, headers: []string{"Connection: Upgrade", "Upgrade: h2c"}, status: 426, gets: `{"error":"…"}`},
 	})
-	s.anyone().listen(t, "Origin: "+s.url) // a page of our own
+	s.anyone().listen(t, "Origin: "+s.url) // a page of the server's own origin
 
 	closed := start(t, func(c *server.Config) { c.Stream = stream.Authenticated })
 	acme = closed.company(t, "acme")
@@ -151,8 +152,8 @@ func TestStreamRefused(t *testing.T) {
 	})
 }
 
-// However many append at once: every record is told once, for each company in the order of its
-// chain.
+// Under any number of concurrent appends every record is delivered once, for each company in the
+// order of its chain.
 func TestStreamOrder(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -185,8 +186,8 @@ func TestStreamOrder(t *testing.T) {
 	}
 }
 
-// A change of the file by another hand is noticed by the next append: the message says where the
-// chain fails.
+// A change that another program makes to the file is detected by the next append: the message
+// reports where the chain fails.
 func TestStreamAfterTampering(t *testing.T) {
 	testenv.Concurrent(t)
 	storetest.NotOnPostgres(t, "no server there is told that an intruder has changed rows: verification finds it")
@@ -206,18 +207,18 @@ func TestStreamAfterTampering(t *testing.T) {
 	acme.attestMany(t, 1)
 	l.invalid("acme", 4, 1)
 	acme.attestMany(t, 1)
-	l.invalid("acme", 5, 1) // nor does it become good by waiting
+	l.invalid("acme", 5, 1) // waiting does not make it valid again
 	globex.attestMany(t, 1)
-	l.valid("globex", 0) // another chain is not concerned
+	l.valid("globex", 0) // another chain is not affected
 
 	s.file(t, `UPDATE record SET payload = replace(payload, 'cheat', 'count') WHERE id = 1 << 40 | 1`)
 	acme.attestMany(t, 1)
 	l.valid("acme", 6) // the change was taken back
 }
 
-// A record that somebody has taken out is missed at the next append. After that one nothing is
-// written any more, as soon as the head file, which is compared beside the appends, cannot be
-// proved from what is left: so this is the first change that the service sees.
+// A removed record is detected at the next append. Afterwards all writes stop as soon as the head
+// file, which is compared beside the appends, no longer matches the remaining records; this is
+// therefore the first change that the service sees.
 func TestStreamAfterARecordWasTakenOut(t *testing.T) {
 	testenv.Concurrent(t)
 	storetest.NotOnPostgres(t, "no server there is told that an intruder has changed rows: verification finds it")
@@ -235,8 +236,8 @@ func TestStreamAfterARecordWasTakenOut(t *testing.T) {
 	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":false,"failedAtIndex":2,"error":"…"}`)
 }
 
-// After a restart the first message is about the whole chain, not only about what this process has
-// seen.
+// After a restart the first message covers the whole chain, not only the records that this process
+// has seen.
 func TestStreamAfterRestart(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -266,7 +267,7 @@ func TestStreamAfterRestart(t *testing.T) {
 	}
 }
 
-// When the server stops it says so, and what was acknowledged before was told before.
+// A server that stops says so on the stream, after it has delivered every acknowledged record.
 func TestStreamEndsWithTheServer(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 
 const tablesChanged = `{"error":"…","code":"TABLES_CHANGED","requestId":"…"}`
 
-// Where a table of a company differs from its control log, the company's changes and tokens are
-// refused; records, reads and proofs go on, and other companies notice nothing.
+// If a table of a company differs from its control log, the company's changes and tokens are
+// refused; records, reads and proofs go on, and other companies are not affected.
 func TestTablesChanged(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -44,7 +44,7 @@ func TestTablesChanged(t *testing.T) {
 	})
 }
 
-// The tables are compared after each start, before anybody asks for what was changed.
+// The tables are compared after each start, before any request uses a changed row.
 func TestTablesAreComparedAfterTheStart(t *testing.T) {
 	t.Parallel()
 	s := start(t)

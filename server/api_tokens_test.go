@@ -18,12 +18,12 @@ import (
 	"attestd/store/storetest"
 )
 
-// These tests read and write tokens with nothing but the standard library, so that they do not
-// judge the server by its own code.
+// These tests read and write tokens with the standard library alone, so that the server is not
+// judged by its own code.
 
 var b64 = base64.RawURLEncoding
 
-// publicKey is a company's key as a stranger learns it.
+// publicKey fetches a company's key from the public endpoint.
 func (c caller) publicKey(t testing.TB) ed25519.PublicKey {
 	t.Helper()
 	return readPEM(t, c.anyone().do(t, "GET /v1/ca/public-key?companyId="+c.id, "").status(200).str("pem"))
@@ -40,7 +40,7 @@ func readPEM(t testing.TB, text string) ed25519.PublicKey {
 	return key.(ed25519.PublicKey)
 }
 
-// privateKey is a company's key as only the file has it.
+// privateKey reads a company's private key from the file.
 func (c caller) privateKey(t testing.TB) ed25519.PrivateKey {
 	t.Helper()
 	file := storetest.Stranger(t, c.path)
@@ -65,7 +65,7 @@ func (c caller) kid(t testing.TB) string {
 	return c.anyone().do(t, "GET /v1/ca/public-key?companyId="+c.id, "").status(200).str("kid")
 }
 
-// open checks the signature of a token and returns what it says.
+// open checks the signature of a token and returns its claims.
 func open(t testing.TB, token string, key ed25519.PublicKey) (header, claims map[string]any) {
 	t.Helper()
 	part := strings.Split(token, ".")
@@ -85,7 +85,7 @@ func open(t testing.TB, token string, key ed25519.PublicKey) (header, claims map
 	return header, claims
 }
 
-// mint makes a token with any header and claims.
+// mint signs a token with any header and claims.
 func mint(t testing.TB, key ed25519.PrivateKey, header, claims any) string {
 	t.Helper()
 	h, err := json.Marshal(header)
@@ -103,7 +103,7 @@ func signRaw(key ed25519.PrivateKey, header, claims string) string {
 // object is a JSON object to be changed.
 type object = map[string]any
 
-// but is an object with other values for some members; nil takes a member away.
+// but returns an object with other values for some members; nil removes a member.
 func but(o object, changes object) object {
 	o = maps.Clone(o)
 	for name, value := range changes {
@@ -116,7 +116,7 @@ func but(o object, changes object) object {
 	return o
 }
 
-// svidHeader and svidClaims are those of a good SVID or delegation token.
+// svidHeader and svidClaims are those of a valid SVID or delegation token.
 func (c caller) svidHeader(t testing.TB) object {
 	return object{"alg": "EdDSA", "kid": c.kid(t), "typ": "JWT"}
 }
@@ -129,7 +129,7 @@ func svidClaims(sub string) object {
 	}
 }
 
-// checkSVID holds an SVID against the decisions: header, claims, lifetime and signature.
+// checkSVID compares an SVID with the documented decisions: header, claims, lifetime and signature.
 func (c caller) checkSVID(t testing.TB, token, sub string) {
 	t.Helper()
 	header, claims := open(t, token, c.publicKey(t))
@@ -138,7 +138,7 @@ func (c caller) checkSVID(t testing.TB, token, sub string) {
 	checkTimes(t, claims, 3600)
 }
 
-// checkTimes demands that a token was issued just now and lasts for so many seconds.
+// checkTimes demands that a token was issued just now and is valid for the given number of seconds.
 func checkTimes(t testing.TB, claims map[string]any, seconds float64) {
 	t.Helper()
 	iat, nbf, exp := claims["iat"].(float64), claims["nbf"].(float64), claims["exp"].(float64)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A misspelt member never makes a credential or a token that may do more than was meant; any other
-// member that the specification does not have is ignored, as it always was.
+// A misspelt member never creates a credential or a token with more rights than intended; any other
+// member that the specification does not have is ignored.
 func TestMisspeltMembers(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -37,7 +37,8 @@ func TestMisspeltMembers(t *testing.T) {
 			gets: `{"error":"invalid_request","error_description":"Unknown field: \"role\" is not one that is taken here"}`},
 	})
 	acme.do(t, "POST /v1/agents/bot/enable", "").status(200)
-	// What bears on no right is ignored, and what a route has is never taken for another member.
+	// A member without effect on rights is ignored, and a declared member is never taken for a
+	// misspelt one.
 	acme.do(t, "POST /v1/keys?x=1&x=2&%zz&a;b", `{"label":"a","name":"b","":1,"x":{"role":"reader"}}`).status(201)
 	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"a","payload":{"delegations":1},"companyId":"other","foo":1}`).status(201)
 	acme.do(t, "POST /v1/token-exchange", `{"agentId":"bot","actingOn":"acme","scope":"a","foo":1}`).status(201)
@@ -47,7 +48,8 @@ func TestMisspeltMembers(t *testing.T) {
 	}
 }
 
-// The hook asks for a passport or refuses the address: no misspelling makes it go on without.
+// The hook asks for a passport or refuses the address: a misspelt parameter never makes it go on
+// without a passport.
 func TestHookAddressIsRead(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

@@ -19,7 +19,7 @@ import (
 	"attestd/server/limit"
 )
 
-// endpoint is a receiver of webhooks, and what it was sent.
+// endpoint is a receiver of webhooks with the messages that it received.
 type endpoint struct {
 	*httptest.Server
 	arrived chan delivered
@@ -41,7 +41,7 @@ type delivered struct {
 	}
 }
 
-// endpoint runs until the end of the test, and answers 204.
+// newEndpoint runs an endpoint, which answers 204, until the end of the test.
 func newEndpoint(t testing.TB) *endpoint {
 	t.Helper()
 	e := &endpoint{arrived: make(chan delivered, 1000), status: http.StatusNoContent}
@@ -92,21 +92,22 @@ func (e *endpoint) record(t testing.TB, company string, index int) delivered {
 
 func private(c *server.Config) { c.WebhooksAllowPrivate = true }
 
-// webhook makes one, and returns its ID and its secret. more are further members of the body.
+// webhook creates a webhook and returns its ID and its secret; more has further members of the
+// body.
 func (c caller) webhook(t testing.TB, url, more string) (id, secret string) {
 	t.Helper()
 	r := c.do(t, "POST /v1/webhooks", fmt.Sprintf(`{"url":%q%s}`, url, more)).status(201)
 	return r.str("webhookId"), r.str("secret")
 }
 
-// attestAs appends a record of an agent and a kind.
+// attestAs appends a record with the given agent and kind.
 func (c caller) attestAs(t testing.TB, agent, action string) *reply {
 	t.Helper()
 	return c.do(t, "POST /v1/attest", fmt.Sprintf(`{"agentId":%q,"actionType":%q,"payload":{"token":"not for webhooks"}}`, agent, action)).status(201)
 }
 
-// A message says which record was appended, and nothing of its payload; each company's records go
-// to its own webhooks, from the making of the webhook on, in order.
+// A message names the appended record and contains nothing of its payload. Each company's records
+// go to its own webhooks, in order, beginning when the webhook was created.
 func TestWebhookMessages(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -137,7 +138,7 @@ func TestWebhookMessages(t *testing.T) {
 	}
 }
 
-// A webhook may be about some agents, and some kinds of action, by name or by prefix.
+// A webhook can be limited to some agents, and to some kinds of action, by name or by prefix.
 func TestWebhookFilters(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -175,8 +176,8 @@ func TestWebhookFilters(t *testing.T) {
 	}
 }
 
-// A webhook is made, shown, tested, disabled, enabled, given another secret and deleted; its secret
-// is shown when it is made, and nowhere else.
+// A webhook can be created, shown, tested, disabled, enabled, given another secret and deleted; its
+// secret is shown only when it is created.
 func TestWebhookRoutes(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -230,7 +231,7 @@ func TestWebhookRoutes(t *testing.T) {
 	}
 	acme.attestAs(t, "bot", "git.push")
 	d := e.next(t)
-	if d.Data.Index == 1 { // its answer was still under way when the secret was changed
+	if d.Data.Index == 1 { // it was in progress when the secret was changed
 		d = e.next(t)
 	}
 	if d.Data.Index != 2 || strings.Count(d.header.Get("Webhook-Signature"), "v1,") != 2 || strings.Count(d.header.Get("Webhook-Signature"), "v1a,") != 2 {
@@ -251,7 +252,7 @@ func TestWebhookRoutes(t *testing.T) {
 	}
 }
 
-// What a webhook cannot be.
+// These webhooks are refused.
 func TestWebhookRefused(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -278,8 +279,9 @@ func TestWebhookRefused(t *testing.T) {
 	acme.do(t, make, url("https://hooks.example.com/")).gets(409, `{"error":"The company has 1 webhooks, the most that this server allows","code":"TOO_MANY"}`)
 }
 
-// An endpoint that does not take a message holds up no other; 410 switches its webhook off, with a
-// record that nobody has asked for. Enabled again it goes on where it was.
+// An endpoint that does not accept a message delays no other; the answer 410 disables its webhook
+// with a control record that names no credential. After it is enabled again it continues where it
+// stopped.
 func TestWebhookThatFails(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -310,8 +312,8 @@ func TestWebhookThatFails(t *testing.T) {
 		return r.at("failedAttempts") == 1.0 && r.at("nextIndex") == 0.0 && r.str("nextAttemptAt") != ""
 	})
 
-	// A restart forgets neither: the one that failed waits for its time, the one that is off stays
-	// so. Switched on again each goes on where it was, with the same message.
+	// A restart keeps both states: a failed webhook waits for its next attempt, and a disabled one
+	// stays disabled. When it is enabled again it continues with the same message.
 	s.stop()
 	again := startOn(t, s.path, cred.Domain{}, private)
 	acme = caller{again, "acme", acme.credential}
@@ -345,7 +347,7 @@ func TestWebhookThatFails(t *testing.T) {
 	}
 }
 
-// The server has room for so many webhooks that are enabled: one more is refused, and there is room
+// The number of enabled webhooks of a server is limited: one more is refused, and there is room
 // again when one is disabled.
 func TestWebhooksHaveABudget(t *testing.T) {
 	testenv.Concurrent(t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// bodyWith is a body during which something happens, after its first byte.
+// bodyWith is a body that runs a function after its first byte.
 type bodyWith struct {
 	rest    io.Reader
 	happens func()
@@ -20,8 +20,8 @@ func (b *bodyWith) Read(p []byte) (int, error) {
 	return b.rest.Read(p[:min(len(p), 1)])
 }
 
-// A key that is deleted while the body of a request comes opens nothing any more when that is
-// whole, on any route that reads a body.
+// A key that is deleted while the body of a request arrives is refused when the body is complete,
+// on any route that reads a body.
 func TestCredentialIsCheckedAgainAfterTheBody(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -12,7 +12,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// forgets expects that a witness signs nothing of either history of the log, says why, and shows it
+// forgets demands that a witness signs neither history of the log, gives the reason, and shows it
 // to its operator, while its companies go on.
 func (s *service) forgets(t *testing.T, why string) {
 	t.Helper()
@@ -26,7 +26,7 @@ func (s *service) forgets(t *testing.T, why string) {
 	s.anyone().do(t, "GET /readyz", "").gets(200, `{"status":"degraded","headFile":"<anything>","cosigner":"behind"}`)
 }
 
-// acceptWitness accepts that a database at rest has forgotten something.
+// acceptWitness accepts that a closed database has forgotten cosigned trees.
 func acceptWitness(t *testing.T, path string) []store.Behind {
 	t.Helper()
 	schema, err := os.ReadFile("../schema.sql")
@@ -36,8 +36,9 @@ func acceptWitness(t *testing.T, path string) []store.Behind {
 	return accepted
 }
 
-// A witness whose database went back signs nothing, of no history, though nothing else was lost,
-// until that is accepted, which the control log of the oldest company says.
+// A witness whose database went back signs nothing of any history, even if nothing else was lost,
+// until the operator accepts that; the acceptance is recorded in the control log of the oldest
+// company.
 func TestWitnessThatForgotSignsNothing(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -69,8 +70,8 @@ func TestWitnessThatForgotSignsNothing(t *testing.T) {
 	}
 }
 
-// A database that goes back while it is served is noticed at the next request, also where no head
-// file is kept.
+// A database that goes back while it is served is detected at the next request, even without a head
+// file.
 func TestWitnessThatForgetsWhileItServes(t *testing.T) {
 	testenv.Concurrent(t)
 	storetest.AboutFile(t)
@@ -83,7 +84,7 @@ func TestWitnessThatForgetsWhileItServes(t *testing.T) {
 	s.forgets(t, "log log.example/watched was cosigned at size 9 with root ")
 }
 
-// A database of before the witness had a key makes no other in its place.
+// A database from before the witness had a key does not get another key in its place.
 func TestWitnessWhoseKeyIsGone(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -104,15 +105,15 @@ func TestWitnessWhoseKeyIsGone(t *testing.T) {
 	s.anyone().do(t, addCheckpoint, l.request(t, 0, 5)).status(200)
 }
 
-// Where the head file cannot be written, nothing is cosigned that it would not know; once it can
-// be, the log gets its cosignature.
+// While the head file cannot be written, no cosignature is made that it would not know; as soon as
+// it can be, the log gets its cosignature.
 func TestWitnessWithoutItsHeadFile(t *testing.T) {
 	testenv.Concurrent(t)
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, l := storetest.New(t), newWatchedLog(t, "leaf", 20)
 	heads := storetest.Heads(path)
-	must(t, os.Mkdir(heads+".new", 0o700)) // where it is made
+	must(t, os.Mkdir(heads+".new", 0o700)) // the head file is created under this name
 	s := startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))
 	s.anyone().do(t, addCheckpoint, l.request(t, 0, 5)).gets(503, `{"error":"…","code":"NOT_DONE","requestId":"…"}`)
 	must(t, os.Remove(heads+".new"))

@@ -32,8 +32,8 @@ func liarVKey() tlog.VKey {
 	return tlog.VKey{Name: "liar.example", Type: tlog.TypeCosignature, Public: liarKey.Public().(ed25519.PublicKey)}
 }
 
-// lie is what a witness answers when it is asked to cosign, and what it shows when it is asked for
-// its last checkpoint of the actions of acme; of other logs it shows none.
+// lie is a witness's answer to a request for a cosignature, and its answer to a request for its
+// last checkpoint of the actions of acme; it shows none of other logs.
 type lie struct {
 	status      int
 	contentType string
@@ -48,7 +48,7 @@ type lie struct {
 type liar struct {
 	*httptest.Server
 	mu    sync.Mutex
-	asked map[string]int // by origin, to cosign
+	asked map[string]int // the number of requests to cosign, by origin
 }
 
 func newLiar(t testing.TB, tells lie, about string) *liar {
@@ -135,7 +135,7 @@ func (l *liar) asking(t testing.TB) func(*server.Config) {
 	}
 }
 
-// twoCompanies is a database at rest with two companies of three records each, and what their keys
+// twoCompanies is a closed database with two companies of three records each, and what their keys
 // have signed.
 type twoCompanies struct {
 	path         string
@@ -168,7 +168,7 @@ func (twoCompanies) published(t testing.TB, who caller, l logged) string {
 	return string(who.do(t, "GET /v1/log/"+l.LogID+"/checkpoint", "").status(200).raw)
 }
 
-// sign has the key of acme sign a tree of its actions, as only who holds it can.
+// sign signs a tree of acme's actions with acme's key, as only its holder can.
 func sign(t testing.TB, s *service, tree tlog.Tree) string {
 	t.Helper()
 	acme, err := s.store.Companies.Get(t.Context(), "acme")
@@ -178,8 +178,8 @@ func sign(t testing.TB, s *service, tree tlog.Tree) string {
 	return string(signed)
 }
 
-// load attests for a company until it is stopped; then it returns the first answer that was no 201,
-// and how many there were of those.
+// load attests for a company until it is stopped; then it returns the first answer other than 201,
+// and how many were 201.
 func load(t testing.TB, who caller) (stop func() (failed *reply, done int)) {
 	ended, result := make(chan struct{}), make(chan *reply, 1)
 	n := 0
@@ -207,8 +207,8 @@ func load(t testing.TB, who caller) (stop func() (failed *reply, done int)) {
 	}
 }
 
-// Of a witness that lies, in whatever manner, nothing stops, for either of two companies under
-// load: where it contests a log, that is an alarm.
+// Whatever false answer a witness gives, nothing stops for either of two companies under load; if
+// it contests a log, that raises an alarm.
 func TestFalseWitnessClaimsStopNothing(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -340,8 +340,8 @@ func TestFalseWitnessClaimsStopNothing(t *testing.T) {
 	}
 }
 
-// With a checkpoint that our own key has signed, of a tree that the log has not, the first answer
-// halts the company that it is about, and no other.
+// A checkpoint that our own key has signed, of a tree that the log does not have, halts the company
+// that it is about at the first answer, and no other company.
 func TestWitnessProofHaltsOneCompany(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -357,7 +357,7 @@ func TestWitnessProofHaltsOneCompany(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		tells  lie
-		signs  *tlog.Tree // has our key sign this, in place of what is shown
+		signs  *tlog.Tree // signed with our key, in place of the shown one
 		former bool       // the key that has signed it has ended
 	}{
 		{"422, and another history", lie{status: 422, show: base.fork}, nil, false},
@@ -391,7 +391,7 @@ func TestWitnessProofHaltsOneCompany(t *testing.T) {
 				_, halted := s.anyone().do(t, "GET /readyz", "").status(200).json.(map[string]any)["rolledBack"]
 				return halted
 			})
-			// where it names a smaller size it is asked from there once more
+			// If it names a smaller size, it is asked again from there.
 			if n := liar.times(base.log.Origin); n < 1 || n > 2 {
 				t.Errorf("the witness was asked %d times", n)
 			}
@@ -414,7 +414,7 @@ func TestWitnessProofHaltsOneCompany(t *testing.T) {
 	}
 }
 
-// halted expects that nothing of a company is written and no token is given out, and that reads and
+// halted demands that nothing of a company is written and no token is issued, and that reads and
 // proofs go on.
 func (c caller) halted(t testing.TB) {
 	t.Helper()
@@ -431,8 +431,8 @@ func (c caller) halted(t testing.TB) {
 	c.do(t, "GET /v1/proof/0", "").status(200)
 }
 
-// A checkpoint that a compromised key has signed proves nothing: whoever has stolen it could have
-// signed that.
+// A checkpoint that a compromised key has signed proves nothing, because the thief could have
+// signed it.
 func TestCheckpointOfCompromisedKeyProvesNothing(t *testing.T) {
 	t.Parallel()
 	base := newTwoCompanies(t)
@@ -446,9 +446,9 @@ func TestCheckpointOfCompromisedKeyProvesNothing(t *testing.T) {
 	base.acme.on(s).attestMany(t, 1)
 }
 
-// A history that was rewritten in the file, with all keys and without becoming shorter: the witness
-// proves it, the other company goes on, and so it stays without the witness, until somebody accepts
-// it. What was accepted is given up for that witness and that tree, and for no other.
+// A history is rewritten in the file with all keys and without becoming shorter. The witness proves
+// that and the other company goes on; the company stays halted, even without the witness, until the
+// rollback is accepted. The acceptance covers that witness and that tree, and no other.
 func TestWitnessProvesARewrittenHistory(t *testing.T) {
 	testenv.Concurrent(t)
 	storetest.AboutFile(t)
@@ -497,9 +497,9 @@ func TestWitnessProvesARewrittenHistory(t *testing.T) {
 	eventually(t, "another witness with the same tree halts it", func() bool { return third.anyone().do(t, "GET /readyz", "").str("status") == "degraded" })
 }
 
-// A kept checkpoint that the log does not lead to halts its company after the start, and at the
-// next look at the log: the one that was published last, and the one that a witness has cosigned,
-// though nobody shows anything.
+// If the log does not lead to a stored checkpoint, its company is halted after the start and at the
+// next check of the log. This holds for the last published checkpoint and for one that a witness
+// has cosigned, although no witness shows anything.
 func TestKeptCheckpointsAreCompared(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -509,7 +509,7 @@ func TestKeptCheckpointsAreCompared(t *testing.T) {
 		"checkpoint":  `INSERT INTO checkpoint (log_id, size, note) SELECT ?, 5, ?`,
 		"cosignature": `INSERT INTO cosignature (log_id, witness, size, note, line) SELECT ?1, 'liar.example+00000000+AAAA', 5, ?2, 'line'`,
 	} {
-		for _, more := range []int{0, 3} { // records after the history was rewritten
+		for _, more := range []int{0, 3} { // the number of records after the rewriting
 			t.Run(fmt.Sprintf("%s, then %d records", table, more), func(t *testing.T) {
 				t.Parallel()
 				s := start(t)
