@@ -21,7 +21,7 @@ const (
 	lenient
 )
 
-// rights lists the members that determine what a credential, a token or a record may claim.
+// rights are the members that decide what a credential, a token or a record may claim.
 var rights = []string{"role", "expiresAt", "scopes", "ttl", "delegation", "actingOn"}
 
 // refuseMember returns the error for an undeclared member of the body, or nil.

@@ -93,7 +93,7 @@ func TestSchema9IsUpgraded(t *testing.T) {
 	wantWrong(t, address)
 	var settings string
 	scan(t, db, &settings, "SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM setting WHERE name LIKE 'schema%' OR name LIKE 'unlisted%'")
-	// The next start lists the company.
+	// the next start lists the company
 	if settings != "schema=12 schema_compatible=12 unlisted_companies=true" {
 		t.Errorf("settings %s", settings)
 	}

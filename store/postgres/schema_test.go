@@ -43,7 +43,7 @@ func TestSQLiteAndPostgreSQLSchemasAgree(t *testing.T) {
 		parts *[]string
 		match string
 	}{
-		// PostgreSQL never replaces an existing row.
+		// a row that is there is never replaced in PostgreSQL
 		{&theirs, `TRIGGER (record|passport)_no_replace`},
 		{&theirs, `node chain NOT NULL REFERENCES log \(chain\)`},
 		{&ours, `node chain NOT NULL`},

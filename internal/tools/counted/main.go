@@ -47,14 +47,12 @@ func step(in io.Reader, out io.Writer, counts, name string) error {
 	if err := r.read(in); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s: %d tests passed, %d were skipped, %d failed; %d is the least\n", name, r.passed, r.skipped,
-		r.failed, least)
+	fmt.Fprintf(out, "%s: %d tests passed, %d were skipped, %d failed; %d is the least\n", name, r.passed, r.skipped, r.failed, least)
 	switch {
 	case r.failed > 0 || r.broken > 0:
 		return fmt.Errorf("%s: %d tests and %d packages failed", name, r.failed, r.broken)
 	case r.passed < least:
-		return fmt.Errorf("%s: only %d tests passed, and %s demands %d: something leaves tests out", name, r.passed, counts,
-			least)
+		return fmt.Errorf("%s: only %d tests passed, and %s demands %d: something leaves tests out", name, r.passed, counts, least)
 	}
 	return nil
 }
