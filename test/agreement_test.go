@@ -17,9 +17,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// What the service signs is checked by an implementation that shares nothing with it:
-// testdata/agreement.mjs, in JavaScript with nothing but Node's own library, written from the
-// specification. It gets what was sent and what was answered, and the public key.
+// The service's signatures are checked by an independent implementation: testdata/agreement.mjs,
+// written in JavaScript from the specification with only Node's own library. It gets the requests,
+// the answers and the public key.
 func TestAgreement(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()

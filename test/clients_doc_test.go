@@ -17,7 +17,7 @@ var clientSections = regexp.MustCompile(`(?s)\n### TypeScript\n(.*?)\n## `)
 
 var clientExample = regexp.MustCompile("(?s)```(js|python)\n(.*?)```")
 
-// What docs/agents.md shows of the clients in TypeScript and Python works as it stands there.
+// The examples of the TypeScript and Python clients in docs/agents.md work unchanged.
 func TestDocumentedClientsWork(t *testing.T) {
 	testenv.Concurrent(t)
 	othersRun(t)

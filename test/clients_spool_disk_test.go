@@ -79,8 +79,8 @@ func TestClientSpoolsFindFlippedBits(t *testing.T) {
 	}
 }
 
-// What an earlier version has left in a spool, without checksums, is sent by either client, and
-// what the other client has put there is too.
+// Either client sends a spool that an earlier version has left without checksums, and a spool of
+// the other client.
 func TestClientSpoolsReadEachOthersItems(t *testing.T) {
 	othersRun(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")

@@ -113,9 +113,9 @@ func (l *limited) take(w http.ResponseWriter, items []limitedItem, single bool) 
 	return http.StatusCreated, map[string]any{"records": records}
 }
 
-// What waits in a client's spool is sent at the rate that the limit allows, in order and each once,
-// and leaves room to what is attested meanwhile. What the service will never take is set apart
-// once; an item whose key it knows from another request is sent under another.
+// A client's spool is sent at the rate that the limit allows, in order and each item once, and
+// leaves room for new records. An item that the service will never accept is set apart once; an
+// item whose key belongs to another request is sent under a new key.
 func TestClientSpoolsDrainUnderARateLimit(t *testing.T) {
 	othersRun(t)
 	for _, script := range waiting {
@@ -151,7 +151,7 @@ func TestClientSpoolsDrainUnderARateLimit(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(folder, "refused", filepath.Base(kept[0])+".reason")); len(kept) != 1 || err != nil {
 				t.Errorf("set apart are %v, %v", kept, err)
 			}
-			// What is attested meanwhile ends the script where it is refused.
+			// An attestation that is refused meanwhile ends the script.
 			t.Logf("%d live records; refusals by status: %v", service.live, service.refusals)
 			if service.refusals[http.StatusUnprocessableEntity] != 1 || service.refusals[http.StatusBadRequest] != 1 || service.refusals[http.StatusTooManyRequests] > 15 || service.live < 3 {
 				t.Errorf("%d live records; refusals by status: %v", service.live, service.refusals)

@@ -221,8 +221,8 @@ func TestTypeScriptCallsAreTyped(t *testing.T) {
 	}
 }
 
-// What the conformance file does not reach works, too, on every Python that is here: asyncio and
-// many calls at once, the stream, logs of control, and the refusal of what JSON does not carry.
+// Features outside the conformance file work on every installed Python: asyncio and concurrent
+// calls, the stream, control logs, and the refusal of values that JSON cannot represent.
 func TestClientsInUse(t *testing.T) {
 	testenv.Concurrent(t)
 	othersRun(t)

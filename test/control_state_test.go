@@ -182,8 +182,8 @@ func shownBy(t *testing.T, c *client, company string) (s standing) {
 	return s.sorted()
 }
 
-// agrees demands that what the API shows of a company is what its control log says, and returns how
-// many records there are of each "action subject". The log has as many records as it was verified
+// agrees demands that the company's state in the API follows from its control log, and returns the
+// number of records of each "action subject". The log must have as many records as it was verified
 // with. The setting of the stream is the server's.
 func agrees(t *testing.T, c *client, company, stream string, verified int64) map[string]int {
 	t.Helper()

@@ -15,8 +15,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// On a full disk every write says so with 503, every read works, and nothing that was acknowledged
-// is lost, whatever is done to the server meanwhile. With room on the disk it goes on.
+// On a full disk every write is answered 503 with that reason, every read works, and no
+// acknowledged record is lost, even if the server is stopped or killed meanwhile. When the disk has
+// space again the server goes on.
 func TestFullDisk(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -65,8 +66,8 @@ func TestFullDisk(t *testing.T) {
 	hasAll(t, c, known)
 	must(t, s.interrupt())
 
-	// Started where there is not one byte of room, not even for a journal: it says what is wrong,
-	// and with room it goes on.
+	// A server that starts on a disk without a free byte, not even for a journal, reports that, and
+	// goes on when there is space.
 	fillUp(t, disk)
 	if _, err := attestd(t, "serve", "--listen", "127.0.0.1:0", "--db", db); err == nil || !strings.Contains(err.Error(), "attestd.db: storage unavailable") {
 		t.Errorf("a start without any room: %v", err)
@@ -152,7 +153,7 @@ func appendUntil(t *testing.T, c *client, known []string, want, n int) []string 
 	return nil
 }
 
-// refusesWrites asks for writes of every kind, each larger than whatever is left of a page.
+// refusesWrites sends writes of every kind, each larger than the rest of a page.
 func refusesWrites(t *testing.T, c *client, jti, key string) {
 	t.Helper()
 	long := strings.Repeat("x", 16_000)

@@ -15,8 +15,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// The records that a client follows come in order, each once, whatever becomes of the server and of
-// the connections meanwhile.
+// The records that a client follows come in order and once each, although the server and the
+// connections are interrupted.
 func TestFollowIsComplete(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
@@ -73,7 +73,7 @@ func TestFollowIsComplete(t *testing.T) {
 	}
 }
 
-// What time does not mend ends the following with an error.
+// An error that does not pass with time ends the following.
 func TestFollowEnds(t *testing.T) {
 	t.Parallel()
 	s := serve(t, storetest.New(t))

@@ -91,8 +91,8 @@ func TestInitRefusesMalformedKeys(t *testing.T) {
 	}
 }
 
-// What init writes and prints for a shell means there what it says, whatever the address and the
-// names of folders hold.
+// The shell lines that init writes and prints have the intended meaning for any address and any
+// names of folders.
 func TestInitQuotesForShells(t *testing.T) {
 	t.Parallel()
 	sh := testenv.Path(t, "sh")

@@ -96,8 +96,7 @@ func TestBackupRemovesFilesOfKilledBackup(t *testing.T) {
 	}
 }
 
-// A stop waits for a request that is under way, up to a while; whoever does not want to wait
-// signals again.
+// A stop waits a while for a request in progress; a second signal ends the wait.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -151,7 +150,7 @@ func grow(t *testing.T, path string, mebibytes int) {
 	must(t, errors.Join(err, db.Close()))
 }
 
-// hasFile says whether folder has a file whose name starts so.
+// hasFile reports whether folder has a file whose name has the given prefix.
 func hasFile(t *testing.T, folder, prefix string) bool {
 	t.Helper()
 	entries, err := os.ReadDir(folder)

@@ -15,9 +15,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// A server that is killed at any moment leaves each change of who may do what together with its
-// control record, or neither: what the API shows is what follows from the control log alone, for
-// every kind of change, and whatever was acknowledged is there. Every round kills the next server.
+// A server that is killed at any moment leaves each change of permissions with its control record,
+// or neither: for every kind of change the state in the API follows from the control log alone, and
+// every acknowledged change is present. Every round kills the next server.
 func TestKilledServerCommitsChangeWithRecord(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -225,8 +225,8 @@ func (w *writers) company(n int) bool {
 	return ok && n < 1
 }
 
-// acknowledged is what acme's control log must hold: the changes that were noted, and what the
-// ledger says of keys and passports.
+// acknowledged returns what acme's control log must contain: the noted changes, and the keys and
+// passports of the ledger.
 func (w *writers) acknowledged() map[string]bool {
 	known := map[string]bool{}
 	for what := range w.changed {

@@ -16,9 +16,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// A server that is killed under load is never behind its own head file, whatever moment that is:
-// the file is written after the commit. And each time a copy from before the load, in the place of
-// the database, is found.
+// A server that is killed under load at any moment is never behind its own head file, because the
+// file is written after the commit. A copy from before the load in place of the database is
+// detected each time.
 func TestHeadFileIsCurrentAfterKill(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

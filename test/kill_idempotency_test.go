@@ -14,8 +14,8 @@ import (
 )
 
 // A server that is killed after the commit and before the answer leaves its callers in doubt. Each
-// asks again under its key, 64 at once for one of them: every action is in the chain once, and
-// whoever had an answer gets the same one.
+// caller retries with its idempotency key, one of them 64 times at once: every action is in the
+// chain once, and a caller that had an answer gets the same one.
 func TestRetriesAfterAKill(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	t.Parallel()

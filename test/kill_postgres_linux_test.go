@@ -141,9 +141,9 @@ func (l *pgLedger) await(url string, more int) time.Duration {
 	return time.Since(begun)
 }
 
-// check says whether the chain holds what was answered: what was acknowledged is there at its
-// place, nothing is there twice, and what was refused is not there. What was answered as unknown,
-// or not at all, is there once or not.
+// check reports whether the chain agrees with the answers: acknowledged records are at their index,
+// none is there twice, and refused ones are absent. A record whose outcome is unknown, or that had
+// no answer, occurs at most once.
 func (l *pgLedger) check(c *client) {
 	l.t.Helper()
 	var chain struct {

@@ -162,7 +162,8 @@ func (a *attack) acknowledged(note func(*ledger)) {
 	a.pass()
 }
 
-// attest appends one record, and says whether the server is still there; so do the next two.
+// attest appends one record and reports whether the server is still running; the next two functions
+// do the same.
 func (a *attack) attest(who, round, n int) bool {
 	var record struct{ Index int64 }
 	answer, ok := a.do(201, "POST", "/v1/attest", fmt.Sprintf(
@@ -300,7 +301,7 @@ type verdict struct {
 	MerkleRoot string
 }
 
-// verifyAcme verifies a file whose only company is acme, and returns what is said of its actions.
+// verifyAcme verifies a file whose only company is acme, and returns the verdict on its actions.
 func verifyAcme(t *testing.T, db string) (v verdict) {
 	t.Helper()
 	out, err := attestd(t, "verify", "--db", db, "--json")

@@ -23,7 +23,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// watched is a log of somebody else that has two histories.
+// watched is a foreign log that has two histories.
 const watched = "log.example/watched"
 
 var watchedKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))

@@ -10,9 +10,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// Who empties the write-ahead log under a server that runs (": > attestd.db-wal") takes nothing
-// away: from the next request on nothing is written, the server is not ready, what it answers is
-// whole, and so is the database after a stop.
+// Emptying the write-ahead log under a running server (": > attestd.db-wal") loses nothing: from
+// the next request on nothing is written, the server is not ready, its answers are correct, and the
+// database is complete after a stop.
 func TestEmptiedLog(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -43,8 +43,8 @@ func TestEmptiedLog(t *testing.T) {
 	verifyAcme(t, db)
 }
 
-// Who empties the index of the log, which SQLite has mapped into memory, may end the server.
-// Nothing that was acknowledged is in it alone.
+// Emptying the index of the write-ahead log, which SQLite has mapped into memory, may end the
+// server, but no acknowledged record is in the index alone.
 func TestEmptiedIndexOfTheLog(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

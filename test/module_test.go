@@ -12,8 +12,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A module elsewhere uses the Go client as docs/agents.md says: the commands and the program that
-// stand there are typed, built and run.
+// Another module uses the Go client as docs/agents.md describes: the test enters the commands and
+// builds and runs the program from that page.
 func TestGoClientInAnotherModule(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/agents.md")

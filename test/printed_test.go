@@ -73,8 +73,8 @@ func copyTo(t *testing.T, dir, name string) {
 	must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
 }
 
-// Whatever a record, a file, a server or a tool is called, no command and no checker prints what a
-// terminal would carry out, nor a line that is not its own.
+// Whatever the names of records, files, servers and tools contain, no command and no checker prints
+// terminal control characters or a line that is not its own.
 func TestHostileTextIsPrintedEscaped(t *testing.T) {
 	t.Parallel()
 	program, err := binary(t)

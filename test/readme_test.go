@@ -107,7 +107,7 @@ func (w *walkthrough) checkAnswers(t *testing.T, commits int) {
 	}
 }
 
-// checkRecords compares the chain read back with what git says.
+// checkRecords compares the chain that was read back with git's output.
 func (w *walkthrough) checkRecords(t *testing.T, commits []commit) {
 	var chain struct {
 		Records []struct {
@@ -235,7 +235,7 @@ func (w *walkthrough) typeVerification(t *testing.T) {
 	}
 }
 
-// commit is what the session says of a commit.
+// commit is a commit according to the session.
 type commit struct {
 	Commit, Authored, Subject string
 	Files                     int

@@ -9,9 +9,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// From the first write that a full disk refuses the server is not ready, however often it is asked
-// and though a small page would find room. With room it is ready again, without a write of a
-// caller, and its log says both, once (promise 77).
+// From the first write that a full disk refuses, the server is not ready on every request, although
+// a small page would still fit. When there is space it is ready again without a caller's write, and
+// its log reports each change once.
 func TestNotReadyOnAFullDisk(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -52,8 +52,8 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 	must(t, err)
 	evidence := filepath.Join(folder, "evidence.json")
 	must(t, os.WriteFile(evidence, acme.call(t, 200, "GET", "/v1/evidence/3", "", nil), 0o600))
-	// newer is what an auditor gets of the log today, and checkedAgainst what attestd check says of
-	// the old evidence beside it.
+	// newer is what an auditor fetches of the present log, and checkedAgainst is the output of
+	// attestd check on the old evidence beside it.
 	newer := func() (witness.Request, string) {
 		answer := acme.call(t, 200, "GET", fmt.Sprintf("/v1/log/%s/consistency?from=%d", log.LogID, checkpoint.Size), "", nil)
 		update, err := witness.ParseRequest(answer)

@@ -106,7 +106,7 @@ func pictureOf(imports map[string]map[string]bool) string {
 	return b.String()
 }
 
-// reaches says whether from leads to to by way of another room.
+// reaches reports whether imports lead from one room to another through a third.
 func reaches(imports map[string]map[string]bool, from, to string) bool {
 	for by := range imports[from] {
 		if by != to && (imports[by][to] || reaches(imports, by, to)) {

@@ -102,7 +102,7 @@ func (c canaries) in(t *testing.T, db string) (found []string) {
 	return found
 }
 
-// use calls whatever makes a secret or takes one.
+// use calls every endpoint that creates a secret or takes one.
 func (c canaries) use(t *testing.T, s *service) {
 	t.Helper()
 	admin := s.register(t, "acme")
@@ -169,8 +169,7 @@ func TestSealedDatabaseHasNoSecrets(t *testing.T) {
 	}
 }
 
-// What was in plaintext before is nowhere after a rekey; in plaintext it is found, so the search
-// finds.
+// Earlier plaintext is found nowhere after a rekey; before it the same search finds it.
 func TestRekeyLeavesNoSecret(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -122,7 +122,7 @@ func (s *service) wait() error {
 	}
 }
 
-// binary builds attestd as the README says, once. What runs in it is not raced.
+// binary builds attestd as the README describes, once. The race detector does not cover it.
 func binary(t *testing.T) (string, error) {
 	t.Helper()
 	testenv.Needs(t, testenv.NotRaced)

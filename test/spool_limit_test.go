@@ -13,8 +13,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// Under the default limits a real server takes a part of what waits, once; what is left waits
-// without asking again, and somebody who attests meanwhile is not refused.
+// Under the default limits a real server accepts a part of a spool at once; the rest waits without
+// further requests, and another caller is not refused meanwhile.
 func TestSpoolUnderTheDefaultLimits(t *testing.T) {
 	t.Parallel()
 	s := serve(t, storetest.New(t))

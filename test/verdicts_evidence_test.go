@@ -29,8 +29,8 @@ type evidenceCase struct {
 	Policy string `json:"policy"`
 }
 
-// verdict is what package evidence says of a case, in the words in which the other checkers are
-// asked: holds, self-consistent, fails with its code, or usage where the policy is none.
+// verdict returns package evidence's verdict on a case in the words of the other checkers: holds,
+// self-consistent, fails with its code, or usage if the policy is invalid.
 func (c *evidenceCase) verdict() string {
 	trust := bundle.Trust{Fingerprint: c.Key}
 	if c.Policy != "" {

@@ -20,8 +20,7 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// signer is a company with its key, and those that it had before. It signs whatever it is given, as
-// no attestd would.
+// signer is a company with its present and earlier keys. Unlike attestd, it signs anything.
 type signer struct {
 	companyID   string
 	private     ed25519.PrivateKey

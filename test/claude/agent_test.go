@@ -23,7 +23,7 @@ import (
 // patience bounds every wait for a process or an answer. Nothing takes so long; what does, hangs.
 const patience = 60 * time.Second
 
-// binary builds attestd as the README says, once.
+// binary builds attestd as the README describes, once.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "bin", "attestd")
 	out, err := exec.Command("go", "build", "-o", path, "../..").CombinedOutput()
@@ -150,8 +150,8 @@ func (d *desk) attestd(input string, args ...string) string {
 	return string(out)
 }
 
-// claude runs Claude Code against the model until that is done. It is started as `attestd init`
-// says, from a shell.
+// claude runs Claude Code against the model until the model is done. It starts it from a shell in
+// the way that `attestd init` prints.
 func (d *desk) claude(m *model) {
 	d.t.Helper()
 	start := regexp.MustCompile(`(?m)^start +(.*)$`).FindStringSubmatch(d.attestd("", "init", "claude-code", "--settings", filepath.Join(d.home, "elsewhere.json"), "--write"))[1]
@@ -233,7 +233,7 @@ func (d *desk) records() (names []string, whole map[string]string) {
 	return names, whole
 }
 
-// recorded demands that the chain has exactly these records, in whatever order, each once.
+// recorded demands that the chain has exactly these records in any order, each once.
 func (d *desk) recorded(want ...string) map[string]string {
 	d.t.Helper()
 	got, whole := d.records()

@@ -19,7 +19,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// inside says in the environment that the process is in the network of its own.
+// inside marks in the environment that the process is in its own network namespace.
 const inside = "ATTESTD_TEST_NETWORK"
 
 // scratch is a folder that lasts as long as all tests.
@@ -51,8 +51,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// again runs this test binary once more, in a new network namespace. Who is not root needs a new
-// user namespace, too. The error says that it did not start.
+// again runs this test binary once more in a new network namespace. Users other than root need a
+// new user namespace, too. The error means that it did not start.
 func again() (status int, err error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -104,7 +104,7 @@ var program = sync.OnceValue(func() string {
 	return path
 })
 
-// lacks says what these tests need and do not find, "" for nothing.
+// lacks returns what these tests need and do not find, or "".
 func lacks() string {
 	if _, err := os.Stat(program()); err != nil {
 		return "there is no Claude Code: npm ci --prefix test/claude"

@@ -80,7 +80,8 @@ func TestReadmeMinute(t *testing.T) {
 	}
 }
 
-// readme returns how the clone's README starts a server, and what it says of one minute.
+// readme returns the commands with which the clone's README starts a server, and its text about one
+// minute.
 func (d *desk) readme() (start, session string) {
 	d.t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.project, "README.md"))

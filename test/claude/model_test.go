@@ -93,7 +93,7 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 	say(w, request.Model, turn, calls)
 }
 
-// read takes down the results among the blocks of a message, and says whether there were any.
+// read notes the results among the blocks of a message, and reports whether there were any.
 func (m *model) read(blocks []block) (any bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +111,7 @@ func (m *model) read(blocks []block) (any bool) {
 	return any
 }
 
-// say streams a message with calls, or one that says that it is done.
+// say streams a message with calls, or one that reports that it is done.
 func say(w http.ResponseWriter, name string, turn int, calls []call) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	type o = map[string]any

@@ -47,8 +47,8 @@ func (d *desk) start(environment []string, command ...string) string {
 	return string(out)
 }
 
-// The real Codex: init says that it needs trust; without it a call runs and nothing is recorded;
-// with it the call is in the chain, which --check had shown to be ready.
+// The real Codex is used: init reports that it needs trust. Without trust a call runs and nothing
+// is recorded; with it the call is in the chain, as --check had announced.
 func TestCodex(t *testing.T) {
 	d := newOtherDesk(t, "codex")
 	asked := 0

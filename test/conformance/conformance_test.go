@@ -66,13 +66,13 @@ func languages(t *testing.T) []language {
 	return all
 }
 
-// python runs the client such that it says what was left open.
+// python runs the client so that it reports resources that were left open.
 func python(name, program string) language {
 	return language{name, []string{program, "-W", "default::ResourceWarning", clients + "python/conformance.py"}, clients + "python/attestd/__init__.py"}
 }
 
-// The clients of all languages do what sdk/conformance.json says, against the real server and with
-// faults between: what they say was recorded is in the chain, once.
+// The clients of all languages behave as sdk/conformance.json requires, against the real server and
+// with faults in between: every record that they report is in the chain once.
 func TestConformance(t *testing.T) {
 	text, err := os.ReadFile("../../sdk/conformance.json")
 	must(t, err)
@@ -265,8 +265,7 @@ func (r *running) check(s step, a answer, where string) {
 	}
 }
 
-// checkChain holds the chain on the server against what the case says, and has the server verify
-// it.
+// checkChain compares the chain on the server with the case, and has the server verify it.
 func (r *running) checkChain(c testCase) {
 	t := r.t
 	var chain struct{ Records []json.RawMessage }
