@@ -56,9 +56,9 @@ func (b *browser) edges(selector string) string {
 	return eval[string](b, fmt.Sprintf(`[...document.querySelectorAll(%q)].map((e) => [e.dataset.from, e.dataset.to].map((id) => id.split('/').at(-1)).join('>') + ' ' + (e.dataset.count ?? e.textContent.match(/in ([0-9]+)/)[1])).sort().join(', ')`, selector))
 }
 
-// The page of an agent shows what it did, checked here, and who acted for whom: the edges of the
-// picture are those of the delegation chains of its records, it says from how many it was drawn,
-// and a list says the same.
+// The page of an agent shows its records, verified in the browser, and who acted for whom: the
+// edges of the picture are those of the delegation chains of its records, the page gives the number
+// of records that were drawn, and a list has the same content.
 func TestBrowserAgentPage(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -93,8 +93,8 @@ func TestBrowserAgentPage(t *testing.T) {
 	}
 	b.shows(`a.principal-box[href="#/agents/searcher"]`)
 
-	// What gave it the right: its registration stands in the control log, and is checked here; so
-	// do all changes of it.
+	// The agent's registration and all its changes are in the control log, and are verified in the
+	// browser.
 	b.shows(`[data-authority="7"] .change-line[data-check="ok"]`)
 	b.reads(`[aria-label="Authority"]`, "the agent was registered at that time")
 	b.shows(`[aria-label="Changes of this agent"] .change-line[data-action="agent.registered"][data-check="ok"]`)
@@ -111,8 +111,8 @@ func TestBrowserAgentPage(t *testing.T) {
 	b.reads(`[aria-label="Authority"] .notice.bad`, "belongs to another agent")
 }
 
-// A picture of many records is drawn from the newest 500 at first, says so, and is drawn from more
-// when asked.
+// A picture of many records is drawn from the newest 500 at first, with a note, and from more on
+// request.
 func TestBrowserAgentOfManyRecords(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -135,8 +135,8 @@ func TestBrowserAgentOfManyRecords(t *testing.T) {
 	b.wait(`document.querySelector('.delegations path.acts[data-count="510"]')`)
 }
 
-// A server that changes one principal in the delegation of a record is caught: what that record
-// says is not drawn, and the page says so in red.
+// A server that changes one principal in the delegation of a record is detected: the record's
+// delegation is not drawn, and the page reports it in red.
 func TestBrowserAgentDelegationLies(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -177,8 +177,8 @@ func TestBrowserAgentDelegationLies(t *testing.T) {
 	other.reads(`[aria-label="Records of this agent"] [role="alert"]`, "is not one that was asked for")
 }
 
-// A control record that differs from what the service says about it, and one that was changed,
-// are shown in red.
+// A control record that differs from the service's statement about it, and a changed one, are shown
+// in red.
 func TestBrowserAgentAuthorityLies(t *testing.T) {
 	s := startService(t, "", "")
 	key := delegated(s)
@@ -318,7 +318,7 @@ func TestBrowserAgentReload(t *testing.T) {
 	b.reads(`[aria-label="Registration"]`, "none")
 	b.reads(`[aria-label="Registration"] .notice`, "is registered")
 
-	// Records may name an agent that nobody registered; its page says so, and shows them.
+	// Records may name an agent that nobody registered; its page says so and shows them.
 	s.api("POST", "/v1/attest", key, map[string]any{"agentId": "no/body", "actionType": "x", "payload": 1})
 	b.goTo("#/agents/no%2Fbody")
 	b.reads(`[aria-label="Registration"]`, "No agent with this ID is registered")

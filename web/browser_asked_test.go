@@ -77,9 +77,9 @@ func TestBrowserRejectsResponseToAnotherRequest(t *testing.T) {
 	}
 }
 
-// Records that are left out at either end of the control log, or of a search, are missed: the end
-// of a search says how many it found and which part of the log
-// it read, and a log is at least as long as a checkpoint that the company has signed.
+// Records that are left out at either end of the control log, or of a search, are detected: the end
+// of a search has the number of matches and the part of the log that was read, and a log is at
+// least as long as a checkpoint that the company has signed.
 func TestBrowserDetectsRecordsOmittedAtTheEnd(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -143,8 +143,8 @@ func TestBrowserDetectsRecordsOmittedAtTheEnd(t *testing.T) {
 	}
 }
 
-// One answer that nobody has signed says that the logs have other roots. It is not remembered: when
-// the service is asked again, nothing is held against it.
+// One unsigned answer claims other roots for the logs. It is not remembered: when the service is
+// asked again, nothing is held against it.
 func TestBrowserUnsignedHeadIsNoProof(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

@@ -29,7 +29,7 @@ const auditing = `(async () => {
 		const [light, dark] = [luminance(over({ ...channels(style.fill), alpha: Number(style.opacity) * Number(style.fillOpacity) }, background)), luminance(background)].sort((a, b) => b - a);
 		return (light + 0.05) / (dark + 0.05);
 	};
-	// What takes no clicks is found at a point all the same.
+	// An element that takes no clicks is found at a point all the same.
 	const sheet = new CSSStyleSheet();
 	sheet.replaceSync('svg, svg * { pointer-events: all !important }');
 	document.adoptedStyleSheets = [sheet];
@@ -38,7 +38,8 @@ const auditing = `(async () => {
 		for (const node of rule.nodes) {
 			const element = document.querySelector(node.target.at(-1));
 			if (!(element instanceof SVGTextContentElement)) {
-				// What is scrolled away, or lies under what is fixed, is looked at where it can be seen.
+				// An element that is scrolled away, or lies under a fixed one, is checked where it
+				// is visible.
 				element.scrollIntoView({ block: 'center', inline: 'center' });
 				const again = await axe.run(element, { runOnly: ['color-contrast'], resultTypes: ['violations', 'incomplete'] });
 				wrong.push(...again.violations.map((rule) => describe(rule, rule.nodes)));
@@ -52,7 +53,7 @@ const auditing = `(async () => {
 	return wrong;
 })()`
 
-// audit finds what keeps somebody from reading the page as it stands.
+// audit finds faults that make the page hard to read.
 func (b *browser) audit(name string) {
 	b.t.Helper()
 	b.settle()

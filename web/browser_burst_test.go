@@ -110,7 +110,7 @@ func TestBrowserTimesAreOfOneNamedZone(t *testing.T) {
 	b.reads(".change-time", "UTC+05:30") // the choice stays
 }
 
-// An address that no page has says so.
+// An address without a page leads to a page that says so.
 func TestBrowserUnknownAddress(t *testing.T) {
 	s := startService(t, "", "")
 	b := openBrowser(t, s.base)

@@ -42,9 +42,9 @@ func administer(s *service) (key string) {
 	return key
 }
 
-// Of each change the control log's page says in words what was done to what and by which
-// credential, with links, and checks its record with the key of its time: amber, then green for who
-// confirmed the key. Kind, subject, credential and time filter it, and are the URL.
+// The control log's page describes each change, its subject and its credential in words with links,
+// and verifies its record with the key of its time: the result is amber, and green if the key was
+// confirmed. Kind, subject, credential and time filter the list and are in the URL.
 func TestBrowserControlLog(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

@@ -83,7 +83,7 @@ func TestBrowserEvidenceOfAnotherKey(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 5)
-	// has a company of the same name, and signs whatever it likes with a key of its own
+	// The attacker has a company of the same name, and signs with a key of its own.
 	thief := startService(t, "", "")
 	stolen := thief.company("acme")
 	thief.attest(stolen, 5)
@@ -121,8 +121,8 @@ func TestBrowserEvidenceOfAnotherKey(t *testing.T) {
 	b.reads(`[data-origin]`, "You confirmed another key for acme.")
 	b.judged("unknown.json", unknown, "warn")
 
-	// What no server can change: with it gone the confirmed key is still green, and the others
-	// still are not.
+	// No server can change this: without the server, the confirmed key is still green and the
+	// others still are not.
 	s.stop()
 	b.judged("genuine-offline.json", genuine, "ok")
 	b.judged("forged-offline.json", forged, "bad")

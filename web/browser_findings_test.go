@@ -36,10 +36,10 @@ func rewritten(t *testing.T) (b *browser, s *service, key string) {
 	return b, s, key
 }
 
-// While the browser knows that the history was rewritten nothing of the company is green on any
-// page, however well each part verifies by itself: neither a
-// report, on the screen, saved or printed, nor a proof, and each says why. Evidence that is dropped
-// in after signing out says so too.
+// While the browser knows that the history was rewritten, nothing of the company is green on any
+// page, however well each part verifies by itself: neither a report, on the screen, saved or
+// printed, nor a proof, and each gives the reason. Evidence that is dropped in after signing out
+// gives it too.
 func TestBrowserFindingSuppressesGreen(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	b, s, key := rewritten(t)
@@ -96,9 +96,9 @@ func TestBrowserFindingSuppressesGreen(t *testing.T) {
 	nothingGreen("evidence from a file")
 }
 
-// A record that fails is a banner on every page, also on a phone and also of the control log, until
-// somebody acknowledges it with a reason; the journal keeps
-// the finding, the reason and the time, over a reload, and can be saved.
+// A record that fails causes a banner on every page, also on a phone and for a record of the
+// control log, until a user acknowledges it with a reason. The journal keeps the finding, the
+// reason and the time over a reload, and can be saved.
 func TestBrowserFindingIsABannerUntilAcknowledged(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

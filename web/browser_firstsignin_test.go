@@ -25,9 +25,9 @@ func (b *browser) everyPage(f func(name string)) {
 	}
 }
 
-// Whoever signs in for the first time is shown the company's fingerprint, on whichever page that
-// is, and says that it was compared by entering what came from elsewhere; another text is no
-// comparison. This browser remembers it.
+// A user who signs in for the first time sees the company's fingerprint on every page, and confirms
+// it by entering the fingerprint from another source; any other text is refused. This browser
+// remembers the confirmation.
 func TestBrowserFirstSignInShowsTheFingerprint(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -59,9 +59,9 @@ func TestBrowserFirstSignInShowsTheFingerprint(t *testing.T) {
 	})
 }
 
-// Another database behind the same address has another key for the same company: every page says so
-// in red, and nothing is green, whether the key of before had been confirmed or only seen. Only the
-// new fingerprint from elsewhere makes it good.
+// Another database behind the same address has another key for the same company: every page reports
+// that in red, and nothing is green, whether the earlier key had been confirmed or only seen. Only
+// the new fingerprint from another source makes it valid.
 func TestBrowserShowsAReplacedKeyOnEveryPage(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	for _, confirmed := range []bool{true, false} {

@@ -106,9 +106,9 @@ func cosignedBy(t *testing.T, proof, name string) string {
 	return proof + line.Line
 }
 
-// A file says who cosigned, and when; whether that is enough a policy says, and only one that the
-// person enters: one that came as a file makes nothing green, and one that is not met makes the
-// whole red.
+// A file names its cosigners and their times. Whether they suffice is decided by a policy, and only
+// by one that the user enters: a policy inside a file makes nothing green, and a policy that is not
+// met makes the whole file red.
 func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	s := startService(t, "", "")
 	whole, policy := sample(t, "whole.json"), sample(t, "policy")
@@ -137,7 +137,8 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	b.shows(`[data-evidence="ok"]`)
 	none()
 
-	// One's own policy. What it asks for is not there: red, whatever else holds.
+	// The user's own policy requires a cosignature that is missing: the file is red whatever else
+	// verifies.
 	enter := func(text string) {
 		t.Helper()
 		b.enter(`textarea[name="policy"]`, text)
@@ -180,7 +181,7 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	b.shows(`[data-evidence="bad"] [data-policy="unmet"]`)
 	b.reads(`[data-evidence] .notice`, "not cosigned by a quorum")
 
-	// A cosignature that says it is of a witness whom the policy knows, and is not.
+	// A cosignature claims to be from a witness of the policy, but is not.
 	b.judged("broken.json", edited(t, whole, func(f map[string]any) {
 		f["tlogProof"] = strings.Replace(f["tlogProof"].(string), "— witness-101.example N8ijQwAAAABr", "— witness-101.example N8ijQwAAAABs", 1)
 	}), "bad")
@@ -234,7 +235,7 @@ func TestBrowserSmallEvidence(t *testing.T) {
 	b.reads(`[data-evidence]`, "path")
 }
 
-// What the console saves is the service's own file: package evidence takes it with the company's
+// The console saves the service's own file: package evidence accepts it with the company's
 // fingerprint. Proofs of the control log are drawn too.
 func TestBrowserDrawsEvidence(t *testing.T) {
 	s := startService(t, "", "")
@@ -276,8 +277,8 @@ func TestBrowserShowsTheRequestedRecord(t *testing.T) {
 	b.wait(`!document.querySelector('[data-evidence]')`)
 }
 
-// A file that was kept holds against a server that has been set back since: the history is said to
-// be rewritten, although all that the server shows verifies.
+// A file that was kept is evidence against a server that has been set back since: the history is
+// reported as rewritten, although all data of the server verifies.
 func TestBrowserEvidenceOutlivesARollback(t *testing.T) {
 	address := freePort(t)
 	s := startService(t, "", address)
@@ -297,7 +298,7 @@ func TestBrowserEvidenceOutlivesARollback(t *testing.T) {
 	b.signIn(key)
 	b.confirmKey(s, "acme")
 	b.goTo("#/live")
-	b.shows(`.pulse.ok`) // nothing that this browser knows says otherwise
+	b.shows(`.pulse.ok`) // nothing in this browser contradicts it
 	b.goTo("#/proof")
 	b.judged("kept.json", kept, "ok")
 	b.reads(`[data-rewritten="actions"]`, "was rewritten")

@@ -22,8 +22,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// A fuzzer changes texts from outside. Whatever it puts in carries the mark "evil", which stands in
-// no template.
+// A fuzzer changes texts from outside. Each inserted text has the mark "evil", which is in no
+// template.
 type fuzzer struct {
 	*rand.Rand
 	t *testing.T
@@ -274,9 +274,9 @@ const fuzzDriver = `(() => {
 	return true;
 })()`
 
-// Whatever stands in files, tokens, answers, stream messages, storage and the URL, the page holds
-// no element and no attribute but those of the console's own templates. ATTESTD_FUZZ_SEED repeats a
-// run.
+// Whatever files, tokens, answers, stream messages, the storage and the URL contain, the page has
+// no element and no attribute except those of the console's own templates. ATTESTD_FUZZ_SEED
+// repeats a run.
 func TestBrowserFuzz(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	seed := uint64(time.Now().UnixNano())
@@ -390,7 +390,7 @@ func TestBrowserFuzz(t *testing.T) {
 	}
 	feed("an address", "feedURL", urls, len(urls))
 
-	// What this browser remembers, changed by who knows whom.
+	// The data that this browser remembers may have been changed.
 	kept := eval[map[string]string](b, `({ ...localStorage, ...sessionStorage, 'attestd.confirmed': '["acme SHA256:x"]' })`)
 	for range 4 {
 		for name, text := range kept {

@@ -33,9 +33,9 @@ func (b *browser) reconnects(condition string) {
 	b.waitFor(time.Minute, `([...document.querySelectorAll('button')].find((e) => e.textContent === 'Reconnect now')?.click(), `+condition+`)`)
 }
 
-// A server that was set back to ten records, and went on from there, is red on every page that is
-// open, in words that say what is gone and since when; Verify is, although what the server shows
-// verifies by itself; and so is a page that is opened later. It is over only when a person says so.
+// If a server was set back to ten records and went on from there, every open page is red and says
+// which records are gone and since when. So is Verify, although the present data of the server
+// verifies by itself, and a page that is opened later. Only a user can end that.
 func TestBrowserRollbackIsRed(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	address := freePort(t)
@@ -82,8 +82,8 @@ func TestBrowserRollbackIsRed(t *testing.T) {
 	b.shows(`.pulse.ok`)
 }
 
-// Whoever holds the keys can write a history of the same length that verifies in every part. A page
-// that has seen the one before shows where they part.
+// With the keys an attacker can write a history of the same length that verifies in every part. A
+// page that has seen the earlier one shows where they differ.
 func TestBrowserRewrittenHistoryIsRed(t *testing.T) {
 	for _, log := range []store.LogName{store.Actions, store.Control} {
 		address := freePort(t)

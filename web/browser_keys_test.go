@@ -8,9 +8,9 @@ import (
 	"attestd/internal/testenv"
 )
 
-// An admin changes the company's key on the page of keys: after a question that says what happens,
-// the new fingerprint is shown with what those must do who pinned the old one; and tokens of before
-// stand, or fall where the key was declared compromised.
+// An admin rotates the company's key on the page of keys. After a question that describes the
+// effect, the new fingerprint is shown with instructions for those who pinned the old one. Earlier
+// tokens remain valid, or become invalid if the key was declared compromised.
 func TestBrowserRotatesTheKey(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -107,7 +107,7 @@ func TestBrowserRotationByOthers(t *testing.T) {
 	}
 }
 
-// credential is what the service says of the credential that has a label, or of the only OAuth
+// credential returns the service's entry for the credential with a label, or for the only OAuth
 // client.
 func (s *service) credential(key, label string) map[string]any {
 	s.t.Helper()

@@ -59,8 +59,8 @@ func TestBrowserPrintIsComplete(t *testing.T) {
 const mouseOnly = `[...document.querySelectorAll('body *')].filter((e) => Object.keys(e.l ?? {}).some((name) => /^(click|mousedown)/i.test(name) || /^pointerdown/i.test(name) && !e.querySelector('button')))
 	.filter((e) => !e.closest('button, a[href], input, select, textarea, summary, label, [tabindex]') && !e.matches('dialog, .reference')).map((e) => e.outerHTML.slice(0, 120))`
 
-// Whatever answers a click can be reached by keys on every page, and nothing takes the keys' order
-// into its own hands.
+// Every control can be reached by keyboard on every page, and no element changes the order of the
+// keyboard focus.
 func TestBrowserKeysReachAll(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

@@ -48,9 +48,9 @@ func lie(t *testing.T, s *service, change func(path string, answer []byte) []byt
 	return proxy.URL
 }
 
-// A server that says "valid" of a chain that is not is believed in nothing: what was checked here
-// and what it says stand apart, a part that was checked is not green, and reading the whole chain
-// finds what it hides.
+// A server that reports an invalid chain as valid is not believed: the browser's own result and the
+// server's statement are shown separately, a chain of which only a part was verified is not green,
+// and reading the whole chain finds the fault.
 func TestBrowserLiveSeparatesServerClaims(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -83,8 +83,8 @@ func TestBrowserLiveSeparatesServerClaims(t *testing.T) {
 	b.reads(".pulse-word", "fails at 12")
 }
 
-// What was checked in full is green, goes on being so record by record, and is grey with its time
-// once the connection is lost. A chain without records is not called valid, but empty.
+// A completely verified chain is green, stays green record by record, and turns grey with its time
+// when the connection is lost. A chain without records is called empty, not valid.
 func TestBrowserLiveChecksAll(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	address := freePort(t)
@@ -202,7 +202,8 @@ func TestBrowserSignInTakesFewRequests(t *testing.T) {
 	t.Logf("first paint after %.0f ms", eval[float64](b, `performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1`))
 }
 
-// What a lying server sends instead of a record is shown as no record, and is a failure found here.
+// If a lying server sends other data instead of a record, it is not shown as a record, and counts
+// as a failure found in the browser.
 func TestBrowserLiveRejectsOtherRecords(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

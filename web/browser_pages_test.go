@@ -206,8 +206,8 @@ func (b *browser) fits(name string) {
 	}
 }
 
-// picture writes a screenshot where ATTESTD_SCREENSHOTS says, of the top of the page or of an
-// element.
+// picture writes a screenshot of the top of the page, or of an element, to the directory in
+// ATTESTD_SCREENSHOTS.
 func (b *browser) picture(name, scrollTo string) {
 	b.t.Helper()
 	dir := os.Getenv("ATTESTD_SCREENSHOTS")

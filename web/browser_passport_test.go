@@ -101,8 +101,8 @@ func TestBrowserVerdictOnTokens(t *testing.T) {
 	b.verdict("agent disabled", "bad")
 }
 
-// Time is told by two clocks. What both take for too late or too early is; where they differ
-// nothing is green, and by how much is said.
+// Times are compared with two clocks. A time that both find too late or too early has that verdict;
+// if the clocks disagree, nothing is green, and the difference is shown.
 func TestBrowserVerdictsOfTime(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -162,9 +162,9 @@ func TestBrowserVerdictsOfTime(t *testing.T) {
 	}
 }
 
-// Where the server cannot be asked about revocation, or what it says of it is worth nothing, that
-// is the verdict; asked again, there is another. What is revoked stays so, however old the
-// statement is, and whatever the clocks say.
+// If the server cannot be asked about revocation, or its answer is worthless, that is the verdict;
+// another request may change it. A revoked passport stays revoked, however old the statement is and
+// whatever the clocks show.
 func TestBrowserVerdictWithoutAStatement(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

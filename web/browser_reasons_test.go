@@ -12,8 +12,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// What the server puts off is counted down, and read by itself when the time is over; also at once,
-// for who does not want to wait. What would change something is not sent a second time.
+// If the server asks to try again later, the page counts down and reads again when the time is
+// over, or at once on request. A request that changes something is not repeated.
 func TestBrowserWaitsForRateLimit(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -64,8 +64,8 @@ func TestBrowserWaitsForRateLimit(t *testing.T) {
 	}
 }
 
-// Who did not answer, and who answered instead, is said as it is; and what failed to be read is
-// read again at the press of a button.
+// The page says who did not answer and who answered instead; a read that failed is repeated when
+// the user presses a button.
 func TestBrowserNamesTheServer(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -140,8 +140,8 @@ func TestBrowserNamesInvalidKeyCharacter(t *testing.T) {
 	}
 }
 
-// A kept key outlives a server that is away, and is taken up again at the press of a button; what a
-// proxy says is no reason to drop it either.
+// A stored key survives while a server is unreachable, and is used again when the user presses a
+// button; a proxy's answer does not delete it either.
 func TestBrowserUsesStoredKeyLater(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -176,7 +176,7 @@ func TestBrowserUsesStoredKeyLater(t *testing.T) {
 	}
 }
 
-// Where the page came over plain HTTP from elsewhere, that is said before a key is pasted into it.
+// If the page came over plain HTTP from another machine, it warns before a key is pasted into it.
 func TestBrowserWarnsOfAnInsecureContext(t *testing.T) {
 	const host = "attestd.test"
 	address := freePort(t)
@@ -184,8 +184,7 @@ func TestBrowserWarnsOfAnInsecureContext(t *testing.T) {
 	s := startService(t, "", address)
 	b := openBrowser(t, base, chromedp.Flag("host-resolver-rules", "MAP "+host+" 127.0.0.1"), chromedp.Flag("proxy-bypass-list", host))
 	b.reads(`[data-insecure]`, "This page came over plain HTTP.")
-	// The server takes nothing but reads from an address that it does not know as its own; Live
-	// says so.
+	// The server accepts only reads from an address that it does not know as its own; Live says so.
 	b.signIn(s.company("acme"))
 	b.goTo("#/live")
 	b.reads(`[role="alert"]`, "must be listed in --allowed-origins")
@@ -196,7 +195,8 @@ func TestBrowserWarnsOfAnInsecureContext(t *testing.T) {
 	}
 }
 
-// While the stream is away it can be asked for at once; and why it is away is said as it is.
+// While the stream is interrupted the user can reconnect at once, and the page gives the reason for
+// the interruption.
 func TestBrowserReconnectsNow(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")
@@ -233,8 +233,8 @@ func TestBrowserReconnectsNow(t *testing.T) {
 	b.reads(`[role="alert"]`, "This page could not be loaded: the server does not answer")
 }
 
-// What did not come over the stream is named as it was: away, or left out; and how much of it was
-// fetched.
+// Records that did not come over the stream are described as missed during an interruption or as
+// left out, with the number that was fetched.
 func TestBrowserReportsRecordsMissingFromStream(t *testing.T) {
 	address := freePort(t)
 	s := startService(t, "", address)

@@ -15,8 +15,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// What a search finds is taken away as NDJSON and CSV; evidence of the records that were selected,
-// each a file that proves its record; and a report that proves the whole period.
+// The results of a search can be saved as NDJSON and CSV. Evidence of selected records is saved as
+// one file for each, which proves its record, and a report proves the whole period.
 func TestBrowserRecordsExport(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

@@ -74,8 +74,8 @@ func those(holds func(i int) bool) []int {
 	return found
 }
 
-// Whatever is searched for stands in the URL, is found by the server, and is found again after a
-// reload; a step back goes to the search before.
+// Every search is in the URL, is carried out by the server, and is repeated after a reload; a step
+// back returns to the search before.
 func TestBrowserRecordsSearch(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -162,12 +162,13 @@ func TestBrowserRecordsSearch(t *testing.T) {
 	b.reads("dialog h2", "Record 27")
 	b.wait(`location.hash === '#/records/27?agent=bot-0'`)
 
-	// What is invisible in a payload is not in the list either.
+	// A character that is invisible in a payload is not in the list either.
 	b.goTo("#/records?q=needle")
 	b.reads(`[data-index="17"] .row-text`, "⟨U+202E⟩")
 }
 
-// What is attested while a search is shown is announced where it matches, and shown when asked for.
+// Records that are attested while a search is shown are announced if they match, and shown on
+// request.
 func TestBrowserRecordsTail(t *testing.T) {
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
@@ -196,7 +197,8 @@ func TestBrowserRecordsTail(t *testing.T) {
 		t.Errorf("the focus is at %s", focus)
 	}
 
-	// Who follows sees what comes at once, checked, but not while at work in the list.
+	// A user who follows the list sees new records at once, verified, but not while working in the
+	// list.
 	late := func(action string) {
 		s.api("POST", "/v1/attest", key, map[string]any{"agentId": "bot-1", "actionType": action, "payload": nil})
 	}
@@ -231,8 +233,8 @@ func (b *browser) mouse(x1, y1, x2, y2 float64) {
 	}
 }
 
-// The histogram says how many records there were when. A bar that is pressed, bars that are dragged
-// over, and bars that are chosen by the keyboard narrow the search to their time, in the URL too.
+// The histogram shows the number of records over time. Pressing a bar, dragging over bars, and
+// choosing bars by keyboard narrow the search to their time, in the URL too.
 func TestBrowserRecordsHistogram(t *testing.T) {
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)

@@ -123,7 +123,7 @@ func TestBrowserRecordsCatchesALie(t *testing.T) {
 	b.wait(`!document.querySelector('.vlist-row:not([data-check="bad"])')`)
 }
 
-// A search for a text says how far the server has read, shows what was found so far, and ends the
+// A search for a text shows how far the server has read and the matches so far, and ends the
 // request when it is stopped.
 func TestBrowserRecordsStopsASearch(t *testing.T) {
 	s := startService(t, "", "")
@@ -160,8 +160,8 @@ func TestBrowserRecordsStopsASearch(t *testing.T) {
 	b.shows(`[data-index="17"][data-check="ok"]`)
 }
 
-// A log of two million records, as a lying server says of 30, is scrolled and jumped through with
-// few rows in the page; each that the server does not give is red.
+// A lying server claims two million records although it has 30. The log can be scrolled and jumped
+// through with few rows in the page; each record that the server does not deliver is red.
 func TestBrowserRecordsOfAnyLength(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

@@ -204,7 +204,7 @@ func TestBrowserReferenceSearch(t *testing.T) {
 	b.reads("h1", "Revocation")
 }
 
-// Without a credential, what needs none can be tried, and what needs one says so.
+// Without a credential, public operations can be tried, and the others say that they need one.
 func TestBrowserReferenceTrySignedOut(t *testing.T) {
 	s := startService(t, "", "")
 	b := openPage(t, s.base+"/#/reference/getHealth")

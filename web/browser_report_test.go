@@ -172,7 +172,7 @@ func TestBrowserReportFindsLies(t *testing.T) {
 	make("period")
 	b.reads(`main [role="alert"]`, "another period")
 
-	// Whoever stole a key can make a report with it.
+	// An attacker can make a report with a stolen key.
 	kept := string(s.raw(key, "/v1/report", "application/x-ndjson"))
 	s.api("POST", "/v1/companies/rotate-keys", key, map[string]any{"compromised": true})
 	b.goTo("#/start")

@@ -9,8 +9,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// Who confirmed one key sees green under those that follow from it: live, in the chain, in proofs
-// and evidence, with the page open while the key changes and after a reload.
+// If a user has confirmed one key, the keys that follow from it are green too: live, in the chain,
+// in proofs and evidence, on a page that is open while the key changes, and after a reload.
 func TestBrowserAcrossARotation(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -79,7 +79,7 @@ func TestBrowserAcrossARotation(t *testing.T) {
 	b.shows(`[data-code="KEYS"]`)
 }
 
-// A key that nothing ties to the one that was confirmed is red, whatever it signed.
+// A key without a proof from the confirmed key is red, whatever it signed.
 func TestBrowserRefusesAKeyThatIsNotProven(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

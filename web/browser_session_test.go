@@ -14,8 +14,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// between stands before a service. answer may answer a request in its place, and says whether it
-// did; change may change the header of what the service answers.
+// between stands before a service. answer may answer a request in its place, and reports whether it
+// did; change may change the header of the service's answer.
 func between(t *testing.T, s *service, answer func(w http.ResponseWriter, r *http.Request) bool, change func(h http.Header)) (base string) {
 	t.Helper()
 	target, err := url.Parse(s.base)
@@ -65,8 +65,8 @@ func (s *service) spare(key string) (spare string, remove func()) {
 	}
 }
 
-// A key that is deleted ends the session with a reason, also where only the stream hears of it; the
-// page that was shown is there again for whoever signs in, on it or on Start.
+// Deleting a key ends the session with a reason, even if only the stream learns of it; after
+// signing in again, on the page or on Start, the user is back on the page that was shown.
 func TestBrowserSessionEndsWithItsKey(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -108,8 +108,8 @@ func TestBrowserSessionEndsWithItsKey(t *testing.T) {
 	b.shows(`[data-walk="warn"]`)
 }
 
-// A 401 to a plain request ends the session too, whoever sends it; one that refuses a passport, and
-// not the key, does not.
+// A 401 to any request ends the session too, whichever server sends it; a 401 that refuses a
+// passport rather than the key does not.
 func TestBrowserSignsOutAtAnyRefusal(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

@@ -172,8 +172,8 @@ func TestBrowserSplitViewIsRed(t *testing.T) {
 	}
 }
 
-// What was found to be wrong once stays red after the server shows the truth again, on every page
-// and after a reload, with what it was and since when, until a person says that they know why.
+// A fault that was found once stays red after the server shows the truth again, on every page and
+// after a reload, with its description and time, until a user acknowledges the reason.
 func TestBrowserFindingStaysRedAfterServerRecovers(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -248,7 +248,7 @@ func TestBrowserFindingStaysRedAfterServerRecovers(t *testing.T) {
 		if lie.what == "history" {
 			beside.shows(`.pulse.bad`)
 		}
-		// What another key did not sign has failed too, and is acknowledged apart.
+		// A record that the other key did not sign has failed too, and is acknowledged separately.
 		b.acknowledge(fmt.Sprintf(`document.querySelector('.pulse.ok') && !document.querySelector(%q)`, lie.red))
 		if lie.what == "history" {
 			beside.shows(`.pulse.ok`)

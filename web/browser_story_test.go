@@ -35,7 +35,7 @@ func TestBrowserStory(t *testing.T) {
 	b.press("Register agent")
 	b.reads(".rows li", "spiffe://attestd.local/company/acme/agent/agent-1")
 
-	// What is attested appears at once, checked; what another company attests does not.
+	// A new record of the company appears at once, verified; another company's record does not.
 	b.goTo("#/live")
 	b.shows(`[data-connection="open"]`)
 	other := s.company("other")
@@ -66,8 +66,8 @@ func TestBrowserStory(t *testing.T) {
 	b.press("Resume (3 new)")
 	b.shows(`li[data-index="4"][data-check="ok"]`)
 
-	// While the connection is away three more records are written elsewhere; back again, the page
-	// says which.
+	// While the connection is interrupted three more records are written elsewhere; after
+	// reconnecting the page names them.
 	s.stop()
 	b.shows(`[data-connection="retrying"]`)
 	elsewhere := startService(t, s.db, "")

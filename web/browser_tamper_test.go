@@ -53,8 +53,8 @@ func TestBrowserShowsFailingIndex(t *testing.T) {
 	b.picture("verify-failed-1280-light", "")
 	b.reads(`[data-verdict] .notice`, "Your browser and the server agree: the chain fails at record 12")
 
-	// Opened, it is checked before it is read: the verdict stands above the payload, and no part of
-	// it is said to match.
+	// An opened record is verified before it is read: the verdict is above the payload, and no part
+	// of it is called matching.
 	b.goTo("#/chain/12")
 	b.shows(`dialog [data-check="bad"]`)
 	b.wait(`document.querySelector('dialog [data-check]').compareDocumentPosition(document.querySelector('dialog pre')) & Node.DOCUMENT_POSITION_FOLLOWING`)

@@ -47,9 +47,9 @@ func (b *browser) enter(selector, text string) {
 	})(document.querySelector(%q))`, jsString(text), selector))
 }
 
-// What a person sees of an evidence file, from disk and without a network: the verdict with
-// nothing, a key or a policy, the record, what was allowed, what was checked and what is not
-// proven.
+// The test covers a user's view of an evidence file, from disk and without a network: the verdict
+// without a key, with a key and with a policy, the record, the permission, the checks and the open
+// points.
 func TestBrowserVerifier(t *testing.T) {
 	b := openPage(t, fromDisk(t), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"))
 	whole := sample(t, "whole.json")
@@ -92,7 +92,7 @@ func TestBrowserVerifier(t *testing.T) {
 	b.reads(".notice.bad", "Invalid: RECORD.")
 }
 
-// What stands in a file is text, wherever it stands, and never an element, an address to fetch or a
+// Texts of a file are always shown as text, and never become an element, an address to fetch or a
 // script.
 func TestBrowserVerifierShowsText(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)

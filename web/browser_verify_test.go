@@ -7,9 +7,9 @@ import (
 	"attestd/internal/testenv"
 )
 
-// The result of a run over the whole chain is there after other pages were shown, and can be saved:
-// what was checked, with which key, by which engine, and what the server said. It is gone when
-// somebody signs out.
+// The result of verifying the whole chain is kept while other pages are shown, and can be saved
+// with its scope, its key, its engine and the server's statement. It is deleted when the user signs
+// out.
 func TestBrowserVerifyKeepsItsResult(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

@@ -62,8 +62,8 @@ func TestConsolePage(t *testing.T) {
 	}
 }
 
-// What checks evidence is served in one file each. The page's own policy, which holds from disk
-// too, is sent with it; it allows no request at all.
+// Each evidence checker is served in one file. The page's own policy, which also applies from disk,
+// is sent with it and allows no request.
 func TestCheckersAreServed(t *testing.T) {
 	t.Parallel()
 	for name, contentType := range map[string]string{"/verifier.html": "text/html", "/check.py": "text/plain", "/check.mjs": "text/javascript"} {
@@ -143,8 +143,8 @@ func TestConsoleIsRevalidatedAndCompressed(t *testing.T) {
 	}
 }
 
-// What a first visit loads comes with one request each for the page, its script and its style, and
-// is small. Every script that another one names is served, and nothing of ours names another host.
+// A first visit loads the page, its script and its style with one request each, and they are small.
+// Every script that another one imports is served, and none of our files names another host.
 func TestConsoleIsCompleteAndSmall(t *testing.T) {
 	t.Parallel()
 	const limit = 120_000

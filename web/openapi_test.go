@@ -37,7 +37,7 @@ func TestOpenAPIIsValid(t *testing.T) {
 	}
 }
 
-// Another reader of YAML must find in the file what the JSON says.
+// Another YAML parser must find the same content in the file as in the JSON.
 func TestOpenAPIEqualsItsSource(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("openapi.yaml")
@@ -252,7 +252,7 @@ func TestResponsesRefuseUnknownMembers(t *testing.T) {
 	}
 }
 
-// isOptional says of a member of an answer that it may be absent.
+// isOptional reports whether a member of an answer may be absent.
 func isOptional(answer, member string) bool {
 	switch member {
 	case "metadata", "next", "reason", "headFile", "pointer", "hookSpecificOutput":

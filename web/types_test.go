@@ -34,7 +34,8 @@ func consoleModules(t *testing.T) []string {
 	return found
 }
 
-// The compiler checks the types of each module, as tsconfig.json says; nothing is built.
+// The compiler checks the types of each module with the settings of tsconfig.json and emits
+// nothing.
 func TestConsoleTypes(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
