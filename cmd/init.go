@@ -78,14 +78,11 @@ Records and the registered agent remain.`,
 	cmd.Flags().BoolVar(&f.write, "write", false, "write the settings instead of printing them")
 	cmd.Flags().StringVar(&f.settings, "settings", "", "settings `file` (default "+kind.Settings()+")")
 	if kind.HTTP {
-		cmd.Flags().BoolVar(&f.command, "command", false,
-			"install hooks that run this program, for older versions and for a server that is not always reachable")
+		cmd.Flags().BoolVar(&f.command, "command", false, "install hooks that run this program, for older versions and for a server that is not always reachable")
 	}
-	cmd.Flags().StringVar(&f.require, "require", "",
-		"`passport`: refuse tools without a valid passport of the agent for them")
+	cmd.Flags().StringVar(&f.require, "require", "", "`passport`: refuse tools without a valid passport of the agent for them")
 	cmd.Flags().StringVar(&f.hooks.Redact, "redact", "", "record only the hash of `input,output` or one of them")
-	cmd.Flags().StringVar(&f.fail, "fail", "open",
-		"for calls that cannot be recorded: `open` allows them, closed refuses them")
+	cmd.Flags().StringVar(&f.fail, "fail", "open", "for calls that cannot be recorded: `open` allows them, closed refuses them")
 	cmd.Flags().StringVar(&f.company, "company", "local", "`ID` of the company to register when there is no key")
 	cmd.Flags().BoolVar(&f.check, "check", false, "run the installed hooks with a test call and show its records")
 	cmd.Flags().BoolVar(&f.remove, "remove", false, "remove what init has written")
@@ -100,9 +97,7 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	steps := setup.Steps{Agent: f.hooks.Agent, Print: func(what, how string) {
-		printable.Fprintf(out, "%-10s %s\n", what, how)
-	}}
+	steps := setup.Steps{Agent: f.hooks.Agent, Print: func(what, how string) { printable.Fprintf(out, "%-10s %s\n", what, how) }}
 	switch {
 	case f.check:
 		return f.runCheck(cmd, steps)

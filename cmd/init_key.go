@@ -74,8 +74,7 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Clien
 	if err != nil {
 		return nil, "", err
 	}
-	if err := setup.WritePrivate(path, setup.Environment([2]string{"ATTESTD_URL", at},
-		[2]string{"ATTESTD_KEY", key})); err != nil {
+	if err := setup.WritePrivate(path, setup.Environment([2]string{"ATTESTD_URL", at}, [2]string{"ATTESTD_KEY", key})); err != nil {
 		return nil, "", err
 	}
 	s.Print("key", path+" has a new one, with the role writer")

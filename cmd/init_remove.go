@@ -114,8 +114,7 @@ func drain(ctx context.Context, file map[string]string) (unsent int, err error) 
 	if _, err := os.Stat(filepath.Join(folder, "spool")); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
-	c, err := attestd.New(attestd.Config{URL: file["ATTESTD_URL"], Credential: attestd.Key(file["ATTESTD_KEY"]),
-		Retry: &attestd.Retry{}})
+	c, err := attestd.New(attestd.Config{URL: file["ATTESTD_URL"], Credential: attestd.Key(file["ATTESTD_KEY"]), Retry: &attestd.Retry{}})
 	if err != nil {
 		return 0, usageError{err}
 	}
@@ -157,8 +156,7 @@ func deleteKey(cmd *cobra.Command, file map[string]string) string {
 		return valid + err.Error()
 	}
 	defer admin.Close()
-	if err := admin.DeleteKey(cmd.Context(), key); err != nil &&
-		!errors.Is(err, &attestd.Error{Status: http.StatusNotFound}) {
+	if err := admin.DeleteKey(cmd.Context(), key); err != nil && !errors.Is(err, &attestd.Error{Status: http.StatusNotFound}) {
 		return valid + err.Error()
 	}
 	return "its key was deleted on " + file["ATTESTD_URL"]

@@ -72,8 +72,7 @@ func Run(version, schema string) int {
 	case errors.Is(err, context.Canceled):
 		err = errors.New("interrupted")
 	case errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, store.ErrUnavailable):
-		err = fmt.Errorf("%w; no server listens there: start attestd serve, or set another address with --url or ATTESTD_URL",
-			err)
+		err = fmt.Errorf("%w; no server listens there: start attestd serve, or set another address with --url or ATTESTD_URL", err)
 	}
 	status, why := exitStatus(err), "attestd: "+printable.Error(err)
 	// A misplaced argument may be a URL with a password.
@@ -82,8 +81,7 @@ func Run(version, schema string) int {
 			why = strings.ReplaceAll(why, arg, store.Name(arg))
 		}
 	}
-	if refused := (*attestd.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized &&
-		refused.Code == "" {
+	if refused := (*attestd.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && refused.Code == "" {
 		why += "\n" + unauthorizedHint
 	}
 	if status == exitUsage {
@@ -172,10 +170,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
 	}
 	root.SetVersionTemplate("attestd {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(schema), rotateKeyCommand(schema),
-		acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(), rekeyCommand(schema),
-		moveCommand(schema), migrateCommand(), backupCommand(schema), restoreCommand(schema), verifyCommand(schema),
-		companyLogCommand(), checkCommand(), reportCommand(),
+	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(schema), rotateKeyCommand(schema), acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(), rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(schema), restoreCommand(schema), verifyCommand(schema), companyLogCommand(), checkCommand(), reportCommand(),
 		attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), mcpCommand(), mcpServerCommand(version), versionCommand(version))
 	return root
 }

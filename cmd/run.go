@@ -74,11 +74,9 @@ the command starts only after attestd has acknowledged the record of its start.
 	cmd.Flags().SetInterspersed(false) // flags after COMMAND belong to COMMAND
 	urlFlag(cmd)
 	agentFlag(cmd, &agent, "")
-	cmd.Flags().StringVar(&fail, "fail", "open",
-		"when attestd is unreachable, `open` runs the command and closed does not")
+	cmd.Flags().StringVar(&fail, "fail", "open", "when attestd is unreachable, `open` runs the command and closed does not")
 	cmd.Flags().BoolVar(&git, "git", false, "attest the commits made meanwhile")
-	cmd.Flags().StringVar(&folder, "state", "",
-		"`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
+	cmd.Flags().StringVar(&folder, "state", "", "`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
 	return cmd
 }
 
@@ -106,9 +104,7 @@ func openQueue(cmd *cobra.Command, state string) (*spool.Spool, error) {
 }
 
 // runAttested runs a command, and sends queued records while it runs and after its end.
-func runAttested(
-	ctx context.Context, config run.Config, queue *spool.Spool, closed bool, c *attestd.Client,
-) (int, error) {
+func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, closed bool, c *attestd.Client) (int, error) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwardedSignals...)
 	defer signal.Stop(signals)
