@@ -66,3 +66,10 @@ func (s *Store) Duty(ctx context.Context, name string, take, lose func()) {
 		pause(ctx, every)
 	}
 }
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

@@ -70,7 +70,7 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 	if _, err := to.Conn(); errors.Is(err, postgres.ErrRefused) {
 		return nil, s.namedServer(err)
 	}
-	w := newPGWriter(to, s.secrets, &s.lastUsed)
+	w := newPGWriter(to, postgres.NewWatch(s.db), s.secrets, &s.lastUsed)
 	if err := w.connect(); err != nil {
 		return nil, err
 	}

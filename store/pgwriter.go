@@ -17,12 +17,12 @@ type pgWriter struct {
 	*writer
 	to      *postgres.Writer
 	heads   *heads // nil without a head file
-	watch   *watch
+	watch   *postgres.Watch
 	changed bool // rows were changed in the transaction that is open
 }
 
-func newPGWriter(to *postgres.Writer, x atrest.Secrets, u *lastUsed) *pgWriter {
-	return &pgWriter{writer: newWriter(x, u), to: to, watch: newWatch(nil)}
+func newPGWriter(to *postgres.Writer, watch *postgres.Watch, x atrest.Secrets, u *lastUsed) *pgWriter {
+	return &pgWriter{writer: newWriter(x, u), to: to, watch: watch}
 }
 
 // Begin implements chain.Storage. That another server has written is said by Commit, of the chains
@@ -156,7 +156,7 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 			b.Err = fmt.Errorf("%w: rows stand beyond the head", ErrCorrupt)
 		default:
 			company, _ := logOf(number)
-			if was := tx.w.watch.length(number); was > h.Length {
+			if was := tx.w.watch.Length(number); was > h.Length {
 				tx.w.logger.Error("the database has gone back: records that were acknowledged are gone; was a standby promoted that was not synchronous?",
 					"chain", number, "records", h.Length, "were", was)
 			}

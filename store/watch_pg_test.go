@@ -3,6 +3,8 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -84,6 +86,51 @@ func TestServersHearOfEachOther(t *testing.T) {
 	all.Wait()
 	for _, s := range servers {
 		s.want(t, c, callers*each)
+	}
+}
+
+// What another server writes to a control log wakes who follows it, and names the company; its
+// records go to no listener. What it writes to the actions goes to listeners, and names nobody.
+func TestOtherServersChangesNameTheirCompany(t *testing.T) {
+	testenv.Concurrent(t)
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	url := pgtest.Database(t)
+	one := listen(t, url)
+	s, err := store.Open(ctx, url, "", store.Options{Master: master()})
+	must(t, err)
+	heard := make(chan string, 1<<10)
+	running, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() {
+		_ = s.Run(running, store.RunOptions{
+			Grown:   func(number int64) { heard <- fmt.Sprint("grown ", number) },
+			Others:  func(number, from, to int64) { heard <- fmt.Sprint("others ", number, from, to) },
+			Changed: func(company int64) { heard <- fmt.Sprint("changed ", company) },
+		})
+	})
+	t.Cleanup(func() {
+		stop()
+		all.Wait()
+		s.Close()
+	})
+	must(t, s.Ready(ctx))
+	c, _ := company(t, one.Store, "acme")
+	_, err = one.Append(ctx, draft(c))
+	must(t, err)
+	// in any order between the logs
+	wants := []string{fmt.Sprint("grown ", -c.Chain), fmt.Sprint("changed ", c.Chain), fmt.Sprint("grown ", c.Chain), fmt.Sprint("others ", c.Chain, 0, 1)}
+	var got []string
+	for slices.ContainsFunc(wants, func(want string) bool { return !slices.Contains(got, want) }) {
+		select {
+		case h := <-heard:
+			got = append(got, h)
+		case <-time.After(time.Minute):
+			t.Fatalf("heard %q, want %q", got, wants)
+		}
+	}
+	if i := slices.IndexFunc(got, func(h string) bool { return strings.HasPrefix(h, "others -") }); i >= 0 {
+		t.Errorf("records of a control log went to listeners: %q", got[i])
 	}
 }
 

@@ -1,10 +1,9 @@
-package store
+package postgres
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -95,36 +94,28 @@ type said struct {
 // watching is a watch and its announcements.
 type watching struct {
 	*others
-	*watch
-	mu      sync.Mutex
-	said    []said
-	grown   map[int64]int
-	changed []int64
-	shrunk  int
+	*Watch
+	mu     sync.Mutex
+	said   []said
+	shrunk int
+	before []map[int64]int64
 }
 
 // startWatch starts a watch inside a bubble.
 func startWatch(t *testing.T, lengths map[int64]int64) *watching {
 	o := &others{lengths: lengths, news: map[int64]int64{}}
-	w := &watching{others: o, watch: newWatch(o), grown: map[int64]int{}}
-	w.watch.log = slog.New(slog.DiscardHandler)
-	w.watch.grown = func(number int64) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.grown[number]++
+	w := &watching{others: o, Watch: newWatch(o)}
+	w.Extended = func(number, from, to int64) { w.note(said{number, from, to, false}) }
+	w.Shrunk = func(chains []int64) { w.shrunk += len(chains) }
+	w.Compare = func(_ context.Context, before map[int64]int64) error {
+		w.before = append(w.before, before)
+		return nil
 	}
-	w.watch.others = func(number, from, to int64) { w.note(said{number, from, to, false}) }
-	w.watch.changed = func(company int64) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.changed = append(w.changed, company)
-	}
-	w.watch.shrunk = func(chains []int64) { w.shrunk += len(chains) }
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.run(ctx, sync.OnceFunc(func() { close(ready) }))
+		w.Run(ctx, sync.OnceFunc(func() { close(ready) }))
 	}()
 	<-ready
 	t.Cleanup(func() {
@@ -148,7 +139,7 @@ func (w *watching) commit(number, from, to int64) {
 
 func (w *watching) published(number, from, to int64) {
 	e := chain.Extension{Chain: number, From: chain.Head{Length: from}, Head: chain.Head{Length: to}}
-	w.publish([]chain.Extension{e}, func(left []chain.Extension) {
+	w.Publish([]chain.Extension{e}, func(left []chain.Extension) {
 		for _, e := range left {
 			w.note(said{e.Chain, e.From.Length, e.Head.Length, true})
 		}
@@ -178,12 +169,9 @@ func TestWatchReportsEachGrowthOnce(t *testing.T) {
 		w := startWatch(t, map[int64]int64{1: 10, 2: 20, -1: 5})
 		w.want(t, time.Second)
 		w.append(1, 12)
-		w.append(-1, 6) // a control log: only its followers wake
-		w.append(3, 2)  // a new chain
-		w.want(t, 2*watchEvery, said{1, 10, 12, false}, said{3, 0, 2, false})
-		if w.grown[-1] != 1 || w.grown[1] != 1 || !slices.Equal(w.changed, []int64{1}) {
-			t.Errorf("woken: %v, changed: %v", w.grown, w.changed)
-		}
+		w.append(-1, 6)
+		w.append(3, 2) // a new chain
+		w.want(t, 2*watchEvery, said{-1, 5, 6, false}, said{1, 10, 12, false}, said{3, 0, 2, false})
 
 		w.append(1, 15)
 		w.commit(1, 15, 17) // before the notice of the records under it
@@ -244,6 +232,9 @@ func TestWatchNoticesAnOlderCopy(t *testing.T) {
 		w.want(t, 10*time.Second)
 		if w.shrunk != 1 {
 			t.Errorf("noticed %d times", w.shrunk)
+		}
+		if len(w.before) != 1 || !maps.Equal(w.before[0], map[int64]int64{1: 10}) {
+			t.Errorf("compared with %v", w.before)
 		}
 		w.append(1, 6)
 		w.want(t, 2*watchEvery, said{1, 4, 6, false})
