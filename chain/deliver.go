@@ -9,8 +9,8 @@ import (
 // check determines the state of a chain from disk. It is the checker's step.
 func (m *Monitor) check(ctx context.Context, w *watch) {
 	m.mu.Lock()
-	epoch, from, to := m.epoch, w.from, w.to
-	isFound, bad, before, unread := m.shared && w.epoch == epoch, w.bad, w.tree, w.unread
+	generation, from, to := m.generation, w.from, w.to
+	isFound, bad, before, unread := m.shared && w.generation == generation, w.bad, w.tree, w.unread
 	m.mu.Unlock()
 
 	var err error
@@ -37,7 +37,7 @@ func (m *Monitor) check(ctx context.Context, w *watch) {
 	defer m.mu.Unlock()
 	w.busy = false
 	if err == nil {
-		w.epoch, w.tree, w.bad, w.unread = epoch, before, bad, false
+		w.generation, w.tree, w.bad, w.unread = generation, before, bad, false
 	}
 	m.schedule(w)
 }
@@ -76,7 +76,7 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 		to = from + int64(len(records))
 	}
 	w.from = to // so that records committed meanwhile can be held
-	epoch, bad, t := w.epoch, w.bad, w.tree.clone()
+	generation, bad, t := w.generation, w.bad, w.tree.clone()
 	m.mu.Unlock()
 
 	delivered := from
@@ -130,8 +130,8 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 		w.unread = true
 	case delivered != to:
 		// The disk contradicts this state or cannot be read; the checker determines which.
-		w.epoch = 0
-	case w.epoch == epoch:
+		w.generation = 0
+	case w.generation == generation:
 		w.tree = t
 	}
 	m.schedule(w)
@@ -141,7 +141,7 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 // extended the chain without listeners. It is also a step of the deliverer.
 func (m *Monitor) catchUp(ctx context.Context, w *watch) {
 	m.mu.Lock()
-	epoch, to := w.epoch, min(w.from, w.tree.length+deliverAtOnce)
+	generation, to := w.generation, min(w.from, w.tree.length+deliverAtOnce)
 	before := w.tree.clone()
 	m.mu.Unlock()
 	_, t, err := m.verifier.verifyNext(ctx, w.chain, before, to)
@@ -153,8 +153,8 @@ func (m *Monitor) catchUp(ctx context.Context, w *watch) {
 	case err != nil && !contradicts(err):
 		w.unread = true
 	case err != nil:
-		w.epoch = 0
-	case w.epoch == epoch:
+		w.generation = 0
+	case w.generation == generation:
 		w.tree = t
 	}
 	m.schedule(w)

@@ -41,21 +41,22 @@ type Monitor struct {
 
 	mu        sync.Mutex
 	listening bool
-	// grows with each external write; a state of an earlier epoch counts as unknown
-	epoch     int64
-	watched   map[int64]*watch
-	held      int // bytes in watch.held of all chains
-	deliverer queue
-	checker   queue
+	// grows with each external write that Publish reports; a state of an earlier generation counts
+	// as unknown
+	generation int64
+	watched    map[int64]*watch
+	held       int // bytes in watch.held of all chains
+	deliverer  queue
+	checker    queue
 	// chains that are being verified for vouchers; closed at the end
 	vouching map[int64]chan struct{}
 }
 
 // watch is the state of a chain in a Monitor; Monitor.mu guards it.
 type watch struct {
-	chain int64
-	epoch int64    // epoch of the state; 0 for an unknown state
-	bad   *Verdict // verdict on an invalid chain, or nil
+	chain      int64
+	generation int64    // of the state; 0 for an unknown state
+	bad        *Verdict // verdict on an invalid chain, or nil
 	// tree of a valid chain before from; of a shared chain, a verified tree of another length
 	tree tree
 
@@ -89,11 +90,11 @@ func (q *queue) push(w *watch) {
 func NewMonitor(r Reader, v *Verifier, shared bool) *Monitor {
 	return &Monitor{
 		reader: r, verifier: v, shared: shared,
-		epoch:     1,
-		watched:   make(map[int64]*watch),
-		deliverer: queue{bell: make(chan struct{}, 1)},
-		checker:   queue{bell: make(chan struct{}, 1)},
-		vouching:  make(map[int64]chan struct{}),
+		generation: 1,
+		watched:    make(map[int64]*watch),
+		deliverer:  queue{bell: make(chan struct{}, 1)},
+		checker:    queue{bell: make(chan struct{}, 1)},
+		vouching:   make(map[int64]chan struct{}),
 	}
 }
 
@@ -102,7 +103,7 @@ func (m *Monitor) Publish(batch []Extension, external bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if external {
-		m.epoch++
+		m.generation++
 	}
 	m.verifier.Appended()
 	for i := range batch {
@@ -157,7 +158,7 @@ func (m *Monitor) follow(e *Extension) {
 // fits reports whether the known state may belong to the extended chain. The tree of a shared chain
 // may have another length.
 func (m *Monitor) fits(w *watch, from Head) bool {
-	return w.tree.is(from) || m.shared && w.epoch == m.epoch && w.tree.length != from.Length
+	return w.tree.is(from) || m.shared && w.generation == m.generation && w.tree.length != from.Length
 }
 
 // enqueue schedules the records of e for delivery.
@@ -170,13 +171,13 @@ func (m *Monitor) enqueue(e *Extension) {
 	}
 	if w.from == w.to && !w.busy {
 		if w.bad == nil && !m.fits(w, e.From) {
-			w.epoch = 0 // the known state does not belong to the extended chain
+			w.generation = 0 // the known state does not belong to the extended chain
 		}
 		if !m.shared || w.to == unheard {
 			w.from = e.From.Length
 		}
 	}
-	if w.epoch == m.epoch && w.from+int64(len(w.held)) == e.From.Length {
+	if w.generation == m.generation && w.from+int64(len(w.held)) == e.From.Length {
 		for i := range e.Records {
 			if m.held >= maxHeld {
 				break
@@ -245,7 +246,7 @@ func (m *Monitor) next(ctx context.Context, q *queue) *watch {
 
 // known reports whether the state of a chain covers the records before from, or will after catchUp.
 func (m *Monitor) known(w *watch) bool {
-	return w.epoch == m.epoch && (w.bad != nil || w.tree.length == w.from || m.isBehind(w))
+	return w.generation == m.generation && (w.bad != nil || w.tree.length == w.from || m.isBehind(w))
 }
 
 // isBehind reports whether the tree of a shared chain must be extended before delivery.

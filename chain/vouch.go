@@ -14,12 +14,12 @@ import (
 // It requires no verification if the monitor has verified the chain and no external write came
 // since. It then links a record to the verified tree with a few hundred hashes.
 type Voucher struct {
-	m     *Monitor
-	chain int64
-	next  int64
-	epoch int64    // of bad and tree; 0 for never
-	bad   *Verdict // the verdict on an invalid chain, or nil
-	tree  tree     // of a valid chain: the tree of the records before next
+	m          *Monitor
+	chain      int64
+	next       int64
+	generation int64    // of bad and tree; 0 for never
+	bad        *Verdict // the verdict on an invalid chain, or nil
+	tree       tree     // of a valid chain: the tree of the records before next
 }
 
 // Vouch returns a voucher for the records of a chain from an index on. The index MUST NOT be
@@ -32,7 +32,7 @@ func (m *Monitor) Invalidate(chain int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := m.watched[chain]; w != nil {
-		w.epoch = 0
+		w.generation = 0
 	}
 }
 
@@ -54,7 +54,7 @@ func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []R
 		if err != nil {
 			return nil, err
 		}
-		if !v.m.isEpoch(v.epoch) {
+		if !v.m.isGeneration(v.generation) {
 			continue
 		}
 		events, err := v.verify(ctx, records)
@@ -100,11 +100,11 @@ func (v *Voucher) verify(ctx context.Context, records []Record) ([]Event, error)
 // sync updates the voucher to the monitor's current state of the chain.
 func (v *Voucher) sync(ctx context.Context) error {
 	for range maxRetries {
-		epoch, known, bad, err := v.m.state(ctx, v.chain)
-		if err != nil || epoch == v.epoch {
+		generation, known, bad, err := v.m.state(ctx, v.chain)
+		if err != nil || generation == v.generation {
 			return err
 		}
-		v.epoch, v.bad, v.tree = epoch, bad, tree{}
+		v.generation, v.bad, v.tree = generation, bad, tree{}
 		if bad != nil {
 			return nil
 		}
@@ -123,27 +123,27 @@ func (v *Voucher) sync(ctx context.Context) error {
 func (v *Voucher) invalidate() {
 	v.m.mu.Lock()
 	defer v.m.mu.Unlock()
-	if w := v.m.watched[v.chain]; w != nil && w.epoch == v.epoch {
-		w.epoch = 0
+	if w := v.m.watched[v.chain]; w != nil && w.generation == v.generation {
+		w.generation = 0
 	}
-	v.epoch = 0
+	v.generation = 0
 }
 
-func (m *Monitor) isEpoch(epoch int64) bool {
+func (m *Monitor) isGeneration(generation int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.epoch == epoch
+	return m.generation == generation
 }
 
-// state returns the verified tree of a chain or the verdict that it is invalid, and the epoch of
-// that state. It verifies an unknown chain once for all concurrent callers.
-func (m *Monitor) state(ctx context.Context, chain int64) (epoch int64, known tree, bad *Verdict, err error) {
+// state returns the verified tree of a chain or the verdict that it is invalid, and the generation
+// of that state. It verifies an unknown chain once for all concurrent callers.
+func (m *Monitor) state(ctx context.Context, chain int64) (generation int64, known tree, bad *Verdict, err error) {
 	for {
 		m.mu.Lock()
 		w := m.watched[chain]
-		if w != nil && w.epoch == m.epoch {
+		if w != nil && w.generation == m.generation {
 			defer m.mu.Unlock()
-			return w.epoch, w.tree, w.bad, nil
+			return w.generation, w.tree, w.bad, nil
 		}
 		underway, isUnderway := m.vouching[chain]
 		if isUnderway {
@@ -157,7 +157,7 @@ func (m *Monitor) state(ctx context.Context, chain int64) (epoch int64, known tr
 		}
 		done := make(chan struct{})
 		m.vouching[chain] = done
-		epoch, to := m.epoch, int64(0)
+		generation, to := m.generation, int64(0)
 		if w != nil {
 			to = w.to
 		}
@@ -169,13 +169,13 @@ func (m *Monitor) state(ctx context.Context, chain int64) (epoch int64, known tr
 		m.mu.Lock()
 		delete(m.vouching, chain)
 		close(done)
-		same := m.epoch == epoch
+		same := m.generation == generation
 		if err == nil && same {
 			m.install(chain, whole, bad)
 		}
 		m.mu.Unlock()
 		if err != nil || same {
-			return epoch, whole, bad, err
+			return generation, whole, bad, err
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (m *Monitor) install(chain int64, whole tree, bad *Verdict) {
 	case w.busy || w.from != w.to || bad == nil && !m.shared && w.from != whole.length:
 		return
 	}
-	w.epoch, w.tree, w.bad = m.epoch, whole, bad
+	w.generation, w.tree, w.bad = m.generation, whole, bad
 	m.evict()
 }
 
