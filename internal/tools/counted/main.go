@@ -1,31 +1,47 @@
-// Command counted summarizes the output of `go test -json`: a line for each package, and the output
-// of failed tests. It fails if a test failed, or if fewer tests passed than the file of counts
-// requires for the step, so that no test is skipped unnoticed.
+// Command counted runs `go test` for a step of CI and summarizes it: a line for each package, and
+// the output of failed tests. It fails if fewer tests passed than the file of counts requires for
+// the step, so that no test is skipped unnoticed.
 //
-//	go test -json ./... | counted -counts .ci/counts "go test"
+//	counted -counts .ci/counts -failed FOLDER STEP ARGUMENT…
+//	counted -retry FOLDER
 //
-// A line of the file has a number and the name of a step. Subtests do not count, because their
-// number may depend on the machine.
+// The first form runs `go test ARGUMENT…`, where each argument with a dash is a flag, and the
+// others are packages. A line of the file of counts has a number and the name of a step. Subtests
+// do not count, because their number may depend on the machine.
+//
+// Tests that fail while much else runs have a second chance: the first form writes them into the
+// folder and does not fail. The second form runs them again, each package by itself and one test
+// at a time, and fails if one of them fails again. A package that ends without the results of all
+// its tests (a panic, a timeout) is run again as a whole. A build that fails, a data race, too few
+// tests and too many failures are not the load's fault: with them the first form fails at once.
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 )
 
+// mostFailures is the number of failures of a step up to which they have a second chance.
+const mostFailures = 10
+
 func main() {
 	counts := flag.String("counts", ".ci/counts", "`file` of the least numbers")
+	failed := flag.String("failed", "", "`folder` for the tests that failed; without it they have no second chance")
+	again := flag.String("retry", "", "run the failed tests of this `folder` again")
 	flag.Parse()
-	err := errors.New("one argument is the name of the step")
-	if flag.NArg() == 1 {
-		err = step(os.Stdin, os.Stdout, *counts, flag.Arg(0))
+	err := errors.New("the arguments are the name of the step and those of go test")
+	switch {
+	case *again != "" && flag.NArg() == 0:
+		err = retry(os.Stdout, *again)
+	case *again == "" && flag.NArg() > 1:
+		err = first(os.Stdout, *counts, *failed, flag.Arg(0), flag.Args()[1:])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "counted:", err)
@@ -33,8 +49,8 @@ func main() {
 	}
 }
 
-// step reads the output of a test run and compares it with the count of the step.
-func step(in io.Reader, out io.Writer, counts, name string) error {
+// first runs a step, and writes its failed tests into a folder for retry.
+func first(out io.Writer, counts, folder, name string, arguments []string) error {
 	text, err := os.ReadFile(counts)
 	if err != nil {
 		return err
@@ -43,16 +59,23 @@ func step(in io.Reader, out io.Writer, counts, name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", counts, err)
 	}
-	r := run{out: out, said: map[test][]string{}}
-	if err := r.read(in); err != nil {
-		return err
+	r, err := goTest(out, exec.Command("go", append([]string{"test", "-json"}, arguments...)...))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	fmt.Fprintf(out, "%s: %d tests passed, %d were skipped, %d failed; %d is the least\n", name, r.passed, r.skipped, r.failed, least)
+	fmt.Fprintf(out, "%s: %d tests passed, %d were skipped, %d failed; %d is the least\n", name, len(r.passed), r.skipped, len(r.failed), least)
+	whole := slices.ContainsFunc(r.failed, func(f failure) bool { return f.Test == "" })
 	switch {
-	case r.failed > 0 || r.broken > 0:
-		return fmt.Errorf("%s: %d tests and %d packages failed", name, r.failed, r.broken)
-	case r.passed < least:
-		return fmt.Errorf("%s: only %d tests passed, and %s demands %d: something leaves tests out", name, r.passed, counts, least)
+	case r.unbuilt > 0:
+		return fmt.Errorf("%s: %d packages do not build", name, r.unbuilt)
+	case r.raced:
+		return fmt.Errorf("%s: a data race", name)
+	case !whole && len(r.passed)+len(r.failed) < least:
+		return fmt.Errorf("%s: only %d tests passed, and %s demands %d: something leaves tests out", name, len(r.passed), counts, least)
+	case len(r.failed) > 0 && (folder == "" || len(r.failed) > mostFailures):
+		return fmt.Errorf("%s: %d tests or packages failed", name, len(r.failed))
+	case len(r.failed) > 0:
+		return write(folder, attempt{Step: name, Least: least, Passed: len(r.passed), Flags: flags(arguments), Failed: r.failed})
 	}
 	return nil
 }
@@ -67,76 +90,11 @@ func find(text, name string) (int, error) {
 	return 0, fmt.Errorf("there is no step %q", name)
 }
 
-// event is an event of cmd/internal/test2json or of a build.
-type event struct {
-	Action, Package, ImportPath, Test, Output string
-	Elapsed                                   float64
-}
-
-// test is a test of a package; its name is "" for the package's own output.
-type test struct{ pkg, name string }
-
-// run is the state of a test run.
-type run struct {
-	out                             io.Writer
-	passed, skipped, failed, broken int
-	said                            map[test][]string // output of unfinished tests
-}
-
-func (r *run) read(in io.Reader) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var e event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			fmt.Fprintln(r.out, lines.Text()) // go itself says why it does not start
-			continue
+func flags(arguments []string) (all []string) {
+	for _, argument := range arguments {
+		if strings.HasPrefix(argument, "-") {
+			all = append(all, argument)
 		}
-		r.take(e)
 	}
-	return lines.Err()
-}
-
-func (r *run) take(e event) {
-	of := test{e.Package, e.Test}
-	top, _, within := strings.Cut(e.Test, "/")
-	switch e.Action {
-	case "build-output":
-		fmt.Fprint(r.out, e.Output)
-		return
-	case "output":
-		r.said[of] = append(r.said[of], e.Output)
-		return
-	case "pass", "skip", "fail":
-	default:
-		return
-	}
-	said := r.said[of]
-	delete(r.said, of)
-	switch {
-	case e.Test == "" && e.Action == "fail":
-		r.broken++
-		// a package that panics or is stopped ends without events for its running tests
-		for under, output := range r.said {
-			if under.pkg == e.Package {
-				fmt.Fprint(r.out, strings.Join(output, ""))
-				delete(r.said, under)
-			}
-		}
-		fmt.Fprint(r.out, strings.Join(said, ""))
-	case e.Test == "" && e.Action == "pass":
-		fmt.Fprintf(r.out, "ok   %6.1fs %s\n", e.Elapsed, e.Package)
-	case e.Test == "":
-	case within && e.Action == "fail": // shown with the test around it
-		around := test{e.Package, top}
-		r.said[around] = append(r.said[around], said...)
-	case within:
-	case e.Action == "pass":
-		r.passed++
-	case e.Action == "skip":
-		r.skipped++
-	default:
-		r.failed++
-		fmt.Fprint(r.out, strings.Join(said, ""))
-	}
+	return all
 }
