@@ -57,6 +57,7 @@ func TestRegisterAgent(t *testing.T) {
 
 // SVIDs are signed with the company's key and valid for an hour, and each request gets a new one.
 func TestAgentSVID(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	first := acme.agent(t, "bot")

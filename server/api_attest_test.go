@@ -133,7 +133,7 @@ func TestPayloadVerbatim(t *testing.T) {
 // A payload that RFC 8785 cannot represent without loss is refused with its place as a JSON
 // Pointer, and never changed silently.
 func TestPayloadRefused(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.MaxBody = 4096 })
 	acme := s.company(t, "acme")

@@ -132,6 +132,7 @@ func tick() {
 // A passport that was signed with the company's key but not by the service verifies as a token,
 // although it was never issued.
 func TestAuthorityOfAMintedPassport(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -25,6 +25,7 @@ func elementList(n int) string { return strings.TrimSuffix(strings.Repeat("7,", 
 // Without a credential a body may have at most 64 KiB, whatever --max-body is, and a larger one is
 // refused before it is read.
 func TestPublicBodiesAreSmall(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	for path, status := range map[string]int{"/v1/companies": 201, "/v1/setup": 409, "/v1/oauth/token": 400, "/v1/recover-key": 200} {
@@ -49,7 +50,7 @@ func TestPublicBodiesAreSmall(t *testing.T) {
 // The members and elements of a body are limited; ordinary bodies do not reach the limits.
 func TestMembersOfABodyAreBounded(t *testing.T) {
 	t.Parallel()
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	s := start(t)
 	acme := s.company(t, "acme")
 	attest := func(payload string) string { return `{"agentId":"a","actionType":"b","payload":` + payload + `}` }
@@ -95,7 +96,7 @@ func TestMembersOfABodyAreBounded(t *testing.T) {
 // Bodies that are costly to decode are decoded one after the other if the budget has no room for
 // all: none of the accepted ones is refused.
 func TestCostlyBodiesTakeTurns(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.MaxBody = 512 << 10
@@ -119,6 +120,7 @@ func TestCostlyBodiesTakeTurns(t *testing.T) {
 // more calls than any agent makes is refused with its own error. Calls that are already recorded do
 // not count.
 func TestHookBatchOverTheLimit(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 1000, Attest: 10, Standard: 1000}))
 	acme := s.company(t, "acme")

@@ -52,6 +52,7 @@ func attestation(size int) string {
 // Request bodies in progress have a budget. A request over the budget is not carried out and is
 // told to try again; others go on, and everyone does when the bodies are complete.
 func TestBodiesHaveABudget(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
@@ -75,6 +76,7 @@ func TestBodiesHaveABudget(t *testing.T) {
 
 // Bodies without a credential never take the room that is reserved for requests with one.
 func TestBodiesOfStrangersLeaveRoom(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.MaxBody = 32 << 10
@@ -103,6 +105,7 @@ func TestBodiesOfStrangersLeaveRoom(t *testing.T) {
 // The number of connections is limited. A connection over the limit is answered 503 and closed,
 // open ones go on, and each that closes makes room.
 func TestConnectionsHaveABound(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Budgets.Connections = limit.Size{Most: 3, Share: 1} })
 	const health = "GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n"

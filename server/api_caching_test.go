@@ -18,6 +18,7 @@ import (
 // No cache may store a tenant's data, except a signed status, which the specification lets caches
 // store for one credential.
 func TestAnswersAreNotForSharedCaches(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -90,6 +91,7 @@ func TestListsStream(t *testing.T) {
 // A page of another origin gets nothing from any route with any method and credential; a page of
 // this server's origin gets everything.
 func TestPagesOfOtherOrigins(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -109,6 +111,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 // Besides the specification's JSON, the token exchange accepts its parameters in the form of RFC
 // 8693 §2.1.
 func TestExchangeTakesAForm(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	subject, actor := acme.agent(t, "planner"), acme.agent(t, "bot")

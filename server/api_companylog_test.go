@@ -94,6 +94,7 @@ func TestRemovedCompanyIsDetectedAfterStart(t *testing.T) {
 
 // No route reaches the owner of the log of the companies as a company.
 func TestInstallationIsReachedByNoRoute(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	path := storetest.New(t)
 	s := startOn(t, path, cred.Domain{})

@@ -170,7 +170,7 @@ func toJSON(t testing.TB, v any) []byte {
 // An access token is the subject of the next exchange: the chain grows inward to at most ten
 // actors, and keeps its scope.
 func TestDelegationHopByHop(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	acme.agent(t, "a0")
@@ -218,6 +218,7 @@ func nestedAct(actors []string) string {
 
 // If the subject token has no scope, the new token has none.
 func TestExchangeKeepsNoScope(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	token, chain := acme.exchange(t, acme.do(t, "POST /v1/companies/svid", "").status(200).str("svid"), acme.agent(t, "bot"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"attestd/internal/testenv"
 	"attestd/server"
 )
 
@@ -57,6 +58,7 @@ func TestPublicKey(t *testing.T) {
 
 // Without a configured address, jwks_uri is derived from the request and leads to the key set.
 func TestDiscoveredAddress(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	s.company(t, "acme")
@@ -99,6 +101,7 @@ func TestHealth(t *testing.T) {
 
 // The served reference is web/openapi.yaml, unchanged.
 func TestOpenAPIIsServed(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	r := s.anyone().do(t, "GET /v1/openapi.json", "").status(200).sets("Content-Type: application/json", hour)

@@ -147,7 +147,7 @@ func (c caller) checkLog(t testing.TB, log string) []record {
 
 // Chains of every size up to 33 pass a check that shares no code with the server.
 func TestEvidenceAtEverySize(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

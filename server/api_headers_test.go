@@ -7,11 +7,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // A header that says who asks, or for what, comes once: of two, different readers take different
 // ones.
 func TestHeadersThatComeTwice(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
@@ -41,6 +44,7 @@ func TestHeadersThatComeTwice(t *testing.T) {
 // After a request that says its length in two ways the connection is closed: what follows may begin
 // elsewhere for somebody in front.
 func TestTwoLengthsEndTheConnection(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	for name, test := range map[string]struct {
@@ -72,6 +76,7 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 // What an agent says about a call is read in one way or refused: two readers of one body must not
 // see a request and an outcome, and no passport be asked for.
 func TestAmbiguousHookBodyIsRefused(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	const asks = `"tool_name":"Bash","tool_use_id":"t1","tool_input":{}`

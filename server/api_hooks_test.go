@@ -119,6 +119,7 @@ func TestHookBatch(t *testing.T) {
 // A turn may have more calls than a batch of POST /v1/attest/batch has records; if it names a call
 // twice, the first is recorded.
 func TestHookLargeBatch(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	var calls []string
@@ -152,6 +153,7 @@ func TestHookCallIDTwice(t *testing.T) {
 // With require=passport a tool may be called only while a valid passport of the agent covers it. A
 // refusal is recorded with its reason.
 func TestHookNeedsPassport(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -221,6 +223,7 @@ func TestHookFailsClosed(t *testing.T) {
 
 // A tool call counts as the two records that it makes; an event without a record does not count.
 func TestHookCounts(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 1000, Attest: 5, Standard: 1000}))
 	acme := s.company(t, "acme")
@@ -232,6 +235,7 @@ func TestHookCounts(t *testing.T) {
 
 // Recorded values can be reduced to hashes; secrets are masked with every setting.
 func TestHookRedaction(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	acme := start(t).company(t, "acme").create(t, "writer", "")
 	body := event("PreToolUse", "t1", `,"tool_input":{"command":"PGPASSWORD=hunter2 psql"}`)
@@ -248,6 +252,7 @@ func TestHookRedaction(t *testing.T) {
 
 // A malformed tool call from an agent is recorded nevertheless; a body that is no event is refused.
 func TestHookRefusals(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

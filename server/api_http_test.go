@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store/storetest"
 )
@@ -26,6 +27,7 @@ var keyed = []string{
 
 // Every such endpoint asks for a credential before it reads anything else.
 func TestCredentialIsAskedFirst(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -47,6 +49,7 @@ func TestCredentialIsAskedFirst(t *testing.T) {
 }
 
 func TestUnknownPathsAndMethods(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -84,6 +87,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 
 // HEAD is GET without a body, wherever GET is.
 func TestHead(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	for _, path := range []string{"/v1/health", "/v1/company", "/v1/chain", "/v1/ca/public-key?companyId=acme"} {
@@ -97,6 +101,7 @@ func TestHead(t *testing.T) {
 // X-Request-ID is returned if it is 1 to 128 visible ASCII characters; otherwise the server creates
 // one.
 func TestRequestID(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	made := regexp.MustCompile(`^[0-9a-f-]{36}$`)
@@ -117,6 +122,7 @@ func TestRequestID(t *testing.T) {
 // A body over the limit is answered 413 wherever a body is read, whether its length is declared or
 // not.
 func TestBodyLimit(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.MaxBody = 1000 })
 	acme := s.company(t, "acme")

@@ -188,6 +188,7 @@ func TestAttestBatch(t *testing.T) {
 
 // A batch counts as its items, and the answer has the remainders of both budgets.
 func TestBatchItemsCountAgainstRateLimit(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.Limits = limit.Limits{Standard: 20, Attest: 5, Sensitive: 5, Log: 5, Company: 2}

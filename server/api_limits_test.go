@@ -76,6 +76,7 @@ func TestLimitOfEachTier(t *testing.T) {
 
 // A valid credential has its own count; a request with an invented one counts for its address.
 func TestLimitIsCountedByCredential(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 100, Attest: 100, Standard: 4}))
 	acme := s.company(t, "acme") // address: 1
@@ -95,6 +96,7 @@ func TestLimitIsCountedByCredential(t *testing.T) {
 
 // A route without authentication also counts for the address, whatever credential the call has.
 func TestPublicRoutesCountTheAddress(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t, limits(limit.Limits{Sensitive: 100, Attest: 100, Standard: 6}))
 	acme := s.company(t, "acme") // address: 1
@@ -169,6 +171,7 @@ func TestRateLimitIsExactConcurrently(t *testing.T) {
 
 // A forwarding header counts only if a trusted proxy has sent it.
 func TestLimitBehindProxy(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		proxies []string
@@ -192,6 +195,7 @@ func TestLimitBehindProxy(t *testing.T) {
 
 // With --rate-limits off there is neither a limit nor a header.
 func TestRateLimitsOff(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	for range 30 {

@@ -131,7 +131,7 @@ func (j *journal) lines(t testing.TB) (lines []map[string]any) {
 
 // Every request has one line, with the request's ID and the route in place of the path.
 func TestLogOfARequest(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -193,7 +193,7 @@ func bundledLeaves(t *testing.T, bundle []byte, width int) (leaves []tlog.Leaf) 
 // A path that is not in its single valid form, that does not exist yet or that belongs to another
 // company is answered 404 and reveals nothing of the other company.
 func TestLogsRefuse(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
@@ -238,6 +238,7 @@ func testLogRefuses(t *testing.T, acme caller, own, theirs string) {
 
 // An attestation is always about a record of the actions, even if another log is named beside it.
 func TestAttestNeverWritesToControl(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	before := acme.logNamed(t, "control")
@@ -284,7 +285,7 @@ func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
 // Each pair of sizes is consistent: an auditor with an older root of the specified tree can show
 // that its tree is the beginning of the newer one.
 func TestConsistencyOfTheChain(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	for _, log := range []string{"actions", "control"} {
@@ -394,6 +395,7 @@ func TestCheckpointsOnlyGrow(t *testing.T) {
 // when its key has ended. A checkpoint that a stolen key may have signed is given to nobody,
 // neither alone nor in a proof.
 func TestCheckpointsWithoutADisk(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	storetest.AboutFile(t)
 	t.Parallel()
 	if runtime.GOOS == "windows" {

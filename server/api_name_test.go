@@ -11,7 +11,7 @@ import (
 
 // A service under another name uses it wherever others see the name, and has its own trust domain.
 func TestServiceName(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	path := storetest.New(t)
 	s := startOn(t, path, cred.Domain{Service: "acme2", TrustDomain: "id.example"})

@@ -41,6 +41,7 @@ func faults(now int64) []fault {
 // A passport is refused with the code of the first check that it fails, whatever other faults it
 // has.
 func TestPassportCodesInOrder(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -91,7 +92,7 @@ func TestPassportCodesInOrder(t *testing.T) {
 
 // These are more ways to the same codes.
 func TestPassportRefused(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")

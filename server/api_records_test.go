@@ -400,6 +400,7 @@ func (c caller) events(t testing.TB, call string) (events []sentEvent) {
 // A spreadsheet takes no cell for a formula, and a reader who removes the apostrophes has the
 // original text.
 func TestRecordsAsATable(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -493,6 +494,7 @@ func TestPagesWhileRecordsCome(t *testing.T) {
 
 // A cursor is valid only for the filter and the log that it came with.
 func TestCursorsAreBound(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
@@ -517,6 +519,7 @@ func TestCursorsAreBound(t *testing.T) {
 
 // A filter that no record can match is refused with a reason.
 func TestRecordsRefusals(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -13,7 +13,7 @@ import (
 // owner of its socket.
 func TestRecoverKeyRefusesOtherUsers(t *testing.T) {
 	t.Parallel()
-	testenv.Needs(t, testenv.Root)
+	testenv.Needs(t, testenv.Plain, testenv.Root)
 	curl := testenv.Path(t, "curl")
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -15,6 +15,7 @@ import (
 
 	"attestd/crypto/cred"
 	"attestd/crypto/keys"
+	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
 	"attestd/store/storetest"
@@ -94,6 +95,7 @@ func TestSettingsOfTrustAreRecorded(t *testing.T) {
 // Only a caller on the same machine who connects directly is answered. Others do not learn whether
 // the company exists.
 func TestRecoverKeyRefusesStrangers(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -156,6 +158,7 @@ func (recorder) SetWriteDeadline(time.Time) error { return nil }
 
 // Some proxies can be recognized only by the old version of HTTP that they use.
 func TestRecoverKeyRefusesHTTP10(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -187,6 +190,7 @@ func (s *service) raw(t testing.TB, request string) (*http.Response, string) {
 
 // This is a server with --no-recover-endpoint.
 func TestRecoverKeySwitchedOff(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.RecoverEndpoint = false })
 	s.company(t, "acme")

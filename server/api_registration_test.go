@@ -34,6 +34,7 @@ func TestParseRegistration(t *testing.T) {
 // With a registration token only its holder can register companies; a company's key or a part of
 // the token is not accepted.
 func TestRegistrationByToken(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	const token = "correct-horse-battery-staple"
 	s := start(t, registration(server.Registration{Mode: server.RegistrationToken, Token: token}))
@@ -60,6 +61,7 @@ func TestRegistrationByToken(t *testing.T) {
 }
 
 func TestRegistrationClosed(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, registration(server.Registration{Mode: server.RegistrationClosed}))
@@ -72,6 +74,7 @@ func TestRegistrationClosed(t *testing.T) {
 // A request comes from the machine itself if its source is loopback and it has no sign of a proxy
 // or of a web page.
 func TestRegistrationFromLoopback(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t, registration(server.Registration{Mode: server.RegistrationLoopback}))
 	s.anyone().do(t, register, `{"companyId":"acme"}`).status(201)

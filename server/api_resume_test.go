@@ -72,6 +72,7 @@ func TestResume(t *testing.T) {
 
 // A request that cannot be resumed is refused before the stream begins.
 func TestResumeRefused(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)

@@ -76,6 +76,7 @@ func TestEveryRouteAgainstEveryRole(t *testing.T) {
 
 // The route without a jti, which revokes the passport with the empty jti, is in no document.
 func TestUndocumentedRouteChecksRole(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -112,6 +112,7 @@ func TestStreamOmitsControlRecords(t *testing.T) {
 
 // The mode of the stream decides who may listen.
 func TestStreamRefused(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	const listen = "GET /v1/ws"
@@ -269,6 +270,7 @@ func TestStreamAfterRestart(t *testing.T) {
 
 // A server that stops says so on the stream, after it has delivered every acknowledged record.
 func TestStreamEndsWithTheServer(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)

@@ -3,11 +3,14 @@ package server_test
 import (
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // A misspelt member never creates a credential or a token with more rights than intended; any other
 // member that the specification does not have is ignored.
 func TestMisspeltMembers(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
@@ -51,6 +54,7 @@ func TestMisspeltMembers(t *testing.T) {
 // The hook asks for a passport or refuses the address: a misspelt parameter never makes it go on
 // without a passport.
 func TestHookAddressIsRead(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	for _, query := range []string{"requires=passport", "Require=passport", "REQUIRE=passport", "require=passport&require=passport", "require=&require=passport",

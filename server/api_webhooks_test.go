@@ -140,6 +140,7 @@ func TestWebhookMessages(t *testing.T) {
 
 // A webhook can be limited to some agents, and to some kinds of action, by name or by prefix.
 func TestWebhookFilters(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, private)
@@ -254,6 +255,7 @@ func TestWebhookRoutes(t *testing.T) {
 
 // These webhooks are refused.
 func TestWebhookRefused(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Bounds.Webhooks = 1 })
@@ -350,6 +352,7 @@ func TestWebhookThatFails(t *testing.T) {
 // The number of enabled webhooks of a server is limited: one more is refused, and there is room
 // again when one is disabled.
 func TestWebhooksHaveABudget(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Budgets.Webhooks = limit.Webhooks(2) })

@@ -210,6 +210,7 @@ func load(t testing.TB, who caller) (stop func() (failed *reply, done int)) {
 // Whatever false answer a witness gives, nothing stops for either of two companies under load; if
 // it contests a log, that raises an alarm.
 func TestFalseWitnessClaimsStopNothing(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	base := newTwoCompanies(t)
@@ -434,6 +435,7 @@ func (c caller) halted(t testing.TB) {
 // A checkpoint that a compromised key has signed proves nothing, because the thief could have
 // signed it.
 func TestCheckpointOfCompromisedKeyProvesNothing(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	base := newTwoCompanies(t)
 	s := startOn(t, base.path, cred.Domain{})

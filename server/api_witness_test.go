@@ -161,6 +161,7 @@ func TestWitness(t *testing.T) {
 
 // A server is a witness only where it was started as one.
 func TestWitnessOffByDefault(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	who := start(t).anyone()
@@ -279,7 +280,7 @@ func TestServersWatchEachOther(t *testing.T) {
 // A record is proven under the newest checkpoint that a witness has signed, if one covers it; else
 // under the newest.
 func TestProofPrefersAWitnessedCheckpoint(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	acme, log, w := watchedCompany(t)
 	policy, err := tlog.ParsePolicy([]byte("log " + log.VKeys[0] + "\nwitness w " + w.vkey(t).String() + "\nquorum none\n"))
@@ -372,6 +373,7 @@ func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 // A witness that does not know a log is no reason not to publish it; the journal says so once for
 // each log.
 func TestWitnessThatDoesNotKnowTheLog(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	w := start(t, cosigning(t, watchedLine()))
@@ -395,6 +397,7 @@ func TestWitnessThatDoesNotKnowTheLog(t *testing.T) {
 // on, the log says once that it cannot be asked, and when it can be again it cosigns what it has
 // missed.
 func TestWitnessThatCannotBeReached(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	var down atomic.Bool

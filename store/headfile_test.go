@@ -20,7 +20,7 @@ import (
 // A head file that a crash has truncated or torn at any point raises no false alarm, and is
 // complete again after the start. Damage to its beginning, which no crash causes, is refused.
 func TestDamagedHeadFile(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	path, older := grown(t)
 	beside := storetest.Heads(path)

@@ -14,6 +14,7 @@ import (
 // JWK set: over three rotations each until it expires, where a client that holds the old set finds
 // the new key by itself, and none of before a key was declared compromised.
 func TestJoseFollowsRotations(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	node := testenv.Path(t, "node")
 	if _, err := os.Stat("testdata/node_modules/jose"); err != nil {

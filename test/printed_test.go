@@ -38,7 +38,7 @@ func isPrintable(t *testing.T, text string) {
 
 // The checkers of the README escape by the rule of package printable.
 func TestCheckersPrintByOneRule(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	text, err := os.ReadFile("../internal/printable/cases.json")
 	must(t, err)

@@ -9,6 +9,7 @@ import (
 
 	api "attestd/sdk/attestd"
 
+	"attestd/internal/testenv"
 	"attestd/sdk/attestd/spool"
 	"attestd/store/storetest"
 )
@@ -16,6 +17,7 @@ import (
 // Under the default limits a real server accepts a part of a spool at once; the rest waits without
 // further requests, and another caller is not refused meanwhile.
 func TestSpoolUnderTheDefaultLimits(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := serve(t, storetest.New(t))
 	c := s.register(t, "acme")

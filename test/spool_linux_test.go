@@ -8,6 +8,7 @@ import (
 
 	api "attestd/sdk/attestd"
 
+	"attestd/internal/testenv"
 	"attestd/sdk/attestd/spool"
 	"attestd/store/storetest"
 )
@@ -15,6 +16,7 @@ import (
 // On a full disk to queue is an error, and nothing that was queued before is lost or half there.
 // With room it goes on.
 func TestSpoolOnAFullDisk(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	disk := smallDisk(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")

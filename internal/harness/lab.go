@@ -46,7 +46,6 @@ func Build(ctx context.Context, binary string) error {
 		return err
 	}
 	build := exec.CommandContext(ctx, "go", "-C", root, "build", "-o", binary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build attestd: %w\n%s", err, out)
 	}
