@@ -157,7 +157,7 @@ func TestEvidenceIsWitnessed(t *testing.T) {
 // each of its bytes takes the most space; for a larger one the answer says that there is none.
 func TestEvidenceOfHeavyPayloads(t *testing.T) {
 	t.Parallel()
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	s := start(t, func(c *server.Config) { c.MaxBody, c.Budgets = 8<<20, limit.Defaults(8<<20) })
 	acme := s.company(t, "acme")
 	const fits = 4<<20 - 100

@@ -25,7 +25,7 @@ var roles = []string{"reader", "writer", "admin"}
 // soon as it is documented: the request that is made from its description must succeed for an
 // admin.
 func TestEveryRouteAgainstEveryRole(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")

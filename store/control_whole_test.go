@@ -152,7 +152,7 @@ func commits(log []byte) (n int) {
 // test cuts the write-ahead log at every frame and within a frame. Each change and its record are
 // one commit.
 func TestChangeAndControlRecordAreAtomic(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	p := prepare(t)

@@ -234,7 +234,7 @@ func isInvalid(err error) bool {
 // A target that is not empty is refused and left unchanged: one of our databases, another program's
 // database, and files.
 func TestMoveRequiresEmptyTarget(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	storetest.NotOnPostgres(t, "moves between both engines in any case")
 	bothEngines(t)
 	t.Parallel()

@@ -181,7 +181,7 @@ var harmless = map[string]string{
 
 // A row that an attacker without any key changes is found by verify, which names the table.
 func TestVerifyFindsEveryChangedRow(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	t.Parallel()
 	storetest.AboutFile(t)
 	start := filled(t)

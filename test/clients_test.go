@@ -208,6 +208,7 @@ func TestTypeScriptTypesAreCurrent(t *testing.T) {
 // Calls of the built TypeScript client are typed: the compiler knows their arguments and their
 // answers by the reference.
 func TestTypeScriptCallsAreTyped(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	othersRun(t)
 	builtClient(t)
 	compiler := "node_modules/typescript/bin/tsc"

@@ -19,7 +19,7 @@ import (
 // or neither: for every kind of change the state in the API follows from the control log alone, and
 // every acknowledged change is present. Every round kills the next server.
 func TestKilledServerCommitsChangeWithRecord(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	rounds := testenv.Rounds(5, 50)
 	seed := uint64(time.Now().UnixNano())

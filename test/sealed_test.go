@@ -200,6 +200,7 @@ func TestRekeyLeavesNoSecret(t *testing.T) {
 // A rekey that is killed at any moment is undone or goes on: the file is under the old master key
 // or the new one, and the same command once more comes to the end, with nothing left of the old.
 func TestKilledRekeyRollsBackOrResumes(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	testenv.Concurrent(t)
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -114,6 +114,7 @@ func TestBrowserAgentPage(t *testing.T) {
 // A picture of many records is drawn from the newest 500 at first, with a note, and from more on
 // request.
 func TestBrowserAgentOfManyRecords(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "bot"})
@@ -180,6 +181,7 @@ func TestBrowserAgentDelegationLies(t *testing.T) {
 // A control record that differs from the service's statement about it, and a changed one, are shown
 // in red.
 func TestBrowserAgentAuthorityLies(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := delegated(s)
 	base := lie(t, s, func(path string, answer []byte) []byte {
@@ -202,6 +204,7 @@ func TestBrowserAgentAuthorityLies(t *testing.T) {
 // Agents are searched on the server, by a part of their ID and by status, with totals; what is
 // sought stands in the URL.
 func TestBrowserAgentSearch(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	for i := range 120 {
@@ -278,6 +281,7 @@ func TestBrowserAgentDisabled(t *testing.T) {
 // Registering an agent that is there shows what would become of its metadata, member by member, and
 // asks; Cancel leaves it as it is.
 func TestBrowserAgentReload(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.api("POST", "/v1/agents/register", key, `{"agentId":"bot","metadata":{"team":"payments","limit":10,"tags":["a"],"owner":{"name":"Ann"}}}`)

@@ -121,6 +121,7 @@ func TestBrowserControlLog(t *testing.T) {
 // A control record that the server changes is red in the list and when it is opened; one that it
 // leaves out or puts in another's place is refused, and so is an action that it shows as a change.
 func TestBrowserControlLogFindsLies(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := administer(s)
 	action := chainLine(t, s, key, 0)

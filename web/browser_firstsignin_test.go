@@ -106,6 +106,7 @@ func TestBrowserShowsAReplacedKeyOnEveryPage(t *testing.T) {
 // A key that goes back to one of before is no rotation: a database was taken back. It is red
 // although that key had once been confirmed.
 func TestBrowserShowsKeyRollback(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	old := []byte(jsonOf(t, s.api("GET", "/v1/ca/public-keys?companyId=acme", "", nil)))

@@ -15,6 +15,7 @@ import (
 
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
+	"attestd/internal/testenv"
 )
 
 // edited is a file in which one value stands in the place of another.
@@ -110,6 +111,7 @@ func cosignedBy(t *testing.T, proof, name string) string {
 // by one that the user enters: a policy inside a file makes nothing green, and a policy that is not
 // met makes the whole file red.
 func TestBrowserWitnessesAndPolicy(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	whole, policy := sample(t, "whole.json"), sample(t, "policy")
 	b := openBrowser(t, s.base)

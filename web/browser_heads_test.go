@@ -85,6 +85,7 @@ func TestBrowserRollbackIsRed(t *testing.T) {
 // With the keys an attacker can write a history of the same length that verifies in every part. A
 // page that has seen the earlier one shows where they differ.
 func TestBrowserRewrittenHistoryIsRed(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	for _, log := range []store.LogName{store.Actions, store.Control} {
 		address := freePort(t)
 		s := startService(t, "", address)

@@ -79,6 +79,7 @@ func TestBrowserRotatesTheKey(t *testing.T) {
 // A reader is offered no rotation, and who may rotate is not told of a key that the server does not
 // prove.
 func TestBrowserRotationByOthers(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	reader := s.api("POST", "/v1/keys", key, map[string]any{"label": "audit", "role": "reader"})["key"].(string)

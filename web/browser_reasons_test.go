@@ -198,6 +198,7 @@ func TestBrowserWarnsOfAnInsecureContext(t *testing.T) {
 // While the stream is interrupted the user can reconnect at once, and the page gives the reason for
 // the interruption.
 func TestBrowserReconnectsNow(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.attest(key, 3)
@@ -236,6 +237,7 @@ func TestBrowserReconnectsNow(t *testing.T) {
 // Records that did not come over the stream are described as missed during an interruption or as
 // left out, with the number that was fetched.
 func TestBrowserReportsRecordsMissingFromStream(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	address := freePort(t)
 	s := startService(t, "", address)
 	key := s.company("acme")

@@ -170,6 +170,7 @@ func TestBrowserRecordsSearch(t *testing.T) {
 // Records that are attested while a search is shown are announced if they match, and shown on
 // request.
 func TestBrowserRecordsTail(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
 	b := openBrowser(t, s.base)

@@ -35,13 +35,13 @@ func Long() bool { return *long || *night }
 func Night() bool { return *night }
 
 // Rounds returns the number of rounds of a randomized test: few, often with -night, and with -long
-// a quarter of the way between the two.
+// a tenth of the way between the two.
 func Rounds(few, often int) int {
 	switch {
 	case Night():
 		return often
 	case Long():
-		return few + (often-few)/4
+		return few + (often-few)/10
 	}
 	return few
 }
