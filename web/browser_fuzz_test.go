@@ -314,7 +314,7 @@ func TestBrowserFuzz(t *testing.T) {
 	genuine, small := evidenceOf(s, key, "/v1/evidence/8"), jsonOf(t, savedOf(s, key, "acme", 4))
 	whole := sample(t, "whole.json")
 	var files []string
-	most := testenv.Rounds(300, 1300)
+	most := testenv.Rounds(200, 1300)
 	for _, value := range evil[:testenv.Rounds(1, 3)] {
 		files = append(files, setAll(t, small, value)...)
 		files = append(files, setAll(t, genuine, value)...)
@@ -366,7 +366,7 @@ func TestBrowserFuzz(t *testing.T) {
 		for _, answer := range asked {
 			one := [3]string{hash, answer[0], answer[1]}
 			genuineOnes = append(genuineOnes, one)
-			for range 1 + 24/len(asked) {
+			for range 1 + testenv.Rounds(8, 24)/len(asked) {
 				answers = append(answers, [3]string{hash, answer[0], f.mutate(answer[1])})
 			}
 		}
