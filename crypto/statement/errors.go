@@ -1,6 +1,6 @@
 package statement
 
-// Codes of Error, in the order of the checks.
+// Codes of Error, in the order of the checks; the last one is that of endorsements.
 const (
 	CodeMalformed        = "STATEMENT_MALFORMED"
 	CodeKeyUnknown       = "STATEMENT_KEY_UNKNOWN" // said by the caller, who knows the keys
@@ -8,10 +8,12 @@ const (
 	CodeMismatch         = "STATEMENT_MISMATCH"
 	CodeTime             = "STATEMENT_TIME"
 	CodeReused           = "STATEMENT_REUSED" // said by the caller, who knows the records
+
+	CodeEndorsementInvalid = "ENDORSEMENT_INVALID"
 )
 
-// Error is the reason why a statement is refused. Message contains no part of the statement, so it
-// can be sent and logged.
+// Error is the reason why a statement or an endorsement is refused. Message contains no part of it,
+// so it can be sent and logged.
 type Error struct {
 	Code    string
 	Message string

@@ -1,5 +1,5 @@
-// Package statement makes and checks what an agent signs of one action. It has no clock and
-// remembers nothing.
+// Package statement makes and checks what an agent signs: statements of its actions, and
+// endorsements of its next key. It has no clock and remembers nothing.
 //
 // # Form
 //
@@ -54,6 +54,19 @@
 // Who sees an ES256 signature can write another valid one of the same text. So two statements say
 // the same exactly when [Statement.Signed] is equal: an agent has contradicted itself only when it
 // differs. prev names the whole statement, the signature included.
+//
+// # Endorsement
+//
+// With an endorsement an agent's key says which key follows it. It is a compact JWS of at most 4096
+// bytes with the header members alg, typ and kid as above, typ being agent-key+jwt, and these
+// claims and no others:
+//
+//	iss  SPIFFE ID of the agent
+//	aud  SPIFFE ID of the company: a string, not a list
+//	iat  Unix seconds; when the next key is enrolled, at most 60 s ahead and 5 minutes ago
+//	jkt  thumbprint of the next key, which is not kid
+//
+// What is wrong with one is ENDORSEMENT_INVALID; see [ParseEndorsement] and [Endorsement.Check].
 package statement
 
 import (

@@ -1,0 +1,167 @@
+// Package assertion checks and makes client assertions (RFC 7523 §2.2 and §3): with one, an agent
+// signs in at the token endpoint with a key of its own. It has no clock and remembers nothing.
+//
+// # Form
+//
+// An assertion is a compact JWS of at most 4096 bytes, as package jose reads one:
+//
+//	header  alg  EdDSA, Ed25519 or ES256, as the key is
+//	        kid  the thumbprint of the key (RFC 7638)
+//	        typ  absent, JWT or client-authentication+jwt
+//	claims  iss  SPIFFE ID of the agent
+//	        sub  the same
+//	        aud  the token endpoint or the issuer: a string, or a list of exactly one
+//	        jti  1 to 128 visible ASCII characters, once for a key
+//	        exp  Unix seconds, perhaps with a fraction, which is dropped: at most 5 minutes ahead
+//
+// nbf counts where it is there, and iat must not be more than 60 s ahead; other claims are ignored.
+// Claims are strict JSON.
+//
+// Two checks are the caller's: that kid names a live key of the agent, and that the key has not
+// used the jti before. A jti must be remembered until exp.
+package assertion
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"attestd/crypto/jcs"
+	"attestd/crypto/jose"
+	"attestd/crypto/strictjson"
+)
+
+const (
+	// Type is client_assertion_type at the token endpoint.
+	Type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+	MaxSize     = 4096            // bytes of an assertion
+	MaxLifetime = 5 * time.Minute // how far exp may be ahead of the clock
+	MaxAhead    = time.Minute     // how far iat and nbf may be ahead of it
+
+	maxID    = 128
+	maxDepth = 128 // of a claim
+)
+
+// Assertion is an assertion of the right form. Its signature is not checked.
+type Assertion struct {
+	Subject string // sub and iss: the SPIFFE ID of the agent
+	KeyID   string // kid, a thumbprint
+	ID      string // jti
+	Ends    time.Time
+
+	audience      string
+	issued, valid int64 // iat and nbf; 0 where absent
+	token         jose.Token
+}
+
+// Error is the reason why an assertion is refused. It contains nothing of the assertion, so it can
+// be sent and logged.
+type Error struct{ Message string }
+
+func (e *Error) Error() string { return e.Message }
+
+func refuse(message string) error { return &Error{"client_assertion " + message} }
+
+// Parse reads an assertion. It requires the form alone; every error is an *Error.
+func Parse(compact string) (*Assertion, error) {
+	t, err := jose.Parse(compact, MaxSize)
+	if err != nil {
+		return nil, refuse(err.Error())
+	}
+	switch t.Header.Type {
+	case "", "JWT", "jwt", "client-authentication+jwt":
+	default:
+		return nil, refuse("header must have typ JWT, or none")
+	}
+	if !jose.IsThumbprint(t.Header.KeyID) {
+		return nil, refuse("header must have the thumbprint of a key as kid")
+	}
+	if t.Header.JWK != nil {
+		return nil, refuse("header must not have a jwk: kid names the key")
+	}
+	a, err := readClaims(t.Payload)
+	if err != nil {
+		return nil, err
+	}
+	a.KeyID, a.token = t.Header.KeyID, t
+	return a, nil
+}
+
+func readClaims(payload []byte) (*Assertion, error) {
+	claims := make(map[string][]byte, 8)
+	err := strictjson.EachMember(payload, maxDepth, func(name, value []byte) {
+		switch string(name) {
+		case "iss", "sub", "aud", "jti", "exp", "iat", "nbf":
+			claims[string(name)] = value
+		}
+	})
+	if err != nil {
+		return nil, refuse("claims are not a JSON object without duplicate members")
+	}
+	a := &Assertion{}
+	iss, ok1 := strictjson.AsString(claims["iss"])
+	sub, ok2 := strictjson.AsString(claims["sub"])
+	if !ok1 || !ok2 || iss != sub || !strings.HasPrefix(sub, "spiffe://") {
+		return nil, refuse("must have the SPIFFE ID of the agent as iss and as sub")
+	}
+	a.Subject = sub
+	if a.audience, ok1 = strictjson.AsString(claims["aud"]); !ok1 {
+		list, ok := strictjson.AsStrings(claims["aud"])
+		if !ok || len(list) != 1 {
+			return nil, refuse("must have one aud")
+		}
+		a.audience = list[0]
+	}
+	if a.ID, ok1 = strictjson.AsString(claims["jti"]); !ok1 || a.ID == "" || len(a.ID) > maxID || strings.ContainsFunc(a.ID, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, refuse("must have a jti of 1 to 128 visible ASCII characters")
+	}
+	ends, ok1 := jose.NumericDate(claims["exp"])
+	if !ok1 {
+		return nil, refuse("must have exp in Unix seconds")
+	}
+	a.Ends = time.Unix(ends, 0)
+	for name, into := range map[string]*int64{"iat": &a.issued, "nbf": &a.valid} {
+		if value, given := claims[name]; given {
+			if *into, ok1 = jose.NumericDate(value); !ok1 {
+				return nil, refuse("has an " + name + " that is not in Unix seconds")
+			}
+		}
+	}
+	return a, nil
+}
+
+// Check requires that a is signed with key, which must be the one that KeyID names, that it is for
+// one of some audiences, and that it counts now. Every error is an *Error.
+func (a *Assertion) Check(key *jose.Key, audiences []string, now time.Time) error {
+	switch ahead := now.Add(MaxAhead).Unix(); {
+	case key.Thumbprint != a.KeyID || key.Verify(a.token) != nil:
+		return refuse("is not signed with the key that kid names, or not with that key's algorithm")
+	case !slices.Contains(audiences, a.audience):
+		return refuse("must have the URL of the token endpoint, or the issuer, as aud")
+	case !now.Before(a.Ends):
+		return refuse("has ended")
+	case a.Ends.After(now.Add(MaxLifetime)):
+		return refuse("has an exp more than 5 minutes ahead")
+	case a.issued > ahead:
+		return refuse("has an iat more than 60 s ahead")
+	case a.valid > ahead:
+		return refuse("is not valid yet")
+	}
+	return nil
+}
+
+// Make signs an assertion of an agent for an audience, which counts for a minute.
+func Make(ctx context.Context, s jose.Signer, agent, audience string, now time.Time) (string, error) {
+	p := jcs.AppendString([]byte(`{"iss":`), agent)
+	p = jcs.AppendString(append(p, `,"sub":`...), agent)
+	p = jcs.AppendString(append(p, `,"aud":`...), audience)
+	p = jcs.AppendString(append(p, `,"jti":`...), uuid.NewString())
+	p = strconv.AppendInt(append(p, `,"iat":`...), now.Unix(), 10)
+	p = strconv.AppendInt(append(p, `,"exp":`...), now.Add(MaxAhead).Unix(), 10)
+	return jose.Sign(ctx, s, "JWT", append(p, '}'))
+}
