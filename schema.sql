@@ -1,4 +1,4 @@
--- The database of attestd, schema 12; store/postgres/schema.sql is the same for PostgreSQL. A file
+-- The database of attestd, schema 13; store/postgres/schema.sql is the same for PostgreSQL. A file
 -- of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
@@ -109,12 +109,13 @@ CREATE TABLE idempotency_key (
   PRIMARY KEY (chain, name)
 ) STRICT, WITHOUT ROWID;
 
--- The endpoints to which the records of a company's actions are sent: those of some agents and
--- kinds of action, JSON arrays that are NULL for all. secret is the key of the HMAC and the seed of
--- the Ed25519 key that sign messages, 64 bytes, in clear or sealed; former_secret is the one before
--- a change, which signs too until former_until. fingerprint is of the secret, public_key of the
--- pair, made_by as in api_key. next_record is the first record that was not sent, as it was about a
--- second ago at most; so many attempts at it have failed, and the next one is due at retry_at.
+-- The endpoints to which the records of a company's actions, and the control records about the keys
+-- of its agents, are sent: those of some agents and kinds of action, JSON arrays that are NULL for
+-- all. secret is the key of the HMAC and the seed of the Ed25519 key that sign messages, 64 bytes,
+-- in clear or sealed; former_secret is the one before a change, which signs too until former_until.
+-- fingerprint is of the secret, public_key of the pair, made_by as in api_key. next_record and
+-- next_control are the first record of each log that was not sent, as it was about a second ago at
+-- most; so many attempts at the next message have failed, and the next one is due at retry_at.
 -- disabled_reason is requested, gone or failing. Times that are numbers are Unix milliseconds.
 CREATE TABLE webhook (
   id              INTEGER PRIMARY KEY,
@@ -135,7 +136,8 @@ CREATE TABLE webhook (
   disabled_reason TEXT,
   next_record     INTEGER NOT NULL,
   attempts        INTEGER NOT NULL DEFAULT 0,
-  retry_at        INTEGER
+  retry_at        INTEGER,
+  next_control    INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX webhook_company ON webhook (company);
 
@@ -256,14 +258,17 @@ CREATE TABLE oauth_client (
 CREATE INDEX oauth_client_company ON oauth_client (company);
 
 -- A token goes with the client that it was issued to; it has the client's role and expires no
--- later. mac is an HMAC-SHA256 over the row (store/tokenkey.go), under the token_key of setting;
--- without one that fits a token is nobody's.
+-- later. One with agent_key is an agent's that has signed in with this key; where bound is 1, it
+-- counts only with proofs of that key. mac is an HMAC-SHA256 over the row (store/tokenkey.go),
+-- under the token_key of setting; without one that fits a token is nobody's.
 CREATE TABLE oauth_token (
   hash       BLOB PRIMARY KEY,
   company    INTEGER NOT NULL REFERENCES company (id),
   expires_at INTEGER NOT NULL, -- Unix milliseconds
   client     INTEGER REFERENCES oauth_client (id) ON DELETE CASCADE,
-  mac        BLOB CHECK (length(mac) = 32)
+  mac        BLOB CHECK (length(mac) = 32),
+  agent_key  INTEGER REFERENCES agent_key (id),
+  bound      INTEGER NOT NULL DEFAULT 0 CHECK (bound IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX oauth_token_expiry ON oauth_token (expires_at);
 CREATE INDEX oauth_token_client ON oauth_token (client);
@@ -305,7 +310,8 @@ CREATE TABLE passport (
   issued_at  INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
   revoked_at TEXT,
-  reason     TEXT
+  reason     TEXT,
+  jkt        TEXT
 ) STRICT;
 CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE OF revoked_at ON passport WHEN OLD.revoked_at IS NULL AND NEW.revoked_at IS NOT NULL BEGIN
   INSERT INTO company_usage (company, agents, revocations) VALUES (NEW.company, 0, 1) ON CONFLICT (company) DO UPDATE SET revocations = revocations + 1;
@@ -313,6 +319,68 @@ END;
 CREATE INDEX passport_issued ON passport (company, issued_at);
 CREATE INDEX passport_revoked ON passport (company, revoked_at) WHERE revoked_at IS NOT NULL;
 CREATE INDEX passport_live ON passport (company, agent_id, expires_at) WHERE revoked_at IS NULL;
+
+-- The public keys of agents, each a pair that was made where its agent runs. jwk is the public part
+-- in the form of RFC 7638, and thumbprint names it: one that a company has ever had is never
+-- another key's. A key counts until expires_at (Unix milliseconds, NULL for never) or revoked_at.
+CREATE TABLE agent_key (
+  id         INTEGER PRIMARY KEY,
+  company    INTEGER NOT NULL REFERENCES company (id),
+  thumbprint TEXT NOT NULL,
+  agent_id   TEXT NOT NULL,
+  jwk        TEXT NOT NULL,
+  label      TEXT,
+  created_at TEXT NOT NULL,
+  expires_at INTEGER,
+  revoked_at TEXT,
+  UNIQUE (company, thumbprint)
+) STRICT;
+CREATE INDEX agent_key_agent ON agent_key (company, agent_id);
+
+-- Tokens with which an agent enrols a key, one for each. hash is the SHA-256 of the token, which is
+-- shown once, fingerprint the first 16 hex digits of that. key is the thumbprint of the key that
+-- was enrolled with it, NULL before.
+CREATE TABLE enrolment (
+  id          INTEGER PRIMARY KEY,
+  company     INTEGER NOT NULL REFERENCES company (id),
+  hash        BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),
+  fingerprint TEXT NOT NULL,
+  agent_id    TEXT NOT NULL,
+  label       TEXT,
+  created_at  TEXT NOT NULL,
+  expires_at  INTEGER NOT NULL, -- Unix milliseconds
+  key         TEXT
+) STRICT;
+CREATE INDEX enrolment_company ON enrolment (company);
+
+-- What is recorded in an agent's name: anything ('any'), or what one of its keys has signed
+-- ('key'). agent_id is '' for all agents of the company. Without a row it is anything; the stricter
+-- holds.
+CREATE TABLE attest_policy (
+  company  INTEGER NOT NULL REFERENCES company (id),
+  agent_id TEXT NOT NULL,
+  attest   TEXT NOT NULL CHECK (attest IN ('any', 'key')),
+  PRIMARY KEY (company, agent_id)
+) STRICT, WITHOUT ROWID;
+
+-- Sessions in which agents have made statements, each noted before its first record. What stands in
+-- a session is found by idempotency_key, which has a name for each of its places.
+CREATE TABLE agent_session (
+  id       INTEGER PRIMARY KEY,
+  company  INTEGER NOT NULL REFERENCES company (id),
+  agent_id TEXT NOT NULL,
+  kid      TEXT NOT NULL,
+  sid      TEXT NOT NULL,
+  UNIQUE (company, agent_id, sid, kid)
+) STRICT;
+
+-- Proofs and assertions that were accepted once, until their time has passed. name is a SHA-256 of
+-- the kind, the key and the jti.
+CREATE TABLE used_proof (
+  name       BLOB PRIMARY KEY CHECK (length(name) = 32),
+  expires_at INTEGER NOT NULL -- Unix milliseconds
+) STRICT, WITHOUT ROWID;
+CREATE INDEX used_proof_expiry ON used_proof (expires_at);
 
 -- What must never change is guarded here against honest mistakes at a prompt. Whoever wants to
 -- cheat can drop a trigger; against them stand the hashes, the signatures and `attestd verify`.
@@ -347,13 +415,28 @@ CREATE TRIGGER witness_key_no_delete BEFORE DELETE ON witness_key BEGIN SELECT R
 CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport WHEN
-    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at)
-    IS NOT (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at)
+    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at, NEW.jkt)
+    IS NOT (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at, OLD.jkt)
     OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL
   BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 CREATE TRIGGER passport_no_replace BEFORE INSERT ON passport WHEN EXISTS (SELECT 1 FROM passport WHERE id = NEW.id OR jti = NEW.jti)
   BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
+CREATE TRIGGER agent_key_only_revoked BEFORE UPDATE ON agent_key WHEN
+    (NEW.id, NEW.company, NEW.thumbprint, NEW.agent_id, NEW.jwk, NEW.label, NEW.created_at, NEW.expires_at)
+    IS NOT (OLD.id, OLD.company, OLD.thumbprint, OLD.agent_id, OLD.jwk, OLD.label, OLD.created_at, OLD.expires_at)
+    OR OLD.revoked_at IS NOT NULL
+  BEGIN SELECT RAISE(ABORT, 'a key of an agent is only revoked, for good'); END;
+CREATE TRIGGER agent_key_no_delete BEFORE DELETE ON agent_key BEGIN SELECT RAISE(ABORT, 'a key of an agent is only revoked, for good'); END;
+CREATE TRIGGER agent_key_no_replace BEFORE INSERT ON agent_key WHEN EXISTS
+    (SELECT 1 FROM agent_key WHERE id = NEW.id OR company = NEW.company AND thumbprint = NEW.thumbprint)
+  BEGIN SELECT RAISE(ABORT, 'a key of an agent is only revoked, for good'); END;
+CREATE TRIGGER enrolment_only_spent BEFORE UPDATE ON enrolment WHEN
+    (NEW.id, NEW.company, NEW.hash, NEW.fingerprint, NEW.agent_id, NEW.label, NEW.created_at, NEW.expires_at)
+    IS NOT (OLD.id, OLD.company, OLD.hash, OLD.fingerprint, OLD.agent_id, OLD.label, OLD.created_at, OLD.expires_at)
+    OR OLD.key IS NOT NULL
+  BEGIN SELECT RAISE(ABORT, 'an enrolment is only spent, once'); END;
+CREATE TRIGGER enrolment_no_delete BEFORE DELETE ON enrolment BEGIN SELECT RAISE(ABORT, 'an enrolment is only spent, once'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 12;
+PRAGMA user_version = 13;

@@ -2,7 +2,6 @@ package chain
 
 import (
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,14 +43,12 @@ func groupByChain(batch []*waiter) []group {
 	return groups
 }
 
-// keys returns the keys of the drafts, or nil if none has one.
-func (g *group) keys() []*Key {
-	if !slices.ContainsFunc(g.drafts, func(d *Draft) bool { return d.Key != nil }) {
-		return nil
-	}
-	keys := make([]*Key, len(g.drafts))
+// keys returns the keys of the records that the drafts become.
+func (g *group) keys() (keys []RecordKey) {
 	for i, d := range g.drafts {
-		keys[i] = d.Key
+		for _, k := range d.Keys {
+			keys = append(keys, RecordKey{k, g.from.Length + int64(i)})
+		}
 	}
 	return keys
 }

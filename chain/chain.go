@@ -59,9 +59,8 @@ type Draft struct {
 	Payload    []byte // the stored bytes: a JSON object
 	Canonical  []byte // the RFC 8785 form of Payload
 	Delegation []byte // canonical DelegationInfo, or nil
-	// Key makes the append idempotent. It is nil for an append without a key, and for drafts of
-	// Write.
-	Key *Key
+	// Keys make the append idempotent. There are none for drafts of Write.
+	Keys []Key
 }
 
 // Head is the state of a chain after its last record. A Head is a value: its Frontier MUST NOT be
@@ -98,7 +97,7 @@ type Extension struct {
 	From    Head  // the head that it extends
 	Epoch   int64 // of From, as its Base had it
 	Records []Record
-	Keys    []*Key // of the records, in their order; nil where none of them has one
+	Keys    []RecordKey // of the records, in their order
 	Nodes   []Node
 	Head    Head
 }

@@ -278,10 +278,8 @@ func (tx *transaction) Commit() ([]int64, error) {
 		}
 		s.head = e.Head
 		s.rows = append(s.rows, e.Records...)
-		for i, k := range e.Keys {
-			if k != nil {
-				s.keyed[k.Name] = chain.KeyEntry{Request: k.Request, Index: e.Records[i].Index}
-			}
+		for _, k := range e.Keys {
+			s.keyed[k.Name] = chain.KeyEntry{Request: k.Request, Index: k.Index}
 		}
 		for _, n := range e.Nodes {
 			s.nodes[[2]int64{int64(n.Level), n.Index}] = n.Hash

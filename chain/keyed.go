@@ -7,11 +7,27 @@ import (
 	"maps"
 )
 
-// Key makes an append idempotent. Of all drafts of a chain whose keys have the same Name, only the
-// first becomes a record. The others return that record, as long as the storage has the key.
+// Key makes an append idempotent. Of all drafts of a chain that have a key of the same Name, only
+// the first becomes a record. The others return that record, as long as the storage has the key.
 type Key struct {
-	Name    Hash // hash of the caller's idempotency key
+	Name    Hash // hash of what the caller calls the key
 	Request Hash // hash of the request; another request with the same name is refused
+	// Unique is for a name that no other request may ever have. The storage MUST keep it for good.
+	Unique bool
+}
+
+// reused is the error of a draft whose key is another request's.
+func (k *Key) reused() error {
+	if k.Unique {
+		return ErrTaken
+	}
+	return ErrKeyReused
+}
+
+// RecordKey is a key of a record.
+type RecordKey struct {
+	Key
+	Index int64 // of the record
 }
 
 // KeyEntry is the stored entry of an idempotency key.
@@ -26,8 +42,12 @@ type Appended struct {
 	Replayed bool // the record already existed under the draft's key
 }
 
-// ErrKeyReused reports that the name of a key was used for another request.
-var ErrKeyReused = errors.New("chain: the key was used for another request")
+var (
+	// ErrKeyReused reports that the name of a key was used for another request.
+	ErrKeyReused = errors.New("chain: the key was used for another request")
+	// ErrTaken is ErrKeyReused for a key that is Unique.
+	ErrTaken = errors.New("chain: the name is another request's for good")
+)
 
 // DraftError names the refused draft of an append. The other drafts were not written either.
 type DraftError struct {
@@ -83,9 +103,6 @@ func resolve(tx Transaction, batch []*waiter) (failed []*waiter, err error) {
 	}
 	for _, s := range batch {
 		for i := range s.sources {
-			if s.drafts[i].Key == nil {
-				continue
-			}
 			if s.sources[i], err = keys.find(s, i); err != nil && tx.Err() != nil {
 				return batch, err
 			}
@@ -110,7 +127,13 @@ type batchKeys struct {
 	tx      Transaction
 	entries map[chainKey]KeyEntry // on disk
 	records map[chainKey]*Record  // records of these entries, as far as read
-	fresh   map[chainKey]source   // for new keys, the drafts that become records
+	fresh   map[chainKey]freshKey // new keys, with the drafts that become records
+}
+
+// freshKey is a key of a draft that becomes a record.
+type freshKey struct {
+	source
+	request Hash
 }
 
 // read reads the entries of all keys of a batch.
@@ -124,13 +147,15 @@ func (k *batchKeys) read(batch []*waiter) (failed []*waiter, err error) {
 		s.sources, s.err = nil, nil // left over from an abandoned attempt
 		for i := range s.drafts {
 			d := &s.drafts[i]
-			if d.Key == nil {
+			if len(d.Keys) == 0 {
 				continue
 			}
 			if s.sources == nil {
 				s.sources = make([]source, len(s.drafts))
 			}
-			names[d.Chain] = append(names[d.Chain], d.Key.Name)
+			for k := range d.Keys {
+				names[d.Chain] = append(names[d.Chain], d.Keys[k].Name)
+			}
 			if u := users[d.Chain]; len(u) == 0 || u[len(u)-1] != s {
 				users[d.Chain] = append(u, s)
 			}
@@ -139,7 +164,7 @@ func (k *batchKeys) read(batch []*waiter) (failed []*waiter, err error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	k.entries, k.records, k.fresh = make(map[chainKey]KeyEntry), make(map[chainKey]*Record), make(map[chainKey]source)
+	k.entries, k.records, k.fresh = make(map[chainKey]KeyEntry), make(map[chainKey]*Record), make(map[chainKey]freshKey)
 	chain, err := k.tx.KeyEntries(names, func(chain int64, name Hash, entry KeyEntry) { k.entries[chainKey{chain, name}] = entry })
 	if err != nil && k.tx.Err() != nil {
 		return batch, err
@@ -150,34 +175,55 @@ func (k *batchKeys) read(batch []*waiter) (failed []*waiter, err error) {
 	return nil, nil
 }
 
-// find returns where the record of a draft with a key comes from.
-func (k *batchKeys) find(s *waiter, draft int) (source, error) {
+// find returns where the record of a draft comes from that has keys. One key that is another
+// request's refuses it, whatever the others say.
+func (k *batchKeys) find(s *waiter, draft int) (from source, err error) {
 	d := &s.drafts[draft]
-	key := chainKey{d.Chain, d.Key.Name}
-	if entry, known := k.entries[key]; known {
-		if entry.Request != d.Key.Request {
-			return source{}, ErrKeyReused
+	for i := range d.Keys {
+		found, err := k.lookup(d.Chain, &d.Keys[i])
+		if err != nil {
+			return source{}, err
 		}
-		record, read := k.records[key]
-		if !read {
-			var err error
-			if record, err = k.tx.Record(d.Chain, entry.Index); err != nil {
-				return source{}, err
-			}
-			k.records[key] = record
+		if from == (source{}) {
+			from = found
 		}
-		return source{record: record}, nil
 	}
-	from, known := k.fresh[key]
-	if !known {
-		k.fresh[key] = source{of: s, draft: draft}
-	} else if from.of.drafts[from.draft].Key.Request != d.Key.Request {
-		return source{}, ErrKeyReused
+	if from == (source{}) {
+		for i := range d.Keys {
+			k.fresh[chainKey{d.Chain, d.Keys[i].Name}] = freshKey{source{of: s, draft: draft}, d.Keys[i].Request}
+		}
 	}
 	return from, nil
 }
 
+// lookup returns the source that has a key already, or the zero source.
+func (k *batchKeys) lookup(chain int64, of *Key) (source, error) {
+	key := chainKey{chain, of.Name}
+	if fresh, known := k.fresh[key]; known {
+		if fresh.request != of.Request {
+			return source{}, of.reused()
+		}
+		return fresh.source, nil
+	}
+	entry, known := k.entries[key]
+	if !known {
+		return source{}, nil
+	}
+	if entry.Request != of.Request {
+		return source{}, of.reused()
+	}
+	record, read := k.records[key]
+	if !read {
+		var err error
+		if record, err = k.tx.Record(chain, entry.Index); err != nil {
+			return source{}, err
+		}
+		k.records[key] = record
+	}
+	return source{record: record}, nil
+}
+
 // forget removes the drafts of a refused waiter.
 func (k *batchKeys) forget(s *waiter) {
-	maps.DeleteFunc(k.fresh, func(_ chainKey, from source) bool { return from.of == s })
+	maps.DeleteFunc(k.fresh, func(_ chainKey, fresh freshKey) bool { return fresh.of == s })
 }

@@ -13,7 +13,7 @@ import (
 // keyedDraft returns a draft with a key. The key's request is the hash of the draft.
 func keyedDraft(c int64, i int, name string) chain.Draft {
 	d := draft(c, i)
-	d.Key = &chain.Key{Name: sha256Sum(name), Request: sha256Sum(string(d.Canonical))}
+	d.Keys = []chain.Key{{Name: sha256Sum(name), Request: sha256Sum(string(d.Canonical))}}
 	return d
 }
 

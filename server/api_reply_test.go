@@ -41,6 +41,61 @@ func (r *reply) gets(status int, shape string) *reply {
 	return r
 }
 
+// has demands a success whose body has what shape has, and perhaps more members.
+func (r *reply) has(shape string) *reply {
+	r.t.Helper()
+	if r.code >= 300 {
+		r.t.Fatalf("%s: status %d\n%s", r.call, r.code, short(r.raw))
+	}
+	want, err := decodeNumbers([]byte(shape))
+	if err != nil {
+		r.t.Fatalf("the shape is not JSON: %v\n%s", err, shape)
+	}
+	got, _ := decodeNumbers(r.raw)
+	if err := differs("", want, only(want, got)); err != nil {
+		r.t.Fatalf("%s: %v\n%s", r.call, err, short(r.raw))
+	}
+	return r
+}
+
+// only is what got has of the members of want.
+func only(want, got any) any {
+	switch want := want.(type) {
+	case map[string]any:
+		m, ok := got.(map[string]any)
+		if !ok {
+			return got
+		}
+		kept := map[string]any{}
+		for name := range want {
+			if v, ok := m[name]; ok {
+				kept[name] = only(want[name], v)
+			}
+		}
+		return kept
+	case []any:
+		list, ok := got.([]any)
+		if !ok || len(list) != len(want) {
+			return got
+		}
+		kept := make([]any, len(list))
+		for i := range list {
+			kept[i] = only(want[i], list[i])
+		}
+		return kept
+	}
+	return got
+}
+
+// contains demands that the body has a text.
+func (r *reply) contains(text string) *reply {
+	r.t.Helper()
+	if !bytes.Contains(r.raw, []byte(text)) {
+		r.t.Fatalf("%s: %d has no %q in\n%s", r.call, r.code, text, short(r.raw))
+	}
+	return r
+}
+
 // sets demands headers, each "Name: value" with an exact value, or "Name:" for one that must be
 // absent.
 func (r *reply) sets(headers ...string) *reply {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/jose"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
@@ -99,9 +100,13 @@ func TestWebhooksOfTwoServers(t *testing.T) {
 	acme.on(b).do(t, "DELETE /v1/webhooks/"+id, "").status(200)
 	acme.attestMany(t, 1)
 	kept.record(t, "acme", 6)
+	bot := acme.signer(t, "bot", jose.EdDSA)
+	kept.keyEvent(t, "agent-key.enrolled", "bot")
 	a.stop() // whether or not the first one had the duty
 	acme.on(b).attestMany(t, 1)
 	kept.record(t, "acme", 7)
+	signer{acme.on(b), "bot", bot.key}.revokeKey(t, bot.key)
+	kept.keyEvent(t, "agent-key.revoked", "bot")
 	select {
 	case d := <-deleted.arrived:
 		t.Errorf("%s arrives at a webhook that is deleted", d.body)

@@ -36,8 +36,8 @@ type delivered struct {
 	Type      string
 	Timestamp string
 	Data      struct {
-		CompanyID, Hash, AgentID, ActionType, WebhookID string
-		Index                                           int
+		CompanyID, Hash, AgentID, ActionType, WebhookID, Log string
+		Index                                                int
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"attestd/crypto/dpop"
 	"attestd/crypto/keys"
 	"attestd/server/limit"
 	"attestd/store"
@@ -18,16 +19,17 @@ type call struct {
 	*http.Request
 	s       *Server
 	w       *response
-	id      string     // request ID
-	came    time.Time  // when its header was read
-	needs   store.Role // of the route
-	bearer  string     // credential as presented
-	claimed bool       // whether one was presented, be it an empty one
-	hash    [32]byte   // of bearer
-	authErr error      // that it could not be found out whose credential it is
+	id      string    // request ID
+	came    time.Time // when its header was read
+	needs   need      // of the route
+	bearer  string    // credential as presented
+	claimed bool      // whether one was presented, be it an empty one
+	hash    [32]byte  // of bearer
+	authErr error     // that it could not be found out whose credential it is
 	// who asks; its Company is nil without a valid credential, and never so on a route that needs a
 	// role
 	caller store.Caller
+	proof  *dpop.Proof // of the key that its access token is bound to; nil without one
 	body   *limit.Body // nil until it is read
 	// releases the charge for decoding the body; nil if there is none
 	decoded func()
@@ -46,18 +48,37 @@ type handler struct {
 // without it, so that the health check does not depend on the database.
 func (c *call) authenticate() {
 	scheme, token, _ := strings.Cut(c.Header.Get("Authorization"), " ")
-	if strings.EqualFold(scheme, "Bearer") {
-		c.identify(strings.Trim(token, " "))
+	token = strings.Trim(token, " ")
+	switch {
+	case strings.EqualFold(scheme, "Bearer"):
+		c.identify(token)
+		if c.caller.Bound { // RFC 9449 §7.2
+			c.caller, c.authErr = store.Caller{}, invalidToken("the access token is bound to a key: send it by the scheme DPoP, with a proof")
+		}
+	case strings.EqualFold(scheme, "DPoP"):
+		c.identify(token)
+		c.prove()
 	}
 }
 
 // identify looks up the caller of a presented credential. There is none for an unknown credential.
 func (c *call) identify(credential string) {
 	c.bearer, c.claimed, c.hash = credential, true, keys.HashSecret(credential)
-	c.caller, c.authErr = c.s.Store.Credentials.Authenticate(c.Context(), c.hash, c.came)
-	if errors.Is(c.authErr, store.ErrNotFound) {
-		c.authErr = nil
+	if c.caller, c.authErr = c.lookUp(c.came); c.caller.Company == nil {
+		c.caller = store.Caller{}
 	}
+}
+
+// lookUp finds whose credential it is at a time: a caller without a company where it is nobody's.
+func (c *call) lookUp(now time.Time) (caller store.Caller, err error) {
+	caller, err = c.s.Store.Credentials.Authenticate(c.Context(), c.hash, now)
+	if errors.Is(err, store.ErrNotFound) && strings.HasPrefix(c.bearer, store.EnrolmentPrefix) {
+		caller, err = c.s.Store.AgentKeys.Enrolment(c.Context(), c.hash, now)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Caller{At: now}, nil
+	}
+	return caller, err
 }
 
 // reauthenticate takes the time of the request, and looks at its credential again, once the request
@@ -74,10 +95,7 @@ func (c *call) reauthenticate() error {
 		c.caller.At = now
 		return nil
 	}
-	caller, err := c.s.Store.Credentials.Authenticate(c.Context(), c.hash, now)
-	if errors.Is(err, store.ErrNotFound) {
-		caller, err = store.Caller{At: now}, nil
-	}
+	caller, err := c.lookUp(now)
 	if err != nil {
 		return err
 	}
@@ -94,8 +112,19 @@ func (c *call) permit() error {
 		return c.authErr
 	case c.caller.Company == nil:
 		return unauthorized()
-	case !c.caller.Role.Covers(c.needs):
-		return outsideRole(c.caller.Role, c.needs)
+	case c.caller.Role == store.ActsAsAgent && c.needs.agent, c.caller.Role == store.Enrolling && c.needs.enrolment:
+		return c.permitAgent()
+	case !c.caller.Role.Covers(c.needs.role):
+		return outsideRole(c.caller.Role, c.needs.role)
+	}
+	return nil
+}
+
+// permitAgent says whether a caller that is one agent may use the route for the agent of its path,
+// if it has one. What is said of agents in a body is checked where it is read.
+func (c *call) permitAgent() error {
+	if agent := c.PathValue("agentId"); agent != "" && agent != c.caller.Agent {
+		return forbiddenAgent()
 	}
 	return nil
 }

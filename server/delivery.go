@@ -18,7 +18,8 @@ import (
 
 const readAgain = time.Second // after a failed read of records
 
-// delivery sends records to one webhook, one after the other. It is owned by its goroutine.
+// delivery sends records of both logs to one webhook, one message after the other: a failing
+// endpoint has one schedule of retries. It is owned by its goroutine.
 type delivery struct {
 	*deliverer
 	to      store.Delivery
@@ -44,16 +45,25 @@ func (d *delivery) hasEnded() bool {
 // run sends until ctx is done or the webhook is disabled.
 func (d *delivery) run(ctx context.Context) {
 	defer close(d.done)
-	cursor := d.feed.Follow(d.to.Company.Actions.Chain, d.at.Next)
+	company := d.to.Company
+	next := d.feed.Follow(company.Control.Chain, d.at.NextControl)
+	other := d.feed.Follow(company.Actions.Chain, d.at.Next)
 	for ctx.Err() == nil {
-		records, err := d.read(ctx, cursor)
+		cursor, err := feed.Either(ctx, next, other)
+		if cursor == next { // the logs take turns, so that neither delays the other
+			next, other = other, next
+		}
+		var records []notice
+		if err == nil {
+			records, err = d.read(ctx, cursor)
+		}
 		if err != nil {
 			if ctx.Err() != nil {
 				return
 			}
 			d.log.Error("records cannot be read for a webhook; retrying", "error", err)
 			if errors.Is(err, feed.ErrBeyond) {
-				cursor = d.fromTheEnd(ctx, cursor)
+				other = d.fromTheEnd(ctx, cursor)
 			}
 			_ = sleep(ctx, readAgain) // the loop handles ctx
 			continue
@@ -63,18 +73,27 @@ func (d *delivery) run(ctx context.Context) {
 				return
 			}
 		}
-		d.note(store.Progress{Next: cursor.Next()})
+		// records that were left out end no series of failures
+		d.note(d.at.MovedTo(d.logOf(cursor), cursor.Next()))
 	}
+}
+
+// logOf returns the name of the log that a cursor reads.
+func (d *delivery) logOf(cursor *feed.Cursor) store.LogName {
+	if cursor.Chain() == d.to.Company.Control.Chain {
+		return store.Control
+	}
+	return store.Actions
 }
 
 // fromTheEnd returns a cursor at the end of a chain that is shorter than the webhook's position.
 // Later records are new.
 func (d *delivery) fromTheEnd(ctx context.Context, cursor *feed.Cursor) *feed.Cursor {
-	head, _, err := d.store.Tip(ctx, d.to.Company.Actions.Chain)
+	head, _, err := d.store.Tip(ctx, cursor.Chain())
 	if err != nil {
 		return cursor
 	}
-	return d.feed.Follow(d.to.Company.Actions.Chain, head.Length)
+	return d.feed.Follow(cursor.Chain(), head.Length)
 }
 
 // note records the webhook's progress.
@@ -85,19 +104,23 @@ func (d *delivery) note(at store.Progress) {
 	}
 }
 
-// read waits for records, and returns the notices of the next ones. Their payloads stay on disk.
+// read returns the notices of the next records of a log. Their payloads stay on disk.
 func (d *delivery) read(ctx context.Context, cursor *feed.Cursor) (list []notice, err error) {
-	if err := cursor.Wait(ctx); err != nil {
-		return nil, err
-	}
 	if err := d.pace.wait(ctx); err != nil {
 		return nil, err
 	}
 	reader := strictjson.NewReader()
 	err = cursor.Read(ctx, func(r *chain.Record) bool {
-		agent, action := whatWasDone(reader, r.Payload)
-		if d.wants(agent, action) {
-			list = append(list, notice{r.Index, r.Hash, r.Timestamp, agent, action})
+		n := notice{log: d.logOf(cursor), index: r.Index, hash: r.Hash, timestamp: r.Timestamp}
+		n.agent, n.action = whatWasDone(reader, r.Payload)
+		if n.log == store.Control {
+			var isSent bool
+			if n.agent, isSent = agentOfKey(n.action, r.Payload); !isSent {
+				return true
+			}
+		}
+		if d.wants(n.agent, n.action) {
+			list = append(list, n)
 		}
 		return true
 	})
@@ -118,7 +141,7 @@ func (d *delivery) wants(agent, action string) bool {
 func (d *delivery) deliver(ctx context.Context, n notice) bool {
 	m, err := n.message(d.to.Webhook, d.to.Company)
 	if err != nil { // impossible, because the server has made it
-		d.log.Error("a webhook message cannot be created", "index", n.index, "error", err)
+		d.log.Error("a webhook message cannot be created", "log", n.log, "index", n.index, "error", err)
 		return false
 	}
 	for {
@@ -135,7 +158,9 @@ func (d *delivery) deliver(ctx context.Context, n notice) bool {
 		d.fast = o.Delivered() && took <= fastAnswer
 		d.noteOutcome(o)
 		if o.Delivered() {
-			d.note(store.Progress{Next: n.index + 1})
+			at := d.at.MovedTo(n.log, n.index+1)
+			at.Failed, at.RetryAt = 0, time.Time{}
+			d.note(at)
 			return true
 		}
 		if o.Gone() {
@@ -147,7 +172,9 @@ func (d *delivery) deliver(ctx context.Context, n notice) bool {
 			d.switchOff(ctx, store.WebhookFailing)
 			return false
 		}
-		d.note(store.Progress{Next: n.index, Failed: d.at.Failed + 1, RetryAt: time.Now().Add(delay)})
+		at := d.at.MovedTo(n.log, n.index)
+		at.Failed, at.RetryAt = at.Failed+1, time.Now().Add(delay)
+		d.note(at)
 	}
 }
 

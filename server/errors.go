@@ -62,6 +62,11 @@ func outsideRole(has, needs store.Role) *apiError {
 	return &apiError{Status: http.StatusForbidden, Code: "FORBIDDEN_ROLE", Message: message}
 }
 
+// forbiddenAgent is the answer to an agent that asks for another one.
+func forbiddenAgent() *apiError {
+	return &apiError{Status: http.StatusForbidden, Code: "FORBIDDEN_AGENT", Message: "Forbidden: the credential is of one agent, and acts for no other"}
+}
+
 // errorBody is the JSON of every error.
 type errorBody struct {
 	Error       string `json:"error"`

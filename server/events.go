@@ -31,6 +31,8 @@ func follow(c *call) error {
 		return c.authErr
 	case c.caller.Company == nil && (c.claimed || s.Stream == stream.Authenticated):
 		return unauthorized()
+	case c.caller.Company != nil && !c.caller.Role.Covers(store.Reader):
+		return outsideRole(c.caller.Role, store.Reader)
 	}
 	who := stream.Subscriber{Holder: c.holder()}
 	if by := c.caller; by.Company != nil {

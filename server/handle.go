@@ -59,6 +59,9 @@ func (c *call) admit(rt route) error {
 	if err := c.permit(); err != nil {
 		return err
 	}
+	if err := c.useProof(); err != nil {
+		return err
+	}
 	if form := rt.handler.form; form != nil {
 		return c.readQuery(form, rt.undeclared)
 	}

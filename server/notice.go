@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"attestd/chain"
@@ -14,6 +15,7 @@ import (
 // notice is the content of a webhook message about a record: enough to decide whether to fetch it,
 // and nothing that the record does not show.
 type notice struct {
+	log           store.LogName
 	index         int64
 	hash          chain.Hash
 	timestamp     string
@@ -22,13 +24,17 @@ type notice struct {
 
 // message returns the message of a notice. Its ID depends only on the webhook and the record, so it
 // is the same for retries and after restarts. It includes the hash, because after a rollback
-// another record may have the index.
+// another record may have the index. A control record is an event of its own type, so that no
+// receiver looks for it among the actions, and no action passes for it.
 func (n notice) message(h store.Webhook, c *store.Company) (webhook.Message, error) {
 	hash := n.hash.String()
-	body, err := json.Marshal(webhookMessage{"record.appended", n.timestamp, map[string]any{
-		"companyId": c.ID, "index": n.index, "hash": hash, "agentId": n.agent, "actionType": n.action,
-	}})
-	return webhook.Message{ID: fmt.Sprintf("msg_%s_%d_%s", strings.TrimPrefix(h.ID, "wh_"), n.index, hash[:16]),
+	event, place := "record.appended", strconv.FormatInt(n.index, 10)
+	data := map[string]any{"companyId": c.ID, "index": n.index, "hash": hash, "agentId": n.agent, "actionType": n.action}
+	if n.log == store.Control {
+		event, place, data["log"] = n.action, "control_"+place, n.log
+	}
+	body, err := json.Marshal(webhookMessage{event, n.timestamp, data})
+	return webhook.Message{ID: fmt.Sprintf("msg_%s_%s_%s", strings.TrimPrefix(h.ID, "wh_"), place, hash[:16]),
 		Body: body}, err
 }
 
@@ -37,6 +43,21 @@ type webhookMessage struct {
 	Type      string         `json:"type"`
 	Timestamp string         `json:"timestamp"`
 	Data      map[string]any `json:"data"`
+}
+
+// agentOfKey returns the agent whose key a control record with an action is about. isSent is false
+// for all other control records, of which no webhook has messages.
+func agentOfKey(action string, payload []byte) (agent string, isSent bool) {
+	if action != string(store.AgentKeyEnrolled) && action != string(store.AgentKeyRevoked) {
+		return "", false
+	}
+	var record struct {
+		Payload struct {
+			AgentID string `json:"agentId"`
+		} `json:"payload"`
+	}
+	err := json.Unmarshal(payload, &record)
+	return record.Payload.AgentID, err == nil
 }
 
 // whatWasDone reads the agent and the action at the start of a record's payload, or returns "".

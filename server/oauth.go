@@ -6,8 +6,10 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
+	"attestd/crypto/assertion"
 	"attestd/service"
 	"attestd/store"
 )
@@ -73,6 +75,9 @@ func oauthToken(c *call) error {
 	if params.grant != "client_credentials" {
 		return fail(http.StatusBadRequest, "unsupported_grant_type")
 	}
+	if params.assertion != "" || params.assertionType != "" {
+		return c.signIn(params)
+	}
 	id, secret, basic, err := c.clientCredentials(params)
 	if err != nil {
 		return err
@@ -91,12 +96,58 @@ func oauthToken(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.w.Header().Set("Pragma", "no-cache") // RFC 6749 §5.1
+	return c.tokenIssued(token, "bearer", ends)
+}
+
+// tokenIssued is the answer of RFC 6749 §5.1.
+func (c *call) tokenIssued(token, kind string, ends time.Time) error {
+	c.w.Header().Set("Pragma", "no-cache")
 	return c.json(http.StatusOK, struct {
 		AccessToken string `json:"access_token"`
 		TokenType   string `json:"token_type"`
 		ExpiresIn   int    `json:"expires_in"`
-	}{token, "bearer", int(ends.Sub(c.caller.At).Seconds())})
+	}{token, kind, int(ends.Sub(c.caller.At).Seconds())})
+}
+
+// signIn is the grant of oauthToken to an agent that shows that it holds a key of its own (RFC
+// 7523). With a DPoP proof the token is bound to that key (RFC 9449 §5).
+func (c *call) signIn(params tokenParams) error {
+	switch {
+	case params.assertionType != assertion.Type || params.assertion == "":
+		return invalidClient("client_assertion goes with client_assertion_type " + assertion.Type)
+	case params.clientSecret != "" || c.Header.Get("Authorization") != "":
+		return invalidRequest("an agent presents client_assertion alone")
+	}
+	if err := c.reauthenticate(); err != nil {
+		return err
+	}
+	in := service.SigningIn{
+		Assertion: params.assertion, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.s.urlOf(c.Request),
+		Audiences: []string{c.s.urlOf(c.Request), c.s.Store.Domain().Issuer()}, ClientID: params.clientID,
+	}
+	token, ends, err := c.s.agentKeys.SignIn(c.Context(), in, oauthLifetime, c.caller.At)
+	switch {
+	case errors.Is(err, service.ErrInvalidClient):
+		return invalidClient(reasonOf(err, service.ErrInvalidClient))
+	case errors.Is(err, service.ErrInvalidProof):
+		return &apiError{Status: http.StatusBadRequest, Message: "invalid_dpop_proof", Description: reasonOf(err, service.ErrInvalidProof)}
+	case err != nil:
+		return err
+	}
+	kind := "Bearer"
+	if in.Proof != "" {
+		kind = "DPoP"
+	}
+	return c.tokenIssued(token, kind, ends)
+}
+
+func invalidClient(why string) *apiError {
+	return &apiError{Status: http.StatusUnauthorized, Message: "invalid_client", Description: why}
+}
+
+// reasonOf is the text of what stands beside one of the errors of SignIn.
+func reasonOf(err, kind error) string {
+	return strings.TrimPrefix(err.Error(), kind.Error()+"\n")
 }
 
 // tokenRequest has the parameters of RFC 6749 §4.4.2 and §2.3.1. Unknown ones are ignored (§3.2),
@@ -107,11 +158,14 @@ type tokenRequest struct {
 	GrantType    json.RawMessage `json:"grant_type" must:"checked"`
 	ClientID     json.RawMessage `json:"client_id"`
 	ClientSecret json.RawMessage `json:"client_secret"`
+	// of an agent that signs in with a key of its own (RFC 7523 §2.2)
+	AssertionType json.RawMessage `json:"client_assertion_type"`
+	Assertion     json.RawMessage `json:"client_assertion"`
 }
 
 var tokenForm = formOf[tokenRequest]()
 
-type tokenParams struct{ grant, clientID, clientSecret string }
+type tokenParams struct{ grant, clientID, clientSecret, assertionType, assertion string }
 
 func invalidRequest(why string) *apiError {
 	return &apiError{Status: http.StatusBadRequest, Message: "invalid_request", Description: why}
@@ -139,6 +193,8 @@ func (c *call) tokenParams() (p tokenParams, err error) {
 	p.grant, _ = asText(o["grant_type"])
 	p.clientID, _ = asText(o["client_id"])
 	p.clientSecret, _ = asText(o["client_secret"])
+	p.assertionType, _ = asText(o["client_assertion_type"])
+	p.assertion, _ = asText(o["client_assertion"])
 	return p, nil
 }
 

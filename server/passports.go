@@ -18,10 +18,11 @@ type issuePassportRequest struct {
 	AgentID string   `path:"agentId"`
 	Scopes  []string `json:"scopes" must:"scopes"`
 	TTL     int64    `json:"ttl" must:"number 1..86400" default:"3600"`
+	JKT     string   `json:"jkt" must:"thumbprint"`
 }
 
 func (s *Server) issuePassport(ctx context.Context, by store.Caller, r issuePassportRequest) (service.Passport, error) {
-	return s.passports.Issue(ctx, by, r.AgentID, r.Scopes, time.Duration(r.TTL)*time.Second)
+	return s.passports.Issue(ctx, by, r.AgentID, r.Scopes, r.JKT, time.Duration(r.TTL)*time.Second)
 }
 
 type rotatePassportRequest struct {
@@ -50,6 +51,11 @@ func (s *Server) rotatePassport(
 type verifyPassportRequest struct {
 	Passport jsontext.Value `json:"passport" must:"checked"`
 	Tool     jsontext.Value `json:"tool"`
+	// of a passport that is bound to a key: the DPoP proof that came with it, and the method and
+	// URL of the request that it came with
+	Proof jsontext.Value `json:"proof"`
+	HTM   jsontext.Value `json:"htm"`
+	HTU   jsontext.Value `json:"htu"`
 }
 
 // verifyPassport returns every reason to reject a passport, including an invalid request, in one
@@ -64,7 +70,18 @@ func (s *Server) verifyPassport(
 	} else if !isAbsent(r.Tool) {
 		return service.VerifiedPassport{}, invalidPassport(cred.CodeVerificationError, "tool must be a non-empty string")
 	}
-	verified, err := s.passports.Verify(ctx, by, token, asked)
+	var call service.ToolCall
+	for _, m := range []struct {
+		name  string
+		value jsontext.Value
+		into  *string
+	}{{"proof", r.Proof, &call.Proof}, {"htm", r.HTM, &call.Method}, {"htu", r.HTU, &call.URL}} {
+		var given bool
+		if *m.into, given = asText(m.value); !given && !isAbsent(m.value) {
+			return service.VerifiedPassport{}, invalidPassport(cred.CodeVerificationError, m.name+" must be a non-empty string")
+		}
+	}
+	verified, err := s.passports.Verify(ctx, by, token, asked, call)
 	var refused *service.Error
 	if errors.As(err, &refused) {
 		err = invalidPassport(refused.Code, refused.Message)

@@ -10,17 +10,34 @@ import (
 	"attestd/web"
 )
 
-// route is one row of the API with its whole policy: the role that it needs, which limit counts it,
-// and what becomes of members of the query and the body that its handler's form does not declare.
+// route is one row of the API with its whole policy: who may call it, which limit counts it, and
+// what becomes of members of the query and the body that its handler's form does not declare.
 type route struct {
 	method, path string
-	needs        store.Role
+	needs        need
 	tier         limit.Tier
 	undeclared   undeclared
 	handler      handler
 }
 
-const public, reader, writer, admin store.Role = "", store.Reader, store.Writer, store.Admin
+// need says who may call a route.
+type need struct {
+	role      store.Role // this role, and those that cover it; "" for everybody
+	agent     bool       // an agent that has signed in as well, for itself
+	enrolment bool       // an enrolment token as well, for its agent
+}
+
+var (
+	public = need{}
+	reader = need{role: store.Reader}
+	admin  = need{role: store.Admin}
+
+	readerOrAgent = need{role: store.Reader, agent: true}
+	writerOrAgent = need{role: store.Writer, agent: true}
+	adminOrAgent  = need{role: store.Admin, agent: true}
+	enrolling     = need{role: store.Admin, agent: true, enrolment: true}
+	enrolmentOnly = need{role: store.Enrolling, enrolment: true}
+)
 
 // routes is the API. A test holds it against web/openapi.yaml both ways.
 var routes = []route{
@@ -36,7 +53,14 @@ var routes = []route{
 	{"GET", "/v1/agents/{agentId}", reader, limit.Standard, lenient, endpoint(200, (*Server).getAgent)},
 	{"POST", "/v1/agents/{agentId}/disable", admin, limit.Standard, strict, endpoint(200, (*Server).disableAgent)},
 	{"POST", "/v1/agents/{agentId}/enable", admin, limit.Standard, strict, endpoint(200, (*Server).enableAgent)},
-	{"GET", "/v1/agents/{agentId}/svid", admin, limit.Standard, lenient, endpoint(200, (*Server).agentSVID)},
+	{"POST", "/v1/agents/{agentId}/keys", enrolling, limit.Standard, strict, handler{enrolKey, enrolForm}},
+	{"GET", "/v1/agents/{agentId}/keys", readerOrAgent, limit.Standard, strict, endpoint(200, (*Server).listAgentKeys)},
+	{"DELETE", "/v1/agents/{agentId}/keys/{thumbprint}", adminOrAgent, limit.Standard, strict, endpoint(200, (*Server).revokeAgentKey)},
+	{"POST", "/v1/agents/{agentId}/enrolments", admin, limit.Sensitive, strict, endpoint(201, (*Server).createEnrolment)},
+	{"GET", "/v1/enrolment", enrolmentOnly, limit.Standard, strict, endpoint(200, (*Server).ownEnrolment)},
+	{"PUT", "/v1/agents/{agentId}/policy", admin, limit.Standard, strict, endpoint(200, (*Server).setAgentPolicy)},
+	{"PUT", "/v1/company/policy", admin, limit.Standard, strict, endpoint(200, (*Server).setCompanyPolicy)},
+	{"GET", "/v1/agents/{agentId}/svid", adminOrAgent, limit.Standard, lenient, endpoint(200, (*Server).agentSVID)},
 
 	{"POST", "/v1/keys", admin, limit.Standard, lenient, endpoint(201, (*Server).createKey)},
 	{"GET", "/v1/keys", admin, limit.Standard, lenient, endpoint(200, (*Server).listKeys)},
@@ -47,11 +71,13 @@ var routes = []route{
 	{"GET", "/v1/credentials", admin, limit.Standard, strict, endpoint(200, (*Server).listCredentials)},
 	{"POST", "/v1/oauth/token", public, limit.Sensitive, lenient, handler{oauthToken, tokenForm}},
 
-	{"POST", "/v1/attest", writer, limit.Attest, lenient, endpointOf(attestForm, 201, (*Server).attest)},
+	{"POST", "/v1/attest", writerOrAgent, limit.Attest, lenient, endpointOf(attestForm, 201, (*Server).attest)},
 	// its items count as attest
-	{"POST", "/v1/attest/batch", writer, limit.Standard, strict, endpoint(201, (*Server).attestBatch)},
+	{"POST", "/v1/attest/batch", writerOrAgent, limit.Standard, strict, endpoint(201, (*Server).attestBatch)},
 	// so do its records
-	{"POST", "/v1/hooks/claude-code", writer, limit.Standard, strictQuery, claudeCodeHook()},
+	{"POST", "/v1/hooks/claude-code", writerOrAgent, limit.Standard, strictQuery, claudeCodeHook()},
+	{"GET", "/v1/sessions", reader, limit.Standard, strict, endpoint(200, (*Server).listSessions)},
+	{"GET", "/v1/sessions/{agentId}/{sid}", reader, limit.Standard, strict, endpoint(200, (*Server).session)},
 	{"GET", "/v1/chain", reader, limit.Standard, lenient, endpoint(200, (*Server).readChain)},
 	{"GET", "/v1/records", reader, limit.Standard, strict, endpoint(200, (*Server).searchRecords)},
 	{"GET", "/v1/records/histogram", reader, limit.Standard, strict, endpoint(200, (*Server).countRecords)},
@@ -85,8 +111,8 @@ var routes = []route{
 	{"POST", "/v1/token/exchange", admin, limit.Standard, lenient, endpoint(200, (*Server).exchangeTokens)},
 
 	{"POST", "/v1/agents/{agentId}/passport", admin, limit.Standard, lenient, endpoint(201, (*Server).issuePassport)},
-	{"POST", "/v1/agents/{agentId}/passport/rotate", admin, limit.Standard, lenient, endpoint(200, (*Server).rotatePassport)},
-	{"POST", "/v1/passport/verify", writer, limit.Standard, lenient, endpoint(200, (*Server).verifyPassport)},
+	{"POST", "/v1/agents/{agentId}/passport/rotate", adminOrAgent, limit.Standard, lenient, endpoint(200, (*Server).rotatePassport)},
+	{"POST", "/v1/passport/verify", writerOrAgent, limit.Standard, lenient, endpoint(200, (*Server).verifyPassport)},
 	{"GET", "/v1/passports", reader, limit.Standard, strict, endpoint(200, (*Server).listPassports)},
 	{"POST", "/v1/passports/{jti}/revoke", admin, limit.Standard, lenient, endpoint(200, (*Server).revokePassport)},
 	{"GET", "/v1/passports/revoked", reader, limit.Standard, lenient, endpoint(200, (*Server).revokedPassports)},
@@ -145,7 +171,7 @@ func notFound(mux *http.ServeMux, c *call) error {
 		return fail(http.StatusNotFound, "Not Found")
 	}
 	var allowed []string
-	for _, m := range []string{"GET", "HEAD", "POST", "DELETE"} {
+	for _, m := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {
 		probe := &http.Request{Method: m, URL: c.URL, Host: c.Host}
 		// only routes have a method
 		if _, pattern := mux.Handler(probe); strings.Contains(pattern, " ") {

@@ -22,12 +22,13 @@ func TestRoutesMatchOpenAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	type policy struct {
-		role, tier any
+		role, tier       any
+		agent, enrolment bool
 	}
 	tiers := map[limit.Tier]string{limit.Standard: "standard", limit.Sensitive: "sensitive", limit.Attest: "attest", limit.Log: "log"}
 	served := map[string]policy{}
 	for _, rt := range routes {
-		served[rt.method+" "+documented(rt.path)] = policy{cmp.Or(string(rt.needs), "public"), tiers[rt.tier]}
+		served[rt.method+" "+documented(rt.path)] = policy{cmp.Or(string(rt.needs.role), "public"), tiers[rt.tier], rt.needs.agent, rt.needs.enrolment}
 	}
 	described := map[string]policy{}
 	for path, item := range doc.Paths.Map() {
@@ -38,7 +39,7 @@ func TestRoutesMatchOpenAPI(t *testing.T) {
 			}
 			// No requirement, or an empty one among several, means that it can be called without.
 			open := len(security) == 0 || slices.ContainsFunc(security, func(r openapi3.SecurityRequirement) bool { return len(r) == 0 })
-			described[method+" "+path] = policy{op.Extensions["x-role"], op.Extensions["x-rate-tier"]}
+			described[method+" "+path] = policy{op.Extensions["x-role"], op.Extensions["x-rate-tier"], op.Extensions["x-agent"] == true, op.Extensions["x-enrolment"] == true}
 			if open != (op.Extensions["x-role"] == "public") {
 				t.Errorf("%s %s: x-role is %v, and security %v", method, path, op.Extensions["x-role"], security)
 			}
@@ -107,7 +108,7 @@ func closedBody(op *openapi3.Operation) bool {
 func read(form *requestForm) (list []string) {
 	for _, f := range form.fields {
 		what := f.from + " " + f.name
-		if slices.Contains([]string{"string", "is", "segment", "present", "checked"}, f.rule) || f.rule == "name" && f.name != "label" {
+		if slices.Contains([]string{"string", "is", "segment", "present", "checked", "policy"}, f.rule) || f.rule == "name" && f.name != "label" {
 			what += ", required"
 		}
 		if f.name != "Accept" { // which the document describes by the media types of the answer

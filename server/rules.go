@@ -15,6 +15,8 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/crypto/jose"
+	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
 	"attestd/store"
 )
@@ -49,14 +51,18 @@ var rules = map[string]rule{
 	"object":      jsonObject,  // absent or an object of at most 16 KiB, verbatim
 	"flag":        flag,        // absent, true or false
 	"delegation":  delegated,   // absent or a string that is not empty
+	"statement":   stated,      // the same
+	"signed":      signed,      // the same
 	"names":       names,       // absent or an array of 1 to 100 names
 	"scopes":      scopes,      // absent or an array of scopes
 	"fingerprint": fingerprint, // absent or 16 hex digits in lower case
+	"thumbprint":  thumbprint,  // absent or a thumbprint of RFC 7638
 	"role":        role,        // absent or a role that a credential can have
 	// absent or the name of one of a company's logs; the actions when it is absent
 	"log": logName,
 	// absent or a time in the one form of the API; zero when it is absent
 	"time":   instant,
+	"policy": policy, // any or key
 	"key":    key,    // absent or an idempotency key
 	"number": number, // absent or a whole number between the two that follow
 	"oneof":  oneOf,  // absent or one of the words that follow
@@ -178,6 +184,22 @@ func flag(v value, into reflect.Value) error {
 	return nil
 }
 
+func stated(v value, into reflect.Value) error {
+	if err := signed(v, into); err != nil {
+		return &apiError{Status: http.StatusBadRequest, Code: statement.CodeMalformed, Message: "Invalid field: " + v.name + " must be a compact JWS, a string", pointer: "/" + v.name}
+	}
+	return nil
+}
+
+func signed(v value, into reflect.Value) error {
+	s, ok := asText(v.json)
+	if !ok && !isAbsent(v.json) {
+		return invalid(v.name, "must be a compact JWS, a string")
+	}
+	into.SetString(s)
+	return nil
+}
+
 func delegated(v value, into reflect.Value) error {
 	s, ok := asText(v.json)
 	if !ok && !isAbsent(v.json) {
@@ -245,6 +267,24 @@ func role(v value, into reflect.Value) error {
 	}
 	if !ok || !store.Role(s).Covers(store.Reader) {
 		return invalid(v.name, "must be admin, writer or reader")
+	}
+	into.SetString(s)
+	return nil
+}
+
+func policy(v value, into reflect.Value) error {
+	s, _ := asText(v.json)
+	if s != store.AttestAny && s != store.AttestKey {
+		return invalid(v.name, "must be any or key")
+	}
+	into.SetString(s)
+	return nil
+}
+
+func thumbprint(v value, into reflect.Value) error {
+	s, ok := asText(v.json)
+	if !isAbsent(v.json) && (!ok || !jose.IsThumbprint(s)) {
+		return invalid(v.name, "must be a thumbprint of RFC 7638, SHA-256")
 	}
 	into.SetString(s)
 	return nil

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"attestd/chain"
 	"attestd/server/limit"
 	"attestd/store"
 )
@@ -64,7 +63,8 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 
 // write runs the goroutine that writes the database. It stops after the last request.
 func (s *Server) write(ctx context.Context) error {
-	return s.Store.Run(ctx, store.RunOptions{Publish: s.publish, Grown: s.grown, Others: s.monitor.Grown,
+	return s.Store.Run(ctx, store.RunOptions{Publish: s.monitor.Publish, Grown: s.grown,
+		Appended: func(records int) { s.deliverer.pace.appended(records, time.Now()) }, Others: s.monitor.Grown,
 		Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Steady: steadyClock(), Log: s.Log})
 }
 
@@ -75,16 +75,6 @@ func (s *Server) endStreams() {
 	ending.Go(s.deliverer.close)
 	ending.Wait()
 	s.webhooks.Close()
-}
-
-// publish passes commits to the consumers that need them in order.
-func (s *Server) publish(batch []chain.Extension, external bool) {
-	records := 0
-	for i := range batch {
-		records += len(batch[i].Records)
-	}
-	s.deliverer.pace.appended(records, time.Now())
-	s.monitor.Publish(batch, external)
 }
 
 // recordStart records the current settings in the control logs before the first response. If the

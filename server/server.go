@@ -82,6 +82,7 @@ type Server struct {
 	tables            *tableWatch
 
 	agents       *service.Agents
+	agentKeys    *service.AgentKeys
 	delegations  *service.Delegations
 	attestations *service.Attestations
 	proofs       *service.Evidence
@@ -118,9 +119,10 @@ func New(cfg Config) *Server {
 	})
 	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log}
 	s.agents = &service.Agents{Store: cfg.Store, Most: cfg.Bounds.Agents}
-	s.passports = &service.Passports{Store: cfg.Store, Agents: s.agents, Verifier: "attestd/" + cfg.Version}
+	s.agentKeys = &service.AgentKeys{Store: cfg.Store}
+	s.passports = &service.Passports{Store: cfg.Store, Agents: s.agents, Keys: s.agentKeys, Verifier: "attestd/" + cfg.Version}
 	s.delegations = &service.Delegations{Store: cfg.Store, Agents: s.agents}
-	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations}
+	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations, Keys: s.agentKeys}
 	s.searches, s.longSearch = limit.NewPool(cfg.Budgets.Searches), semaphore.NewWeighted(1)
 	s.checkpoints = service.NewCheckpoints(cfg.Store)
 	s.proofs = &service.Evidence{Store: cfg.Store, Checkpoints: s.checkpoints}

@@ -22,7 +22,7 @@ const (
 )
 
 // rights are the members that decide what a credential, a token or a record may claim.
-var rights = []string{"role", "expiresAt", "scopes", "ttl", "delegation", "actingOn"}
+var rights = []string{"role", "expiresAt", "scopes", "ttl", "delegation", "actingOn", "statement", "jkt", "proof"}
 
 // refuseMember returns the error for an undeclared member of the body, or nil.
 func (form *requestForm) refuseMember(name string, policy undeclared) error {

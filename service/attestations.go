@@ -7,6 +7,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
+	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
 	"attestd/store"
 )
@@ -25,6 +26,8 @@ type Attestation struct {
 	ActionType string          `json:"actionType" must:"name"`
 	Payload    json.RawMessage `json:"payload" must:"present"`
 	Delegation string          `json:"delegation" must:"delegation"`
+	// what the agent has signed of the action, a compact JWS; "" without
+	Statement string `json:"statement" must:"statement"`
 	// "": it is appended whatever was before
 	Key string `json:"idempotencyKey" must:"key"`
 }
@@ -34,6 +37,7 @@ type Attestations struct {
 	Store       *store.Store
 	Agents      *Agents
 	Delegations *Delegations
+	Keys        *AgentKeys
 }
 
 // Append appends records to the caller's chain, all or none. All that can be the caller's fault is
@@ -49,9 +53,9 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 	places := make([]int, 0, len(items)) // of the drafts among the items
 	for i := range items {
 		draft, err := a.draft(ctx, by, &items[i])
-		if err != nil && draft.Key != nil {
+		if err != nil && len(draft.Keys) > 0 {
 			var there *chain.Record
-			if there, err = a.orRecorded(ctx, by, draft.Key, err); err == nil {
+			if there, err = a.orRecorded(ctx, by, draft.Keys, err); err == nil {
 				all[i] = chain.Appended{Record: *there, Replayed: true}
 				continue
 			}
@@ -68,6 +72,7 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 	if err != nil {
 		if refused := (*chain.DraftError)(nil); errors.As(err, &refused) {
 			refused.Draft = places[refused.Draft]
+			refused.Err = takenError(refused.Err)
 		}
 		return nil, err
 	}
@@ -77,32 +82,53 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 	return all, nil
 }
 
-// draft makes of an attestation what the log takes. With an error it has the key, where that could
-// be made.
+// draft makes of an attestation what the log takes. With an error it has the keys under which the
+// record may stand already.
 func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attestation) (d chain.Draft, err error) {
 	d.Chain = by.Company.Chain
-	if d.Payload, d.Canonical, err = recordPayload(by.Company.ID, item); err != nil {
+	if err := mayActAs(by, item.AgentID); err != nil {
+		return d, at(err, "/agentId")
+	}
+	var action string // the hash of it
+	if d.Payload, d.Canonical, action, err = recordPayload(by.Company.ID, item); err != nil {
 		return d, err
 	}
+	var said *statement.Statement
+	if item.Statement != "" {
+		if said, err = a.checkStatement(ctx, by, item, action); err != nil {
+			return d, at(err, "/statement")
+		}
+	}
 	if item.Key != "" {
-		d.Key = &chain.Key{Name: keyName(item.Key), Request: requestOf(&d, item.Delegation)}
+		d.Keys = append(d.Keys, chain.Key{Name: keyName(item.Key), Request: requestOf(&d, item.Delegation)})
+	}
+	if said != nil {
+		d.Keys = append(d.Keys, statementKeys(said)...)
 	}
 	if err := a.Agents.MayAct(ctx, by, item.AgentID); err != nil {
 		return d, at(err, "/agentId")
 	}
+	if said == nil {
+		if err := a.Keys.mayDoWithout(ctx, by, item.AgentID); err != nil {
+			return d, at(err, "/statement")
+		}
+	}
 	d.Delegation, err = a.Delegations.verify(ctx, by, item.Delegation)
+	if err == nil && said != nil && said.Session != "" {
+		err = a.Keys.noteSession(ctx, by, item.AgentID, said)
+	}
 	return d, at(err, "/delegation")
 }
 
 // recordPayload builds the payload object of a record: as it is stored, with the caller's value
-// byte for byte, and canonical. The canonical one needs no second pass over the whole: its four
-// members stand in their sorted order.
-func recordPayload(company string, a *Attestation) (stored, canonical []byte, err error) {
-	stored = make([]byte, 0, len(a.Payload)+len(a.AgentID)+len(company)+len(a.ActionType)+64)
+// byte for byte, and canonical. The canonical one needs no second pass over the whole: its members
+// stand in their sorted order. action is the action_hash of a statement; "" where there is none.
+func recordPayload(company string, a *Attestation) (stored, canonical []byte, action string, err error) {
+	stored = make([]byte, 0, len(a.Payload)+len(a.AgentID)+len(company)+len(a.ActionType)+len(a.Statement)+80)
 	stored = jcs.AppendString(append(stored, `{"agentId":`...), a.AgentID)
 	stored = jcs.AppendString(append(stored, `,"companyId":`...), company)
 	stored = jcs.AppendString(append(stored, `,"actionType":`...), a.ActionType)
-	stored = append(append(append(stored, `,"payload":`...), a.Payload...), '}')
+	stored = append(append(stored, `,"payload":`...), a.Payload...)
 
 	canonical = make([]byte, 0, cap(stored))
 	canonical = jcs.AppendString(append(canonical, `{"actionType":`...), a.ActionType)
@@ -112,7 +138,12 @@ func recordPayload(company string, a *Attestation) (stored, canonical []byte, er
 	var malformed *strictjson.Error
 	if errors.As(err, &malformed) {
 		malformed = malformed.Within("/payload")
-		return nil, nil, &Error{Kind: Invalid, Message: "Malformed " + malformed.Error(), Pointer: malformed.Pointer}
+		return nil, nil, "", &Error{Kind: Invalid, Message: "Malformed " + malformed.Error(), Pointer: malformed.Pointer}
 	}
-	return stored, append(canonical, '}'), err
+	if a.Statement != "" {
+		action = statement.HashCanonical(append(canonical, '}'))
+		canonical = jcs.AppendString(append(canonical, `,"statement":`...), a.Statement)
+		stored = jcs.AppendString(append(stored, `,"statement":`...), a.Statement)
+	}
+	return append(stored, '}'), append(canonical, '}'), action, err
 }

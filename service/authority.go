@@ -18,6 +18,7 @@ type Authority struct {
 	Passports  []PassportEntry    `json:"passports"`
 	Passport   *PassportAuthority `json:"passport,omitempty"`
 	Delegation *DelegationEntry   `json:"delegation"`
+	Statement  *StatementEntry    `json:"statement,omitempty"` // of the agent; nil without one
 	SigningKey KeyAuthority       `json:"signingKey"`
 	CannotSay  []string           `json:"cannotSay"`
 }
@@ -72,6 +73,13 @@ type PassportAuthority struct {
 type DelegationEntry struct {
 	Chain  []string         `json:"delegationChain"`
 	Agents []AgentAuthority `json:"agents"`
+}
+
+// StatementEntry is the key with which the agent has signed the action.
+type StatementEntry struct {
+	KID      string        `json:"kid"`
+	Enrolled *ControlEntry `json:"enrolled"`
+	Revoked  *ControlEntry `json:"revoked"` // whenever it was
 }
 
 // KeyAuthority is the key that signed the record, and the change that brought it; nil for a

@@ -72,15 +72,36 @@ func (q *authorityQuery) answer(ctx context.Context, record *chain.Record, jti s
 		}
 	}
 	a.SigningKey.KID = keys.Describe(set.At(record.Index).Key).KID
-	a.SigningKey.Rotated, err = q.first(ctx, store.AboutSigningKey(a.SigningKey.KID), 0, "")
-	a.CannotSay = append(q.cannot,
-		"Which credential appended the record: an action does not say.",
+	if a.SigningKey.Rotated, err = q.first(ctx, store.AboutSigningKey(a.SigningKey.KID), 0, ""); err != nil {
+		return a, err
+	}
+	if a.Statement, err = q.statement(ctx, record); err != nil {
+		return a, err
+	}
+	whose := "Which credential appended the record: an action does not say."
+	if a.Statement != nil {
+		whose = "That the agent alone holds the key that signed the action: whoever enrolled the key may hold it, and only who knows the agent's key can tell."
+	}
+	a.CannotSay = append(q.cannot, whose,
 		"That the agent held or used a passport: none is presented when an action is recorded.",
 		"When SVIDs, delegation tokens and access tokens were issued: they are not recorded, there are too many.")
 	if acted != nil {
 		a.CannotSay = append(a.CannotSay, "That somebody agreed to the delegation: it says that it was signed, for whom and by whom.")
 	}
 	return a, err
+}
+
+// statement finds the key that signed an action; nil where none has.
+func (q *authorityQuery) statement(ctx context.Context, record *chain.Record) (*StatementEntry, error) {
+	said, err := statementOf(record)
+	if err != nil || said == nil {
+		return nil, err
+	}
+	e := &StatementEntry{KID: said.KeyID}
+	if e.Enrolled, err = q.first(ctx, store.AboutAgentKey(said.KeyID), 0, store.AgentKeyEnrolled); err == nil {
+		e.Revoked, err = q.first(ctx, store.AboutAgentKey(said.KeyID), 0, store.AgentKeyRevoked)
+	}
+	return e, err
 }
 
 // divide finds how much of the control log is of before the action. Its times never run backwards.

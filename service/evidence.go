@@ -10,6 +10,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
+	"attestd/crypto/statement"
 	"attestd/store"
 )
 
@@ -183,46 +184,60 @@ func recordAt(ctx context.Context, v *store.View, l store.Log, index int64) (rec
 	return record, err
 }
 
-// prover returns what makes tlog-proofs under one checkpoint that covers the records up to index:
-// the newest that was published if it is cosigned, else the newest that is, else the newest. It is
-// signed with the key of the view, whichever key it was published under: the proofs show that it is
-// of this log.
+// signedTree is a tree with its signed checkpoint, and the cosignatures that are known of it.
+type signedTree struct {
+	tree       tlog.Tree
+	checkpoint []byte
+}
+
+// prover returns what makes tlog-proofs in the tree of proverAt.
 func (g *gatherer) prover(ctx context.Context, l store.Log, index int64) (prove func(index int64) (string, error), size int64, err error) {
-	checkpoint, note, err := g.published(ctx, l, index)
+	at, err := g.proverAt(ctx, l, index)
 	if err != nil {
 		return nil, 0, err
 	}
+	prover := tlog.NewProver(ctx, g.view.LogTree(l), at.tree)
+	return func(index int64) (string, error) {
+		hashes, err := prover.Prove(index)
+		return string(tlog.Proof{Index: index, Hashes: hashes, Checkpoint: at.checkpoint}.Format()), err
+	}, at.tree.Size, nil
+}
+
+// proverAt returns one tree that covers the records up to index: the newest that was published if
+// it is cosigned, else the newest that is, else the newest. It is signed with the key of the view,
+// whichever key it was published under: the proofs show that it is of this log.
+func (g *gatherer) proverAt(ctx context.Context, l store.Log, index int64) (at signedTree, err error) {
+	checkpoint, note, err := g.published(ctx, l, index)
+	if err != nil {
+		return at, err
+	}
 	lines, witnesses, err := g.view.Cosignatures(ctx, l.ID, checkpoint.Size)
 	if err != nil {
-		return nil, 0, err
+		return at, err
 	}
 	if len(witnesses) == 0 {
 		older, err := g.view.CosignedCheckpoint(ctx, l.ID, index)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return nil, 0, err
+			return at, err
 		}
 		if older != "" {
 			note = older
 			if checkpoint, _, err = tlog.ParseSignedCheckpoint([]byte(note)); err != nil {
-				return nil, 0, err
+				return at, err
 			}
 			if lines, witnesses, err = g.view.Cosignatures(ctx, l.ID, checkpoint.Size); err != nil {
-				return nil, 0, err
+				return at, err
 			}
 		}
 	}
 	signed := []byte(note)
 	if !SignedBy(note, l.VKey(g.by.Company.Issuer.Public.Key)) {
 		if signed, err = g.by.Company.SignCheckpoint(l, checkpoint.Tree); err != nil {
-			return nil, 0, err
+			return at, err
 		}
 	}
-	signed = append(signed, lines...)
 	g.cosigned(witnesses)
-	return func(index int64) (string, error) {
-		hashes, err := tlog.ProveInclusion(ctx, g.view.LogTree(l), checkpoint.Tree, index)
-		return string(tlog.Proof{Index: index, Hashes: hashes, Checkpoint: signed}.Format()), err
-	}, checkpoint.Size, nil
+	return signedTree{checkpoint.Tree, append(signed, lines...)}, nil
 }
 
 // authority gathers the control records that bear on the action, and those of the passport that was
@@ -232,6 +247,17 @@ func (g *gatherer) authority(ctx context.Context, size int64, jti string) error 
 	a, err := q.answer(ctx, &g.file.Record, jti)
 	if err != nil {
 		return err
+	}
+	said, err := statementOf(&g.file.Record)
+	if err != nil {
+		return err
+	}
+	var ofKey []int64
+	if said != nil {
+		g.file.AgentKey = new(evidence.AgentKey)
+		if ofKey, err = g.keyRecords(ctx, said.KeyID, size); err != nil {
+			return err
+		}
 	}
 	bearing, ofPassport := a.places()
 	g.file.Authority = new(evidence.Authority)
@@ -249,18 +275,74 @@ func (g *gatherer) authority(ctx context.Context, size int64, jti string) error 
 			return err
 		}
 	}
-	if len(bearing)+len(ofPassport) == 0 {
+	all := slices.Concat(bearing, ofPassport, ofKey)
+	if len(all) == 0 {
 		return nil
 	}
-	prove, _, err := g.prover(ctx, g.by.Company.Control, slices.Max(append(bearing, ofPassport...)))
+	prove, _, err := g.prover(ctx, g.by.Company.Control, slices.Max(all))
 	if err != nil {
 		return err
+	}
+	if said != nil {
+		if g.file.AgentKey.Entries, err = g.entries(ctx, ofKey, prove); err != nil {
+			return err
+		}
 	}
 	if g.file.Authority.Entries, err = g.entries(ctx, bearing, prove); err != nil || jti == "" {
 		return err
 	}
 	g.file.Passport.Entries, err = g.entries(ctx, ofPassport, prove)
 	return err
+}
+
+// keyRecords finds the control records of a key of an agent, and of those from which it follows by
+// endorsements, among the first size of them; in their order.
+func (g *gatherer) keyRecords(ctx context.Context, thumbprint string, size int64) (indices []int64, err error) {
+	q := authorityQuery{view: g.view, company: g.by.Company, size: size}
+	for before := size; thumbprint != ""; {
+		subject := store.AboutAgentKey(thumbprint)
+		enrolled, err := q.first(ctx, subject, 0, store.AgentKeyEnrolled)
+		if err != nil {
+			return nil, err
+		}
+		// a checker says that the file is not complete
+		if enrolled == nil || enrolled.Index >= before {
+			break
+		}
+		before = enrolled.Index
+		indices = append(indices, enrolled.Index)
+		revoked, err := q.first(ctx, subject, 0, store.AgentKeyRevoked)
+		if err != nil {
+			return nil, err
+		}
+		if revoked != nil {
+			indices = append(indices, revoked.Index)
+		}
+		record, err := recordAt(ctx, g.view, g.by.Company.Control, enrolled.Index)
+		if err != nil {
+			return nil, err
+		}
+		if thumbprint, err = endorserOf(&record); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(indices)
+	return indices, nil
+}
+
+// endorserOf is the thumbprint of the key that has signed for the one that a control record enrols;
+// "" for none.
+func endorserOf(r *chain.Record) (string, error) {
+	var said struct{ Payload struct{ Endorsement string } }
+	err := json.Unmarshal(r.Payload, &said)
+	if err != nil || said.Payload.Endorsement == "" {
+		return "", err
+	}
+	e, err := statement.ParseEndorsement(said.Payload.Endorsement)
+	if err != nil {
+		return "", fmt.Errorf("%w: the endorsement of control record %d: %w", store.ErrCorrupt, r.Index, err)
+	}
+	return e.KeyID, nil
 }
 
 func (g *gatherer) entries(ctx context.Context, indices []int64, prove func(index int64) (string, error)) (list []evidence.Entry, err error) {

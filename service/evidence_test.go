@@ -24,10 +24,10 @@ func TestEvidenceDuringRotations(t *testing.T) {
 	db, company := newCompany(t)
 	caller := func() store.Caller { return store.Caller{Company: company, At: time.Now()} }
 	agents := &Agents{Store: db}
-	attestations := &Attestations{Store: db, Agents: agents, Delegations: &Delegations{Store: db, Agents: agents}}
+	attestations := &Attestations{Store: db, Agents: agents, Delegations: &Delegations{Store: db, Agents: agents}, Keys: &AgentKeys{Store: db}}
 	_, err := db.Agents.Register(t.Context(), caller(), "bot", nil, store.AgentBounds{Most: 10})
 	fatal(t, err)
-	_, claims, err := company.Issuer.Passport("bot", []string{"tool:*"}, nil, time.Hour, time.Now())
+	_, claims, err := company.Issuer.Passport("bot", []string{"tool:*"}, nil, "", time.Hour, time.Now())
 	fatal(t, err)
 	fatal(t, db.Passports.Record(t.Context(), caller(), store.Passport{JTI: claims.ID, AgentID: "bot", Scopes: claims.Scopes, IssuedAt: claims.IssuedAt, ExpiresAt: claims.ExpiresAt}))
 

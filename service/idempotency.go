@@ -40,13 +40,16 @@ func requestOf(d *chain.Draft, delegation string) (request chain.Hash) {
 	return request
 }
 
-// orRecorded returns the record that stands under a key; refused where there is none.
-func (a *Attestations) orRecorded(ctx context.Context, by store.Caller, key *chain.Key, refused error) (*chain.Record, error) {
-	record, err := a.Store.Recorded(ctx, by, key)
-	if errors.Is(err, store.ErrNotFound) {
-		err = refused
+// orRecorded returns the record that stands under the first of a draft's keys that is there;
+// refused where none is.
+func (a *Attestations) orRecorded(ctx context.Context, by store.Caller, keys []chain.Key, refused error) (*chain.Record, error) {
+	for i := range keys {
+		record, err := a.Store.Recorded(ctx, by, &keys[i])
+		if !errors.Is(err, store.ErrNotFound) {
+			return record, takenError(err)
+		}
 	}
-	return record, err
+	return nil, refused
 }
 
 // known says whether anything stands under an idempotency key, be it another request.

@@ -16,6 +16,7 @@ import (
 type Passports struct {
 	Store    *store.Store
 	Agents   *Agents
+	Keys     *AgentKeys
 	Verifier string // names this program in receipts
 }
 
@@ -45,18 +46,28 @@ func newPassport(by store.Caller, token string, p cred.PassportClaims, rotatedFr
 
 // recorded is what the store has of a passport.
 func recorded(p cred.PassportClaims) store.Passport {
-	return store.Passport{JTI: p.ID, AgentID: p.AgentID, Scopes: p.Scopes, IssuedAt: p.IssuedAt, ExpiresAt: p.ExpiresAt}
+	return store.Passport{JTI: p.ID, AgentID: p.AgentID, Scopes: p.Scopes, IssuedAt: p.IssuedAt, ExpiresAt: p.ExpiresAt, JKT: p.JKT}
 }
 
-// Issue issues a passport to an agent; scopes are nil for the default ones.
-func (p *Passports) Issue(ctx context.Context, by store.Caller, agentID string, scopes []string, ttl time.Duration) (Passport, error) {
+// Issue issues a passport to an agent; scopes are nil for the default ones. jkt is the thumbprint
+// of the agent's key that the passport is bound to, "" for none.
+func (p *Passports) Issue(ctx context.Context, by store.Caller, agentID string, scopes []string, jkt string, ttl time.Duration) (Passport, error) {
 	if err := p.Agents.Check(ctx, by, agentID); err != nil {
 		return Passport{}, err
+	}
+	if jkt != "" {
+		_, err := p.Keys.live(ctx, by, agentID, jkt)
+		if errors.Is(err, store.ErrNotFound) {
+			err = &Error{Kind: Invalid, Message: "Invalid field: jkt must be the thumbprint of a live key of the agent", Pointer: "/jkt"}
+		}
+		if err != nil {
+			return Passport{}, err
+		}
 	}
 	if scopes == nil {
 		scopes = defaultScopes
 	}
-	token, claims, err := by.Company.Issuer.Passport(agentID, scopes, nil, ttl, by.At)
+	token, claims, err := by.Company.Issuer.Passport(agentID, scopes, nil, jkt, ttl, by.At)
 	if err != nil {
 		return Passport{}, refusedToken("scopes", err)
 	}
@@ -78,7 +89,7 @@ func (p *Passports) Rotate(ctx context.Context, by store.Caller, agentID, presen
 		return Passport{}, err
 	}
 	ttl := time.Duration(old.ExpiresAt-old.IssuedAt) * time.Second
-	token, next, err := by.Company.Issuer.Passport(agentID, old.Scopes, old.DelegationChain, ttl, by.At)
+	token, next, err := by.Company.Issuer.Passport(agentID, old.Scopes, old.DelegationChain, old.JKT, ttl, by.At)
 	if err != nil {
 		return Passport{}, refusedToken("passport", err)
 	}

@@ -13,6 +13,9 @@ import (
 // Unrecorded returns those of late events of tool calls of which nothing is recorded, each once. It
 // stops at one more than most, so that what a limit will refuse reads no more keys than that.
 func (a *Attestations) Unrecorded(ctx context.Context, by store.Caller, agent string, events []toolcall.Event, most int) (missing []toolcall.Event, err error) {
+	if err := mayActAs(by, agent); err != nil {
+		return nil, err
+	}
 	seen := make(map[string]bool, len(events))
 	for _, e := range events {
 		key := derivedKey(by, e.Key(agent, nil))
@@ -88,10 +91,10 @@ func (a *Attestations) isRecordedInClear(ctx context.Context, by store.Caller, i
 		return false, nil
 	}
 	draft, _ := a.draft(ctx, by, item) // what it refuses, the append refuses too
-	if draft.Key == nil {
+	if len(draft.Keys) == 0 {
 		return false, nil
 	}
-	_, err := a.Store.Recorded(ctx, by, draft.Key)
+	_, err := a.Store.Recorded(ctx, by, &draft.Keys[0])
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, chain.ErrKeyReused) {
 		return false, nil
 	}

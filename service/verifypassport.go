@@ -6,6 +6,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/crypto/dpop"
 	"attestd/store"
 )
 
@@ -36,9 +37,16 @@ type Receipt struct {
 	Verifier          string   `json:"verifier"`
 }
 
-// Verify checks a passport, and that it covers a tool; nil for any. What is wrong with it is an
-// *Error with the code of the check that it has failed.
-func (p *Passports) Verify(ctx context.Context, by store.Caller, token string, tool *string) (VerifiedPassport, error) {
+// ToolCall is the request with which a passport was presented, to whoever verifies it.
+type ToolCall struct {
+	Method, URL string
+	Proof       string // DPoP; "" without one
+}
+
+// Verify checks a passport, and that it covers a tool; nil for any. A passport that is bound to a
+// key needs a proof of that key for the call with which it came. What is wrong is an *Error with
+// the code of the check that has failed.
+func (p *Passports) Verify(ctx context.Context, by store.Caller, token string, tool *string, call ToolCall) (VerifiedPassport, error) {
 	var scope string
 	claims, err := by.Company.Issuer.CheckPassport(token, by.At)
 	if err == nil {
@@ -47,11 +55,47 @@ func (p *Passports) Verify(ctx context.Context, by store.Caller, token string, t
 	if err == nil {
 		err = p.inForce(ctx, by, claims)
 	}
+	if err == nil {
+		err = p.proven(ctx, by, token, claims, call)
+	}
 	if err != nil {
 		return VerifiedPassport{}, untrusted(Invalid, err)
 	}
 	return VerifiedPassport{true, claims, scope, p.receipt(by, claims, tool, scope)}, nil
 }
+
+// proven requires of a passport that is bound to a key that whoever presented it holds that key,
+// which the agent still has. A proof counts once.
+func (p *Passports) proven(ctx context.Context, by store.Caller, token string, claims cred.PassportClaims, call ToolCall) error {
+	switch {
+	case claims.JKT == "" && call.Proof == "":
+		return nil
+	case claims.JKT == "":
+		return notProven("a proof was sent, and the passport is bound to no key")
+	case call.Proof == "":
+		return notProven("the passport is bound to a key: send the DPoP proof that came with it as proof, with htm and htu of that request")
+	}
+	proof, err := dpop.Check(call.Proof, dpop.Request{Method: call.Method, URL: call.URL, AccessToken: token}, claims.JKT, by.At)
+	if err != nil {
+		return notProven(err.Error())
+	}
+	if _, err := p.Keys.live(ctx, by, claims.AgentID, claims.JKT); errors.Is(err, store.ErrNotFound) {
+		return notProven("the key that the passport is bound to is no live key of the agent")
+	} else if err != nil {
+		return err
+	}
+	err = p.Store.Credentials.Use(ctx, UsedProof(&proof), by.At)
+	if errors.Is(err, store.ErrUsed) {
+		return notProven("the proof was used before")
+	}
+	return err
+}
+
+func notProven(why string) error {
+	return &cred.Error{Code: codeNotProven, Message: "Passport is not proven: " + why}
+}
+
+const codeNotProven = "NOT_PROVEN"
 
 // inForce refuses a passport that is revoked, that this company has no record of having issued (it
 // may have been issued after the backup that was restored, and revoked too), or that says something

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +18,9 @@ type credential struct {
 	company     *Company
 	fingerprint string
 	grant       Grant
+	// of an agent that has signed in, or ""
+	agent, key string
+	bound      bool // to the key
 }
 
 // Authenticate returns the caller that the API key or OAuth access token with this hash
@@ -35,7 +39,27 @@ func (s Credentials) Authenticate(ctx context.Context, hash [32]byte, now time.T
 	if found.grant.expired(now) {
 		return Caller{}, fmt.Errorf("credential has expired: %w", ErrNotFound)
 	}
-	return Caller{Company: found.company, Credential: found.fingerprint, Role: found.grant.Role, Expires: found.grant.Expires, At: now}, nil
+	by := Caller{
+		Company: found.company, Credential: found.fingerprint, Role: found.grant.Role, Expires: found.grant.Expires, At: now,
+		Agent: found.agent, Key: found.key, Bound: found.bound,
+	}
+	return by, s.stillAgent(ctx, by)
+}
+
+// stillAgent says of an agent that has signed in whether it is enabled and its key live:
+// ErrNotFound.
+func (s Credentials) stillAgent(ctx context.Context, by Caller) error {
+	if by.Agent == "" {
+		return nil
+	}
+	_, err := s.db.AgentKeys.Live(ctx, by, by.Agent, by.Key)
+	if err == nil {
+		err = s.db.Agents.Check(ctx, by, by.Agent)
+	}
+	if errors.Is(err, ErrDisabled) {
+		err = fmt.Errorf("agent is disabled: %w", ErrNotFound)
+	}
+	return err
 }
 
 // Recheck reads from the database whether the credential with this hash is still valid, bypassing
@@ -45,17 +69,22 @@ func (s Credentials) Recheck(ctx context.Context, hash [32]byte, now time.Time) 
 	if err == nil && found.grant.expired(now) {
 		err = ErrNotFound
 	}
+	if err == nil {
+		err = s.stillAgent(ctx, Caller{Company: found.company, Agent: found.agent, Key: found.key, At: now})
+	}
 	return err
 }
 
 // credentialQuery finds a credential by the index of its hash, together with the ID of the newest
 // control record about the API key or the token's client.
 var credentialQuery = `
-	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, NULL, ` + latestOf("api_key.company", "'api-key:' || fingerprint") + `
+	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, NULL, '', '', 0, ` + latestOf("api_key.company", "'api-key:' || fingerprint") + `
 	FROM api_key WHERE hash = ?1
-	UNION ALL SELECT t.company, NULL, c.id, c.fingerprint, c.last_used_at, c.role, t.expires_at, c.client_id, c.made_by, c.expires_at, t.mac, ` +
+	UNION ALL SELECT t.company, NULL, c.id, c.fingerprint, c.last_used_at, c.role, t.expires_at, c.client_id, c.made_by, c.expires_at, t.mac, '', '', 0, ` +
 	latestOf("c.company", "'oauth-client:' || c.client_id") + `
-	FROM oauth_token t JOIN oauth_client c ON c.id = t.client AND c.company = t.company WHERE t.hash = ?1`
+	FROM oauth_token t JOIN oauth_client c ON c.id = t.client AND c.company = t.company WHERE t.hash = ?1
+	UNION ALL SELECT t.company, NULL, NULL, 'agent-key:' || k.thumbprint, NULL, 'agent', t.expires_at, NULL, NULL, NULL, t.mac, k.agent_id, k.thumbprint, t.bound, NULL
+	FROM oauth_token t JOIN agent_key k ON k.id = t.agent_key AND k.company = t.company WHERE t.hash = ?1`
 
 // checkToken returns ErrNotFound, as for an unknown token, if the row of an access token was not
 // written by the service.
@@ -94,10 +123,14 @@ func (s Credentials) find(ctx context.Context, hash [32]byte, now time.Time) (fo
 	var used, clientID, madeBy sql.NullString
 	var mac []byte
 	err = s.db.read(ctx, func(r *conn) error {
-		err := r.one([]any{&number, &key, &client, &found.fingerprint, &used, &found.grant.Role, &expires, &clientID, &madeBy, &ownExpires, &mac, &latest},
+		err := r.one([]any{&number, &key, &client, &found.fingerprint, &used, &found.grant.Role, &expires, &clientID, &madeBy, &ownExpires, &mac, &found.agent, &found.key, &found.bound, &latest},
 			credentialQuery, s.db.secrets.Index(hash))
-		if err == nil && client.Valid {
+		switch {
+		case err != nil:
+		case client.Valid:
 			err = s.checkToken(r, tokenRow{hash, number, clientID.String, expires.Int64}, mac)
+		case found.agent != "":
+			err = s.checkToken(r, tokenRow{hash, number, heldBy(found.key, found.bound), expires.Int64}, mac)
 		}
 		return err
 	})
@@ -107,6 +140,10 @@ func (s Credentials) find(ctx context.Context, hash [32]byte, now time.Time) (fo
 	found.grant.Expires = expiry(expires)
 	if found.company, err = s.db.Companies.now(ctx, number); err != nil {
 		return credential{}, err
+	}
+	if found.agent != "" {
+		// the row is the service's, and who uses it looks at the key and the agent
+		return found, nil
 	}
 	has := credentialRow(found.fingerprint, string(found.grant.Role), ownExpires, madeBy)
 	if err := s.check(ctx, found.company, clientID, latest, has, hash); err != nil {

@@ -34,6 +34,9 @@ func AboutAgent(id string) string { return subjectAgent(id) }
 // AboutPassport returns the subject of control records about a passport.
 func AboutPassport(jti string) string { return subjectPassport(jti) }
 
+// AboutAgentKey returns the subject of control records about a key of an agent.
+func AboutAgentKey(thumbprint string) string { return subjectAgentKey(thumbprint) }
+
 // AboutSigningKey returns the subject of control records about a signing key of a company.
 func AboutSigningKey(kid string) string { return subjectSigningKey(kid) }
 

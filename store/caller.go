@@ -15,6 +15,12 @@ const (
 	Reader Role = "reader"
 	Writer Role = "writer" // appends records too
 	Admin  Role = "admin"  // everything
+
+	// ActsAsAgent is the role of an agent that has signed in with a key of its own: it acts in its
+	// own name, and does nothing else. Enrolling is what an enrolment token is good for: one key of
+	// its agent. Neither covers another role, and no API key or OAuth client has one of them.
+	ActsAsAgent Role = "agent"
+	Enrolling   Role = "enrolling"
 )
 
 // Covers says whether r may do what needs a role: each may do what the ones before it may. What
@@ -54,6 +60,9 @@ type Caller struct {
 	// took part
 	Credential string
 	Role       Role      // of that credential
+	Agent      string    // as which alone the caller may act; "" for any
+	Key        string    // thumbprint of the key with which the agent has signed in, or ""
+	Bound      bool      // whether the credential counts only with DPoP proofs of Key
 	Expires    time.Time // when the credential does; zero for never
 	At         time.Time // when the request was whole
 }

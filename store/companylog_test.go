@@ -206,6 +206,9 @@ func TestCompaniesBeforeControlLogAreListed(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	for version := range older {
+		if version == "12" { // it has the log
+			continue
+		}
 		path, companies := written(t, version)
 		s := open(t, path)
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))

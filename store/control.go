@@ -43,6 +43,11 @@ const (
 	WebhookEnabled     ControlAction = "webhook.enabled"
 	WebhookDisabled    ControlAction = "webhook.disabled"
 	WebhookRotated     ControlAction = "webhook.secret-rotated"
+	AgentKeyEnrolled   ControlAction = "agent-key.enrolled"
+	AgentKeyRevoked    ControlAction = "agent-key.revoked"
+	EnrolmentCreated   ControlAction = "enrolment.created"
+	AgentPolicy        ControlAction = "agent.policy-changed"
+	CompanyPolicy      ControlAction = "company.policy-changed"
 	RowAdopted         ControlAction = projection.RowAdopted
 	RowAccepted        ControlAction = projection.RowAccepted
 	TablesAdopted      ControlAction = projection.TablesAdopted
@@ -50,13 +55,18 @@ const (
 )
 
 // Subjects are what control records are about, and how they are found: a kind and a name.
-func subjectCompany(id string) string         { return "company:" + id }
-func subjectAPIKey(fingerprint string) string { return "api-key:" + fingerprint }
-func subjectClient(id string) string          { return "oauth-client:" + id }
-func subjectAgent(id string) string           { return "agent:" + id }
-func subjectPassport(jti string) string       { return "passport:" + jti }
-func subjectWebhook(id string) string         { return "webhook:" + id }
-func subjectSigningKey(kid string) string     { return "signing-key:" + kid }
+func subjectCompany(id string) string            { return "company:" + id }
+func subjectAPIKey(fingerprint string) string    { return "api-key:" + fingerprint }
+func subjectClient(id string) string             { return "oauth-client:" + id }
+func subjectAgent(id string) string              { return "agent:" + id }
+func subjectPassport(jti string) string          { return "passport:" + jti }
+func subjectWebhook(id string) string            { return "webhook:" + id }
+func subjectSigningKey(kid string) string        { return "signing-key:" + kid }
+func subjectAgentKey(thumbprint string) string   { return "agent-key:" + thumbprint }
+func subjectEnrolment(fingerprint string) string { return "enrolment:" + fingerprint }
+
+// subjectPolicy is the policy of an agent, or with "" of the company.
+func subjectPolicy(agentID string) string { return "policy:" + agentID }
 
 // subjectRecovery is of a key that was shown again, which changes nothing of the key: the newest
 // record about a row says what the row is.
@@ -77,7 +87,7 @@ type controlEvent struct {
 // moment.
 func (e controlEvent) takesAway() bool {
 	switch e.action {
-	case APIKeyDeleted, OAuthClientDeleted, AgentDisabled, AgentEnabled, PassportRevoked, SigningKeyRotated, WebhookDeleted, WebhookDisabled, WebhookRotated:
+	case APIKeyDeleted, OAuthClientDeleted, AgentDisabled, AgentEnabled, PassportRevoked, SigningKeyRotated, WebhookDeleted, WebhookDisabled, WebhookRotated, AgentKeyRevoked, AgentPolicy, CompanyPolicy:
 		return true
 	}
 	return false

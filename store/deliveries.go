@@ -68,8 +68,8 @@ func (s Webhooks) SaveProgress(ctx context.Context, progress map[string]Progress
 	err := s.db.write(ctx, func(w *conn) error {
 		for id, p := range progress {
 			retry := sql.NullInt64{Int64: p.RetryAt.UnixMilli(), Valid: !p.RetryAt.IsZero()}
-			if _, err := w.exec(`UPDATE webhook SET next_record = ?, attempts = ?, retry_at = ? WHERE webhook_id = ?`, p.Next,
-				p.Failed, retry, id); err != nil {
+			if _, err := w.exec(`UPDATE webhook SET next_record = ?, next_control = ?, attempts = ?, retry_at = ? WHERE webhook_id = ?`,
+				p.Next, p.NextControl, p.Failed, retry, id); err != nil {
 				return err
 			}
 		}

@@ -12,14 +12,16 @@ import (
 
 // Sentinel errors. All are returned wrapped; test with errors.Is.
 var (
-	ErrNotFound    = errors.New("not found")
-	ErrExists      = errors.New("exists already")
-	ErrLastKey     = errors.New("the last API key of a company that is an admin's and does not expire cannot be deleted")
-	ErrRevoked     = errors.New("revoked already")
-	ErrNotAsIssued = errors.New("the passport is not the one that was issued under this ID")
-	ErrDisabled    = errors.New("the agent is disabled")
-	ErrTooMany     = errors.New("the company has as many as it may")
-	ErrBadClient   = errors.New("unknown client or wrong secret")
+	ErrNotFound     = errors.New("not found")
+	ErrExists       = errors.New("exists already")
+	ErrLastKey      = errors.New("the last API key of a company that is an admin's and does not expire cannot be deleted")
+	ErrRevoked      = errors.New("revoked already")
+	ErrBadEnrolment = errors.New("the enrolment is another agent's, was spent or has ended")
+	ErrNotAsIssued  = errors.New("the passport is not the one that was issued under this ID")
+	ErrDisabled     = errors.New("the agent is disabled")
+	ErrTooMany      = errors.New("the company has as many as it may")
+	ErrUsed         = errors.New("the proof was used before")
+	ErrBadClient    = errors.New("unknown client or wrong secret")
 	// disk full, I/O error, busy for too long: nothing was written
 	ErrUnavailable = sqlite.ErrUnavailable
 	ErrUnknown     = chain.ErrUnknown // a write that may or may not be on disk

@@ -8,6 +8,12 @@ type (
 	Credentials struct{ db *Store }
 	// Agents are those that companies have registered.
 	Agents struct{ db *Store }
+	// AgentKeys are the public keys of agents, and the tokens with which they enrol them.
+	AgentKeys struct{ db *Store }
+	// Sessions are runs of agents in which they have made statements.
+	Sessions struct{ db *Store }
+	// Policies say what may be recorded in an agent's name.
+	Policies struct{ db *Store }
 	// Passports are those that were issued, and their revocations.
 	Passports struct{ db *Store }
 	// Webhooks are the endpoints to which records are sent, and how far each has come.
@@ -28,6 +34,9 @@ type groups struct {
 	Companies   Companies
 	Credentials Credentials
 	Agents      Agents
+	AgentKeys   AgentKeys
+	Sessions    Sessions
+	Policies    Policies
 	Passports   Passports
 	Webhooks    Webhooks
 	Checkpoints Checkpoints
@@ -37,5 +46,5 @@ type groups struct {
 }
 
 func (s *Store) group() groups {
-	return groups{Companies{s}, Credentials{s}, Agents{s}, Passports{s}, Webhooks{s}, Checkpoints{s}, Cosigner{s}, Tables{s}, Rollback{s}}
+	return groups{Companies{s}, Credentials{s}, Agents{s}, AgentKeys{s}, Sessions{s}, Policies{s}, Passports{s}, Webhooks{s}, Checkpoints{s}, Cosigner{s}, Tables{s}, Rollback{s}}
 }

@@ -85,6 +85,8 @@ func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key) (r *cha
 			return err
 		case found == nil:
 			return ErrNotFound
+		case found.Request != key.Request && key.Unique:
+			return chain.ErrTaken
 		case found.Request != key.Request:
 			return chain.ErrKeyReused
 		}
@@ -141,23 +143,22 @@ func (c *conn) record(number, index int64) (*chain.Record, error) {
 // keep writes the keys of an extension's records. A new key replaces an expired one that is still
 // in the table.
 func (tx *transaction) keep(e *chain.Extension) error {
-	var records []int // those with a key
-	for i, k := range e.Keys {
-		if k != nil {
-			records = append(records, i)
-		}
-	}
-	expires := tx.now.Add(KeyLifetime).UnixMilli()
-	err := inPieces(len(records), func(from, to int) error {
+	expires := tx.now.Add(KeyLifetime)
+	err := inPieces(len(e.Keys), func(from, to int) error {
 		args := make([]any, 0, 5*keysAtOnce)
-		for _, i := range records[from:to] {
-			args = append(args, e.Chain, e.Keys[i].Name[:], e.Keys[i].Request[:], e.Records[i].Index, expires)
+		for i := from; i < to; i++ {
+			k := &e.Keys[i]
+			end := expires
+			if k.Unique {
+				end = chain.LastTime
+			}
+			args = append(args, e.Chain, k.Name[:], k.Request[:], k.Index, end.UnixMilli())
 		}
 		_, err := tx.exec(insertKept[to-from], args...)
 		return err
 	})
 	if err == nil && !tx.leapt {
-		err = tx.w.keys.after(tx.conn, len(records), tx.keyTime)
+		err = tx.w.keys.after(tx.conn, len(e.Keys), tx.keyTime)
 	}
 	if err != nil {
 		return fmt.Errorf("idempotency keys of chain %d: %w", e.Chain, err)

@@ -17,7 +17,7 @@ import (
 // keyed returns a draft with an idempotency key.
 func keyed(c *store.Company, key, request string) chain.Draft {
 	d := draft(c)
-	d.Key = keyOf(key, request)
+	d.Keys = []chain.Key{*keyOf(key, request)}
 	return d
 }
 

@@ -65,9 +65,9 @@ func (s Credentials) CreateKey(ctx context.Context, by Caller, label *string, g 
 }
 
 // checkCount refuses another row of a company that has as many as most.
-func checkCount(w *conn, most int, query string, company int64) error {
+func checkCount(w *conn, most int, query string, args ...any) error {
 	var n int
-	if err := w.one([]any{&n}, query, company); err != nil {
+	if err := w.one([]any{&n}, query, args...); err != nil {
 		return err
 	}
 	if n >= most {

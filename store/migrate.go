@@ -12,7 +12,7 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 12
+	schemaVersion = 13
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
@@ -310,6 +310,79 @@ PRAGMA user_version = 11;`},
 	11: {sql: `
 INSERT INTO setting (name, value) SELECT 'unlisted_companies', 'true' WHERE EXISTS (SELECT 1 FROM company);
 PRAGMA user_version = 12;`},
+
+	12: {sql: `
+CREATE TABLE agent_key (
+  id         INTEGER PRIMARY KEY,
+  company    INTEGER NOT NULL REFERENCES company (id),
+  thumbprint TEXT NOT NULL,
+  agent_id   TEXT NOT NULL,
+  jwk        TEXT NOT NULL,
+  label      TEXT,
+  created_at TEXT NOT NULL,
+  expires_at INTEGER,
+  revoked_at TEXT,
+  UNIQUE (company, thumbprint)
+) STRICT;
+CREATE INDEX agent_key_agent ON agent_key (company, agent_id);
+CREATE TABLE enrolment (
+  id          INTEGER PRIMARY KEY,
+  company     INTEGER NOT NULL REFERENCES company (id),
+  hash        BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),
+  fingerprint TEXT NOT NULL,
+  agent_id    TEXT NOT NULL,
+  label       TEXT,
+  created_at  TEXT NOT NULL,
+  expires_at  INTEGER NOT NULL,
+  key         TEXT
+) STRICT;
+CREATE INDEX enrolment_company ON enrolment (company);
+CREATE TABLE attest_policy (
+  company  INTEGER NOT NULL REFERENCES company (id),
+  agent_id TEXT NOT NULL,
+  attest   TEXT NOT NULL CHECK (attest IN ('any', 'key')),
+  PRIMARY KEY (company, agent_id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE agent_session (
+  id       INTEGER PRIMARY KEY,
+  company  INTEGER NOT NULL REFERENCES company (id),
+  agent_id TEXT NOT NULL,
+  kid      TEXT NOT NULL,
+  sid      TEXT NOT NULL,
+  UNIQUE (company, agent_id, sid, kid)
+) STRICT;
+CREATE TABLE used_proof (
+  name       BLOB PRIMARY KEY CHECK (length(name) = 32),
+  expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX used_proof_expiry ON used_proof (expires_at);
+ALTER TABLE passport ADD COLUMN jkt TEXT;
+DROP TRIGGER passport_only_revoked;
+CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport WHEN
+    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at, NEW.jkt)
+    IS NOT (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at, OLD.jkt)
+    OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL
+  BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
+ALTER TABLE oauth_token ADD COLUMN agent_key INTEGER REFERENCES agent_key (id);
+ALTER TABLE oauth_token ADD COLUMN bound INTEGER NOT NULL DEFAULT 0 CHECK (bound IN (0, 1));
+ALTER TABLE webhook ADD COLUMN next_control INTEGER NOT NULL DEFAULT 0;
+UPDATE webhook SET next_control = (SELECT length FROM head WHERE chain = -webhook.company);
+CREATE TRIGGER agent_key_only_revoked BEFORE UPDATE ON agent_key WHEN
+    (NEW.id, NEW.company, NEW.thumbprint, NEW.agent_id, NEW.jwk, NEW.label, NEW.created_at, NEW.expires_at)
+    IS NOT (OLD.id, OLD.company, OLD.thumbprint, OLD.agent_id, OLD.jwk, OLD.label, OLD.created_at, OLD.expires_at)
+    OR OLD.revoked_at IS NOT NULL
+  BEGIN SELECT RAISE(ABORT, 'a key of an agent is only revoked, for good'); END;
+CREATE TRIGGER agent_key_no_delete BEFORE DELETE ON agent_key BEGIN SELECT RAISE(ABORT, 'a key of an agent is only revoked, for good'); END;
+CREATE TRIGGER agent_key_no_replace BEFORE INSERT ON agent_key WHEN EXISTS
+    (SELECT 1 FROM agent_key WHERE id = NEW.id OR company = NEW.company AND thumbprint = NEW.thumbprint)
+  BEGIN SELECT RAISE(ABORT, 'a key of an agent is only revoked, for good'); END;
+CREATE TRIGGER enrolment_only_spent BEFORE UPDATE ON enrolment WHEN
+    (NEW.id, NEW.company, NEW.hash, NEW.fingerprint, NEW.agent_id, NEW.label, NEW.created_at, NEW.expires_at)
+    IS NOT (OLD.id, OLD.company, OLD.hash, OLD.fingerprint, OLD.agent_id, OLD.label, OLD.created_at, OLD.expires_at)
+    OR OLD.key IS NOT NULL
+  BEGIN SELECT RAISE(ABORT, 'an enrolment is only spent, once'); END;
+CREATE TRIGGER enrolment_no_delete BEFORE DELETE ON enrolment BEGIN SELECT RAISE(ABORT, 'an enrolment is only spent, once'); END;
+PRAGMA user_version = 13;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes,

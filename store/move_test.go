@@ -34,6 +34,7 @@ func everything(t testing.TB, m *seal.Master) sealed {
 		must(t, s.Passports.Record(ctx, by(c, now), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 1 << 40}))
 	}
 	got(s.Passports.Revoke(ctx, by(c, now), "revoked", ptr("lost")))(t)
+	agentKeys(t, s, by(c, now), "bot")
 	_, _, err := s.Agents.Disable(ctx, by(c, now), "ab")
 	must(t, err)
 	must(t, s.RecordStart(ctx, map[string]string{"stream": "off"}))

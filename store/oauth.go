@@ -119,10 +119,13 @@ func (s Credentials) clientSecret(ctx context.Context, clientID string, now time
 }
 
 const (
-	purgeEvery = time.Minute // how often expired access tokens are taken out of the file
+	// how often expired access tokens and used proofs are taken out of the file
+	purgeEvery = time.Minute
 	// how long ago they expired, so that a clock that leaps ahead for once costs no token that is
 	// valid
 	purgeAfter = 7 * 24 * time.Hour
+	// the same of a used proof, which is refused for its age as soon as the clock is right again
+	purgeProofsAfter = time.Hour
 )
 
 // IssueToken checks a client's secret in constant time and issues an access token (prefix oauth_),
@@ -157,11 +160,8 @@ func (s Credentials) IssueToken(
 	token = keys.NewSecret("oauth")
 	index := s.db.secrets.Index(keys.HashSecret(token))
 	err = s.db.write(ctx, func(w *conn) error {
-		if now.Sub(s.db.purged) >= purgeEvery { // the writer runs one change at a time
-			if _, err := w.exec(`DELETE FROM oauth_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli()); err != nil {
-				return err
-			}
-			s.db.purged = now
+		if err := s.purge(w, now); err != nil {
+			return err
 		}
 		key, err := s.needTokenKey(w)
 		if err != nil {

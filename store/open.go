@@ -73,6 +73,9 @@ type Store struct {
 	credentials cache[[sha256.Size]byte, dated[credential]]
 	passports   cache[owned, dated[passportState]]
 	agents      cache[owned, dated[agentState]]
+	agentKeys   cache[owned, dated[AgentKey]] // by thumbprint
+	policies    cache[owned, dated[bool]]     // whether only what a key has signed is recorded
+	sessions    cache[sessionID, struct{}]    // that are noted
 	clients     cache[string, dated[oauthSecret]]
 	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
 	externalChecked atomic.Pointer[time.Time]
@@ -297,7 +300,7 @@ func newStore(path string) *Store {
 	s := &Store{path: path, idle: make(chan *conn, readers), suspected: make(chan error, 1)}
 	s.store, s.groups = s, s.group()
 	s.closing, s.close = context.WithCancel(context.Background())
-	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.passports.max, &s.agents.max, &s.clients.max} {
+	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.passports.max, &s.agents.max, &s.agentKeys.max, &s.policies.max, &s.sessions.max, &s.clients.max} {
 		*limit = maxCached
 	}
 	return s
@@ -391,6 +394,9 @@ func (s *Store) forget() {
 	s.chains.forget()
 	s.credentials.forget()
 	s.passports.forget()
+	s.agentKeys.forget()
+	s.policies.forget()
+	s.sessions.forget()
 	s.agents.forget()
 	s.clients.forget()
 }

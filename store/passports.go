@@ -24,20 +24,21 @@ type Passport struct {
 	ExpiresAt int64   // Unix seconds
 	RevokedAt string  // "" while valid
 	Reason    *string // of the revocation
+	JKT       string  // thumbprint of the key that it is bound to, or ""
 
 	id int64 // row ID
 }
 
 // passportColumns lists the columns that scanPassport reads.
-const passportColumns = "jti, agent_id, scopes, issued_at, expires_at, revoked_at, reason, id"
+const passportColumns = "jti, agent_id, scopes, issued_at, expires_at, revoked_at, reason, jkt, id"
 
 func scanPassport(rows *sql.Rows) (p Passport, err error) {
 	var scopes []byte
-	var revoked sql.NullString
-	if err := rows.Scan(&p.JTI, &p.AgentID, &scopes, &p.IssuedAt, &p.ExpiresAt, &revoked, &p.Reason, &p.id); err != nil {
+	var revoked, jkt sql.NullString
+	if err := rows.Scan(&p.JTI, &p.AgentID, &scopes, &p.IssuedAt, &p.ExpiresAt, &revoked, &p.Reason, &jkt, &p.id); err != nil {
 		return Passport{}, err
 	}
-	p.RevokedAt = revoked.String
+	p.RevokedAt, p.JKT = revoked.String, jkt.String
 	if err := json.Unmarshal(scopes, &p.Scopes); err != nil {
 		return Passport{}, fmt.Errorf("%w: scopes of passport %s: %w", ErrCorrupt, p.JTI, err)
 	}
@@ -51,14 +52,17 @@ func insertPassport(w *conn, company int64, p Passport, rotates string) (issued 
 	if err != nil {
 		return issued, err
 	}
-	n, err := w.exec(`INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) SELECT ?1, ?2, ?3, ?4, ?5, ?6
+	n, err := w.exec(`INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at, jkt) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
 		WHERE NOT EXISTS (SELECT 1 FROM agent WHERE company = ?1 AND agent_id = ?3 AND disabled_at IS NOT NULL)`,
-		company, p.JTI, p.AgentID, string(scopes), p.IssuedAt, p.ExpiresAt)
+		company, p.JTI, p.AgentID, string(scopes), p.IssuedAt, p.ExpiresAt, sql.NullString{String: p.JKT, Valid: p.JKT != ""})
 	if err == nil && n == 0 {
 		err = ErrDisabled
 	}
 	details := map[string]any{"jti": p.JTI, "agentId": p.AgentID, "scopes": p.Scopes, "issuedAt": p.IssuedAt,
 		"expiresAt": p.ExpiresAt}
+	if p.JKT != "" {
+		details["jkt"] = p.JKT
+	}
 	if rotates != "" {
 		details["rotates"] = rotates
 	}
@@ -153,10 +157,10 @@ func (s Passports) Check(ctx context.Context, by Caller, presented Passport) err
 	return fmt.Errorf("passport %q: %w", presented.JTI, err)
 }
 
-// digest returns the SHA-256 of what was issued: the passport's ID, agent, scopes and times.
+// digest returns the SHA-256 of what was issued: the passport's ID, agent, scopes, times and key.
 func (p Passport) digest() (sum chain.Hash) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %d %d", p.JTI, p.AgentID, p.Scopes, p.IssuedAt, p.ExpiresAt)
+	fmt.Fprintf(h, "%q %q %q %d %d %q", p.JTI, p.AgentID, p.Scopes, p.IssuedAt, p.ExpiresAt, p.JKT)
 	h.Sum(sum[:0])
 	return sum
 }

@@ -56,7 +56,7 @@ var writes = []write{
 	}},
 	{"append with a key", func(s *store.Store, c *store.Company, n int) error {
 		d := numbered(c, n)
-		d.Key = &chain.Key{Name: chain.Hash{byte(n), byte(n >> 8)}, Request: chain.Hash{1}}
+		d.Keys = []chain.Key{{Name: chain.Hash{byte(n), byte(n >> 8)}, Request: chain.Hash{1}}}
 		_, err := s.AppendAll(ctx, []chain.Draft{d})
 		return err
 	}, func(t testing.TB, s *store.Store, c *store.Company, n int) int {

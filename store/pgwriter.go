@@ -203,11 +203,7 @@ func (tx *pgTransaction) read(err error) error {
 func (tx *pgTransaction) Extend(e *chain.Extension) error {
 	tx.extensions = append(tx.extensions, *e)
 	tx.summaries = append(tx.summaries, tx.w.summarize(e)...)
-	for _, k := range e.Keys {
-		if k != nil {
-			tx.keys++
-		}
-	}
+	tx.keys += len(e.Keys)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
@@ -56,7 +57,7 @@ var obeyedTables = []obeyedTable{
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.Agent(r.name, r.row.(projection.Agent))
 		}},
-	{projection.TablePassport, `SELECT id, jti, agent_id, scopes, issued_at, expires_at, revoked_at, reason FROM passport WHERE company = ?1 AND `,
+	{projection.TablePassport, `SELECT id, jti, agent_id, scopes, issued_at, expires_at, revoked_at, reason, jkt FROM passport WHERE company = ?1 AND `,
 		"jti", "issued_at, id", []any{int64(math.MinInt64), 0}, scanPassportRow,
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.Passport(r.name, r.row.(projection.Passport))
@@ -65,6 +66,22 @@ var obeyedTables = []obeyedTable{
 		"webhook_id", "id", []any{0}, scanWebhookRow,
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.Webhook(r.name, r.row.(projection.Webhook))
+		}},
+	{projection.TableAgentKey, `SELECT ` + agentKeyColumns + ` FROM agent_key WHERE company = ?1 AND `,
+		"thumbprint", "id", []any{0}, scanAgentKeyRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.AgentKey(r.name, r.row.(projection.AgentKey))
+		}},
+	{projection.TableEnrolment, `SELECT id, agent_id, fingerprint, expires_at, key FROM enrolment WHERE company = ?1 AND `,
+		"fingerprint", "id", []any{0}, scanEnrolmentRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.Enrolment(r.name, r.row.(projection.Enrolment))
+		}},
+	{projection.TablePolicy, `SELECT agent_id, attest FROM attest_policy WHERE company = ?1 AND `,
+		// that of the company has the name ""
+		"agent_id", "'=' || agent_id", []any{""}, scanPolicyRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.Policy(r.name, r.row.(projection.Policy))
 		}},
 }
 
@@ -201,9 +218,9 @@ func scanPassportRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err err
 	var id int64
 	var jti string
 	var has projection.Passport
-	var revoked, reason sql.NullString
-	err = rows.Scan(&id, &jti, &has.AgentID, &has.Scopes, &has.IssuedAt, &has.ExpiresAt, &revoked, &reason)
-	has.Scopes = canonicalList(has.Scopes)
+	var revoked, reason, jkt sql.NullString
+	err = rows.Scan(&id, &jti, &has.AgentID, &has.Scopes, &has.IssuedAt, &has.ExpiresAt, &revoked, &reason, &jkt)
+	has.Scopes, has.JKT = canonicalList(has.Scopes), jkt.String
 	has.RevokedAt, has.Reason = revoked.String, projection.Text{Value: reason.String, Set: reason.Valid}
 	return obeyedRow{name: jti, key: jti, cursor: []any{has.IssuedAt, id}, row: has}, err
 }
@@ -220,6 +237,28 @@ func scanWebhookRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err erro
 		has.Disabled = reason.String
 	}
 	return obeyedRow{name: name, key: name, cursor: []any{id}, row: has}, err
+}
+
+func scanAgentKeyRow(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {
+	k, err := scanAgentKey(rows)
+	return obeyedRow{name: k.Thumbprint, key: k.Thumbprint, cursor: []any{k.id}, row: k.projected()}, err
+}
+
+func scanEnrolmentRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {
+	var id, expires int64
+	var has projection.Enrolment
+	var fingerprint string
+	var key sql.NullString
+	err = rows.Scan(&id, &has.AgentID, &fingerprint, &expires, &key)
+	has.ExpiresAt, has.Key = chain.FormatTime(time.UnixMilli(expires)), key.String
+	return obeyedRow{name: fingerprint, key: fingerprint, cursor: []any{id}, row: has}, err
+}
+
+func scanPolicyRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {
+	var agentID string
+	var has projection.Policy
+	err = rows.Scan(&agentID, &has.Attest)
+	return obeyedRow{name: agentID, key: agentID, cursor: []any{"=" + agentID}, row: has}, err
 }
 
 // readSettings compares what was given to the last start with what the log says of it.

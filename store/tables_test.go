@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/chain"
+	"attestd/crypto/jose"
 	"attestd/crypto/keys"
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
@@ -61,6 +63,7 @@ var obeyed = map[string]string{
 	"passport.issued_at":  `UPDATE passport SET issued_at = issued_at - 1 WHERE jti = 'live'`,
 	"passport.expires_at": `UPDATE passport SET expires_at = expires_at + 3600 WHERE jti = 'live'`,
 	"passport.revoked_at": `UPDATE passport SET revoked_at = NULL WHERE jti = 'revoked'`,
+	"passport.jkt":        `UPDATE passport SET jkt = NULL WHERE jti = 'live'`,
 	"passport.reason":     `UPDATE passport SET reason = 'another' WHERE jti = 'revoked'`,
 
 	"webhook.company":     `UPDATE webhook SET company = 2`,
@@ -72,21 +75,42 @@ var obeyed = map[string]string{
 	"webhook.fingerprint": `UPDATE webhook SET fingerprint = '0123456789abcdef'`,
 	"webhook.disabled_at": `UPDATE webhook SET disabled_at = '2020-01-01T00:00:00.000Z', disabled_reason = 'gone'`,
 
+	"agent_key.company":    `UPDATE agent_key SET company = 2 WHERE label = 'live'`,
+	"agent_key.thumbprint": `UPDATE agent_key SET thumbprint = 'another' WHERE label = 'live'`,
+	"agent_key.agent_id":   `UPDATE agent_key SET agent_id = 'gone' WHERE label = 'live'`,
+	"agent_key.jwk":        `UPDATE agent_key SET jwk = (SELECT jwk FROM agent_key WHERE label = 'revoked') WHERE label = 'live'`,
+	"agent_key.expires_at": `UPDATE agent_key SET expires_at = NULL WHERE label = 'live'`,
+	"agent_key.revoked_at": `UPDATE agent_key SET revoked_at = NULL WHERE label = 'revoked'`,
+
+	"enrolment.company":     `UPDATE enrolment SET company = 2 WHERE label = 'spent'`,
+	"enrolment.fingerprint": `UPDATE enrolment SET fingerprint = '0123456789abcdef' WHERE label = 'spent'`,
+	"enrolment.agent_id":    `UPDATE enrolment SET agent_id = 'gone' WHERE label = 'open'`,
+	"enrolment.expires_at":  `UPDATE enrolment SET expires_at = 9999999999999 WHERE label = 'open'`,
+	"enrolment.key":         `UPDATE enrolment SET key = NULL WHERE label = 'spent'`,
+
+	"attest_policy.company":  `UPDATE attest_policy SET company = 2 WHERE agent_id = 'bot'`,
+	"attest_policy.agent_id": `UPDATE attest_policy SET agent_id = 'gone' WHERE agent_id = 'bot'`,
+	"attest_policy.attest":   `UPDATE attest_policy SET attest = 'any' WHERE agent_id = ''`,
+
 	"setting.value": `UPDATE setting SET value = '{"registration":"closed"}' WHERE name = 'trust_settings'`,
 }
 
 // rows are statements that add, delete or swap whole rows.
 var rows = map[string]string{
-	"a key that comes back":            `INSERT INTO api_key (company, hash, key, created_at, role, fingerprint) VALUES (1, zeroblob(32), 'svc_back', '2026-03-04T05:06:07.008Z', 'admin', '0011223344556677')`,
-	"a key that is gone":               `DELETE FROM api_key WHERE label = 'reader'`,
-	"a client that is gone":            `DELETE FROM oauth_client`,
-	"an agent of nobody":               `INSERT INTO agent (company, agent_id, registered_at) VALUES (1, 'nobody', '2026-03-04T05:06:07.008Z')`,
-	"a disabled agent that is gone":    `DELETE FROM agent WHERE agent_id = 'gone'`,
-	"a passport that was never issued": `INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) VALUES (1, 'forged', 'bot', '["*"]', 1, 9999999999)`,
-	"a passport that is gone":          `DELETE FROM passport WHERE jti = 'live'`,
-	"a revocation of another passport": `UPDATE passport SET revoked_at = CASE jti WHEN 'live' THEN '2026-03-04T05:06:07.008Z' END, reason = CASE jti WHEN 'live' THEN 'leaked' END WHERE jti IN ('live', 'revoked')`,
-	"a webhook that is gone":           `DELETE FROM webhook`,
-	"two roles swapped":                `UPDATE api_key SET role = CASE role WHEN 'reader' THEN 'admin' ELSE 'reader' END WHERE company = 1`,
+	"a key that comes back":               `INSERT INTO api_key (company, hash, key, created_at, role, fingerprint) VALUES (1, zeroblob(32), 'svc_back', '2026-03-04T05:06:07.008Z', 'admin', '0011223344556677')`,
+	"a key that is gone":                  `DELETE FROM api_key WHERE label = 'reader'`,
+	"a client that is gone":               `DELETE FROM oauth_client`,
+	"an agent of nobody":                  `INSERT INTO agent (company, agent_id, registered_at) VALUES (1, 'nobody', '2026-03-04T05:06:07.008Z')`,
+	"a disabled agent that is gone":       `DELETE FROM agent WHERE agent_id = 'gone'`,
+	"a passport that was never issued":    `INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) VALUES (1, 'forged', 'bot', '["*"]', 1, 9999999999)`,
+	"a passport that is gone":             `DELETE FROM passport WHERE jti = 'live'`,
+	"a revocation of another passport":    `UPDATE passport SET revoked_at = CASE jti WHEN 'live' THEN '2026-03-04T05:06:07.008Z' END, reason = CASE jti WHEN 'live' THEN 'leaked' END WHERE jti IN ('live', 'revoked')`,
+	"a webhook that is gone":              `DELETE FROM webhook`,
+	"an agent's key that nobody enrolled": `INSERT INTO agent_key (company, thumbprint, agent_id, jwk, created_at) VALUES (1, 'forged', 'bot', '{}', '2026-03-04T05:06:07.008Z')`,
+	"an agent's key that is gone":         `DELETE FROM agent_key WHERE label = 'revoked'`,
+	"an enrolment that nobody made":       `INSERT INTO enrolment (company, hash, fingerprint, agent_id, created_at, expires_at) VALUES (1, zeroblob(32), '66687aadf862bd77', 'bot', '2026-03-04T05:06:07.008Z', 9999999999999)`,
+	"a policy that is gone":               `DELETE FROM attest_policy WHERE agent_id = ''`,
+	"two roles swapped":                   `UPDATE api_key SET role = CASE role WHEN 'reader' THEN 'admin' ELSE 'reader' END WHERE company = 1`,
 }
 
 // harmless are the columns that decide no permission, or that are proven in another way, each with
@@ -157,6 +181,7 @@ var harmless = map[string]string{
 	"webhook.former_until":       "the same",
 	"webhook.disabled_reason":    "compared with the record of the disabling",
 	"webhook.next_record":        "moves with each message",
+	"webhook.next_control":       "the same",
 	"webhook.attempts":           "the same",
 	"webhook.retry_at":           "the same",
 	"api_key.id":                 "order of listing",
@@ -175,6 +200,22 @@ var harmless = map[string]string{
 	"oauth_token.expires_at":     "the same",
 	"oauth_token.client":         "the same",
 	"oauth_token.mac":            "the same",
+	"oauth_token.agent_key":      "the same",
+	"oauth_token.bound":          "the same",
+	"agent_key.id":               "order of listing",
+	"agent_key.label":            "shown to people",
+	"agent_key.created_at":       "the same",
+	"enrolment.id":               "order of listing",
+	"enrolment.hash":             "compared with the fingerprint when the token is presented",
+	"enrolment.label":            "shown to people",
+	"enrolment.created_at":       "the same",
+	"agent_session.id":           "order of listing",
+	"agent_session.company":      "a list of names: what a session holds is proven by its file",
+	"agent_session.agent_id":     "the same",
+	"agent_session.kid":          "the same",
+	"agent_session.sid":          "the same",
+	"used_proof.name":            "at worst a proof counts twice in its minutes, for whoever has it, and the token with it",
+	"used_proof.expires_at":      "the same",
 	"passport.id":                "order of listing",
 	"setting.name":               "which settings there are is fixed; what they say of trust is compared",
 }
@@ -253,7 +294,7 @@ func fill(t *testing.T, s *store.Store, id string) *store.Company {
 	for _, agent := range []string{"bot", "gone"} {
 		got(s.Agents.Register(ctx, who, agent, raw(`{"team":"ops"}`), store.AgentBounds{Most: 10}))(t)
 	}
-	for _, p := range []store.Passport{{JTI: "live", AgentID: "bot"}, {JTI: "revoked", AgentID: "bot"}, {JTI: "disabled", AgentID: "gone"}} {
+	for _, p := range []store.Passport{{JTI: "live", AgentID: "bot", JKT: "bound"}, {JTI: "revoked", AgentID: "bot"}, {JTI: "disabled", AgentID: "gone"}} {
 		p.Scopes, p.IssuedAt, p.ExpiresAt = []string{"tool:a<b", "tool:*"}, now.Unix(), now.Add(time.Hour).Unix()
 		must(t, s.Passports.Record(ctx, who, p))
 	}
@@ -262,7 +303,31 @@ func fill(t *testing.T, s *store.Store, id string) *store.Company {
 	must(t, err)
 	secret := store.WebhookSecret{Bytes: make([]byte, 64), Fingerprint: "aa11bb22cc33dd44", Public: c.Issuer.Public.Key}
 	got(s.Webhooks.Create(ctx, who, store.Webhook{URL: "https://hooks.example", Agents: []string{"bot"}}, secret, 10))(t)
+	agentKeys(t, s, who, "bot")
 	return c
+}
+
+// agentKeys makes rows of all that concerns the keys of an agent.
+func agentKeys(t testing.TB, s *store.Store, who store.Caller, agentID string) {
+	t.Helper()
+	open, spent := ptr("open"), ptr("spent")
+	got(s.AgentKeys.CreateEnrolment(ctx, who, agentID, open, now.Add(time.Hour)))(t)
+	token := chain.Hash(keys.HashSecret(got(s.AgentKeys.CreateEnrolment(ctx, who, agentID, spent, now.Add(time.Hour)))(t)))
+	for _, k := range []struct {
+		label     string
+		enrolment *chain.Hash
+	}{{"live", &token}, {"revoked", nil}} {
+		private := got(jose.GenerateKey(jose.EdDSA))(t)
+		key := store.AgentKey{Thumbprint: private.Key().Thumbprint, AgentID: agentID, JWK: raw(private.Key().JWK()), Label: &k.label, ExpiresAt: now.Add(time.Hour)}
+		got(s.AgentKeys.Enrol(ctx, who, key, k.enrolment, nil))(t)
+		if k.label == "revoked" {
+			got(s.AgentKeys.Revoke(ctx, who, agentID, key.Thumbprint))(t)
+		}
+		must(t, s.Sessions.Note(ctx, who, store.Session{AgentID: agentID, Key: key.Thumbprint, ID: "run"}))
+	}
+	must(t, s.Policies.Set(ctx, who, agentID, store.AttestKey))
+	must(t, s.Policies.Set(ctx, who, "", store.AttestKey))
+	must(t, s.Credentials.Use(ctx, store.UsedProof{Name: token, Ends: now.Add(time.Minute)}, now))
 }
 
 // guards returns statements that remove every trigger and foreign key of a file.

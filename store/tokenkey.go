@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"attestd/store/atrest"
 )
@@ -22,8 +23,13 @@ const tokenKeySetting = "token_key"
 type tokenRow struct {
 	hash     [sha256.Size]byte // of the token
 	company  int64
-	clientID string
-	expires  int64 // Unix milliseconds
+	clientID string // or heldBy
+	expires  int64  // Unix milliseconds
+}
+
+// heldBy stands in the place of a client's ID where an agent has signed in with a key.
+func heldBy(thumbprint string, bound bool) string {
+	return "agent-key:" + thumbprint + ":" + strconv.FormatBool(bound)
 }
 
 func (t tokenRow) mac(key []byte) []byte {

@@ -13,7 +13,8 @@ import (
 	"attestd/chain"
 )
 
-// Webhook is an endpoint to which the records of a company's actions are sent.
+// Webhook is an endpoint to which the records of a company's actions are sent, and the control
+// records about the keys of its agents.
 type Webhook struct {
 	ID             string
 	URL            string
@@ -37,11 +38,22 @@ const (
 	WebhookFailing   = "failing"   // all attempts to send a record failed
 )
 
-// Progress is the position of a webhook in the log.
+// Progress is the position of a webhook in the two logs of its company.
 type Progress struct {
-	Next    int64     // first unsent record
-	Failed  int       // number of failed attempts to send it
-	RetryAt time.Time // time of the next attempt; zero after no failure
+	Next        int64     // first unsent record of the actions log
+	NextControl int64     // the same of the control log
+	Failed      int       // number of failed attempts to send the next message, of either log
+	RetryAt     time.Time // time of the next attempt; zero after no failure
+}
+
+// MovedTo returns the progress with another position in one of the logs.
+func (p Progress) MovedTo(name LogName, next int64) Progress {
+	if name == Control {
+		p.NextControl = next
+	} else {
+		p.Next = next
+	}
+	return p
 }
 
 // WebhookSecret is a secret of a webhook with its public parts.
@@ -52,7 +64,7 @@ type WebhookSecret struct {
 }
 
 const webhookColumns = `id, webhook_id, url, agents, actions, description, created_at, public_key, fingerprint, disabled_at, disabled_reason,
-	next_record, attempts, retry_at`
+	next_record, attempts, retry_at, next_control`
 
 func scanWebhook(rows *sql.Rows) (h Webhook, err error) {
 	var agents, actions, disabled, reason sql.NullString
@@ -60,7 +72,7 @@ func scanWebhook(rows *sql.Rows) (h Webhook, err error) {
 	var retry sql.NullInt64
 	err = rows.Scan(&h.row, &h.ID, &h.URL, &agents, &actions, &h.Description, &h.CreatedAt, &public, &h.Fingerprint,
 		&disabled, &reason,
-		&h.Next, &h.Failed, &retry)
+		&h.Next, &h.Failed, &retry, &h.NextControl)
 	h.PublicKey, h.DisabledAt, h.DisabledReason, h.RetryAt = public, disabled.String, reason.String, expiry(retry)
 	for text, into := range map[*sql.NullString]*[]string{&agents: &h.Agents, &actions: &h.Actions} {
 		if err == nil && text.Valid {
@@ -91,9 +103,12 @@ func (s Webhooks) Create(ctx context.Context, by Caller, h Webhook, secret Webho
 		if err := w.one([]any{&h.Next}, `SELECT length FROM head WHERE chain = ?`, by.Company.Actions.Chain); err != nil {
 			return nil, err
 		}
-		_, err := w.exec(`INSERT INTO webhook (company, webhook_id, url, agents, actions, description, created_at, made_by, public_key, fingerprint, secret, next_record)
-			VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?)`,
-			by.Company.Chain, h.ID, h.URL, agents, actions, h.Description, h.CreatedAt, by.Credential, []byte(h.PublicKey), h.Fingerprint, stored, h.Next)
+		if err := w.one([]any{&h.NextControl}, `SELECT length FROM head WHERE chain = ?`, by.Company.Control.Chain); err != nil {
+			return nil, err
+		}
+		_, err := w.exec(`INSERT INTO webhook (company, webhook_id, url, agents, actions, description, created_at, made_by, public_key, fingerprint, secret, next_record, next_control)
+			VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?)`,
+			by.Company.Chain, h.ID, h.URL, agents, actions, h.Description, h.CreatedAt, by.Credential, []byte(h.PublicKey), h.Fingerprint, stored, h.Next, h.NextControl)
 		details := map[string]any{"webhookId": h.ID, "urlHash": hashOrNil([]byte(h.URL)), "agents": h.Agents,
 			"actions":     h.Actions,
 			"fingerprint": h.Fingerprint, "fromIndex": h.Next}
@@ -168,7 +183,7 @@ func (s Webhooks) Disable(ctx context.Context, by Caller, id, reason string) (h 
 	return h, nil
 }
 
-// Enable resumes a webhook of the caller's company at the first unsent record, with its count of
+// Enable resumes a webhook of the caller's company at the first unsent records, with its count of
 // failed attempts reset. It returns ErrNotFound for an unknown webhook.
 func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, err error) {
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {

@@ -29,12 +29,13 @@ func TestWebhooks(t *testing.T) {
 	acme, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	attest(t, s, acme, 3)
+	changed := tipOf(t, s, acme.Control).Length
 	admin, stranger := by(acme, now), by(zoo, now)
 	secret := webhookSecret()
 	about := store.Webhook{URL: "https://hooks.example.com/x?token=1", Agents: []string{"bot"}, Actions: []string{"git.*"}, Description: ptr("mine")}
 	made := got(s.Webhooks.Create(ctx, admin, about, secret, 2))(t)
-	if made.Next != 3 {
-		t.Errorf("it begins with record %d", made.Next)
+	if made.Next != 3 || made.NextControl != changed || changed == 0 {
+		t.Errorf("it begins with record %d, and control record %d of %d", made.Next, made.NextControl, changed)
 	}
 	got(s.Webhooks.Create(ctx, admin, store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 2))(t)
 	if _, err := s.Webhooks.Create(ctx, admin, about, secret, 2); !errors.Is(err, store.ErrTooMany) {
@@ -59,8 +60,8 @@ func TestWebhooks(t *testing.T) {
 	}
 
 	retry := now.Add(5 * time.Minute).Truncate(time.Millisecond)
-	must(t, s.Webhooks.SaveProgress(ctx, map[string]store.Progress{made.ID: {Next: 7, Failed: 2, RetryAt: retry}, "wh_gone": {Next: 1}}))
-	if d := got(s.Webhooks.Delivery(ctx, acme.Chain, made.ID))(t); d.Next != 7 || d.Failed != 2 || !d.RetryAt.Equal(retry) || d.Company.ID != "acme" ||
+	must(t, s.Webhooks.SaveProgress(ctx, map[string]store.Progress{made.ID: {Next: 7, NextControl: 9, Failed: 2, RetryAt: retry}, "wh_gone": {Next: 1}}))
+	if d := got(s.Webhooks.Delivery(ctx, acme.Chain, made.ID))(t); d.Next != 7 || d.NextControl != 9 || d.Failed != 2 || !d.RetryAt.Equal(retry) || d.Company.ID != "acme" ||
 		!bytes.Equal(d.Secret, secret.Bytes) || d.Former != nil {
 		t.Errorf("%+v", d)
 	}
@@ -71,7 +72,7 @@ func TestWebhooks(t *testing.T) {
 	if list := all(t, s.Webhooks.Enabled(ctx)); len(list) != 1 || list[0].ID == made.ID || list[0].Company != acme.Chain {
 		t.Errorf("enabled: %+v", list)
 	}
-	if h := got(s.Webhooks.Enable(ctx, admin, made.ID))(t); h.Next != 7 || h.Failed != 0 || !h.RetryAt.IsZero() || h.DisabledAt != "" {
+	if h := got(s.Webhooks.Enable(ctx, admin, made.ID))(t); h.Next != 7 || h.NextControl != 9 || h.Failed != 0 || !h.RetryAt.IsZero() || h.DisabledAt != "" {
 		t.Errorf("enabled: %+v", h)
 	}
 	next := webhookSecret()

@@ -20,6 +20,8 @@ type RunOptions struct {
 	Publish func(batch []chain.Extension, external bool)
 	// called after each commit for each chain that it has extended; may be nil
 	Grown func(number int64)
+	// called after each commit with its number of records, of control logs too; may be nil
+	Appended func(records int)
 	// called for records that other servers have appended to a chain, as Publish is for this
 	// server's records; may be nil
 	Others func(number, from, to int64)
@@ -48,6 +50,9 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if o.Publish == nil {
 		o.Publish = func([]chain.Extension, bool) {}
 	}
+	if o.Appended == nil {
+		o.Appended = func(int) {}
+	}
 	if o.Others == nil {
 		o.Others = func(int64, int64, int64) {}
 	}
@@ -74,9 +79,12 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	}
 	s.writer.keyClock.start(o.Steady, vouched)
 	publish := func(batch []chain.Extension, external bool) {
+		records := 0
 		for i := range batch {
 			o.Grown(batch[i].Chain)
+			records += len(batch[i].Records)
 		}
+		o.Appended(records)
 		o.Publish(withoutControl(batch), external)
 	}
 	var beside sync.WaitGroup

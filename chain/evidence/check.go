@@ -14,6 +14,7 @@ import (
 type Trust struct {
 	Fingerprint string       // of a key of the company, "SHA256:…"
 	Policy      *tlog.Policy // or nil
+	AgentKey    string       // thumbprint of a key of the agent, or ""
 }
 
 // Check checks an evidence file.
@@ -34,10 +35,11 @@ func (c *checker) verdict(err error) Verdict {
 	case errors.As(err, &f):
 		v.Outcome, v.Code, v.Reason = Fails, f.code, f.reason
 		return v
-	case c.trust == Trust{}:
+	case c.trust.Fingerprint == "" && c.trust.Policy == nil:
 		v.Outcome, v.Reason = SelfConsistent, "the key is not confirmed: anyone can make such a file"
 	}
 	v.NotProven = c.file.NotProven
+	v.Statement, v.Session = c.signedBy, c.session
 	return v
 }
 
@@ -52,6 +54,8 @@ type checker struct {
 	notes      map[string]note // the checkpoint of each log, by the log's name
 	cosigned   map[string]bool // by the log's name and the witness's vkey
 	cosigners  []string        // vkeys, in order of appearance
+	signedBy   *Statement      // nil without a statement
+	session    *Session        // of a file of a session
 	ofPassport []event         // control records of the passport
 	checked    []string
 }
@@ -65,7 +69,7 @@ func (c *checker) check(src []byte) (err error) {
 		return fail(Malformed, "%v", err)
 	}
 	for _, step := range []func() error{
-		c.keys, c.record, c.hexProof, c.readWitnesses, c.logProof, c.delegation, c.authority, c.passport, c.status, c.allCosigned, c.notProven, c.trusted,
+		c.keys, c.record, c.hexProof, c.readWitnesses, c.logProof, c.delegation, c.statement, c.authority, c.passport, c.status, c.allCosigned, c.notProven, c.trusted,
 	} {
 		if err := step(); err != nil {
 			return err

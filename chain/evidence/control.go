@@ -17,6 +17,8 @@ type event struct {
 	by                         string // credential; "" for the service itself
 	agentID, revokedAt         string // "" if absent
 	reason                     []byte // canonical; null if absent
+	payload                    []byte // all of it
+
 	// the setting before and after the record; nil if absent
 	before, witnesses *string
 }
@@ -36,7 +38,7 @@ func (c *checker) event(e *Entry) (event, error) {
 
 // newEvent parses a control record.
 func newEvent(r *chain.Record, in content) (event, error) {
-	v := event{index: r.Index, timestamp: r.Timestamp, action: in.actionType, reason: []byte("null")}
+	v := event{index: r.Index, timestamp: r.Timestamp, action: in.actionType, payload: in.payload, reason: []byte("null")}
 	ok, isBy := false, false
 	err := strictjson.EachMember(in.payload, maxDepth, func(name, src []byte) {
 		switch string(name) {

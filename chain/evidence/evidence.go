@@ -1,6 +1,7 @@
 // Package evidence creates and checks evidence files. A file has one record of a log and the proofs
 // of its origin and its place in the log. Anyone who has the file can check it years later without
-// a server. The package is pure: bytes in, verdict out.
+// a server. The package is pure: bytes in, verdict out. [SessionFormat] and [ReportFormat] describe
+// files of more than one record.
 //
 // # Format
 //
@@ -28,6 +29,8 @@
 //	witnesses   ["<vkey>"…]: the witnesses with cosignatures below the checkpoints of this file, those of the
 //	            record first, or []
 //	delegation? the delegation of the record, repeated; present exactly if the record has one
+//	agentKey?   {"records":[ENTRY…]}: control records of the agent's key that signed the statement of the record,
+//	            and of the keys from which it follows; present exactly if the record has a statement
 //	passport?   {"jti","records":[ENTRY…]}: the requested passport, with its control records
 //	status?     the response of GET /v1/ocsp/{jti} for that passport; present exactly if passport is
 //	authority?  {"records":[ENTRY…]}: control records about the authority of the record's agent
@@ -56,6 +59,7 @@
 //     be any JSON, and texts (tlogProof, statement, vkey, PEM, fingerprint, origin, members of jwk
 //     except x) any strings. A status has jti, companyId, status, checkedAt, caPublicKey, signature
 //     and optionally revokedAt and reason. All are strings; checkedAt and revokedAt are timestamps.
+//     agentKey is only there if payload is an object with the member statement.
 //
 //  2. KEYS. Of each key, kid is the first 16 hex digits and fingerprint is "SHA256:" and the
 //     base64url of the SHA-256 of the key's SPKI DER; jwk is
@@ -68,7 +72,8 @@
 //     statements for this origin, fromIndex and both keys, signed by its predecessor and by itself.
 //
 //  3. RECORD. payload is {"agentId","companyId","actionType","payload"}: three strings and any
-//     value; of the control log it also has "log":"control". companyId is the file's. delegation,
+//     value; of the control log it also has "log":"control", and of actions it may have a string
+//     statement. companyId is the file's. delegation,
 //     if any, is {"act","delegationChain","subject","tokenId"}: null or an object, an array of
 //     strings, a string, a string. hash is the SHA-256 of index|timestamp|canonical payload and,
 //     with a delegation, |canonical delegation (RFC 8785). The 32 bytes of the hash are signed by
@@ -91,7 +96,9 @@
 //  7. DELEGATION. delegation is present exactly if record.delegation is, and has the same canonical
 //     form.
 //
-//  8. AUTHORITY. Each ENTRY, in order, passes check 3 with its record and check 6 with its proof,
+//  8. STATEMENT. See below. A record without a statement passes where no key is pinned.
+//
+//  9. AUTHORITY. Each ENTRY, in order, passes check 3 with its record and check 6 with its proof,
 //     for the control log and without the comparison with hexProof. All entries of a file have the
 //     same checkpoint, byte for byte, and that of tlogProof when log is "control". payload.payload
 //     is an object in which subject is a string and by a string or null. The index is above that of
@@ -100,12 +107,12 @@
 //     key of check 3. The record's agents are its payload.agentId, and <id> of each element of its
 //     delegationChain that is spiffe://<anything but a slash>/company/<companyId>/agent/<id>.
 //
-//  9. PASSPORT. Its entries are as in 8, but each subject is "passport:<jti>" of the file's
+//  10. PASSPORT. Its entries are as in 9, but each subject is "passport:<jti>" of the file's
 //     passport; or, with the actionType agent.disabled, "agent:<id>", where the last preceding
 //     entry with the actionType passport.issued has that id as payload.payload.agentId. An agentId
 //     that is not a string, or empty, does not count.
 //
-//  10. STATUS. passport and status are both present or both absent. jti and companyId are the
+//  11. STATUS. passport and status are both present or both absent. jti and companyId are the
 //     file's. status is valid, revoked or unknown. revokedAt is present exactly if it is revoked;
 //     reason is optional then, and absent otherwise. caPublicKey is the PEM of the last key, which
 //     has signed the SHA-256 of the canonical form of the rest. If passport has an entry with the
@@ -113,18 +120,44 @@
 //     with passport.revoked, it is revoked, with revokedAt and reason of that payload (a null or
 //     absent reason there is absent here).
 //
-//  11. WITNESSES. witnesses lists exactly the cosigners of the checkpoints, in the order of the
+//  12. WITNESSES. witnesses lists exactly the cosigners of the checkpoints, in the order of the
 //     checks above.
 //
-//  12. NOT_PROVEN. notProven is exactly the list for the members that are present (file.go).
+//  13. NOT_PROVEN. notProven is exactly the list for the members that are present (file.go).
 //
-//  13. KEY or POLICY. The file is acceptable to the trusted fingerprint or policy, as below.
+//  14. KEY or POLICY. The file is acceptable to the trusted fingerprint or policy, as below.
 //
-//  14. NEWER, only in [CheckNewer]. The newer checkpoint of one of logs is signed by the last key
+//  15. NEWER, only in [CheckNewer]. The newer checkpoint of one of logs is signed by the last key
 //     and meets the policy, if there is one. The consistency proof leads to it from the file's
 //     checkpoint of that log.
 //
-// A file that passes the checks before 13 is self-consistent. Anyone can make such a file.
+// A file that passes the checks before 14 is self-consistent. Anyone can make such a file.
+//
+// # Statement
+//
+// The statement of a record is what its agent has signed of it (package statement). Everything that
+// is wrong with it, or with agentKey, is STATEMENT:
+//
+// It is of the form of a statement. agentKey is present. Its entries are as in check 9, but each
+// has the subject "agent-key:<thumbprint>" and the actionType agent-key.enrolled or
+// agent-key.revoked, and payload.payload has agentId, the record's, and thumbprint, that of the
+// subject. Of agent-key.enrolled it also has jwk; expiresAt, a timestamp or null; enrolment, a
+// string or null; and endorsement, an endorsement (package statement) or null. No string of these
+// is empty. jwk is a key of package jose with the members of its thumbprint alone, and that is its
+// thumbprint. No key is enrolled twice.
+//
+// The entries have the agent-key.enrolled of kid. Where an enrolled key has an endorsement, that is
+// signed by a key that an entry of a lower index enrolled, and that no entry between revoked; its
+// jkt is the enrolled key. Every entry is of kid, or of a key from which kid follows so.
+//
+// The signature verifies with the key of kid. aud is spiffe://<no slash>/company/<companyId>, iss
+// is aud, then /agent/ and the record's agentId; endorsements have the same iss and aud.
+// action_hash is that of the record. delegation is the tokenId of the record's delegation, and
+// absent without one. iat is at most 60 s after the time of the record, and at most 30 days and 5
+// minutes before. The key was enrolled at or before the time of the record, expired at most 5
+// minutes before it, and no entry revoked it more than 5 s before it.
+//
+// With a pinned key: that is kid, or one of the keys from which kid follows.
 //
 // # Trust
 //
@@ -148,6 +181,11 @@
 // a new line. The policy's quorum must have cosigned each checkpoint of the file, and every
 // signature in the name of one of its witnesses must verify. The line counts for both logs of the
 // company, because a policy cannot name one key twice.
+//
+// Neither says who holds an agent's key: whoever has the company's key can enrol one for any agent.
+// So a person may pin a key that the agent has shown, by its thumbprint. Then a record counts only
+// with a statement by that key, or by one that follows from it. A verdict without a pin names the
+// key, when it was enrolled and by what.
 //
 // # Verdict
 //

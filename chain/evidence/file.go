@@ -28,6 +28,7 @@ type File struct {
 	Keys       []ed25519.PublicKey // from the first to the signer of the checkpoints
 	Witnesses  []string            // vkeys
 	Delegation []byte              // nil if the record has none
+	AgentKey   *AgentKey           // nil if the record has no statement
 	Passport   *Passport
 	Status     []byte // of the passport: the response of GET /v1/ocsp/{jti}
 	Authority  *Authority
@@ -49,6 +50,8 @@ type HexProof struct {
 type Log struct {
 	Name, ID, Origin string
 	Keys             []keyring.Key
+
+	set chain.KeySet // of Keys, once it is asked for
 }
 
 // Entry is a control record with its inclusion proof.
@@ -63,8 +66,20 @@ type Passport struct {
 	Entries []Entry
 }
 
+// AgentKey has the control records of the key that signed the record's statement, and of the keys
+// from which it follows.
+type AgentKey struct{ Entries []Entry }
+
 // Authority has the control records about the authority of the record's agent.
 type Authority struct{ Entries []Entry }
+
+// Sentences of notProven that files of a session have too.
+const (
+	notOmitted = "That no other record of the control log bears on this one: what is missing here may stand there."
+	notOrdered = "How records of the two logs follow each other but by their times."
+	notOnce    = "That no other record has the same statement: the agent signed it once, and a second record of it would look the same."
+	notOwnKey  = "That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you know from the agent, and name to the checker, shows whose word this is."
+)
 
 // notProven returns sentences for people about what the file does not prove. They are part of the
 // format.
@@ -77,10 +92,13 @@ func (f *File) notProven() []string {
 		"That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
 		"That the root in hexProof is the chain's: compare it with one that you kept.",
 	}
-	if f.Authority != nil || f.Passport != nil {
-		list = append(list, "That no other record of the control log bears on this one: what is missing here may stand there.")
+	if f.Authority != nil || f.Passport != nil || f.AgentKey != nil {
+		list = append(list, notOmitted)
 	}
-	if f.Authority != nil {
+	switch {
+	case f.AgentKey != nil:
+		list = append(list, notOrdered, notOnce, notOwnKey)
+	case f.Authority != nil:
 		list = append(list, "How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.")
 	}
 	if f.Status != nil {

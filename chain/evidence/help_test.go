@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,7 @@ type memoryLog struct {
 	evidence.Log
 	records []chain.Record
 	leaves  []tlog.Hash
+	stored  []tlog.Hash // each over 256 leaves
 }
 
 func newCompany(t testing.TB) *company {
@@ -125,12 +127,21 @@ func (c *company) change(action, subject string, details map[string]any) {
 	c.add(1, "service", action, string(text), "")
 }
 
-// Hashes implements tlog.Reader for a log of fewer records than one stored node covers.
+// Hashes implements tlog.Reader for a log of fewer than 65,536 records.
 func (l *memoryLog) Hashes(_ context.Context, level int, from, to int64) ([]tlog.Hash, error) {
-	if level != 0 {
-		panic("such a log stores no nodes")
+	for n := len(l.stored); n < len(l.leaves)/256; n++ {
+		l.stored = append(l.stored, rootOf(l.leaves[256*n:256*n+256]))
 	}
-	return l.leaves[from:to], nil
+	return [][]tlog.Hash{0: l.leaves, 8: l.stored}[level][from:to], nil
+}
+
+// rootOf is the root of a perfect tree by RFC 6962 §2.1.
+func rootOf(leaves []tlog.Hash) tlog.Hash {
+	if len(leaves) == 1 {
+		return leaves[0]
+	}
+	left, right := rootOf(leaves[:len(leaves)/2]), rootOf(leaves[len(leaves)/2:])
+	return sha256.Sum256(slices.Concat([]byte{1}, left[:], right[:]))
 }
 
 // checkpoint signs the log as it is, with the cosignatures of witnesses, which are private keys.

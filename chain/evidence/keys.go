@@ -76,7 +76,8 @@ func (f *File) neededLogs() (names []string) {
 	if f.bothLogs {
 		return []string{Actions, Control}
 	}
-	control := f.Log == Control || f.Authority != nil && len(f.Authority.Entries) > 0 || f.Passport != nil && len(f.Passport.Entries) > 0
+	control := f.Log == Control || f.AgentKey != nil && len(f.AgentKey.Entries) > 0 ||
+		f.Authority != nil && len(f.Authority.Entries) > 0 || f.Passport != nil && len(f.Passport.Entries) > 0
 	later := false // the first key of the control log is not the company's first
 	for _, l := range f.Logs {
 		later = later || l.Name == Control && len(l.Keys) > 0 && l.Keys[0].Generation != 0
@@ -98,10 +99,13 @@ func (f *File) log(name string) *Log {
 // keyAt returns the key that signs a record of the log.
 func (l *Log) keyAt(index int64) ed25519.PublicKey { return l.keySet().At(index).Key }
 
+// keySet returns the keys of a log, which MUST NOT change any more.
 func (l *Log) keySet() chain.KeySet {
-	set := make(chain.KeySet, len(l.Keys))
-	for i, k := range l.Keys {
-		set[i] = chain.KeyRange{From: k.From, Key: k.Public}
+	if l.set == nil {
+		l.set = make(chain.KeySet, len(l.Keys))
+		for i, k := range l.Keys {
+			l.set[i] = chain.KeyRange{From: k.From, Key: k.Public}
+		}
 	}
-	return set
+	return l.set
 }

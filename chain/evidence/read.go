@@ -10,6 +10,7 @@ import (
 	"attestd/crypto/jcs"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
+	"attestd/crypto/strictjson"
 )
 
 var (
@@ -30,7 +31,7 @@ func (c *checker) read(src []byte) (*File, error) {
 	r, f := new(form), new(File)
 	m := value{r, "the file", src}.object(
 		[]string{"format", "companyId", "log", "record", "hexProof", "tlogProof", "logs", "keys", "witnesses", "notProven"},
-		"delegation", "passport", "status", "authority")
+		"delegation", "agentKey", "passport", "status", "authority")
 	for name, v := range m {
 		v.name = name
 		m[name] = v
@@ -51,6 +52,10 @@ func (c *checker) read(src []byte) (*File, error) {
 		f.Witnesses = append(f.Witnesses, v.text())
 	}
 	f.Delegation, f.Status = m["delegation"].src, m["status"].src
+	f.AgentKey = m["agentKey"].agentKey()
+	if f.AgentKey != nil && !isStated(f.Record.Payload) {
+		r.refuse("agentKey is there, and the record has no statement")
+	}
 	f.Passport, f.Authority = m["passport"].passport(), m["authority"].authority()
 	if f.Status != nil {
 		m["status"].status()
@@ -147,7 +152,7 @@ func (v value) log(f *File) Log {
 
 // readLog parses the members of a log. The check of the keys compares them with those of the file.
 func (f *File) readLog(m map[string]value) Log {
-	l := Log{m["log"].logName(), m["logId"].like(logIDForm, "32 lower-case hex digits"), m["origin"].text(), nil}
+	l := Log{Name: m["log"].logName(), ID: m["logId"].like(logIDForm, "32 lower-case hex digits"), Origin: m["origin"].text()}
 	list := m["keys"].list(maxKeys)
 	first := len(f.Keys) - len(list)
 	for i, v := range list {
@@ -184,6 +189,19 @@ func (v value) passport() *Passport {
 	}
 	m := v.object([]string{"jti", "records"})
 	return &Passport{m["jti"].like(uuidForm, "a UUID"), m["records"].entries()}
+}
+
+func (v value) agentKey() *AgentKey {
+	if v.src == nil {
+		return nil
+	}
+	return &AgentKey{v.object([]string{"records"})["records"].entries()}
+}
+
+// isStated reports whether a payload is an object that has the member statement.
+func isStated(payload []byte) (is bool) {
+	_ = strictjson.EachMember(payload, maxDepth, func(name, _ []byte) { is = is || string(name) == "statement" })
+	return is
 }
 
 func (v value) authority() *Authority {

@@ -8,6 +8,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
+	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
 )
 
@@ -25,6 +26,11 @@ type content struct {
 	agentID, actionType string
 	payload             []byte
 	delegated           []string // delegationChain
+	tokenID             string   // of the delegation; "" without one
+
+	statement  string // of the agent, where stated
+	stated     bool
+	actionHash string // what statement must name, where stated
 }
 
 // signed checks the format, hash and signature of a record.
@@ -40,23 +46,26 @@ func (c *checker) signed(l *Log, r *chain.Record) (content, error) {
 func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	var in content
 	f := new(form)
-	names := []string{"agentId", "companyId", "actionType", "payload"}
+	names, optional := []string{"agentId", "companyId", "actionType", "payload"}, []string{"statement"}
 	if l.Name == Control {
 		// Both logs have the same keys, so this member keeps an action from passing as a control
 		// record.
-		names = append(names, "log")
+		names, optional = append(names, "log"), nil
 	}
-	m := value{f, "payload", r.Payload}.object(names)
+	m := value{f, "payload", r.Payload}.object(names, optional...)
 	if l.Name == Control && m["log"].text() != Control {
 		f.refuse("payload.log is not control")
 	}
 	in.agentID, in.actionType, in.payload = m["agentId"].text(), m["actionType"].text(), m["payload"].src
 	company := m["companyId"].text()
+	if in.stated = m["statement"].src != nil; in.stated {
+		in.statement = m["statement"].text()
+	}
 	sealed := *r
 	if r.Delegation != nil {
 		m := value{f, "delegation", r.Delegation}.object([]string{"act", "delegationChain", "subject", "tokenId"})
 		m["subject"].text()
-		m["tokenId"].text()
+		in.tokenID = m["tokenId"].text()
 		if act := m["act"]; string(act.src) != "null" && (len(act.src) == 0 || act.src[0] != '{') {
 			f.refuse("delegation.act is neither null nor an object")
 		}
@@ -75,6 +84,11 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	// sound has checked that a canonical form exists
 	if c.form, _ = jcs.Append(c.form[:0], r.Payload, maxDepth); sealed.ComputeHash(c.form) != r.Hash {
 		return in, errors.New("its hash does not match its content")
+	}
+	if in.stated {
+		// In the canonical form the statement stands last.
+		rest := len(c.form) - len(jcs.AppendString([]byte(`,"statement":`), in.statement)) - 1
+		in.actionHash = statement.HashCanonical(append(c.form[:rest], '}'))
 	}
 	return in, nil
 }

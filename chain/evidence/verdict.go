@@ -14,6 +14,7 @@ const (
 	BadWitnesses  Code = "WITNESSES"
 	BadLogProof   Code = "LOG_PROOF"
 	BadDelegation Code = "DELEGATION"
+	BadStatement  Code = "STATEMENT"
 	BadAuthority  Code = "AUTHORITY"
 	BadPassport   Code = "PASSPORT"
 	BadStatus     Code = "STATUS"
@@ -40,6 +41,35 @@ type Verdict struct {
 	Reason    string   `json:"reason,omitempty"`
 	Checked   []string `json:"checked"`
 	NotProven []string `json:"notProven"` // empty for a file that fails
+
+	// nil for a file that fails, and for a record without a statement
+	Statement *Statement `json:"statement,omitempty"`
+	Session   *Session   `json:"session,omitempty"` // of a session's file
+}
+
+// Statement says which key of the agent signed.
+type Statement struct {
+	KeyID      string     `json:"kid"`
+	EnrolledAt string     `json:"enrolledAt"` // by the service's clock
+	EnrolledBy EnrolledBy `json:"enrolledBy"`
+	// it is the key that the person knows, or follows from it
+	Pinned bool `json:"pinned"`
+	// nil outside a session, and in a session's file
+	Session *Place `json:"session,omitempty"`
+}
+
+// EnrolledBy says who enrolled a key.
+type EnrolledBy struct {
+	// credential, enrolment (a token for one key) or key (the one before it)
+	Kind string `json:"kind"`
+	// fingerprint of the credential or token; thumbprint of the key before it
+	Name string `json:"name"`
+}
+
+// Place is the place of a record in its session.
+type Place struct {
+	Session string `json:"sid"`
+	Seq     int64  `json:"seq"`
 }
 
 // failure is the first check that failed.

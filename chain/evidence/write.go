@@ -27,6 +27,9 @@ func (f *File) JSON() []byte {
 		if f.Record.Delegation != nil {
 			m.raw("delegation", f.Record.Delegation)
 		}
+		if f.AgentKey != nil {
+			m.object("agentKey", func(m *members) { m.entries(f.AgentKey.Entries) })
+		}
 		if p := f.Passport; p != nil {
 			m.object("passport", func(m *members) {
 				m.text("jti", p.JTI)

@@ -43,10 +43,27 @@ func FrontierAt(ctx context.Context, r Reader, size int64) (Frontier, error) {
 // those around the leaf and those at the end of the tree, and computes as many. It checks the
 // result against tree.Root, and returns an error when they differ.
 func ProveInclusion(ctx context.Context, r Reader, tree Tree, index int64) ([]Hash, error) {
+	return NewProver(ctx, r, tree).Prove(index)
+}
+
+// Prover builds many proofs of one tree. It keeps what it reads, at most some 2 MiB of it, so that
+// proofs of leaves that stand near one another cost little.
+type Prover struct {
+	tree     Tree
+	subtrees *subtrees
+}
+
+// NewProver returns a Prover of a tree, which reads as long as ctx lasts.
+func NewProver(ctx context.Context, r Reader, tree Tree) *Prover {
+	return &Prover{tree, newSubtrees(ctx, r, tree.Size)}
+}
+
+// Prove is [ProveInclusion].
+func (p *Prover) Prove(index int64) ([]Hash, error) {
+	tree, s := p.tree, p.subtrees
 	if index < 0 || index >= tree.Size || tree.Size > maxProvable {
 		return nil, fmt.Errorf("tlog: leaf %d is outside a tree of %d", index, tree.Size)
 	}
-	s := newSubtrees(ctx, r, tree.Size)
 	proof, err := tlog.ProveRecord(tree.Size, index, s)
 	if err != nil {
 		return nil, fmt.Errorf("tlog: proof of leaf %d in a tree of %d: %w", index, tree.Size, err)

@@ -10,16 +10,20 @@ const topStored = 32
 func Stored(level int) bool { return level%8 == 0 && level > 0 && level <= topStored }
 
 // Subtrees computes the roots of perfect subtrees from leaf hashes and the nodes of [Stored]
-// levels, for any type and function of node hashes. It caches the ranges that it has read, so it
-// MUST NOT outlive the call that made it.
+// levels, for any type and function of node hashes. It caches the newest of the ranges that it has
+// read, and what it has computed of them, so it MUST NOT outlive the call that made it.
 type Subtrees[Hash any] struct {
 	Size int64 // leaves of the tree
 	// Read returns the leaf hashes (level 0) or stored nodes with index in [from, to).
 	Read func(level int, from, to int64) ([]Hash, error)
 	Node func(left, right *Hash) Hash // the hash of an inner node
 
-	ranges map[[2]int64][]Hash // 256 hashes each, by level and index / 256
+	// by level and index / 256; the first row has 256 hashes, each further one half
+	ranges map[[2]int64][][]Hash
 }
+
+// maxRanges is how many ranges are cached, of at most 16 KiB each.
+const maxRanges = 128
 
 // Root returns the root of the perfect subtree over the leaves [index<<level, (index+1)<<level),
 // from at most 256 hashes of the next stored level below. It returns an error above level 40.
@@ -29,29 +33,23 @@ func (s *Subtrees[Hash]) Root(level int, index int64) (root Hash, err error) {
 	if count > TileWidth {
 		return root, fmt.Errorf("level %d is too far above those stored", level)
 	}
-	hashes, err := s.rangeOf(base, first)
+	rows, err := s.rangeOf(base, first)
 	if err != nil {
 		return root, err
 	}
-	offset := first % TileWidth
-	if count == 1 {
-		return hashes[offset], nil
+	place := (first % TileWidth) >> (level - base)
+	if row := rows[level-base]; place < int64(len(row)) {
+		return row[place], nil
 	}
-	row := append([]Hash(nil), hashes[offset:offset+count]...)
-	for ; len(row) > 1; row = row[:len(row)/2] {
-		for i := range len(row) / 2 {
-			row[i] = s.Node(&row[2*i], &row[2*i+1])
-		}
-	}
-	return row[0], nil
+	return root, fmt.Errorf("no perfect subtree %d of level %d in a tree of %d", index, level, s.Size)
 }
 
-// rangeOf returns the aligned range of 256 hashes of a stored level that holds index. At the end of
-// the tree the range is shorter.
-func (s *Subtrees[Hash]) rangeOf(level int, index int64) ([]Hash, error) {
+// rangeOf returns the aligned range of 256 hashes of a stored level that holds index, and the rows
+// of nodes above it, up to the next stored level. At the end of the tree the range is shorter.
+func (s *Subtrees[Hash]) rangeOf(level int, index int64) ([][]Hash, error) {
 	key := [2]int64{int64(level), index / TileWidth}
-	if hashes, ok := s.ranges[key]; ok {
-		return hashes, nil
+	if rows, ok := s.ranges[key]; ok {
+		return rows, nil
 	}
 	from := index &^ (TileWidth - 1)
 	to := min(from+TileWidth, s.Size>>level)
@@ -62,9 +60,17 @@ func (s *Subtrees[Hash]) rangeOf(level int, index int64) ([]Hash, error) {
 	if int64(len(hashes)) != to-from {
 		return nil, fmt.Errorf("%d of %d hashes at level %d", len(hashes), to-from, level)
 	}
-	if s.ranges == nil {
-		s.ranges = make(map[[2]int64][]Hash)
+	rows := [][]Hash{hashes}
+	for row := hashes; len(rows) <= 8; rows = append(rows, row) {
+		above := make([]Hash, len(row)/2)
+		for i := range above {
+			above[i] = s.Node(&row[2*i], &row[2*i+1])
+		}
+		row = above
 	}
-	s.ranges[key] = hashes
-	return hashes, nil
+	if s.ranges == nil || len(s.ranges) >= maxRanges {
+		s.ranges = make(map[[2]int64][][]Hash)
+	}
+	s.ranges[key] = rows
+	return rows, nil
 }

@@ -22,7 +22,7 @@ func BenchmarkPassport(b *testing.B) {
 	scopes := []string{"tool:*", "attest:write"}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := i.Passport("build-bot", scopes, nil, time.Hour, now); err != nil {
+		if _, _, err := i.Passport("build-bot", scopes, nil, "", time.Hour, now); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -32,7 +32,7 @@ func BenchmarkCheckPassport(b *testing.B) {
 	for name, verified := range map[string]*cred.Verified{"first": nil, "again": new(cred.Verified)} {
 		b.Run(name, func(b *testing.B) {
 			i, now := cred.NewIssuer(domain, "acme", keyOf("acme"), verified), time.Now()
-			token, _, err := i.Passport("build-bot", []string{"tool:*", "attest:write"}, nil, time.Hour, now)
+			token, _, err := i.Passport("build-bot", []string{"tool:*", "attest:write"}, nil, "", time.Hour, now)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -13,7 +13,7 @@ import (
 type claims struct {
 	iss, sub, aud, jti, iat, nbf, exp []byte
 	act, scope                        []byte
-	namespaced                        []byte
+	cnf, namespaced                   []byte
 }
 
 func readClaims(src []byte, ns string) (claims, error) {
@@ -38,6 +38,8 @@ func readClaims(src []byte, ns string) (claims, error) {
 			c.act = value
 		case "scope":
 			c.scope = value
+		case "cnf":
+			c.cnf = value
 		case ns:
 			c.namespaced = value
 		}

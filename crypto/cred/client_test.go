@@ -19,7 +19,7 @@ func clock() time.Time { return now }
 func TestStandardClientReadsOurTiles(t *testing.T) {
 	t.Parallel()
 	i := newIssuer("acme")
-	passport, _, err := i.Passport("build-bot", []string{"tool:*"}, nil, time.Hour, now)
+	passport, _, err := i.Passport("build-bot", []string{"tool:*"}, nil, "", time.Hour, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestReaderAcceptsStandardClient(t *testing.T) {
 func TestKindsAndKeysDoNotMix(t *testing.T) {
 	t.Parallel()
 	i := newIssuer("acme")
-	passport, _, err := i.Passport("build-bot", []string{"*"}, nil, time.Hour, now)
+	passport, _, err := i.Passport("build-bot", []string{"*"}, nil, "", time.Hour, now)
 	if err != nil {
 		t.Fatal(err)
 	}

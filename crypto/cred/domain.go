@@ -38,7 +38,7 @@ func (d Domain) Check() error {
 		return errors.New("the service name must be a letter a-z and then 1 to 31 characters of a-z and 0-9")
 	}
 	switch s {
-	case "oauth", "cc", "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "act", "scope":
+	case "oauth", "cc", "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "act", "scope", "cnf":
 		return errors.New("the service name must not be " + s + ", which has another meaning in keys or tokens")
 	}
 	return nil
@@ -57,6 +57,12 @@ func (d Domain) CompanyID(company string) string {
 // pass CheckSegment.
 func (d Domain) AgentID(company, agent string) string {
 	return "spiffe://" + d.TrustDomain + "/company/" + company + "/agent/" + agent
+}
+
+// SplitAgentID returns the company and the agent of the SPIFFE ID of an agent of this trust domain.
+func (d Domain) SplitAgentID(id string) (company, agent string, ok bool) {
+	company, agent, ok = d.splitID(id)
+	return company, agent, ok && agent != ""
 }
 
 // PassportAudience is the aud of passports, service:passport:v1 for a service named service.

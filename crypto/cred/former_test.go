@@ -21,7 +21,7 @@ func TestTokensOfPreviousKeys(t *testing.T) {
 	compromised := cred.NewIssuer(domain, "acme", keyOf("second"), &shared)
 
 	// in the moment in which the key ended
-	day, _, err := first.Passport("build-bot", []string{"tool:*"}, nil, cred.MaxPassportTTL, now.Add(time.Minute))
+	day, _, err := first.Passport("build-bot", []string{"tool:*"}, nil, "", cred.MaxPassportTTL, now.Add(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestTokensOfPreviousKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late, _, err := first.Passport("build-bot", []string{"tool:*"}, nil, time.Hour, now.Add(61*time.Second))
+	late, _, err := first.Passport("build-bot", []string{"tool:*"}, nil, "", time.Hour, now.Add(61*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

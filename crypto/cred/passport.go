@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"attestd/crypto/jcs"
+	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
 )
 
@@ -23,6 +24,7 @@ type PassportClaims struct {
 	IssuedAt  int64  // Unix seconds, as the other times
 	NotBefore int64
 	ExpiresAt int64
+	JKT       string // cnf.jkt: thumbprint of the key that the passport is bound to, or ""
 	Namespace string // key of the namespaced object
 
 	AgentID         string
@@ -43,6 +45,9 @@ func (c PassportClaims) append(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `,"iat":`...), c.IssuedAt, 10)
 	dst = strconv.AppendInt(append(dst, `,"nbf":`...), c.NotBefore, 10)
 	dst = strconv.AppendInt(append(dst, `,"exp":`...), c.ExpiresAt, 10)
+	if c.JKT != "" {
+		dst = append(jcs.AppendString(append(dst, `,"cnf":{"jkt":`...), c.JKT), '}')
+	}
 	dst = jcs.AppendString(append(dst, ','), c.Namespace)
 	dst = strconv.AppendInt(append(dst, `:{"v":`...), PassportVersion, 10)
 	dst = jcs.AppendString(append(dst, `,"agentId":`...), c.AgentID)
@@ -55,9 +60,9 @@ func (c PassportClaims) append(dst []byte) []byte {
 
 // Passport issues a CAP+JWT for an agent of the company. agent MUST pass CheckSegment, scopes MUST
 // pass CheckScopes, and ttl MUST be whole seconds from 1 to MaxPassportTTL. chain nil means
-// [company, agent]; another chain MUST end in the agent. The only error (type *Error) is a token
-// over the size limit.
-func (i *Issuer) Passport(agent string, scopes, chain []string, ttl time.Duration, now time.Time) (token string, c PassportClaims, err error) {
+// [company, agent]; another chain MUST end in the agent. jkt is the thumbprint of the key that the
+// passport is bound to, or "". The only error (type *Error) is a token over the size limit.
+func (i *Issuer) Passport(agent string, scopes, chain []string, jkt string, ttl time.Duration, now time.Time) (token string, c PassportClaims, err error) {
 	sub := i.AgentID(agent)
 	if chain == nil {
 		chain = []string{i.companyID, sub}
@@ -71,6 +76,7 @@ func (i *Issuer) Passport(agent string, scopes, chain []string, ttl time.Duratio
 		IssuedAt:        at,
 		NotBefore:       at,
 		ExpiresAt:       at + int64(ttl/time.Second),
+		JKT:             jkt,
 		Namespace:       i.Domain.Service,
 		AgentID:         agent,
 		Org:             i.Company,
@@ -103,6 +109,10 @@ func (i *Issuer) CheckPassport(token string, now time.Time) (PassportClaims, err
 	if err != nil {
 		return PassportClaims{}, err
 	}
+	jkt, err := readConfirmation(raw.cnf)
+	if err != nil {
+		return PassportClaims{}, err
+	}
 	ns, err := readNamespaced(raw.namespaced)
 	if err != nil {
 		return PassportClaims{}, err
@@ -115,6 +125,7 @@ func (i *Issuer) CheckPassport(token string, now time.Time) (PassportClaims, err
 		IssuedAt:        l.iat,
 		NotBefore:       l.nbf,
 		ExpiresAt:       l.exp,
+		JKT:             jkt,
 		Namespace:       i.Domain.Service,
 		AgentID:         ns.agentID,
 		Org:             ns.org,
@@ -131,6 +142,26 @@ func (i *Issuer) CheckPassport(token string, now time.Time) (PassportClaims, err
 		return PassportClaims{}, refuse(CodeChainIncoherent, "delegationChain does not end in the passport's subject")
 	}
 	return c, nil
+}
+
+// readConfirmation reads the claim cnf (RFC 7800) with a jkt alone (RFC 9449 §6.1). It returns ""
+// without the claim. What it refuses is CodeMalformedClaims: a passport with a binding that is not
+// understood must not pass for one without.
+func readConfirmation(src []byte) (jkt string, err error) {
+	if src == nil {
+		return "", nil
+	}
+	members := 0
+	err = strictjson.EachMember(src, maxDepth, func(name, value []byte) {
+		members++
+		if string(name) == "jkt" {
+			jkt, _ = strictjson.AsString(value)
+		}
+	})
+	if err != nil || members != 1 || !jose.IsThumbprint(jkt) {
+		return "", refuse(CodeMalformedClaims, "cnf must have the thumbprint of a key as jkt, and nothing else")
+	}
+	return jkt, nil
 }
 
 // namespaced is the object under the service's name.

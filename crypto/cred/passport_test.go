@@ -15,7 +15,7 @@ func TestPassport(t *testing.T) {
 	t.Parallel()
 	i := newIssuer("acme")
 	scopes := []string{"tool:*", "attest:write"}
-	token, issued, err := i.Passport("build-bot", scopes, nil, 90*time.Second, now)
+	token, issued, err := i.Passport("build-bot", scopes, nil, "", 90*time.Second, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestPassportCarriesChain(t *testing.T) {
 	t.Parallel()
 	i := newIssuer("acme")
 	chain := []string{domain.CompanyID("globex"), domain.AgentID("globex", "planner"), agent}
-	token, _, err := i.Passport("build-bot", []string{"*"}, chain, time.Hour, now)
+	token, _, err := i.Passport("build-bot", []string{"*"}, chain, "", time.Hour, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestPassportSize(t *testing.T) {
 		}
 		return list
 	}
-	token, _, err := i.Passport("build-bot", many(90), nil, time.Hour, now)
+	token, _, err := i.Passport("build-bot", many(90), nil, "", time.Hour, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestPassportSize(t *testing.T) {
 	if err := cred.CheckScopes(scopes); err != nil {
 		t.Fatal(err)
 	}
-	token, _, err = i.Passport("build-bot", scopes, nil, time.Hour, now)
+	token, _, err = i.Passport("build-bot", scopes, nil, "", time.Hour, now)
 	if code := codeOf(t, err); code != cred.CodeMalformedToken || token != "" {
 		t.Errorf("a hundred of the longest scopes: %s", code)
 	}
@@ -106,7 +106,7 @@ func TestPassportOfNamedService(t *testing.T) {
 	t.Parallel()
 	d := cred.Domain{TrustDomain: "prod.example", Service: "notary"}
 	i := cred.NewIssuer(d, "acme", keyOf("acme"), nil)
-	token, _, err := i.Passport("bot", []string{"*"}, nil, time.Hour, now)
+	token, _, err := i.Passport("bot", []string{"*"}, nil, "", time.Hour, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestPassportOfNamedService(t *testing.T) {
 func TestUnverifiedOrgIsTheClaim(t *testing.T) {
 	t.Parallel()
 	globex := newIssuer("globex")
-	token, _, err := globex.Passport("bot", []string{"*"}, nil, time.Hour, now)
+	token, _, err := globex.Passport("bot", []string{"*"}, nil, "", time.Hour, now)
 	if err != nil {
 		t.Fatal(err)
 	}

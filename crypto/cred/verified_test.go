@@ -13,12 +13,12 @@ func TestVerifiedChangesNoAnswer(t *testing.T) {
 	var shared cred.Verified
 	acme := cred.NewIssuer(domain, "acme", keyOf("acme"), &shared)
 	rival := cred.NewIssuer(domain, "acme", keyOf("rival"), &shared) // even one of the same name
-	token, claims, err := acme.Passport("build-bot", []string{"tool:*"}, nil, time.Hour, now)
+	token, claims, err := acme.Passport("build-bot", []string{"tool:*"}, nil, "", time.Hour, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// of another jti
-	other, _, err := acme.Passport("build-bot", []string{"tool:*"}, nil, time.Hour, now)
+	other, _, err := acme.Passport("build-bot", []string{"tool:*"}, nil, "", time.Hour, now)
 	if err != nil {
 		t.Fatal(err)
 	}

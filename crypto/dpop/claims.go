@@ -1,8 +1,7 @@
 package dpop
 
 import (
-	"strconv"
-
+	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
 )
 
@@ -41,7 +40,7 @@ func readClaims(payload []byte) (claims, error) {
 	c.id, ok[0] = strictjson.AsString(jti)
 	c.method, ok[1] = strictjson.AsString(htm)
 	c.url, ok[2] = strictjson.AsString(htu)
-	c.iat, ok[3] = asTime(iat)
+	c.iat, ok[3] = jose.NumericDate(iat)
 	c.ath, ok[4] = strictjson.AsString(ath)
 	c.exp, ok[5] = asTimeOrNone(exp)
 	c.nbf, ok[6] = asTimeOrNone(nbf)
@@ -71,20 +70,10 @@ func isVisible(id string) bool {
 	return len(id) >= 1 && len(id) <= maxID
 }
 
-// asTime reads a NumericDate (RFC 7519 §2) up to the year 9999, and drops its fraction.
-func asTime(value []byte) (int64, bool) {
-	const longest, last = 32, 253402300799
-	if len(value) == 0 || len(value) > longest || value[0] < '0' || value[0] > '9' {
-		return 0, false
-	}
-	seconds, err := strconv.ParseFloat(string(value), 64)
-	return int64(seconds), err == nil && seconds <= last
-}
-
 func asTimeOrNone(value []byte) (*int64, bool) {
 	if value == nil {
 		return nil, true
 	}
-	seconds, ok := asTime(value)
+	seconds, ok := jose.NumericDate(value)
 	return &seconds, ok
 }

@@ -71,22 +71,29 @@ type Cursor struct {
 	next  int64
 }
 
+// Chain returns the number of the chain.
+func (c *Cursor) Chain() int64 { return c.chain }
+
 // Next returns the index of the next record to read.
 func (c *Cursor) Next() int64 { return c.next }
 
-// Wait returns when a record can be read.
-func (c *Cursor) Wait(ctx context.Context) error {
+// Either waits until a record of one of two chains can be read, and returns the cursor of that
+// chain, a if both have one. After an error it returns the cursor that could not be checked.
+func Either(ctx context.Context, a, b *Cursor) (*Cursor, error) {
 	for {
-		// get the channel before the check, so that no growth is missed in between
-		grown := c.feed.next(c.chain)
-		more, err := c.left(ctx)
-		if err != nil || more > 0 {
-			return err
+		var grown [2]<-chan struct{}
+		for i, c := range [...]*Cursor{a, b} {
+			// get the channel before the check, so that no growth is missed in between
+			grown[i] = c.feed.next(c.chain)
+			if more, err := c.left(ctx); err != nil || more > 0 {
+				return c, err
+			}
 		}
 		select {
-		case <-grown:
+		case <-grown[0]:
+		case <-grown[1]:
 		case <-ctx.Done():
-			return ctx.Err()
+			return a, ctx.Err()
 		}
 	}
 }

@@ -77,9 +77,9 @@ func TestCursor(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
-			c := f.Follow(1, 300)
+			c, idle := f.Follow(1, 300), f.Follow(3, 0)
 			for {
-				if err := c.Wait(ctx); err != nil {
+				if _, err := Either(ctx, idle, c); err != nil {
 					ended <- err
 					return
 				}
@@ -122,6 +122,56 @@ func TestCursor(t *testing.T) {
 	})
 }
 
+// Who waits for two chains is woken by either, and by no other. If both have records, the first
+// cursor comes first.
+func TestEither(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{length: map[int64]int64{1: 4, -1: 2}}
+		f := New(d)
+		a, b := f.Follow(-1, 2), f.Follow(1, 4)
+		var got []int64
+		for _, grows := range [][]int64{{1}, {-1}, {1, -1}, {2, 1}} {
+			woken := make(chan *Cursor)
+			go func() {
+				c, err := Either(t.Context(), a, b)
+				if err != nil {
+					t.Error(err)
+				}
+				woken <- c
+			}()
+			synctest.Wait()
+			d.mu.Lock()
+			for _, number := range grows {
+				d.length[number]++
+			}
+			d.mu.Unlock()
+			for _, number := range grows {
+				select {
+				case <-woken:
+					t.Fatalf("woken before chain %d has grown", number)
+				default:
+				}
+				f.Grown(number)
+				synctest.Wait()
+				if number != 2 {
+					break
+				}
+			}
+			c := <-woken
+			got = append(got, c.Chain())
+			for _, c := range []*Cursor{a, b} {
+				if err := c.Read(t.Context(), func(*chain.Record) bool { return true }); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if want := []int64{1, -1, -1, 1}; !slices.Equal(got, want) {
+			t.Errorf("read first: %v, want %v", got, want)
+		}
+	})
+}
+
 // A receiver that has enough gets the rest later. Records that are missing on disk are skipped, and
 // a read that fails moves no cursor.
 func TestCursorReads(t *testing.T) {
@@ -160,8 +210,11 @@ func TestCursorReads(t *testing.T) {
 		if err := beyond.Read(t.Context(), all(&got)); !errors.Is(err, ErrBeyond) {
 			t.Errorf("from %d: %v", from, err)
 		}
-		if err := beyond.Wait(t.Context()); !errors.Is(err, ErrBeyond) {
-			t.Errorf("waiting from %d: %v", from, err)
+		f := beyond.feed
+		for _, pair := range [][2]*Cursor{{beyond, f.Follow(1, 0)}, {f.Follow(1, 400), beyond}} {
+			if at, err := Either(t.Context(), pair[0], pair[1]); !errors.Is(err, ErrBeyond) || at != beyond {
+				t.Errorf("waiting from %d: %v", from, err)
+			}
 		}
 	}
 }

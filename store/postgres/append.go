@@ -33,7 +33,7 @@ noted AS (INSERT INTO feed (chains, lengths) SELECT array_agg(chain), array_agg(
 summaries AS (INSERT INTO summary (id, terms) SELECT * FROM unnest($29::bigint[], $30::bytea[]) AS s (id, terms)
 	WHERE s.id >> 32 IN (SELECT chain FROM moved) ON CONFLICT (id) DO NOTHING),
 keys AS (INSERT INTO idempotency_key (chain, name, request, idx, expires_at)
-	SELECT k.*, $28::bigint FROM unnest($24::bigint[], $25::bytea[], $26::bytea[], $27::bigint[]) AS k (chain, name, request, idx)
+	SELECT * FROM unnest($24::bigint[], $25::bytea[], $26::bytea[], $27::bigint[], $28::bigint[]) AS k (chain, name, request, idx, expires_at)
 	WHERE k.chain IN (SELECT chain FROM moved) ORDER BY k.chain, k.name
 	ON CONFLICT (chain, name) DO UPDATE SET request = excluded.request, idx = excluded.idx, expires_at = excluded.expires_at),
 `
@@ -68,8 +68,8 @@ type rows struct {
 	summary []int64
 	terms   [][]byte
 
-	keyChain, keyIndex  []int64
-	keyName, keyRequest [][]byte
+	keyChain, keyIndex, keyExpires []int64
+	keyName, keyRequest            [][]byte
 }
 
 // The width of the index in the row ID of a record and of a summary; the upper bits are the chain
@@ -79,7 +79,9 @@ const (
 	summaryBits = 32
 )
 
-func (r *rows) add(e *chain.Extension) {
+// add takes the rows of an extension; its keys count until keysExpire, but for those that are
+// unique.
+func (r *rows) add(e *chain.Extension, keysExpire time.Time) {
 	h := &e.Head
 	r.chain, r.fromLength, r.epoch, r.length = append(r.chain, e.Chain), append(r.fromLength, e.From.Length), append(r.epoch, e.Epoch), append(r.length, h.Length)
 	r.fromRoot, r.root, r.frontier = append(r.fromRoot, e.From.Root[:]), append(r.root, h.Root[:]), append(r.frontier, join(h.Frontier))
@@ -102,11 +104,14 @@ func (r *rows) add(e *chain.Extension) {
 		r.nodeChain, r.level, r.index = append(r.nodeChain, e.Chain), append(r.level, int64(n.Level)), append(r.index, n.Index)
 		r.nodeHash, r.nodeLogHash = append(r.nodeHash, n.Hash[:]), append(r.nodeLogHash, n.LogHash[:])
 	}
-	for i, k := range e.Keys {
-		if k != nil {
-			r.keyChain, r.keyIndex = append(r.keyChain, e.Chain), append(r.keyIndex, e.Records[i].Index)
-			r.keyName, r.keyRequest = append(r.keyName, k.Name[:]), append(r.keyRequest, k.Request[:])
+	for i := range e.Keys {
+		k := &e.Keys[i]
+		expires := keysExpire
+		if k.Unique {
+			expires = chain.LastTime
 		}
+		r.keyChain, r.keyIndex, r.keyExpires = append(r.keyChain, e.Chain), append(r.keyIndex, k.Index), append(r.keyExpires, expires.UnixMilli())
+		r.keyName, r.keyRequest = append(r.keyName, k.Name[:]), append(r.keyRequest, k.Request[:])
 	}
 }
 
@@ -117,14 +122,14 @@ func (r *rows) addSummaries(ready []search.Ready) {
 }
 
 // queue puts the statement into a batch.
-func (r *rows) queue(b *pgx.Batch, writer, seq int64, keysExpire time.Time, skipping bool) *pgx.QueuedQuery {
+func (r *rows) queue(b *pgx.Batch, writer, seq int64, skipping bool) *pgx.QueuedQuery {
 	text, args := appendText, []any{
 		writer, seq, r.chain, r.fromLength, r.fromRoot, r.epoch, r.length, r.root, r.frontier, r.headTime, r.logRoot, r.logFrontier,
 		r.id, r.hash, r.signature, r.timestamp, r.payload, r.delegation,
 	}
 	if skipping || len(r.level) > 0 || len(r.keyName) > 0 {
 		text = appendWithNodes
-		args = append(args, r.nodeChain, r.level, r.index, r.nodeHash, r.nodeLogHash, r.keyChain, r.keyName, r.keyRequest, r.keyIndex, keysExpire.UnixMilli(), r.summary, r.terms)
+		args = append(args, r.nodeChain, r.level, r.index, r.nodeHash, r.nodeLogHash, r.keyChain, r.keyName, r.keyRequest, r.keyIndex, r.keyExpires, r.summary, r.terms)
 	}
 	if skipping {
 		text = appendSkipping

@@ -105,7 +105,7 @@ func (w *Writer) Commit(
 ) (stale []int64, err error) {
 	r := &rows{}
 	for i := range extensions {
-		r.add(&extensions[i])
+		r.add(&extensions[i], keysExpire)
 	}
 	r.addSummaries(summaries)
 	w.seq++
@@ -113,7 +113,7 @@ func (w *Writer) Commit(
 	var done receipt
 	switch {
 	case len(extensions) > 0:
-		r.queue(b, w.row, w.seq, keysExpire, w.open && !whole).QueryRow(func(row pgx.Row) error {
+		r.queue(b, w.row, w.seq, w.open && !whole).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&done.known, &done.moved)
 			if err == nil && !done.known {
 				err = errFenced

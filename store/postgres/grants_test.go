@@ -64,7 +64,7 @@ func TestGrantsSufficeToServe(t *testing.T) {
 		"INSERT INTO idempotency_key (chain, name, request, idx, expires_at) VALUES (1, sha256('a'), sha256('b'), 0, 1) ON CONFLICT (chain, name) DO UPDATE SET request = excluded.request, idx = excluded.idx, expires_at = excluded.expires_at",
 		"DELETE FROM idempotency_key WHERE expires_at < 2",
 		"INSERT INTO webhook (company, webhook_id, url, created_at, public_key, fingerprint, secret, next_record) VALUES (1, 'w', 'u', 't', sha256('p'), 'f', 's', 0)",
-		"UPDATE webhook SET next_record = 1, attempts = 1, retry_at = 1", "UPDATE webhook SET disabled_at = 't', disabled_reason = 'gone'",
+		"UPDATE webhook SET next_record = 1, next_control = 1, attempts = 1, retry_at = 1", "UPDATE webhook SET disabled_at = 't', disabled_reason = 'gone'",
 		"UPDATE webhook SET secret = 't', public_key = sha256('q'), fingerprint = 'g', former_secret = 's', former_until = 1", "DELETE FROM webhook",
 		"INSERT INTO api_key (company, hash, key, created_at) VALUES (1, 'h', 'k', 't')", "UPDATE api_key SET last_used_at = 't'", "DELETE FROM api_key",
 		"INSERT INTO oauth_client (company, client_id, secret_hash, created_at) VALUES (1, 'c', sha256('s'), 't')", "UPDATE oauth_client SET last_used_at = 't'",

@@ -93,6 +93,21 @@ func (c Comparison) Webhook(id string, has Webhook) *Difference {
 	return taken(TableWebhook, c.state.Webhooks, id, has)
 }
 
+// AgentKey takes a key of an agent by its thumbprint.
+func (c Comparison) AgentKey(thumbprint string, has AgentKey) *Difference {
+	return taken(TableAgentKey, c.state.AgentKeys, thumbprint, has)
+}
+
+// Enrolment takes an enrolment by its fingerprint.
+func (c Comparison) Enrolment(fingerprint string, has Enrolment) *Difference {
+	return taken(TableEnrolment, c.state.Enrolments, fingerprint, has)
+}
+
+// Policy takes the policy of an agent, or with "" that of the company.
+func (c Comparison) Policy(agentID string, has Policy) *Difference {
+	return taken(TablePolicy, c.state.Policies, agentID, has)
+}
+
 // Settings takes all settings that bear on trust. A log that tells of none is of a company that has
 // had no start since.
 func (c Comparison) Settings(has map[string]string) *Difference {
@@ -109,7 +124,9 @@ func (c Comparison) Missing() iter.Seq[*Difference] {
 	return func(yield func(*Difference) bool) {
 		_ = missing(TableSigningKey, c.state.SigningKeys, yield) && missing(TableAPIKey, c.state.APIKeys, yield) &&
 			missing(TableClient, c.state.Clients, yield) && missing(TableAgent, c.state.Agents, yield) &&
-			missing(TablePassport, c.state.Passports, yield) && missing(TableWebhook, c.state.Webhooks, yield)
+			missing(TablePassport, c.state.Passports, yield) && missing(TableWebhook, c.state.Webhooks, yield) &&
+			missing(TableAgentKey, c.state.AgentKeys, yield) && missing(TableEnrolment, c.state.Enrolments, yield) &&
+			missing(TablePolicy, c.state.Policies, yield)
 	}
 }
 

@@ -106,6 +106,55 @@ func (l *Latest) Passport(jti string, has Passport, disabled *Latest) *Differenc
 	return l.compare(TablePassport, jti, gone, err, func() *Difference { return differs(TablePassport, jti, has, Entry[Passport]{want, index}) })
 }
 
+// AgentKey compares a key of an agent.
+func (l *Latest) AgentKey(thumbprint string, has AgentKey) *Difference {
+	if l == nil {
+		return unrecorded(TableAgentKey, thumbprint, has)
+	}
+	want, gone, is, err := row[AgentKey](l)
+	switch {
+	case err != nil || is:
+	case l.ActionType == "agent-key.enrolled":
+		want, err = l.Payload.agentKey()
+	case l.ActionType == "agent-key.revoked":
+		// it says no more, and nobody asks more of what is revoked
+		want = has
+		want.AgentID, want.RevokedAt = l.Payload.AgentID, l.Payload.RevokedAt
+	default:
+		gone = true
+	}
+	return l.compare(TableAgentKey, thumbprint, gone, err, func() *Difference { return differs(TableAgentKey, thumbprint, has, Entry[AgentKey]{want, l.Index}) })
+}
+
+// Enrolment compares an enrolment, all but whether it was spent: that is said by the record of the
+// key, and the replay compares it.
+func (l *Latest) Enrolment(fingerprint string, has Enrolment) *Difference {
+	if l == nil {
+		return unrecorded(TableEnrolment, fingerprint, has)
+	}
+	want, gone, is, err := row[Enrolment](l)
+	if !is && err == nil {
+		want, err = l.Payload.enrolment()
+	}
+	want.Key = has.Key
+	return l.compare(TableEnrolment, fingerprint, gone, err, func() *Difference { return differs(TableEnrolment, fingerprint, has, Entry[Enrolment]{want, l.Index}) })
+}
+
+// Policy compares a policy; the zero one stands for a row that is not there.
+func (l *Latest) Policy(agentID string, has Policy) *Difference {
+	switch {
+	case l == nil && has == (Policy{}):
+		return nil
+	case l == nil:
+		return unrecorded(TablePolicy, agentID, has)
+	}
+	want, _, is, err := row[Policy](l)
+	if !is {
+		want = Policy{l.Payload.Attest}
+	}
+	return l.compare(TablePolicy, agentID, false, err, func() *Difference { return differs(TablePolicy, agentID, has, Entry[Policy]{want, l.Index}) })
+}
+
 // Company compares the row of a company with its registration, or with what was adopted or accepted
 // of it since.
 func (l *Latest) Company(has Company) *Difference {

@@ -45,9 +45,12 @@ type State struct {
 	Clients     map[string]Entry[Credential] // by clientId
 	Agents      map[string]Entry[Agent]
 	// by jti, without what disabling their agents did: see Passport
-	Passports map[string]Entry[Passport]
-	Webhooks  map[string]Entry[Webhook]
-	Settings  map[string]string // that bear on trust
+	Passports  map[string]Entry[Passport]
+	Webhooks   map[string]Entry[Webhook]
+	AgentKeys  map[string]Entry[AgentKey]  // by thumbprint
+	Enrolments map[string]Entry[Enrolment] // by fingerprint
+	Policies   map[string]Entry[Policy]    // by agentId, "" for the company's
+	Settings   map[string]string           // that bear on trust
 
 	companyID      string
 	whole, adopted bool
@@ -72,7 +75,8 @@ func New(companyID string) *State {
 	return &State{
 		companyID: companyID, SigningKeys: map[string]Entry[SigningKey]{}, endedBy: map[string]bool{},
 		APIKeys: map[string]Entry[Credential]{}, Clients: map[string]Entry[Credential]{}, Agents: map[string]Entry[Agent]{},
-		Passports: map[string]Entry[Passport]{}, Webhooks: map[string]Entry[Webhook]{}, Settings: map[string]string{},
+		Passports: map[string]Entry[Passport]{}, Webhooks: map[string]Entry[Webhook]{},
+		AgentKeys: map[string]Entry[AgentKey]{}, Enrolments: map[string]Entry[Enrolment]{}, Policies: map[string]Entry[Policy]{}, Settings: map[string]string{},
 		disabled: map[string][]disabling{}, texts: map[string]string{},
 	}
 }
@@ -159,6 +163,19 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 		return alter(s, s.Webhooks, d.WebhookID, index, func(h *Webhook) { h.Disabled = valueOf(d.Reason) })
 	case "webhook.secret-rotated":
 		return alter(s, s.Webhooks, d.WebhookID, index, func(h *Webhook) { h.Fingerprint = d.Fingerprint })
+	case "agent-key.enrolled":
+		if d.Enrolment != nil {
+			if err := alter(s, s.Enrolments, *d.Enrolment, index, func(e *Enrolment) { e.Key = d.Thumbprint }); err != nil {
+				return err
+			}
+		}
+		return put(s.AgentKeys, d.Thumbprint, index, d.agentKey)
+	case "agent-key.revoked":
+		return alter(s, s.AgentKeys, d.Thumbprint, index, func(k *AgentKey) { k.RevokedAt = d.RevokedAt })
+	case "enrolment.created":
+		return put(s.Enrolments, d.Fingerprint, index, d.enrolment)
+	case "agent.policy-changed", "company.policy-changed":
+		s.Policies[d.AgentID] = Entry[Policy]{Policy{d.Attest}, index}
 	case RowAdopted, RowAccepted:
 		return s.set(index, d)
 	case TablesAdopted, TablesAccepted:
@@ -307,6 +324,12 @@ func (s *State) set(index int64, d *details) error {
 		return enter(s.Passports, index, d)
 	case TableWebhook:
 		return enter(s.Webhooks, index, d)
+	case TableAgentKey:
+		return enter(s.AgentKeys, index, d)
+	case TableEnrolment:
+		return enter(s.Enrolments, index, d)
+	case TablePolicy:
+		return s.setPolicy(index, d)
 	}
 	return fmt.Errorf("is about a table %q, which is unknown", d.Table)
 }
@@ -320,6 +343,18 @@ func enter[R comparable](rows map[string]Entry[R], index int64, d *details) erro
 		err = json.Unmarshal(d.Row, &row)
 		return row, err
 	})
+}
+
+// setPolicy enters a policy, whose name is "" for that of the company.
+func (s *State) setPolicy(index int64, d *details) error {
+	if string(d.Row) == "null" {
+		delete(s.Policies, d.Name)
+		return nil
+	}
+	var p Policy
+	err := json.Unmarshal(d.Row, &p)
+	s.Policies[d.Name] = Entry[Policy]{p, index}
+	return err
 }
 
 // setKey enters a signing key. The one that has not ended is the one that signs.

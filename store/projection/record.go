@@ -40,6 +40,7 @@ type details struct {
 	IssuedAt  int64          `json:"issuedAt"`
 	RevokedAt string         `json:"revokedAt"`
 	Reason    *string        `json:"reason"`
+	JKT       string         `json:"jkt"`
 
 	Compromised bool   `json:"compromised"`
 	EndedAt     string `json:"endedAt"` // of the key before; older records do not say
@@ -48,6 +49,11 @@ type details struct {
 	URLHash   string         `json:"urlHash"`
 	Agents    jsontext.Value `json:"agents"`
 	Actions   jsontext.Value `json:"actions"`
+
+	Thumbprint string         `json:"thumbprint"`
+	JWK        jsontext.Value `json:"jwk"`
+	Enrolment  *string        `json:"enrolment"`
+	Attest     string         `json:"attest"`
 
 	Table string         `json:"table"` // of a row that was adopted or accepted
 	Name  string         `json:"name"`
@@ -89,9 +95,19 @@ func (d *details) credential() (Credential, error) {
 }
 
 func (d *details) passport() (p Passport, err error) {
-	p = Passport{AgentID: d.AgentID, Scopes: string(d.Scopes), IssuedAt: d.IssuedAt}
+	p = Passport{AgentID: d.AgentID, Scopes: string(d.Scopes), IssuedAt: d.IssuedAt, JKT: d.JKT}
 	err = json.Unmarshal(d.ExpiresAt, &p.ExpiresAt)
 	return p, err
+}
+
+func (d *details) agentKey() (AgentKey, error) {
+	end, err := d.grantEnd()
+	return AgentKey{AgentID: d.AgentID, JWK: string(d.JWK), ExpiresAt: end}, err
+}
+
+func (d *details) enrolment() (Enrolment, error) {
+	end, err := d.grantEnd()
+	return Enrolment{AgentID: d.AgentID, ExpiresAt: end}, err
 }
 
 func (d *details) origins() (actions, control string, err error) {

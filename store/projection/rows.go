@@ -44,6 +44,7 @@ type Passport struct {
 	ExpiresAt int64  `json:"expiresAt"`
 	RevokedAt string `json:"revokedAt"` // "" while valid
 	Reason    Text   `json:"reason"`
+	JKT       string `json:"jkt,omitempty"` // thumbprint of the key that it is bound to, or ""
 }
 
 // Webhook is an endpoint to which records are sent.
@@ -54,6 +55,26 @@ type Webhook struct {
 	Fingerprint string `json:"fingerprint"` // of the secret that signs
 	Disabled    string `json:"disabled"`    // the reason; "" while enabled
 	MadeBy      string `json:"madeBy"`
+}
+
+// AgentKey is a public key of an agent.
+type AgentKey struct {
+	AgentID   string `json:"agentId"`
+	JWK       string `json:"jwk"`       // in the form of RFC 7638
+	ExpiresAt string `json:"expiresAt"` // "" for never
+	RevokedAt string `json:"revokedAt"` // "" while it is not
+}
+
+// Enrolment is a token with which an agent enrols one key.
+type Enrolment struct {
+	AgentID   string `json:"agentId"`
+	ExpiresAt string `json:"expiresAt"`
+	Key       string `json:"key"` // thumbprint of the key; "" while it is not spent
+}
+
+// Policy says what may be recorded in an agent's name.
+type Policy struct {
+	Attest string `json:"attest"` // any or key; "" for any
 }
 
 // Entry is a row with the newest control record about it.
@@ -71,5 +92,8 @@ const (
 	TableAgent      = "agent"
 	TablePassport   = "passport"
 	TableWebhook    = "webhook"
+	TableAgentKey   = "agent_key"
+	TableEnrolment  = "enrolment"
+	TablePolicy     = "attest_policy"
 	TableSetting    = "setting"
 )

@@ -51,6 +51,13 @@ func (t *Touched) explains(d *Difference) bool {
 		return t.subjects["agent:"+d.Row]
 	case TableWebhook:
 		return t.subjects["webhook:"+d.Row]
+	case TableAgentKey:
+		return t.subjects["agent-key:"+d.Row]
+	case TableEnrolment: // which a key of its agent spends
+		e, _ := d.Has.(Enrolment)
+		return t.subjects["enrolment:"+d.Row] || t.agents[e.AgentID]
+	case TablePolicy:
+		return t.subjects["policy:"+d.Row]
 	}
 	return false
 }

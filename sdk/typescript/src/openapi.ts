@@ -237,6 +237,159 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agents/{agentId}/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the keys of an agent
+         * @description **Addition.** All keys of the agent in the order of their enrolment, revoked ones too.
+         */
+        get: operations["listAgentKeys"];
+        put?: never;
+        /**
+         * Enrol a key of an agent
+         * @description **Addition.** Adds a public key of the agent. Whoever calls proves possession of the private key with a DPoP proof
+         *     (RFC 9449 §4.2) for this request: in the header `DPoP`, or in the member `proof` where the header has the proof of
+         *     a bound access token. An enrolment token is spent by a success alone. An agent that has signed in must send an
+         *     `endorsement`.
+         */
+        post: operations["enrolAgentKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agents/{agentId}/keys/{thumbprint}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a key of an agent
+         * @description **Addition.** From this response on, nothing that the key signs is taken, on any server. A revoked key stays listed
+         *     and never comes back. A key that is revoked already keeps its `revokedAt`.
+         */
+        delete: operations["revokeAgentKey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agents/{agentId}/enrolments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create an enrolment token
+         * @description **Addition.** A token with which the agent's machine enrols one key. It is shown once. An attempt that is refused
+         *     does not spend it.
+         */
+        post: operations["createEnrolment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agents/{agentId}/policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set the policy of an agent
+         * @description **Addition.** `key`: in this agent's name is recorded only what one of its keys has signed. With `dryRun` nothing is
+         *     changed: the response counts the records of the last 24 hours that would have been refused.
+         */
+        put: operations["setAgentPolicy"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/company/policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set the policy of the company
+         * @description **Addition.** As `PUT /v1/agents/{agentId}/policy`, for all agents of the company.
+         */
+        put: operations["setCompanyPolicy"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/enrolment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What an enrolment token is good for
+         * @description **Addition.** The agent of the enrolment token that is presented as the credential. So the agent's machine needs
+         *     to be told nothing but the token. It does not spend the token.
+         */
+        get: operations["getEnrolment"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List sessions
+         * @description **Addition.** A session is one run of an agent: the statements of one key with one `sid`, `seq` from 0. The newest
+         *     session comes first. A page may have fewer sessions than `limit` and still a `next`. The list says what the server
+         *     has; only the file of a session proves it.
+         */
+        get: operations["listSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/agents/{agentId}/enable": {
         parameters: {
             query?: never;
@@ -452,6 +605,12 @@ export interface paths {
          * @description The client credentials grant. The client authenticates in one of two ways: with `client_id` and `client_secret`
          *     in the body (`client_secret_post`), or with HTTP Basic (`client_secret_basic`). A secret in both is 400
          *     `invalid_request`. The body is a form or JSON; its `Content-Type` must say which.
+         *
+         *     An agent signs in with one of its keys (RFC 7523): it sends `client_assertion_type` and `client_assertion`, a JWT
+         *     with the `kid` of the key, `iss` and `sub` its SPIFFE ID, `aud` this endpoint or the issuer, a `jti` that is used
+         *     once, and an `exp` at most 5 minutes ahead. Anything wrong with it is 401 `invalid_client`. With a DPoP proof in the
+         *     header the token is bound to that key (RFC 9449 §5). The token has the role `agent` and ends after an hour, with the
+         *     key, or when the agent is disabled.
          *
          *     Every answer has `Cache-Control: no-store`. The rate tier is `sensitive`: 10 requests in 60 seconds.
          */
@@ -756,6 +915,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{agentId}/{sid}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a session as one file
+         * @description **Addition.** All records of the session in the order of `seq`, with their proofs under one checkpoint, the control
+         *     records of its key, and cosignatures, as JSON lines. The package `evidence` specifies the format
+         *     (`attestd-session/v1`). `attestd check FILE` verifies it without a server, and says whether the session is
+         *     complete, open, or lacks steps.
+         */
+        get: operations["getSession"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/report": {
         parameters: {
             query?: never;
@@ -998,7 +1180,8 @@ export interface paths {
         /**
          * Make a webhook
          * @description Messages are sent for the records that are appended from now on, of all agents and kinds, or of those that `agents` and
-         *     `actions` name; an action that ends in `*` is a prefix. The secret is shown in this response and never again.
+         *     `actions` name; an action that ends in `*` is a prefix. So are messages for keys of agents that are enrolled or revoked
+         *     from now on, whose actions are `agent-key.enrolled` and `agent-key.revoked`. The secret is shown in this response and never again.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -1016,7 +1199,7 @@ export interface paths {
         };
         /**
          * Get a webhook
-         * @description Returns the state of a webhook. `nextIndex` is the first record that was not delivered, as last stored.
+         * @description Returns the state of a webhook. `nextIndex` is the first record of the actions log that was not delivered, as last stored.
          */
         get: operations["getWebhook"];
         put?: never;
@@ -1042,7 +1225,7 @@ export interface paths {
         put?: never;
         /**
          * Enable a webhook
-         * @description Delivery continues with the record at which it stopped, with a full set of attempts.
+         * @description Delivery continues with the records at which it stopped, with a full set of attempts.
          */
         post: operations["enableWebhook"];
         delete?: never;
@@ -1518,30 +1701,6 @@ export interface components {
          */
         ItemPointer: string;
         /**
-         * @description An error that may name one of several items.
-         * @example {
-         *       "error": "Invalid delegation: token has expired",
-         *       "pointer": "/records/17/delegation"
-         *     }
-         */
-        ItemError: {
-            error: string;
-            pointer?: components["schemas"]["ItemPointer"];
-        };
-        /**
-         * @example {
-         *       "error": "Agent is disabled: deploy-bot",
-         *       "code": "AGENT_DISABLED",
-         *       "pointer": "/records/1/agentId"
-         *     }
-         */
-        ItemDisabled: {
-            error: string;
-            pointer?: components["schemas"]["ItemPointer"];
-            /** @constant */
-            code: "AGENT_DISABLED";
-        };
-        /**
          * @example {
          *       "error": "This idempotency key was used for another request; take a new one for a new record",
          *       "code": "IDEMPOTENCY_KEY_REUSED"
@@ -1559,8 +1718,116 @@ export interface components {
          *     }
          */
         Unauthorized: {
-            /** @constant */
-            error: "Unauthorized";
+            /** @description With the scheme DPoP, why. */
+            error: string;
+            /**
+             * @description The proof beside a bound access token is missing or wrong.
+             * @constant
+             */
+            code?: "INVALID_DPOP_PROOF";
+        };
+        ForbiddenAgent: {
+            error: string;
+            /** @enum {string} */
+            code: "FORBIDDEN_ROLE" | "FORBIDDEN_AGENT" | "AGENT_DISABLED" | "ENROLMENT_INVALID";
+        };
+        NotInItsName: {
+            error: string;
+            /** @enum {string} */
+            code: "FORBIDDEN_ROLE" | "FORBIDDEN_AGENT" | "AGENT_DISABLED" | "AGENT_KEY_REQUIRED" | "STATEMENT_KEY_UNKNOWN";
+            pointer?: string;
+        };
+        AgentKeyError: {
+            error: string;
+            /** @enum {string} */
+            code?: "INVALID_DPOP_PROOF" | "ENDORSEMENT_REQUIRED" | "ENDORSEMENT_INVALID";
+        };
+        AgentKeyConflict: {
+            error: string;
+            /** @enum {string} */
+            code: "KEY_EXISTS" | "TOO_MANY";
+        };
+        /** @description RFC 7638, SHA-256. */
+        Thumbprint: string;
+        EnrolRequest: {
+            /** @description `OKP`/`Ed25519` or `EC`/`P-256`, public members only. */
+            jwk: Record<string, never>;
+            label?: string | null;
+            /** @description When the key ends; `null` for never. */
+            expiresAt?: string | null;
+            /** @description What the present key has signed of this one; see *Agent keys*. */
+            endorsement?: string | null;
+            /** @description The proof of possession, in place of the header. */
+            proof?: string | null;
+        };
+        AgentKey: {
+            thumbprint: components["schemas"]["Thumbprint"];
+            agentId: components["schemas"]["Segment"];
+            /** @enum {string} */
+            alg: "EdDSA" | "ES256";
+            label: string | null;
+            createdAt: components["schemas"]["Timestamp"];
+            expiresAt: components["schemas"]["Timestamp"] | null;
+            revokedAt: components["schemas"]["Timestamp"] | null;
+            /** @description The members that the thumbprint covers. */
+            jwk: {
+                /** @enum {string} */
+                kty: "OKP" | "EC";
+                /** @enum {string} */
+                crv: "Ed25519" | "P-256";
+                x: string;
+                y?: string;
+            };
+        };
+        Enrolment: {
+            token: string;
+            expiresAt: components["schemas"]["Timestamp"];
+        };
+        PolicyRequest: {
+            /** @enum {string} */
+            attest: "any" | "key";
+            /** @default false */
+            dryRun?: boolean | null;
+        };
+        Policy: {
+            /** @description Absent in the policy of the company. */
+            agentId?: string;
+            /** @enum {string} */
+            attest: "any" | "key";
+            /** @description What the policy would have refused; nothing was changed. */
+            dryRun?: {
+                since: components["schemas"]["Timestamp"];
+                /** @description Number of records since then that were looked at. */
+                records: number;
+                /** @description Number of those in the name of these agents without a statement. */
+                refused: number;
+                /** @description Whether all records since then were looked at; else the newest 1,000,000 were. */
+                complete: boolean;
+                /** @description The agents with the most of them. */
+                agents: {
+                    agentId: string;
+                    refused: number;
+                }[];
+            };
+        };
+        Session: {
+            agentId: string;
+            kid: components["schemas"]["Thumbprint"];
+            sid: string;
+            /** @description The least `seq`. */
+            first: number;
+            /** @description The greatest `seq`. */
+            last: number;
+            firstAt: components["schemas"]["Timestamp"];
+            lastAt: components["schemas"]["Timestamp"];
+            records: number;
+            /**
+             * @description `sealed`: 0 to the one with `end` are all there. `gap`: `missing` are not.
+             * @enum {string}
+             */
+            state: "sealed" | "open" | "gap";
+            /** @description Ranges of `seq` that are not there, both ends included. */
+            missing: number[][];
         };
         ForbiddenRole: {
             error: string;
@@ -1751,9 +2018,9 @@ export interface components {
             publicKey: string;
             /** @description The first 16 hex digits of the SHA-256 of the secret. */
             fingerprint: components["schemas"]["CredentialFingerprint"];
-            /** @description Index of the first record that was not delivered. */
+            /** @description Index of the first record of the actions log that was not delivered. */
             nextIndex: number;
-            /** @description Failed attempts to deliver that record. */
+            /** @description Failed attempts to deliver the next message, which is about a record of either log. */
             failedAttempts: number;
             /** @description Absent if no attempt has failed. */
             nextAttemptAt?: components["schemas"]["Timestamp"];
@@ -1775,9 +2042,9 @@ export interface components {
             publicKey: string;
             /** @description The first 16 hex digits of the SHA-256 of the secret. */
             fingerprint: components["schemas"]["CredentialFingerprint"];
-            /** @description Index of the first record that was not delivered. */
+            /** @description Index of the first record of the actions log that was not delivered. */
             nextIndex: number;
-            /** @description Failed attempts to deliver that record. */
+            /** @description Failed attempts to deliver the next message, which is about a record of either log. */
             failedAttempts: number;
             /** @description Absent if no attempt has failed. */
             nextAttemptAt?: components["schemas"]["Timestamp"];
@@ -1906,6 +2173,12 @@ export interface components {
                 issued: components["schemas"]["ControlEntry"];
                 revoked: components["schemas"]["ControlEntry"];
             }[];
+            /** @description The key with which the agent has signed the action; absent without a statement. */
+            statement?: {
+                kid: components["schemas"]["Thumbprint"];
+                enrolled: components["schemas"]["ControlEntry"];
+                revoked: components["schemas"]["ControlEntry"];
+            };
             /** @description For the requested passport. */
             passport?: {
                 jti: string;
@@ -1965,6 +2238,10 @@ export interface components {
             /** @description The vkeys of the cosigners. */
             witnesses: string[];
             delegation?: components["schemas"]["DelegationInfo"];
+            /** @description Control records of the key that signed the statement, and of the keys from which it follows by endorsements; present exactly if the record has a statement. */
+            agentKey?: {
+                records: components["schemas"]["EvidenceRecords"];
+            };
             passport?: {
                 jti: string;
                 records: components["schemas"]["EvidenceRecords"];
@@ -2004,23 +2281,32 @@ export interface components {
             client_id?: string;
             /** @description Required unless HTTP Basic is used. */
             client_secret?: string;
+            /** @description `urn:ietf:params:oauth:client-assertion-type:jwt-bearer`, of an agent. */
+            client_assertion_type?: string;
+            /** @description The assertion of an agent, in place of ID and secret. */
+            client_assertion?: string;
         };
         TokenResponse: {
             access_token: string;
-            /** @constant */
-            token_type: "bearer";
+            /**
+             * @description `bearer` for a client; for an agent `DPoP` if the token is bound to its key, else `Bearer`.
+             * @enum {string}
+             */
+            token_type: "bearer" | "Bearer" | "DPoP";
             /** @description Seconds: 3600, or less if the client expires earlier. */
             expires_in: number;
         };
         TokenError: {
             /** @enum {string} */
-            error: "unsupported_grant_type" | "invalid_request";
-            /** @description With `invalid_request` only. */
+            error: "unsupported_grant_type" | "invalid_request" | "invalid_dpop_proof";
+            /** @description Not with `unsupported_grant_type`. */
             error_description?: string;
         };
         InvalidClient: {
             /** @constant */
             error: "invalid_client";
+            /** @description Why the assertion of an agent is refused. */
+            error_description?: string;
         };
         AttestRequest: {
             /** @description Free text; need not be registered. */
@@ -2031,6 +2317,14 @@ export interface components {
             payload: Record<string, never> | unknown[] | string | number | boolean | null;
             /** @description A delegation token from either exchange, or an SVID, issued with the company's key. */
             delegation?: string | null;
+            /** @description What the agent has signed of this action, a compact JWS; see *Agent keys*. */
+            statement?: string | null;
+        };
+        AttestError: {
+            error: string;
+            /** @enum {string} */
+            code?: "STATEMENT_MALFORMED" | "STATEMENT_SIGNATURE_INVALID" | "STATEMENT_MISMATCH" | "STATEMENT_TIME";
+            pointer?: components["schemas"]["ItemPointer"];
         };
         AttestItem: components["schemas"]["AttestRequest"] & {
             /** @description Idempotency key of this item, like the header `Idempotency-Key` of `POST /v1/attest`. */
@@ -2108,6 +2402,8 @@ export interface components {
                 log?: "control";
                 /** @description Any JSON value, byte for byte as received. */
                 payload: Record<string, never> | unknown[] | string | number | boolean | null;
+                /** @description What the agent has signed of the action; only where it has. See *Agent keys*. */
+                statement?: string;
             };
             delegation?: components["schemas"]["DelegationInfo"];
             hash: components["schemas"]["SHA256"];
@@ -2277,6 +2573,11 @@ export interface components {
              * @default 3600
              */
             ttl?: number | null;
+            /**
+             * @description Thumbprint of a live key of the agent, to which the passport is bound: it has the claim `cnf` (RFC 9449 §6.1),
+             *     and whoever presents it must prove possession of the key. Whoever verifies offline must check that too.
+             */
+            jkt?: string | null;
         };
         Passport: {
             agentId: components["schemas"]["Segment"];
@@ -2315,7 +2616,7 @@ export interface components {
          * @description Which check failed. The tag *Passports* lists them in order.
          * @enum {string}
          */
-        VerificationCode: "MALFORMED_TOKEN" | "ALGORITHM_MISMATCH" | "WRONG_TOKEN_TYPE" | "SIGNATURE_INVALID" | "TOKEN_EXPIRED" | "TOKEN_NOT_YET_VALID" | "AUDIENCE_MISMATCH" | "INVALID_ISSUER" | "INVALID_SUBJECT" | "MALFORMED_CLAIMS" | "UNSUPPORTED_VERSION" | "CHAIN_INCOHERENT" | "SCOPE_DENIED" | "PASSPORT_REVOKED" | "VERIFICATION_ERROR";
+        VerificationCode: "MALFORMED_TOKEN" | "ALGORITHM_MISMATCH" | "WRONG_TOKEN_TYPE" | "SIGNATURE_INVALID" | "TOKEN_EXPIRED" | "TOKEN_NOT_YET_VALID" | "AUDIENCE_MISMATCH" | "INVALID_ISSUER" | "INVALID_SUBJECT" | "MALFORMED_CLAIMS" | "UNSUPPORTED_VERSION" | "CHAIN_INCOHERENT" | "SCOPE_DENIED" | "PASSPORT_REVOKED" | "NOT_PROVEN" | "VERIFICATION_ERROR";
         PassportError: {
             error: string;
             code: components["schemas"]["VerificationCode"];
@@ -2324,6 +2625,15 @@ export interface components {
             passport: string;
             /** @description Also check that `tool:<tool>` is granted. */
             tool?: string;
+            /**
+             * @description Of a passport that is bound to a key: the DPoP proof of the request with which it came. Its `ath` is of the
+             *     passport. A proof counts once.
+             */
+            proof?: string | null;
+            /** @description Method of that request. */
+            htm?: string | null;
+            /** @description URL of that request. */
+            htu?: string | null;
         };
         /** @description The claims of the token, unchanged. The last is named after the service (`passport_format.claims_namespace`). */
         PassportClaims: {
@@ -2337,6 +2647,10 @@ export interface components {
             nbf: number;
             /** @description Unix seconds. */
             exp: number;
+            /** @description The key that the passport is bound to; absent without one. */
+            cnf?: {
+                jkt: components["schemas"]["Thumbprint"];
+            };
             service?: components["schemas"]["PassportBody"];
         } & {
             [key: string]: components["schemas"]["PassportBody"];
@@ -2794,6 +3108,66 @@ export interface components {
                 "application/json": components["schemas"]["ForbiddenRole"] | components["schemas"]["AgentDisabled"];
             };
         };
+        /**
+         * @description `FORBIDDEN_ROLE`: the role of the credential does not allow it. `FORBIDDEN_AGENT`: an agent asks for another one.
+         *     `AGENT_DISABLED`: the agent is disabled. `ENROLMENT_INVALID`: the enrolment token was spent or has ended meanwhile.
+         */
+        ForbiddenAgent: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ForbiddenAgent"];
+            };
+        };
+        /**
+         * @description Another statement of this key that is recorded has this `jti`, or this `sid` and `seq`. `code` is
+         *     `STATEMENT_REUSED`.
+         */
+        StatementReused: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    error: string;
+                    /** @constant */
+                    code: "STATEMENT_REUSED";
+                    pointer?: string;
+                };
+            };
+        };
+        /**
+         * @description `FORBIDDEN_ROLE`: the role of the credential does not allow it. `AGENT_DISABLED`: the agent is disabled.
+         *     `FORBIDDEN_AGENT`: an agent attests in the name of another. `AGENT_KEY_REQUIRED`: the policy demands a statement.
+         *     `STATEMENT_KEY_UNKNOWN`: the statement is signed with no live key of the agent.
+         */
+        NotInItsName: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["NotInItsName"];
+            };
+        };
         /** @description The company has the largest number of these objects that this server allows. `code` is `TOO_MANY`. */
         TooMany: {
             headers: {
@@ -3202,6 +3576,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3509,6 +3884,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3545,6 +3921,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
             404: {
                 headers: {
@@ -3613,6 +3990,536 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listAgentKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The agent's name in its company.
+                 * @example deploy-bot
+                 */
+                agentId: components["parameters"]["AgentID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        keys: components["schemas"]["AgentKey"][];
+                    };
+                };
+            };
+            400: components["responses"]["Undeclared"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenAgent"];
+            /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    enrolAgentKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The proof of possession: `typ` `dpop+jwt`, `jwk` this key, `htm` `POST`, `htu`, `iat` within 5 minutes, `jti`. */
+                DPoP?: string;
+            };
+            path: {
+                /**
+                 * @description The agent's name in its company.
+                 * @example deploy-bot
+                 */
+                agentId: components["parameters"]["AgentID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnrolRequest"];
+            };
+        };
+        responses: {
+            /** @description The key. */
+            201: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentKey"];
+                };
+            };
+            /**
+             * @description `jwk` is missing or no public key of these types (private members are refused); `expiresAt` is not in the
+             *     future; `INVALID_DPOP_PROOF`: the proof is missing or wrong; `ENDORSEMENT_REQUIRED`, `ENDORSEMENT_INVALID`.
+             */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentKeyError"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenAgent"];
+            /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `KEY_EXISTS`: the company has ever had this key, for any agent. `TOO_MANY`: the agent has 16 live keys. */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentKeyConflict"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    revokeAgentKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The agent's name in its company.
+                 * @example deploy-bot
+                 */
+                agentId: components["parameters"]["AgentID"];
+                /**
+                 * @description The thumbprint of the key.
+                 * @example kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k
+                 */
+                thumbprint: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key, with `revokedAt`. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentKey"];
+                };
+            };
+            400: components["responses"]["Undeclared"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenAgent"];
+            /** @description The agent has no key with this thumbprint. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createEnrolment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The agent's name in its company.
+                 * @example deploy-bot
+                 */
+                agentId: components["parameters"]["AgentID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /**
+                     * @description Seconds.
+                     * @default 600
+                     */
+                    expiresIn?: number | null;
+                    label?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The token. */
+            201: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Enrolment"];
+                };
+            };
+            /** @description `expiresIn` or `label` is wrong, or the body or the query has another member. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRoleOrAgent"];
+            /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setAgentPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The agent's name in its company.
+                 * @example deploy-bot
+                 */
+                agentId: components["parameters"]["AgentID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyRequest"];
+            };
+        };
+        responses: {
+            /** @description The policy, or what it would have refused. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Policy"];
+                };
+            };
+            /** @description `attest` is neither `any` nor `key`, or the body has another member. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
+            /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setCompanyPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyRequest"];
+            };
+        };
+        responses: {
+            /** @description The policy, or what it would have refused. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Policy"];
+                };
+            };
+            /** @description `attest` is neither `any` nor `key`, or the body has another member. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getEnrolment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agent. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        agentId: string;
+                        /** @description Of the agent. */
+                        spiffeId: string;
+                        companyId: string;
+                        /**
+                         * Format: date-time
+                         * @description When the token ends.
+                         */
+                        expiresAt: string;
+                    };
+                };
+            };
+            /** @description The query has a member. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listSessions: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only the sessions of this agent.
+                 * @example deploy-bot
+                 */
+                agentId?: string;
+                /**
+                 * @description Largest number of sessions of a page.
+                 * @example 10
+                 */
+                limit?: number;
+                /**
+                 * @description The member `next` of the page before.
+                 * @example 17
+                 */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of sessions. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        sessions: components["schemas"]["Session"][];
+                        /** @description Cursor of the next page; absent on the last. */
+                        next?: string;
+                    };
+                };
+            };
+            /** @description A parameter is wrong. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3702,7 +4609,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRoleOrAgent"];
+            403: components["responses"]["ForbiddenAgent"];
             /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
             404: {
                 headers: {
@@ -3896,7 +4803,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"] | components["schemas"]["AgentDisabled"] | components["schemas"]["ForbiddenRole"];
+                    "application/json": components["schemas"]["Error"] | components["schemas"]["ForbiddenAgent"];
                 };
             };
             /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
@@ -4396,6 +5303,7 @@ export interface operations {
              *       a JSON Pointer, and the reason (see *Attestation*)
              *     - the body is not JSON
              *     - `Invalid header: …`: the idempotency key is empty, too long or has other characters
+             *     - the statement is refused; `code` says why (see *Agent keys*)
              */
             400: {
                 headers: {
@@ -4408,11 +5316,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["AttestError"];
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRoleOrAgent"];
+            403: components["responses"]["NotInItsName"];
+            409: components["responses"]["StatementReused"];
             413: components["responses"]["TooLarge"];
             422: components["responses"]["KeyReused"];
             429: components["responses"]["TooManyRequests"];
@@ -4468,11 +5377,11 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ItemError"];
+                    "application/json": components["schemas"]["AttestError"];
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description The role of the credential does not allow it (`FORBIDDEN_ROLE`), or the agent of an item is disabled (`AGENT_DISABLED`). */
+            /** @description As with `POST /v1/attest`, with the `pointer` to what is at fault. */
             403: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4484,9 +5393,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ForbiddenRole"] | components["schemas"]["ItemDisabled"];
+                    "application/json": components["schemas"]["NotInItsName"];
                 };
             };
+            409: components["responses"]["StatementReused"];
             413: components["responses"]["TooLarge"];
             422: components["responses"]["KeyReused"];
             429: components["responses"]["TooManyRequests"];
@@ -4563,21 +5473,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            /** @description The role of the credential does not allow it (`FORBIDDEN_ROLE`), or the agent is disabled (`AGENT_DISABLED`). */
-            403: {
-                headers: {
-                    "X-Request-ID": components["headers"]["X-Request-ID"];
-                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
-                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ForbiddenRole"] | components["schemas"]["AgentDisabled"];
-                };
-            };
+            403: components["responses"]["NotInItsName"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -4641,6 +5537,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -4747,6 +5644,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             /** @description A fault of the service, or a record that is missing or damaged on disk. */
             500: {
@@ -4843,6 +5741,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             /** @description A fault of the service, or a record that is missing or damaged on disk. */
             500: {
@@ -4908,6 +5807,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -4965,6 +5865,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             /** @description The chain has no record with this index. */
             404: {
                 headers: {
@@ -5037,6 +5938,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             /** @description The chain of actions has no record with this index. */
             404: {
                 headers: {
@@ -5118,6 +6020,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             /** @description The chain has no record with this index. */
             404: {
                 headers: {
@@ -5137,6 +6040,105 @@ export interface operations {
              * @description The file would be longer than 64 MiB, or heavier than a checker reads, which no payload of 4 MiB makes it. What a
              *     file weighs is specified in the comment of the package `evidence`.
              */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSession: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Thumbprint of the key, where several keys of the agent have used this `sid`.
+                 * @example kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k
+                 */
+                kid?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The agent's name in its company.
+                 * @example deploy-bot
+                 */
+                agentId: components["parameters"]["AgentID"];
+                /**
+                 * @description The session.
+                 * @example run-1
+                 */
+                sid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["NoStore"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
+            400: components["responses"]["Undeclared"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
+            /** @description The agent has no such session. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Several keys of the agent have used this `sid`, and `kid` does not say which. `code` is `SESSION_AMBIGUOUS`. */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: string;
+                        /** @constant */
+                        code: "SESSION_AMBIGUOUS";
+                    };
+                };
+            };
+            /** @description The session has more than 1,000,000 records. */
             422: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5208,6 +6210,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -5269,6 +6272,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -5300,6 +6304,7 @@ export interface operations {
             };
             400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -5337,6 +6342,7 @@ export interface operations {
             };
             400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             /** @description The company has no such log. */
             404: {
                 headers: {
@@ -5394,6 +6400,7 @@ export interface operations {
             };
             400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             /** @description The company has no such log, or the log no such tile. */
             404: {
                 headers: {
@@ -5465,6 +6472,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             /** @description The company has no such log, or the log no such record. */
             404: {
                 headers: {
@@ -5537,6 +6545,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             /** @description The company has no such log. */
             404: {
                 headers: {
@@ -6426,6 +7435,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -6456,6 +7466,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -6590,6 +7601,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -6892,7 +7904,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["Error"] | components["schemas"]["ForbiddenRole"];
                 };
             };
             /** @description The stream is switched off. */

@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"attestd/chain"
+	"attestd/service"
+	"attestd/store"
+)
+
+type enrolKeyRequest struct {
+	_         struct{}        `missing:"Missing or invalid field: jwk is required"`
+	AgentID   string          `path:"agentId"`
+	JWK       json.RawMessage `json:"jwk" must:"present"`
+	Label     *string         `json:"label" must:"name"`
+	ExpiresAt time.Time       `json:"expiresAt" must:"time"`
+	// what the key before it has signed of it
+	Endorsement string `json:"endorsement" must:"signed"`
+	// in place of the header DPoP, where that has the proof of an access token
+	Proof  string `json:"proof" must:"signed"`
+	Header string `header:"DPoP"`
+	*http.Request
+}
+
+// enrolKey is an addition to the specification: a public key of an agent, of which the caller
+// proves possession.
+func enrolKey(c *call) error {
+	var r enrolKeyRequest
+	if err := enrolForm.read(c, &r); err != nil {
+		return err
+	}
+	if err := c.reauthenticate(); err != nil {
+		return err
+	}
+	if !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(c.caller.At) {
+		return invalid("expiresAt", "must be in the future")
+	}
+	if r.Proof == "" && !c.caller.Bound {
+		r.Proof = r.Header
+	}
+	e := service.Enrolling{
+		AgentID: r.AgentID, JWK: r.JWK, Label: r.Label, ExpiresAt: r.ExpiresAt,
+		Proof: r.Proof, URL: c.s.urlOf(c.Request), Endorsement: r.Endorsement,
+	}
+	if c.caller.Role == store.Enrolling {
+		hash := chain.Hash(c.hash)
+		e.Enrolment = &hash
+	}
+	k, err := c.s.agentKeys.Enrol(c.Context(), c.caller, e)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusCreated, k)
+}
+
+var enrolForm = formOf[enrolKeyRequest]()
+
+func (s *Server) listAgentKeys(ctx context.Context, by store.Caller, r agentRequest) (list[service.AgentKey], error) {
+	found, err := s.agentKeys.List(ctx, by, r.AgentID)
+	return list[service.AgentKey]{name: "keys", items: found}, err
+}
+
+type agentKeyRequest struct {
+	AgentID    string `path:"agentId"`
+	Thumbprint string `path:"thumbprint"`
+}
+
+func (s *Server) revokeAgentKey(ctx context.Context, by store.Caller, r agentKeyRequest) (service.AgentKey, error) {
+	return s.agentKeys.Revoke(ctx, by, r.AgentID, r.Thumbprint)
+}
+
+type enrolmentRequest struct {
+	AgentID   string  `path:"agentId"`
+	ExpiresIn int     `json:"expiresIn" must:"number 1..86400" default:"600"`
+	Label     *string `json:"label" must:"name"`
+}
+
+func (s *Server) createEnrolment(ctx context.Context, by store.Caller, r enrolmentRequest) (service.NewEnrolment, error) {
+	return s.agentKeys.CreateEnrolment(ctx, by, r.AgentID, r.Label, time.Duration(r.ExpiresIn)*time.Second)
+}
+
+type agentPolicyRequest struct {
+	AgentID string `path:"agentId"`
+	Attest  string `json:"attest" must:"policy"`
+	DryRun  bool   `json:"dryRun" must:"flag"`
+}
+
+func (s *Server) setAgentPolicy(ctx context.Context, by store.Caller, r agentPolicyRequest) (service.Policy, error) {
+	return s.setPolicy(ctx, by, r.AgentID, r.Attest, r.DryRun)
+}
+
+type companyPolicyRequest struct {
+	Attest string `json:"attest" must:"policy"`
+	DryRun bool   `json:"dryRun" must:"flag"`
+}
+
+func (s *Server) setCompanyPolicy(ctx context.Context, by store.Caller, r companyPolicyRequest) (service.Policy, error) {
+	return s.setPolicy(ctx, by, "", r.Attest, r.DryRun)
+}
+
+func (s *Server) setPolicy(ctx context.Context, by store.Caller, agentID, attest string, dryRun bool) (service.Policy, error) {
+	if dryRun {
+		return s.agentKeys.TryPolicy(ctx, by, agentID, attest)
+	}
+	return s.agentKeys.SetPolicy(ctx, by, agentID, attest)
+}

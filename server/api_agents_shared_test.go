@@ -1,0 +1,162 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"attestd/crypto/jose"
+	"attestd/internal/testenv"
+)
+
+// on returns the same agent at another service.
+func (a signer) on(s *service) signer { a.caller = a.caller.on(s); return a }
+
+// A revocation counts on the next request on every server: for the statements of the key, for its
+// tokens, and for its sign-in, whichever server had just accepted them.
+func TestKeyRevocationVisibleOnAllServers(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	first, second := startTwo(t)
+	acme := first.company(t, "acme")
+	for round, there := range []*service{second, first} {
+		here := map[*service]*service{first: second, second: first}[there]
+		name := fmt.Sprintf("bot-%d", round)
+		a := acme.on(here).signer(t, name, jose.ES256)
+		in := a.signsIn(t)
+		bound := a.with("").do(t, tokenCall, signInBody(a.assertion(t)), "Content-Type: application/json", a.proof(t, a.key, "POST", "/v1/oauth/token", "")).status(200).str("access_token")
+		late := a.states(t, a.claims(t, "note", "9")).Compact
+		// both servers have the key and the tokens in their caches
+		for i, s := range []*service{here, there} {
+			payload := fmt.Sprint(i)
+			a.on(s).attests(t, payload, a.states(t, a.claims(t, "note", payload)).Compact).status(201)
+			in.on(s).do(t, "GET "+a.keys(), "").status(200)
+			at := a.on(s)
+			at.with("").do(t, "GET "+a.keys(), "", "Authorization: DPoP "+bound, at.proof(t, a.key, "GET", a.keys(), bound)).status(200)
+		}
+		assertions := map[*service]string{here: a.on(here).assertion(t), there: a.on(there).assertion(t)}
+
+		acme.on(here).do(t, "DELETE "+a.keys()+"/"+a.thumbprint(), "").status(200)
+		for _, s := range []*service{there, here} {
+			a.on(s).attests(t, "9", late).gets(403, `{"error":"…","code":"STATEMENT_KEY_UNKNOWN"}`)
+			in.on(s).do(t, "GET "+a.keys(), "").status(401)
+			in.on(s).attests(t, "1", "").status(401)
+			at := a.on(s)
+			at.with("").do(t, "GET "+a.keys(), "", "Authorization: DPoP "+bound, at.proof(t, a.key, "GET", a.keys(), bound)).status(401)
+			at.with("").do(t, tokenCall, signInBody(assertions[s]), "Content-Type: application/json").gets(401, `{"error":"invalid_client","error_description":"…"}`)
+			a.on(s).enrol(t, a.key).gets(409, `{"error":"…","code":"KEY_EXISTS"}`)
+		}
+	}
+}
+
+// The policy of an agent, and of a company, counts on the next request on every server.
+func TestPolicyVisibleOnAllServers(t *testing.T) {
+	testenv.Concurrent(t)
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	first, second := startTwo(t)
+	acme := first.company(t, "acme")
+	a := acme.signer(t, "bot", jose.EdDSA)
+	const required = `{"error":"…","code":"AGENT_KEY_REQUIRED"}`
+	for _, path := range []string{"/v1/agents/bot/policy", "/v1/company/policy"} {
+		for _, s := range []*service{first, second} {
+			a.on(s).attests(t, "1", "").status(201)
+		}
+		acme.do(t, "PUT "+path, `{"attest":"key"}`).status(200)
+		for _, s := range []*service{second, first} {
+			a.on(s).attests(t, "1", "").gets(403, required)
+		}
+		acme.on(second).do(t, "PUT "+path, `{"attest":"any"}`).status(200)
+	}
+	a.attests(t, "1", "").status(201)
+}
+
+// What counts once counts once on all servers together: a DPoP proof, a client assertion and a
+// statement.
+func TestReplayOnAnotherServer(t *testing.T) {
+	testenv.Concurrent(t)
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	first, second := startTwo(t)
+	// behind a proxy, both are one URL to an agent
+	const host = "Host: attestd.example"
+	acme := first.company(t, "acme")
+	a := acme.signer(t, "bot", jose.EdDSA)
+	public := a
+	public.service = &service{url: "http://attestd.example"}
+	ask := func(s *service, call, body string, headers ...string) *reply {
+		return a.on(s).with("").do(t, call, body, append(headers, "Content-Type: application/json", host)...)
+	}
+	assertions := []string{public.assertion(t), public.assertion(t)}
+	proof := public.proof(t, a.key, "POST", "/v1/oauth/token", "")
+	token := ask(first, tokenCall, signInBody(assertions[0]), proof).status(200).str("access_token")
+	ask(second, tokenCall, signInBody(assertions[0])).gets(401, `{"error":"invalid_client","error_description":"…used before"}`)
+	ask(second, tokenCall, signInBody(assertions[1]), proof).gets(401, `{"error":"invalid_client","error_description":"…used before"}`)
+
+	proof = public.proof(t, a.key, "GET", a.keys(), token)
+	ask(first, "GET "+a.keys(), "", "Authorization: DPoP "+token, proof).status(200)
+	for _, s := range []*service{second, first} {
+		ask(s, "GET "+a.keys(), "", "Authorization: DPoP "+token, proof).gets(401, `{"error":"Unauthorized: …","code":"INVALID_DPOP_PROOF"}`)
+	}
+	ask(second, "GET "+a.keys(), "", "Authorization: DPoP "+token, public.proof(t, a.key, "GET", a.keys(), token)).status(200)
+
+	// of many at once over both, one wins
+	proof = public.proof(t, a.key, "GET", a.keys(), token)
+	codes := make([]int, 20)
+	var all errgroup.Group
+	for i := range codes {
+		all.Go(func() error {
+			codes[i] = ask([]*service{first, second}[i%2], "GET "+a.keys(), "", "Authorization: DPoP "+token, proof).code
+			return nil
+		})
+	}
+	must(t, all.Wait())
+	if accepted := strings.Count(fmt.Sprint(codes), "200"); accepted != 1 || strings.Count(fmt.Sprint(codes), "401") != len(codes)-1 {
+		t.Errorf("one proof is answered %v", codes)
+	}
+
+	statement := a.states(t, a.claims(t, "note", "1")).Compact
+	record := a.attests(t, "1", statement).status(201).at("index")
+	again := a.on(second).attests(t, "1", statement).status(201)
+	if again.at("index") != record || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a statement is recorded at %v, and again at %v", record, again.at("index"))
+	}
+}
+
+// Of many machines that enrol with one token at once on two servers, one wins.
+func TestEnrolmentTokenIsSpentOnceOnTwoServers(t *testing.T) {
+	testenv.Concurrent(t)
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	first, second := startTwo(t)
+	acme := first.company(t, "acme")
+	acme.agent(t, "bot")
+	token := acme.do(t, "POST /v1/agents/bot/enrolments", "").status(201).str("token")
+	codes := make([]int, 40)
+	var all errgroup.Group
+	for i := range codes {
+		all.Go(func() error {
+			machine := signer{acme.with(token).on([]*service{first, second}[i%2]), "bot", newKey(t, jose.EdDSA)}
+			codes[i] = machine.enrol(t, machine.key).code
+			return nil
+		})
+	}
+	must(t, all.Wait())
+	won := 0
+	for _, code := range codes {
+		switch code {
+		case 201:
+			won++
+		case 401, 403:
+		default:
+			t.Errorf("an enrolment is answered %d", code)
+		}
+	}
+	for _, s := range []*service{first, second} {
+		if keys := len(acme.on(s).do(t, "GET /v1/agents/bot/keys", "").status(200).at("keys").([]any)); won != 1 || keys != 1 {
+			t.Errorf("%d have enrolled a key, and there are %d", won, keys)
+		}
+	}
+}

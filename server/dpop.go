@@ -1,0 +1,59 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+
+	"attestd/crypto/dpop"
+	"attestd/service"
+	"attestd/store"
+)
+
+// prove requires that a request whose access token came by the scheme DPoP has a proof of the key
+// that the token is bound to (RFC 9449 §7.1). See useProof.
+func (c *call) prove() {
+	switch {
+	case c.authErr != nil:
+		return
+	case c.caller.Company == nil || !c.caller.Bound:
+		c.caller, c.authErr = store.Caller{}, invalidToken("the access token is unknown, has ended, or is bound to no key")
+		return
+	}
+	request := dpop.Request{Method: c.Method, URL: c.s.urlOf(c.Request), AccessToken: c.bearer}
+	proof, err := dpop.Check(c.Header.Get("DPoP"), request, c.caller.Key, c.came)
+	if err != nil {
+		c.caller, c.authErr = store.Caller{}, invalidProof(err.Error())
+		return
+	}
+	c.proof = &proof
+}
+
+// useProof requires that the proof of a request was not sent before. It comes after the limits,
+// because it writes.
+func (c *call) useProof() error {
+	if c.proof == nil {
+		return nil
+	}
+	err := c.s.Store.Credentials.Use(c.Context(), service.UsedProof(c.proof), c.came)
+	if errors.Is(err, store.ErrUsed) {
+		return invalidProof("DPoP proof was used before: make one for each request")
+	}
+	return err
+}
+
+// invalidProof is the answer to a bad DPoP proof beside an access token.
+func invalidProof(why string) *apiError {
+	answer := &apiError{Status: http.StatusUnauthorized, Code: "INVALID_DPOP_PROOF", Message: "Unauthorized: " + why}
+	return answer.with("WWW-Authenticate", `DPoP error="invalid_dpop_proof", algs="EdDSA Ed25519 ES256"`)
+}
+
+// invalidToken is the answer to an access token that came by the wrong scheme.
+func invalidToken(why string) *apiError {
+	return fail(http.StatusUnauthorized, "Unauthorized: "+why).with("WWW-Authenticate", `DPoP error="invalid_token", algs="EdDSA Ed25519 ES256"`)
+}
+
+// urlOf is the URL of a request as its sender knows it, without the query.
+func (s *Server) urlOf(r *http.Request) string {
+	return cmp.Or(s.BaseURL, forwardedProto(r)+"://"+r.Host) + r.URL.EscapedPath()
+}

@@ -1,0 +1,22 @@
+package server
+
+import (
+	"context"
+
+	"attestd/chain"
+	"attestd/store"
+)
+
+// enrolmentInfo is what an enrolment token is good for.
+type enrolmentInfo struct {
+	AgentID   string `json:"agentId"`
+	SPIFFEID  string `json:"spiffeId"`
+	CompanyID string `json:"companyId"`
+	ExpiresAt string `json:"expiresAt"`
+}
+
+// ownEnrolment says whose key is to be enrolled with the token that is presented. So a machine
+// needs to be told nothing but the token.
+func (s *Server) ownEnrolment(_ context.Context, by store.Caller, _ none) (enrolmentInfo, error) {
+	return enrolmentInfo{by.Agent, by.Company.Issuer.AgentID(by.Agent), by.Company.ID, chain.FormatTime(by.Expires)}, nil
+}

@@ -1,0 +1,161 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/dpop"
+	"attestd/crypto/jose"
+	"attestd/crypto/statement"
+	"attestd/store"
+)
+
+// AgentKeys are the public keys of agents.
+type AgentKeys struct {
+	Store *store.Store
+}
+
+// AgentKey is a public key of an agent.
+type AgentKey struct {
+	Thumbprint string          `json:"thumbprint"` // RFC 7638
+	AgentID    string          `json:"agentId"`
+	Algorithm  string          `json:"alg"` // EdDSA or ES256
+	Label      *string         `json:"label"`
+	CreatedAt  string          `json:"createdAt"`
+	ExpiresAt  *string         `json:"expiresAt"` // null for never
+	RevokedAt  *string         `json:"revokedAt"` // null while it is not
+	JWK        json.RawMessage `json:"jwk"`
+}
+
+func newAgentKey(k store.AgentKey) AgentKey {
+	shown := AgentKey{Thumbprint: k.Thumbprint, AgentID: k.AgentID, Label: k.Label, CreatedAt: k.CreatedAt, JWK: k.JWK}
+	if key, err := jose.ParseKey(k.JWK); err == nil {
+		shown.Algorithm = key.Algorithm
+	}
+	if !k.ExpiresAt.IsZero() {
+		at := chain.FormatTime(k.ExpiresAt)
+		shown.ExpiresAt = &at
+	}
+	if k.RevokedAt != "" {
+		shown.RevokedAt = &k.RevokedAt
+	}
+	return shown
+}
+
+// Enrolling is a key that is to become an agent's.
+type Enrolling struct {
+	AgentID   string
+	JWK       json.RawMessage
+	Label     *string
+	ExpiresAt time.Time // zero for never
+	Proof     string    // DPoP, of possession of the key
+	URL       string    // to which it was sent
+	// what the key before it has signed of it, a compact JWS; "" for nothing. An agent that has
+	// signed in must have it.
+	Endorsement string
+	// hash of the enrolment token that was presented; nil where the caller is an admin
+	Enrolment *chain.Hash
+}
+
+const invalidProof = "INVALID_DPOP_PROOF"
+
+// Enrol adds a key of an agent, of which the caller proves possession (RFC 9449 §4.2).
+func (a *AgentKeys) Enrol(ctx context.Context, by store.Caller, e Enrolling) (AgentKey, error) {
+	key, err := jose.ParseKey(e.JWK)
+	if err != nil {
+		return AgentKey{}, &Error{Kind: Invalid, Message: "Invalid field: jwk " + err.Error(), Pointer: "/jwk"}
+	}
+	if e.Proof == "" {
+		return AgentKey{}, &Error{Kind: Invalid, Code: invalidProof, Message: "The header DPoP is missing: it proves possession of the key (RFC 9449)"}
+	}
+	if _, err := dpop.Check(e.Proof, dpop.Request{Method: "POST", URL: e.URL}, key.Thumbprint, by.At); err != nil {
+		return AgentKey{}, &Error{Kind: Invalid, Code: invalidProof, Message: "Invalid header DPoP: " + err.Error()}
+	}
+	endorsement, err := a.checkEndorsement(ctx, by, e, key.Thumbprint)
+	if err != nil {
+		return AgentKey{}, err
+	}
+	k, err := a.Store.AgentKeys.Enrol(ctx, by, store.AgentKey{
+		Thumbprint: key.Thumbprint, AgentID: e.AgentID, JWK: json.RawMessage(key.JWK()), Label: e.Label, ExpiresAt: e.ExpiresAt,
+	}, e.Enrolment, endorsement)
+	switch {
+	case errors.Is(err, store.ErrExists):
+		return AgentKey{}, &Error{Kind: Conflict, Code: "KEY_EXISTS", Message: "The company has had this key already; make another one"}
+	case errors.Is(err, store.ErrBadEnrolment):
+		return AgentKey{}, enrolmentOfAnother
+	case errors.Is(err, store.ErrTooMany):
+		return AgentKey{}, &Error{Kind: Conflict, Code: "TOO_MANY", Message: fmt.Sprintf("The agent has %d live keys, the most that there may be: revoke one first", store.MaxAgentKeys)}
+	case err != nil:
+		return AgentKey{}, agentError(e.AgentID, err)
+	}
+	return newAgentKey(k), nil
+}
+
+// checkEndorsement requires that an endorsement is by a live key of the agent, of the key that is
+// enrolled. It returns nil where there is none, and none is needed.
+func (a *AgentKeys) checkEndorsement(ctx context.Context, by store.Caller, e Enrolling, thumbprint string) (*string, error) {
+	if e.Endorsement == "" {
+		if by.Role == store.ActsAsAgent {
+			return nil, &Error{Kind: Invalid, Code: "ENDORSEMENT_REQUIRED", Pointer: "/endorsement",
+				Message: "Missing field: endorsement is required of an agent that enrols its next key: it signs for it with the present one"}
+		}
+		return nil, nil
+	}
+	invalid := func(why string) error {
+		return &Error{Kind: Invalid, Code: statement.CodeEndorsementInvalid, Message: "Invalid field: " + why, Pointer: "/endorsement"}
+	}
+	said, err := statement.ParseEndorsement(e.Endorsement)
+	if err != nil {
+		return nil, invalid(err.Error())
+	}
+	key, err := a.live(ctx, by, e.AgentID, said.KeyID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && by.Key != "" && said.KeyID != by.Key {
+		return nil, invalid("endorsement is not by the live key of the agent that it has signed in with")
+	}
+	if err != nil {
+		return nil, err
+	}
+	issuer := by.Company.Issuer
+	want := statement.EndorsementClaims{Issuer: issuer.AgentID(e.AgentID), Audience: issuer.CompanyID(), Next: thumbprint}
+	if err := said.Check(key, want, by.At); err != nil {
+		return nil, invalid(err.Error())
+	}
+	return &e.Endorsement, nil
+}
+
+var enrolmentOfAnother = &Error{Kind: Forbidden, Code: "ENROLMENT_INVALID", Message: "The enrolment token is another agent's, was spent or has ended; ask for a new one"}
+
+// List yields the keys of an agent in the order of their enrolment, revoked ones too.
+func (a *AgentKeys) List(ctx context.Context, by store.Caller, agentID string) (iter.Seq2[AgentKey, error], error) {
+	if _, err := a.Store.Agents.Get(ctx, by, agentID); err != nil {
+		return nil, agentError(agentID, err)
+	}
+	return Map(a.Store.AgentKeys.List(ctx, by, agentID), newAgentKey), nil
+}
+
+// Revoke revokes a key of an agent for good.
+func (a *AgentKeys) Revoke(ctx context.Context, by store.Caller, agentID, thumbprint string) (AgentKey, error) {
+	k, err := a.Store.AgentKeys.Revoke(ctx, by, agentID, thumbprint)
+	if errors.Is(err, store.ErrNotFound) {
+		return AgentKey{}, refuse(NotFound, "Key not found: the agent has none with that thumbprint")
+	}
+	return newAgentKey(k), err
+}
+
+// NewEnrolment is a token with which an agent enrols one key. It is shown once.
+type NewEnrolment struct {
+	Token     string `json:"token"`
+	ExpiresAt string `json:"expiresAt"`
+}
+
+// CreateEnrolment makes a token with which an agent enrols one key.
+func (a *AgentKeys) CreateEnrolment(ctx context.Context, by store.Caller, agentID string, label *string, lifetime time.Duration) (NewEnrolment, error) {
+	expires := by.At.Add(lifetime)
+	token, err := a.Store.AgentKeys.CreateEnrolment(ctx, by, agentID, label, expires)
+	return NewEnrolment{token, chain.FormatTime(expires)}, agentError(agentID, err)
+}

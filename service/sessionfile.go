@@ -1,0 +1,178 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"attestd/chain"
+	"attestd/chain/evidence"
+	"attestd/chain/tlog"
+	"attestd/store"
+)
+
+// maxSession is how many records a session's file has at most.
+const maxSession = 1_000_000
+
+// SessionFile is a session that is ready to be written: what stands before its records is signed,
+// and says how many they are.
+type SessionFile struct {
+	header  evidence.SessionFile
+	of      store.Session
+	log     store.Log
+	tree    tlog.Tree
+	records []int64 // indexes, in the order of seq
+	store   *store.Store
+}
+
+// Session finds a session of an agent and signs what stands before its records; kid is "" where
+// only one key has used the name.
+func (e *Evidence) Session(ctx context.Context, by store.Caller, agentID, sid, kid string) (*SessionFile, error) {
+	of, err := e.namedSession(ctx, by, agentID, sid, kid)
+	if err != nil {
+		return nil, err
+	}
+	f := &SessionFile{of: of, log: by.Company.Actions, store: e.Store}
+	for p, err := range places(ctx, &e.Store.View, by, of) {
+		if err != nil {
+			return nil, err
+		}
+		if f.records = append(f.records, p.Index); len(f.records) > maxSession {
+			return nil, refuse(TooLarge, fmt.Sprintf("The session has more than %d records, the most that a file has: prove them with GET /v1/evidence/{index}", maxSession))
+		}
+	}
+	if len(f.records) == 0 {
+		return nil, noSession
+	}
+	control, _, err := e.Store.Tip(ctx, by.Company.Control.Chain)
+	if err != nil {
+		return nil, err
+	}
+	last := slices.Max(f.records)
+	if _, err := e.Checkpoints.Covering(ctx, by, f.log, last); err != nil {
+		return nil, err
+	}
+	if _, err := e.Checkpoints.Covering(ctx, by, by.Company.Control, control.Length-1); err != nil {
+		return nil, err
+	}
+	g := gatherer{by: by}
+	err = e.Store.Snapshot(ctx, func(v *store.View) error {
+		if err := g.begin(ctx, v); err != nil {
+			return err
+		}
+		return g.session(ctx, f, last, control.Length)
+	})
+	return f, err
+}
+
+var noSession = refuse(NotFound, "Session not found: the agent has none of that name")
+
+// namedSession finds the session of a name, of which an agent may have one for each of its keys.
+func (e *Evidence) namedSession(ctx context.Context, by store.Caller, agentID, sid, kid string) (of store.Session, err error) {
+	named, err := e.Store.Sessions.Named(ctx, by, agentID, sid)
+	if err != nil {
+		return of, err
+	}
+	if kid != "" {
+		named = slices.DeleteFunc(named, func(s store.Session) bool { return s.Key != kid })
+	}
+	switch len(named) {
+	case 0:
+		return of, noSession
+	case 1:
+		return named[0], nil
+	}
+	return of, &Error{Kind: Conflict, Code: "SESSION_AMBIGUOUS", Message: "Several keys of the agent have used this sid: say which by kid"}
+}
+
+// session gathers what stands before the records of a session.
+func (g *gatherer) session(ctx context.Context, f *SessionFile, last, control int64) error {
+	ofKey, err := g.keyRecords(ctx, f.of.Key, control)
+	if err != nil {
+		return err
+	}
+	if len(ofKey) == 0 {
+		return fmt.Errorf("%w: no control record of the key %s", store.ErrCorrupt, f.of.Key)
+	}
+	p, err := g.proverAt(ctx, f.log, last)
+	if err != nil {
+		return err
+	}
+	f.tree = p.tree
+	prove, _, err := g.prover(ctx, g.by.Company.Control, slices.Max(ofKey))
+	if err != nil {
+		return err
+	}
+	g.file.AgentKey = new(evidence.AgentKey)
+	if g.file.AgentKey.Entries, err = g.entries(ctx, ofKey, prove); err != nil {
+		return err
+	}
+	f.header = evidence.SessionFile{
+		AgentID: f.of.AgentID, KeyID: f.of.Key, ID: f.of.ID, Records: int64(len(f.records)),
+		Checkpoint: string(p.checkpoint), File: g.file,
+	}
+	return nil
+}
+
+// errBatch ends a read whose records are enough for a while.
+var errBatch = errors.New("batch is full")
+
+const (
+	sessionBatch = 256     // records that are read at once, where they stand near one another
+	sessionGap   = 16      // how near
+	sessionBytes = 1 << 20 // of payloads, after which a read ends
+)
+
+// Write writes the session: what it has read is written between reads, so that a slow reader holds
+// none.
+func (f *SessionFile) Write(ctx context.Context, dst io.Writer) error {
+	w, err := evidence.NewSessionWriter(dst, &f.header)
+	if err != nil {
+		return err
+	}
+	prover := tlog.NewProver(ctx, f.store.LogTree(f.log), f.tree)
+	for rest := f.records; len(rest) > 0; {
+		records, err := f.batch(ctx, rest)
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			proof, err := prover.Prove(records[i].Index)
+			if err == nil {
+				err = w.Write(&records[i], proof)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		rest = rest[len(records):]
+	}
+	return w.Close()
+}
+
+// batch reads the first of some records: those that follow one another at small distances.
+func (f *SessionFile) batch(ctx context.Context, indexes []int64) (records []chain.Record, err error) {
+	n := 1
+	for n < len(indexes) && n < sessionBatch && indexes[n] > indexes[n-1] && indexes[n]-indexes[n-1] <= sessionGap {
+		n++
+	}
+	size := 0
+	err = f.store.Records(ctx, f.log.Chain, indexes[0], indexes[n-1]+1, func(r *chain.Record) error {
+		if r.Index != indexes[len(records)] {
+			return nil
+		}
+		records = append(records, r.Clone())
+		if size += len(r.Payload); size >= sessionBytes {
+			return errBatch
+		}
+		return nil
+	})
+	if errors.Is(err, errBatch) {
+		err = nil
+	} else if err == nil && len(records) < n {
+		err = fmt.Errorf("%w: %w", store.ErrCorrupt, chain.ErrMissing)
+	}
+	return records, err
+}

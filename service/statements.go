@@ -1,0 +1,138 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/cred"
+	"attestd/crypto/jose"
+	"attestd/crypto/statement"
+	"attestd/crypto/strictjson"
+	"attestd/store"
+)
+
+// checkStatement requires that a statement says what its attestation does, by a key of the agent
+// that is live. action is the action_hash of the attestation.
+func (a *Attestations) checkStatement(ctx context.Context, by store.Caller, item *Attestation, action string) (*statement.Statement, error) {
+	said, err := statement.Parse(item.Statement)
+	if err != nil {
+		return nil, statementError(err)
+	}
+	if err := a.Agents.MayAct(ctx, by, item.AgentID); err != nil {
+		return nil, err // its keys do not count while it is disabled
+	}
+	key, err := a.Keys.live(ctx, by, item.AgentID, said.KeyID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, &Error{Kind: Forbidden, Code: statement.CodeKeyUnknown,
+			Message: "The statement is signed with a key that is no live key of the agent: enrol it (POST /v1/agents/{agentId}/keys), or sign with another"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	want := statement.Expected{
+		Issuer: by.Company.Issuer.AgentID(item.AgentID), Audience: by.Company.Issuer.CompanyID(),
+		ActionHash: action, Delegation: delegationID(item.Delegation),
+	}
+	return said, statementError(said.Check(key, want, by.At))
+}
+
+// delegationID is the jti of a delegation token that is not checked yet; "" where it has none.
+func delegationID(token string) (id string) {
+	t, err := jose.Parse(token, cred.MaxTokenSize)
+	if err == nil {
+		_ = strictjson.EachMember(t.Payload, MaxDepth, func(name, value []byte) {
+			if string(name) == "jti" {
+				id, _ = strictjson.AsString(value)
+			}
+		})
+	}
+	return id
+}
+
+// statementError is the refusal of a statement.
+func statementError(err error) error {
+	var refused *statement.Error
+	if errors.As(err, &refused) {
+		return &Error{Kind: Invalid, Code: refused.Code, Message: "Invalid field: " + refused.Message}
+	}
+	return err
+}
+
+// takenError is the refusal of what would make an agent say two things in one place.
+func takenError(err error) error {
+	if errors.Is(err, chain.ErrTaken) {
+		return &Error{Kind: Conflict, Code: statement.CodeReused, Pointer: "/statement",
+			Message: "Another statement of this key that is recorded has this jti, or this sid and seq"}
+	}
+	return err
+}
+
+// statementKeys are the names that a statement takes for good: its jti, and its place in its
+// session. The names of a session stand beside one another, in the order of seq; see sessionNames.
+func statementKeys(s *statement.Statement) []chain.Key {
+	request := sha256.Sum256([]byte(s.Signed()))
+	keys := []chain.Key{{Name: sha256.Sum256([]byte("statement jti\n" + s.KeyID + "\n" + s.ID)), Request: request, Unique: true}}
+	if s.Session != "" {
+		keys = append(keys, chain.Key{Name: sessionName(s.KeyID, s.Session, s.Seq), Request: request, Unique: true})
+	}
+	return keys
+}
+
+// sessionName is the name of a place in a session: half a hash of the session, the place, and more
+// of that hash.
+func sessionName(kid, sid string, seq int64) (name chain.Hash) {
+	session := sha256.Sum256([]byte("statement sid\n" + kid + "\n" + sid))
+	copy(name[:], session[:16])
+	binary.BigEndian.PutUint64(name[16:], uint64(seq))
+	copy(name[24:], session[16:])
+	return name
+}
+
+// seqOf is the place in its session that a name of sessionName stands for.
+func seqOf(name chain.Hash) int64 { return int64(binary.BigEndian.Uint64(name[16:])) }
+
+// maxClockGap is how far the clocks of two servers may be apart for a key that one has just
+// enrolled to be used at the other.
+const maxClockGap = 10 * time.Second
+
+// live returns a key of an agent that counts now; store.ErrNotFound. Where the clock of the server
+// that has enrolled it is ahead, live waits: a checker refuses a record that is older than its key.
+func (a *AgentKeys) live(ctx context.Context, by store.Caller, agentID, thumbprint string) (*jose.Key, error) {
+	k, err := a.Store.AgentKeys.Live(ctx, by, agentID, thumbprint)
+	if err != nil {
+		return nil, err
+	}
+	switch gap := time.Until(k.Since); {
+	case gap > maxClockGap:
+		return nil, fmt.Errorf("key %s was enrolled by a server whose clock is %s ahead: %w", thumbprint, gap, store.ErrUnavailable)
+	case gap > 0:
+		select {
+		case <-time.After(gap):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return k.Public, nil
+}
+
+// mayDoWithout refuses what no key of the agent has signed, where the policy demands that one has.
+func (a *AgentKeys) mayDoWithout(ctx context.Context, by store.Caller, agentID string) error {
+	demanded, err := a.Store.Policies.DemandsKey(ctx, by, agentID)
+	if err == nil && demanded {
+		err = &Error{Kind: Forbidden, Code: "AGENT_KEY_REQUIRED", Message: "In the name of this agent is recorded only what one of its keys has signed: send a statement"}
+	}
+	return err
+}
+
+// mayActAs refuses what an agent that has signed in does in the name of another.
+func mayActAs(by store.Caller, agentID string) error {
+	if by.Agent != "" && by.Agent != agentID {
+		return &Error{Kind: Forbidden, Code: "FORBIDDEN_AGENT", Message: "The credential is the agent " + by.Agent + "'s own, and acts for no other"}
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/jose"
+	"attestd/store/projection"
+)
+
+// AgentKey is a public key of an agent.
+type AgentKey struct {
+	Thumbprint string // RFC 7638
+	AgentID    string
+	JWK        json.RawMessage // the members that RFC 7638 hashes, in its form
+	Public     *jose.Key       // of Live alone, as Since
+	// of the control record of its enrolment; no record that it signs is older
+	Since     time.Time
+	Label     *string
+	CreatedAt string
+	ExpiresAt time.Time // zero for never
+	RevokedAt string    // "" while it is not
+
+	id int64
+}
+
+// live reports whether the key counts at a time.
+func (k AgentKey) live(at time.Time) bool {
+	return k.RevokedAt == "" && (k.ExpiresAt.IsZero() || at.Before(k.ExpiresAt))
+}
+
+// MaxAgentKeys is how many live keys an agent has at most.
+const MaxAgentKeys = 16
+
+const agentKeyColumns = "id, thumbprint, agent_id, jwk, label, created_at, expires_at, revoked_at"
+
+func scanAgentKey(rows *sql.Rows) (k AgentKey, err error) {
+	var jwk string
+	var expires sql.NullInt64
+	var revoked sql.NullString
+	err = rows.Scan(&k.id, &k.Thumbprint, &k.AgentID, &jwk, &k.Label, &k.CreatedAt, &expires, &revoked)
+	k.JWK, k.ExpiresAt, k.RevokedAt = json.RawMessage(jwk), expiry(expires), revoked.String
+	return k, err
+}
+
+// Enrol adds a key of an agent. endorsement is what the key before it has signed of it, nil for
+// nothing. With an enrolment, given by the hash of its token, it spends that in the same
+// transaction: of many at once, one wins. ErrExists where the company has ever had a key of this
+// thumbprint, ErrNotFound and ErrDisabled of the agent, ErrTooMany where it has MaxAgentKeys that
+// are live, ErrBadEnrolment.
+func (s AgentKeys) Enrol(ctx context.Context, by Caller, k AgentKey, enrolment *chain.Hash, endorsement *string) (AgentKey, error) {
+	k.CreatedAt = chain.FormatTime(by.At)
+	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		details := map[string]any{"agentId": k.AgentID, "thumbprint": k.Thumbprint, "jwk": k.JWK, "label": k.Label, "expiresAt": timeOrNil(k.ExpiresAt), "enrolment": nil, "endorsement": endorsement}
+		if enrolment != nil {
+			fingerprint, err := s.spend(w, by, k, *enrolment)
+			if err != nil {
+				return nil, err
+			}
+			details["enrolment"] = fingerprint
+		}
+		if err := s.mayEnrol(w, by, k); err != nil {
+			return nil, err
+		}
+		_, err := w.exec(`INSERT INTO agent_key (company, thumbprint, agent_id, jwk, label, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			by.Company.Chain, k.Thumbprint, k.AgentID, string(k.JWK), k.Label, k.CreatedAt, Grant{Expires: k.ExpiresAt}.expiresAt())
+		return []controlEvent{{AgentKeyEnrolled, subjectAgentKey(k.Thumbprint), details}}, err
+	})
+	if err != nil {
+		return AgentKey{}, fmt.Errorf("enrol a key of agent %q: %w", k.AgentID, err)
+	}
+	return k, nil
+}
+
+func (s AgentKeys) mayEnrol(w *conn, by Caller, k AgentKey) error {
+	state, err := findAgentState(w, by.Company.Chain, k.AgentID)
+	if err == nil && state.disabled {
+		err = ErrDisabled
+	}
+	if err != nil {
+		return err
+	}
+	var known int64
+	switch err := w.one([]any{&known}, `SELECT id FROM agent_key WHERE company = ? AND thumbprint = ?`, by.Company.Chain, k.Thumbprint); {
+	case err == nil:
+		return ErrExists
+	case !errors.Is(err, ErrNotFound):
+		return err
+	}
+	return checkCount(w, MaxAgentKeys, `SELECT count(*) FROM agent_key WHERE company = ? AND agent_id = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
+		by.Company.Chain, k.AgentID, by.At.UnixMilli())
+}
+
+// List yields the keys of an agent in the order of their enrolment, revoked ones too.
+func (s AgentKeys) List(ctx context.Context, by Caller, agentID string) iter.Seq2[AgentKey, error] {
+	return list(ctx, s.db, "keys of an agent", scanAgentKey, "SELECT "+agentKeyColumns+` FROM agent_key WHERE company = ? AND agent_id = ? AND id > ? ORDER BY id`,
+		func(last AgentKey) []any { return []any{by.Company.Chain, agentID, last.id} })
+}
+
+// Revoke revokes a key of an agent, for good; one that is revoked stays so since when it was.
+// ErrNotFound.
+func (s AgentKeys) Revoke(ctx context.Context, by Caller, agentID, thumbprint string) (k AgentKey, err error) {
+	defer s.db.agentKeys.forget(owned{by.Company.Chain, thumbprint}) // whatever the outcome
+	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		n, err := w.exec(`UPDATE agent_key SET revoked_at = ? WHERE company = ? AND thumbprint = ? AND agent_id = ? AND revoked_at IS NULL`,
+			chain.FormatTime(by.At), by.Company.Chain, thumbprint, agentID)
+		if err == nil {
+			k, err = row(w, scanAgentKey, "SELECT "+agentKeyColumns+" FROM agent_key WHERE company = ? AND thumbprint = ? AND agent_id = ?", by.Company.Chain, thumbprint, agentID)
+		}
+		if err != nil || n == 0 {
+			return nil, err
+		}
+		details := map[string]any{"agentId": agentID, "thumbprint": thumbprint, "revokedAt": k.RevokedAt}
+		return []controlEvent{{AgentKeyRevoked, subjectAgentKey(thumbprint), details}}, nil
+	})
+	if err != nil {
+		return AgentKey{}, fmt.Errorf("revoke a key of agent %q: %w", agentID, err)
+	}
+	return k, nil
+}
+
+// Live returns a key of an agent that counts at the caller's time; ErrNotFound. Answers are cached;
+// a revocation takes effect before Revoke returns.
+func (s AgentKeys) Live(ctx context.Context, by Caller, agentID, thumbprint string) (AgentKey, error) {
+	k, err := lookup(s.db, &s.db.agentKeys, owned{by.Company.Chain, thumbprint}, by.At, func() (k AgentKey, err error) {
+		err = s.db.read(ctx, func(r *conn) error {
+			k, err = s.load(r, by.Company, thumbprint)
+			return err
+		})
+		return k, err
+	})
+	if err == nil && (k.AgentID != agentID || !k.live(by.At)) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return AgentKey{}, fmt.Errorf("key of agent %q: %w", agentID, err)
+	}
+	return k, nil
+}
+
+// load reads a key and compares it with the newest control record about it.
+func (s AgentKeys) load(r *conn, company *Company, thumbprint string) (k AgentKey, err error) {
+	var latest sql.NullInt64
+	k, err = row(r, func(rows *sql.Rows) (k AgentKey, err error) {
+		var jwk string
+		var expires sql.NullInt64
+		var revoked sql.NullString
+		err = rows.Scan(&k.id, &k.Thumbprint, &k.AgentID, &jwk, &k.Label, &k.CreatedAt, &expires, &revoked, &latest)
+		k.JWK, k.ExpiresAt, k.RevokedAt = json.RawMessage(jwk), expiry(expires), revoked.String
+		return k, err
+	}, "SELECT "+agentKeyColumns+", "+latestOf("agent_key.company", "'agent-key:' || thumbprint")+" FROM agent_key WHERE company = ? AND thumbprint = ?", company.Chain, thumbprint)
+	if err != nil {
+		return AgentKey{}, err
+	}
+	l, err := r.controlRecord(company, latest)
+	if err != nil {
+		return AgentKey{}, s.db.Tables.noted(company, err)
+	}
+	if err := s.db.Tables.checked(company, l.AgentKey(thumbprint, k.projected())); err != nil {
+		return AgentKey{}, err
+	}
+	if l != nil && l.ActionType == string(AgentKeyEnrolled) {
+		k.Since, _ = time.Parse(time.RFC3339, l.Timestamp) // zero for what no log has written
+	}
+	if k.Public, err = jose.ParseKey(k.JWK); err == nil && k.Public.Thumbprint != thumbprint {
+		err = errors.New("its thumbprint is another key's")
+	}
+	if err != nil {
+		return AgentKey{}, fmt.Errorf("%w: key %s: %w", ErrCorrupt, thumbprint, err)
+	}
+	return k, nil
+}
+
+// projected is the key as its row stands for the control log.
+func (k AgentKey) projected() projection.AgentKey {
+	p := projection.AgentKey{AgentID: k.AgentID, JWK: string(k.JWK), RevokedAt: k.RevokedAt}
+	if !k.ExpiresAt.IsZero() {
+		p.ExpiresAt = chain.FormatTime(k.ExpiresAt)
+	}
+	return p
+}
+
+// timeOrNil is how a control record says when something ends: null for never.
+func timeOrNil(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return chain.FormatTime(t)
+}
