@@ -28,9 +28,9 @@ JSON value, from the argument, or else from standard input.
 
 A request without a response is sent again with the same idempotency key. Exit status 0 means
 that the record is on the server's disk exactly once. To retry safely in a later run, choose
-the key with --idempotency-key.
+the key with --idempotency-key; an agent's key signs an action under it once.
 
-` + connectionHelp,
+` + agentHelp,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -66,11 +66,21 @@ the key with --idempotency-key.
 			if err != nil {
 				return usageError{err}
 			}
-			c, err := connect(cmd)
+			at, err := connectionOf(cmd, a.AgentID, "", warnOf)
 			if err != nil {
 				return err
 			}
+			c, err := attestd.New(at.Config)
+			if err != nil {
+				return usageError{err}
+			}
 			defer c.Close()
+			if at.identity != nil {
+				prepared.IdempotencyKey = a.IdempotencyKey // of which a statement needs none
+				if prepared, err = at.identity.Sign(cmd.Context(), prepared, attestd.Place{}); err != nil {
+					return err
+				}
+			}
 			record, err := c.Attest(cmd.Context(), prepared)
 			if err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
 	"attestd/internal/printable"
 	"attestd/store"
@@ -32,38 +33,41 @@ func (e exitError) Unwrap() error { return e.error }
 var fingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9_-]{43}$`)
 
 func checkCommand() *cobra.Command {
-	var key, policy, newer string
+	var key, policy, newer, agentKey string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Check an evidence file, offline",
-		Long: `Check a file from GET /v1/evidence, without a server and without a database. Prints one line
-for each check, then the verdict, then what no such file can prove.
+		Short: "Check an evidence file or the file of a session, offline",
+		Long: `Check a file from GET /v1/evidence or from GET /v1/sessions/{agentId}/{sid}, without a server and
+without a database. Prints one line for each check, then the verdict, then what no such file can
+prove.
 
 Nothing in the file is trusted by itself. Name the signer with the fingerprint of any key of
 the company (--key) or with a policy (--policy, c2sp.org/tlog-policy) that you got elsewhere.
 Exit status 0 when the evidence holds and 4 when it does not. Without --key and --policy it is
 5: the file is self-consistent only, and anyone can make such a file.
 
+A record that the agent has signed names the agent's key. Whoever has the company's key can enrol
+such a key, so name one that you know from the agent itself (--agent-key): then the file fails
+unless that key signed, or one that follows from it. The file of a session also says whether the
+session is complete, open, or which of its records are missing. That changes no exit status.
+
 With --newer, also proves that the log's newer checkpoint extends the one in the file, so that
 no earlier record was changed or removed since.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			trust, err := readTrust(key, policy)
+			if err == nil && agentKey != "" && !jose.IsThumbprint(agentKey) {
+				err = usagef("--agent-key must be the thumbprint of a key: 43 characters of base64url (RFC 7638)")
+			}
 			if err != nil {
 				return err
 			}
+			trust.AgentKey = agentKey
 			debug.SetMemoryLimit(2 * evidence.MaxSize) // limits garbage when the file is large
-			text, err := readBounded(args[0], evidence.MaxSize)
+			v, err := checkFile(args[0], newer, trust)
 			if err != nil {
 				return err
-			}
-			v, err := checkEvidence(text, newer, trust)
-			if err != nil {
-				return err
-			}
-			if reader := readerOf(text); v.Code == evidence.Malformed && reader != "" {
-				return fmt.Errorf("%s is evidence in an older format; %s", args[0], reader)
 			}
 			if asJSON {
 				// a closed pipe shows in the exit status of whoever closed it
@@ -75,6 +79,8 @@ no earlier record was changed or removed since.`,
 		},
 	}
 	trustFlags(cmd, &key, &policy)
+	cmd.Flags().StringVar(&agentKey, "agent-key", "", "`thumbprint` of a key of the agent, which you know from the agent itself")
+	_ = cmd.Flags().SetAnnotation("agent-key", typedOnly, []string{"true"})
 	cmd.Flags().StringVar(&newer, "newer", "",
 		"`file` with the response of GET /v1/log/{logId}/consistency, from the size of the checkpoint in FILE")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict as one JSON object")
@@ -87,6 +93,33 @@ func trustFlags(cmd *cobra.Command, key, policy *string) {
 	for _, name := range []string{"key", "policy"} {
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
 	}
+}
+
+// checkFile checks a file of one record, or one of a session, which is as long as it may be.
+func checkFile(path, newer string, trust evidence.Trust) (v evidence.Verdict, err error) {
+	f, err := openNamed(path)
+	if err != nil {
+		return v, err
+	}
+	defer f.Close()
+	src := evidence.Reader(f)
+	if evidence.IsSession(src) {
+		if newer != "" {
+			return v, usagef("--newer is for evidence of one record, and %s is of a session", path)
+		}
+		return evidence.CheckSession(src, trust), nil
+	}
+	text, err := boundedText(f, src, evidence.MaxSize)
+	if err != nil {
+		return v, err
+	}
+	if v, err = checkEvidence(text, newer, trust); err != nil {
+		return v, err
+	}
+	if reader := readerOf(text); v.Code == evidence.Malformed && reader != "" {
+		return v, fmt.Errorf("%s is evidence in an older format; %s", path, reader)
+	}
+	return v, nil
 }
 
 // checkEvidence checks a file, alone or against a newer checkpoint.
@@ -158,13 +191,18 @@ func readBounded(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return boundedText(f, f, most)
+}
+
+// boundedText is readBounded of a file that src reads.
+func boundedText(f *os.File, src io.Reader, most int64) ([]byte, error) {
 	about, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	// A pipe has size 0; the buffer then grows.
 	text := bytes.NewBuffer(make([]byte, 0, min(about.Size(), most+1)+bytes.MinRead))
-	_, err = text.ReadFrom(io.LimitReader(f, most+1))
+	_, err = text.ReadFrom(io.LimitReader(src, most+1))
 	return text.Bytes(), err
 }
 

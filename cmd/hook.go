@@ -45,7 +45,9 @@ refusal is recorded.
 Exit status 2 refuses the call, with the reason on standard error and standard output. Exit
 status 1 means that an event could not be recorded; the agent continues.
 
-` + connectionHelp,
+A session of signed records is a session of the coding agent.
+
+` + agentHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			h, err := newHook(from, redact, require, fail)
@@ -130,22 +132,31 @@ func serveHook(cmd *cobra.Command, h hook.Hook, state string) (hook.Answer, erro
 }
 
 func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
-	config, err := connection(cmd)
+	at, err := connectionOf(cmd, h.Agent, state, func(err error) {
+		warnOf(err)
+		h.Alarms = append(h.Alarms, err.Error())
+	})
 	if err != nil {
 		return err
 	}
-	config.Timeout, config.Retry = hookTimeout, &attestd.Retry{}
-	if h.Client, err = attestd.New(config); err != nil {
+	at.Timeout, at.Retry = hookTimeout, &attestd.Retry{}
+	if h.Client, err = attestd.New(at.Config); err != nil {
 		return err
 	}
-	folder, err := stateFolderFor(cmd, state)
-	if err != nil {
+	if h.Spool, err = spool.Open(filepath.Join(at.folder, "spool"), h.Client); err != nil {
 		return err
 	}
-	if h.Spool, err = spool.Open(filepath.Join(folder, "spool"), h.Client); err != nil {
-		return err
+	h.Spool.FreshKeys, h.Identity = true, at.identity
+	if h.Passport && at.identity != nil {
+		reader, err := connection(cmd) // an agent's token lists nothing
+		if err != nil {
+			return fmt.Errorf("--require passport needs an API key of the role reader: %w", err)
+		}
+		reader.Timeout, reader.Retry = hookTimeout, &attestd.Retry{}
+		if h.Reader, err = attestd.New(reader); err != nil {
+			return err
+		}
 	}
-	h.Spool.FreshKeys = true
-	h.Policy.Secret, err = private.Secret(filepath.Join(folder, "hook-secret"))
+	h.Policy.Secret, err = private.Secret(filepath.Join(at.folder, "hook-secret"))
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"attestd/agent/toolcall"
 	"attestd/crypto/cred"
 	"attestd/internal/printable"
+	"attestd/sdk/attestd"
 )
 
 func initCommand() *cobra.Command {
@@ -34,15 +35,19 @@ type initFlags struct {
 	company, settings string
 	write, command    bool
 	check, remove     bool
+	unsigned          bool
+	identity          *attestd.Identity // with which the hooks sign; nil for none
 }
 
 func initAgentCommand(kind setup.Kind) *cobra.Command {
 	f := initFlags{kind: kind, hooks: setup.Hooks{Source: kind.Source}, command: !kind.HTTP}
-	how := kind.Title + ` runs "attestd hook" for each call. While the server is unreachable, that command
-stores records on disk and sends them later.`
+	how := kind.Title + ` runs "attestd hook" for each call, which signs with the agent's key. While the
+server is unreachable, that command stores records on disk and sends them later.`
 	if kind.HTTP {
-		how = kind.Title + ` sends its events to the server itself and needs no program. With --command
-it runs "attestd hook", which stores records on disk while the server is unreachable.
+		how += `
+
+With --unsigned, ` + kind.Title + ` sends its events to the server itself, which needs no program.
+With --command too, it runs "attestd hook", which then does not sign.
 Versions before ` + string(setup.HTTPRefuses) + ` continue with a call when an HTTP hook gets no response. For
 them, and for unknown versions, --fail closed and --require passport install command hooks.`
 	}
@@ -52,14 +57,18 @@ them, and for unknown versions, --fail closed and --require passport install com
 	cmd := &cobra.Command{
 		Use:   string(kind.Source),
 		Short: "Record every tool call of " + kind.Title,
-		Long: `Record every tool call of ` + kind.Title + `. The command registers the agent, creates an API key
-that can record and read, stores the key in attestd/env of the user's configuration folder,
-and attests a first record. Then it prints the settings, or with --write merges them into
+		Long: `Record every tool call of ` + kind.Title + `. The command registers the agent, makes a key with which
+the agent signs and enrols it (attestd/agents/AGENT.jwk of the user's configuration folder),
+creates an API key that can only read (attestd/env there), and attests a first record. Then it
+prints the settings, or with --write merges them into
 ` + kind.Settings() + `. Other settings are not changed. A second run changes nothing.
+
+What is left on this machine can write as this agent alone. With --unsigned no key of the agent
+is made, and the API key can write as any agent.
 
 The company's admin key comes from ATTESTD_KEY or ATTESTD_KEY_FILE. Without it, and without a
 stored key, the command registers a company if the server is on this machine and allows that.
-It shows the new admin key once.
+It shows the new admin key once and does not store it.
 
 ` + how + `
 With --fail closed, a call that cannot be recorded is refused.
@@ -67,8 +76,9 @@ With --fail closed, a call that cannot be recorded is refused.
 With --check, runs the installed hooks with a test call as ` + kind.Title + ` would, then reads the
 records of the call from the server and prints them.
 
-With --remove, removes the hooks from the settings. If no other written settings use the key,
-the command deletes it, also on the server if ATTESTD_KEY or ATTESTD_KEY_FILE has an admin key.
+With --remove, removes the hooks from the settings. If no other written settings use the keys,
+the command deletes them; it revokes the agent's key on the server, and deletes the API key there
+if ATTESTD_KEY or ATTESTD_KEY_FILE has an admin key.
 Records and the registered agent remain.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -80,6 +90,7 @@ Records and the registered agent remain.`,
 	if kind.HTTP {
 		cmd.Flags().BoolVar(&f.command, "command", false, "install hooks that run this program, for older versions and for a server that is not always reachable")
 	}
+	cmd.Flags().BoolVar(&f.unsigned, "unsigned", false, "record with an API key of the role writer, in place of a key of the agent")
 	cmd.Flags().StringVar(&f.require, "require", "", "`passport`: refuse tools without a valid passport of the agent for them")
 	cmd.Flags().StringVar(&f.hooks.Redact, "redact", "", "record only the hash of `input,output` or one of them")
 	cmd.Flags().StringVar(&f.fail, "fail", "open", "for calls that cannot be recorded: `open` allows them, closed refuses them")
@@ -93,7 +104,7 @@ Records and the registered agent remain.`,
 }
 
 func (f *initFlags) run(cmd *cobra.Command) error {
-	if err := f.validate(); err != nil {
+	if err := f.validate(cmd); err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
@@ -113,13 +124,13 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer c.Close()
-	if err := steps.FirstRecord(cmd.Context(), c); err != nil {
+	if err := steps.FirstRecord(cmd.Context(), c, f.identity); err != nil {
 		return err
 	}
 	f.hooks.URL = c.URL()
 	steps.Print("hooks", how)
 	if f.write {
-		if err := recordSettings(path, f.settings); err != nil {
+		if err := f.recordSettings(path, f.settings); err != nil {
 			return err
 		}
 		changed, err := f.hooks.Write(f.settings)
@@ -132,7 +143,7 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 		}
 		steps.Print("settings", f.settings+" "+how)
 	} else {
-		if err := recordSettings(path, printedSettings); err != nil {
+		if err := f.recordSettings(path, printedSettings); err != nil {
 			return err
 		}
 		printable.Fprintf(out, "\nSettings for %s (--write merges them into the file):\n\n", f.settings)
@@ -158,6 +169,10 @@ func (f *initFlags) chooseHooks(cmd *cobra.Command) (how string, err error) {
 		agent = f.kind.Title + " of an unknown version (" + f.kind.Program + " --version prints none)"
 	}
 	flag := cmd.Flag("command")
+	if !f.unsigned {
+		f.hooks.Command, err = ownProgram()
+		return "command hooks that sign, for " + agent, err
+	}
 	strict := f.kind.HTTP && (f.hooks.FailClosed || f.hooks.Passport) && !version.AtLeast(setup.HTTPRefuses)
 	why := ""
 	switch {
@@ -175,10 +190,14 @@ func (f *initFlags) chooseHooks(cmd *cobra.Command) (how string, err error) {
 }
 
 // validate returns usage errors, before the command has any effect.
-func (f *initFlags) validate() error {
+func (f *initFlags) validate(cmd *cobra.Command) error {
 	if f.check && f.remove || f.write && (f.check || f.remove) {
 		return usagef("--write, --check and --remove exclude each other")
 	}
+	if flag := cmd.Flag("command"); !f.unsigned && flag != nil && flag.Changed && !f.command {
+		return usagef("HTTP hooks cannot sign: --command=false needs --unsigned")
+	}
+	f.command = f.command || !f.unsigned
 	if err := cred.CheckSegment(f.hooks.Agent); err != nil {
 		return usagef("--agent: %v", err)
 	}

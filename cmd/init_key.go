@@ -2,15 +2,19 @@ package cmd
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"attestd/agent/agentkey"
 	"attestd/agent/setup"
 	"attestd/sdk/attestd"
 )
@@ -63,29 +67,131 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Clien
 	if stored != nil && stored.company != company.CompanyID {
 		return nil, "", fmt.Errorf("%s has a key of the company %s, but the credential belongs to %s; move the file away first", path, stored.company, company.CompanyID)
 	}
-	if err := s.Register(cmd.Context(), admin); err != nil {
-		return nil, "", err
-	}
-	if stored != nil {
-		s.Print("key", path+" has one")
-		return stored.client, path, nil
-	}
-	key, err := s.WriterKey(cmd.Context(), admin)
+	spiffeID, err := s.Register(cmd.Context(), admin)
 	if err != nil {
 		return nil, "", err
 	}
-	if err := setup.WritePrivate(path, setup.Environment([2]string{"ATTESTD_URL", at}, [2]string{"ATTESTD_KEY", key})); err != nil {
+	if c, err = f.storeKey(cmd.Context(), s, path, admin, stored, given); err != nil || f.unsigned {
+		return c, path, err
+	}
+	if err := f.enrol(cmd, s, admin, spiffeID); err != nil {
 		return nil, "", err
 	}
-	s.Print("key", path+" has a new one, with the role writer")
-	c, err = attestd.New(attestd.Config{URL: at, Credential: attestd.Key(key)})
+	c, err = attestd.New(attestd.Config{URL: at, Credential: f.identity})
 	return c, path, err
+}
+
+// storeKey creates an API key of the role that the hooks need, and stores it, unless one is stored.
+// It returns a client with the key.
+func (f *initFlags) storeKey(ctx context.Context, s setup.Steps, path string, admin *attestd.Client, stored *storedClient, given bool) (*attestd.Client, error) {
+	role := attestd.Reader
+	if f.unsigned {
+		role = attestd.Writer
+	}
+	comments := ""
+	if stored != nil {
+		before, err := readPrivate(path)
+		if err != nil {
+			return nil, err
+		}
+		have := role
+		if given {
+			have = stored.role(ctx, admin)
+		}
+		needed := role == attestd.Reader && setup.HasUnsigned(before)
+		if have == role || have == "" || needed {
+			s.Print("key", path+" has one")
+			if have != role && needed {
+				s.Print("note", "that key can write as any agent, which hooks that do not sign need")
+			}
+			return stored.client, nil
+		}
+		comments = setup.Comments(before)
+	}
+	key, err := s.CreateKey(ctx, admin, role)
+	if err != nil {
+		return nil, err
+	}
+	text := setup.Environment([2]string{"ATTESTD_URL", admin.URL()}, [2]string{"ATTESTD_KEY", key}) + comments
+	if err := setup.WritePrivate(path, text); err != nil {
+		return nil, err
+	}
+	s.Print("key", path+" has a new one, with the role "+string(role))
+	if stored != nil {
+		if err := admin.DeleteKey(ctx, stored.key); err != nil {
+			return nil, fmt.Errorf("the former key is still valid: %w", err)
+		}
+	}
+	return attestd.New(attestd.Config{URL: admin.URL(), Credential: attestd.Key(key)})
+}
+
+// enrol enrols a key of the agent on this machine, unless it has one.
+func (f *initFlags) enrol(cmd *cobra.Command, s setup.Steps, admin *attestd.Client, spiffeID string) error {
+	path, err := agentKeyFile(f.hooks.Agent)
+	if err != nil {
+		return err
+	}
+	e := agentkey.Enrolment{
+		Path: path, Algorithm: attestd.EdDSA, URL: admin.URL(), SPIFFEID: spiffeID, AgentID: f.hooks.Agent, Client: admin, Label: "attestd init", Alarm: warnOf,
+	}
+	thumbprint, err := e.Enrol(cmd.Context())
+	if errors.Is(err, agentkey.ErrEnrolled) {
+		list, unread := admin.AgentKeys(cmd.Context(), f.hooks.Agent)
+		live := slices.ContainsFunc(list, func(k attestd.EnrolledKey) bool { return k.Thumbprint == thumbprint && k.RevokedAt == "" })
+		if unread == nil && !live {
+			s.Print("agent key", path+" has a key that the server does not know, or that was revoked: "+thumbprint)
+			if err := os.Rename(path, path+".former"); err != nil {
+				return err
+			}
+			thumbprint, err = e.Enrol(cmd.Context())
+		}
+	}
+	enrolled := errors.Is(err, agentkey.ErrEnrolled)
+	switch {
+	case errors.Is(err, &attestd.Error{Code: "FORBIDDEN_ROLE"}):
+		return fmt.Errorf("the agent %s has no key on this machine, and this credential cannot enrol one: set ATTESTD_KEY or ATTESTD_KEY_FILE to one with the role admin, "+
+			"or ask an admin for a token and run attestd agent-key enrol --token …", f.hooks.Agent)
+	case err != nil && !enrolled:
+		return err
+	}
+	file, err := attestd.ReadAgentFile(path)
+	if err != nil {
+		return err
+	}
+	if file.SPIFFEID != spiffeID || !sameServer(file.URL, admin.URL()) {
+		return fmt.Errorf("%s has a key of %s on %s; move the file away first", path, file.SPIFFEID, file.URL)
+	}
+	f.identity, err = attestd.NewIdentity(attestd.IdentityConfig{Key: file.Key, SPIFFEID: file.SPIFFEID, Known: file.Known, Alarm: warnOf})
+	if err != nil {
+		return err
+	}
+	how := "a new key of the agent, enrolled"
+	if enrolled {
+		how = "the agent's key"
+	}
+	s.Print("agent key", path+" has "+how+": "+thumbprint)
+	return nil
 }
 
 // storedClient is a client with the key in the connection file, and the company of the key.
 type storedClient struct {
-	client  *attestd.Client
-	company string
+	client       *attestd.Client
+	key, company string
+}
+
+// role is the role of the key, as an admin sees it; "" where that cannot be found out.
+func (s *storedClient) role(ctx context.Context, admin *attestd.Client) attestd.Role {
+	list, err := admin.Credentials(ctx)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(s.key))
+	for _, c := range list {
+		if c.Fingerprint == hex.EncodeToString(sum[:8]) {
+			return c.Role
+		}
+	}
+	return ""
 }
 
 // storedKey returns a client with the key in the connection file. It is nil when there is no key,
@@ -112,7 +218,7 @@ func storedKey(ctx context.Context, path string, file map[string]string, at stri
 	if err != nil {
 		return nil, err
 	}
-	return &storedClient{c, company.CompanyID}, nil
+	return &storedClient{c, key, company.CompanyID}, nil
 }
 
 // createCompany registers a company, but only if the server is on this machine: init sends nothing

@@ -22,7 +22,7 @@ import (
 const printedSettings = "(printed)"
 
 // recordSettings adds a line to the connection file: the hooks in these settings need the file.
-func recordSettings(path, settings string) error {
+func (f *initFlags) recordSettings(path, settings string) error {
 	text, err := readPrivate(path)
 	if err != nil {
 		return err
@@ -30,7 +30,11 @@ func recordSettings(path, settings string) error {
 	if settings, err = userName(settings); err != nil {
 		return err
 	}
-	if added := setup.AddUser(text, settings); added != text {
+	added := setup.AddUser(text, settings)
+	if f.identity != nil {
+		added = setup.AddSigner(added, f.hooks.Agent, settings)
+	}
+	if added != text {
 		return setup.WritePrivate(path, added)
 	}
 	return nil
@@ -79,6 +83,9 @@ func (f *initFlags) removeKey(cmd *cobra.Command, s setup.Steps, path string, fi
 	if err != nil {
 		return err
 	}
+	if text, err = f.removeSigner(cmd.Context(), s, path, text, name); err != nil {
+		return err
+	}
 	if !setup.HasUser(text, name) {
 		s.Print("left", path+" and its key: the file does not show that only these settings need them. If nothing else does: rm "+printable.ShellWord(path))
 		return nil
@@ -88,7 +95,8 @@ func (f *initFlags) removeKey(cmd *cobra.Command, s setup.Steps, path string, fi
 		s.Print("left", path+" and its key, which other settings need")
 		return setup.WritePrivate(path, rest)
 	}
-	unsent, err := drain(cmd.Context(), file)
+	stored := attestd.Config{URL: file["ATTESTD_URL"], Credential: attestd.Key(file["ATTESTD_KEY"]), Retry: &attestd.Retry{}}
+	unsent, err := drain(cmd.Context(), stored, stored)
 	if err != nil {
 		return err
 	}
@@ -105,16 +113,71 @@ func (f *initFlags) removeKey(cmd *cobra.Command, s setup.Steps, path string, fi
 	return nil
 }
 
-// drain sends the records spooled for this key, and returns how many are still to be sent.
-func drain(ctx context.Context, file map[string]string) (unsent int, err error) {
-	folder, err := stateFolder(attestd.Config{URL: file["ATTESTD_URL"], Credential: attestd.Key(file["ATTESTD_KEY"])})
+// removeSigner revokes the agent's key and deletes its file, unless other settings need it or
+// records wait for it. It returns the text of the connection file as it is then.
+func (f *initFlags) removeSigner(ctx context.Context, s setup.Steps, path, text, settings string) (string, error) {
+	rest, had, left := setup.RemoveSigner(text, f.hooks.Agent, settings)
+	keyFile, err := agentKeyFile(f.hooks.Agent)
+	if err != nil || keyFile == "" || !had {
+		return text, err
+	}
+	file, err := attestd.ReadAgentFile(keyFile)
+	switch {
+	case left && err == nil:
+		s.Print("left", keyFile+", the agent's key, with which other settings sign")
+		return rest, setup.WritePrivate(path, rest)
+	case errors.Is(err, fs.ErrNotExist):
+		return rest, setup.WritePrivate(path, rest)
+	case err != nil:
+		return text, err
+	}
+	identity, err := attestd.NewIdentity(attestd.IdentityConfig{Key: file.Key, SPIFFEID: file.SPIFFEID, Known: file.Known, Alarm: warnOf})
+	if err != nil {
+		return text, err
+	}
+	config := attestd.Config{URL: file.URL, Credential: identity, Retry: &attestd.Retry{}}
+	unsent, err := drain(ctx, config, attestd.Config{URL: file.URL, Credential: attestd.Key(file.SPIFFEID)})
+	if err != nil {
+		return text, err
+	}
+	if unsent > 0 {
+		s.Print("left", printable.Sprintf("%s, the agent's key: %d records are still to be sent with it. Start the server, then run this again", keyFile, unsent))
+		return text, nil
+	}
+	how := "revoked on " + file.URL
+	if revoked := revokeOwn(ctx, config, identity); revoked != nil {
+		how = "still enrolled on " + file.URL + ": " + revoked.Error()
+	}
+	if err := os.Remove(keyFile); err != nil {
+		return text, err
+	}
+	_ = os.Remove(filepath.Dir(keyFile)) // fails unless the folder is empty
+	s.Print("agent key", keyFile+" deleted; its key "+file.Key.Thumbprint()+" is "+how)
+	return rest, setup.WritePrivate(path, rest)
+}
+
+// revokeOwn revokes the key with which an agent signs in.
+func revokeOwn(ctx context.Context, config attestd.Config, identity *attestd.Identity) error {
+	c, err := attestd.New(config)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.RevokeAgentKey(ctx, identity.AgentID(), identity.Key().Thumbprint())
+	return err
+}
+
+// drain sends the records spooled for a credential, and returns how many are still to be sent. of
+// has the credential that names the folder.
+func drain(ctx context.Context, config, of attestd.Config) (unsent int, err error) {
+	folder, err := stateFolder(of)
 	if err != nil {
 		return 0, err
 	}
 	if _, err := os.Stat(filepath.Join(folder, "spool")); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
-	c, err := attestd.New(attestd.Config{URL: file["ATTESTD_URL"], Credential: attestd.Key(file["ATTESTD_KEY"]), Retry: &attestd.Retry{}})
+	c, err := attestd.New(config)
 	if err != nil {
 		return 0, usageError{err}
 	}

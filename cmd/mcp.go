@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -17,6 +18,8 @@ import (
 
 	"attestd/agent/mcpproxy"
 	"attestd/agent/toolcall"
+	"attestd/sdk/attestd"
+	"attestd/sdk/attestd/spool"
 )
 
 func mcpCommand() *cobra.Command {
@@ -42,7 +45,9 @@ signature with the company's key from attestd, and asks at most every 30 s wheth
 passport is revoked. While attestd is unreachable the last status counts, unless --fail
 closed is set.
 
-` + connectionHelp,
+A session of signed records is one connection of a client.
+
+` + agentHelp,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			closed, err := parseFail(fail)
@@ -56,12 +61,19 @@ closed is set.
 			if err := passport.check(); err != nil {
 				return err
 			}
-			c, err := connect(cmd)
+			if agent == "" {
+				agent = cmp.Or(passport.agent(), "mcp")
+			}
+			at, err := connectionOf(cmd, agent, state, warnOf)
 			if err != nil {
 				return err
 			}
+			c, err := attestd.New(at.Config)
+			if err != nil {
+				return usageError{err}
+			}
 			defer c.Close()
-			queue, err := openQueue(cmd, state)
+			queue, err := at.openSpool()
 			if err != nil {
 				return err
 			}
@@ -70,13 +82,17 @@ closed is set.
 			if config.Server == "" {
 				config.Server = filepath.Base(args[0])
 			}
-			if err := passport.gate(cmd, filepath.Dir(queue.Dir()), &config); err != nil {
+			if err := passport.gate(cmd.Context(), at, &config); err != nil {
 				return err
 			}
-			if config.Agent == "" {
-				config.Agent = "mcp"
+			var session *spool.Session
+			if at.identity != nil {
+				config.Session, config.Signed = mcpproxy.NewSession(), true
+				if session, err = queue.Session(at.identity, config.Session); err != nil {
+					return err
+				}
 			}
-			recorder := mcpproxy.NewSpooled(c, queue, warn)
+			recorder := mcpproxy.NewSpooled(c, queue, session, warn)
 			config.Recorder = recorder
 			return serveMCP(config, recorder, args)
 		},

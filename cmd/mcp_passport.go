@@ -2,7 +2,9 @@ package cmd
 
 import (
 	"context"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,25 +39,35 @@ func (p *passportFlags) check() error {
 	return nil
 }
 
-// gate configures a proxy to require the passport, if there is one, and sets an unnamed agent to
-// the passport's. The keys of the company are stored in the folder.
-func (p *passportFlags) gate(cmd *cobra.Command, folder string, config *mcpproxy.Config) error {
+// agent is the agent of the passport, which is not checked here; "" where there is none.
+func (p *passportFlags) agent() string {
+	text, err := os.ReadFile(p.file)
+	if p.file == "" || err != nil {
+		return "" // gate returns the error
+	}
+	return mcpproxy.AgentOf(strings.TrimSpace(string(text)))
+}
+
+// gate configures a proxy to require the passport, if there is one. The keys of the company are
+// stored in the folder of unsent records.
+func (p *passportFlags) gate(ctx context.Context, at agentConnection, config *mcpproxy.Config) error {
 	if p.file == "" {
 		return nil
 	}
-	connection, err := connection(cmd)
-	if err != nil {
-		return err
-	}
+	connection := at.Config
 	// a tool call waits for the response; the next call asks again
 	connection.Retry = &attestd.Retry{}
 	c, err := attestd.New(connection)
 	if err != nil {
 		return usageError{err}
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	service, err := mcpproxy.NewService(ctx, c, filepath.Join(folder, "issuer.json"), p.pinned)
+	company := ""
+	if at.identity != nil {
+		company = at.identity.CompanyID()
+	}
+	service, err := mcpproxy.NewService(ctx, c, company, filepath.Join(at.folder, "issuer.json"), p.pinned)
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,11 @@ package cmd
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -38,7 +38,9 @@ status is the command's: 127 if it does not exist, 128 plus the number of a sign
 Records are queued on this machine, synced to disk, and sent from there. With --fail closed,
 the command starts only after attestd has acknowledged the record of its start.
 
-` + connectionHelp,
+A session of signed records is one run.
+
+` + agentHelp,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -47,12 +49,16 @@ the command starts only after attestd has acknowledged the record of its start.
 			case fail != "open" && fail != "closed":
 				return usagef("--fail must be open or closed, got %q", fail)
 			}
-			c, err := connect(cmd)
+			at, err := connectionOf(cmd, agent, folder, warnOf)
 			if err != nil {
 				return err
 			}
+			c, err := attestd.New(at.Config)
+			if err != nil {
+				return usageError{err}
+			}
 			defer c.Close()
-			queue, err := openQueue(cmd, folder)
+			queue, err := at.openSpool()
 			if err != nil {
 				return err
 			}
@@ -61,7 +67,7 @@ the command starts only after attestd has acknowledged the record of its start.
 				config.Git = "."
 			}
 			// This is not cmd's context, because signals are for the child process.
-			status, err := runAttested(context.Background(), config, queue, fail == "closed", c)
+			status, err := runAttested(context.Background(), config, queue, fail == "closed", c, at.identity)
 			if err != nil {
 				printError("attestd: %v\n", err)
 			}
@@ -80,31 +86,18 @@ the command starts only after attestd has acknowledged the record of its start.
 	return cmd
 }
 
-// openQueue opens the spool for the server and the credential. Its client does not retry, because
-// the spool does.
-func openQueue(cmd *cobra.Command, state string) (*spool.Spool, error) {
-	folder, err := stateFolderFor(cmd, state)
-	if err != nil {
-		return nil, err
+// acknowledged returns when the service has recorded the attestation.
+func acknowledged(ctx context.Context, c *attestd.Client, session *spool.Session, a attestd.Attestation) (err error) {
+	if session != nil {
+		_, err = session.AttestNow(ctx, a)
+	} else {
+		_, err = c.AttestDerived(ctx, a)
 	}
-	config, err := connection(cmd)
-	if err != nil {
-		return nil, err
-	}
-	config.Retry = &attestd.Retry{}
-	c, err := attestd.New(config)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	queue, err := spool.Open(filepath.Join(folder, "spool"), c)
-	if err == nil {
-		queue.FreshKeys = true
-	}
-	return queue, err
+	return err
 }
 
 // runAttested runs a command, and sends queued records while it runs and after its end.
-func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, closed bool, c *attestd.Client) (int, error) {
+func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, closed bool, c *attestd.Client, identity *attestd.Identity) (int, error) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwardedSignals...)
 	defer signal.Stop(signals)
@@ -113,16 +106,27 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 
 	queued := make(chan struct{}, 1)
 	started := false
+	var session *spool.Session
+	config.ID, config.Signed = rand.Text(), identity != nil
+	if identity != nil {
+		var err error
+		if session, err = queue.Session(identity, config.ID); err != nil {
+			return 1, err
+		}
+	}
 	config.Record = func(ctx context.Context, a attestd.Attestation) error {
 		if closed && !started {
-			_, err := c.AttestDerived(ctx, a)
+			err := acknowledged(ctx, c, session, a)
 			started = err == nil
 			return err
 		}
-		// When the spool is full or its disk fails, send the record directly.
-		if err := queue.Add(ctx, a); err != nil {
-			_, sent := c.AttestDerived(ctx, a)
-			if sent != nil {
+		if session != nil {
+			if err := session.Add(ctx, a); err != nil {
+				return err
+			}
+		} else if err := queue.Add(ctx, a); err != nil {
+			// When the spool is full or its disk fails, send the record directly.
+			if sent := acknowledged(ctx, c, nil, a); sent != nil {
 				return errors.Join(err, sent)
 			}
 		}

@@ -8,20 +8,14 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/spf13/cobra"
-
 	"attestd/sdk/attestd"
 )
 
-// stateFolderFor returns the folder given by --state, or else the folder of the server and the
+// stateFolderOf returns the folder given by --state, or else the folder of the server and the
 // credential.
-func stateFolderFor(cmd *cobra.Command, given string) (string, error) {
+func stateFolderOf(config attestd.Config, given string) (string, error) {
 	if given != "" {
 		return given, nil
-	}
-	config, err := connection(cmd)
-	if err != nil {
-		return "", err
 	}
 	return stateFolder(config)
 }

@@ -6,7 +6,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
+
+	api "attestd/sdk/attestd"
 
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
@@ -31,12 +34,22 @@ func TestDocumentedClientsWork(t *testing.T) {
 	c := s.register(t, "acme")
 	var key struct{ Fingerprint string }
 	c.call(t, 200, "GET", "/v1/ca/public-key?companyId=acme", "", &key)
+	signers := s.register(t, "signers")
+	signers.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"deploy-bot"}`, nil)
+	admin, err := api.New(api.Config{URL: s.URL, Credential: api.Key(signers.key)})
+	must(t, err)
+	defer admin.Close()
+	agentKey, err := api.NewAgentKey(api.EdDSA)
+	must(t, err)
+	_, err = admin.EnrolKey(t.Context(), "deploy-bot", agentKey, api.NewEnrolledKey{})
+	must(t, err)
 	counts := map[string]int{}
 	for _, example := range clientExample.FindAllStringSubmatch(string(sections[1]), -1) {
 		language, script := example[1], example[2]
 		counts[language]++
 		t.Run(fmt.Sprint(language, counts[language]), func(t *testing.T) {
 			dir := t.TempDir()
+			must(t, api.AgentFile{Key: agentKey, SPIFFEID: "spiffe://attestd.local/company/signers/agent/deploy-bot", URL: s.URL}.Create(filepath.Join(dir, "deploy-bot.jwk")))
 			var cmd *exec.Cmd
 			if language == "js" {
 				builtClient(t)
@@ -56,7 +69,7 @@ func TestDocumentedClientsWork(t *testing.T) {
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "ATTESTD_URL="+s.URL, "ATTESTD_KEY="+c.key, "FINGERPRINT="+key.Fingerprint)
 			out, err := cmd.CombinedOutput()
-			if err != nil || len(out) == 0 {
+			if err != nil || len(out) == 0 || strings.Contains(string(out), "ALARM") {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})

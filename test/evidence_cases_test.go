@@ -30,10 +30,10 @@ func evidenceCases(t *testing.T) (all []evidenceCase) {
 	t.Helper()
 	policy := evidenceSample(t, "policy")
 	add := func(name, file string) {
-		all = append(all, evidenceCase{name, []byte(file), "", ""}, evidenceCase{name + ", with a key", []byte(file), sampleKey, ""},
-			evidenceCase{name + ", with a policy", []byte(file), "", policy})
+		all = append(all, evidenceCase{Name: name, File: []byte(file)}, evidenceCase{Name: name + ", with a key", File: []byte(file), Key: sampleKey},
+			evidenceCase{Name: name + ", with a policy", File: []byte(file), Policy: policy})
 	}
-	for _, name := range []string{"whole.json", "small.json", "control.json", "rotated.json"} {
+	for _, name := range []string{"whole.json", "small.json", "control.json", "rotated.json", "signed.json", "admitted.json"} {
 		add(name, evidenceSample(t, name))
 	}
 	for name, file := range mutations(t) {
@@ -43,9 +43,9 @@ func evidenceCases(t *testing.T) (all []evidenceCase) {
 	for name, file := range spellings(t, whole) {
 		add(name, file)
 	}
-	for _, name := range []string{"whole.json", "control.json"} {
+	for _, name := range []string{"whole.json", "control.json", "signed.json"} {
 		everyValue(t, evidenceSample(t, name), func(path, file string) {
-			all = append(all, evidenceCase{path + " of " + name, []byte(file), sampleKey, ""})
+			all = append(all, evidenceCase{Name: path + " of " + name, File: []byte(file), Key: sampleKey})
 		})
 	}
 	for name, file := range oddSignatures(t, whole) {
@@ -53,13 +53,13 @@ func evidenceCases(t *testing.T) (all []evidenceCase) {
 	}
 	odd := oddKey(t)
 	add("a key of low order, by which anyone can sign", odd.file)
-	all = append(all, evidenceCase{"a key of low order, which is trusted", []byte(odd.file), odd.fingerprint, ""})
+	all = append(all, evidenceCase{Name: "a key of low order, which is trusted", File: []byte(odd.file), Key: odd.fingerprint})
 	for name, policy := range policies(policy) {
 		for _, sample := range []string{"whole.json", "control.json"} {
-			all = append(all, evidenceCase{sample + " with " + name, []byte(evidenceSample(t, sample)), "", policy})
+			all = append(all, evidenceCase{Name: sample + " with " + name, File: []byte(evidenceSample(t, sample)), Policy: policy})
 		}
 	}
-	all = slices.Concat(all, sizeCases(t), rotationCases(t))
+	all = slices.Concat(all, sizeCases(t), rotationCases(t), statementCases(t), sessionCases(t))
 	slices.SortStableFunc(all, func(a, b evidenceCase) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

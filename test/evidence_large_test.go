@@ -99,7 +99,7 @@ func sizeCases(t *testing.T) (all []evidenceCase) {
 	s := newSigner(t, "acme")
 	for _, size := range []int64{1, 1 << 32, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1 << 60} {
 		file := ownFile{signer: s, payload: `1`, control: size}
-		all = append(all, evidenceCase{fmt.Sprintf("a control log of %d records", size), file.build(t), file.fingerprint(), ""})
+		all = append(all, evidenceCase{Name: fmt.Sprintf("a control log of %d records", size), File: file.build(t), Key: file.fingerprint()})
 	}
 	return all
 }
@@ -111,7 +111,7 @@ func rotationCases(t *testing.T) (all []evidenceCase) {
 	s, next := newSigner(t, "acme"), newSigner(t, "acme")
 	for name, form := range statementForms("log.example/v1/log/"+strings.Repeat("1", 32), 1, s, next) {
 		file := ownFile{signer: s, payload: `1`, next: next, statement: form.text}
-		c := evidenceCase{"a rotation with " + name, file.build(t), file.fingerprint(), ""}
+		c := evidenceCase{Name: "a rotation with " + name, File: file.build(t), Key: file.fingerprint()}
 		if holds := c.verdict() == "holds"; holds != form.genuine {
 			t.Errorf("%s: %s", c.Name, c.verdict())
 		}

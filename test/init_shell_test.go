@@ -51,14 +51,14 @@ func fakeServer(t *testing.T, prefix, companyKey, agentKey string) *httptest.Ser
 	return s
 }
 
-// initIn runs `attestd init claude-code` in a folder that is home, project and configuration at
-// once.
+// initIn runs `attestd init claude-code --unsigned` in a folder that is home, project and
+// configuration at once.
 func initIn(t *testing.T, folder string, args ...string) (out string, err error) {
 	t.Helper()
 	program, built := binary(t)
 	must(t, built)
 	cmd := exec.CommandContext(t.Context(), program, append([]string{"init", "claude-code"}, args...)...)
-	cmd.Dir, cmd.Env = folder, []string{"HOME=" + folder, "XDG_CONFIG_HOME=" + folder, "XDG_STATE_HOME=" + folder, "PATH=" + os.Getenv("PATH")}
+	cmd.Dir, cmd.Env = folder, []string{"HOME=" + folder, "XDG_CONFIG_HOME=" + folder, "XDG_STATE_HOME=" + folder, "PATH=" + os.Getenv("PATH"), "ATTESTD_UNSIGNED=true"}
 	text, err := cmd.CombinedOutput()
 	return string(text), err
 }

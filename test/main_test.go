@@ -23,7 +23,7 @@ var scratch string
 // TestMain makes this test binary stand in for attestd in the scripts, so that -race and -cover
 // reach it there. The other tests build the real one.
 func TestMain(m *testing.M) {
-	testscript.Main(inScratch{m}, map[string]func(){"attestd": program, "spooler": spooler})
+	testscript.Main(inScratch{m}, map[string]func(){"attestd": program, "spooler": spooler, "sessioner": sessioner})
 }
 
 // program is what the top level's main is. A script runs it in a folder of its own, so that it

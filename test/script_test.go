@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -102,6 +103,13 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"copydb": func(ts *testscript.TestScript, neg bool, args []string) {
 		arguments(ts, neg, len(args) == 1, "copydb NAME")
 		ts.Setenv(args[0], storetest.Copy(oneScript{ts.Value(testKey).(*testing.T), ts}, database(ts, ts.Getenv("DB"))))
+	},
+	// sample NAME: copy a sample of package evidence.
+	"sample": func(ts *testscript.TestScript, neg bool, args []string) {
+		arguments(ts, neg, len(args) == 1, "sample NAME")
+		text, err := os.ReadFile(filepath.Join("../chain/evidence/testdata", args[0]))
+		ts.Check(err)
+		ts.Check(os.WriteFile(ts.MkAbs(args[0]), text, 0o600))
 	},
 	// overwrite FILE OFFSET TEXT: damage a file.
 	"overwrite": func(ts *testscript.TestScript, neg bool, args []string) {

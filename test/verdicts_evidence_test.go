@@ -21,26 +21,50 @@ import (
 	"attestd/internal/testenv"
 )
 
-// evidenceCase is a file and what is trusted: a key, a policy or nothing.
+// evidenceCase is a file, of a record or a session, and what is trusted: a key, a policy or
+// nothing, and a key of the agent.
 type evidenceCase struct {
-	Name   string `json:"name"`
-	File   []byte `json:"file"`
-	Key    string `json:"key"`
-	Policy string `json:"policy"`
+	Name     string `json:"name"`
+	File     []byte `json:"file"`
+	Key      string `json:"key"`
+	Policy   string `json:"policy"`
+	AgentKey string `json:"agentKey"`
+
+	// What the checks that passed say besides, where it matters: whose word it is, or what is
+	// missing.
+	Says string `json:"says"`
 }
 
 // verdict returns package evidence's verdict on a case in the words of the other checkers: holds,
 // self-consistent, fails with its code, or usage if the policy is invalid.
 func (c *evidenceCase) verdict() string {
-	trust := bundle.Trust{Fingerprint: c.Key}
+	trust := bundle.Trust{Fingerprint: c.Key, AgentKey: c.AgentKey}
 	if c.Policy != "" {
 		var err error
 		if trust.Policy, err = tlog.ParsePolicy([]byte(c.Policy)); err != nil {
 			return "usage"
 		}
 	}
-	v := bundle.Check(c.File, trust)
-	return strings.TrimSpace(string(v.Outcome) + " " + string(v.Code))
+	v := c.check(trust)
+	return strings.TrimSpace(string(v.Outcome)+" "+string(v.Code)) + c.heard(strings.Join(v.Checked, "\n"))
+}
+
+func (c *evidenceCase) check(trust bundle.Trust) bundle.Verdict {
+	if src := bundle.Reader(bytes.NewReader(c.File)); bundle.IsSession(src) {
+		return bundle.CheckSession(src, trust)
+	}
+	return bundle.Check(c.File, trust)
+}
+
+// heard says whether what c.Says was said; "" where nothing is asked.
+func (c *evidenceCase) heard(checked string) string {
+	switch {
+	case c.Says == "":
+		return ""
+	case strings.Contains(checked, c.Says):
+		return " said"
+	}
+	return " not said"
 }
 
 // The five that check evidence files are package evidence, attestd check, verifier.html in a
@@ -58,7 +82,7 @@ func TestEvidenceCheckersAgree(t *testing.T) {
 	t.Logf("%d cases: %v", len(cases), count)
 	for _, verdict := range []string{
 		"holds", "self-consistent", "usage", "fails MALFORMED", "fails KEYS", "fails RECORD", "fails HEX_PROOF", "fails WITNESSES", "fails LOG_PROOF",
-		"fails DELEGATION", "fails AUTHORITY", "fails PASSPORT", "fails STATUS", "fails NOT_PROVEN", "fails KEY", "fails POLICY",
+		"fails DELEGATION", "fails STATEMENT", "holds said", "self-consistent said", "fails AUTHORITY", "fails PASSPORT", "fails STATUS", "fails NOT_PROVEN", "fails KEY", "fails POLICY",
 	} {
 		if count[verdict] == 0 {
 			t.Errorf("no case is to come to %s", verdict)
@@ -141,6 +165,7 @@ func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 		if strings.HasPrefix(c.Name, "/") {
 			continue // of these there are too many for a process each
 		}
+		outcome, code, _ := strings.Cut(strings.TrimSuffix(want[i], " said"), " ")
 		file, policy := filepath.Join(dir, "file"), filepath.Join(dir, "policy")
 		must(t, os.WriteFile(file, c.File, 0o600))
 		args := []string{"check", file, "--json"}
@@ -151,6 +176,9 @@ func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 			must(t, os.WriteFile(policy, []byte(c.Policy), 0o600))
 			args = append(args, "--policy", policy)
 		}
+		if c.AgentKey != "" {
+			args = append(args, "--agent-key", c.AgentKey)
+		}
 		out, err := attestd(t, args...)
 		exit := 0
 		if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
@@ -158,8 +186,8 @@ func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 		} else {
 			must(t, err)
 		}
-		outcome, code, _ := strings.Cut(want[i], " ")
-		if exit != status[outcome] || outcome == "fails" && !bytes.Contains([]byte(out), []byte(`"code":"`+code+`"`)) {
+		if exit != status[outcome] || outcome == "fails" && !bytes.Contains([]byte(out), []byte(`"code":"`+code+`"`)) ||
+			c.Says != "" && !bytes.Contains([]byte(out), []byte(c.Says)) {
 			t.Errorf("%s: exit status %d, want %s: %s", c.Name, exit, want[i], out)
 		}
 	}

@@ -3,11 +3,13 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"attestd/agent/hookevent"
@@ -25,7 +27,16 @@ type Hook struct {
 	Passport   bool // allow a call only if a valid passport of the agent covers the tool
 	FailClosed bool // allow a call only after attestd has recorded the request
 	Client     *attestd.Client
-	Spool      *spool.Spool // for events that cannot be sent now
+	Spool      *spool.Spool      // for events that cannot be sent now
+	Identity   *attestd.Identity // signs the events; nil for none
+	Reader     *attestd.Client   // lists passports; nil for Client, which an agent's own cannot
+	Alarms     []string          // for the agent's user, beside an answer that lets it proceed
+}
+
+// answering is an event that is being answered.
+type answering struct {
+	*Hook
+	session *spool.Session // in which its records are signed; nil for none
 }
 
 // Answer is the answer to the agent.
@@ -41,15 +52,23 @@ func (h *Hook) Answer(ctx context.Context, body []byte) (Answer, error) {
 	if err != nil {
 		return h.Unrecorded(body, fmt.Errorf("the event cannot be read: %w", err))
 	}
-	switch {
-	case len(report.Events) == 0:
+	if len(report.Events) == 0 {
 		return h.proceed(), nil
+	}
+	a := answering{Hook: h}
+	if h.Identity != nil {
+		// The agent's sessions are the records'. Events without one are in one of their own.
+		if a.session, err = h.Spool.Session(h.Identity, cmp.Or(report.Events[0].SessionID, string(h.Source))); err != nil {
+			return h.Unrecorded(body, err)
+		}
+	}
+	switch {
 	case report.Asks:
-		return h.ask(ctx, report.Events[0])
+		return a.ask(ctx, report.Events[0])
 	case report.Late:
-		err = h.complete(ctx, report.Events)
+		err = a.complete(ctx, report.Events)
 	default:
-		err = h.record(ctx, h.attestation(report.Events[0]))
+		err = a.record(ctx, a.attestation(report.Events[0]))
 	}
 	// Now the agent does not wait for permission, so there is time to send spooled events.
 	if err == nil && h.Spool.Pending() > 0 {
@@ -69,10 +88,15 @@ func (h *Hook) Unrecorded(body []byte, why error) (Answer, error) {
 	return h.proceed(), why
 }
 
-func (h *Hook) proceed() Answer { return Answer{Output: []byte(hookevent.Proceed)} }
+func (h *Hook) proceed() Answer {
+	if len(h.Alarms) == 0 {
+		return Answer{Output: []byte(hookevent.Proceed)}
+	}
+	return Answer{Output: hookevent.Tell(strings.Join(h.Alarms, "\n"))}
+}
 
 // ask answers an agent that waits for permission to call a tool.
-func (h *Hook) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
+func (h answering) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 	asked := h.attestation(e)
 	if h.Passport {
 		covered, err := h.covered(ctx, e.Tool)
@@ -85,7 +109,8 @@ func (h *Hook) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 		}
 	}
 	if !h.FailClosed {
-		return h.proceed(), h.record(ctx, asked)
+		err := h.record(ctx, asked)
+		return h.proceed(), err
 	}
 	if err := h.attest(ctx, asked); err != nil {
 		return h.deny(ctx, h.enqueue, asked, e, "attestd: this call could not be recorded, so it is refused: "+err.Error())
@@ -94,7 +119,7 @@ func (h *Hook) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 }
 
 // deny refuses a call. It gives the request and the refusal to record.
-func (h *Hook) deny(
+func (h answering) deny(
 	ctx context.Context, record func(context.Context, attestd.Attestation) error,
 	asked attestd.Attestation, e toolcall.Event, reason string,
 ) (Answer, error) {
@@ -103,11 +128,11 @@ func (h *Hook) deny(
 }
 
 // covered reports whether a valid passport of the agent covers the tool.
-func (h *Hook) covered(ctx context.Context, tool string) (bool, error) {
+func (h answering) covered(ctx context.Context, tool string) (bool, error) {
 	// A passport is valid for a day at most, and the newest come first. The extra hour allows for
 	// clock skew.
 	oldest := time.Now().Add(-25 * time.Hour).UTC().Format(time.RFC3339)
-	for p, err := range h.Client.Passports(ctx, attestd.PassportFilter{AgentID: h.Agent, Status: "valid"}) {
+	for p, err := range cmp.Or(h.Reader, h.Client).Passports(ctx, attestd.PassportFilter{AgentID: h.Agent, Status: "valid"}) {
 		if err != nil || p.IssuedAt < oldest {
 			return false, err
 		}
@@ -122,7 +147,7 @@ func (h *Hook) covered(ctx context.Context, tool string) (bool, error) {
 }
 
 // record attests an event, or spools it if attestd is unreachable.
-func (h *Hook) record(ctx context.Context, a attestd.Attestation) error {
+func (h answering) record(ctx context.Context, a attestd.Attestation) error {
 	err := h.attest(ctx, a)
 	if err == nil {
 		return nil
@@ -137,8 +162,19 @@ func (h *Hook) record(ctx context.Context, a attestd.Attestation) error {
 }
 
 // enqueue spools an event. It ignores the end of ctx, which may be why there was no response.
-func (h *Hook) enqueue(ctx context.Context, a attestd.Attestation) error {
-	return h.Spool.Add(context.WithoutCancel(ctx), a)
+func (h answering) enqueue(ctx context.Context, a attestd.Attestation) error {
+	ctx = context.WithoutCancel(ctx)
+	if h.session == nil {
+		return h.Spool.Add(ctx, a)
+	}
+	err := h.session.Add(ctx, a)
+	if errors.Is(err, spool.ErrKeyReused) {
+		err = h.session.Add(ctx, otherKey(a))
+	}
+	if errors.Is(err, spool.ErrSigned) { // an attempt to send it has added it
+		return nil
+	}
+	return err
 }
 
 // flush sends the spooled events.
@@ -157,16 +193,16 @@ const flushTime = time.Second
 
 // complete attests the events of a late report. It is the only report of denials and of calls that
 // failed before a hook ran; other calls have been reported by events of their own.
-func (h *Hook) complete(ctx context.Context, events []toolcall.Event) (err error) {
+func (h answering) complete(ctx context.Context, events []toolcall.Event) (err error) {
 	for i := 0; i+1 < len(events); i += 2 {
 		// The call's own event is usually recorded or in the spool, so an error does not matter.
 		if events[i+1].Kind == toolcall.Ended {
-			_, _ = h.Client.Attest(ctx, h.attestation(events[i+1]))
+			_ = h.once(ctx, h.attestation(events[i+1]))
 			continue
 		}
 		for _, e := range events[i : i+2] {
 			a := h.attestation(e)
-			if _, answer := h.Client.Attest(ctx, a); answer != nil && !errors.Is(answer, &attestd.Error{Code: attestd.KeyReused}) {
+			if answer := h.once(ctx, a); answer != nil && !reused(answer) {
 				err = errors.Join(err, h.record(ctx, a))
 			}
 		}
@@ -174,15 +210,46 @@ func (h *Hook) complete(ctx context.Context, events []toolcall.Event) (err error
 	return err
 }
 
-// attest sends an event. An event with a reused call ID gets its own record, so that reuse hides
-// nothing.
-func (h *Hook) attest(ctx context.Context, a attestd.Attestation) error {
-	_, err := h.Client.Attest(ctx, a)
-	if errors.Is(err, &attestd.Error{Code: attestd.KeyReused}) {
-		a.IdempotencyKey = toolcall.Record{Key: a.IdempotencyKey, Payload: a.Payload.(json.RawMessage)}.OtherKey()
-		_, err = h.Client.AttestDerived(ctx, a)
+// once sends an event, unless its key was used.
+func (h answering) once(ctx context.Context, a attestd.Attestation) (err error) {
+	if h.session == nil {
+		_, err = h.Client.Attest(ctx, a)
+		return err
+	}
+	if _, err = h.session.AttestNow(ctx, a); errors.Is(err, spool.ErrSigned) && h.Spool.Pending() == 0 {
+		return nil
 	}
 	return err
+}
+
+// reused reports whether the key of an event was used for another one.
+func reused(err error) bool {
+	return errors.Is(err, &attestd.Error{Code: attestd.KeyReused}) || errors.Is(err, &attestd.Error{Code: attestd.StatementReused}) ||
+		errors.Is(err, spool.ErrKeyReused)
+}
+
+// attest sends an event. An event with a reused call ID gets its own record, so that reuse hides
+// nothing.
+func (h answering) attest(ctx context.Context, a attestd.Attestation) error {
+	err := h.once(ctx, a)
+	if reused(err) {
+		if a = otherKey(a); h.session == nil {
+			_, err = h.Client.AttestDerived(ctx, a)
+		} else {
+			err = h.once(ctx, a)
+		}
+	}
+	if errors.Is(err, spool.ErrSigned) { // by a process that has had no answer
+		err = h.Spool.Flush(ctx)
+	}
+	return err
+}
+
+// otherKey returns an event whose key was used for another one, with the key that also depends on
+// its content.
+func otherKey(a attestd.Attestation) attestd.Attestation {
+	a.IdempotencyKey = toolcall.Record{Key: a.IdempotencyKey, Payload: a.Payload.(json.RawMessage)}.OtherKey()
+	return a
 }
 
 // attestation returns the attestation of an event. Its key is the same for every attempt, also in
@@ -192,7 +259,9 @@ func (h *Hook) attestation(e toolcall.Event) attestd.Attestation {
 	if r.Key == "" {
 		r.Key = attestd.NewIdempotencyKey()
 	}
-	return attestd.Attestation{AgentID: h.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: r.Key}
+	return attestd.Attestation{
+		AgentID: h.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: r.Key, Last: e.Kind == toolcall.SessionEnded,
+	}
 }
 
 // isRefusal reports whether attestd has refused a request permanently.

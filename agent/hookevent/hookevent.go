@@ -78,6 +78,11 @@ func (s Source) Deny(reason string) []byte {
 // "allow", which would override those rules.
 const Proceed = `{}`
 
+// Tell is Proceed with a message that the agent shows to its user.
+func Tell(message string) []byte {
+	return append(jcs.AppendString([]byte(`{"systemMessage":`), message), '}')
+}
+
 // Denied returns the outcome of a requested call that is refused.
 func Denied(asked toolcall.Event, reason string) toolcall.Event {
 	asked.Kind, asked.Input, asked.Reason = toolcall.Denied, nil, reason

@@ -19,6 +19,8 @@
 // the server ends without a response to it. It also fails after a day without a response, ten
 // minutes after a cancellation, and an hour after a request for input.
 //
+// Where the records are signed they are one session, which ends with the record session.ended.
+//
 // # What is refused
 //
 // The proxy answers a refused call itself, with an error result, so that the agent reads the
@@ -37,6 +39,7 @@
 package mcpproxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +72,8 @@ type Gate interface {
 // Config configures a proxy. Agent, Server and Recorder are required.
 type Config struct {
 	Agent      string // the agent of the records
+	Session    string // its ID; "" makes one up
+	Signed     bool   // the records are signed, and the last one ends the session
 	Server     string // the server's name in the records
 	Recorder   Recorder
 	Policy     toolcall.Policy
@@ -115,10 +120,13 @@ func New(c Config) *Proxy {
 		c.Warn = func(string) {}
 	}
 	return &Proxy{
-		Config: c, session: uuid.Must(uuid.NewV7()).String(), keys: attestd.NewIdempotencyKey(), calls: newCalls(),
+		Config: c, session: cmp.Or(c.Session, NewSession()), keys: attestd.NewIdempotencyKey(), calls: newCalls(),
 		queued: semaphore.NewWeighted(maxQueuedBytes), outcomes: semaphore.NewWeighted(maxQueuedBytes), queue: make(chan ended, maxOutcomes),
 	}
 }
+
+// NewSession makes up the ID of a session.
+func NewSession() string { return uuid.Must(uuid.NewV7()).String() }
 
 // Run forwards lines until the server's output ends, and returns when all calls are recorded. When
 // the client ends, Run closes the server's input and still forwards what the server sends. It may
@@ -156,7 +164,21 @@ func (p *Proxy) Run(ctx context.Context, fromClient io.Reader, toClient io.Write
 	background.Wait()
 	close(p.queue)
 	<-kept
+	if p.Signed {
+		err = errors.Join(err, p.seal(context.WithoutCancel(ctx)))
+	}
 	return err
+}
+
+// seal records the end of the session.
+func (p *Proxy) seal(ctx context.Context) error {
+	r := p.Policy.Record(p.Agent, toolcall.Event{Kind: toolcall.SessionEnded, Source: source, Server: p.Server, SessionID: p.session})
+	if err := p.Recorder.Persist(ctx, attestd.Attestation{
+		AgentID: p.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: p.keys + ":session.ended", Last: true,
+	}); err != nil {
+		return fmt.Errorf("the end of the session cannot be stored: %w", err)
+	}
+	return nil
 }
 
 // sweep records calls without a response as failed after their deadline.

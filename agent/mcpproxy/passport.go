@@ -2,6 +2,7 @@ package mcpproxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/jose"
 )
 
 // Authority verifies the passports of a company.
@@ -57,6 +59,17 @@ func NewPassport(path, agent string, a Authority, failClosed bool) (*Passport, e
 
 // Agent returns the passport's agent.
 func (p *Passport) Agent() string { return p.agent }
+
+// AgentOf returns the agent in a passport that is not checked, or "".
+func AgentOf(token string) string {
+	t, err := jose.Parse(token, cred.MaxTokenSize)
+	var claims struct{ Sub string }
+	if err != nil || json.Unmarshal(t.Payload, &claims) != nil {
+		return ""
+	}
+	_, agent, _ := strings.Cut(claims.Sub, "/agent/")
+	return agent
+}
 
 // Check implements Gate.
 func (p *Passport) Check(ctx context.Context, tool string) error {

@@ -15,24 +15,30 @@ type Spooled struct {
 	client *attestd.Client
 	spool  *spool.Spool
 	warn   func(text string)
-	added  chan struct{} // holds a token after a record was added
-	turn   chan struct{} // holds a token for each request in progress
+
+	session *spool.Session // in which the records are signed; nil for none
+	added   chan struct{}  // holds a token after a record was added
+	turn    chan struct{}  // holds a token for each request in progress
 }
 
 // maxRequests bounds concurrent requests to the service: a waiting record needs less memory than a
 // request.
 const maxRequests = 8
 
-// NewSpooled returns a Spooled. The caller MUST run Send, which sends the spool.
-func NewSpooled(c *attestd.Client, s *spool.Spool, warn func(text string)) *Spooled {
-	return &Spooled{client: c, spool: s, warn: warn, added: make(chan struct{}, 1), turn: make(chan struct{}, maxRequests)}
+// NewSpooled returns a Spooled, which signs in the session, if there is one. The caller MUST run
+// Send, which sends the spool.
+func NewSpooled(c *attestd.Client, s *spool.Spool, session *spool.Session, warn func(text string)) *Spooled {
+	return &Spooled{client: c, spool: s, session: session, warn: warn, added: make(chan struct{}, 1), turn: make(chan struct{}, maxRequests)}
 }
 
 // Persist adds a record to the spool. If the spool is full or its disk fails, it sends the record
-// to the service instead.
+// to the service instead; a signed one needs the disk, where its place is kept.
 func (s *Spooled) Persist(ctx context.Context, a attestd.Attestation) error {
-	err := s.spool.Add(ctx, a)
-	if err != nil {
+	err := s.add(ctx, a)
+	switch {
+	case err != nil && s.session != nil:
+		return err
+	case err != nil:
 		if sent := s.Attest(ctx, a); sent != nil {
 			return errors.Join(err, sent)
 		}
@@ -45,6 +51,21 @@ func (s *Spooled) Persist(ctx context.Context, a attestd.Attestation) error {
 	return nil
 }
 
+func (s *Spooled) add(ctx context.Context, a attestd.Attestation) error {
+	if s.session == nil {
+		return s.spool.Add(ctx, a)
+	}
+	err := s.session.Add(ctx, a)
+	if errors.Is(err, spool.ErrKeyReused) {
+		a.IdempotencyKey = ""
+		err = s.session.Add(ctx, a)
+	}
+	if errors.Is(err, spool.ErrSigned) { // an attempt to send it has added it
+		return nil
+	}
+	return err
+}
+
 // Attest sends a record.
 func (s *Spooled) Attest(ctx context.Context, a attestd.Attestation) error {
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
@@ -55,6 +76,10 @@ func (s *Spooled) Attest(ctx context.Context, a attestd.Attestation) error {
 		return ctx.Err()
 	}
 	defer func() { <-s.turn }()
+	if s.session != nil {
+		_, err := s.session.AttestNow(ctx, a)
+		return err
+	}
 	_, err := s.client.AttestDerived(ctx, a)
 	return err
 }

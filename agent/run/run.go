@@ -15,7 +15,6 @@ package run
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,6 +38,7 @@ const (
 // Config configures a run.
 type Config struct {
 	Agent   string
+	ID      string   // of the run
 	Command []string // at least one
 	Git     string   // folder of the repository whose commits are attested; "" for none
 
@@ -48,6 +48,7 @@ type Config struct {
 	// forwarded, so that they do not arrive twice.
 	Terminal bool
 
+	Signed bool // the records are a session, which has an end also if the command is not started
 	// Record returns when a record is durable: in the spool or, with --fail closed, acknowledged by
 	// the service. If it fails for the start, the command is not started.
 	Record func(context.Context, attestd.Attestation) error
@@ -56,7 +57,7 @@ type Config struct {
 // Run runs the command to its end and returns its exit status. An error means that it did not
 // start, or that a record of it is missing.
 func Run(ctx context.Context, c Config) (status int, err error) {
-	r := running{Config: c, id: rand.Text(), keys: attestd.NewIdempotencyKey()}
+	r := running{Config: c, keys: attestd.NewIdempotencyKey()}
 	var repository *repository
 	if c.Git != "" {
 		if repository, err = openRepository(ctx, c.Git); err != nil {
@@ -67,18 +68,22 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 		Source  string   `json:"source"`
 		RunID   string   `json:"runId"`
 		Command []string `json:"command"`
-	}{source, r.id, toolcall.MaskArguments(c.Command)})
+	}{source, r.ID, toolcall.MaskArguments(c.Command)})
 	if err != nil {
-		return 1, fmt.Errorf("the command was not started because its start could not be attested: %w", err)
+		err = fmt.Errorf("the command was not started because its start could not be attested: %w", err)
+		if c.Signed { // the start may be recorded all the same
+			err = errors.Join(err, r.record(ctx, "run.ended", "ended", ended{Source: source, RunID: r.ID, Error: "the command was not started"}))
+		}
+		return 1, err
 	}
 	start := time.Now()
 	end, err := r.command()
-	end.Source, end.RunID, end.DurationMS = source, r.id, time.Since(start).Milliseconds()
+	end.Source, end.RunID, end.DurationMS = source, r.ID, time.Since(start).Milliseconds()
 	if repository != nil {
 		commits, failed := repository.since(ctx, start)
 		err = errors.Join(err, failed)
 		for _, commit := range commits {
-			commit.Source, commit.RunID = source, r.id
+			commit.Source, commit.RunID = source, r.ID
 			err = errors.Join(err, r.record(ctx, "git.commit", "git:"+commit.Commit, commit))
 		}
 	}
@@ -90,14 +95,15 @@ const source = "run"
 // running is a run in progress.
 type running struct {
 	Config
-	id string
 	// secret prefix of the idempotency keys; no record contains it, so nobody else can use a key
 	// first
 	keys string
 }
 
 func (r *running) record(ctx context.Context, action, event string, payload any) error {
-	return r.Record(ctx, attestd.Attestation{AgentID: r.Agent, ActionType: action, Payload: payload, IdempotencyKey: r.keys + ":" + event})
+	return r.Record(ctx, attestd.Attestation{
+		AgentID: r.Agent, ActionType: action, Payload: payload, IdempotencyKey: r.keys + ":" + event, Last: event == "ended",
+	})
 }
 
 // ended is the payload of run.ended.

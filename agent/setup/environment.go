@@ -71,6 +71,50 @@ func HasUser(text, settings string) bool {
 	return strings.Contains("\n"+text, "\n"+userLine(settings))
 }
 
+// signsAs begins a line that names an agent, and settings whose hooks sign with its key.
+const signsAs = "# signs as "
+
+func signerLine(agent, settings string) string {
+	return signsAs + agent + " for " + strconv.Quote(settings) + "\n"
+}
+
+// AddSigner adds the line for the hooks in these settings, which sign as an agent.
+func AddSigner(text, agent, settings string) string {
+	if strings.Contains("\n"+text, "\n"+signerLine(agent, settings)) {
+		return text
+	}
+	return text + signerLine(agent, settings)
+}
+
+// RemoveSigner removes that line. had reports whether there was one, and left whether other
+// settings sign as the agent.
+func RemoveSigner(text, agent, settings string) (rest string, had, left bool) {
+	rest = strings.TrimPrefix(strings.Replace("\n"+text, "\n"+signerLine(agent, settings), "\n", 1), "\n")
+	return rest, rest != text, strings.Contains("\n"+rest, "\n"+signsAs+agent+" for ")
+}
+
+// HasUnsigned reports whether settings use the file whose hooks do not sign.
+func HasUnsigned(text string) bool {
+	for line := range strings.Lines(text) {
+		settings, ok := strings.CutPrefix(line, usedBy)
+		if ok && !strings.Contains(text, " for "+settings) {
+			return true
+		}
+	}
+	return false
+}
+
+// Comments returns the lines of an environment file that name its users.
+func Comments(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, usedBy) || strings.HasPrefix(line, signsAs) {
+			b.WriteString(strings.TrimSuffix(line, "\n") + "\n")
+		}
+	}
+	return b.String()
+}
+
 // RemoveUser removes the line for these settings. left reports whether other settings use the file.
 func RemoveUser(text, settings string) (rest string, left bool) {
 	rest = strings.TrimPrefix(strings.Replace("\n"+text, "\n"+userLine(settings), "\n", 1), "\n")

@@ -18,8 +18,8 @@ type Steps struct {
 // errRole is the server's error for a valid credential whose role is too low.
 var errRole = &attestd.Error{Code: "FORBIDDEN_ROLE"}
 
-// Register registers the agent.
-func (s Steps) Register(ctx context.Context, c *attestd.Client) error {
+// Register registers the agent and returns its SPIFFE ID.
+func (s Steps) Register(ctx context.Context, c *attestd.Client) (string, error) {
 	found, err := c.Agent(ctx, s.Agent)
 	if err == nil {
 		how := "is registered"
@@ -27,18 +27,19 @@ func (s Steps) Register(ctx context.Context, c *attestd.Client) error {
 			how = "is registered but disabled: nothing can be recorded for it"
 		}
 		s.Print("agent", s.Agent+" "+how)
-		return nil
+		return found.SPIFFEID, nil
 	}
 	if !errors.Is(err, &attestd.Error{Status: http.StatusNotFound}) {
-		return err
+		return "", err
 	}
-	if _, err = c.RegisterAgent(ctx, attestd.NewAgent{AgentID: s.Agent}); errors.Is(err, errRole) {
-		return fmt.Errorf("the agent %s is not registered, and this credential cannot register it: set ATTESTD_KEY or ATTESTD_KEY_FILE to one with the role admin", s.Agent)
+	made, err := c.RegisterAgent(ctx, attestd.NewAgent{AgentID: s.Agent})
+	if errors.Is(err, errRole) {
+		return "", fmt.Errorf("the agent %s is not registered, and this credential cannot register it: set ATTESTD_KEY or ATTESTD_KEY_FILE to one with the role admin", s.Agent)
 	}
 	if err == nil {
 		s.Print("agent", s.Agent+" registered")
 	}
-	return err
+	return made.SPIFFEID, err
 }
 
 // CreateCompany registers a company and returns its first API key.
@@ -60,9 +61,9 @@ func (s Steps) CreateCompany(ctx context.Context, c *attestd.Client, company str
 	return made.APIKey, nil
 }
 
-// WriterKey creates an API key with the role writer, which can record and read.
-func (s Steps) WriterKey(ctx context.Context, c *attestd.Client) (string, error) {
-	key, err := c.CreateKey(ctx, attestd.NewCredential{Label: s.Agent + " hooks", Role: attestd.Writer})
+// CreateKey creates an API key: a reader, or a writer, which can also record as any agent.
+func (s Steps) CreateKey(ctx context.Context, c *attestd.Client, role attestd.Role) (string, error) {
+	key, err := c.CreateKey(ctx, attestd.NewCredential{Label: s.Agent + " hooks", Role: role})
 	if errors.Is(err, errRole) {
 		return "", errors.New("this credential cannot create an API key: set ATTESTD_KEY or ATTESTD_KEY_FILE to one with the role admin")
 	}
@@ -73,11 +74,22 @@ func (s Steps) WriterKey(ctx context.Context, c *attestd.Client) (string, error)
 }
 
 // FirstRecord attests that the agent was set up, which shows that the server accepts records. Its
-// idempotency key makes one record in 30 days.
-func (s Steps) FirstRecord(ctx context.Context, c *attestd.Client) error {
-	r, err := c.Attest(ctx, attestd.Attestation{
+// idempotency key makes one record in 30 days, and with an identity, which signs it, one for each
+// key.
+func (s Steps) FirstRecord(ctx context.Context, c *attestd.Client, signer *attestd.Identity) (err error) {
+	a := attestd.Attestation{
 		AgentID: s.Agent, ActionType: "agent.watched", Payload: map[string]string{"source": "attestd init"}, IdempotencyKey: "init:" + s.Agent,
-	})
+	}
+	if signer != nil {
+		if a, err = signer.Sign(ctx, a, attestd.Place{}); err != nil {
+			return err
+		}
+	}
+	r, err := c.Attest(ctx, a)
+	if signer != nil && errors.Is(err, &attestd.Error{Code: attestd.StatementReused}) {
+		s.Print("record", "is there from an earlier run, signed by this key")
+		return nil
+	}
 	if err == nil {
 		s.Print("record", fmt.Sprintf("%d at %s, signed: %s", r.Index, r.Timestamp, r.Hash))
 	}

@@ -24,6 +24,11 @@ type Attestation struct {
 	// IdempotencyKey has 1 to 255 printable ASCII characters. If it is "", the client generates one
 	// for all retries.
 	IdempotencyKey string
+	// Statement is what the agent signed of the action; see [Identity.Sign]. It is its own
+	// idempotency key: the attestation needs no other.
+	Statement string
+	// Last states that nothing follows in the session in which it is attested.
+	Last bool
 }
 
 // NewIdempotencyKey returns a unique key of the time and 130 random bits. The service's index sorts
@@ -46,7 +51,7 @@ func (a Attestation) Prepare() (Attestation, error) {
 			return a, fmt.Errorf("the %s must have 1 to 256 characters", name)
 		}
 	}
-	if a.IdempotencyKey == "" {
+	if a.IdempotencyKey == "" && a.Statement == "" {
 		a.IdempotencyKey = NewIdempotencyKey()
 	}
 	if len(a.IdempotencyKey) > 255 || strings.ContainsFunc(a.IdempotencyKey, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -58,6 +63,9 @@ func (a Attestation) Prepare() (Attestation, error) {
 // AppendJSON appends a prepared attestation as an item of a batch.
 func (a Attestation) AppendJSON(dst []byte) []byte {
 	dst = a.appendRequest(dst)
+	if a.IdempotencyKey == "" {
+		return dst
+	}
 	dst = appendText(append(dst[:len(dst)-1], `,"idempotencyKey":`...), a.IdempotencyKey)
 	return append(dst, '}')
 }
@@ -70,6 +78,9 @@ func (a Attestation) appendRequest(dst []byte) []byte {
 	if a.Delegation != "" {
 		dst = appendText(append(dst, `,"delegation":`...), a.Delegation)
 	}
+	if a.Statement != "" {
+		dst = appendText(append(dst, `,"statement":`...), a.Statement)
+	}
 	return append(dst, '}')
 }
 
@@ -81,15 +92,16 @@ func appendText(dst []byte, s string) []byte {
 // Attest appends a record and returns it. Without an error, the record is on the service's disk
 // exactly once, regardless of retries.
 func (c *Client) Attest(ctx context.Context, a Attestation) (r Record, err error) {
-	own := a.IdempotencyKey == ""
+	own := a.IdempotencyKey == "" && a.Statement == ""
 	if a, err = a.Prepare(); err != nil {
 		return r, err
 	}
 	for {
-		err = c.do(ctx, request{
-			method: http.MethodPost, route: "/v1/attest", status: http.StatusCreated, safe: true,
-			header: http.Header{"Idempotency-Key": {headerKey(a.IdempotencyKey)}}, body: a.appendRequest(nil),
-		}, &r)
+		attest := request{method: http.MethodPost, route: "/v1/attest", status: http.StatusCreated, safe: true, body: a.appendRequest(nil)}
+		if a.IdempotencyKey != "" {
+			attest.header = http.Header{"Idempotency-Key": {headerKey(a.IdempotencyKey)}}
+		}
+		err = c.do(ctx, attest, &r)
 		if !own || !reused(err) {
 			return r, err
 		}
@@ -106,6 +118,10 @@ func reused(err error) bool {
 
 // KeyReused is the service's error code for an idempotency key that was used for another request.
 const KeyReused = "IDEMPOTENCY_KEY_REUSED"
+
+// StatementReused is the service's error code for a statement whose jti, or whose session and
+// place, another recorded statement of the key has.
+const StatementReused = "STATEMENT_REUSED"
 
 // AttestDerived is Attest with a key that the program derived from the action. If the key was used
 // for another request, perhaps by an attacker, the record is appended with a new key.
@@ -139,7 +155,7 @@ func (c *Client) AttestBatch(ctx context.Context, as []Attestation) ([]Record, e
 	own := map[int]bool{} // whose keys are ours, and not yet replaced
 	prepared := make([]Attestation, len(as))
 	for i, a := range as {
-		own[i] = a.IdempotencyKey == ""
+		own[i] = a.IdempotencyKey == "" && a.Statement == ""
 		var err error
 		if prepared[i], err = a.Prepare(); err != nil {
 			return nil, fmt.Errorf("attestation %d: %w", i, err)

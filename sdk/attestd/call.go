@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"attestd/crypto/dpop"
 )
 
 // request is one operation of the API.
@@ -24,6 +26,9 @@ type request struct {
 	status        int  // the only success
 	safe          bool // idempotent; reads always are
 	public        bool // no credential is sent
+	// a key of which each attempt proves possession, in place of that of the credential; nil for
+	// none
+	proves *AgentKey
 }
 
 func (r *request) operation() string { return r.method + " " + r.route }
@@ -123,12 +128,20 @@ func (c *Client) again(ctx context.Context, r *request, attempt func(token strin
 	token, err := "", error(nil)
 	if !r.public && c.credential != nil {
 		if token, err = c.credential.bearer(ctx, c, ""); err != nil {
-			return err
+			return &CredentialError{err}
 		}
 	}
-	renewed := false
+	renewed, unknown := false, false
 	for n := 0; ; {
-		if err = attempt(token); err == nil || ctx.Err() != nil {
+		if err = attempt(token); err == nil {
+			return nil
+		}
+		var answer *Error
+		if errors.As(err, &answer) {
+			answer.Retried = unknown
+		}
+		unknown = unknown || answer == nil || answer.Status >= 500
+		if ctx.Err() != nil {
 			return err
 		}
 		if token != "" && !renewed && errors.Is(err, &Error{Status: http.StatusUnauthorized}) {
@@ -138,7 +151,10 @@ func (c *Client) again(ctx context.Context, r *request, attempt func(token strin
 				token = fresh
 				continue
 			}
-			return errors.Join(err, refused)
+			if refused != nil {
+				return errors.Join(err, &CredentialError{refused})
+			}
+			return err
 		}
 		wait, again := c.retry.wait(n, err, r.safe)
 		if !again || sleep(ctx, wait) != nil {
@@ -163,8 +179,15 @@ func (c *Client) send(ctx context.Context, r *request, token string) (*http.Resp
 	if r.contentType != "" {
 		asked.Header.Set("Content-Type", r.contentType)
 	}
-	if token != "" {
-		asked.Header.Set("Authorization", "Bearer "+token)
+	if err := c.authorize(ctx, asked, token); err != nil {
+		return nil, err
+	}
+	if r.proves != nil {
+		proof, err := dpop.Make(ctx, r.proves.signer, dpop.Request{Method: r.method, URL: asked.URL.String()}, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		asked.Header["Dpop"] = []string{proof}
 	}
 	answer, err := c.http.Do(asked)
 	if err != nil {
@@ -178,6 +201,20 @@ func (c *Client) send(ctx context.Context, r *request, token string) (*http.Resp
 		return nil, readError(r.operation(), answer)
 	}
 	return answer, nil
+}
+
+// authorize adds the credential to a request.
+func (c *Client) authorize(ctx context.Context, r *http.Request, token string) error {
+	if token == "" {
+		return nil
+	}
+	if own, ok := c.credential.(interface {
+		authorize(context.Context, *http.Request, string) error
+	}); ok {
+		return own.authorize(ctx, r, token)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	return nil
 }
 
 // get sends a GET request and decodes the response with status 200.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Credential is a [Key] or what [OAuth] returns.
+// Credential is a [Key], what [OAuth] returns, or an [Identity].
 type Credential interface {
 	// bearer returns the bearer token to send. refused is the token that the service answered with
 	// 401, or "". If bearer returns the same token again, there is no other.

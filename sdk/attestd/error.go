@@ -20,6 +20,9 @@ type Error struct {
 	Pointer    string        // JSON Pointer (RFC 6901) to the refused member of the request, or ""
 	RequestID  string        // ID of the cause in the service's log
 	RetryAfter time.Duration // 0 if the response has none
+	// Retried states that an earlier attempt of the request had no response, so that it may have
+	// had an effect.
+	Retried bool
 
 	operation string // method and route; paths may contain keys
 }
@@ -47,6 +50,12 @@ func (e *Error) Is(target error) bool {
 	want, ok := target.(*Error)
 	return ok && (want.Status == 0 || want.Status == e.Status) && (want.Code == "" || want.Code == e.Code)
 }
+
+// CredentialError reports that there is no access token for a call, which was not made.
+type CredentialError struct{ Err error }
+
+func (e *CredentialError) Error() string { return e.Err.Error() }
+func (e *CredentialError) Unwrap() error { return e.Err }
 
 // maxErrorBody is the largest number of bytes read from an error response.
 const maxErrorBody = 64 << 10

@@ -16,6 +16,8 @@ var operations = map[string]string{
 	"registerAgent": "RegisterAgent", "listAgents": "Agents", "getAgent": "Agent", "disableAgent": "DisableAgent", "enableAgent": "EnableAgent", "getAgentSVID": "AgentSVID",
 	"issuePassport": "IssuePassport", "rotatePassport": "RotatePassport", "verifyPassport": "VerifyPassport", "listPassports": "Passports",
 	"listRevokedPassports": "RevokedPassports", "revokePassport": "RevokePassport", "getPassportStatus": "PassportStatus",
+	"enrolAgentKey": "EnrolKey", "listAgentKeys": "AgentKeys", "revokeAgentKey": "RevokeAgentKey", "createEnrolment": "CreateEnrolment", "getEnrolment": "Enrolment",
+	"setAgentPolicy": "SetAgentPolicy", "setCompanyPolicy": "SetCompanyPolicy", "listSessions": "Sessions", "getSession": "SessionEvidence",
 	"createKey": "CreateKey", "listKeys": "Keys", "deleteKey": "DeleteKey", "listCredentials": "Credentials",
 	"createOAuthClient": "CreateOAuthClient", "listOAuthClients": "OAuthClients", "deleteOAuthClient": "DeleteOAuthClient", "getOAuthToken": "OAuthToken",
 	"attest": "Attest", "attestBatch": "AttestBatch", "claudeCodeHook": "ClaudeCodeHook", "getChain": "Records", "searchRecords": "Search", "countRecords": "Count", "verifyChain": "VerifyChain", "getProof": "Proof", "getConsistency": "Consistency",

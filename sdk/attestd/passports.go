@@ -13,6 +13,8 @@ import (
 type NewPassport struct {
 	Scopes []string `json:"scopes,omitempty"` // nil: tool:* and attest:write
 	TTL    int      `json:"ttl,omitempty"`    // seconds, at most a day; 0: an hour
+	// thumbprint of a live key of the agent, to which the passport is bound; "" for none
+	JKT string `json:"jkt,omitempty"`
 }
 
 // Passport is a new passport.
@@ -57,10 +59,24 @@ type PassportVerdict struct {
 
 // VerifyPassport makes the service check a passport, including revocation, and its scope for a tool
 // unless tool is "".
-func (c *Client) VerifyPassport(ctx context.Context, passport, tool string) (v PassportVerdict, err error) {
+func (c *Client) VerifyPassport(ctx context.Context, passport, tool string) (PassportVerdict, error) {
+	return c.VerifyBoundPassport(ctx, passport, tool, ToolCall{})
+}
+
+// ToolCall is the request with which a passport came, to whoever verifies it.
+type ToolCall struct {
+	Proof, Method, URL string // its DPoP header, e.g. POST, and its URL
+}
+
+// VerifyBoundPassport is VerifyPassport of a passport that is bound to a key: call shows that
+// whoever has sent it holds the key. A proof counts once, so that the service refuses a repeated
+// request.
+func (c *Client) VerifyBoundPassport(ctx context.Context, passport, tool string, call ToolCall) (v PassportVerdict, err error) {
 	body := map[string]string{"passport": passport}
-	if tool != "" {
-		body["tool"] = tool
+	for name, value := range map[string]string{"tool": tool, "proof": call.Proof, "htm": call.Method, "htu": call.URL} {
+		if value != "" {
+			body[name] = value
+		}
 	}
 	text, err := json.Marshal(body)
 	if err != nil {

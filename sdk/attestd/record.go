@@ -22,11 +22,14 @@ type Record struct {
 
 // Action is what a record says.
 type Action struct {
-	AgentID    string          `json:"agentId"`
-	CompanyID  string          `json:"companyId"`
-	ActionType string          `json:"actionType"`
-	Payload    json.RawMessage `json:"payload"`       // byte for byte as it was sent to the service
-	Log        string          `json:"log,omitempty"` // "control" in records of that log
+	AgentID    string `json:"agentId"`
+	CompanyID  string `json:"companyId"`
+	ActionType string `json:"actionType"`
+	// byte for byte as it was sent to the service
+	Payload json.RawMessage `json:"payload"`
+	// what the agent has signed of it, a compact JWS
+	Statement string `json:"statement,omitempty"`
+	Log       string `json:"log,omitempty"` // "control" in records of that log
 }
 
 // DelegationInfo says under which authority an action was done.

@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// NewWebhook says where messages about appended records go, and about which.
+// NewWebhook says where messages about appended records and about keys of agents go, and about
+// which.
 type NewWebhook struct {
 	URL    string   `json:"url"`
 	Agents []string `json:"agents,omitempty"` // nil for all
@@ -14,23 +15,24 @@ type NewWebhook struct {
 	Description string   `json:"description,omitempty"`
 }
 
-// Webhook is an endpoint that is sent a message for each record. Secret is only in the answers that
-// make it.
+// Webhook is an endpoint that is sent a message for each record, and for each key of an agent that
+// is enrolled or revoked. Secret is only in the answers that make it.
 type Webhook struct {
-	WebhookID      string   `json:"webhookId"`
-	URL            string   `json:"url"`
-	Agents         []string `json:"agents,omitempty"`
-	Actions        []string `json:"actions,omitempty"`
-	Description    string   `json:"description,omitempty"`
-	CreatedAt      string   `json:"createdAt"`
-	Secret         string   `json:"secret,omitempty"`
-	PublicKey      string   `json:"publicKey"`
-	Fingerprint    string   `json:"fingerprint"` // of the secret
-	NextIndex      int64    `json:"nextIndex"`   // the first record that was not sent
-	FailedAttempts int      `json:"failedAttempts"`
-	NextAttemptAt  string   `json:"nextAttemptAt,omitempty"`
-	DisabledAt     string   `json:"disabledAt,omitempty"`
-	DisabledReason string   `json:"disabledReason,omitempty"` // requested, gone or failing
+	WebhookID   string   `json:"webhookId"`
+	URL         string   `json:"url"`
+	Agents      []string `json:"agents,omitempty"`
+	Actions     []string `json:"actions,omitempty"`
+	Description string   `json:"description,omitempty"`
+	CreatedAt   string   `json:"createdAt"`
+	Secret      string   `json:"secret,omitempty"`
+	PublicKey   string   `json:"publicKey"`
+	Fingerprint string   `json:"fingerprint"` // of the secret
+	// the first record of the actions log that was not sent
+	NextIndex      int64  `json:"nextIndex"`
+	FailedAttempts int    `json:"failedAttempts"`
+	NextAttemptAt  string `json:"nextAttemptAt,omitempty"`
+	DisabledAt     string `json:"disabledAt,omitempty"`
+	DisabledReason string `json:"disabledReason,omitempty"` // requested, gone or failing
 }
 
 // CreateWebhook makes a webhook, with its secret.

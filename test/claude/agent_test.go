@@ -57,7 +57,7 @@ func newDesk(t *testing.T, settings string, flags ...string) *desk {
 	must(t, err)
 	// or the user's rules would not count
 	must(t, os.WriteFile(filepath.Join(d.home, ".claude.json"), trusted, 0o600))
-	d.admin = adminKey(t, d.attestd("", append([]string{"init", "claude-code", "--write"}, flags...)...))
+	d.admin = adminKey(t, d.attestd("", append([]string{"init", "claude-code", "--unsigned", "--write"}, flags...)...))
 	return d
 }
 
@@ -154,7 +154,7 @@ func (d *desk) attestd(input string, args ...string) string {
 // the way that `attestd init` prints.
 func (d *desk) claude(m *model) {
 	d.t.Helper()
-	start := regexp.MustCompile(`(?m)^start +(.*)$`).FindStringSubmatch(d.attestd("", "init", "claude-code", "--settings", filepath.Join(d.home, "elsewhere.json"), "--write"))[1]
+	start := regexp.MustCompile(`(?m)^start +(.*)$`).FindStringSubmatch(d.attestd("", "init", "claude-code", "--unsigned", "--settings", filepath.Join(d.home, "elsewhere.json"), "--write"))[1]
 	d.shell(start, m)
 }
 

@@ -1,14 +1,22 @@
-// The verdicts of check.mjs on evidence.json: a list with "holds", "self-consistent", "fails <code>", or "usage" where the policy is none.
+// The verdicts of check.mjs on evidence.json: a list with "holds", "self-consistent", "fails <code>", or "usage" where the policy is none; and whether what is to be said was.
 import { readFileSync } from "node:fs";
-import { Evidence, readPolicy } from "./check.mjs";
+import { opened, readPolicy } from "./check.mjs";
 
-console.log(JSON.stringify(JSON.parse(readFileSync("evidence.json", "utf8")).map(({ file, key, policy }) => {
+console.log(JSON.stringify(JSON.parse(readFileSync("evidence.json", "utf8")).map(({ file, key, policy, agentKey, says }) => {
   const trust = key ? { fingerprint: key } : {};
   try {
     if (policy) trust.policy = readPolicy(policy);
   } catch {
     return "usage";
   }
-  const { verdict, code } = new Evidence(Buffer.from(file, "base64"), trust).verdict();
-  return `${verdict} ${code}`.trim().replace(" only", "");
+  if (agentKey) trust.agentKey = agentKey;
+  const bytes = Buffer.from(file, "base64");
+  let at = 0;
+  const checked = opened((room) => {
+    const length = bytes.copy(room, 0, at);
+    at += length;
+    return length;
+  }, trust);
+  const { verdict, code } = checked.verdict(), heard = !says ? "" : checked.checked.join("\n").includes(says) ? " said" : " not said";
+  return `${verdict} ${code}`.trim().replace(" only", "") + heard;
 })));

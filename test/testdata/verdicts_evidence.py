@@ -1,7 +1,7 @@
-# The verdicts of check.py on evidence.json: a list with "holds", "self-consistent", "fails <code>", or "usage" where the policy is none.
-import base64, json, sys
+# The verdicts of check.py on evidence.json: a list with "holds", "self-consistent", "fails <code>", or "usage" where the policy is none; and whether what is to be said was.
+import base64, io, json, sys
 from pathlib import Path
-from check import Evidence, read_policy
+from check import opened_file, read_policy
 
 def verdict(case):
     trust = {"fingerprint": case["key"]} if case["key"] else {}
@@ -10,7 +10,11 @@ def verdict(case):
             trust = {"policy": read_policy(case["policy"])}
         except Exception:
             return "usage"
-    said, code, _ = Evidence(base64.b64decode(case["file"]), **trust).verdict()
-    return f"{said} {code}".strip().replace(" only", "")
+    if case["agentKey"]:
+        trust["agent_key"] = case["agentKey"]
+    checked = opened_file(io.BytesIO(base64.b64decode(case["file"])), **trust)
+    said, code, _ = checked.verdict()
+    heard = "" if not case["says"] else " said" if case["says"] in "\n".join(checked.checked) else " not said"
+    return f"{said} {code}".strip().replace(" only", "") + heard
 
 json.dump([verdict(case) for case in json.loads(Path("evidence.json").read_text())], sys.stdout)

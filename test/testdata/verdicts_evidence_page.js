@@ -17,18 +17,20 @@ async (cases) => {
     field.dispatchEvent(new Event('input', { bubbles: true }));
   };
   const verdicts = [];
-  for (const [i, { file, key, policy }] of cases.entries()) {
+  for (const [i, { file, key, policy, agentKey, says }] of cases.entries()) {
     if (document.querySelector('[data-invalid]')) {
       enter('policy', '');
       await seen(() => !document.querySelector('[data-invalid]'));
     }
     enter('fingerprint', key);
     enter('policy', policy);
+    enter('agentKey', agentKey);
     const data = new DataTransfer();
     data.items.add(new File([Uint8Array.from(atob(file), (c) => c.charCodeAt(0))], `case ${i}`));
     document.querySelector('.drop').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
     const { dataset } = await seen(() => document.querySelector(`[data-file="case ${i}"], [data-invalid]`));
-    verdicts.push('invalid' in dataset ? 'usage' : `${dataset.verdict} ${dataset.code}`.trim());
+    const heard = !says ? '' : document.querySelector('main').textContent.includes(says) ? ' said' : ' not said';
+    verdicts.push('invalid' in dataset ? 'usage' : `${dataset.verdict} ${dataset.code}`.trim() + heard);
   }
   return verdicts;
 }

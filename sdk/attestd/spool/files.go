@@ -77,6 +77,9 @@ func (s *Spool) appendEntries(entries []*entry) (done []*entry) {
 // appendLines writes whole lines after those of the queue, and returns when they are on disk. The
 // caller holds the lock to add.
 func (s *Spool) appendLines(lines []byte) error {
+	if err := s.repairLocked(); err != nil { // before another line is the last
+		return err
+	}
 	if info, err := os.Stat(s.path(current)); err == nil && info.Size() >= fullAt {
 		if err := s.seal(); err != nil {
 			return err

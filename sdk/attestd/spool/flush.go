@@ -112,7 +112,7 @@ func (s *Spool) take() ([]uint64, error) {
 	}
 	defer lock.Unlock()
 	if info, err := os.Stat(s.path(current)); err == nil && info.Size() > 0 {
-		if err := s.seal(); err != nil {
+		if err := errors.Join(s.repairLocked(), s.seal()); err != nil {
 			return nil, err
 		}
 	}
@@ -163,10 +163,11 @@ func (f *flush) file(ctx context.Context, number uint64) error {
 func batch(items []item) int {
 	size, keys := 0, map[string]bool{}
 	for i, a := range items {
-		if size += len(a.AppendJSON(nil)); i > 0 && (size > batchBytes || keys[a.IdempotencyKey]) {
+		key := a.IdempotencyKey + a.Statement // it has one of the two
+		if size += len(a.AppendJSON(nil)); i > 0 && (size > batchBytes || keys[key]) {
 			return i
 		}
-		keys[a.IdempotencyKey] = true
+		keys[key] = true
 	}
 	return len(items)
 }
@@ -175,8 +176,12 @@ func batch(items []item) int {
 // apart.
 func (f *flush) items(all [][]byte, done *progress, left []int, n int) (items []item, err error) {
 	var damaged []byte
-	var lines []int
+	var lines, sent []int
 	for _, line := range left[:min(n, len(left))] {
+		if !isLive(all[line]) {
+			sent = append(sent, line)
+			continue
+		}
 		a, ok := readLine(all[line])
 		if !ok {
 			damaged, lines = append(append(damaged, all[line]...), '\n'), append(lines, line)
@@ -193,6 +198,9 @@ func (f *flush) items(all [][]byte, done *progress, left []int, n int) (items []
 		}
 		done.finish(lines)
 		f.apart.Damaged += len(lines)
+	}
+	if len(sent) > 0 {
+		done.finish(sent)
 	}
 	return items, nil
 }
@@ -221,7 +229,7 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 		f.asked = true
 		var answer *attestd.Error
 		errors.As(err, &answer)
-		switch at, named := place(answer, n); {
+		switch at, named := namedItem(answer, n); {
 		case err == nil:
 			done.finish(gone)
 			f.backlog.sent = append(f.backlog.sent, sent{time.Now().UnixMilli(), n})
@@ -231,7 +239,7 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 			} else {
 				err = &LimitedError{max(answer.RetryAfter, minWait), err}
 			}
-		case !refused(err) || answer.Status == http.StatusUnauthorized || answer.Code == "FORBIDDEN_ROLE" || answer.Status == http.StatusNotFound || answer.Status == http.StatusMethodNotAllowed:
+		case !blamed(err):
 			return err // all that can be sent later, and what no attestation is to blame for
 		case (named || n == 1) && f.FreshKeys && answer.Code == attestd.KeyReused && done.keys[items[at].line] == "":
 			err = done.rekey(items[at].line, attestd.NewIdempotencyKey())
@@ -249,8 +257,8 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 	return nil
 }
 
-// place reads which item of n a refusal names, by its JSON Pointer.
-func place(e *attestd.Error, n int) (at int, named bool) {
+// namedItem reads which item of n a refusal names, by its JSON Pointer.
+func namedItem(e *attestd.Error, n int) (at int, named bool) {
 	if e == nil {
 		return 0, false
 	}
@@ -320,11 +328,21 @@ func (s *Spool) Pending() int {
 	text, _ := os.ReadFile(s.path(current))
 	numbers, _ := s.sealed()
 	_ = lock.Unlock()
-	count := bytes.Count(text, []byte("\n"))
+	count := 0
+	for _, line := range lines(text) {
+		if isLive(line) {
+			count++
+		}
+	}
 	for _, n := range numbers {
 		text, _ := os.ReadFile(s.path(sealedName(n))) // it may have been sent in between
-		if done, err := openProgress(s.path(progressName(n)), text, bytes.Count(text, []byte("\n"))); err == nil {
-			count += len(done.left())
+		all := lines(text)
+		if done, err := openProgress(s.path(progressName(n)), text, len(all)); err == nil {
+			for _, n := range done.left() {
+				if isLive(all[n]) {
+					count++
+				}
+			}
 		}
 	}
 	return count

@@ -38,16 +38,22 @@ func readLine(line []byte) (a attestd.Attestation, ok bool) {
 		return a, false
 	}
 	var read struct {
-		AgentID, ActionType, Delegation, IdempotencyKey string
-		Payload                                         json.RawMessage
+		AgentID, ActionType, Delegation, IdempotencyKey, Statement string
+		Payload                                                    json.RawMessage
 	}
-	if json.Unmarshal(text, &read) != nil || read.IdempotencyKey == "" {
+	if json.Unmarshal(text, &read) != nil || read.IdempotencyKey+read.Statement == "" {
 		return a, false
 	}
-	a = attestd.Attestation{AgentID: read.AgentID, ActionType: read.ActionType, Payload: read.Payload, Delegation: read.Delegation, IdempotencyKey: read.IdempotencyKey}
+	a = attestd.Attestation{
+		AgentID: read.AgentID, ActionType: read.ActionType, Payload: read.Payload, Delegation: read.Delegation,
+		IdempotencyKey: read.IdempotencyKey, Statement: read.Statement,
+	}
 	a, err = a.Prepare()
 	return a, err == nil
 }
+
+// isLive reports whether a line is to be sent.
+func isLive(line []byte) bool { return len(line) == 0 || line[0] != sentMark }
 
 // lines are the whole lines of a queue, without their ends: what comes after them was never
 // acknowledged.

@@ -15,6 +15,7 @@
 //	00000000000000000001.queue queues that are full or being sent, in the order of their numbers
 //	00000000000000000001.queue.sent
 //	                           the lines that are done, so that each is processed once
+//	sessions/                  for each session of an agent a file of its places; see [Session]
 //	limited                    the last rate-limited queue; later queues are sent first
 //	refused                    refused attestations, as JSON lines with time, reason and attestation
 //	damaged                    lines with a wrong checksum, unchanged
@@ -22,7 +23,14 @@
 //
 // A line of a queue is the CRC-32C (Castagnoli) of the rest in eight hex digits, a space, and the
 // attestation as an item of POST /v1/attest/batch. A process that is killed in Add may leave an
-// incomplete last line, which was not acknowledged; the next process removes it.
+// incomplete last line, which was not acknowledged; the next process removes it. A line whose first
+// byte is "x" was sent by who added it.
+//
+// A statement is its own idempotency key, so what waits is the signed request. The file of a
+// session has a line for each of its statements, again with a checksum: sid, seq, hash and jti. Who
+// adds a statement holds the lock of the session's file, and while it writes that of the folder:
+// first the line of the queue, then the place. So at most the last line of the queue lacks its
+// place, after a kill, and who adds next, or ends the queue, adds that place first.
 package spool
 
 import (
@@ -110,8 +118,10 @@ func refused(err error) bool {
 		return false
 	}
 	switch answer.Status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return false
+	case http.StatusConflict:
+		return answer.Code == attestd.StatementReused
 	}
 	return answer.Status >= 400 && answer.Status < 500
 }

@@ -18,6 +18,8 @@ Text: the service refuses what is not well-formed Unicode, for canonical JSON (R
 inside a character, are replaced by U+FFFD before anything is sent; what is recorded is the replaced text. Integers that no JSON number carries without loss, such as 2**60, are refused
 with a PayloadError: give them as strings.
 
+Agents: an Agent has a key of its own, signs in with it and signs what it does, in sessions: Client(url, Agent.read(path)).session().attest("file.written", {"path": "a.txt"}).
+
 verify_record, verify_proof, verify_passport, verify_token, verify_status and verify_evidence check without the service, with Keys of which one is pinned by its fingerprint. They need the package
 cryptography, for Ed25519, and raise MissingCryptography where it is not installed.
 
@@ -25,8 +27,8 @@ This file is made of sdk/python/parts and web/checkers/python by go generate ./w
 """
 from __future__ import annotations
 
-import asyncio, base64, difflib, functools, hashlib, http.client, itertools, json, keyword, os, random, re, secrets, socket, ssl, struct, sys, threading, time
-from dataclasses import dataclass
+import asyncio, base64, difflib, functools, hashlib, http.client, itertools, json, keyword, logging, os, random, re, secrets, socket, ssl, struct, sys, threading, time
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
@@ -40,8 +42,8 @@ except ImportError:
     Ed25519PublicKey = None
 
 __all__ = [
-    "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RefusedError", "Retry", "ServiceError",
-    "Spool", "VerificationError", "verify_evidence", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
+    "Agent", "AgentKey", "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RefusedError", "Retry", "ServiceError",
+    "Session", "Signer", "Spool", "SpoolSession", "UnknownKeyError", "VerificationError", "generate_agent_key", "verify_evidence", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
 ]
 
 class AttestdError(Exception):
@@ -56,6 +58,8 @@ class ServiceError(AttestdError):
         # method and route, for no path: keys stand in paths
         self.operation, self.status, self.reason = operation, status, reason
         self.code, self.pointer, self.request_id, self.retry_after = code, pointer, request_id, retry_after
+        # whether an earlier attempt had no answer, so that it may have had an effect
+        self.repeated = False
 
     def __str__(self):
         where = (f" at {self.pointer}" if self.pointer else "") + (f" ({self.code})" if self.code else "")
@@ -168,8 +172,8 @@ class _Prepared:
     key: str
     made: bool  # the key is ours, and not the caller's
 
-    def item(self):  # of a batch
-        return f'{self.text[:-1]},"idempotencyKey":{json.dumps(self.key)}}}'
+    def item(self):  # of a batch; a statement is its own key
+        return self.text if not self.key else f'{self.text[:-1]},"idempotencyKey":{json.dumps(self.key)}}}'
 
     def rekeyed(self):
         """The same under another key, which all who have this one choose alike, so that it is
@@ -214,8 +218,17 @@ OPERATIONS = {  # all of the API reference, by their names there
     "disableAgent": Route("POST /v1/agents/{agentId}/disable", safe=True),
     "enableAgent": Route("POST /v1/agents/{agentId}/enable", safe=True),
     "getAgentSVID": Route("GET /v1/agents/{agentId}/svid"),
-    "issuePassport": Route("POST /v1/agents/{agentId}/passport", members=("scopes", "ttl"), status=201),
+    "issuePassport": Route("POST /v1/agents/{agentId}/passport", members=("scopes", "ttl", "jkt"), status=201),
     "rotatePassport": Route("POST /v1/agents/{agentId}/passport/rotate", header=("Service-Passport", "Attestd-Passport")),
+    "enrolAgentKey": Route("POST /v1/agents/{agentId}/keys", members=("jwk", "label", "expiresAt", "proof", "endorsement"), status=201, header=("DPoP",)),
+    "listAgentKeys": Route("GET /v1/agents/{agentId}/keys"),
+    "revokeAgentKey": Route("DELETE /v1/agents/{agentId}/keys/{thumbprint}"),
+    "createEnrolment": Route("POST /v1/agents/{agentId}/enrolments", members=("expiresIn", "label"), status=201),
+    "getEnrolment": Route("GET /v1/enrolment"),
+    "setAgentPolicy": Route("PUT /v1/agents/{agentId}/policy", members=("attest", "dryRun"), safe=True),
+    "setCompanyPolicy": Route("PUT /v1/company/policy", members=("attest", "dryRun"), safe=True),
+    "listSessions": Route("GET /v1/sessions", query=("agentId", *_page)),
+    "getSession": Route("GET /v1/sessions/{agentId}/{sid}", query=("kid",), answer="lines"),
     "createKey": Route("POST /v1/keys", members=("label", "role", "expiresAt"), status=201),
     "listKeys": Route("GET /v1/keys"),
     "deleteKey": Route("DELETE /v1/keys/{key}"),
@@ -223,8 +236,8 @@ OPERATIONS = {  # all of the API reference, by their names there
     "listOAuthClients": Route("GET /v1/oauth/clients"),
     "deleteOAuthClient": Route("DELETE /v1/oauth/clients/{clientId}"),
     "listCredentials": Route("GET /v1/credentials", query=("madeBy",)),
-    "getOAuthToken": Route("POST /v1/oauth/token", members=("grant_type", "client_id", "client_secret"), body="form", public=True, safe=True),
-    "attest": Route("POST /v1/attest", members=("agentId", "actionType", "payload", "delegation"), status=201, header=("Idempotency-Key",), safe=True),
+    "getOAuthToken": Route("POST /v1/oauth/token", members=("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion"), body="form", public=True, safe=True),
+    "attest": Route("POST /v1/attest", members=("agentId", "actionType", "payload", "delegation", "statement"), status=201, header=("Idempotency-Key",), safe=True),
     "attestBatch": Route("POST /v1/attest/batch", members=("records",), status=201, safe=True),
     "getChain": Route("GET /v1/chain", query=("from", "limit", "log")),
     "searchRecords": Route("GET /v1/records", query=(*_search, "q", "hash", "order", *_page)),
@@ -245,7 +258,7 @@ OPERATIONS = {  # all of the API reference, by their names there
     "getCosignedCheckpoint": Route("GET /v1/witness/{originHash}/checkpoint", answer="text", public=True),
     "delegate": Route("POST /v1/token-exchange", members=("agentId", "actingOn", "scope"), status=201, safe=True),
     "exchangeToken": Route("POST /v1/token/exchange", members=("grant_type", "subject_token", "subject_token_type", "actor_token", "actor_token_type"), safe=True),
-    "verifyPassport": Route("POST /v1/passport/verify", members=("passport", "tool"), safe=True, denies=True),
+    "verifyPassport": Route("POST /v1/passport/verify", members=("passport", "tool", "proof", "htm", "htu"), safe=True, denies=True),
     "listPassports": Route("GET /v1/passports", query=("agent", "status", *_page)),
     "listRevokedPassports": Route("GET /v1/passports/revoked"),
     "revokePassport": Route("POST /v1/passports/{jti}/revoke", members=("reason",)),
@@ -334,7 +347,7 @@ def _retryable(error, safe):
         return safe or error.unsent
     if not isinstance(error, ServiceError):
         return False
-    return error.status == 429 or error.code == "NOT_DONE" or safe and (error.status in (408, 409) or error.status >= 500)
+    return error.status == 429 or error.code == "NOT_DONE" or safe and (error.status == 408 or error.status == 409 and error.code != "STATEMENT_REUSED" or error.status >= 500)
 
 class OAuth:
     """The credential of an OAuth client. Its token is fetched at the first call, a minute before it expires, and when the service refuses one."""
@@ -462,8 +475,20 @@ class Client:
 
     def _attest(self, one):
         def send(items):
-            return self._send(OPERATIONS["attest"], "/v1/attest", {"Idempotency-Key": _header_key(items[0].key)}, items[0].text, lambda answer: _record(json.loads(answer)))
+            return self._send(OPERATIONS["attest"], "/v1/attest", {"Idempotency-Key": _header_key(items[0].key)} if items[0].key else {}, items[0].text, lambda answer: _record(json.loads(answer)))
         return _under_fresh_keys(send, [one])
+
+    def session(self, id=None):
+        """Begins a session of the agent whose credential this client has. No two of a key may have one ID; without one it makes one up."""
+        return Session(self, id)
+
+    def enrol_key(self, agentId, key, *, label=None, expiresAt=None):
+        """Makes a key an agent's, and proves possession of it. The credential is an admin's, an enrolment token of the agent, or the agent itself: then its present key endorses
+        this one. key is an AgentKey, or any object that signs."""
+        agent = self._credential if isinstance(self._credential, Agent) else None
+        proof = _proof(key, "POST", f"{self.url}/v1/agents/{quote(agentId, safe='')}/keys")
+        given = {"jwk": _public_jwk(key.jwk), "label": label, "expiresAt": expiresAt, "endorsement": agent and agent._endorse(_thumbprint(key.jwk))}
+        return self.enrol_agent_key(agentId, **given, **{"proof" if agent and agent.dpop else "DPoP": proof})
 
     def attest_all(self, attestations):
         """Appends up to 1,000 records, all or none, and returns them in order. Each attestation is a dict with agentId, actionType, payload and perhaps delegation and idempotencyKey. The
@@ -529,6 +554,8 @@ class Client:
         headers = headers if body is None else {**headers, "Content-Type": kind}
         safe = route.safe or route.call.startswith("GET ")
         def attempt(bearer):
+            if isinstance(self._credential, Agent):
+                bearer = self._credential._headers(bearer, route.call.split(" ")[0], self.url + path)
             status, said, answer = self._connections.whole(route.call, path, {**headers, **bearer}, body, safe)
             if route in (OPERATIONS["attest"], OPERATIONS["attestBatch"]):
                 self._rate = _rate(said, status, self._rate)
@@ -564,15 +591,18 @@ class Client:
 
     def _bearer(self, refused=""):
         credential = self._credential
-        return credential._bearer(self, refused) if isinstance(credential, OAuth) else credential or ""
+        return credential._bearer(self, refused) if isinstance(credential, (OAuth, Agent)) else credential or ""
 
     def _again(self, attempt, safe, public, patient=True):
         """Calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once."""
-        token, renewed, n = "" if public else self._bearer(), False, 0
+        token, renewed, unknown, n = "" if public else self._bearer(), False, False, 0
         while True:
             try:
                 return attempt({"Authorization": f"Bearer {token}"} if token else {})
             except AttestdError as error:
+                if isinstance(error, ServiceError):
+                    error.repeated = unknown
+                unknown = unknown or not isinstance(error, ServiceError) or error.status >= 500
                 if token and not renewed and isinstance(error, ServiceError) and error.status == 401:
                     renewed, fresh = True, self._bearer(token)
                     if fresh == token:
@@ -860,7 +890,7 @@ class Spool:
         # the bytes that wait, as this process knows; -1 when it must look
         self._last, self._size, self._lock = 0, -1, threading.Lock()
         self._flushing = threading.Lock()
-        for name in ("new", "pending", "refused"):
+        for name in ("new", "pending", "refused", "sessions"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         # by a process that was killed before it acknowledged them
         for left in (self.folder / "new").iterdir():
@@ -874,8 +904,16 @@ class Spool:
         """Puts an attestation on disk and returns its idempotency key, once it is synced."""
         return self._add(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
 
+    def session(self, id):
+        """Opens a session of the agent whose credential the client has, which goes on where the process before was, also after a kill."""
+        return SpoolSession(self, id)
+
     def _add(self, prepared):
-        item = _sealed(prepared.item(), prepared.made)
+        self._add_text(prepared.item(), prepared.made)
+        return prepared.key
+
+    def _add_text(self, text, made):  # returns the name of the file
+        item = _sealed(text, made)
         with self._lock:  # the order of one process is kept when several come in a microsecond
             self._last = max(self._last + 1, time.time_ns() // 1000)
             name = f"{self._last:017}-{secrets.token_hex(8)}.item"
@@ -884,7 +922,10 @@ class Spool:
                 self._size = -1  # others may have sent what waits
                 raise FullError(f"the spool holds its {self.limit} bytes")
         self._put("pending", name, item)
-        return prepared.key
+        return name
+
+    def _remove(self, name):
+        (self.folder / "pending" / name).unlink(missing_ok=True)
 
     def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
         """Appends a record, or puts it on disk while the service is away. Returns {"queued": False, "record": …} or {"queued": True, "idempotencyKey": …}. It raises what
@@ -986,7 +1027,9 @@ class Spool:
             return None
         try:
             made, text = (False, content.decode()) if name.endswith(".json") else _unsealed(content)
-            key = json.loads(text)["idempotencyKey"]
+            item = json.loads(text)
+            # which is its own key
+            key = item["idempotencyKey"] if "idempotencyKey" in item else item["statement"]
             must(type(key) is str, "no key")
             return _Item(name, text, key, made)
         except (ValueError, LookupError, TypeError):
@@ -1000,7 +1043,9 @@ class Spool:
             except ServiceError as error:
                 # A refusal that is about the credential and not about an item would empty the
                 # spool.
-                if error.status not in (400, 403, 413, 422) or error.status == 403 and not error.pointer and error.code != "AGENT_DISABLED":
+                own = error.operation == OPERATIONS["attestBatch"].call and error.code != "FORBIDDEN_AGENT"
+                named = error.pointer or error.code in ("AGENT_DISABLED", "AGENT_KEY_REQUIRED", "STATEMENT_KEY_UNKNOWN")
+                if not own or error.status not in (400, 403, 413, 422) and error.code != "STATEMENT_REUSED" or error.status == 403 and not named:
                     raise
                 at = 0 if len(items) == 1 else _place(error)
                 # which of them it is, the answer does not say; or the batch is too large
@@ -1070,6 +1115,331 @@ def _unsealed(content):
     must(hashlib.sha256(rest).hexdigest().encode() == checksum, "the checksum is another")
     whose, _, text = rest.partition(b" ")
     return whose == b"made", text.decode()
+
+class Signer:
+    """What an Agent signs with, which may be in a TPM or a KMS: any object with jwk, the public key as a dict, and sign, which returns 64 bytes: the Ed25519 signature of a message
+    or, for P-256, R and S of the ECDSA signature of its SHA-256."""
+
+    def sign(self, message):
+        raise NotImplementedError
+
+class AgentKey(Signer):
+    """A private key of an agent, of its JWK (a dict): Ed25519 or P-256. It needs the package cryptography."""
+
+    def __init__(self, jwk):
+        self.jwk = _public_jwk(jwk)
+        try:
+            from cryptography.hazmat.primitives import hashes
+            from cryptography.hazmat.primitives.asymmetric import ec, ed25519, utils
+        except ImportError:
+            raise MissingCryptography("signing with a private key needs the package cryptography: pip install cryptography; or give an object that signs") from None
+        if "d" not in jwk:
+            raise AttestdError("the JWK has no member d: it is no private key")
+        secret = unbase64url(jwk["d"])
+        if jwk["kty"] == "OKP":
+            self._sign = ed25519.Ed25519PrivateKey.from_private_bytes(secret).sign
+        else:
+            private = ec.derive_private_key(int.from_bytes(secret, "big"), ec.SECP256R1())
+            def sign(message):
+                r, s = utils.decode_dss_signature(private.sign(message, ec.ECDSA(hashes.SHA256())))
+                return r.to_bytes(32, "big") + s.to_bytes(32, "big")
+            self._sign = sign
+
+    def sign(self, message):
+        return self._sign(message)
+
+    def __repr__(self):
+        return f"AgentKey({_thumbprint(self.jwk)})"
+
+class UnknownKeyError(AttestdError):
+    """The agent has a key that it does not know: whoever holds it can sign in its name."""
+
+    def __init__(self, agent, key):
+        super().__init__(f"ALARM: the agent {agent} has the key {key['thumbprint']}, enrolled at {key['createdAt']}, which this client does not know: whoever holds it can sign in its "
+                         "name. If it is not yours, revoke it and find out who enrolled it: the control log says by which credential")
+        self.agent, self.key = agent, key
+
+class Agent:
+    """An agent with its key: the credential of a Client that acts as this agent alone, and signs what it does. key is an AgentKey, or any object that signs; known are thumbprints of
+    further keys of the agent. With dpop, access tokens are bound to the key (RFC 9449). alarm is told at a sign-in of each key that is not known; without it, logging is."""
+
+    def __init__(self, key, spiffe_id, *, dpop=False, known=(), alarm=None):
+        form = re.fullmatch(r"(spiffe://[^/]+/company/([^/]+))/agent/([^/]+)", spiffe_id)
+        if not form:
+            raise AttestdError("the SPIFFE ID of an agent must look like spiffe://example.org/company/acme/agent/bot")
+        self.key, self.spiffe_id, self.dpop = key, spiffe_id, dpop
+        self._parent, self.company_id, self.agent_id = form.groups()
+        self.thumbprint = _thumbprint(key.jwk)
+        self._known, self._alarm = {self.thumbprint, *known}, alarm or (lambda error: logging.getLogger("attestd").error("%s", error))
+        self._lock, self._token, self._until = threading.RLock(), "", 0.0
+
+    @classmethod
+    def read(cls, path, *, dpop=False, alarm=None):
+        """The agent of a file that `attestd agent-key enrol` has written."""
+        path = Path(path)
+        if os.name != "nt" and path.stat().st_mode & 0o077:
+            raise AttestdError(f"{path}: group or others may read the agent's key: revoke it and enrol another")
+        jwk = json.loads(path.read_text("utf-8"))
+        if "agent" not in jwk:
+            raise AttestdError(f"the key in {path} is not enrolled: attestd agent-key enrol")
+        return cls(AgentKey(jwk), jwk["agent"], dpop=dpop, known=jwk.get("known", ()), alarm=alarm)
+
+    def _jws(self, kind, claims, **naming):
+        return _jws(self.key, {"typ": kind, **(naming or {"kid": self.thumbprint})}, claims)
+
+    def _bearer(self, client, refused=""):
+        with self._lock:
+            if self._token in ("", refused) or time.monotonic() >= self._until:
+                url, now = f"{client.url}/v1/oauth/token", int(time.time())
+                assertion = self._jws("JWT", {"iss": self.spiffe_id, "sub": self.spiffe_id, "aud": url, "jti": _new_key(), "iat": now, "exp": now + 120})
+                form = urlencode({"grant_type": "client_credentials", "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", "client_assertion": assertion})
+                # an assertion is good once
+                route = replace(OPERATIONS["getOAuthToken"], safe=False)
+                made = client._send(route, "/v1/oauth/token", {"DPoP": _proof(self.key, "POST", url)} if self.dpop else {}, form, json.loads)
+                self._token, self._until = made["access_token"], time.monotonic() + made["expires_in"] - min(60, made["expires_in"] / 2)
+                self._compare(client)
+            return self._token
+
+    def _compare(self, client):  # the keys of the agent with those that it knows
+        try:
+            keys = client.list_agent_keys(self.agent_id)["keys"]
+        except AttestdError as error:
+            self._alarm(AttestdError(f"the keys of the agent {self.agent_id} cannot be compared with those that it knows: {error}"))
+            return
+        for key in keys:
+            if key["thumbprint"] not in self._known:
+                self._alarm(UnknownKeyError(self.spiffe_id, key))
+        if self.thumbprint not in [key["thumbprint"] for key in keys]:
+            self._alarm(AttestdError(f"ALARM: the service's list of the keys of the agent {self.spiffe_id} lacks its own key {self.thumbprint}"))
+
+    def _headers(self, bearer, method, url):  # of a request with a token
+        token = bearer.get("Authorization", "")[7:]
+        return {"Authorization": f"DPoP {token}", "DPoP": _proof(self.key, method, url, token)} if self.dpop and token else bearer
+
+    def _sign(self, prepared, sid=None, seq=0, previous=None, end=False):
+        """What the agent signs of an attestation that is ready, added to it: (prepared, statement)."""
+        body = read(prepared.text)
+        if body["agentId"] != self.agent_id:
+            raise PayloadError("/agentId", f"must be {self.agent_id}: an agent signs what it does itself")
+        action = canonical({"actionType": body["actionType"], "agentId": body["agentId"], "companyId": self.company_id, "payload": body["payload"]})
+        jti = _new_key() if prepared.made else prepared.key
+        claims = {"iss": self.spiffe_id, "aud": self._parent, "iat": int(time.time()), "action_hash": hashlib.sha256(action.encode()).hexdigest(),
+                  "jti": jti if re.fullmatch("[!-~]{1,128}", jti) else _b64(hashlib.sha256(jti.encode()).digest())}
+        if body.get("delegation"):
+            claims["delegation"] = _token_id(body["delegation"])
+        if sid is not None:
+            claims.update({"sid": sid, "seq": seq}, **({"prev": previous} if seq else {}), **({"end": True} if end else {}))
+        statement = self._jws("agent-statement+jwt", claims)
+        return _Prepared(f'{prepared.text[:-1]},"statement":"{statement}"}}', "", False), statement
+
+    def _endorse(self, thumbprint):
+        self._known.add(thumbprint)
+        return self._jws("agent-key+jwt", {"iss": self.spiffe_id, "aud": self._parent, "iat": int(time.time()), "jkt": thumbprint})
+
+def generate_agent_key(algorithm="EdDSA"):
+    """Makes a key pair: its private JWK, a dict, which MUST be stored where its owner alone can read it."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+    except ImportError:
+        raise MissingCryptography("making a key needs the package cryptography: pip install cryptography") from None
+    if algorithm == "EdDSA":
+        private = ed25519.Ed25519PrivateKey.generate()
+        raw = [private.public_key().public_bytes_raw(), private.private_bytes_raw()] if hasattr(private, "private_bytes_raw") else _raw_ed25519(private)
+        return {"crv": "Ed25519", "kty": "OKP", "x": _b64(raw[0]), "d": _b64(raw[1])}
+    private = ec.generate_private_key(ec.SECP256R1()).private_numbers()
+    x, y, d = ((n).to_bytes(32, "big") for n in (private.public_numbers.x, private.public_numbers.y, private.private_value))
+    return {"crv": "P-256", "kty": "EC", "x": _b64(x), "y": _b64(y), "d": _b64(d)}
+
+def _raw_ed25519(private):  # with versions of cryptography before 40
+    from cryptography.hazmat.primitives.serialization import NoEncryption, PrivateFormat
+    return [private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw), private.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())]
+
+def _b64(raw):
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+def _public_jwk(jwk):  # in the form over which its thumbprint is computed (RFC 7638)
+    names = {("OKP", "Ed25519"): ("crv", "kty", "x"), ("EC", "P-256"): ("crv", "kty", "x", "y")}.get((jwk.get("kty"), jwk.get("crv")))
+    if not names:
+        raise AttestdError("the key of an agent must be Ed25519 or P-256")
+    return {name: jwk[name] for name in names}
+
+def _thumbprint(jwk):
+    return _b64(hashlib.sha256(json.dumps(_public_jwk(jwk), separators=(",", ":")).encode()).digest())
+
+def _jws(key, header, claims):  # compact (RFC 7515, section 7.1)
+    parts = ({"alg": "EdDSA" if key.jwk["kty"] == "OKP" else "ES256", **header}, claims)
+    text = ".".join(_b64(json.dumps(part, separators=(",", ":")).encode()) for part in parts)
+    signature = key.sign(text.encode())
+    if len(signature) != 64:
+        raise AttestdError("a signature must have 64 bytes: that of Ed25519, or R and S of ECDSA")
+    return f"{text}.{_b64(signature)}"
+
+def _proof(key, method, url, token=""):  # that the sender of a request holds a key (RFC 9449)
+    claims = {"jti": _new_key(), "htm": method, "htu": url.partition("?")[0], "iat": int(time.time())}
+    return _jws(key, {"typ": "dpop+jwt", "jwk": _public_jwk(key.jwk)}, {**claims, **({"ath": _b64(hashlib.sha256(token.encode()).digest())} if token else {})})
+
+def _token_id(token):  # jti of a token that is not checked here: the service checks it
+    try:
+        return json.loads(unbase64url(token.split(".")[1]))["jti"]
+    except (ValueError, LookupError, TypeError):
+        raise PayloadError("/delegation", "is no token with a jti") from None
+
+def _is_refused(error):
+    """Whether an append certainly had no effect: the service refuses it for what it is."""
+    return isinstance(error, ServiceError) and not error.repeated and not error.operation.endswith("/v1/oauth/token") and (
+        error.code == "STATEMENT_REUSED" or error.status in (400, 403, 413, 422) and error.code not in ("FORBIDDEN_ROLE", "FORBIDDEN_AGENT"))
+
+class Session:
+    """One run of an agent: its statements are numbered, and each names the one before, so that nothing can be taken out unseen. It sends one at a time and ends with the process;
+    a session of a Spool goes on after a crash, and while the service is away."""
+
+    def __init__(self, client, id=None):
+        self._client, self._agent, self.id = client, _agent_of(client), id or _new_key()
+        self._lock, self._seq, self._previous, self._ended, self._unsettled = threading.Lock(), 0, None, False, None
+
+    def attest(self, actionType, payload, *, delegation=None, idempotencyKey=None, end=False):
+        """Signs an action at the next place, and appends its record; with end, the last one of the session. After a ConnectionLost its outcome is unknown: the next call first sends
+        the same statement again. One that the service refuses has no place."""
+        with self._lock:
+            if self._unsettled:
+                signed, key = self._unsettled
+                record = self._client._attest(signed)
+                self._unsettled = None
+                if key and key == idempotencyKey:
+                    return record
+            if self._ended:
+                raise AttestdError("the session has ended")
+            prepared = _prepare({"agentId": self._agent.agent_id, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey})
+            signed, statement = self._agent._sign(prepared, self.id, self._seq, self._previous, end)
+            try:
+                record = self._client._attest(signed)
+            except AttestdError as error:
+                if not _is_refused(error):
+                    self._unsettled = signed, idempotencyKey
+                    self._advance(statement, end)
+                raise
+            self._advance(statement, end)
+            return record
+
+    def _advance(self, statement, end):
+        self._seq, self._previous, self._ended = self._seq + 1, hashlib.sha256(statement.encode()).hexdigest(), end
+
+def _agent_of(client):
+    if not isinstance(client._credential, Agent):
+        raise AttestdError("a session needs an agent's key: give the client an Agent as its credential")
+    return client._credential
+
+class SpoolSession:
+    """A session of a spool. What is signed is on disk with its place before it is sent, so a process that is killed leaves no hole in the numbers and uses none twice. One process
+    has a session at a time, its threads included, and the next one goes on where it was. Where another process that lives has the session, and after its end, this one is under
+    the ID with "~" and the time."""
+
+    def __init__(self, spool, id):
+        if not re.fullmatch("[A-Za-z0-9._-]{1,100}", id):
+            raise AttestdError("the ID of a session must have 1 to 100 characters of A-Z, a-z, 0-9, '.', '_' and '-'")
+        self._spool, self._agent, self._lock, self._signed = spool, _agent_of(spool.client), threading.Lock(), None
+        name, taken, shared = _take_places(spool.folder / "sessions", self._agent.thumbprint, id)
+        # what was signed last may be nowhere else; to send it twice makes no second record
+        for _, state in taken:
+            if state.get("item") and state.get("at", 0) > (time.time() - 29 * 86400) * 1000:
+                spool._add_text(state["item"], False)
+        last = taken[-1][1] if taken else None
+        if last and not last.get("end") and not shared:
+            self._state = {**last, "item": None}
+        else:
+            self._state = {"sid": f"{id}~{int(time.time() * 1000)}" if last or shared else id, "seq": 0}
+        self._name = name
+        self._place(self._state)
+        for former, _ in taken:
+            (spool.folder / "sessions" / former).unlink(missing_ok=True)
+
+    @property
+    def id(self):
+        return self._state["sid"]
+
+    def add(self, actionType, payload, *, delegation=None, idempotencyKey=None):
+        """Signs an action at the next place. It returns when that is synced; a flush sends it."""
+        self._next(actionType, payload, delegation, idempotencyKey, False)
+
+    def attest(self, actionType, payload, *, delegation=None, idempotencyKey=None, end=False):
+        """As add, and sends it; with end, the last one of the session. Returns {"queued": False, "record": …} or, where there is no answer, {"queued": True}. What the service
+        refuses is raised."""
+        signed, statement, name, before = self._next(actionType, payload, delegation, idempotencyKey, end)
+        try:
+            record = self._spool.client._attest(signed)
+        except AttestdError as error:
+            if not _is_refused(error):
+                return {"queued": True}
+            # it has no place, unless another has one after it; then a flush sets it apart
+            with self._lock:
+                if self._state.get("previous") == hashlib.sha256(statement.encode()).hexdigest():
+                    self._place(before)
+                    self._state = before
+                    self._spool._remove(name)
+            raise
+        self._spool._remove(name)
+        return {"queued": False, "record": record}
+
+    def _next(self, actionType, payload, delegation, key, end):
+        prepared = _prepare({"agentId": self._agent.agent_id, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": key})
+        with self._lock:
+            if self._signed:
+                self._spool._add_text(self._signed, False)
+                self._signed = None
+            before = self._state
+            if before.get("end"):
+                raise AttestdError("the session has ended")
+            signed, statement = self._agent._sign(prepared, before["sid"], before["seq"], before.get("previous"), end)
+            now = {"sid": before["sid"], "seq": before["seq"] + 1, "previous": hashlib.sha256(statement.encode()).hexdigest(), "end": end, "item": signed.text, "at": int(time.time() * 1000)}
+            self._place(now)
+            self._state, self._signed = now, signed.text
+            name = self._spool._add_text(signed.text, False)
+            self._signed = None
+            return signed, statement, name, {**before, "item": None}
+
+    def _place(self, state):
+        text = json.dumps({name: value for name, value in state.items() if value is not None}, separators=(",", ":"))
+        self._spool._put("sessions", self._name, f"{hashlib.sha256(text.encode()).hexdigest()} {text}")
+
+_HOST = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+
+def _is_held(owner):  # whether the process that has a file lives, or may: it is on another machine
+    host, pid = owner.split("-")[:2]
+    if host != _HOST or int(pid) == os.getpid() or os.name == "nt":
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+def _take_places(folder, thumbprint, id):
+    """Takes over the places of a session that processes have left, the newest last, by renaming the files, so that of many one gets each: the name of a new file, the (name, state) of
+    those, and whether another process may have the session."""
+    session = hashlib.sha256(f"{thumbprint}\n{id}".encode()).hexdigest()[:32]
+    new_name = lambda: f"{session}.{_HOST}-{os.getpid()}-{secrets.token_hex(6)}"
+    taken, shared = [], False
+    for left in os.listdir(folder):
+        of, _, owner = left.partition(".")
+        if of != session:
+            continue
+        if _is_held(owner):
+            shared = True
+            continue
+        name = new_name()
+        try:
+            os.rename(folder / left, folder / name)
+        except FileNotFoundError:  # another was first
+            shared = True
+            continue
+        checksum, _, text = (folder / name).read_text("utf-8").partition(" ")
+        if hashlib.sha256(text.encode()).hexdigest() == checksum:
+            taken.append((name, json.loads(text)))
+        else:  # the disk has changed it
+            shared = True
+    return new_name(), sorted(taken, key=lambda one: one[1].get("at", 0)), shared
 
 def must(ok, message):  # not assert, which python3 -O leaves out
     if not ok:
@@ -1218,9 +1588,9 @@ def digest_of(record, company, log="actions"):
     index, payload = record["index"], record["payload"]
     must(type(index) is int and 0 <= index < 2**53, "the index is not an integer")
     seconds(record["timestamp"])
-    exactly(payload, ("agentId", "companyId", "actionType", "payload") + ("log",) * (log == "control"))
+    exactly(payload, ("agentId", "companyId", "actionType", "payload") + ("log",) * (log == "control"), ("statement",) * (log == "actions"))
     must(payload.get("log", "actions") == log, "the record is of another log")
-    strings(payload["agentId"], payload["actionType"])
+    strings(payload["agentId"], payload["actionType"], payload.get("statement", ""))
     must(payload["companyId"] == company, "the record is of another company")
     parts = [str(index), record["timestamp"], [payload]]
     if "delegation" in record:
@@ -1305,12 +1675,13 @@ ENTRIES = [{"record": RECORD, "tlogProof": text}, 10_000]
 ROTATION = {"statement": text, "oldSignature": base64url(64), "newSignature": base64url(64)}
 JWK = {"kty": text, "crv": text, "x": base64url(32), "kid": text, "alg": text, "use": text}
 STATUS = {"jti": text, "companyId": text, "status": text, "checkedAt": timestamp, "caPublicKey": text, "signature": base64url(64), "revokedAt?": timestamp, "reason?": text}
+LOGS = [{"log": log_name, "logId": hexadecimal(32), "origin": text, "keys": [{"kid": kid, "fromIndex": number, "rotation?": ROTATION}, 10_000]}, 2]
+KEYS = [{"kid": kid, "fingerprint": text, "jwk": JWK}, 10_000]
 EVIDENCE = {
     "format": lambda s: s == "attestd-evidence/v1", "companyId": company, "log": log_name, "record": RECORD,
     "hexProof": {"proof": [{"sibling": hexadecimal(64), "position": lambda s: s in ("left", "right")}, 60], "root": hexadecimal(64), "size": number},
-    "tlogProof": text, "keys": [{"kid": kid, "fingerprint": text, "jwk": JWK}, 10_000], "witnesses": [text, 16],
-    "logs": [{"log": log_name, "logId": hexadecimal(32), "origin": text, "keys": [{"kid": kid, "fromIndex": number, "rotation?": ROTATION}, 10_000]}, 2],
-    "delegation?": anything, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES},
+    "tlogProof": text, "keys": KEYS, "witnesses": [text, 16], "logs": LOGS,
+    "delegation?": anything, "agentKey?": {"records": ENTRIES}, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES},
     "notProven": [text, 10_000],
 }
 
@@ -1375,17 +1746,93 @@ def signature_lines(lines):
         must(dash == "\u2014" and is_name(name) and len(unbase64(blob)) > 4, "not a signature line")
         yield name, unbase64(blob)
 
+# What an agent signs with a key of its own: statements, and endorsements of its next key. They are
+# compact JWS, and the reference says which.
+
+FIELD, P256 = 2**255 - 19, 2**256 - 2**224 + 2**192 + 2**96 - 1
+# y of the points of small order, for which everybody can sign
+SMALL = {int.from_bytes(bytes.fromhex(y), "little") for y in (
+    "00" * 32, "01" + "00" * 31, "ec" + "ff" * 30 + "7f", "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05")}
+
+def is_thumbprint(value):
+    return type(value) is str and len(unbase64url(value)) == 32
+
+def agent_key(jwk):  # (thumbprint, algorithm, function that checks a signature) of a key
+    curve = {"OKP": "Ed25519", "EC": "P-256"}[jwk["kty"]]
+    exactly(jwk, ("kty", "crv", "x") + ("y",) * (curve == "P-256"))
+    points = [unbase64url(jwk[name]) for name in ("x", "y") if name in jwk]
+    must(jwk["crv"] == curve and all(len(point) == 32 for point in points), "not a key of an agent")
+    thumbprint = base64.urlsafe_b64encode(hashlib.sha256(canonical(jwk).encode()).digest()).decode().rstrip("=")
+    if curve == "Ed25519":
+        y = int.from_bytes(points[0], "little") % 2**255
+        must(y < FIELD and y not in SMALL, "a key for which everybody can sign, or in another spelling")
+        return thumbprint, "EdDSA", lambda signature, message: verify(points[0], signature, message)
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec, utils
+    x, y = (int.from_bytes(point, "big") for point in points)
+    must(max(x, y) < P256, "not a point of P-256")
+    key = ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
+    def check(signature, message):
+        r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
+        key.verify(utils.encode_dss_signature(r, s), message, ec.ECDSA(hashes.SHA256()))
+    return thumbprint, "ES256", check
+
+class JWS:  # of which the form is checked, and not the signature
+    def __init__(self, compact, kind, required, optional=()):
+        must(len(compact.encode()) <= 4096, "longer than 4096 bytes")
+        header, claims, signature = compact.split(".")
+        self.message, self.signature = f"{header}.{claims}".encode(), unbase64url(signature)
+        header, self.claims = (read(unbase64url(part).decode()) for part in (header, claims))
+        exactly(header, ("alg", "typ", "kid"))
+        exactly(self.claims, required, optional)
+        self.algorithm, self.kid = header["alg"], header["kid"]
+        must(self.algorithm in ("EdDSA", "ES256") and header["typ"] == kind and is_thumbprint(self.kid), f"not the header of {kind}")
+        must(len(self.signature) == 64, "a signature has 64 bytes")
+        for name in ("iss", "aud"):
+            must(visible(self.claims[name], 4096) and self.claims[name].startswith("spiffe://"), f"{name} is not a SPIFFE ID")
+        must(type(self.claims["iat"]) is int and 0 <= self.claims["iat"] <= 253402300799, "iat is not a time")
+
+    def check(self, key):
+        thumbprint, algorithm, check = key
+        must(thumbprint == self.kid and algorithm == self.algorithm, "it is not of this key")
+        check(self.signature, self.message)
+
+def visible(value, longest):
+    return type(value) is str and re.fullmatch("[!-~]{1,%d}" % longest, value)
+
+def read_statement(compact):
+    jws = JWS(compact, "agent-statement+jwt", ("iss", "aud", "iat", "jti", "action_hash"), ("delegation", "sid", "seq", "prev", "end"))
+    claims, seq = jws.claims, jws.claims.get("seq", 0)
+    must(visible(claims["jti"], 128) and hexadecimal(64)(claims["action_hash"]), "jti or action_hash has not its form")
+    must("delegation" not in claims or visible(claims["delegation"], 128), "delegation has not its form")
+    must(("sid" in claims) == ("seq" in claims) and ("sid" in claims or "end" not in claims), "a part of a session is missing")
+    must("sid" not in claims or type(claims["sid"]) is str and re.fullmatch("[A-Za-z0-9._~-]{1,128}", claims["sid"]), "not a session")
+    must(number(seq) and ("prev" in claims) == (seq > 0) and ("prev" not in claims or hexadecimal(64)(claims["prev"])), "not a place in a session")
+    must(claims.get("end", True) is True, "end is not true")
+    return jws
+
+def read_endorsement(compact):
+    jws = JWS(compact, "agent-key+jwt", ("iss", "aud", "iat", "jkt"))
+    must(is_thumbprint(jws.claims["jkt"]) and jws.claims["jkt"] != jws.kid, "jkt is not another key")
+    return jws
+
+def moment(timestamp):  # in milliseconds
+    return round(seconds(timestamp) * 1000) if timestamp > "0002" else -10**14
+
 class Evidence:  # a file while it is checked
-    def __init__(self, source, fingerprint=None, policy=None):
-        self.source, self.fingerprint, self.policy = source, fingerprint, policy
+    def __init__(self, source, fingerprint=None, policy=None, agent_key=None):
+        self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
 
+    def steps(self):
+        yield from (("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses))
+        yield from (("LOG_PROOF", self.log_proof), ("DELEGATION", self.delegation), ("STATEMENT", self.statement), ("AUTHORITY", self.authority))
+        yield from (("PASSPORT", self.passport), ("STATUS", self.status), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven))
+        yield from (("KEY", self.key), ("POLICY", self.by_policy))
+
     def verdict(self):  # (verdict, code, reason)
-        for code, check in (
-            ("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses),
-            ("LOG_PROOF", self.log_proof), ("DELEGATION", self.delegation), ("AUTHORITY", self.authority), ("PASSPORT", self.passport),
-            ("STATUS", self.status), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven), ("KEY", self.key), ("POLICY", self.by_policy),
-        ):
+        for code, check in self.steps():
             try:
                 check()
             except Exception as refused:
@@ -1400,8 +1847,19 @@ class Evidence:  # a file while it is checked
         whole(f)
         has_form(f, EVIDENCE, "file")
         must(f["keys"], "keys is empty")
-        self.entries = [entry for member in ("passport", "authority") for entry in f.get(member, {}).get("records", [])]
+        payload = f["record"]["payload"]
+        must("agentKey" not in f or type(payload) is dict and "statement" in payload, "agentKey is there, and the record has no statement")
+        self.opening()
+
+    def opening(self):  # what the checks use of the form
+        f = self.file
+        self.entries = [entry for member in ("agentKey", "passport", "authority") for entry in f.get(member, {}).get("records", [])]
         self.logs, self.raw = {log["log"]: log for log in f["logs"]}, [unbase64url(k["jwk"]["x"]) for k in f["keys"]]
+
+    def needed(self):  # the logs without which the file could not be checked
+        f = self.file
+        later = "control" in self.logs and 0 < len(self.logs["control"]["keys"]) != len(self.raw)
+        return ["actions"] * (f["log"] == "actions" or later) + ["control"] * (f["log"] == "control" or len(self.entries) > 0)
 
     def keys(self):
         f, count = self.file, len(self.raw)
@@ -1411,9 +1869,7 @@ class Evidence:  # a file while it is checked
             fingerprint = "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
             must(key == {"kid": digest.hex()[:16], "fingerprint": fingerprint, "jwk": jwk}, "a key is not the one that it says")
         must(len(set(self.raw)) == count, "a key stands twice")
-        later = "control" in self.logs and 0 < len(self.logs["control"]["keys"]) != count
-        needed = ["actions"] * (f["log"] == "actions" or later) + ["control"] * (f["log"] == "control" or len(self.entries) > 0)
-        must([log["log"] for log in f["logs"]] == needed, f"the logs are not {needed}")
+        must([log["log"] for log in f["logs"]] == self.needed(), f"the logs are not {self.needed()}")
         for log in f["logs"]:
             ring, origin = log["keys"], log["origin"]
             must(origin.endswith("/v1/log/" + log["logId"]), "an origin is of another log")
@@ -1482,6 +1938,10 @@ class Evidence:  # a file while it is checked
         version, index, *hashes = head.split("\n")
         must(version == "c2sp.org/tlog-proof@v1" and index == f"index {record['index']}", "the proof is of another record")
         size, root = self.opened(log, signed)
+        self.included(log, record, hashes, size, root)
+        return size
+
+    def included(self, log, record, hashes, size, root):
         hashes, at, n, sha = [unbase64(h) for h in hashes], record["index"], size - 1, lambda *parts: hashlib.sha256(b"".join(parts)).digest()
         must(at < size and len(hashes) <= 60 and all(len(h) == 32 for h in hashes), "not a proof of the record")
         raw = log["raw"][self.signer(log, record)]
@@ -1496,7 +1956,6 @@ class Evidence:  # a file while it is checked
                 node = sha(b"\1", node, sibling)
             at, n = at // 2, n // 2
         must(n == 0 and node == root, "the proof does not lead to the root of the checkpoint")
-        return size
 
     def log_proof(self):
         size = self.placed(self.logs[self.file["log"]], self.file["record"], self.file["tlogProof"])
@@ -1518,7 +1977,7 @@ class Evidence:  # a file while it is checked
             agent = payload.get("agentId") if type(payload.get("agentId")) is str else ""
             must(index > last and about(payload["subject"], action, agent), f"control record {index} does not belong there")
             last = index
-            events.append((action, payload))
+            events.append((action, payload, record))
             self.checked.append(f"control record {index}, {record['timestamp']}: {action}, {payload['subject']}, by {payload['by'] or 'the service itself'}")
         return events
 
@@ -1554,7 +2013,7 @@ class Evidence:  # a file while it is checked
         must(status["caPublicKey"] == pem, "the status is of another key")
         signed = canonical({name: value for name, value in status.items() if name not in ("caPublicKey", "signature")})
         verify(last, unbase64url(status["signature"]), hashlib.sha256(signed.encode()).digest())
-        for action, payload in self.events:
+        for action, payload, _ in self.events:
             must(action != "passport.issued" or state != "unknown", "the passport was issued")
             must(action not in ("passport.revoked", "agent.disabled") or state == "revoked", "the passport was revoked")
             then, reason = payload.get("revokedAt") if type(payload.get("revokedAt")) is str else "", canonical(payload.get("reason"))
@@ -1564,8 +2023,11 @@ class Evidence:  # a file while it is checked
     def all_cosigned(self):
         must(self.cosigners == self.file["witnesses"], "the witnesses are not those who have cosigned")
 
+    def unproven(self):
+        return NOT_PROVEN + [said for said, members, others in NOT_PROVEN_OF if members & set(self.file) and not others & set(self.file)]
+
     def not_proven(self):
-        must(self.file["notProven"] == NOT_PROVEN + [said for said, members in NOT_PROVEN_OF if members & set(self.file)], "notProven is not the list for the members of this file")
+        must(self.file["notProven"] == self.unproven(), "notProven is not the list for the members of this file")
 
     def key(self):
         must(self.fingerprint in [None, *(key["fingerprint"] for key in self.file["keys"])], "the file does not contain the key that you trust")
@@ -1582,6 +2044,91 @@ class Evidence:  # a file while it is checked
                 names |= {name} if len(names & set(members)) >= k else set()
             must(quorum in names, "a checkpoint is not cosigned by a quorum of the policy")
 
+
+    # the keys of an agent from the one that signed on, each endorsed by the one behind it
+    def key_chain(self, entries, agent, kid):
+        known, self.agent, self.audience = {}, agent, None
+        actions = ("agent-key.enrolled", "agent-key.revoked")
+        for action, payload, record in self.told(entries, lambda subject, action, _: subject.startswith("agent-key:") and action in actions):
+            thumbprint = payload["thumbprint"]
+            must(type(thumbprint) is str and thumbprint != "" and payload["subject"] == "agent-key:" + thumbprint, "not the control record of a key")
+            must(payload["agentId"] == agent != "", f"control record {record['index']} is of a key of another agent")
+            of = known.setdefault(thumbprint, {"revoked": []})
+            if action == "agent-key.revoked":
+                of["revoked"].append(record)
+                continue
+            must("key" not in of, "a key is enrolled twice")
+            for name in ("expiresAt", "enrolment", "endorsement"):
+                must(payload[name] is None or type(payload[name]) is str and payload[name] != "", f"{name} has not its form")
+                of[name] = payload[name]
+            must(of["expiresAt"] is None or seconds(of["expiresAt"]) is not None, "expiresAt is not a timestamp")
+            of.update(thumbprint=thumbprint, by=payload["by"], record=record, key=agent_key(payload["jwk"]))
+            must(of["key"][0] == thumbprint, "jwk is another key than the control record says")
+        chain = []
+        while kid:
+            must("key" in known.get(kid, {}), f"not complete: the control record of the key {kid} is not in the file")
+            one = known[kid]
+            chain.append(one)
+            kid = ""
+            if one["endorsement"]:
+                endorsed = read_endorsement(one["endorsement"])
+                kid, before = endorsed.kid, known.get(endorsed.kid, {})
+                must("key" in before, f"not complete: the control record of the key {kid}, which signed for another one, is not in the file")
+                must(before["record"]["index"] < one["record"]["index"], "a key stands before the one that signed for it")
+                must(all(revoked["index"] > one["record"]["index"] for revoked in before["revoked"]), "the key that signed for another one was revoked before")
+                self.named(endorsed)
+                endorsed.check(before["key"])
+                must(endorsed.claims["jkt"] == one["thumbprint"], "an endorsement is of another key")
+        must(len(chain) == len(known), "there is a control record of a key from which the signing one does not follow")
+        self.chain, self.revoked = chain, min((revoked["timestamp"] for revoked in chain[0]["revoked"]), default=None)
+
+    def named(self, jws):  # by the SPIFFE IDs of company and agent, in one trust domain
+        audience, issuer = jws.claims["aud"], jws.claims["iss"]
+        must(re.fullmatch("spiffe://[^/]+/company/" + re.escape(self.file["companyId"]), audience), "aud is not the SPIFFE ID of the company")
+        must(issuer == f"{audience}/agent/{self.agent}", "iss is not the SPIFFE ID of the agent")
+        must(self.audience in (None, audience), "aud is of another trust domain than what a key of the agent signed before")
+        self.audience = audience
+
+    def signed_by_agent(self, record):  # returns the statement
+        payload, signer = record["payload"], self.chain[0]
+        said = read_statement(payload["statement"])
+        said.check(signer["key"])
+        self.named(said)
+        claims, at, kid = said.claims, moment(record["timestamp"]), said.kid
+        action = digest_of_parts([{name: payload[name] for name in payload if name != "statement"}]).hex()
+        must(claims["action_hash"] == action, "the statement is of another action")
+        must(claims.get("delegation", "") == record.get("delegation", {}).get("tokenId", ""), "the statement is of another delegation")
+        must(-30 * 86400_000 - 300_000 <= claims["iat"] * 1000 - at <= 60_000, "the statement was not made at the time of the record")
+        must(signer["record"]["timestamp"] <= record["timestamp"], f"the key {kid} was enrolled after the record")
+        must(signer["expiresAt"] is None or at < moment(signer["expiresAt"]) + 300_000, f"the key {kid} expired before the record")
+        must(self.revoked is None or moment(self.revoked) + 5_000 >= at, f"the key {kid} was revoked before the record")
+        return said
+
+    def whose_word(self, what):  # as far as it is known; a pin that does not fit is refused
+        one, pin = self.chain[0], self.agent_key
+        kid, by = one["thumbprint"], f"an admin's credential, {one['by'] or 'the service itself'}"
+        if one["endorsement"]:
+            by = f"the key before it, {read_endorsement(one['endorsement']).kid}"
+        elif one["enrolment"]:
+            by = f"the enrolment token {one['enrolment']}"
+        who = f"{kid}, enrolled at {one['record']['timestamp']} by {by}"
+        must(pin is None or any(key["thumbprint"] == pin for key in self.chain), f"the key that you pinned, {pin}, did not sign this, nor for the key that did: {who}")
+        follows = "" if pin == kid else f": it follows from the key that you pinned, {pin}"
+        self.checked.append(f"a key that the company enrolled for this agent signed {what}: {who}" if pin is None else f"the agent's own key {kid} signed {what}{follows}")
+
+    def statement(self):
+        record, given = self.file["record"], self.file.get("agentKey")
+        if "statement" not in record["payload"]:
+            must(self.agent_key is None, "you pinned a key of the agent, and nothing here is signed with one")
+            return
+        kid = read_statement(record["payload"]["statement"]).kid
+        must(given, f"not complete: the control record of the key {kid} is not in the file")
+        self.key_chain(given["records"], record["payload"]["agentId"], kid)
+        claims = self.signed_by_agent(record).claims
+        self.whose_word("this")
+        if "sid" in claims:
+            self.checked.append(f"it is number {claims['seq']} of the session {claims['sid']} of that key")
+
 NOT_PROVEN = [
     "That nothing was left out: this file shows one record, not what came before it, after it or beside it.",
     "That what the payload says is true: only that the service was given it, and when by the service's clock.",
@@ -1590,10 +2137,14 @@ NOT_PROVEN = [
     "That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
     "That the root in hexProof is the chain's: compare it with one that you kept.",
 ]
-NOT_PROVEN_OF = [  # and of files with one of these members
-    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport"}),
-    ("How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", {"authority"}),
-    ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}),
+NOT_ORDERED = "How records of the two logs follow each other but by their times."
+NOT_ONCE = "That no other record has the same statement: the agent signed it once, and a second record of it would look the same."
+NOT_OWN_KEY = "That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you know from the agent, and name to the checker, shows whose word this is."
+NOT_PROVEN_OF = [  # and of files with one of these members, and none of those behind them
+    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport", "agentKey"}, set()),
+    (NOT_ORDERED, {"agentKey"}, set()), (NOT_ONCE, {"agentKey"}, set()), (NOT_OWN_KEY, {"agentKey"}, set()),
+    ("How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", {"authority"}, {"agentKey"}),
+    ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}, set()),
 ]
 
 # c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
@@ -1626,3 +2177,103 @@ def read_policy(text):
     must(quorum, "no line says what the quorum is")
     must(len({log["raw"] for log in logs}) == len(logs) and len({w["raw"] for _, w in witnesses}) == len(witnesses), "a key stands twice")
     return logs, witnesses, groups, quorum
+
+SESSION_NOT_PROVEN = [
+    "That the agent did nothing else: this file shows one session of one key, not what came before it, after it or beside it.",
+    "That nothing followed in a session that is open: only its end, which the agent signs, shows that.",
+    "That what payloads say is true: only that they were signed, and that the service was given them, and when by the service's clock.",
+    *NOT_PROVEN[2:5],
+    "That no other record of the control log bears on this session: what is missing here may stand there.",
+    NOT_ORDERED, NOT_ONCE, NOT_OWN_KEY,
+]
+HEADER = {
+    "format": lambda s: s == "attestd-session/v1", "companyId": company, "agentId": text, "kid": is_thumbprint,
+    "sid": lambda s: re.fullmatch("[A-Za-z0-9._~-]{1,128}", s), "records": lambda n: number(n) and 1 <= n <= 1_000_000, "checkpoint": text,
+    "logs": LOGS, "keys": KEYS, "witnesses": [text, 16], "agentKey": {"records": ENTRIES}, "notProven": [text, 10_000],
+}
+LINE = {"record": RECORD, "proof": [text, 60]}
+LONGEST = 8 << 20  # of a line, in bytes
+
+def is_session(line):  # by the first line of a file
+    try:
+        bounded(line)
+        return read(line.decode()).get("format") == "attestd-session/v1"
+    except Exception:
+        return False
+
+# The file of a session while it is checked; source is read line by line.
+class SessionFile(Evidence):
+    first = last = index = hashed = None
+    sealed, gaps, missing = False, 0, []
+
+    def steps(self):
+        yield from (("MALFORMED", self.header), ("KEYS", self.keys), ("WITNESSES", self.read_witnesses), ("LOG_PROOF", self.checkpoint))
+        yield from (("STATEMENT", self.whose), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven), ("KEY", self.key), ("POLICY", self.by_policy))
+        for _ in range(self.file["records"]):
+            yield from (("MALFORMED", self.next), ("RECORD", self.record), ("LOG_PROOF", self.log_proof), ("STATEMENT", self.statement))
+        yield "MALFORMED", self.end
+
+    def line(self, form, name):
+        line = self.source.readline(LONGEST + 1)
+        must(line.endswith(b"\n") and len(line) <= LONGEST, f"{name} is missing, or longer than {LONGEST} bytes, or has no line feed")
+        bounded(line)
+        value = read(line.decode())
+        whole(value)
+        has_form(value, form, name)
+        return value
+
+    def header(self):
+        self.file = self.line(HEADER, "header")
+        must(self.file["keys"], "keys is empty")
+        self.opening()
+
+    def needed(self):
+        return ["actions", "control"]
+
+    def checkpoint(self):
+        self.size, self.root = self.opened(self.logs["actions"], self.file["checkpoint"])
+
+    def whose(self):
+        self.key_chain(self.file["agentKey"]["records"], self.file["agentId"], self.file["kid"])
+        self.whose_word("every record of this session")
+
+    def unproven(self):
+        return SESSION_NOT_PROVEN
+
+    def next(self):
+        self.one = self.line(LINE, "line")
+        must(all(len(unbase64(sibling)) == 32 for sibling in self.one["proof"]), "not a proof")
+
+    def record(self):
+        self.signed(self.logs["actions"], self.one["record"])
+
+    def log_proof(self):
+        self.included(self.logs["actions"], self.one["record"], self.one["proof"], self.size, self.root)
+
+    def statement(self):
+        f, record = self.file, self.one["record"]
+        must(record["payload"]["agentId"] == f["agentId"], "a record is of another agent")
+        claims, index = self.signed_by_agent(record).claims, record["index"]
+        must(claims.get("sid") == f["sid"], "a record is of another session")
+        seq, last = claims["seq"], -1 if self.last is None else self.last
+        must(seq != last, f"the agent's key signed two statements with the seq {seq}: in the records {self.index} and {index}")
+        must(seq > last and not self.sealed, f"seq {seq} of record {index} stands after {last}, or after the end")
+        must(self.last is None or seq > last + 1 or claims["prev"] == self.hashed, f"prev of record {index} is not the hash of the statement in record {self.index}")
+        if seq > last + 1:
+            self.gaps += 1
+            self.missing = self.missing + [(last + 1, seq - 1)] * (self.gaps <= 100)
+        self.first = seq if self.first is None else self.first
+        self.last, self.index, self.sealed = seq, index, "end" in claims
+        self.hashed = hashlib.sha256(record["payload"]["statement"].encode()).hexdigest()
+
+    def end(self):
+        must(self.source.read(1) == b"", "there are more lines than the header says")
+        f = self.file
+        self.checked.append(f"session {f['sid']} of the agent {f['agentId']}: {f['records']} records, {self.state()}")
+
+    def state(self):  # complete, open at n, or missing a–b
+        if self.gaps == 0:
+            return f"complete: 0 to {self.last}, sealed" if self.sealed else f"open at {self.last}"
+        gaps = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in self.missing)
+        more = f" and {self.gaps - 100} ranges more" if self.gaps > 100 else ""
+        return f"missing {gaps}{more}" + ("" if self.sealed else f", open at {self.last}")

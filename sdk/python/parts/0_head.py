@@ -18,6 +18,8 @@ Text: the service refuses what is not well-formed Unicode, for canonical JSON (R
 inside a character, are replaced by U+FFFD before anything is sent; what is recorded is the replaced text. Integers that no JSON number carries without loss, such as 2**60, are refused
 with a PayloadError: give them as strings.
 
+Agents: an Agent has a key of its own, signs in with it and signs what it does, in sessions: Client(url, Agent.read(path)).session().attest("file.written", {"path": "a.txt"}).
+
 verify_record, verify_proof, verify_passport, verify_token, verify_status and verify_evidence check without the service, with Keys of which one is pinned by its fingerprint. They need the package
 cryptography, for Ed25519, and raise MissingCryptography where it is not installed.
 
@@ -25,8 +27,8 @@ This file is made of sdk/python/parts and web/checkers/python by go generate ./w
 """
 from __future__ import annotations
 
-import asyncio, base64, difflib, functools, hashlib, http.client, itertools, json, keyword, os, random, re, secrets, socket, ssl, struct, sys, threading, time
-from dataclasses import dataclass
+import asyncio, base64, difflib, functools, hashlib, http.client, itertools, json, keyword, logging, os, random, re, secrets, socket, ssl, struct, sys, threading, time
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
@@ -40,6 +42,6 @@ except ImportError:
     Ed25519PublicKey = None
 
 __all__ = [
-    "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RefusedError", "Retry", "ServiceError",
-    "Spool", "VerificationError", "verify_evidence", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
+    "Agent", "AgentKey", "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RefusedError", "Retry", "ServiceError",
+    "Session", "Signer", "Spool", "SpoolSession", "UnknownKeyError", "VerificationError", "generate_agent_key", "verify_evidence", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
 ]

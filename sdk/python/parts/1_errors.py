@@ -10,6 +10,8 @@ class ServiceError(AttestdError):
         # method and route, for no path: keys stand in paths
         self.operation, self.status, self.reason = operation, status, reason
         self.code, self.pointer, self.request_id, self.retry_after = code, pointer, request_id, retry_after
+        # whether an earlier attempt had no answer, so that it may have had an effect
+        self.repeated = False
 
     def __str__(self):
         where = (f" at {self.pointer}" if self.pointer else "") + (f" ({self.code})" if self.code else "")

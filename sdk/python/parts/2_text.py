@@ -48,8 +48,8 @@ class _Prepared:
     key: str
     made: bool  # the key is ours, and not the caller's
 
-    def item(self):  # of a batch
-        return f'{self.text[:-1]},"idempotencyKey":{json.dumps(self.key)}}}'
+    def item(self):  # of a batch; a statement is its own key
+        return self.text if not self.key else f'{self.text[:-1]},"idempotencyKey":{json.dumps(self.key)}}}'
 
     def rekeyed(self):
         """The same under another key, which all who have this one choose alike, so that it is

@@ -21,7 +21,7 @@ def _retryable(error, safe):
         return safe or error.unsent
     if not isinstance(error, ServiceError):
         return False
-    return error.status == 429 or error.code == "NOT_DONE" or safe and (error.status in (408, 409) or error.status >= 500)
+    return error.status == 429 or error.code == "NOT_DONE" or safe and (error.status == 408 or error.status == 409 and error.code != "STATEMENT_REUSED" or error.status >= 500)
 
 class OAuth:
     """The credential of an OAuth client. Its token is fetched at the first call, a minute before it expires, and when the service refuses one."""

@@ -24,8 +24,20 @@ class Client:
 
     def _attest(self, one):
         def send(items):
-            return self._send(OPERATIONS["attest"], "/v1/attest", {"Idempotency-Key": _header_key(items[0].key)}, items[0].text, lambda answer: _record(json.loads(answer)))
+            return self._send(OPERATIONS["attest"], "/v1/attest", {"Idempotency-Key": _header_key(items[0].key)} if items[0].key else {}, items[0].text, lambda answer: _record(json.loads(answer)))
         return _under_fresh_keys(send, [one])
+
+    def session(self, id=None):
+        """Begins a session of the agent whose credential this client has. No two of a key may have one ID; without one it makes one up."""
+        return Session(self, id)
+
+    def enrol_key(self, agentId, key, *, label=None, expiresAt=None):
+        """Makes a key an agent's, and proves possession of it. The credential is an admin's, an enrolment token of the agent, or the agent itself: then its present key endorses
+        this one. key is an AgentKey, or any object that signs."""
+        agent = self._credential if isinstance(self._credential, Agent) else None
+        proof = _proof(key, "POST", f"{self.url}/v1/agents/{quote(agentId, safe='')}/keys")
+        given = {"jwk": _public_jwk(key.jwk), "label": label, "expiresAt": expiresAt, "endorsement": agent and agent._endorse(_thumbprint(key.jwk))}
+        return self.enrol_agent_key(agentId, **given, **{"proof" if agent and agent.dpop else "DPoP": proof})
 
     def attest_all(self, attestations):
         """Appends up to 1,000 records, all or none, and returns them in order. Each attestation is a dict with agentId, actionType, payload and perhaps delegation and idempotencyKey. The
@@ -91,6 +103,8 @@ class Client:
         headers = headers if body is None else {**headers, "Content-Type": kind}
         safe = route.safe or route.call.startswith("GET ")
         def attempt(bearer):
+            if isinstance(self._credential, Agent):
+                bearer = self._credential._headers(bearer, route.call.split(" ")[0], self.url + path)
             status, said, answer = self._connections.whole(route.call, path, {**headers, **bearer}, body, safe)
             if route in (OPERATIONS["attest"], OPERATIONS["attestBatch"]):
                 self._rate = _rate(said, status, self._rate)
@@ -126,15 +140,18 @@ class Client:
 
     def _bearer(self, refused=""):
         credential = self._credential
-        return credential._bearer(self, refused) if isinstance(credential, OAuth) else credential or ""
+        return credential._bearer(self, refused) if isinstance(credential, (OAuth, Agent)) else credential or ""
 
     def _again(self, attempt, safe, public, patient=True):
         """Calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once."""
-        token, renewed, n = "" if public else self._bearer(), False, 0
+        token, renewed, unknown, n = "" if public else self._bearer(), False, False, 0
         while True:
             try:
                 return attempt({"Authorization": f"Bearer {token}"} if token else {})
             except AttestdError as error:
+                if isinstance(error, ServiceError):
+                    error.repeated = unknown
+                unknown = unknown or not isinstance(error, ServiceError) or error.status >= 500
                 if token and not renewed and isinstance(error, ServiceError) and error.status == 401:
                     renewed, fresh = True, self._bearer(token)
                     if fresh == token:

@@ -16,7 +16,7 @@ class Spool:
         # the bytes that wait, as this process knows; -1 when it must look
         self._last, self._size, self._lock = 0, -1, threading.Lock()
         self._flushing = threading.Lock()
-        for name in ("new", "pending", "refused"):
+        for name in ("new", "pending", "refused", "sessions"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         # by a process that was killed before it acknowledged them
         for left in (self.folder / "new").iterdir():
@@ -30,8 +30,16 @@ class Spool:
         """Puts an attestation on disk and returns its idempotency key, once it is synced."""
         return self._add(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
 
+    def session(self, id):
+        """Opens a session of the agent whose credential the client has, which goes on where the process before was, also after a kill."""
+        return SpoolSession(self, id)
+
     def _add(self, prepared):
-        item = _sealed(prepared.item(), prepared.made)
+        self._add_text(prepared.item(), prepared.made)
+        return prepared.key
+
+    def _add_text(self, text, made):  # returns the name of the file
+        item = _sealed(text, made)
         with self._lock:  # the order of one process is kept when several come in a microsecond
             self._last = max(self._last + 1, time.time_ns() // 1000)
             name = f"{self._last:017}-{secrets.token_hex(8)}.item"
@@ -40,7 +48,10 @@ class Spool:
                 self._size = -1  # others may have sent what waits
                 raise FullError(f"the spool holds its {self.limit} bytes")
         self._put("pending", name, item)
-        return prepared.key
+        return name
+
+    def _remove(self, name):
+        (self.folder / "pending" / name).unlink(missing_ok=True)
 
     def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
         """Appends a record, or puts it on disk while the service is away. Returns {"queued": False, "record": …} or {"queued": True, "idempotencyKey": …}. It raises what
@@ -142,7 +153,9 @@ class Spool:
             return None
         try:
             made, text = (False, content.decode()) if name.endswith(".json") else _unsealed(content)
-            key = json.loads(text)["idempotencyKey"]
+            item = json.loads(text)
+            # which is its own key
+            key = item["idempotencyKey"] if "idempotencyKey" in item else item["statement"]
             must(type(key) is str, "no key")
             return _Item(name, text, key, made)
         except (ValueError, LookupError, TypeError):
@@ -156,7 +169,9 @@ class Spool:
             except ServiceError as error:
                 # A refusal that is about the credential and not about an item would empty the
                 # spool.
-                if error.status not in (400, 403, 413, 422) or error.status == 403 and not error.pointer and error.code != "AGENT_DISABLED":
+                own = error.operation == OPERATIONS["attestBatch"].call and error.code != "FORBIDDEN_AGENT"
+                named = error.pointer or error.code in ("AGENT_DISABLED", "AGENT_KEY_REQUIRED", "STATEMENT_KEY_UNKNOWN")
+                if not own or error.status not in (400, 403, 413, 422) and error.code != "STATEMENT_REUSED" or error.status == 403 and not named:
                     raise
                 at = 0 if len(items) == 1 else _place(error)
                 # which of them it is, the answer does not say; or the batch is too large

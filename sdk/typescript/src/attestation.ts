@@ -25,6 +25,7 @@ export interface Attestation {
  */
 export interface Prepared {
   text: string;
+  /** "" of a statement, which is its own key. */
   key: string;
   /** The key is ours, and not the caller's. */
   made: boolean;
@@ -70,7 +71,7 @@ export async function rekeyed(one: Prepared): Promise<Prepared> {
 export const headerOf = (key: string): string => (/[ "\\]/.test(key) ? `"${key.replace(/["\\]/g, "\\$&")}"` : key);
 
 /** An item of a batch. */
-export const itemOf = ({ text, key }: Prepared): string => `${text.slice(0, -1)},"idempotencyKey":${JSON.stringify(key)}}`;
+export const itemOf = ({ text, key }: Prepared): string => !key ? text : `${text.slice(0, -1)},"idempotencyKey":${JSON.stringify(key)}}`;
 
 /** The body of a batch, of items that are JSON already. */
 export const batchOf = (items: readonly string[]): string => `{"records":[${items.join()}]}`;

@@ -1,3 +1,4 @@
+import { Agent, proofOf, publicJWK, thumbprintOf, type Signer } from "./agent.js";
 import { batchOf, headerOf, itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import { Bearer, type Credential, type Token } from "./credential.js";
 import { AttestdError, codeOf, ConnectionError, PayloadError, placeOf, REUSED, serviceError, ServiceError } from "./errors.js";
@@ -6,6 +7,7 @@ import { lines, messages } from "./lines.js";
 import { operations, type Arguments, type AttestationRecord, type CallOptions, type Name, type Operations, type Route, type StreamMessage } from "./operations.js";
 import { rateOf, type Rate } from "./rate.js";
 import { defaultRetry, sleep, waitBefore, type Retry } from "./retry.js";
+import { Session } from "./session.js";
 import { encode } from "./text.js";
 
 export interface Config {
@@ -52,7 +54,7 @@ export class Client {
     onlyKnown("a Client", config, ["url", "credential", "fetch", "timeout", "retry"]);
     const { url, credential, fetch = globalThis.fetch, timeout = 30_000, retry = {} } = config;
     onlyKnown("retry", retry, ["times", "min", "max"]);
-    if (typeof credential === "object" && credential !== null) onlyKnown("credential", credential, ["clientId", "clientSecret"]);
+    if (typeof credential === "object" && credential !== null && !(credential instanceof Agent)) onlyKnown("credential", credential, ["clientId", "clientSecret"]);
     const { protocol, username, password, search, hash } = new URL(url);
     if (!/^https?:$/.test(protocol) || username || password || search || hash) {
       throw new AttestdError("the URL must look like https://attest.example.com, without a password or a query");
@@ -62,8 +64,7 @@ export class Client {
     this.#fetch = (address, init) => fetch(address, init);
     this.#timeout = timeout;
     this.#retry = { ...defaultRetry, ...retry };
-    this.#bearer = new Bearer(credential, (client_id, client_secret) =>
-      this.getOAuthToken({ grant_type: "client_credentials", client_id, client_secret }) as Promise<Token>);
+    this.#bearer = new Bearer(credential, (from) => this.#token(from), async (agent) => agent.compare((await this.listAgentKeys({ agentId: agent.agentId })).keys));
   }
 
   static {
@@ -79,6 +80,45 @@ export class Client {
     }
   }
 
+  async #token(credential: Exclude<Credential, string>): Promise<Token> {
+    if (!(credential instanceof Agent)) {
+      return this.getOAuthToken({ grant_type: "client_credentials", client_id: credential.clientId, client_secret: credential.clientSecret }) as Promise<Token>;
+    }
+    const route: Route = { ...operations.getOAuthToken };
+    delete route.safe; // an assertion is good once
+    const url = `${this.url}/v1/oauth/token`;
+    const form = new URLSearchParams({
+      grant_type: "client_credentials", client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", client_assertion: await credential.assertion(url),
+    });
+    const headers = { "Content-Type": "application/x-www-form-urlencoded", ...(credential.dpop && { DPoP: await proofOf(credential.key, "POST", url) }) };
+    return this.#again(route, "/v1/oauth/token", { headers, body: form.toString() }, (answer) => answer.json() as Promise<Token>, {});
+  }
+
+  /** The agent with a key of its own whose credential this client has. */
+  get agent(): Agent | undefined {
+    return this.#bearer.credential instanceof Agent ? this.#bearer.credential : undefined;
+  }
+
+  /** Begins a session of the agent. No two of a key may have one ID; without one it makes one. */
+  session(id?: string): Session {
+    if (!this.agent) throw new AttestdError("a session needs an agent's key: give the client an Agent as its credential");
+    return new Session(this, this.agent, id);
+  }
+
+  /**
+   * Makes a key an agent's, and proves possession of it. The credential is an admin's, an enrolment
+   * token of the agent, or the agent itself: then its present key endorses this one.
+   */
+  async enrolKey({ agentId, key, ...rest }: { agentId: string; key: Signer; label?: string; expiresAt?: string }): Promise<{ thumbprint: string; agentId: string; createdAt: string }> {
+    const { agent } = this;
+    const proof = await proofOf(key, "POST", `${this.url}/v1/agents/${encodeURIComponent(agentId)}/keys`);
+    const endorsement = agent && await agent.endorse(await thumbprintOf(key.jwk));
+    const values = { ...rest, agentId, jwk: publicJWK(key.jwk), ...(endorsement && { endorsement }), ...(agent?.dpop ? { proof } : { DPoP: proof }) };
+    const made = await this.#call("enrolAgentKey", values, {}) as { thumbprint: string; agentId: string; createdAt: string };
+    agent?.know(made.thumbprint);
+    return made;
+  }
+
   /**
    * Appends a record. It resolves when the service has answered 201, that is when the record is on
    * its disk, once, however often it had to be sent. After a ConnectionError, or a ServiceError
@@ -91,7 +131,7 @@ export class Client {
 
   /** As attest, of what was made ready before, for a spool. */
   async sendPrepared(prepared: Prepared, options: CallOptions = {}): Promise<AttestationRecord> {
-    return underFreshKeys([prepared], ([one]) => this.#send("attest", { "Idempotency-Key": headerOf(one!.key) }, options, async (answer) => record(await answer.json()), one!.text));
+    return underFreshKeys([prepared], ([one]) => this.#send("attest", one!.key ? { "Idempotency-Key": headerOf(one!.key) } : {}, options, async (answer) => record(await answer.json()), one!.text));
   }
 
   /**
@@ -190,12 +230,16 @@ export class Client {
   async #again<T>(route: Route, path: string, { headers, body }: { headers: Record<string, string>; body?: string }, read: Read<T>, { signal, impatient }: CallOptions & Patience): Promise<T> {
     let token = route.public ? "" : await this.#bearer.get();
     let renewed = false;
+    let unknown = false;
     for (let n = 0; ;) {
       try {
-        const init: RequestInit = { method: route.call.split(" ", 1)[0]!, headers: { ...headers, ...(token && { Authorization: `Bearer ${token}` }) } };
+        const method = route.call.split(" ", 1)[0]!;
+        const init: RequestInit = { method, headers: { ...headers, ...await this.#bearer.headers(token, method, this.url + path) } };
         if (body !== undefined) init.body = body;
         return await this.#attempt(route, path, init, read, signal);
       } catch (error) {
+        if (error instanceof ServiceError) error.repeated = unknown;
+        unknown ||= !(error instanceof ServiceError) || error.status >= 500;
         if (token && !renewed && error instanceof ServiceError && error.status === 401) {
           renewed = true;
           const fresh = await this.#bearer.get(token);

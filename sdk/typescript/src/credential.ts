@@ -1,8 +1,10 @@
+import { Agent, proofOf } from "./agent.js";
+
 /**
- * An API key or an access token that somebody else keeps fresh, or an OAuth client that gets its
- * tokens itself.
+ * An API key or an access token that somebody else keeps fresh, or an OAuth client or an agent with
+ * a key of its own, which get their tokens themselves.
  */
-export type Credential = string | { clientId: string; clientSecret: string };
+export type Credential = string | { clientId: string; clientSecret: string } | Agent;
 
 export interface Token {
   access_token: string;
@@ -21,7 +23,7 @@ export class Bearer {
   #until = 0;
   #coming: Promise<string> | undefined; // shared by all calls that wait for a token
 
-  constructor(readonly credential: Credential | undefined, readonly fetchToken: (clientId: string, clientSecret: string) => Promise<Token>) {}
+  constructor(readonly credential: Credential | undefined, readonly fetchToken: (credential: Exclude<Credential, string>) => Promise<Token>, readonly compareKeys: (agent: Agent) => Promise<void>) {}
 
   /**
    * The credential to present, "" for none. refused is what the service has answered with 401; the
@@ -31,14 +33,25 @@ export class Bearer {
     const { credential } = this;
     if (credential === undefined || typeof credential === "string") return credential ?? "";
     if (this.#current && this.#current !== refused && Date.now() < this.#until) return this.#current;
-    this.#coming ??= this.#renew(credential.clientId, credential.clientSecret).finally(() => { this.#coming = undefined; });
+    this.#coming ??= this.#renew(credential).finally(() => { this.#coming = undefined; });
     return this.#coming;
   }
 
-  async #renew(clientId: string, clientSecret: string): Promise<string> {
-    const made = await this.fetchToken(clientId, clientSecret);
+  async #renew(credential: Exclude<Credential, string>): Promise<string> {
+    const made = await this.fetchToken(credential);
     const life = made.expires_in * 1000;
     this.#until = Date.now() + life - Math.min(EARLY, life / 2);
-    return (this.#current = made.access_token);
+    this.#current = made.access_token;
+    if (credential instanceof Agent) {
+      await this.compareKeys(credential).catch((error: unknown) => credential.alarm(new Error(`the keys of the agent cannot be compared with those that it knows: ${String(error)}`)));
+    }
+    return made.access_token;
+  }
+
+  /** The headers with which a request presents a token: with a proof, if it is bound to a key. */
+  async headers(token: string, method: string, url: string): Promise<Record<string, string>> {
+    if (!token) return {};
+    if (!(this.credential instanceof Agent) || !this.credential.dpop) return { Authorization: `Bearer ${token}` };
+    return { Authorization: `DPoP ${token}`, DPoP: await proofOf(this.credential.key, method, url, token) };
   }
 }

@@ -10,6 +10,9 @@ export class AttestdError extends Error {
 export class ServiceError extends AttestdError {
   override name = "ServiceError";
 
+  /** An earlier attempt had no answer, so that it may have had an effect. */
+  repeated = false;
+
   constructor(
     /** Method and route, for no path: keys stand in paths. */
     readonly operation: string,

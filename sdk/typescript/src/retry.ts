@@ -35,7 +35,7 @@ function isRetryable(error: unknown, safe: boolean): boolean {
   if (error instanceof ConnectionError) return safe || error.unsent;
   if (!(error instanceof ServiceError)) return false;
   if (error.status === 429 || error.code === "NOT_DONE") return true;
-  return safe && (error.status === 408 || error.status === 409 || error.status >= 500);
+  return safe && (error.status === 408 || error.status === 409 && error.code !== "STATEMENT_REUSED" || error.status >= 500);
 }
 
 /** Whether another time may have more luck: what a spool keeps. */

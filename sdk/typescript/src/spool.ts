@@ -3,12 +3,15 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import { hashOf, type Agent } from "./agent.js";
 import { itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import type { Client } from "./client.js";
 import { AttestdError, placeOf, REUSED, ServiceError } from "./errors.js";
 import { onlyKnown } from "./known.js";
 import { operations, type AttestationRecord } from "./operations.js";
+import { takePlaces, written, type State } from "./place.js";
 import { isTemporary, sleep } from "./retry.js";
+import { isRefused } from "./session.js";
 
 /**
  * The service has refused items for good, or the disk has damaged them. They stand in folder, each
@@ -79,7 +82,7 @@ export class Spool {
   static async open(folder: string, client: Client, options: { limit?: number } = {}): Promise<Spool> {
     onlyKnown("a Spool", options, ["limit"]);
     const { limit = 1 << 30 } = options;
-    for (const name of ["new", "pending", "refused"]) await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
+    for (const name of ["new", "pending", "refused", "sessions"]) await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
     // left by a process that was killed before it acknowledged them
     for (const name of await readdir(join(folder, "new"))) {
       const left = join(folder, "new", name);
@@ -95,7 +98,13 @@ export class Spool {
   }
 
   async #add(prepared: Prepared): Promise<string> {
-    const item = sealed(itemOf(prepared), prepared.made);
+    await this.#addText(itemOf(prepared), prepared.made);
+    return prepared.key;
+  }
+
+  // It resolves to the name of the file.
+  async #addText(text: string, made: boolean): Promise<string> {
+    const item = sealed(text, made);
     if (this.#size < 0) this.#size = await this.#measure();
     if (this.#size + Buffer.byteLength(item) > this.limit) {
       this.#size = -1; // others may have sent what waits
@@ -103,9 +112,10 @@ export class Spool {
     }
     // the order of one process is kept when several come in a millisecond
     this.#last = Math.max(this.#last + 1, Date.now() * 1000);
-    await this.#put("pending", `${String(this.#last).padStart(17, "0")}-${randomBytes(8).toString("hex")}.item`, item);
+    const name = `${String(this.#last).padStart(17, "0")}-${randomBytes(8).toString("hex")}.item`;
+    await this.#put("pending", name, item);
     this.#size += Buffer.byteLength(item);
-    return prepared.key;
+    return name;
   }
 
   /**
@@ -120,6 +130,29 @@ export class Spool {
       if (!isTemporary(error)) throw error;
       return { queued: true, idempotencyKey: await this.#add(prepared) };
     }
+  }
+
+  /**
+   * Opens a session of the agent whose credential the client has. One process has a session at a
+   * time, and the next one goes on where it was, also after a kill. Where another process that
+   * lives has the session, and after its end, this one is under the ID with "~" and the time.
+   */
+  async session(id: string): Promise<SpoolSession> {
+    const { agent } = this.client;
+    if (!agent) throw new AttestdError("a session needs an agent's key: give the client an Agent as its credential");
+    if (!/^[A-Za-z0-9._-]{1,100}$/.test(id)) throw new AttestdError("the ID of a session must have 1 to 100 characters of A-Z, a-z, 0-9, '.', '_' and '-'");
+    const { name, taken, shared } = await takePlaces(join(this.folder, "sessions"), await agent.thumbprint(), id);
+    // What was signed last may be nowhere else; to send it twice makes no second record.
+    for (const { state: { item, at = 0 } } of taken) if (item && at > Date.now() - SIGNED_FOR) await this.#addText(item, false);
+    const last = taken.at(-1)?.state;
+    const next = last && !last.end && !shared ? { ...last, item: undefined } : { sid: last || shared ? `${id}~${Date.now()}` : id, seq: 0 };
+    await this.#put("sessions", name, written({ ...next, at: Date.now() }));
+    for (const { name: former } of taken) await unlink(join(this.folder, "sessions", former)).catch(gone(undefined));
+    return new SpoolSession(this.client, agent, next, {
+      place: (now) => this.#put("sessions", name, written(now)),
+      add: (text) => this.#addText(text, false),
+      remove: (item) => unlink(join(this.folder, "pending", item)).catch(gone(undefined)),
+    });
   }
 
   /** How many items wait. */
@@ -206,7 +239,8 @@ export class Spool {
     if (content === undefined) return undefined;
     try {
       const { made, text } = name.endsWith(".json") ? { made: false, text: decoded(content) } : unsealed(content);
-      const { idempotencyKey: key } = JSON.parse(text) as { idempotencyKey?: unknown };
+      const { idempotencyKey, statement } = JSON.parse(text) as { idempotencyKey?: unknown; statement?: unknown };
+      const key = idempotencyKey ?? statement; // which is its own key
       if (typeof key === "string") return { name, text, key, made };
     } catch { /* it is damaged as well */ }
     await this.#setApart(name, "what stands on the disk is not what was written", refused);
@@ -220,7 +254,7 @@ export class Spool {
         await Promise.all(items.map(({ name }) => unlink(join(this.folder, "pending", name)).catch(gone(undefined))));
         return;
       } catch (error) {
-        if (!(error instanceof ServiceError) || ![400, 403, 413, 422].includes(error.status) || isUnderAll(error)) throw error;
+        if (!(error instanceof ServiceError) || ![400, 403, 413, 422].includes(error.status) && error.code !== "STATEMENT_REUSED" || isUnderAll(error)) throw error;
         const item = items[items.length === 1 ? 0 : placeOf(error) ?? NaN];
         if (item?.made && error.code === REUSED) {
           if (renewed.has(item.name)) throw error;
@@ -282,7 +316,90 @@ export class Spool {
 
 // A refusal that is about the credential and not about an item: setting items apart for it would
 // empty the spool.
-const isUnderAll = ({ status, code, pointer }: ServiceError) => status === 403 && !pointer && code !== "AGENT_DISABLED";
+const isUnderAll = ({ operation, status, code, pointer }: ServiceError) => operation !== operations.attestBatch.call ||
+  status === 403 && !pointer && !["AGENT_DISABLED", "AGENT_KEY_REQUIRED", "STATEMENT_KEY_UNKNOWN"].includes(code) || code === "FORBIDDEN_AGENT";
+
+/** For how long the service takes a statement, in milliseconds, with a day to spare. */
+const SIGNED_FOR = 29 * 24 * 3600_000;
+
+interface Disk {
+  place(now: State): Promise<void>;
+  add(item: string): Promise<string>;
+  remove(name: string): Promise<void>;
+}
+
+/**
+ * One run of an agent: its statements are numbered, and each names the one before. What is signed
+ * is on disk with its place before it is sent, so a process that is killed leaves no hole in the
+ * numbers and uses none twice.
+ */
+export class SpoolSession {
+  #state: State;
+  #turn: Promise<unknown> = Promise.resolve();
+  #signed: string | undefined; // what has a place and is not in the spool
+
+  /** @internal */
+  constructor(readonly client: Client, readonly agent: Agent, state: State, readonly disk: Disk) {
+    this.#state = state;
+  }
+
+  /** The ID of the session. */
+  get id(): string {
+    return this.#state.sid;
+  }
+
+  /** Signs an attestation at the next place. It resolves when it is synced; a flush sends it. */
+  async add(attestation: Attestation): Promise<void> {
+    await this.#next(attestation, false);
+  }
+
+  /** As add, and sends it: without an answer it waits on disk. It throws what is refused. */
+  async attest(attestation: Attestation, end = false): Promise<Attested> {
+    const { signed, name, before } = await this.#next(attestation, end);
+    try {
+      const record = await this.client.sendPrepared(signed);
+      await this.disk.remove(name);
+      return { queued: false, record };
+    } catch (error) {
+      if (!isRefused(error)) return { queued: true, idempotencyKey: "" };
+      // It has no place, unless another has one after it; then a flush sets it apart.
+      await this.#inTurn(async () => {
+        if (this.#state.previous !== await hashOf(signed.statement)) return;
+        await this.disk.place(this.#state = before);
+        await this.disk.remove(name);
+      });
+      throw error;
+    }
+  }
+
+  /** As attest, of the last one of the session. */
+  end(attestation: Attestation): Promise<Attested> {
+    return this.attest(attestation, true);
+  }
+
+  #next(attestation: Attestation, end: boolean): Promise<{ signed: Prepared & { statement: string }; name: string; before: State }> {
+    return this.#inTurn(async () => {
+      if (this.#signed) await this.disk.add(this.#signed);
+      this.#signed = undefined;
+      const before = this.#state;
+      const { sid, seq, previous } = before;
+      if (before.end) throw new AttestdError("the session has ended");
+      const signed = await this.agent.sign(prepare(attestation), { sid, seq, previous, end });
+      const now: State = { sid, seq: seq + 1, previous: await hashOf(signed.statement), end, item: signed.text, at: Date.now() };
+      await this.disk.place(now);
+      [this.#state, this.#signed] = [now, signed.text];
+      const name = await this.disk.add(signed.text);
+      this.#signed = undefined;
+      return { signed, name, before: { ...before, item: undefined } };
+    });
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+}
 
 const decoded = (content: Uint8Array) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
 

@@ -15,6 +15,8 @@ def compare(place, node, found):
     if found is None:
         differ.append(f"{place} is not there")
         return
+    if isinstance(found, property):
+        found = found.fget
     stated = parameters(node)
     route = next((route for name, route in attestd.OPERATIONS.items() if attestd._snake(name) == node.name and found.__qualname__.startswith("Client.")), None)
     real = list(inspect.signature(found).parameters)

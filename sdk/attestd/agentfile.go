@@ -1,0 +1,153 @@
+package attestd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"attestd/sdk/attestd/private"
+)
+
+// AgentFile is what a file with an agent's key says: the private JWK (RFC 7517), with the members
+// agent, url and known beside it. Whoever reads the file can sign as the agent, so it is readable
+// by its owner alone (0600).
+type AgentFile struct {
+	Key      *AgentKey
+	SPIFFEID string   // member agent; "" in a JWK of another program
+	URL      string   // member url: the service that enrolled the key
+	Known    []string // member known: thumbprints of further keys of the agent
+}
+
+// maxAgentFile is the largest number of bytes read of a file with an agent's key.
+const maxAgentFile = 64 << 10
+
+// ReadAgentFile reads a file with an agent's key. It refuses one that others can read or replace.
+func ReadAgentFile(path string) (AgentFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return AgentFile{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return AgentFile{}, err
+	}
+	if mode := info.Mode(); runtime.GOOS != "windows" && mode.Perm()&0o077 != 0 {
+		return AgentFile{}, fmt.Errorf("%s: group or others may read the agent's key (mode %o): revoke it and enrol another", path, mode.Perm())
+	}
+	if err := private.Check(path); err != nil {
+		return AgentFile{}, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxAgentFile+1))
+	if err != nil {
+		return AgentFile{}, err
+	}
+	var beside struct {
+		Agent, URL string
+		Known      []string
+	}
+	if len(text) > maxAgentFile || json.Unmarshal(text, &beside) != nil {
+		return AgentFile{}, fmt.Errorf("%s has no agent key: it must be the JWK of a private key", path)
+	}
+	key, err := ParseAgentKey(jwkOf(text))
+	if err != nil {
+		return AgentFile{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return AgentFile{key, beside.Agent, beside.URL, beside.Known}, nil
+}
+
+// jwkOf returns a file's text without the members beside the JWK, whose number is not limited. What
+// cannot be read is left as it is, so that ParseAgentKey says why.
+func jwkOf(text []byte) []byte {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil || len(members["known"]) == 0 {
+		return text
+	}
+	delete(members, "known")
+	rest, err := json.Marshal(members)
+	if err != nil {
+		return text
+	}
+	return rest
+}
+
+// Create writes a new file. It is fs.ErrExist where there is one.
+func (a AgentFile) Create(path string) error {
+	return a.put(path, func(made string) error { return os.Link(made, path) })
+}
+
+// Write writes a file in place of the one that is there.
+func (a AgentFile) Write(path string) error {
+	return a.put(path, func(made string) error { return os.Rename(made, path) })
+}
+
+func (a AgentFile) put(path string, place func(made string) error) error {
+	text, err := a.text()
+	if err != nil {
+		return err
+	}
+	folder := filepath.Dir(path)
+	if err := private.Check(folder); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	if err := private.Check(path); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(folder, ".agent-key-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := place(f.Name()); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s: there is a key already: %w", path, fs.ErrExist)
+		}
+		return err
+	}
+	if runtime.GOOS == "windows" { // it has no such thing, and does not need it
+		return nil
+	}
+	made, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	return made.Sync()
+}
+
+// text is the private JWK with the members beside it, on one line.
+func (a AgentFile) text() ([]byte, error) {
+	jwk, err := a.Key.PrivateJWK()
+	if err != nil {
+		return nil, err
+	}
+	beside, err := json.Marshal(struct {
+		Agent string   `json:"agent,omitempty"`
+		URL   string   `json:"url,omitempty"`
+		Known []string `json:"known,omitempty"`
+	}{a.SPIFFEID, a.URL, a.Known})
+	if err != nil {
+		return nil, err
+	}
+	if len(beside) == len("{}") {
+		return jwk, nil
+	}
+	const end = "}\n"
+	return slices.Concat(jwk[:len(jwk)-len(end)], []byte(","), beside[1:], []byte("\n")), nil
+}

@@ -1,0 +1,212 @@
+package attestd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"attestd/crypto/dpop"
+)
+
+// EnrolledKey is a public key of an agent.
+type EnrolledKey struct {
+	Thumbprint string          `json:"thumbprint"` // RFC 7638
+	AgentID    string          `json:"agentId"`
+	Algorithm  string          `json:"alg"` // EdDSA or ES256
+	Label      string          `json:"label,omitempty"`
+	CreatedAt  string          `json:"createdAt"`
+	ExpiresAt  string          `json:"expiresAt,omitempty"` // "" never
+	RevokedAt  string          `json:"revokedAt,omitempty"` // "" while it is not
+	JWK        json.RawMessage `json:"jwk"`
+}
+
+// NewEnrolledKey is the request to enrol a key.
+type NewEnrolledKey struct {
+	Label     string // for people
+	ExpiresAt string // 2026-03-02T09:00:00.000Z; "" never
+}
+
+// EnrolKey makes a key an agent's, and proves possession of it. The credential is an admin's, an
+// enrolment token of the agent ([Key]), or the agent itself: then its present key endorses this
+// one, so that whoever knows the present key knows the next.
+func (c *Client) EnrolKey(ctx context.Context, agentID string, key *AgentKey, n NewEnrolledKey) (made EnrolledKey, err error) {
+	body := struct {
+		JWK         json.RawMessage `json:"jwk"`
+		Label       string          `json:"label,omitempty"`
+		ExpiresAt   string          `json:"expiresAt,omitempty"`
+		Proof       string          `json:"proof,omitempty"`
+		Endorsement string          `json:"endorsement,omitempty"`
+	}{JWK: key.JWK(), Label: n.Label, ExpiresAt: n.ExpiresAt}
+	r := request{method: http.MethodPost, route: "/v1/agents/{agentId}/keys", path: []string{agentID}, status: http.StatusCreated}
+	identity, itself := c.credential.(*Identity)
+	if itself {
+		if body.Endorsement, err = identity.endorse(ctx, key); err != nil {
+			return made, err
+		}
+	}
+	if itself && identity.config.DPoP { // then the header proves the present key
+		body.Proof, err = dpop.Make(ctx, key.signer, dpop.Request{Method: r.method, URL: r.target(c.base)}, time.Now())
+		if err != nil {
+			return made, err
+		}
+	} else {
+		r.proves = key
+	}
+	if r.body, err = json.Marshal(body); err != nil {
+		return made, err
+	}
+	err = c.do(ctx, r, &made)
+	if err == nil && itself {
+		identity.know(made.Thumbprint)
+	}
+	return made, err
+}
+
+// AgentKeys lists the keys of an agent in the order of their enrolment, revoked ones too.
+func (c *Client) AgentKeys(ctx context.Context, agentID string) ([]EnrolledKey, error) {
+	var answer struct{ Keys []EnrolledKey }
+	err := c.get(ctx, "/v1/agents/{agentId}/keys", nil, &answer, agentID)
+	return answer.Keys, err
+}
+
+// RevokeAgentKey revokes a key of an agent for good.
+func (c *Client) RevokeAgentKey(ctx context.Context, agentID, thumbprint string) (k EnrolledKey, err error) {
+	err = c.do(ctx, request{
+		method: http.MethodDelete, route: "/v1/agents/{agentId}/keys/{thumbprint}", path: []string{agentID, thumbprint}, status: http.StatusOK,
+	}, &k)
+	return k, err
+}
+
+// NewEnrolment is the request for an enrolment token.
+type NewEnrolment struct {
+	ExpiresIn int64  `json:"expiresIn,omitempty"` // seconds; 0 is 600
+	Label     string `json:"label,omitempty"`     // for people
+}
+
+// Enrolment is a token with which an agent enrols one key. It is shown once.
+type Enrolment struct {
+	Token     string `json:"token"`
+	ExpiresAt string `json:"expiresAt"`
+}
+
+// Format prints a placeholder instead of the token.
+func (e Enrolment) Format(s fmt.State, _ rune) {
+	_, _ = io.WriteString(s, "(enrolment until "+e.ExpiresAt+")")
+}
+
+// CreateEnrolment makes a token with which an agent enrols one key.
+func (c *Client) CreateEnrolment(ctx context.Context, agentID string, n NewEnrolment) (e Enrolment, err error) {
+	err = c.post(ctx, "/v1/agents/{agentId}/enrolments", http.StatusCreated, n, &e, agentID)
+	return e, err
+}
+
+// EnrolmentInfo is what an enrolment token is good for.
+type EnrolmentInfo struct {
+	AgentID   string `json:"agentId"`
+	SPIFFEID  string `json:"spiffeId"` // of the agent
+	CompanyID string `json:"companyId"`
+	ExpiresAt string `json:"expiresAt"`
+}
+
+// Enrolment returns what the client's credential, an enrolment token, is good for.
+func (c *Client) Enrolment(ctx context.Context) (e EnrolmentInfo, err error) {
+	err = c.get(ctx, "/v1/enrolment", nil, &e)
+	return e, err
+}
+
+// AttestPolicy says what may be recorded in an agent's name: "any" of a credential with the right
+// to attest, or with "key" only what a key of the agent has signed.
+type AttestPolicy string
+
+// The two policies.
+const (
+	AttestAny AttestPolicy = "any"
+	AttestKey AttestPolicy = "key"
+)
+
+// SetAgentPolicy sets the policy of an agent. The stricter one of agent and company holds.
+func (c *Client) SetAgentPolicy(ctx context.Context, agentID string, p AttestPolicy) error {
+	return c.putPolicy(ctx, "/v1/agents/{agentId}/policy", p, agentID)
+}
+
+// SetCompanyPolicy sets the policy of the company, for all its agents.
+func (c *Client) SetCompanyPolicy(ctx context.Context, p AttestPolicy) error {
+	return c.putPolicy(ctx, "/v1/company/policy", p)
+}
+
+// SessionInfo describes a session of an agent.
+type SessionInfo struct {
+	AgentID string     `json:"agentId"`
+	KeyID   string     `json:"kid"` // thumbprint
+	ID      string     `json:"sid"`
+	First   int64      `json:"first"`
+	Last    int64      `json:"last"`
+	FirstAt string     `json:"firstAt"`
+	LastAt  string     `json:"lastAt"`
+	Records int64      `json:"records"`
+	State   string     `json:"state"`   // sealed, open or gap
+	Missing [][2]int64 `json:"missing"` // the first ranges of places without a record
+}
+
+// Sessions returns the sessions of an agent, or with "" of all. It fetches one page at a time.
+func (c *Client) Sessions(ctx context.Context, agentID string) iter.Seq2[SessionInfo, error] {
+	return pages(func(cursor string) ([]SessionInfo, string, error) {
+		var page struct {
+			Sessions []SessionInfo
+			Next     string
+		}
+		err := c.get(ctx, "/v1/sessions", pageQuery(cursor, "agentId", agentID), &page)
+		return page.Sessions, page.Next, err
+	})
+}
+
+// SessionEvidence returns the evidence file of a session, which `attestd check` checks. kid is the
+// thumbprint of its key; "" if one key alone has used the ID. The caller MUST close it.
+func (c *Client) SessionEvidence(ctx context.Context, agentID, id, kid string) (io.ReadCloser, error) {
+	query := url.Values{}
+	if kid != "" {
+		query.Set("kid", kid)
+	}
+	return c.open(ctx, request{method: http.MethodGet, route: "/v1/sessions/{agentId}/{sid}", path: []string{agentID, id}, query: query, status: http.StatusOK})
+}
+
+func (c *Client) putPolicy(ctx context.Context, route string, p AttestPolicy, path ...string) error {
+	body, err := json.Marshal(map[string]AttestPolicy{"attest": p})
+	if err != nil {
+		return err
+	}
+	// it is the same however often it is set
+	return c.do(ctx, request{method: http.MethodPut, route: route, path: path, body: body, status: http.StatusOK, safe: true}, nil)
+}
+
+// errNoToken reports an answer of the token endpoint that is of no use.
+var errNoToken = errors.New("the answer holds no token of the kind that was asked for")
+
+// assertionType is that of RFC 7523 §2.2.
+const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+// AgentToken gets an access token for an agent's assertion (RFC 7523). [Identity] does so
+// automatically. proof is a DPoP proof, to which the token is bound, or "".
+func (c *Client) AgentToken(ctx context.Context, assertion, proof string) (t Token, err error) {
+	form := url.Values{"grant_type": {"client_credentials"}, "client_assertion_type": {assertionType}, "client_assertion": {assertion}}
+	r := request{
+		method: http.MethodPost, route: "/v1/oauth/token", public: true, status: http.StatusOK,
+		body: []byte(form.Encode()), contentType: "application/x-www-form-urlencoded",
+	}
+	want := "bearer"
+	if proof != "" {
+		r.header, want = http.Header{"Dpop": {proof}}, "dpop"
+	}
+	err = c.do(ctx, r, &t)
+	if err == nil && (t.AccessToken == "" || !strings.EqualFold(t.TokenType, want)) {
+		err = errNoToken
+	}
+	return t, err
+}

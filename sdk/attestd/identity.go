@@ -1,0 +1,295 @@
+package attestd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"attestd/crypto/dpop"
+	"attestd/crypto/jcs"
+	"attestd/crypto/jose"
+
+	"github.com/google/uuid"
+)
+
+// IdentityConfig configures an Identity. Key and SPIFFEID are required.
+type IdentityConfig struct {
+	Key      *AgentKey
+	SPIFFEID string // of the agent: spiffe://example.org/company/acme/agent/bot
+	// DPoP binds access tokens to the key (RFC 9449): each request carries a proof, and a stolen
+	// token is of no use.
+	DPoP bool
+	// Known are thumbprints of further keys of the agent: those of its other machines, and former
+	// ones.
+	Known []string
+	// Alarm is called at a sign-in for each key that the agent has and does not know (an
+	// *UnknownKeyError), and when the list of its keys cannot be read. nil logs with slog.
+	Alarm func(error)
+	// TokenFile is where an access token is stored for the next process, which then need not sign
+	// in. "" stores none. It is readable by its owner alone.
+	TokenFile string
+}
+
+// Identity is an agent with its key. As the credential of a Client it signs in as the agent: the
+// service then records in this agent's name alone. It also signs what the agent does; see [Session]
+// and package spool. It is safe for concurrent use.
+type Identity struct {
+	config  IdentityConfig
+	agentID string
+	company string // ID
+	parent  string // SPIFFE ID of the company
+
+	// a lock for the fields below, whose acquisition ends with the context
+	turn   chan struct{}
+	stored storedToken
+	loaded bool
+
+	mu    sync.Mutex
+	known map[string]bool // thumbprints
+}
+
+// NewIdentity returns an Identity. It sends no request.
+func NewIdentity(c IdentityConfig) (*Identity, error) {
+	parent, agentID, ok := strings.Cut(c.SPIFFEID, "/agent/")
+	_, company, ok2 := strings.Cut(parent, "/company/")
+	if !ok || !ok2 || !strings.HasPrefix(parent, "spiffe://") || agentID == "" || company == "" || strings.Contains(agentID+company, "/") {
+		return nil, errors.New("the SPIFFE ID of an agent must look like spiffe://example.org/company/acme/agent/bot")
+	}
+	if c.Key == nil {
+		return nil, errors.New("an identity needs an agent key")
+	}
+	i := &Identity{config: c, agentID: agentID, company: company, parent: parent, turn: make(chan struct{}, 1), known: map[string]bool{c.Key.Thumbprint(): true}}
+	for _, thumbprint := range c.Known {
+		i.known[thumbprint] = true
+	}
+	return i, nil
+}
+
+// AgentID is the agent's ID.
+func (i *Identity) AgentID() string { return i.agentID }
+
+// CompanyID is the ID of the agent's company.
+func (i *Identity) CompanyID() string { return i.company }
+
+// SPIFFEID is the agent's SPIFFE ID.
+func (i *Identity) SPIFFEID() string { return i.config.SPIFFEID }
+
+// Key is the agent's key.
+func (i *Identity) Key() *AgentKey { return i.config.Key }
+
+// Format prints the agent and the thumbprint of its key.
+func (i *Identity) Format(s fmt.State, _ rune) {
+	_, _ = io.WriteString(s, "(agent "+i.config.SPIFFEID+" with key "+i.config.Key.Thumbprint()+")")
+}
+
+// UnknownKeyError reports a key of the agent that the agent does not know. Whoever enrolled it can
+// sign in the agent's name.
+type UnknownKeyError struct {
+	Agent string // SPIFFE ID
+	Key   EnrolledKey
+}
+
+func (e *UnknownKeyError) Error() string {
+	state := "can sign in its name"
+	if e.Key.RevokedAt != "" {
+		state = "could sign in its name until " + e.Key.RevokedAt
+	}
+	return fmt.Sprintf("ALARM: the agent %s has the key %s, enrolled at %s, which this client does not know: whoever holds it %s. "+
+		"If it is not yours, revoke it and find out who enrolled it: the control log says by which credential", e.Agent, e.Key.Thumbprint, e.Key.CreatedAt, state)
+}
+
+// storedToken is an access token and until when it is used.
+type storedToken struct {
+	Token   string    `json:"token"`
+	KeyID   string    `json:"kid"`
+	DPoP    bool      `json:"dpop"`
+	Expires time.Time `json:"expires"`
+}
+
+func (i *Identity) fits(t storedToken, refused string) bool {
+	return t.Token != "" && t.Token != refused && t.KeyID == i.config.Key.Thumbprint() && t.DPoP == i.config.DPoP && time.Now().Before(t.Expires)
+}
+
+func (i *Identity) bearer(ctx context.Context, c *Client, refused string) (string, error) {
+	select {
+	case i.turn <- struct{}{}:
+		defer func() { <-i.turn }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if !i.loaded && i.config.TokenFile != "" {
+		i.loaded = true
+		i.stored = readToken(i.config.TokenFile)
+	}
+	if i.fits(i.stored, refused) {
+		return i.stored.Token, nil
+	}
+	made, err := i.signIn(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	life := time.Duration(made.ExpiresIn) * time.Second
+	i.stored = storedToken{made.AccessToken, i.config.Key.Thumbprint(), i.config.DPoP, time.Now().Add(life - min(early, life/2))}
+	if i.config.TokenFile != "" {
+		if err := writeToken(i.config.TokenFile, i.stored); err != nil {
+			i.alarm(fmt.Errorf("the access token cannot be stored, so that each process signs in anew: %w", err))
+		}
+	}
+	i.compareKeys(ctx, c, i.stored.Token)
+	return i.stored.Token, nil
+}
+
+// assertionLife is how long a client assertion is valid; the service allows five minutes.
+const assertionLife = 2 * time.Minute
+
+// signIn gets an access token. An assertion is good once, so each retry makes another.
+func (i *Identity) signIn(ctx context.Context, c *Client) (t Token, err error) {
+	once := *c
+	once.retry = Retry{}
+	for n := 0; ; n++ {
+		var assertion, proof string
+		if assertion, err = i.assertion(ctx, c); err != nil {
+			return t, err
+		}
+		if i.config.DPoP {
+			r := request{route: "/v1/oauth/token"}
+			proof, err = dpop.Make(ctx, i.config.Key.signer, dpop.Request{Method: http.MethodPost, URL: r.target(c.base)}, time.Now())
+			if err != nil {
+				return t, err
+			}
+		}
+		if t, err = once.AgentToken(ctx, assertion, proof); err == nil || ctx.Err() != nil {
+			return t, err
+		}
+		wait, again := c.retry.wait(n, err, true)
+		if !again || sleep(ctx, wait) != nil {
+			return t, fmt.Errorf("sign in as the agent %s: %w", i.agentID, err)
+		}
+	}
+}
+
+// assertion is what the agent signs to get an access token (RFC 7523 §3).
+func (i *Identity) assertion(ctx context.Context, c *Client) (string, error) {
+	r := request{route: "/v1/oauth/token"}
+	now := time.Now()
+	claims := jcs.AppendString([]byte(`{"iss":`), i.config.SPIFFEID)
+	claims = jcs.AppendString(append(claims, `,"sub":`...), i.config.SPIFFEID)
+	claims = jcs.AppendString(append(claims, `,"aud":`...), r.target(c.base))
+	claims = jcs.AppendString(append(claims, `,"jti":`...), uuid.NewString())
+	claims = fmt.Appendf(claims, `,"iat":%d,"exp":%d}`, now.Unix(), now.Add(assertionLife).Unix())
+	return jose.Sign(ctx, i.config.Key.signer, "JWT", claims)
+}
+
+// endorse is what the agent signs so that the next key follows from the present one.
+func (i *Identity) endorse(ctx context.Context, next *AgentKey) (string, error) {
+	claims := jcs.AppendString([]byte(`{"iss":`), i.config.SPIFFEID)
+	claims = jcs.AppendString(append(claims, `,"aud":`...), i.parent)
+	claims = fmt.Appendf(claims, `,"iat":%d`, time.Now().Unix())
+	claims = jcs.AppendString(append(claims, `,"jkt":`...), next.Thumbprint())
+	return jose.Sign(ctx, i.config.Key.signer, "agent-key+jwt", append(claims, '}'))
+}
+
+// authorize adds the access token to a request: with a proof, if it is bound to the key.
+func (i *Identity) authorize(ctx context.Context, r *http.Request, token string) error {
+	if !i.config.DPoP {
+		r.Header.Set("Authorization", "Bearer "+token)
+		return nil
+	}
+	proof, err := dpop.Make(ctx, i.config.Key.signer, dpop.Request{Method: r.Method, URL: r.URL.String(), AccessToken: token}, time.Now())
+	if err != nil {
+		return err
+	}
+	r.Header["Authorization"], r.Header["Dpop"] = []string{"DPoP " + token}, []string{proof}
+	return nil
+}
+
+// compareKeys reports the keys of the agent that it does not know.
+func (i *Identity) compareKeys(ctx context.Context, c *Client, token string) {
+	signedIn := *c
+	signedIn.credential, signedIn.retry = fixed{i, token}, Retry{}
+	list, err := signedIn.AgentKeys(ctx, i.agentID)
+	if err != nil {
+		i.alarm(fmt.Errorf("the keys of the agent %s cannot be compared with those that it knows: %w", i.agentID, err))
+		return
+	}
+	own := false
+	for _, k := range list {
+		if own = own || k.Thumbprint == i.config.Key.Thumbprint(); !i.knows(k.Thumbprint) {
+			i.alarm(&UnknownKeyError{i.config.SPIFFEID, k})
+		}
+	}
+	if !own {
+		i.alarm(fmt.Errorf("ALARM: the service's list of the keys of the agent %s lacks its own key %s", i.config.SPIFFEID, i.config.Key.Thumbprint()))
+	}
+}
+
+func (i *Identity) alarm(err error) {
+	if i.config.Alarm != nil {
+		i.config.Alarm(err)
+		return
+	}
+	slog.Error("attestd: " + err.Error())
+}
+
+func (i *Identity) knows(thumbprint string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.known[thumbprint]
+}
+
+func (i *Identity) know(thumbprint string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.known[thumbprint] = true
+}
+
+// fixed is an identity that has just signed in.
+type fixed struct {
+	*Identity
+	token string
+}
+
+func (f fixed) bearer(context.Context, *Client, string) (string, error) { return f.token, nil }
+
+// maxTokenFile is the largest number of bytes read of a stored token.
+const maxTokenFile = 64 << 10
+
+// readToken reads what writeToken wrote. What cannot be read is no token: the agent signs in.
+func readToken(path string) (t storedToken) {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > maxTokenFile {
+		return t
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(text, &t) != nil || strings.ContainsFunc(t.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return storedToken{}
+	}
+	return t
+}
+
+func writeToken(path string, t storedToken) error {
+	text, err := json.Marshal(t)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".token-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(slices.Concat(text, []byte("\n")))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

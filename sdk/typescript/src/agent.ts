@@ -1,0 +1,218 @@
+// An agent with a key of its own: it signs in, and signs what it does.
+import { newKey, type Prepared } from "./attestation.js";
+import { base64url, unbase64url } from "./console/lib/bytes.js";
+import { canonicalize } from "./console/lib/jcs.js";
+import { AttestdError, PayloadError } from "./errors.js";
+import { onlyKnown } from "./known.js";
+
+/**
+ * The private key of an agent, which may be elsewhere: in a TPM, a keychain or a KMS. jwk is the
+ * public key: Ed25519 (RFC 8037) or P-256. sign resolves to 64 bytes: the Ed25519 signature of
+ * input or, for P-256, R and S of the ECDSA signature of its SHA-256.
+ */
+export interface Signer {
+  jwk: JsonWebKey;
+  sign(input: Uint8Array): Promise<Uint8Array> | Uint8Array;
+}
+
+/** Where a statement stands in a session; previous is the SHA-256 of the one before. */
+export interface Place {
+  sid: string;
+  seq: number;
+  previous?: string | undefined;
+  end?: boolean;
+}
+
+/** A key of the agent as the service lists it. */
+export interface EnrolledKey {
+  thumbprint: string;
+  createdAt: string;
+  revokedAt?: string | null;
+}
+
+/** The agent has a key that it does not know: whoever holds it can sign in its name. */
+export class UnknownKeyError extends AttestdError {
+  override name = "UnknownKeyError";
+
+  constructor(readonly agent: string, readonly key: EnrolledKey) {
+    super(`ALARM: the agent ${agent} has the key ${key.thumbprint}, enrolled at ${key.createdAt}, which this client does not know: whoever holds it can sign in its name. ` +
+      "If it is not yours, revoke it and find out who enrolled it: the control log says by which credential");
+  }
+}
+
+export interface AgentConfig {
+  key: Signer;
+  /** Of the agent: spiffe://example.org/company/acme/agent/bot */
+  spiffeId: string;
+  /** Binds access tokens to the key (RFC 9449): each request carries a proof. */
+  dpop?: boolean;
+  /** Thumbprints of further keys of the agent: those of other machines, and former ones. */
+  known?: readonly string[];
+  /** Is told at a sign-in of each key that is not known; console.error when absent. */
+  alarm?: (error: Error) => void;
+}
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+const encoded = (value: object) => base64url(bytes(JSON.stringify(value)));
+const seconds = () => Math.floor(Date.now() / 1000);
+
+async function sha256(text: string): Promise<Uint8Array> {
+  if (!crypto.subtle) throw new AttestdError("signing needs Web Cryptography, which a page has with TLS alone");
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes(text)));
+}
+
+const hex = (digest: Uint8Array) => Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** The SHA-256 of a statement, which the one after it names. */
+export const hashOf = async (compact: string): Promise<string> => hex(await sha256(compact));
+
+/** The members of a public key in the form over which its thumbprint is computed (RFC 7638). */
+export function publicJWK({ kty, crv, x, y }: JsonWebKey): JsonWebKey {
+  if (kty === "OKP" && crv === "Ed25519" && x) return { crv, kty, x };
+  if (kty === "EC" && crv === "P-256" && x && y) return { crv, kty, x, y };
+  throw new AttestdError("the key of an agent must be Ed25519 or P-256");
+}
+
+/** The name of a key: RFC 7638 with SHA-256. */
+export const thumbprintOf = async (jwk: JsonWebKey): Promise<string> => base64url(await sha256(JSON.stringify(publicJWK(jwk))));
+
+const algorithmOf = ({ kty }: JsonWebKey) => (kty === "OKP" ? "EdDSA" : "ES256");
+const webCrypto = ({ kty }: JsonWebKey) => (kty === "OKP" ? { name: "Ed25519" } : { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" });
+
+/** A signer with a private key as a JWK, as `attestd agent-key new` and jose write it. */
+export async function signerOf(privateJWK: JsonWebKey): Promise<Signer> {
+  const jwk = publicJWK(privateJWK);
+  if (!privateJWK.d) throw new AttestdError("the JWK has no member d: it is no private key");
+  await sha256(""); // says what is missing
+  const key = await crypto.subtle.importKey("jwk", { ...jwk, d: privateJWK.d }, webCrypto(jwk), false, ["sign"]);
+  return { jwk, sign: async (input) => new Uint8Array(await crypto.subtle.sign(webCrypto(jwk), key, input as BufferSource)) };
+}
+
+/** Makes a key pair: its private JWK, which MUST be stored where its owner alone can read it. */
+export async function generateKey(algorithm: "EdDSA" | "ES256" = "EdDSA"): Promise<JsonWebKey> {
+  await sha256("");
+  const { privateKey } = await crypto.subtle.generateKey(webCrypto({ kty: algorithm === "EdDSA" ? "OKP" : "EC" }), true, ["sign", "verify"]) as CryptoKeyPair;
+  const { d, ...made } = await crypto.subtle.exportKey("jwk", privateKey);
+  return { ...publicJWK(made), d: d! };
+}
+
+// A compact JWS (RFC 7515 §7.1).
+async function jws({ jwk, sign }: Signer, header: object, claims: object): Promise<string> {
+  const input = `${encoded({ alg: algorithmOf(jwk), ...header })}.${encoded(claims)}`;
+  const signature = await sign(bytes(input));
+  if (signature.length !== 64) throw new AttestdError("a signature must have 64 bytes: that of Ed25519, or R and S of ECDSA");
+  return `${input}.${base64url(signature)}`;
+}
+
+/** A proof for one request that its sender holds a key (RFC 9449). token is sent beside it. */
+export async function proofOf(signer: Signer, method: string, url: string, token = ""): Promise<string> {
+  const { origin, pathname } = new URL(url);
+  return jws(signer, { typ: "dpop+jwt", jwk: publicJWK(signer.jwk) }, {
+    jti: newKey(), htm: method, htu: origin + pathname, iat: seconds(), ...(token && { ath: base64url(await sha256(token)) }),
+  });
+}
+
+/** How deep a payload may nest, with the object around it. */
+const MAX_DEPTH = 129;
+
+/** An agent with its key: the credential of a Client that acts as the agent alone, and signs. */
+export class Agent {
+  readonly spiffeId: string;
+  readonly agentId: string;
+  readonly companyId: string;
+  readonly dpop: boolean;
+  readonly key: Signer;
+  readonly #parent: string;
+  readonly #known: Set<string>;
+  readonly #alarm: (error: Error) => void;
+  #thumbprint: Promise<string> | undefined;
+
+  constructor(config: AgentConfig) {
+    onlyKnown("an Agent", config, ["key", "spiffeId", "dpop", "known", "alarm"]);
+    const { key, spiffeId, dpop = false, known = [], alarm = (error: Error) => console.error(`attestd: ${error.message}`) } = config;
+    const parts = /^(spiffe:\/\/[^/]+\/company\/([^/]+))\/agent\/([^/]+)$/.exec(spiffeId);
+    if (!parts) throw new AttestdError("the SPIFFE ID of an agent must look like spiffe://example.org/company/acme/agent/bot");
+    publicJWK(key.jwk);
+    [this.#parent, this.companyId, this.agentId] = [parts[1]!, parts[2]!, parts[3]!];
+    [this.spiffeId, this.dpop, this.key] = [spiffeId, dpop, key];
+    [this.#known, this.#alarm] = [new Set(known), alarm];
+  }
+
+  /**
+   * The agent of a file that `attestd agent-key enrol` has written, given as its text. Whoever
+   * reads that file can sign as the agent.
+   */
+  static async parse(text: string, options: Pick<AgentConfig, "dpop" | "alarm"> = {}): Promise<Agent> {
+    const { agent, known, ...jwk } = JSON.parse(text) as JsonWebKey & { agent?: string; known?: string[] };
+    if (!agent) throw new AttestdError("the key is not enrolled: attestd agent-key enrol, or give a spiffeId");
+    return new Agent({ ...options, key: await signerOf(jwk), spiffeId: agent, known: known ?? [] });
+  }
+
+  /** The name of the agent's key. */
+  thumbprint(): Promise<string> {
+    return (this.#thumbprint ??= thumbprintOf(this.key.jwk));
+  }
+
+  /** What the agent signs of an attestation that is ready, added to it. */
+  async sign(prepared: Prepared, place?: Place): Promise<Prepared & { statement: string }> {
+    const { agentId, delegation } = JSON.parse(prepared.text) as { agentId: string; delegation?: string };
+    if (agentId !== this.agentId) throw new PayloadError("/agentId", `must be ${this.agentId}: an agent signs what it does itself`);
+    const statement = await jws(this.key, { typ: "agent-statement+jwt", kid: await this.thumbprint() }, {
+      iss: this.spiffeId, aud: this.#parent, iat: seconds(), jti: prepared.made ? newKey() : await idOf(prepared.key),
+      action_hash: await this.#actionHash(prepared.text),
+      ...(delegation && { delegation: idOfToken(delegation) }),
+      ...(place && { sid: place.sid, seq: place.seq, ...(place.seq > 0 && { prev: place.previous }), ...(place.end && { end: true }) }),
+    });
+    return { text: `${prepared.text.slice(0, -1)},"statement":${JSON.stringify(statement)}}`, key: "", made: false, statement };
+  }
+
+  async #actionHash(text: string): Promise<string> {
+    const { agentId, actionType, payload } = JSON.parse(text) as Record<string, unknown>;
+    return hex(await sha256(canonicalize(JSON.stringify({ actionType, agentId, companyId: this.companyId, payload }), MAX_DEPTH)));
+  }
+
+  /** What the agent signs to get an access token (RFC 7523 §3). */
+  async assertion(audience: string): Promise<string> {
+    return jws(this.key, { typ: "JWT", kid: await this.thumbprint() }, {
+      iss: this.spiffeId, sub: this.spiffeId, aud: audience, jti: newKey(), iat: seconds(), exp: seconds() + 120,
+    });
+  }
+
+  /** What the agent signs so that its next key follows from the present one. */
+  async endorse(next: string): Promise<string> {
+    return jws(this.key, { typ: "agent-key+jwt", kid: await this.thumbprint() }, { iss: this.spiffeId, aud: this.#parent, iat: seconds(), jkt: next });
+  }
+
+  /** Makes a key known. */
+  know(thumbprint: string): void {
+    this.#known.add(thumbprint);
+  }
+
+  /** Reports each key of a list that the agent does not know. */
+  async compare(list: readonly EnrolledKey[]): Promise<void> {
+    const own = await this.thumbprint();
+    for (const key of list) {
+      if (key.thumbprint !== own && !this.#known.has(key.thumbprint)) this.#alarm(new UnknownKeyError(this.spiffeId, key));
+    }
+    if (!list.some(({ thumbprint }) => thumbprint === own)) this.alarm(new AttestdError(`ALARM: the service's list of the keys of the agent ${this.spiffeId} lacks its own key ${own}`));
+  }
+
+  /** Reports what is wrong with the agent's keys. */
+  alarm(error: Error): void {
+    this.#alarm(error);
+  }
+}
+
+// The jti for a caller's idempotency key: the key itself where it can be one.
+async function idOf(key: string): Promise<string> {
+  return /^[!-~]{1,128}$/.test(key) ? key : base64url(await sha256(key));
+}
+
+// The jti of a token that is not checked here: the service checks it.
+function idOfToken(token: string): string {
+  try {
+    const { jti } = JSON.parse(new TextDecoder().decode(unbase64url(token.split(".")[1] ?? ""))) as { jti?: unknown };
+    if (typeof jti === "string" && jti) return jti;
+  } catch { /* it is none */ }
+  throw new PayloadError("/delegation", "is no token with a jti");
+}

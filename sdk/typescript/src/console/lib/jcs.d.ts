@@ -1,0 +1,1 @@
+export function canonicalize(source: string, maxDepth?: number): string;

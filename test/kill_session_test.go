@@ -1,0 +1,344 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	api "attestd/sdk/attestd"
+
+	"attestd/crypto/statement"
+	"attestd/internal/testenv"
+	"attestd/sdk/attestd/spool"
+	"attestd/store/storetest"
+)
+
+// signing is a machine on which an agent has a key.
+type signing struct {
+	*service
+	company *client
+	folder  string // home
+	env     []string
+	keyFile string
+}
+
+// signingMachine enrols a key of the agent bot on a machine of its own, with a token.
+func signingMachine(t *testing.T, s *service, c *client) *signing {
+	t.Helper()
+	program, err := binary(t)
+	must(t, err)
+	folder := t.TempDir()
+	m := &signing{service: s, company: c, folder: folder, keyFile: filepath.Join(folder, "attestd", "agents", "bot.jwk")}
+	m.env = append(withoutAttestd(os.Environ()), "HOME="+folder, "XDG_CONFIG_HOME="+folder, "XDG_STATE_HOME="+folder)
+	var made struct{ Token string }
+	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
+	c.call(t, 201, "POST", "/v1/agents/bot/enrolments", `{}`, &made)
+	enrol := exec.Command(program, "agent-key", "enrol", "--token", made.Token, "--url", s.URL)
+	enrol.Env = m.env
+	if out, err := enrol.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return m
+}
+
+func withoutAttestd(environment []string) (rest []string) {
+	for _, variable := range environment {
+		if !strings.HasPrefix(variable, "ATTESTD_") {
+			rest = append(rest, variable)
+		}
+	}
+	return rest
+}
+
+// attestd is a command of the machine.
+func (m *signing) attestd(t *testing.T, input string, args ...string) *exec.Cmd {
+	t.Helper()
+	program, err := binary(t)
+	must(t, err)
+	cmd := exec.Command(program, args...)
+	cmd.Env, cmd.Dir, cmd.Stdin = m.env, m.folder, strings.NewReader(input)
+	return cmd
+}
+
+// killAfter starts a command and kills it after a while, unless it ends before. It reports whether
+// it was killed.
+func killAfter(t *testing.T, cmd *exec.Cmd, d time.Duration) (killed bool) {
+	t.Helper()
+	must(t, cmd.Start())
+	timer := time.AfterFunc(d, func() { _ = cmd.Process.Kill() })
+	_ = cmd.Wait()
+	timer.Stop()
+	return !cmd.ProcessState.Exited()
+}
+
+// check requires that every session in the log has all its places, from 0 on and each once, and
+// that each statement names the one before; and that nothing was refused and nothing waits.
+func (m *signing) check(t *testing.T) (sessions, records int) {
+	t.Helper()
+	places := map[string]map[int64]*statement.Statement{}
+	own, err := api.New(api.Config{URL: m.URL, Credential: api.Key(m.company.key)})
+	must(t, err)
+	defer own.Close()
+	for r, err := range own.Records(t.Context(), api.Range{}) {
+		must(t, err)
+		s, err := statement.Parse(r.Payload.Statement)
+		must(t, err)
+		if places[s.Session] == nil {
+			places[s.Session] = map[int64]*statement.Statement{}
+		}
+		if places[s.Session][s.Seq] != nil {
+			t.Errorf("the session %s has %d twice", s.Session, s.Seq)
+		}
+		places[s.Session][s.Seq] = s
+		records++
+	}
+	for id, all := range places {
+		for seq := range int64(len(all)) {
+			switch at := all[seq]; {
+			case at == nil:
+				t.Errorf("the session %s of %d records lacks %d", id, len(all), seq)
+			case seq > 0 && (all[seq-1] == nil || at.Previous != all[seq-1].Hash()):
+				t.Errorf("the session %s: %d does not name the one before", id, seq)
+			}
+		}
+	}
+	folders, err := filepath.Glob(filepath.Join(m.folder, "attestd", "*", "spool"))
+	must(t, err)
+	for _, folder := range folders {
+		left, err := spool.Open(folder, own)
+		must(t, err)
+		refused, err := left.Refused()
+		if n := left.Pending(); n > 0 || err != nil || len(refused) > 0 {
+			t.Errorf("%s: %d wait, refused: %v, %v", folder, n, refused, err)
+		}
+		if damaged, err := os.ReadFile(filepath.Join(folder, "damaged")); err == nil {
+			t.Errorf("damaged: %s", damaged)
+		}
+	}
+	return len(places), records
+}
+
+// killPoints is at how many moments a signing process is killed.
+func killPoints() int {
+	if testenv.Long() {
+		return 100
+	}
+	return 8
+}
+
+// A hook, a run and an MCP proxy that sign are killed at random moments, by SIGKILL. What comes
+// after them goes on: no session has a hole, or two statements at one place.
+func TestSigningSurvivesKills(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	for name, one := range map[string]struct {
+		kill   func(t *testing.T, m *signing, round int, after time.Duration) bool
+		finish func(t *testing.T, m *signing)
+		starts int // of a process, by finish
+	}{
+		"hook": {killedHook, finishHook, 3},
+		"run":  {killedRun, finishRun, 1},
+		"mcp":  {killedMCP, finishMCP, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, storetest.New(t), "--rate-limits", "off")
+			m := signingMachine(t, s, s.register(t, "acme"))
+			seed := uint64(time.Now().UnixNano())
+			t.Logf("seed %d", seed)
+			chance, killed := rand.New(rand.NewPCG(seed, 0)), 0
+			began := time.Now()
+			one.finish(t, m)
+			within := time.Since(began) / time.Duration(one.starts)
+			for round := range killPoints() {
+				if one.kill(t, m, round, time.Duration(chance.Int64N(int64(within)))) {
+					killed++
+				}
+			}
+			one.finish(t, m)
+			sessions, records := m.check(t)
+			t.Logf("killed %d times: %d records in %d sessions", killed, records, sessions)
+			if killed == 0 || records == 0 {
+				t.Error("no process was killed, or none recorded anything")
+			}
+		})
+	}
+}
+
+// hookEvent is a call of a tool by Claude Code, always in one session.
+func hookEvent(name string, n int) string {
+	return fmt.Sprintf(`{"session_id":"one","hook_event_name":%q,"tool_name":"Bash","tool_use_id":"call-%d","tool_input":{"n":%d}}`, name, n, n)
+}
+
+func killedHook(t *testing.T, m *signing, round int, after time.Duration) bool {
+	return killAfter(t, m.attestd(t, hookEvent([]string{"PreToolUse", "PostToolUse"}[round%2], round/2), "hook", "--agent", "bot"), after)
+}
+
+func finishHook(t *testing.T, m *signing) {
+	t.Helper()
+	for _, event := range []string{hookEvent("PreToolUse", 1000), hookEvent("PostToolUse", 1000), `{"session_id":"one","hook_event_name":"SessionEnd"}`} {
+		if out, err := m.attestd(t, event, "hook", "--agent", "bot").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+}
+
+func killedRun(t *testing.T, m *signing, _ int, after time.Duration) bool {
+	return killAfter(t, m.attestd(t, "", "run", "--agent", "bot", "--", "true"), after)
+}
+
+func finishRun(t *testing.T, m *signing) {
+	if out, err := m.attestd(t, "", "run", "--agent", "bot", "--", "true").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// mcpServer answers each call.
+const mcpServer = `while read -r line; do id=${line#*'"id":'}; echo '{"jsonrpc":"2.0","id":'"${id%%,*}"',"result":{"content":[]}}'; done`
+
+func (m *signing) mcp(t *testing.T, calls int) (*exec.Cmd, io.WriteCloser) {
+	t.Helper()
+	cmd := m.attestd(t, "", "mcp", "--agent", "bot", "--", testenv.Path(t, "sh"), "-c", mcpServer)
+	cmd.Stdin = nil
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	go func() {
+		for n := range calls {
+			if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x","arguments":{"n":%d}}}`+"\n", n, n); err != nil {
+				return
+			}
+		}
+	}()
+	return cmd, in
+}
+
+func killedMCP(t *testing.T, m *signing, _ int, after time.Duration) bool {
+	cmd, in := m.mcp(t, 20)
+	defer in.Close()
+	return killAfter(t, cmd, after)
+}
+
+func finishMCP(t *testing.T, m *signing) {
+	cmd, in := m.mcp(t, 3)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	for range 3 {
+		if _, err := fmt.Fscanln(out, new(string)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, in.Close())
+	must(t, cmd.Wait())
+}
+
+// Processes that share a session of the Go client's spool are killed at random moments, while they
+// sign, send and flush.
+func TestClientSessionSurvivesKills(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
+	m := signingMachine(t, s, s.register(t, "acme"))
+	dir, killed := filepath.Join(m.folder, "attestd", "shared", "spool"), 0
+	for range killPoints() {
+		// longer than it takes to start
+		cmd := exec.Command("sessioner", m.keyFile, dir, "")
+		cmd.Env, cmd.Stderr = m.env, os.Stderr
+		if killAfter(t, cmd, time.Duration(rand.Int64N(int64(400*time.Millisecond)))) {
+			killed++
+		}
+	}
+	if out, err := exec.Command("sessioner", m.keyFile, dir, "end").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	sessions, records := m.check(t)
+	t.Logf("killed %d times: %d records in %d sessions", killed, records, sessions)
+	if killed == 0 || sessions != 1 {
+		t.Errorf("killed %d times; %d sessions, want 1", killed, sessions)
+	}
+}
+
+// A process that signs in a session of a client's spool is killed at random moments, and the next
+// one goes on where it was.
+func TestOtherClientsSessionsSurviveKills(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
+	othersRun(t)
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
+	for i, script := range []string{"session.mjs", "session.py"} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			m := signingMachine(t, s, s.register(t, fmt.Sprint("sessions-", i)))
+			dir, killed := filepath.Join(m.folder, "spool"), 0
+			began := time.Now()
+			run := func(mode string) *exec.Cmd { return clientScript(t, script, m.keyFile, m.URL, dir, mode) }
+			if out, err := run("end").CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			within := 3 * time.Since(began)
+			for range killPoints() {
+				if killAfter(t, run("go"), time.Duration(rand.Int64N(int64(within)))) {
+					killed++
+				}
+			}
+			if out, err := run("end").CombinedOutput(); err != nil {
+				t.Fatalf("the last flush: %v\n%s", err, out)
+			}
+			sessions, records := m.check(t)
+			t.Logf("killed %d times: %d records in %d sessions", killed, records, sessions)
+			if killed == 0 || sessions != 2 {
+				t.Errorf("killed %d times; %d sessions, want 2: the first ended", killed, sessions)
+			}
+		})
+	}
+}
+
+// sessioner is a program that signs in one session as fast as it can, from several goroutines, or
+// ends that session and sends all that is left. It is told the file of the key, and a folder.
+func sessioner() {
+	fail := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "sessioner:", err)
+			os.Exit(1)
+		}
+	}
+	ctx := context.Background()
+	file, err := api.ReadAgentFile(os.Args[1])
+	fail(err)
+	identity, err := api.NewIdentity(api.IdentityConfig{Key: file.Key, SPIFFEID: file.SPIFFEID, DPoP: true})
+	fail(err)
+	c, err := api.New(api.Config{URL: file.URL, Credential: identity, Retry: &api.Retry{}})
+	fail(err)
+	s, err := spool.Open(os.Args[2], c)
+	fail(err)
+	session, err := s.Session(identity, "shared")
+	fail(err)
+	if os.Args[3] != "" {
+		_, _, err := session.End(ctx, api.Attestation{AgentID: "bot", ActionType: "end", Payload: true})
+		fail(err)
+		fail(s.Flush(ctx))
+		os.Exit(0)
+	}
+	for who := range 3 {
+		go func() {
+			for n := 0; ; n++ {
+				a := api.Attestation{AgentID: "bot", ActionType: "count", Payload: n}
+				if who == 0 {
+					fail(session.Add(ctx, a))
+				} else {
+					_, _, err := session.Attest(ctx, a)
+					fail(err)
+				}
+			}
+		}()
+	}
+	for {
+		fail(s.Flush(ctx))
+	}
+}
