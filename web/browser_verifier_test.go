@@ -92,6 +92,30 @@ func TestBrowserVerifier(t *testing.T) {
 	b.reads(".notice.bad", "Invalid: RECORD.")
 }
 
+// What a person sees of a record that its agent has signed, with the agent's key entered and
+// without, and of a session.
+func TestBrowserVerifierOfStatements(t *testing.T) {
+	const agentKey, signer = "rmqQfGdG6AHIBRiK_myuURlwB-jCJkJqP1hdDDXhgag", "WhlIT0HTwF6yZDONyo6NMnrstKfPhO74Xg-5inZ6raA"
+	b := openPage(t, fromDisk(t), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"))
+	b.enter(`input[name="fingerprint"]`, sampleKey)
+	b.drop("signed.json", sample(t, "signed.json"))
+	b.shows(`[data-file="signed.json"][data-verdict="holds"]`)
+	b.reads("main", "A key that the company enrolled for this agent signed this: "+signer)
+	b.enter(`input[name="agentKey"]`, agentKey)
+	b.reads("main", "The agent’s own key "+signer+" signed this")
+	b.enter(`input[name="agentKey"]`, "short")
+	b.reads(`[role="alert"]`, "The thumbprint of an agent’s key")
+	b.enter(`input[name="agentKey"]`, strings.TrimPrefix(otherKey, "SHA256:"))
+	b.shows(`[data-file="signed.json"][data-code="STATEMENT"]`)
+	b.enter(`input[name="agentKey"]`, agentKey)
+	for name, state := range map[string]string{"complete": "complete: 0 to 3, sealed", "missing": "missing 0, 2, open at 4"} {
+		b.drop(name+".jsonl", sample(t, "session-"+name+".jsonl"))
+		b.shows(fmt.Sprintf(`[data-file="%s.jsonl"][data-verdict="holds"]`, name))
+		b.shows(fmt.Sprintf(`[data-session=%q]`, state))
+		b.reads("main", "The agent’s own key")
+	}
+}
+
 // Texts of a file are always shown as text, and never become an element, an address to fetch or a
 // script.
 func TestBrowserVerifierShowsText(t *testing.T) {

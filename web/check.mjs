@@ -1,7 +1,7 @@
 // check.mjs checks what an attestd has signed, without it. It needs Node 20 and nothing else.
 //
-//   node check.mjs evidence.json [--key FINGERPRINT | --policy FILE]
-//     a file of GET /v1/evidence/{index}
+//   node check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]
+//     a file of GET /v1/evidence/{index}, or of a session: GET /v1/sessions/{agentId}/{sid}
 //   node check.mjs proof.json key.json
 //     a proof, and the answer of GET /v1/ca/public-key(s)
 //
@@ -225,9 +225,9 @@ function digestOf(record, company, log = "actions") {
   const { index, timestamp, payload, delegation: info } = record;
   must(typeof index === "bigint" && index >= 0n && index < 2n ** 53n, "the index is not an integer, or was not read with read()");
   milliseconds(timestamp);
-  exactly(payload, ["agentId", "companyId", "actionType", "payload", ...log === "control" ? ["log"] : []]);
-  must((payload.log ?? "actions") === log, "the record is of another log");
-  must([payload.agentId, payload.actionType].every(isString), "not a string");
+  exactly(payload, ["agentId", "companyId", "actionType", "payload", ...log === "control" ? ["log"] : []], log === "control" ? [] : ["statement"]);
+  must((log === "control" ? payload.log : "actions") === log, "the record is of another log");
+  must([payload.agentId, payload.actionType, Object.hasOwn(payload, "statement") ? payload.statement : ""].every(isString), "not a string");
   must(payload.companyId === company, "the record is of another company");
   const parts = [String(index), timestamp, [payload]];
   if (Object.hasOwn(record, "delegation")) {
@@ -316,12 +316,15 @@ const JWK = { kty: isString, crv: isString, x: base64url(32), kid: isString, alg
 const STATUS = {
   jti: isString, companyId: isString, status: isString, checkedAt: timestamp, caPublicKey: isString, signature: base64url(64), "revokedAt?": timestamp, "reason?": isString,
 };
+const LOGS = [{ log: oneOf("actions", "control"), logId: hexadecimal(32), origin: isString, keys: [{ kid: hexadecimal(16), fromIndex: number, "rotation?": ROTATION }, 10_000] }, 2];
+const KEYS = [{ kid: hexadecimal(16), fingerprint: isString, jwk: JWK }, 10_000];
+const SESSION = like(/^[A-Za-z0-9._~-]{1,128}$/);
+const COMPANY = like(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/);
 const EVIDENCE = {
-  format: oneOf("attestd-evidence/v1"), companyId: like(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/), log: oneOf("actions", "control"), record: RECORD,
+  format: oneOf("attestd-evidence/v1"), companyId: COMPANY, log: oneOf("actions", "control"), record: RECORD,
   hexProof: { proof: [{ sibling: hexadecimal(64), position: oneOf("left", "right") }, 60], root: hexadecimal(64), size: number },
-  tlogProof: isString, keys: [{ kid: hexadecimal(16), fingerprint: isString, jwk: JWK }, 10_000], witnesses: [isString, 16],
-  logs: [{ log: oneOf("actions", "control"), logId: hexadecimal(32), origin: isString, keys: [{ kid: hexadecimal(16), fromIndex: number, "rotation?": ROTATION }, 10_000] }, 2],
-  "delegation?": anything, "passport?": { jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/), records: ENTRIES }, "status?": STATUS, "authority?": { records: ENTRIES },
+  tlogProof: isString, keys: KEYS, witnesses: [isString, 16], logs: LOGS,
+  "delegation?": anything, "agentKey?": { records: ENTRIES }, "passport?": { jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/), records: ENTRIES }, "status?": STATUS, "authority?": { records: ENTRIES },
   notProven: [isString, 10_000],
 };
 
@@ -389,6 +392,69 @@ const signatureLines = (lines) => {
   });
 };
 
+// What an agent signs with a key of its own: statements, and endorsements of its next key. They are
+// compact JWS, and the reference says which.
+const FIELD = 2n ** 255n - 19n, P256 = 2n ** 256n - 2n ** 224n + 2n ** 192n + 2n ** 96n - 1n;
+const bigEndian = (bytes) => BigInt(`0x${bytes.toString("hex")}`), littleEndian = (bytes) => bigEndian(Buffer.from(bytes).reverse());
+// y of the points of small order, for which everybody can sign
+const SMALL = [
+  "00".repeat(32), `01${"00".repeat(31)}`, `ec${"ff".repeat(30)}7f`, "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+  "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+].map((y) => littleEndian(Buffer.from(y, "hex")));
+
+const isThumbprint = (value) => isString(value) && unbase64url(value).length === 32;
+const isVisible = (value, longest) => isString(value) && value.length <= longest && /^[!-~]+$/.test(value);
+
+function agentKey(jwk) { // {thumbprint, algorithm, check: whether it has signed}
+  const curve = { OKP: "Ed25519", EC: "P-256" }[jwk.kty], names = curve === "P-256" ? ["x", "y"] : ["x"];
+  exactly(jwk, ["kty", "crv", ...names]);
+  const points = names.map((name) => unbase64url(jwk[name]));
+  must(curve && jwk.crv === curve && points.every(({ length }) => length === 32), "not a key of an agent");
+  const thumbprint = sha256(canonical(jwk)).toString("base64url");
+  if (curve === "Ed25519") {
+    const y = littleEndian(points[0]) % 2n ** 255n;
+    must(y < FIELD && !SMALL.includes(y), "a key for which everybody can sign, or in another spelling");
+    return { thumbprint, algorithm: "EdDSA", check: (signature, message) => verifies(points[0], signature, message) };
+  }
+  must(points.every((point) => bigEndian(point) < P256), "not a point of P-256");
+  const key = createPublicKey({ key: jwk, format: "jwk" });
+  return { thumbprint, algorithm: "ES256", check: (signature, message) => verify("sha256", message, { key, dsaEncoding: "ieee-p1363" }, signature) };
+}
+
+function readJWS(compact, type, required, optional = []) { // its form, and not its signature
+  must(Buffer.byteLength(compact) <= 4096, "longer than 4096 bytes");
+  const parts = compact.split("."), [header, claims] = parts.slice(0, 2).map((part) => read(decoded(unbase64url(part)))), signature = unbase64url(parts[2] ?? "");
+  exactly(header, ["alg", "typ", "kid"]);
+  exactly(claims, required, optional);
+  const { alg: algorithm, typ, kid } = header, { iss, aud, iat } = claims;
+  must(["EdDSA", "ES256"].includes(algorithm) && typ === type && isThumbprint(kid), `not the header of ${type}`);
+  must(parts.length === 3 && signature.length === 64, "a signature has 64 bytes");
+  must([iss, aud].every((id) => isVisible(id, 4096) && id.startsWith("spiffe://")), "not a SPIFFE ID");
+  must(typeof iat === "bigint" && iat >= 0n && iat <= 253402300799n, "iat is not a time");
+  const check = (key) => must(
+    key.thumbprint === kid && key.algorithm === algorithm && key.check(signature, Buffer.from(`${parts[0]}.${parts[1]}`)), "it is not signed with this key",
+  );
+  return { kid, claims, check };
+}
+
+function readStatement(compact) {
+  const said = readJWS(compact, "agent-statement+jwt", ["iss", "aud", "iat", "jti", "action_hash"], ["delegation", "sid", "seq", "prev", "end"]), { claims } = said;
+  const has = (name) => Object.hasOwn(claims, name), seq = has("seq") ? claims.seq : 0n;
+  must(isVisible(claims.jti, 128) && hexadecimal(64)(claims.action_hash), "jti or action_hash has not its form");
+  must(!has("delegation") || isVisible(claims.delegation, 128), "delegation has not its form");
+  must(has("sid") === has("seq") && (has("sid") || !has("end")), "a part of a session is missing");
+  must(!has("sid") || SESSION(claims.sid), "not a session");
+  must(number(seq) && has("prev") === (seq > 0n) && (!has("prev") || hexadecimal(64)(claims.prev)), "not a place in a session");
+  must(!has("end") || claims.end === true, "end is not true");
+  return said;
+}
+
+function readEndorsement(compact) {
+  const said = readJWS(compact, "agent-key+jwt", ["iss", "aud", "iat", "jkt"]);
+  must(isThumbprint(said.claims.jkt) && said.claims.jkt !== said.kid, "jkt is not another key");
+  return said;
+}
+
 const signer = (log, { index }) => log.keys.findLast(({ fromIndex }) => fromIndex <= index);
 
 export class Evidence { // a file while it is checked
@@ -396,16 +462,19 @@ export class Evidence { // a file while it is checked
   notes = new Map(); // of each log its one checkpoint
   cosigners = [];
 
-  constructor(source, { fingerprint, policy } = {}) {
-    Object.assign(this, { source, fingerprint, policy });
+  constructor(source, { fingerprint, policy, agentKey } = {}) {
+    Object.assign(this, { source, fingerprint, policy, agentKey });
+  }
+
+  * steps() {
+    yield* [["MALFORMED", this.form], ["KEYS", this.keys], ["RECORD", this.record], ["HEX_PROOF", this.hexProof], ["WITNESSES", this.readWitnesses]];
+    yield* [["LOG_PROOF", this.logProof], ["DELEGATION", this.delegation], ["STATEMENT", this.statement], ["AUTHORITY", this.authority]];
+    yield* [["PASSPORT", this.passport], ["STATUS", this.status], ["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven]];
+    yield* [["KEY", this.key], ["POLICY", this.byPolicy]];
   }
 
   verdict() { // {verdict, code, reason}
-    for (const [code, check] of [
-      ["MALFORMED", this.form], ["KEYS", this.keys], ["RECORD", this.record], ["HEX_PROOF", this.hexProof], ["WITNESSES", this.readWitnesses],
-      ["LOG_PROOF", this.logProof], ["DELEGATION", this.delegation], ["AUTHORITY", this.authority], ["PASSPORT", this.passport],
-      ["STATUS", this.status], ["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven], ["KEY", this.key], ["POLICY", this.byPolicy],
-    ]) {
+    for (const [code, check] of this.steps()) {
       try {
         check.call(this);
       } catch (refused) {
@@ -422,21 +491,31 @@ export class Evidence { // a file while it is checked
     const file = this.file = read(text);
     hasForm(file, EVIDENCE, "file");
     must(file.keys.length > 0, "keys is empty");
-    this.entries = [...file.passport?.records ?? [], ...file.authority?.records ?? []];
+    const { payload } = file.record;
+    must(!file.agentKey || payload && typeof payload === "object" && Object.hasOwn(payload, "statement"), "agentKey is there, and the record has no statement");
+    this.opening();
+  }
+
+  opening() { // what the checks use of the form
+    const { file } = this;
+    this.entries = [...file.agentKey?.records ?? [], ...file.passport?.records ?? [], ...file.authority?.records ?? []];
     this.logs = Object.fromEntries(file.logs.map((log) => [log.log, log]));
     this.raw = file.keys.map(({ jwk: { x } }) => unbase64url(x));
   }
 
+  needed() { // the logs without which the file could not be checked
+    const { file, raw, logs: { control } } = this, later = control && control.keys.length > 0 && control.keys.length !== raw.length;
+    return [...(file.log === "actions" || later ? ["actions"] : []), ...(file.log === "control" || this.entries.length > 0 ? ["control"] : [])];
+  }
+
   keys() {
-    const { file, raw, logs: { control } } = this, count = raw.length;
+    const { file, raw } = this, count = raw.length, needed = this.needed();
     file.keys.forEach((key, i) => {
       const digest = sha256(Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), raw[i]])), kid = digest.toString("hex").slice(0, 16);
       const is = { kid, fingerprint: `SHA256:${digest.toString("base64url")}`, jwk: { kty: "OKP", crv: "Ed25519", x: key.jwk.x, kid, alg: "EdDSA", use: "sig" } };
       must(canonical(key) === canonical(is), "a key is not the one that it says");
     });
     must(new Set(file.keys.map(({ jwk: { x } }) => x)).size === count, "a key stands twice");
-    const later = control && control.keys.length > 0 && control.keys.length !== count;
-    const needed = [...(file.log === "actions" || later ? ["actions"] : []), ...(file.log === "control" || this.entries.length > 0 ? ["control"] : [])];
     must(canonical(file.logs.map(({ log }) => log)) === canonical(needed), `the logs are not ${needed}`);
     for (const { log, logId, origin, keys } of file.logs) {
       must(origin.endsWith(`/v1/log/${logId}`), "an origin is of another log");
@@ -509,7 +588,13 @@ export class Evidence { // a file while it is checked
   placed(log, record, proof) { // in the log that standard tools read; returns its size
     const cut = proof.indexOf("\n\n"), [version, at, ...lines] = proof.slice(0, cut).split("\n");
     must(cut > 0 && version === "c2sp.org/tlog-proof@v1" && at === `index ${record.index}`, "the proof is of another record");
-    const { size, root } = this.opened(log, proof.slice(cut + 2)), hashes = lines.map(unbase64);
+    const { size, root } = this.opened(log, proof.slice(cut + 2));
+    this.included(log, record, lines, size, root);
+    return size;
+  }
+
+  included(log, record, siblings, size, root) {
+    const hashes = siblings.map(unbase64);
     must(record.index < size && hashes.length <= 60 && hashes.every((h) => h.length === 32), "not a proof of the record");
     const join = (...parts) => sha256(Buffer.concat(parts));
     let node = join(Buffer.of(0), Buffer.from(record.hash, "hex"), unbase64url(record.signature), sha256(signer(log, record).raw));
@@ -523,7 +608,6 @@ export class Evidence { // a file while it is checked
       n >>= 1n;
     }
     must(n === 0n && node.equals(root), "the proof does not lead to the root of the checkpoint");
-    return size;
   }
 
   logProof() {
@@ -549,7 +633,7 @@ export class Evidence { // a file while it is checked
       must(index > last && about(own("subject"), action, text("agentId")), `control record ${index} does not belong there`);
       last = index;
       this.checked.push(`control record ${index}, ${at}: ${action}, ${own("subject")}, by ${own("by") || "the service itself"}`);
-      return { action, revokedAt: text("revokedAt"), reason: canonical(own("reason") ?? null) };
+      return { action, payload, record, revokedAt: text("revokedAt"), reason: canonical(own("reason") ?? null) };
     });
   }
 
@@ -597,9 +681,13 @@ export class Evidence { // a file while it is checked
     must(canonical(this.cosigners) === canonical(this.file.witnesses), "the witnesses are not those who have cosigned");
   }
 
+  unproven() {
+    const has = (name) => Object.hasOwn(this.file, name);
+    return [...NOT_PROVEN, ...NOT_PROVEN_OF.filter(([, members, others = []]) => members.some(has) && !others.some(has)).map(([said]) => said)];
+  }
+
   notProven() {
-    const { file } = this, want = [...NOT_PROVEN, ...NOT_PROVEN_OF.filter(([, ...members]) => members.some((name) => name in file)).map(([said]) => said)];
-    must(canonical(file.notProven) === canonical(want), "notProven is not the list for the members of this file");
+    must(canonical(this.file.notProven) === canonical(this.unproven()), "notProven is not the list for the members of this file");
   }
 
   key() {
@@ -617,6 +705,87 @@ export class Evidence { // a file while it is checked
       must(names.has(quorum), "a checkpoint is not cosigned by a quorum of the policy");
     }
   }
+
+
+  // the keys of an agent from the one that signed on, each endorsed by the one behind it
+  keyChain(entries, agent, kid) {
+    const known = new Map(), actions = ["agent-key.enrolled", "agent-key.revoked"];
+    Object.assign(this, { agent, audience: undefined, chain: [] });
+    for (const { action, payload, record } of this.said(entries, (subject, what) => subject.startsWith("agent-key:") && actions.includes(what))) {
+      const own = (name) => (Object.hasOwn(payload, name) ? payload[name] : undefined), thumbprint = own("thumbprint");
+      must(isString(thumbprint) && thumbprint !== "" && payload.subject === `agent-key:${thumbprint}`, "not the control record of a key");
+      must(agent !== "" && own("agentId") === agent, `control record ${record.index} is of a key of another agent`);
+      if (!known.has(thumbprint)) known.set(thumbprint, { revoked: [] });
+      const one = known.get(thumbprint);
+      if (action === "agent-key.revoked") {
+        one.revoked.push(record);
+        continue;
+      }
+      must(!one.key, "a key is enrolled twice");
+      const [expiresAt, enrolment, endorsement] = ["expiresAt", "enrolment", "endorsement"].map(own);
+      must([expiresAt, enrolment, endorsement].every((value) => value === null || isString(value) && value !== ""), "not the control record of a key");
+      must(expiresAt === null || timestamp(expiresAt), "expiresAt is not a timestamp");
+      Object.assign(one, { thumbprint, expiresAt, enrolment, endorsement: endorsement && readEndorsement(endorsement), by: payload.by, record, key: agentKey(own("jwk")) });
+      must(one.key.thumbprint === thumbprint, "jwk is another key than the control record says");
+    }
+    for (let one = known.get(kid), before; ; one = before) {
+      must(one?.key, `not complete: the control record of the key ${kid} is not in the file`);
+      this.chain.push(one);
+      if (!one.endorsement) break;
+      kid = one.endorsement.kid;
+      before = known.get(kid);
+      must(before?.key, `not complete: the control record of the key ${kid}, which signed for another one, is not in the file`);
+      must(before.record.index < one.record.index, "a key stands before the one that signed for it");
+      must(before.revoked.every(({ index }) => index > one.record.index), "the key that signed for another one was revoked before");
+      this.named(one.endorsement);
+      one.endorsement.check(before.key);
+      must(one.endorsement.claims.jkt === one.thumbprint, "an endorsement is of another key");
+    }
+    [this.revoked] = this.chain[0].revoked.map(({ timestamp: at }) => at).sort();
+    must(this.chain.length === known.size, "there is a control record of a key from which the signing one does not follow");
+  }
+
+  named({ claims: { iss, aud } }) { // by the SPIFFE IDs of company and agent, in one trust domain
+    const domain = /^spiffe:\/\/([^/]+)\//.exec(aud);
+    must(domain && aud === `${domain[0]}company/${this.file.companyId}`, "aud is not the SPIFFE ID of the company");
+    must(iss === `${aud}/agent/${this.agent}`, "iss is not the SPIFFE ID of the agent");
+    must((this.audience ??= aud) === aud, "aud is of another trust domain than what a key of the agent signed before");
+  }
+
+  // returns the statement
+  signedByAgent({ payload: { statement, ...action }, timestamp: time, delegation }) {
+    const said = readStatement(statement), { claims, kid } = said, [signer] = this.chain, at = milliseconds(time), age = at - Number(claims.iat) * 1000;
+    said.check(signer.key);
+    this.named(said);
+    must(claims.action_hash === digestOfParts([action]).toString("hex"), "the statement is of another action");
+    must((claims.delegation ?? "") === (delegation?.tokenId ?? ""), "the statement is of another delegation");
+    must(age >= -60_000 && age <= 30 * 86400_000 + 300_000, "the statement was not made at the time of the record");
+    must(signer.record.timestamp <= time, `the key ${kid} was enrolled after the record`);
+    must(signer.expiresAt === null || at < milliseconds(signer.expiresAt) + 300_000, `the key ${kid} expired before the record`);
+    must(!this.revoked || milliseconds(this.revoked) + 5_000 >= at, `the key ${kid} was revoked before the record`);
+    return said;
+  }
+
+  whoseWord(what) { // as far as it is known; a pin that does not fit is refused
+    const [{ thumbprint, endorsement, enrolment, by: credential, record }] = this.chain, pin = this.agentKey;
+    const by = endorsement ? `the key before it, ${endorsement.kid}` : enrolment ? `the enrolment token ${enrolment}`
+      : `an admin's credential, ${credential || "the service itself"}`;
+    const who = `${thumbprint}, enrolled at ${record.timestamp} by ${by}`;
+    if (!pin) return this.checked.push(`a key that the company enrolled for this agent signed ${what}: ${who}`);
+    must(this.chain.some((one) => one.thumbprint === pin), `the key that you pinned, ${pin}, did not sign this, nor for the key that did: ${who}`);
+    this.checked.push(`the agent's own key ${thumbprint} signed ${what}${pin === thumbprint ? "" : `: it follows from the key that you pinned, ${pin}`}`);
+  }
+
+  statement() {
+    const { record, agentKey: given } = this.file, { payload } = record;
+    if (!Object.hasOwn(payload, "statement")) return must(!this.agentKey, "you pinned a key of the agent, and nothing here is signed with one");
+    const { kid, claims } = readStatement(payload.statement);
+    must(given, `not complete: the control record of the key ${kid} is not in the file`);
+    this.keyChain(given.records, payload.agentId, kid);
+    this.signedByAgent(record);
+    this.whoseWord("this");
+    if (Object.hasOwn(claims, "sid")) this.checked.push(`it is number ${claims.seq} of the session ${claims.sid} of that key`);
+  }
 }
 
 const NOT_PROVEN = [
@@ -627,10 +796,14 @@ const NOT_PROVEN = [
   "That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
   "That the root in hexProof is the chain's: compare it with one that you kept.",
 ];
-const NOT_PROVEN_OF = [ // and of files with one of these members
-  ["That no other record of the control log bears on this one: what is missing here may stand there.", "authority", "passport"],
-  ["How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", "authority"],
-  ["That the status of the passport is still the same: it is of the moment when it was checked.", "status"],
+const NOT_ORDERED = "How records of the two logs follow each other but by their times.";
+const NOT_ONCE = "That no other record has the same statement: the agent signed it once, and a second record of it would look the same.";
+const NOT_OWN_KEY = "That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you know from the agent, and name to the checker, shows whose word this is.";
+const NOT_PROVEN_OF = [ // and of files with one of these members, and none of those behind them
+  ["That no other record of the control log bears on this one: what is missing here may stand there.", ["authority", "passport", "agentKey"]],
+  [NOT_ORDERED, ["agentKey"]], [NOT_ONCE, ["agentKey"]], [NOT_OWN_KEY, ["agentKey"]],
+  ["How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", ["authority"], ["agentKey"]],
+  ["That the status of the passport is still the same: it is of the moment when it was checked.", ["status"]],
 ];
 
 // c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
@@ -669,19 +842,168 @@ export function readPolicy(text) {
   return { logs, witnesses, groups, quorum };
 }
 
+const SESSION_NOT_PROVEN = [
+  "That the agent did nothing else: this file shows one session of one key, not what came before it, after it or beside it.",
+  "That nothing followed in a session that is open: only its end, which the agent signs, shows that.",
+  "That what payloads say is true: only that they were signed, and that the service was given them, and when by the service's clock.",
+  ...NOT_PROVEN.slice(2, 5),
+  "That no other record of the control log bears on this session: what is missing here may stand there.",
+  NOT_ORDERED, NOT_ONCE, NOT_OWN_KEY,
+];
+const HEADER = {
+  format: oneOf("attestd-session/v1"), companyId: COMPANY, agentId: isString, kid: isThumbprint, sid: (s) => SESSION(s),
+  records: (n) => number(n) && n >= 1n && n <= 1_000_000n, checkpoint: isString, logs: LOGS, keys: KEYS, witnesses: [isString, 16],
+  agentKey: { records: ENTRIES }, notProven: [isString, 10_000],
+};
+const LINE = { record: RECORD, proof: [isString, 60] };
+const LONGEST = 8 << 20; // of a line, in bytes
+
+function isSession(line) { // by the first line of a file
+  try {
+    bounded(line);
+    return read(decoded(line)).format === "attestd-session/v1";
+  } catch {
+    return false;
+  }
+}
+
+export class Session extends Evidence { // the file of a session while it is checked, line by line
+  last = -1n;
+  gaps = 0;
+  missing = [];
+
+  * steps() {
+    yield* [["MALFORMED", this.header], ["KEYS", this.keys], ["WITNESSES", this.readWitnesses], ["LOG_PROOF", this.checkpoint], ["STATEMENT", this.whose]];
+    yield* [["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven], ["KEY", this.key], ["POLICY", this.byPolicy]];
+    for (let n = 0n; n < this.file.records; n++) {
+      yield* [["MALFORMED", this.next], ["RECORD", this.record], ["LOG_PROOF", this.logProof], ["STATEMENT", this.statement]];
+    }
+    yield ["MALFORMED", this.end];
+  }
+
+  line(form, name) {
+    const line = this.source.line(LONGEST);
+    must(line.at(-1) === 10 && line.length <= LONGEST, `${name} is missing, or longer than ${LONGEST} bytes, or has no line feed`);
+    bounded(line);
+    const value = read(decoded(line));
+    hasForm(value, form, name);
+    return value;
+  }
+
+  header() {
+    this.file = this.line(HEADER, "header");
+    must(this.file.keys.length > 0, "keys is empty");
+    this.opening();
+  }
+
+  needed() {
+    return ["actions", "control"];
+  }
+
+  checkpoint() {
+    const { size, root } = this.opened(this.logs.actions, this.file.checkpoint);
+    Object.assign(this, { size, root });
+  }
+
+  whose() {
+    this.keyChain(this.file.agentKey.records, this.file.agentId, this.file.kid);
+    this.whoseWord("every record of this session");
+  }
+
+  unproven() {
+    return SESSION_NOT_PROVEN;
+  }
+
+  next() {
+    this.one = this.line(LINE, "line");
+    must(this.one.proof.every((sibling) => unbase64(sibling).length === 32), "not a proof");
+  }
+
+  record() {
+    this.signed(this.logs.actions, this.one.record);
+  }
+
+  logProof() {
+    this.included(this.logs.actions, this.one.record, this.one.proof, this.size, this.root);
+  }
+
+  statement() {
+    const { file, last, one: { record, record: { index, payload } } } = this;
+    must(Object.hasOwn(payload, "statement"), `record ${index} has no statement`);
+    must(payload.agentId === file.agentId, `record ${index} is of another agent`);
+    const { sid, seq, prev, end } = this.signedByAgent(record).claims;
+    must(sid === file.sid, `record ${index} is of another session`);
+    must(seq !== last, `the agent's key signed two statements with the seq ${seq}: in the records ${this.index} and ${index}`);
+    must(seq > last && !this.sealed, `seq ${seq} of record ${index} stands after ${last}, or after the end`);
+    must(last < 0n || seq > last + 1n || prev === this.hash, `prev of record ${index} is not the hash of the statement in record ${this.index}`);
+    if (seq > last + 1n && ++this.gaps <= 100) this.missing.push([last + 1n, seq - 1n]);
+    Object.assign(this, { last: seq, index, sealed: end === true, hash: sha256(payload.statement).toString("hex") });
+  }
+
+  end() {
+    must(this.source.line(LONGEST).length === 0, "there are more lines than the header says");
+    const { sid, agentId, records } = this.file;
+    this.checked.push(`session ${sid} of the agent ${agentId}: ${records} records, ${this.state()}`);
+  }
+
+  state() { // complete, open at n, or missing a–b
+    if (this.gaps === 0) return this.sealed ? `complete: 0 to ${this.last}, sealed` : `open at ${this.last}`;
+    const gaps = this.missing.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
+    return `missing ${gaps}${this.gaps > 100 ? ` and ${this.gaps - 100} ranges more` : ""}${this.sealed ? "" : `, open at ${this.last}`}`;
+  }
+}
+
 // escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes
 // U+FFFD
 export const printable = (text) =>
   text.replace(/[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`)
     .replace(/\p{Surrogate}/gu, "\ufffd");
 
-// of a file, and of a longer one than may be checked so many that its reader sees it
+// a file as it is read; fill puts more of it into a Buffer, and says how much
+class Source {
+  held = Buffer.alloc(0);
+
+  constructor(fill) {
+    this.fill = fill;
+  }
+
+  // the next line with its line feed, or what is there of one that is too long or has none
+  line(longest) {
+    let end = 0;
+    for (let from = 0; (end = this.held.indexOf(10, from) + 1) === 0 && this.held.length <= longest;) {
+      const more = Buffer.allocUnsafe(1 << 16), length = this.fill(more);
+      from = this.held.length;
+      this.held = Buffer.concat([this.held, more.subarray(0, length)]);
+      if (length === 0) break;
+    }
+    const line = this.held.subarray(0, end || this.held.length);
+    this.held = this.held.subarray(line.length);
+    return line;
+  }
+
+  rest() { // all of it, and of what is longer than may be checked so much that its reader sees it
+    const most = Buffer.allocUnsafe((64 << 20) + 1);
+    let length = this.held.copy(most);
+    for (let more; (more = this.fill(most.subarray(length))) > 0;) length += more;
+    return most.subarray(0, length);
+  }
+}
+
+const sourceOf = (file) => new Source((room) => readSync(file, room, 0, room.length));
+
 function bytesOf(name) {
-  const file = openSync(name), most = Buffer.allocUnsafe((64 << 20) + 1);
-  let length = 0;
-  for (let more; (more = readSync(file, most, length, most.length - length)) > 0;) length += more;
-  closeSync(file);
-  return most.subarray(0, length);
+  const file = openSync(name);
+  try {
+    return sourceOf(file).rest();
+  } finally {
+    closeSync(file);
+  }
+}
+
+export function opened(fill, trust) { // a file of one record, or of a session
+  const source = new Source(fill), start = source.line(LONGEST);
+  source.held = Buffer.concat([start, source.held]);
+  return isSession(start) ? new Session(source, trust) : new Evidence(source.rest(), trust);
 }
 
 function main([name, option, given, ...rest]) {
@@ -698,11 +1020,19 @@ function main([name, option, given, ...rest]) {
   }
   let evidence;
   try {
-    must(name && rest.length === 0 && (!option || given && ["--key", "--policy"].includes(option)), "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE]");
-    evidence = new Evidence(bytesOf(name));
-    must(option !== "--key" || /^SHA256:[A-Za-z0-9_-]{43}$/.test(given), "a fingerprint is SHA256: and 43 characters of base64url");
-    if (option === "--key") evidence.fingerprint = given;
-    if (option === "--policy") evidence.policy = readPolicy(decoded(bytesOf(given)));
+    const usage = "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]", options = [option, given, ...rest], trust = {};
+    must(name && (option === undefined || options.length % 2 === 0), usage);
+    for (let i = 0; option !== undefined && i < options.length; i += 2) {
+      const known = { "--key": "fingerprint", "--policy": "policy", "--agent-key": "agentKey" }[options[i]];
+      must(known && !Object.hasOwn(trust, known), usage);
+      trust[known] = options[i + 1];
+    }
+    must(!(trust.fingerprint !== undefined && trust.policy !== undefined), usage);
+    const file = openSync(name);
+    must(trust.fingerprint === undefined || /^SHA256:[A-Za-z0-9_-]{43}$/.test(trust.fingerprint), "a fingerprint is SHA256: and 43 characters of base64url");
+    must(trust.agentKey === undefined || isThumbprint(trust.agentKey), "a thumbprint of an agent's key is 43 characters of base64url");
+    if (trust.policy !== undefined) trust.policy = readPolicy(decoded(bytesOf(trust.policy)));
+    evidence = opened((room) => readSync(file, room, 0, room.length), trust);
   } catch (refused) {
     console.error(printable(refused.message));
     return 2;

@@ -1,14 +1,14 @@
 # check.py checks what an attestd has signed, without it. It needs Python 3.8 and the package
 # cryptography, for Ed25519.
 #
-#   python3 check.py evidence.json [--key FINGERPRINT | --policy FILE]
-#     a file of GET /v1/evidence/{index}
+#   python3 check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]
+#     a file of GET /v1/evidence/{index}, or of a session: GET /v1/sessions/{agentId}/{sid}
 #   python3 check.py proof.json key.json
 #     a proof, and the answer of GET /v1/ca/public-key(s)
 #
 # Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was
 # given), 2 usage.
-import base64, hashlib, itertools, json, re, sys, time
+import base64, hashlib, io, itertools, json, re, sys, time
 from datetime import datetime
 from decimal import Decimal
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -161,9 +161,9 @@ def digest_of(record, company, log="actions"):
     index, payload = record["index"], record["payload"]
     must(type(index) is int and 0 <= index < 2**53, "the index is not an integer")
     seconds(record["timestamp"])
-    exactly(payload, ("agentId", "companyId", "actionType", "payload") + ("log",) * (log == "control"))
+    exactly(payload, ("agentId", "companyId", "actionType", "payload") + ("log",) * (log == "control"), ("statement",) * (log == "actions"))
     must(payload.get("log", "actions") == log, "the record is of another log")
-    strings(payload["agentId"], payload["actionType"])
+    strings(payload["agentId"], payload["actionType"], payload.get("statement", ""))
     must(payload["companyId"] == company, "the record is of another company")
     parts = [str(index), record["timestamp"], [payload]]
     if "delegation" in record:
@@ -248,12 +248,13 @@ ENTRIES = [{"record": RECORD, "tlogProof": text}, 10_000]
 ROTATION = {"statement": text, "oldSignature": base64url(64), "newSignature": base64url(64)}
 JWK = {"kty": text, "crv": text, "x": base64url(32), "kid": text, "alg": text, "use": text}
 STATUS = {"jti": text, "companyId": text, "status": text, "checkedAt": timestamp, "caPublicKey": text, "signature": base64url(64), "revokedAt?": timestamp, "reason?": text}
+LOGS = [{"log": log_name, "logId": hexadecimal(32), "origin": text, "keys": [{"kid": kid, "fromIndex": number, "rotation?": ROTATION}, 10_000]}, 2]
+KEYS = [{"kid": kid, "fingerprint": text, "jwk": JWK}, 10_000]
 EVIDENCE = {
     "format": lambda s: s == "attestd-evidence/v1", "companyId": company, "log": log_name, "record": RECORD,
     "hexProof": {"proof": [{"sibling": hexadecimal(64), "position": lambda s: s in ("left", "right")}, 60], "root": hexadecimal(64), "size": number},
-    "tlogProof": text, "keys": [{"kid": kid, "fingerprint": text, "jwk": JWK}, 10_000], "witnesses": [text, 16],
-    "logs": [{"log": log_name, "logId": hexadecimal(32), "origin": text, "keys": [{"kid": kid, "fromIndex": number, "rotation?": ROTATION}, 10_000]}, 2],
-    "delegation?": anything, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES},
+    "tlogProof": text, "keys": KEYS, "witnesses": [text, 16], "logs": LOGS,
+    "delegation?": anything, "agentKey?": {"records": ENTRIES}, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES},
     "notProven": [text, 10_000],
 }
 
@@ -318,17 +319,93 @@ def signature_lines(lines):
         must(dash == "\u2014" and is_name(name) and len(unbase64(blob)) > 4, "not a signature line")
         yield name, unbase64(blob)
 
+# What an agent signs with a key of its own: statements, and endorsements of its next key. They are
+# compact JWS, and the reference says which.
+
+FIELD, P256 = 2**255 - 19, 2**256 - 2**224 + 2**192 + 2**96 - 1
+# y of the points of small order, for which everybody can sign
+SMALL = {int.from_bytes(bytes.fromhex(y), "little") for y in (
+    "00" * 32, "01" + "00" * 31, "ec" + "ff" * 30 + "7f", "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05")}
+
+def is_thumbprint(value):
+    return type(value) is str and len(unbase64url(value)) == 32
+
+def agent_key(jwk):  # (thumbprint, algorithm, function that checks a signature) of a key
+    curve = {"OKP": "Ed25519", "EC": "P-256"}[jwk["kty"]]
+    exactly(jwk, ("kty", "crv", "x") + ("y",) * (curve == "P-256"))
+    points = [unbase64url(jwk[name]) for name in ("x", "y") if name in jwk]
+    must(jwk["crv"] == curve and all(len(point) == 32 for point in points), "not a key of an agent")
+    thumbprint = base64.urlsafe_b64encode(hashlib.sha256(canonical(jwk).encode()).digest()).decode().rstrip("=")
+    if curve == "Ed25519":
+        y = int.from_bytes(points[0], "little") % 2**255
+        must(y < FIELD and y not in SMALL, "a key for which everybody can sign, or in another spelling")
+        return thumbprint, "EdDSA", lambda signature, message: verify(points[0], signature, message)
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec, utils
+    x, y = (int.from_bytes(point, "big") for point in points)
+    must(max(x, y) < P256, "not a point of P-256")
+    key = ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
+    def check(signature, message):
+        r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
+        key.verify(utils.encode_dss_signature(r, s), message, ec.ECDSA(hashes.SHA256()))
+    return thumbprint, "ES256", check
+
+class JWS:  # of which the form is checked, and not the signature
+    def __init__(self, compact, kind, required, optional=()):
+        must(len(compact.encode()) <= 4096, "longer than 4096 bytes")
+        header, claims, signature = compact.split(".")
+        self.message, self.signature = f"{header}.{claims}".encode(), unbase64url(signature)
+        header, self.claims = (read(unbase64url(part).decode()) for part in (header, claims))
+        exactly(header, ("alg", "typ", "kid"))
+        exactly(self.claims, required, optional)
+        self.algorithm, self.kid = header["alg"], header["kid"]
+        must(self.algorithm in ("EdDSA", "ES256") and header["typ"] == kind and is_thumbprint(self.kid), f"not the header of {kind}")
+        must(len(self.signature) == 64, "a signature has 64 bytes")
+        for name in ("iss", "aud"):
+            must(visible(self.claims[name], 4096) and self.claims[name].startswith("spiffe://"), f"{name} is not a SPIFFE ID")
+        must(type(self.claims["iat"]) is int and 0 <= self.claims["iat"] <= 253402300799, "iat is not a time")
+
+    def check(self, key):
+        thumbprint, algorithm, check = key
+        must(thumbprint == self.kid and algorithm == self.algorithm, "it is not of this key")
+        check(self.signature, self.message)
+
+def visible(value, longest):
+    return type(value) is str and re.fullmatch("[!-~]{1,%d}" % longest, value)
+
+def read_statement(compact):
+    jws = JWS(compact, "agent-statement+jwt", ("iss", "aud", "iat", "jti", "action_hash"), ("delegation", "sid", "seq", "prev", "end"))
+    claims, seq = jws.claims, jws.claims.get("seq", 0)
+    must(visible(claims["jti"], 128) and hexadecimal(64)(claims["action_hash"]), "jti or action_hash has not its form")
+    must("delegation" not in claims or visible(claims["delegation"], 128), "delegation has not its form")
+    must(("sid" in claims) == ("seq" in claims) and ("sid" in claims or "end" not in claims), "a part of a session is missing")
+    must("sid" not in claims or type(claims["sid"]) is str and re.fullmatch("[A-Za-z0-9._~-]{1,128}", claims["sid"]), "not a session")
+    must(number(seq) and ("prev" in claims) == (seq > 0) and ("prev" not in claims or hexadecimal(64)(claims["prev"])), "not a place in a session")
+    must(claims.get("end", True) is True, "end is not true")
+    return jws
+
+def read_endorsement(compact):
+    jws = JWS(compact, "agent-key+jwt", ("iss", "aud", "iat", "jkt"))
+    must(is_thumbprint(jws.claims["jkt"]) and jws.claims["jkt"] != jws.kid, "jkt is not another key")
+    return jws
+
+def moment(timestamp):  # in milliseconds
+    return round(seconds(timestamp) * 1000) if timestamp > "0002" else -10**14
+
 class Evidence:  # a file while it is checked
-    def __init__(self, source, fingerprint=None, policy=None):
-        self.source, self.fingerprint, self.policy = source, fingerprint, policy
+    def __init__(self, source, fingerprint=None, policy=None, agent_key=None):
+        self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
 
+    def steps(self):
+        yield from (("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses))
+        yield from (("LOG_PROOF", self.log_proof), ("DELEGATION", self.delegation), ("STATEMENT", self.statement), ("AUTHORITY", self.authority))
+        yield from (("PASSPORT", self.passport), ("STATUS", self.status), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven))
+        yield from (("KEY", self.key), ("POLICY", self.by_policy))
+
     def verdict(self):  # (verdict, code, reason)
-        for code, check in (
-            ("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses),
-            ("LOG_PROOF", self.log_proof), ("DELEGATION", self.delegation), ("AUTHORITY", self.authority), ("PASSPORT", self.passport),
-            ("STATUS", self.status), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven), ("KEY", self.key), ("POLICY", self.by_policy),
-        ):
+        for code, check in self.steps():
             try:
                 check()
             except Exception as refused:
@@ -343,8 +420,19 @@ class Evidence:  # a file while it is checked
         whole(f)
         has_form(f, EVIDENCE, "file")
         must(f["keys"], "keys is empty")
-        self.entries = [entry for member in ("passport", "authority") for entry in f.get(member, {}).get("records", [])]
+        payload = f["record"]["payload"]
+        must("agentKey" not in f or type(payload) is dict and "statement" in payload, "agentKey is there, and the record has no statement")
+        self.opening()
+
+    def opening(self):  # what the checks use of the form
+        f = self.file
+        self.entries = [entry for member in ("agentKey", "passport", "authority") for entry in f.get(member, {}).get("records", [])]
         self.logs, self.raw = {log["log"]: log for log in f["logs"]}, [unbase64url(k["jwk"]["x"]) for k in f["keys"]]
+
+    def needed(self):  # the logs without which the file could not be checked
+        f = self.file
+        later = "control" in self.logs and 0 < len(self.logs["control"]["keys"]) != len(self.raw)
+        return ["actions"] * (f["log"] == "actions" or later) + ["control"] * (f["log"] == "control" or len(self.entries) > 0)
 
     def keys(self):
         f, count = self.file, len(self.raw)
@@ -354,9 +442,7 @@ class Evidence:  # a file while it is checked
             fingerprint = "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
             must(key == {"kid": digest.hex()[:16], "fingerprint": fingerprint, "jwk": jwk}, "a key is not the one that it says")
         must(len(set(self.raw)) == count, "a key stands twice")
-        later = "control" in self.logs and 0 < len(self.logs["control"]["keys"]) != count
-        needed = ["actions"] * (f["log"] == "actions" or later) + ["control"] * (f["log"] == "control" or len(self.entries) > 0)
-        must([log["log"] for log in f["logs"]] == needed, f"the logs are not {needed}")
+        must([log["log"] for log in f["logs"]] == self.needed(), f"the logs are not {self.needed()}")
         for log in f["logs"]:
             ring, origin = log["keys"], log["origin"]
             must(origin.endswith("/v1/log/" + log["logId"]), "an origin is of another log")
@@ -425,6 +511,10 @@ class Evidence:  # a file while it is checked
         version, index, *hashes = head.split("\n")
         must(version == "c2sp.org/tlog-proof@v1" and index == f"index {record['index']}", "the proof is of another record")
         size, root = self.opened(log, signed)
+        self.included(log, record, hashes, size, root)
+        return size
+
+    def included(self, log, record, hashes, size, root):
         hashes, at, n, sha = [unbase64(h) for h in hashes], record["index"], size - 1, lambda *parts: hashlib.sha256(b"".join(parts)).digest()
         must(at < size and len(hashes) <= 60 and all(len(h) == 32 for h in hashes), "not a proof of the record")
         raw = log["raw"][self.signer(log, record)]
@@ -439,7 +529,6 @@ class Evidence:  # a file while it is checked
                 node = sha(b"\1", node, sibling)
             at, n = at // 2, n // 2
         must(n == 0 and node == root, "the proof does not lead to the root of the checkpoint")
-        return size
 
     def log_proof(self):
         size = self.placed(self.logs[self.file["log"]], self.file["record"], self.file["tlogProof"])
@@ -461,7 +550,7 @@ class Evidence:  # a file while it is checked
             agent = payload.get("agentId") if type(payload.get("agentId")) is str else ""
             must(index > last and about(payload["subject"], action, agent), f"control record {index} does not belong there")
             last = index
-            events.append((action, payload))
+            events.append((action, payload, record))
             self.checked.append(f"control record {index}, {record['timestamp']}: {action}, {payload['subject']}, by {payload['by'] or 'the service itself'}")
         return events
 
@@ -497,7 +586,7 @@ class Evidence:  # a file while it is checked
         must(status["caPublicKey"] == pem, "the status is of another key")
         signed = canonical({name: value for name, value in status.items() if name not in ("caPublicKey", "signature")})
         verify(last, unbase64url(status["signature"]), hashlib.sha256(signed.encode()).digest())
-        for action, payload in self.events:
+        for action, payload, _ in self.events:
             must(action != "passport.issued" or state != "unknown", "the passport was issued")
             must(action not in ("passport.revoked", "agent.disabled") or state == "revoked", "the passport was revoked")
             then, reason = payload.get("revokedAt") if type(payload.get("revokedAt")) is str else "", canonical(payload.get("reason"))
@@ -507,8 +596,11 @@ class Evidence:  # a file while it is checked
     def all_cosigned(self):
         must(self.cosigners == self.file["witnesses"], "the witnesses are not those who have cosigned")
 
+    def unproven(self):
+        return NOT_PROVEN + [said for said, members, others in NOT_PROVEN_OF if members & set(self.file) and not others & set(self.file)]
+
     def not_proven(self):
-        must(self.file["notProven"] == NOT_PROVEN + [said for said, members in NOT_PROVEN_OF if members & set(self.file)], "notProven is not the list for the members of this file")
+        must(self.file["notProven"] == self.unproven(), "notProven is not the list for the members of this file")
 
     def key(self):
         must(self.fingerprint in [None, *(key["fingerprint"] for key in self.file["keys"])], "the file does not contain the key that you trust")
@@ -525,6 +617,91 @@ class Evidence:  # a file while it is checked
                 names |= {name} if len(names & set(members)) >= k else set()
             must(quorum in names, "a checkpoint is not cosigned by a quorum of the policy")
 
+
+    # the keys of an agent from the one that signed on, each endorsed by the one behind it
+    def key_chain(self, entries, agent, kid):
+        known, self.agent, self.audience = {}, agent, None
+        actions = ("agent-key.enrolled", "agent-key.revoked")
+        for action, payload, record in self.told(entries, lambda subject, action, _: subject.startswith("agent-key:") and action in actions):
+            thumbprint = payload["thumbprint"]
+            must(type(thumbprint) is str and thumbprint != "" and payload["subject"] == "agent-key:" + thumbprint, "not the control record of a key")
+            must(payload["agentId"] == agent != "", f"control record {record['index']} is of a key of another agent")
+            of = known.setdefault(thumbprint, {"revoked": []})
+            if action == "agent-key.revoked":
+                of["revoked"].append(record)
+                continue
+            must("key" not in of, "a key is enrolled twice")
+            for name in ("expiresAt", "enrolment", "endorsement"):
+                must(payload[name] is None or type(payload[name]) is str and payload[name] != "", f"{name} has not its form")
+                of[name] = payload[name]
+            must(of["expiresAt"] is None or seconds(of["expiresAt"]) is not None, "expiresAt is not a timestamp")
+            of.update(thumbprint=thumbprint, by=payload["by"], record=record, key=agent_key(payload["jwk"]))
+            must(of["key"][0] == thumbprint, "jwk is another key than the control record says")
+        chain = []
+        while kid:
+            must("key" in known.get(kid, {}), f"not complete: the control record of the key {kid} is not in the file")
+            one = known[kid]
+            chain.append(one)
+            kid = ""
+            if one["endorsement"]:
+                endorsed = read_endorsement(one["endorsement"])
+                kid, before = endorsed.kid, known.get(endorsed.kid, {})
+                must("key" in before, f"not complete: the control record of the key {kid}, which signed for another one, is not in the file")
+                must(before["record"]["index"] < one["record"]["index"], "a key stands before the one that signed for it")
+                must(all(revoked["index"] > one["record"]["index"] for revoked in before["revoked"]), "the key that signed for another one was revoked before")
+                self.named(endorsed)
+                endorsed.check(before["key"])
+                must(endorsed.claims["jkt"] == one["thumbprint"], "an endorsement is of another key")
+        must(len(chain) == len(known), "there is a control record of a key from which the signing one does not follow")
+        self.chain, self.revoked = chain, min((revoked["timestamp"] for revoked in chain[0]["revoked"]), default=None)
+
+    def named(self, jws):  # by the SPIFFE IDs of company and agent, in one trust domain
+        audience, issuer = jws.claims["aud"], jws.claims["iss"]
+        must(re.fullmatch("spiffe://[^/]+/company/" + re.escape(self.file["companyId"]), audience), "aud is not the SPIFFE ID of the company")
+        must(issuer == f"{audience}/agent/{self.agent}", "iss is not the SPIFFE ID of the agent")
+        must(self.audience in (None, audience), "aud is of another trust domain than what a key of the agent signed before")
+        self.audience = audience
+
+    def signed_by_agent(self, record):  # returns the statement
+        payload, signer = record["payload"], self.chain[0]
+        said = read_statement(payload["statement"])
+        said.check(signer["key"])
+        self.named(said)
+        claims, at, kid = said.claims, moment(record["timestamp"]), said.kid
+        action = digest_of_parts([{name: payload[name] for name in payload if name != "statement"}]).hex()
+        must(claims["action_hash"] == action, "the statement is of another action")
+        must(claims.get("delegation", "") == record.get("delegation", {}).get("tokenId", ""), "the statement is of another delegation")
+        must(-30 * 86400_000 - 300_000 <= claims["iat"] * 1000 - at <= 60_000, "the statement was not made at the time of the record")
+        must(signer["record"]["timestamp"] <= record["timestamp"], f"the key {kid} was enrolled after the record")
+        must(signer["expiresAt"] is None or at < moment(signer["expiresAt"]) + 300_000, f"the key {kid} expired before the record")
+        must(self.revoked is None or moment(self.revoked) + 5_000 >= at, f"the key {kid} was revoked before the record")
+        return said
+
+    def whose_word(self, what):  # as far as it is known; a pin that does not fit is refused
+        one, pin = self.chain[0], self.agent_key
+        kid, by = one["thumbprint"], f"an admin's credential, {one['by'] or 'the service itself'}"
+        if one["endorsement"]:
+            by = f"the key before it, {read_endorsement(one['endorsement']).kid}"
+        elif one["enrolment"]:
+            by = f"the enrolment token {one['enrolment']}"
+        who = f"{kid}, enrolled at {one['record']['timestamp']} by {by}"
+        must(pin is None or any(key["thumbprint"] == pin for key in self.chain), f"the key that you pinned, {pin}, did not sign this, nor for the key that did: {who}")
+        follows = "" if pin == kid else f": it follows from the key that you pinned, {pin}"
+        self.checked.append(f"a key that the company enrolled for this agent signed {what}: {who}" if pin is None else f"the agent's own key {kid} signed {what}{follows}")
+
+    def statement(self):
+        record, given = self.file["record"], self.file.get("agentKey")
+        if "statement" not in record["payload"]:
+            must(self.agent_key is None, "you pinned a key of the agent, and nothing here is signed with one")
+            return
+        kid = read_statement(record["payload"]["statement"]).kid
+        must(given, f"not complete: the control record of the key {kid} is not in the file")
+        self.key_chain(given["records"], record["payload"]["agentId"], kid)
+        claims = self.signed_by_agent(record).claims
+        self.whose_word("this")
+        if "sid" in claims:
+            self.checked.append(f"it is number {claims['seq']} of the session {claims['sid']} of that key")
+
 NOT_PROVEN = [
     "That nothing was left out: this file shows one record, not what came before it, after it or beside it.",
     "That what the payload says is true: only that the service was given it, and when by the service's clock.",
@@ -533,10 +710,14 @@ NOT_PROVEN = [
     "That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
     "That the root in hexProof is the chain's: compare it with one that you kept.",
 ]
-NOT_PROVEN_OF = [  # and of files with one of these members
-    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport"}),
-    ("How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", {"authority"}),
-    ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}),
+NOT_ORDERED = "How records of the two logs follow each other but by their times."
+NOT_ONCE = "That no other record has the same statement: the agent signed it once, and a second record of it would look the same."
+NOT_OWN_KEY = "That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you know from the agent, and name to the checker, shows whose word this is."
+NOT_PROVEN_OF = [  # and of files with one of these members, and none of those behind them
+    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport", "agentKey"}, set()),
+    (NOT_ORDERED, {"agentKey"}, set()), (NOT_ONCE, {"agentKey"}, set()), (NOT_OWN_KEY, {"agentKey"}, set()),
+    ("How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", {"authority"}, {"agentKey"}),
+    ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}, set()),
 ]
 
 # c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
@@ -570,11 +751,133 @@ def read_policy(text):
     must(len({log["raw"] for log in logs}) == len(logs) and len({w["raw"] for _, w in witnesses}) == len(witnesses), "a key stands twice")
     return logs, witnesses, groups, quorum
 
+SESSION_NOT_PROVEN = [
+    "That the agent did nothing else: this file shows one session of one key, not what came before it, after it or beside it.",
+    "That nothing followed in a session that is open: only its end, which the agent signs, shows that.",
+    "That what payloads say is true: only that they were signed, and that the service was given them, and when by the service's clock.",
+    *NOT_PROVEN[2:5],
+    "That no other record of the control log bears on this session: what is missing here may stand there.",
+    NOT_ORDERED, NOT_ONCE, NOT_OWN_KEY,
+]
+HEADER = {
+    "format": lambda s: s == "attestd-session/v1", "companyId": company, "agentId": text, "kid": is_thumbprint,
+    "sid": lambda s: re.fullmatch("[A-Za-z0-9._~-]{1,128}", s), "records": lambda n: number(n) and 1 <= n <= 1_000_000, "checkpoint": text,
+    "logs": LOGS, "keys": KEYS, "witnesses": [text, 16], "agentKey": {"records": ENTRIES}, "notProven": [text, 10_000],
+}
+LINE = {"record": RECORD, "proof": [text, 60]}
+LONGEST = 8 << 20  # of a line, in bytes
+
+def is_session(line):  # by the first line of a file
+    try:
+        bounded(line)
+        return read(line.decode()).get("format") == "attestd-session/v1"
+    except Exception:
+        return False
+
+# The file of a session while it is checked; source is read line by line.
+class SessionFile(Evidence):
+    first = last = index = hashed = None
+    sealed, gaps, missing = False, 0, []
+
+    def steps(self):
+        yield from (("MALFORMED", self.header), ("KEYS", self.keys), ("WITNESSES", self.read_witnesses), ("LOG_PROOF", self.checkpoint))
+        yield from (("STATEMENT", self.whose), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven), ("KEY", self.key), ("POLICY", self.by_policy))
+        for _ in range(self.file["records"]):
+            yield from (("MALFORMED", self.next), ("RECORD", self.record), ("LOG_PROOF", self.log_proof), ("STATEMENT", self.statement))
+        yield "MALFORMED", self.end
+
+    def line(self, form, name):
+        line = self.source.readline(LONGEST + 1)
+        must(line.endswith(b"\n") and len(line) <= LONGEST, f"{name} is missing, or longer than {LONGEST} bytes, or has no line feed")
+        bounded(line)
+        value = read(line.decode())
+        whole(value)
+        has_form(value, form, name)
+        return value
+
+    def header(self):
+        self.file = self.line(HEADER, "header")
+        must(self.file["keys"], "keys is empty")
+        self.opening()
+
+    def needed(self):
+        return ["actions", "control"]
+
+    def checkpoint(self):
+        self.size, self.root = self.opened(self.logs["actions"], self.file["checkpoint"])
+
+    def whose(self):
+        self.key_chain(self.file["agentKey"]["records"], self.file["agentId"], self.file["kid"])
+        self.whose_word("every record of this session")
+
+    def unproven(self):
+        return SESSION_NOT_PROVEN
+
+    def next(self):
+        self.one = self.line(LINE, "line")
+        must(all(len(unbase64(sibling)) == 32 for sibling in self.one["proof"]), "not a proof")
+
+    def record(self):
+        self.signed(self.logs["actions"], self.one["record"])
+
+    def log_proof(self):
+        self.included(self.logs["actions"], self.one["record"], self.one["proof"], self.size, self.root)
+
+    def statement(self):
+        f, record = self.file, self.one["record"]
+        must(record["payload"]["agentId"] == f["agentId"], "a record is of another agent")
+        claims, index = self.signed_by_agent(record).claims, record["index"]
+        must(claims.get("sid") == f["sid"], "a record is of another session")
+        seq, last = claims["seq"], -1 if self.last is None else self.last
+        must(seq != last, f"the agent's key signed two statements with the seq {seq}: in the records {self.index} and {index}")
+        must(seq > last and not self.sealed, f"seq {seq} of record {index} stands after {last}, or after the end")
+        must(self.last is None or seq > last + 1 or claims["prev"] == self.hashed, f"prev of record {index} is not the hash of the statement in record {self.index}")
+        if seq > last + 1:
+            self.gaps += 1
+            self.missing = self.missing + [(last + 1, seq - 1)] * (self.gaps <= 100)
+        self.first = seq if self.first is None else self.first
+        self.last, self.index, self.sealed = seq, index, "end" in claims
+        self.hashed = hashlib.sha256(record["payload"]["statement"].encode()).hexdigest()
+
+    def end(self):
+        must(self.source.read(1) == b"", "there are more lines than the header says")
+        f = self.file
+        self.checked.append(f"session {f['sid']} of the agent {f['agentId']}: {f['records']} records, {self.state()}")
+
+    def state(self):  # complete, open at n, or missing a–b
+        if self.gaps == 0:
+            return f"complete: 0 to {self.last}, sealed" if self.sealed else f"open at {self.last}"
+        gaps = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in self.missing)
+        more = f" and {self.gaps - 100} ranges more" if self.gaps > 100 else ""
+        return f"missing {gaps}{more}" + ("" if self.sealed else f", open at {self.last}")
+
 # escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes
 # U+FFFD
 def printable(text):
     text = re.sub("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", lambda found: f"\\u{ord(found[0]):04x}", str(text))
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+def opened_file(file, **trust):  # of one record, or of a session
+    start = file.readline(LONGEST)
+    if is_session(start):
+        return SessionFile(io.BufferedReader(Rest(start, file)), **trust)
+    source = bytearray(start)
+    while len(source) <= 64 << 20 and (part := file.read(1 << 20)):
+        source += part
+    return Evidence(source, **trust)
+
+class Rest(io.RawIOBase):  # a file after its start, which was read, with that start
+    def __init__(self, start, file):
+        self.start, self.file = start, file
+
+    def readable(self):
+        return True
+
+    def readinto(self, room):
+        part = self.start[:len(room)] or self.file.read(len(room))
+        self.start = self.start[len(part):] if self.start else b""
+        room[:len(part)] = part
+        return len(part)
 
 def main(arguments):
     if len(arguments) == 2 and not arguments[1].startswith("--"):
@@ -588,13 +891,18 @@ def main(arguments):
         print("if this is the company's key, or one of them is:", printable(whose if isinstance(whose, str) else ", ".join(whose)))
         return 0
     try:
-        must(len(arguments) == 1 or len(arguments) == 3 and arguments[1] in ("--key", "--policy"), "usage: check.py FILE [--key FINGERPRINT | --policy FILE]")
-        evidence = Evidence(open(arguments[0], "rb").read((64 << 20) + 1))
-        if arguments[1:2] == ["--key"]:
-            must(re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", arguments[2]), "a fingerprint is SHA256: and 43 characters of base64url")
-            evidence.fingerprint = arguments[2]
-        elif arguments[1:2]:
-            evidence.policy = read_policy(open(arguments[2], encoding="utf-8", newline="").read())
+        usage = "usage: check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]"
+        given = dict(zip(arguments[1::2], arguments[2::2]))
+        must(len(arguments) == 1 + 2 * len(given) and given.keys() <= {"--key", "--policy", "--agent-key"} and not {"--key", "--policy"} <= given.keys(), usage)
+        evidence = opened_file(open(arguments[0], "rb"))
+        if "--key" in given:
+            must(re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", given["--key"]), "a fingerprint is SHA256: and 43 characters of base64url")
+            evidence.fingerprint = given["--key"]
+        if "--policy" in given:
+            evidence.policy = read_policy(open(given["--policy"], encoding="utf-8", newline="").read())
+        if "--agent-key" in given:
+            must(is_thumbprint(given["--agent-key"]), "a thumbprint of an agent's key is 43 characters of base64url")
+            evidence.agent_key = given["--agent-key"]
     except Exception as refused:
         print(printable(refused), file=sys.stderr)
         return 2

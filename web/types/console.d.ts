@@ -106,6 +106,7 @@ interface LogRecord {
   hash: string;
   signature: string;
   delegation?: { subject: string; chain: string[]; tokenId: string };
+  statement?: string;
   inner: JSONNode;
   payloadNode: JSONNode | undefined;
   delegationNode: JSONNode | undefined;
@@ -168,6 +169,33 @@ interface About { log?: LogName; index?: number | null }
 interface Verdict { tone: Tone; own: Tone; is: string; against: Finding | null }
 type Assess = (ok: boolean, about?: About | null) => Verdict;
 
+/** An agent of a company. */
+interface AgentName { companyId: string; agentId: string }
+
+/**
+ * Whose word a record is, as far as it was checked (lib/words.js): of the agent, by a statement
+ * that holds; of whoever has a key of the company; unsigned, though only the agent's key might
+ * speak then; a statement that fails; or unknown, where that could not be found out. chain is as
+ * of agentKeyState.
+ */
+interface Word extends AgentName {
+  is: 'agent' | 'company' | 'unsigned' | 'fails' | 'unknown';
+  reason: string;
+  chain: string[];
+  session?: { sid: string; seq: number };
+}
+
+/** A change of a policy, at in ms; and control records of an agent's keys, by thumbprint. */
+interface PolicyChange { index: number; at: number; attest: 'any' | 'key' }
+type KeyEvents = Map<string, (ControlEvent & { source: string })[]>;
+type JudgeWord = ReturnType<typeof import('../console/parts/word.js').useAgentTrust>;
+
+type ListedAgentKey = ReturnType<typeof import('../console/core/agent_keys.js').listedKey>;
+type ListedSession = ReturnType<typeof import('../console/core/agent_keys.js').sessionPage>['sessions'][number];
+
+/** What may be recorded in an agent's name, as its policy says and that of the company. */
+interface Policies { own: 'any' | 'key'; company: 'any' | 'key' }
+
 /** A log as the service names it. */
 interface ServiceLog {
   log: LogName;
@@ -217,6 +245,7 @@ interface Row {
   delegated?: boolean;
   text: string;
   check: { ok: boolean; reason: string } | null;
+  word?: Word;
 }
 
 /** A control record in a file or a report, as what it says. */
@@ -229,6 +258,25 @@ interface ControlEvent {
   agentId: string;
   revokedAt: string;
   reason: string;
+  inner: JSONNode;
+}
+
+/** A key of an agent, and what was signed with one (lib/statement.js). */
+interface AgentKey {
+  thumbprint: string;
+  alg: string;
+  verify: (signature: Bytes, signed: Bytes) => Promise<boolean>;
+}
+interface AgentJWS<C> { alg: string; kid: string; claims: C; signed: Bytes; signature: Bytes }
+
+/** A key of an agent with its control records (lib/evidence/agent_keys.js). */
+interface EnrolledKey {
+  event: ControlEvent;
+  revoked: ControlEvent[];
+  expiresAt: string | null;
+  enrolment: string | null;
+  endorsement: ReturnType<typeof import('../console/lib/statement.js').readEndorsement> | null;
+  key: AgentKey;
 }
 
 /** A change of the control log that was found and checked. */
@@ -380,7 +428,7 @@ interface Verification {
 }
 
 /** What a person trusts when a file is checked. */
-interface Trust { fingerprint?: string; policy?: Policy; error?: string }
+interface Trust { fingerprint?: string; policy?: Policy; agentKey?: string; error?: string }
 
 /** Parts of an evidence file, as lib/evidence/file.js reads them. */
 interface EvidenceRecord {
@@ -425,6 +473,7 @@ interface EvidenceFile extends EvidenceLogs {
   witnesses: string[];
   notProven: string[];
   delegation?: JSONText;
+  agentKey?: { records: EvidenceEntry[] };
   passport?: { jti: string; records: EvidenceEntry[] };
   status?: EvidenceStatus;
   authority?: { records: EvidenceEntry[] };
@@ -441,6 +490,19 @@ interface ReportHeader extends EvidenceLogs {
   witnesses: string[];
   notProven: string[];
   logs: (FileLog & { start: string; end: string; roots: Bytes[] })[];
+}
+
+/** The first line of the file of a session, as lib/evidence/session.js reads it. */
+interface SessionHeader extends EvidenceLogs {
+  companyId: string;
+  agentId: string;
+  kid: string;
+  sid: string;
+  records: number;
+  checkpoint: string;
+  witnesses: string[];
+  agentKey: { records: EvidenceEntry[] };
+  notProven: string[];
 }
 interface EvidenceEntry { record: EvidenceRecord; tlogProof: string }
 interface ProofStep { sibling: string; position: 'left' | 'right' }
@@ -781,7 +843,7 @@ interface VirtualListProps {
 }
 
 /** What the verifier found out about a file. */
-interface VerifierFound { file: { name: string }; digest: string; trusted: string; found: EvidenceCheck }
+interface VerifierFound { file: { name: string }; digest: string; trusted: string; found: EvidenceCheck & { header?: SessionHeader; state?: () => string } }
 
 /** An error that may say when it is of use to try again, in milliseconds. */
 type TaskError = Error & { retryAt?: number; code?: string };

@@ -7,19 +7,34 @@ import { Drop } from '../console/parts/drop.js';
 import { Text } from '../console/parts/text.js';
 import { hex } from '../console/lib/bytes.js';
 import { sha256 } from '../console/lib/sha256.js';
-import { check } from '../console/lib/evidence/check.js';
+import { checkFile } from '../console/lib/evidence/session.js';
 import { readPolicy } from '../console/lib/policy.js';
+import { isThumbprint } from '../console/lib/statement.js';
 import { Result } from './result.js';
 
 const LARGEST = 64 << 20;
 
 /**
- * What was entered as {fingerprint}, {policy} or {}, or {error}. A fingerprint may lack its prefix.
+ * What was entered as {fingerprint} or {policy}, with {agentKey}, or {error}.
+ * @param {string} typed
+ * @param {string} policyText
+ * @param {string} pin
+ * @returns {Promise<Trust>}
+ */
+async function trustOf(typed, policyText, pin) {
+  const trust = await companyTrustOf(typed, policyText);
+  if (trust.error || !pin.trim()) return trust;
+  return isThumbprint(pin.trim()) ? { ...trust, agentKey: pin.trim() }
+    : { error: 'The thumbprint of an agent’s key is 43 letters, digits, - and _.' };
+}
+
+/**
+ * A fingerprint may lack its prefix.
  * @param {string} typed
  * @param {string} policyText
  * @returns {Promise<Trust>}
  */
-async function trustOf(typed, policyText) {
+async function companyTrustOf(typed, policyText) {
   const fingerprint = typed.trim().replace(/^SHA256:/, '').replace(/=+$/, '');
   if (fingerprint && policyText.trim()) return { error: 'Enter a fingerprint or a policy, not both.' };
   if (fingerprint) return /^[A-Za-z0-9_-]{43}$/.test(fingerprint) ? { fingerprint: `SHA256:${fingerprint}` }
@@ -36,12 +51,14 @@ async function trustOf(typed, policyText) {
  * @param {{bytes: Bytes} | null} file
  * @param {string} typed
  * @param {string} policyText
+ * @param {string} pin
  */
-async function verify(file, typed, policyText) {
-  const trust = await trustOf(typed, policyText);
+async function verify(file, typed, policyText, pin) {
+  const trust = await trustOf(typed, policyText, pin);
   if (!file || trust.error) return { trust, found: null };
-  const trusted = trust.fingerprint ?? (trust.policy ? policyText.trim() : '');
-  return { trust, trusted, digest: hex(await sha256(file.bytes)), found: await check(file.bytes, trust) };
+  const company = trust.fingerprint ?? (trust.policy ? policyText.trim() : '');
+  const trusted = [company, trust.agentKey ? `agent’s key ${trust.agentKey}` : ''].filter(Boolean).join('\n');
+  return { trust, trusted, digest: hex(await sha256(file.bytes)), found: await checkFile(file.bytes, trust) };
 }
 
 function Page() {
@@ -53,13 +70,14 @@ function Page() {
   const onBytes = (bytes, name) => setFile({ bytes, name });
   const [fingerprint, setFingerprint] = useState('');
   const [policy, setPolicy] = useState('');
-  const result = useResult(() => verify(file, fingerprint, policy), [file, fingerprint, policy]);
+  const [pin, setPin] = useState('');
+  const result = useResult(() => verify(file, fingerprint, policy, pin), [file, fingerprint, policy, pin]);
   return html`
     <main class="verifier">
       <div class="page-head">
         <h1>Check evidence</h1>
-        <p class="lead">Drop an evidence file from attestd. This page checks it and sends nothing anywhere. Save the
-          page to use it offline.</p>
+        <p class="lead">Drop an evidence file from attestd, or the file of a session. This page checks it and sends
+          nothing anywhere. Save the page to use it offline.</p>
       </div>
       <div class="columns ask">
         <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${onBytes}>
@@ -76,6 +94,10 @@ function Page() {
           <${Field} label="or a policy" hint="Lines of c2sp.org/tlog-policy: log, witness, group, quorum.">
             ${(p) => html`<textarea ...${p} class="input" name="policy" spellcheck="false" value=${policy}
               onInput=${(e) => setPolicy(e.target.value)}></textarea>`}<//>
+          <${Field} label="Thumbprint of the agent’s key"
+            hint="Optional. Get it from the agent: the company can enrol a key for any agent.">
+            ${(p) => html`<input ...${p} class="input" name="agentKey" autocomplete="off" spellcheck="false"
+              value=${pin} onInput=${(e) => setPin(e.target.value)} />`}<//>
           ${result?.trust.error && html`<div data-invalid><${Notice} kind="bad">${result.trust.error}<//></div>`}
         </section>
       </div>

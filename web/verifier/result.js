@@ -30,8 +30,22 @@ function Verdict({ file, digest, trusted, found: { verdict, code, reason } }) {
     </section>`;
 }
 
+/** @param {{header: SessionHeader, state: string}} props */
+const Session = ({ header: { companyId, agentId, sid, kid, records }, state }) => html`
+  <section class="card long" data-session=${state}>
+    <h2>The session</h2>
+    <dl class="facts">
+      <dt>company</dt><dd>${companyId}</dd>
+      <dt>agent</dt><dd><${Text} of=${agentId} /></dd>
+      <dt>session</dt><dd><code>${sid}</code></dd>
+      <dt>state</dt><dd><strong>${state}</strong></dd>
+      <dt>records</dt><dd>${records}</dd>
+      <dt>signed with the agent’s key</dt><dd><code>${kid}</code></dd>
+    </dl>
+  </section>`;
+
 /**
- * found is what check of check.js returns, digest the SHA-256 of the file, trusted what was
+ * found is what checkFile of session.js returns, digest the SHA-256 of the file, trusted what was
  * entered. Of a file that fails only the verdict and the checks that came before are shown.
  * @param {VerifierFound} props
  */
@@ -39,8 +53,9 @@ export function Result({ file, digest, trusted, found }) {
   const whole = found.verdict !== 'fails';
   return html`
     <${Verdict} ...${{ file, digest, trusted, found }} />
-    ${whole && html`<${Content} companyId=${found.file.companyId} log=${found.file.log} record=${found.subject}
-      signer=${found.subject.signer} />`}
+    ${whole && found.header && html`<${Session} header=${found.header} state=${found.state?.() ?? ''} />`}
+    ${whole && !found.header && html`<${Content} companyId=${found.file.companyId} log=${found.file.log}
+      record=${found.subject} signer=${found.subject.signer} agentKey=${found.agentKeys?.who()} />`}
     ${whole && html`<${Beside} found=${found} />`}
     ${found.checked.length > 0
       && html`<${Words} title=${whole ? 'Checks that passed' : 'Checks that passed before the failure'}

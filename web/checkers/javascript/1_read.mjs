@@ -1,7 +1,7 @@
 // check.mjs checks what an attestd has signed, without it. It needs Node 20 and nothing else.
 //
-//   node check.mjs evidence.json [--key FINGERPRINT | --policy FILE]
-//     a file of GET /v1/evidence/{index}
+//   node check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]
+//     a file of GET /v1/evidence/{index}, or of a session: GET /v1/sessions/{agentId}/{sid}
 //   node check.mjs proof.json key.json
 //     a proof, and the answer of GET /v1/ca/public-key(s)
 //

@@ -43,9 +43,9 @@ function digestOf(record, company, log = "actions") {
   const { index, timestamp, payload, delegation: info } = record;
   must(typeof index === "bigint" && index >= 0n && index < 2n ** 53n, "the index is not an integer, or was not read with read()");
   milliseconds(timestamp);
-  exactly(payload, ["agentId", "companyId", "actionType", "payload", ...log === "control" ? ["log"] : []]);
-  must((payload.log ?? "actions") === log, "the record is of another log");
-  must([payload.agentId, payload.actionType].every(isString), "not a string");
+  exactly(payload, ["agentId", "companyId", "actionType", "payload", ...log === "control" ? ["log"] : []], log === "control" ? [] : ["statement"]);
+  must((log === "control" ? payload.log : "actions") === log, "the record is of another log");
+  must([payload.agentId, payload.actionType, Object.hasOwn(payload, "statement") ? payload.statement : ""].every(isString), "not a string");
   must(payload.companyId === company, "the record is of another company");
   const parts = [String(index), timestamp, [payload]];
   if (Object.hasOwn(record, "delegation")) {

@@ -18,12 +18,15 @@ const JWK = { kty: isString, crv: isString, x: base64url(32), kid: isString, alg
 const STATUS = {
   jti: isString, companyId: isString, status: isString, checkedAt: timestamp, caPublicKey: isString, signature: base64url(64), "revokedAt?": timestamp, "reason?": isString,
 };
+const LOGS = [{ log: oneOf("actions", "control"), logId: hexadecimal(32), origin: isString, keys: [{ kid: hexadecimal(16), fromIndex: number, "rotation?": ROTATION }, 10_000] }, 2];
+const KEYS = [{ kid: hexadecimal(16), fingerprint: isString, jwk: JWK }, 10_000];
+const SESSION = like(/^[A-Za-z0-9._~-]{1,128}$/);
+const COMPANY = like(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/);
 const EVIDENCE = {
-  format: oneOf("attestd-evidence/v1"), companyId: like(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/), log: oneOf("actions", "control"), record: RECORD,
+  format: oneOf("attestd-evidence/v1"), companyId: COMPANY, log: oneOf("actions", "control"), record: RECORD,
   hexProof: { proof: [{ sibling: hexadecimal(64), position: oneOf("left", "right") }, 60], root: hexadecimal(64), size: number },
-  tlogProof: isString, keys: [{ kid: hexadecimal(16), fingerprint: isString, jwk: JWK }, 10_000], witnesses: [isString, 16],
-  logs: [{ log: oneOf("actions", "control"), logId: hexadecimal(32), origin: isString, keys: [{ kid: hexadecimal(16), fromIndex: number, "rotation?": ROTATION }, 10_000] }, 2],
-  "delegation?": anything, "passport?": { jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/), records: ENTRIES }, "status?": STATUS, "authority?": { records: ENTRIES },
+  tlogProof: isString, keys: KEYS, witnesses: [isString, 16], logs: LOGS,
+  "delegation?": anything, "agentKey?": { records: ENTRIES }, "passport?": { jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/), records: ENTRIES }, "status?": STATUS, "authority?": { records: ENTRIES },
   notProven: [isString, 10_000],
 };
 

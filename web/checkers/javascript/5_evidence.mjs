@@ -5,16 +5,19 @@ export class Evidence { // a file while it is checked
   notes = new Map(); // of each log its one checkpoint
   cosigners = [];
 
-  constructor(source, { fingerprint, policy } = {}) {
-    Object.assign(this, { source, fingerprint, policy });
+  constructor(source, { fingerprint, policy, agentKey } = {}) {
+    Object.assign(this, { source, fingerprint, policy, agentKey });
+  }
+
+  * steps() {
+    yield* [["MALFORMED", this.form], ["KEYS", this.keys], ["RECORD", this.record], ["HEX_PROOF", this.hexProof], ["WITNESSES", this.readWitnesses]];
+    yield* [["LOG_PROOF", this.logProof], ["DELEGATION", this.delegation], ["STATEMENT", this.statement], ["AUTHORITY", this.authority]];
+    yield* [["PASSPORT", this.passport], ["STATUS", this.status], ["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven]];
+    yield* [["KEY", this.key], ["POLICY", this.byPolicy]];
   }
 
   verdict() { // {verdict, code, reason}
-    for (const [code, check] of [
-      ["MALFORMED", this.form], ["KEYS", this.keys], ["RECORD", this.record], ["HEX_PROOF", this.hexProof], ["WITNESSES", this.readWitnesses],
-      ["LOG_PROOF", this.logProof], ["DELEGATION", this.delegation], ["AUTHORITY", this.authority], ["PASSPORT", this.passport],
-      ["STATUS", this.status], ["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven], ["KEY", this.key], ["POLICY", this.byPolicy],
-    ]) {
+    for (const [code, check] of this.steps()) {
       try {
         check.call(this);
       } catch (refused) {
@@ -31,21 +34,31 @@ export class Evidence { // a file while it is checked
     const file = this.file = read(text);
     hasForm(file, EVIDENCE, "file");
     must(file.keys.length > 0, "keys is empty");
-    this.entries = [...file.passport?.records ?? [], ...file.authority?.records ?? []];
+    const { payload } = file.record;
+    must(!file.agentKey || payload && typeof payload === "object" && Object.hasOwn(payload, "statement"), "agentKey is there, and the record has no statement");
+    this.opening();
+  }
+
+  opening() { // what the checks use of the form
+    const { file } = this;
+    this.entries = [...file.agentKey?.records ?? [], ...file.passport?.records ?? [], ...file.authority?.records ?? []];
     this.logs = Object.fromEntries(file.logs.map((log) => [log.log, log]));
     this.raw = file.keys.map(({ jwk: { x } }) => unbase64url(x));
   }
 
+  needed() { // the logs without which the file could not be checked
+    const { file, raw, logs: { control } } = this, later = control && control.keys.length > 0 && control.keys.length !== raw.length;
+    return [...(file.log === "actions" || later ? ["actions"] : []), ...(file.log === "control" || this.entries.length > 0 ? ["control"] : [])];
+  }
+
   keys() {
-    const { file, raw, logs: { control } } = this, count = raw.length;
+    const { file, raw } = this, count = raw.length, needed = this.needed();
     file.keys.forEach((key, i) => {
       const digest = sha256(Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), raw[i]])), kid = digest.toString("hex").slice(0, 16);
       const is = { kid, fingerprint: `SHA256:${digest.toString("base64url")}`, jwk: { kty: "OKP", crv: "Ed25519", x: key.jwk.x, kid, alg: "EdDSA", use: "sig" } };
       must(canonical(key) === canonical(is), "a key is not the one that it says");
     });
     must(new Set(file.keys.map(({ jwk: { x } }) => x)).size === count, "a key stands twice");
-    const later = control && control.keys.length > 0 && control.keys.length !== count;
-    const needed = [...(file.log === "actions" || later ? ["actions"] : []), ...(file.log === "control" || this.entries.length > 0 ? ["control"] : [])];
     must(canonical(file.logs.map(({ log }) => log)) === canonical(needed), `the logs are not ${needed}`);
     for (const { log, logId, origin, keys } of file.logs) {
       must(origin.endsWith(`/v1/log/${logId}`), "an origin is of another log");
@@ -118,7 +131,13 @@ export class Evidence { // a file while it is checked
   placed(log, record, proof) { // in the log that standard tools read; returns its size
     const cut = proof.indexOf("\n\n"), [version, at, ...lines] = proof.slice(0, cut).split("\n");
     must(cut > 0 && version === "c2sp.org/tlog-proof@v1" && at === `index ${record.index}`, "the proof is of another record");
-    const { size, root } = this.opened(log, proof.slice(cut + 2)), hashes = lines.map(unbase64);
+    const { size, root } = this.opened(log, proof.slice(cut + 2));
+    this.included(log, record, lines, size, root);
+    return size;
+  }
+
+  included(log, record, siblings, size, root) {
+    const hashes = siblings.map(unbase64);
     must(record.index < size && hashes.length <= 60 && hashes.every((h) => h.length === 32), "not a proof of the record");
     const join = (...parts) => sha256(Buffer.concat(parts));
     let node = join(Buffer.of(0), Buffer.from(record.hash, "hex"), unbase64url(record.signature), sha256(signer(log, record).raw));
@@ -132,7 +151,6 @@ export class Evidence { // a file while it is checked
       n >>= 1n;
     }
     must(n === 0n && node.equals(root), "the proof does not lead to the root of the checkpoint");
-    return size;
   }
 
   logProof() {

@@ -49,9 +49,9 @@ def digest_of(record, company, log="actions"):
     index, payload = record["index"], record["payload"]
     must(type(index) is int and 0 <= index < 2**53, "the index is not an integer")
     seconds(record["timestamp"])
-    exactly(payload, ("agentId", "companyId", "actionType", "payload") + ("log",) * (log == "control"))
+    exactly(payload, ("agentId", "companyId", "actionType", "payload") + ("log",) * (log == "control"), ("statement",) * (log == "actions"))
     must(payload.get("log", "actions") == log, "the record is of another log")
-    strings(payload["agentId"], payload["actionType"])
+    strings(payload["agentId"], payload["actionType"], payload.get("statement", ""))
     must(payload["companyId"] == company, "the record is of another company")
     parts = [str(index), record["timestamp"], [payload]]
     if "delegation" in record:

@@ -21,12 +21,13 @@ ENTRIES = [{"record": RECORD, "tlogProof": text}, 10_000]
 ROTATION = {"statement": text, "oldSignature": base64url(64), "newSignature": base64url(64)}
 JWK = {"kty": text, "crv": text, "x": base64url(32), "kid": text, "alg": text, "use": text}
 STATUS = {"jti": text, "companyId": text, "status": text, "checkedAt": timestamp, "caPublicKey": text, "signature": base64url(64), "revokedAt?": timestamp, "reason?": text}
+LOGS = [{"log": log_name, "logId": hexadecimal(32), "origin": text, "keys": [{"kid": kid, "fromIndex": number, "rotation?": ROTATION}, 10_000]}, 2]
+KEYS = [{"kid": kid, "fingerprint": text, "jwk": JWK}, 10_000]
 EVIDENCE = {
     "format": lambda s: s == "attestd-evidence/v1", "companyId": company, "log": log_name, "record": RECORD,
     "hexProof": {"proof": [{"sibling": hexadecimal(64), "position": lambda s: s in ("left", "right")}, 60], "root": hexadecimal(64), "size": number},
-    "tlogProof": text, "keys": [{"kid": kid, "fingerprint": text, "jwk": JWK}, 10_000], "witnesses": [text, 16],
-    "logs": [{"log": log_name, "logId": hexadecimal(32), "origin": text, "keys": [{"kid": kid, "fromIndex": number, "rotation?": ROTATION}, 10_000]}, 2],
-    "delegation?": anything, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES},
+    "tlogProof": text, "keys": KEYS, "witnesses": [text, 16], "logs": LOGS,
+    "delegation?": anything, "agentKey?": {"records": ENTRIES}, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES},
     "notProven": [text, 10_000],
 }
 

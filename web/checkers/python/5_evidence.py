@@ -1,14 +1,16 @@
 class Evidence:  # a file while it is checked
-    def __init__(self, source, fingerprint=None, policy=None):
-        self.source, self.fingerprint, self.policy = source, fingerprint, policy
+    def __init__(self, source, fingerprint=None, policy=None, agent_key=None):
+        self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
 
+    def steps(self):
+        yield from (("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses))
+        yield from (("LOG_PROOF", self.log_proof), ("DELEGATION", self.delegation), ("STATEMENT", self.statement), ("AUTHORITY", self.authority))
+        yield from (("PASSPORT", self.passport), ("STATUS", self.status), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven))
+        yield from (("KEY", self.key), ("POLICY", self.by_policy))
+
     def verdict(self):  # (verdict, code, reason)
-        for code, check in (
-            ("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses),
-            ("LOG_PROOF", self.log_proof), ("DELEGATION", self.delegation), ("AUTHORITY", self.authority), ("PASSPORT", self.passport),
-            ("STATUS", self.status), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven), ("KEY", self.key), ("POLICY", self.by_policy),
-        ):
+        for code, check in self.steps():
             try:
                 check()
             except Exception as refused:
@@ -23,8 +25,19 @@ class Evidence:  # a file while it is checked
         whole(f)
         has_form(f, EVIDENCE, "file")
         must(f["keys"], "keys is empty")
-        self.entries = [entry for member in ("passport", "authority") for entry in f.get(member, {}).get("records", [])]
+        payload = f["record"]["payload"]
+        must("agentKey" not in f or type(payload) is dict and "statement" in payload, "agentKey is there, and the record has no statement")
+        self.opening()
+
+    def opening(self):  # what the checks use of the form
+        f = self.file
+        self.entries = [entry for member in ("agentKey", "passport", "authority") for entry in f.get(member, {}).get("records", [])]
         self.logs, self.raw = {log["log"]: log for log in f["logs"]}, [unbase64url(k["jwk"]["x"]) for k in f["keys"]]
+
+    def needed(self):  # the logs without which the file could not be checked
+        f = self.file
+        later = "control" in self.logs and 0 < len(self.logs["control"]["keys"]) != len(self.raw)
+        return ["actions"] * (f["log"] == "actions" or later) + ["control"] * (f["log"] == "control" or len(self.entries) > 0)
 
     def keys(self):
         f, count = self.file, len(self.raw)
@@ -34,9 +47,7 @@ class Evidence:  # a file while it is checked
             fingerprint = "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
             must(key == {"kid": digest.hex()[:16], "fingerprint": fingerprint, "jwk": jwk}, "a key is not the one that it says")
         must(len(set(self.raw)) == count, "a key stands twice")
-        later = "control" in self.logs and 0 < len(self.logs["control"]["keys"]) != count
-        needed = ["actions"] * (f["log"] == "actions" or later) + ["control"] * (f["log"] == "control" or len(self.entries) > 0)
-        must([log["log"] for log in f["logs"]] == needed, f"the logs are not {needed}")
+        must([log["log"] for log in f["logs"]] == self.needed(), f"the logs are not {self.needed()}")
         for log in f["logs"]:
             ring, origin = log["keys"], log["origin"]
             must(origin.endswith("/v1/log/" + log["logId"]), "an origin is of another log")
@@ -105,6 +116,10 @@ class Evidence:  # a file while it is checked
         version, index, *hashes = head.split("\n")
         must(version == "c2sp.org/tlog-proof@v1" and index == f"index {record['index']}", "the proof is of another record")
         size, root = self.opened(log, signed)
+        self.included(log, record, hashes, size, root)
+        return size
+
+    def included(self, log, record, hashes, size, root):
         hashes, at, n, sha = [unbase64(h) for h in hashes], record["index"], size - 1, lambda *parts: hashlib.sha256(b"".join(parts)).digest()
         must(at < size and len(hashes) <= 60 and all(len(h) == 32 for h in hashes), "not a proof of the record")
         raw = log["raw"][self.signer(log, record)]
@@ -119,7 +134,6 @@ class Evidence:  # a file while it is checked
                 node = sha(b"\1", node, sibling)
             at, n = at // 2, n // 2
         must(n == 0 and node == root, "the proof does not lead to the root of the checkpoint")
-        return size
 
     def log_proof(self):
         size = self.placed(self.logs[self.file["log"]], self.file["record"], self.file["tlogProof"])

@@ -10,7 +10,7 @@
             agent = payload.get("agentId") if type(payload.get("agentId")) is str else ""
             must(index > last and about(payload["subject"], action, agent), f"control record {index} does not belong there")
             last = index
-            events.append((action, payload))
+            events.append((action, payload, record))
             self.checked.append(f"control record {index}, {record['timestamp']}: {action}, {payload['subject']}, by {payload['by'] or 'the service itself'}")
         return events
 
@@ -46,7 +46,7 @@
         must(status["caPublicKey"] == pem, "the status is of another key")
         signed = canonical({name: value for name, value in status.items() if name not in ("caPublicKey", "signature")})
         verify(last, unbase64url(status["signature"]), hashlib.sha256(signed.encode()).digest())
-        for action, payload in self.events:
+        for action, payload, _ in self.events:
             must(action != "passport.issued" or state != "unknown", "the passport was issued")
             must(action not in ("passport.revoked", "agent.disabled") or state == "revoked", "the passport was revoked")
             then, reason = payload.get("revokedAt") if type(payload.get("revokedAt")) is str else "", canonical(payload.get("reason"))
@@ -56,8 +56,11 @@
     def all_cosigned(self):
         must(self.cosigners == self.file["witnesses"], "the witnesses are not those who have cosigned")
 
+    def unproven(self):
+        return NOT_PROVEN + [said for said, members, others in NOT_PROVEN_OF if members & set(self.file) and not others & set(self.file)]
+
     def not_proven(self):
-        must(self.file["notProven"] == NOT_PROVEN + [said for said, members in NOT_PROVEN_OF if members & set(self.file)], "notProven is not the list for the members of this file")
+        must(self.file["notProven"] == self.unproven(), "notProven is not the list for the members of this file")
 
     def key(self):
         must(self.fingerprint in [None, *(key["fingerprint"] for key in self.file["keys"])], "the file does not contain the key that you trust")

@@ -6,10 +6,14 @@ NOT_PROVEN = [
     "That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
     "That the root in hexProof is the chain's: compare it with one that you kept.",
 ]
-NOT_PROVEN_OF = [  # and of files with one of these members
-    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport"}),
-    ("How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", {"authority"}),
-    ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}),
+NOT_ORDERED = "How records of the two logs follow each other but by their times."
+NOT_ONCE = "That no other record has the same statement: the agent signed it once, and a second record of it would look the same."
+NOT_OWN_KEY = "That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you know from the agent, and name to the checker, shows whose word this is."
+NOT_PROVEN_OF = [  # and of files with one of these members, and none of those behind them
+    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport", "agentKey"}, set()),
+    (NOT_ORDERED, {"agentKey"}, set()), (NOT_ONCE, {"agentKey"}, set()), (NOT_OWN_KEY, {"agentKey"}, set()),
+    ("How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", {"authority"}, {"agentKey"}),
+    ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}, set()),
 ]
 
 # c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum

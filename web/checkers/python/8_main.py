@@ -4,6 +4,28 @@ def printable(text):
     text = re.sub("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", lambda found: f"\\u{ord(found[0]):04x}", str(text))
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
+def opened_file(file, **trust):  # of one record, or of a session
+    start = file.readline(LONGEST)
+    if is_session(start):
+        return SessionFile(io.BufferedReader(Rest(start, file)), **trust)
+    source = bytearray(start)
+    while len(source) <= 64 << 20 and (part := file.read(1 << 20)):
+        source += part
+    return Evidence(source, **trust)
+
+class Rest(io.RawIOBase):  # a file after its start, which was read, with that start
+    def __init__(self, start, file):
+        self.start, self.file = start, file
+
+    def readable(self):
+        return True
+
+    def readinto(self, room):
+        part = self.start[:len(room)] or self.file.read(len(room))
+        self.start = self.start[len(part):] if self.start else b""
+        room[:len(part)] = part
+        return len(part)
+
 def main(arguments):
     if len(arguments) == 2 and not arguments[1].startswith("--"):
         try:
@@ -16,13 +38,18 @@ def main(arguments):
         print("if this is the company's key, or one of them is:", printable(whose if isinstance(whose, str) else ", ".join(whose)))
         return 0
     try:
-        must(len(arguments) == 1 or len(arguments) == 3 and arguments[1] in ("--key", "--policy"), "usage: check.py FILE [--key FINGERPRINT | --policy FILE]")
-        evidence = Evidence(open(arguments[0], "rb").read((64 << 20) + 1))
-        if arguments[1:2] == ["--key"]:
-            must(re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", arguments[2]), "a fingerprint is SHA256: and 43 characters of base64url")
-            evidence.fingerprint = arguments[2]
-        elif arguments[1:2]:
-            evidence.policy = read_policy(open(arguments[2], encoding="utf-8", newline="").read())
+        usage = "usage: check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]"
+        given = dict(zip(arguments[1::2], arguments[2::2]))
+        must(len(arguments) == 1 + 2 * len(given) and given.keys() <= {"--key", "--policy", "--agent-key"} and not {"--key", "--policy"} <= given.keys(), usage)
+        evidence = opened_file(open(arguments[0], "rb"))
+        if "--key" in given:
+            must(re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", given["--key"]), "a fingerprint is SHA256: and 43 characters of base64url")
+            evidence.fingerprint = given["--key"]
+        if "--policy" in given:
+            evidence.policy = read_policy(open(given["--policy"], encoding="utf-8", newline="").read())
+        if "--agent-key" in given:
+            must(is_thumbprint(given["--agent-key"]), "a thumbprint of an agent's key is 43 characters of base64url")
+            evidence.agent_key = given["--agent-key"]
     except Exception as refused:
         print(printable(refused), file=sys.stderr)
         return 2

@@ -53,25 +53,51 @@ async function checked(records) {
 const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: string });
 
 /**
- * The newest changes in which a text stands, some at a time, after a page of before: {found, page};
+ * The newest changes that the server finds, some at a time, after a page of before: {found, page};
  * in page {read: {from, to}, next}.
- * @param {string} text
+ * @param {{q?: string, action?: string, since?: string}} asked
  * @param {SearchPage | null} before
  * @param {number} limit
  */
-export async function changesWith(text, before, limit) {
+async function pageOf(asked, before, limit) {
   const query = new URLSearchParams({
-    log: 'control', q: text, limit: String(limit), ...(before?.next && { cursor: before.next }),
+    log: 'control', ...asked, limit: String(limit), ...(before?.next && { cursor: before.next }),
   });
   const proven = provenSize(signedIn().key, 'control');
   const { records, ...page } = {
     next: '',
     ...(await call(pageForm, 'GET', `/v1/records?${query}`, { asked: NOTHING })),
   };
-  mustGoOn(page, before, { order: 'newest', proven });
+  mustGoOn(page, before, { ...asked, order: 'newest', proven });
   const found = records.map(({ node, source }, i) => controlRecordForm(node, source, `records[${i}]`));
   mustBeInOrder(found, page, { order: 'newest' });
   return { found: await checked(found), page };
+}
+
+/**
+ * The newest changes in which a text stands.
+ * @param {string} text
+ * @param {SearchPage | null} before
+ * @param {number} limit
+ */
+export const changesWith = (text, before, limit) => pageOf({ q: text }, before, limit);
+
+const PAGE = 1000;
+
+/**
+ * All changes that the server finds, the newest first. Throws where one of them fails.
+ * @param {{q?: string, action?: string, since?: string}} asked
+ */
+export async function allChanges(asked) {
+  const all = [];
+  for (let before = null; ;) {
+    const { found, page } = await pageOf(asked, before, PAGE);
+    const bad = found.find(({ ok }) => !ok);
+    if (bad) throw new Error(`Control record ${bad.record.index} fails: ${bad.flaw}.`);
+    all.push(...found);
+    if (!page.next) return all;
+    before = page;
+  }
 }
 
 /**

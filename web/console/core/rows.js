@@ -16,6 +16,7 @@ import { readLogs } from './growth.js';
 import { provenSize } from './heads.js';
 import { mustReach } from './search_pages.js';
 import { session, signedIn } from './session.js';
+import { wordsOf } from './words.js';
 
 /** How many records are fetched or checked at a time. */
 export const PIECE = 256;
@@ -124,7 +125,23 @@ export class Rows {
   came({ record, check }) {
     this.checked++;
     if (!check.ok) this.failed.push(record.timestamp);
-    return { ...rowOf(record), check };
+    const row = { ...rowOf(record), check };
+    this.addWords([row], [record]);
+    return row;
+  }
+
+  /**
+   * Finds out whose word records are, once they are checked. Those that fail are nobody's.
+   * @param {Row[]} rows
+   * @param {LogRecord[]} records
+   */
+  async addWords(rows, records) {
+    const held = rows.flatMap((row, i) => (row.check?.ok ? [{ row, record: records[i] }] : []));
+    if (!held.length || this.stopped) return;
+    const words = await wordsOf(held.map(({ record }) => record));
+    if (this.stopped) return;
+    held.forEach(({ row }, i) => { row.word = words[i]; });
+    this.changed();
   }
 
   /**
@@ -167,6 +184,7 @@ export class Rows {
     const results = records.length ? await checkNewest(records) : [];
     if (session.get().company?.companyId !== companyId) return;
     whole.forEach((row, i) => { row.check = results[i]; });
+    this.addWords(whole, records);
     this.checked += rows.length;
     this.failed.push(...[...broken, ...whole.filter((row) => !row.check?.ok)].map((row) => row.timestamp));
     for (const { index, check } of broken)

@@ -74,3 +74,22 @@ export function assessWith(key, trusted = trust.get(), { all } = findings.get())
   const found = all.filter(({ companyId }) => companyId === key.companyId);
   return (ok, about) => verdict({ ok, keyState, found, about });
 }
+
+/**
+ * Whose word a record is, in a tone: green is only what a confirmed key of the agent has signed, in
+ * a record that is green itself. record: the verdict on that, and keyState how the agent's key
+ * stands.
+ * @param {Word} word
+ * @param {KeyState} keyState
+ * @param {Verdict} record
+ * @returns {{tone: Tone, is: string}}
+ */
+export function wordVerdict(word, keyState, { tone }) {
+  if (word.is === 'unknown') return { tone: '', is: 'signer unknown' };
+  if (tone === 'bad') return { tone: '', is: 'signer unknown' }; // the record itself is worth nothing
+  if (word.is === 'company') return { tone: '', is: 'said with a key of the company' };
+  if (word.is === 'unsigned') return { tone: 'bad', is: 'not signed by the agent' };
+  if (word.is === 'fails') return { tone: 'bad', is: 'statement fails' };
+  if (keyState === 'other') return { tone: 'bad', is: 'signed by another key' };
+  return { tone: keyState === 'confirmed' && tone === GREEN ? GREEN : 'warn', is: 'signed by the agent' };
+}

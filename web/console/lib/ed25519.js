@@ -23,8 +23,11 @@ const LOW = [
   '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
 ];
 
-/** @param {Bytes} point */
-function isOdd(point) {
+/**
+ * Whether a point has a y of low order, or one that is spelt oddly.
+ * @param {Bytes} point
+ */
+export function isOdd(point) {
   const y = point.slice();
   y[31] &= 0x7f;
   return LOW.includes(hex(y)) || /^(e[def]|f.)(ff){30}7f$/.test(hex(y));

@@ -13,13 +13,14 @@ import { sha256 } from './sha256.js';
  * Parts that moved between index, timestamp, payload and delegation would give the same preimage.
  * The forms refuse them.
  * @param {Forms} log
+ * @param {{statement?: Form<string>}} said what the agent itself may have signed
  */
-const formOf = (log) =>
+const formOf = (log, said) =>
   exactly(
     {
       index: integer,
       timestamp,
-      payload: exactly({ agentId: string, companyId: string, actionType: string, payload: json, ...log }),
+      payload: exactly({ agentId: string, companyId: string, actionType: string, payload: json, ...log }, said),
       hash,
       signature,
     },
@@ -33,8 +34,8 @@ const formOf = (log) =>
     },
   );
 
-const actionForm = formOf({});
-const controlForm = formOf({ log: oneOf('control') });
+const actionForm = formOf({}, { statement: string });
+const controlForm = formOf({ log: oneOf('control') }, {});
 
 /**
  * The form of an AttestationRecord: {text, source, index, timestamp, agentId, companyId,
@@ -72,6 +73,7 @@ function of(form, node, source, name) {
     agentId: payload.agentId,
     companyId: payload.companyId,
     actionType: payload.actionType,
+    statement: payload.statement,
     inner: payload.payload.node,
     delegation: delegation && {
       subject: delegation.subject,

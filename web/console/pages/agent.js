@@ -9,10 +9,13 @@ import { Badge, Failure, Notice, Value, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { JSONView } from '../parts/json_view.js';
 import { usePaged } from '../parts/pages_of.js';
+import { AttestPolicy } from '../parts/attest_policy.js';
 import { PassportTable } from '../parts/passport_table.js';
 import { Text } from '../parts/text.js';
 import { AgentChanges, Authority } from './agent_authority.js';
+import { AgentKeys } from './agent_keys.js';
 import { Delegations, LatestRecords } from './agent_records.js';
+import { AgentSessions } from './agent_sessions.js';
 import { IssuePassport } from './issue_passport.js';
 import { RegisterAgent } from './register_agent.js';
 
@@ -160,9 +163,15 @@ export function Agent({ agentId }) {
         <${LatestRecords} agent=${agent} companyKey=${key} onFound=${setRecords} />
         ${agent.registeredAt ? html`<${About} agent=${agent} onChange=${() => changed()} />`
           : html`<${Nobody} agentId=${agentId} onChange=${() => changed()} />`}
+        ${agent.registeredAt && html`
+          <${AgentKeys} agent=${{ ...agent, companyId: company.companyId }} version=${version}
+            onChange=${() => changed()} />
+          <${AgentSessions} agentId=${agentId} version=${version} companyKey=${key} />`}
         <${Delegations} agent=${agent} company=${company} companyKey=${key} />
         ${agent.registeredAt && html`<${Passports} agent=${agent} version=${version} onChange=${() => changed()} />`}
         <${Authority} agentId=${agentId} records=${records} companyKey=${key} />
+        ${agent.registeredAt && html`<${AttestPolicy} agentId=${agentId} version=${version}
+          onChange=${() => changed()} />`}
         <${AgentChanges} agentId=${agentId} version=${version} companyKey=${key} />
       </div>`}`;
 }

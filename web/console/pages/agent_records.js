@@ -14,6 +14,7 @@ import { Bars } from '../parts/chart.js';
 import { DelegationPicture } from '../parts/delegation_picture.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
 import { Text } from '../parts/text.js';
+import { WordOf } from '../parts/word.js';
 
 const LATEST = 8;
 const BUCKETS = 48;
@@ -67,14 +68,15 @@ export function LatestRecords({ agent, companyKey, onFound }) {
         found.length > 0 &&
         html`
         <ul class="agent-records">${found
-          .map((one) => ({ one, ...assess(one.ok, { log: 'actions', index: one.record.index }) }))
+          .map((one) => ({ one, verdict: assess(one.ok, { log: 'actions', index: one.record.index }) }))
           .map(
-            ({ one, tone, is }) => html`
+            ({ one, verdict, verdict: { tone, is } }) => html`
           <li key=${one.record.index} data-index=${one.record.index} data-check=${tone}>
             <a class="agent-record" href=${href('records', one.record.index)}>
               <code class="muted">#${one.record.index}</code>
               <span class="agent-record-what"><strong><${Text} of=${one.record.actionType} /></strong>
-                ${one.record.delegation && html` <span class="muted small">by delegation</span>`}</span>
+                ${one.record.delegation && html` <span class="muted small">by delegation</span>`}
+                ${one.ok && html` <${WordOf} of=${one.record} record=${verdict} />`}</span>
               <span class="muted small nowrap" title=${one.record.timestamp}>${timeText(one.record.timestamp)}</span>
               <${Badge} tone=${tone}>${is}<//></a>
             ${!one.ok && html`<p class="small bad-text">${one.reason}</p>`}</li>`)}</ul>

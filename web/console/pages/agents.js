@@ -7,6 +7,7 @@ import { timeText, plural } from '../core/format.js';
 import { href, replace, route } from '../core/router.js';
 import { useStore } from '../core/store.js';
 import { Badge, Failure, Field, Page, useReturn } from '../parts/basic.js';
+import { AttestPolicy } from '../parts/attest_policy.js';
 import { usePaged } from '../parts/pages_of.js';
 import { Text } from '../parts/text.js';
 import { Agent } from './agent.js';
@@ -93,8 +94,11 @@ function AgentList() {
             Show more</button>
             <span class="small muted">${items?.length} of ${plural(total ?? 0, 'agent')}</span></div>`}
         </section>
-        <section class="card" aria-label="Register an agent"><h2>Register an agent</h2>
-          <${RegisterAgent} onDone=${reload} /></section>
+        <div class="stack">
+          <section class="card" aria-label="Register an agent"><h2>Register an agent</h2>
+            <${RegisterAgent} onDone=${reload} /></section>
+          <${AttestPolicy} agentId="" onChange=${() => {}} />
+        </div>
       </div>
     <//>`;
 }

@@ -14,6 +14,7 @@ import { Badge, Failure, Field, Notice, Page } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
 import { KeyBadge, KeyHint, useAssess } from '../parts/key_trust.js';
 import { RecordView } from '../parts/record_view.js';
+import { WordOf } from '../parts/word.js';
 import { verifyAll } from './verify.js';
 import { Text } from '../parts/text.js';
 
@@ -150,15 +151,15 @@ function Pulse({ state, companyKey }) {
 /** @param {{entry: LiveEntry, assess: Assess, onOpen: (record: LogRecord) => void}} props */
 function Entry({ entry, assess, onOpen }) {
   const { record, check, late } = entry;
-  const { tone, is } = check
-    ? assess(check.ok, { log: 'actions', index: record.index })
-    : { tone: '', is: 'not checked' };
+  const verdict = check && assess(check.ok, { log: 'actions', index: record.index });
+  const { tone, is } = verdict ?? { tone: '', is: 'not checked' };
   return html`
     <li class="entry ${tone}" data-index=${record.index} data-check=${tone}>
       <button type="button" class="entry-button" onClick=${() => onOpen(record)}>
         <span class="entry-index">${record.index}</span>
         <span class="entry-what"><strong><${Text} of=${record.actionType} /></strong>
-          <span class="muted"><${Text} of=${record.agentId} /></span></span>
+          <span class="muted">${check?.ok && html`<${WordOf} of=${record} record=${verdict} /> `}
+            <${Text} of=${record.agentId} /></span></span>
         <span class="entry-time muted">
           <span title=${record.timestamp}>${timeText(record.timestamp, 23).slice(11)}</span>
             ${late && ' · caught up'}</span>

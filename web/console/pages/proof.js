@@ -95,7 +95,8 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
         ${
           proved.ok &&
           (verdict.origin.late
-            ? html`<${Content} companyId=${companyId} log=${log} record=${record} signer=${signer} />`
+            ? html`<${Content} companyId=${companyId} log=${log} record=${record} signer=${signer}
+              agentKey=${found?.agentKeys?.who()} />`
             : html`<details class="card"><summary>Record</summary>
             <div class="stack"><${RecordView} ...${{ record, log }} companyKey=${proved.recordKey} /></div></details>`)
         }

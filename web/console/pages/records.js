@@ -16,6 +16,7 @@ import { Histogram, HistogramPlace } from '../parts/histogram.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
 import { withText } from '../parts/text.js';
 import { VirtualList } from '../parts/virtual_list.js';
+import { WordIcon, useAgentTrust } from '../parts/word.js';
 import { Export } from './records_export.js';
 import { Filters } from './records_filters.js';
 import { OpenRecord } from './records_open.js';
@@ -66,9 +67,9 @@ const heads = () =>
 
 /**
  * @param {{row: Row | undefined, index: number | null, link?: string, tab: number, assess: Assess,
- *   selected: boolean, onSelect: () => void, q: string}} of
+ *   judge: JudgeWord, selected: boolean, onSelect: () => void, q: string}} of
  */
-function cells({ row, index, link, tab, assess, selected, onSelect, q }) {
+function cells({ row, index, link, tab, assess, judge, selected, onSelect, q }) {
   const { tone, says } = verdictOf(row, assess);
   /**
    * @param {string} name
@@ -93,7 +94,9 @@ function cells({ row, index, link, tab, assess, selected, onSelect, q }) {
       ${bare(row.timestamp, 23).slice(11)}`, row.timestamp
         && `${timeText(row.timestamp, 23)}, recorded as ${row.timestamp}`)}
       ${cell('action', withText(row.actionType))}
-      ${cell('agent', html`${withText(row.agentId)}
+      ${cell('agent', html`${row.word
+        && html`<${WordIcon} word=${row.word} record=${assess(true, { log: 'actions', index: row.index })}
+          judge=${judge} /> `}${withText(row.agentId)}
       ${row.delegated
         && html` <span class="muted" title="by delegation"><span aria-hidden="true">↪</span>
         <span class="visually-hidden">delegated</span></span>`}`)}
@@ -160,6 +163,7 @@ export function Records({ argument }) {
   const { key } = useSignedIn();
   const state = useStore(live);
   const assess = useAssess(key);
+  const judge = useAgentTrust();
   const [turn, setTurn] = useState(0); // counts readings of the same search
   const [target, setTarget] = useState(/** @type {{row: number, focus: boolean, of: string} | null} */ (null));
   const [selected, setSelected] = useState(() => /** @type {Set<number>} */ (new Set()));
@@ -297,6 +301,7 @@ export function Records({ argument }) {
                   index,
                   tab,
                   assess,
+                  judge,
                   q: search.q,
                   selected: index !== null && selected.has(index),
                   onSelect: () => toggle(index),

@@ -22,6 +22,7 @@ const ICONS = {
   warn: 'M12 4L2.5 20h19zM12 10v4M12 17h.01',
   bad: 'M6 6l12 12M18 6L6 18',
   info: 'M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM12 11v5M12 8h.01',
+  signed: 'M4 20l4-1L19 8l-3-3L5 16zM13 20h7',
   menu: 'M4 7h16M4 12h16M4 17h16',
   theme: 'M12 3a9 9 0 1 0 9 9 7 7 0 0 1-9-9z',
 };

@@ -46,6 +46,13 @@ const webhook = having(
   { reason: string, agents: nullable(list(string)), actions: nullable(list(string)) },
 );
 
+const agentKey = having(
+  { agentId: string, thumbprint: string },
+  { expiresAt: nullable(string), enrolment: nullable(string), endorsement: nullable(string), label: nullable(string) },
+);
+const POLICY = new Map([['any', 'any credential may speak'], ['key', 'only a key of the agent may speak']]);
+const policy = having({ attest: string }, { agentId: string });
+
 const row = having({ table: string, name: string });
 
 /** @param {string | null} [label] */
@@ -139,6 +146,37 @@ const KINDS = {
     'Agent enabled',
     agent,
     ({ agentId }) => html`The agent <${Agent} id=${agentId} /> was enabled again`,
+  ),
+  'agent-key.enrolled': kind(
+    'Agent key enrolled',
+    agentKey,
+    ({ agentId, thumbprint, label, expiresAt, enrolment, endorsement }) => html`
+    The key <${Name} of=${thumbprint} />${labelled(label)} of <${Agent} id=${agentId} /> was
+    enrolled${enrolment ? html` with the enrolment token <${Name} of=${enrolment} />` : ''}
+    ${endorsement ? ', and the key before it signed for it' : ''}${until(expiresAt)}`,
+  ),
+  'agent-key.revoked': kind(
+    'Agent key revoked',
+    agentKey,
+    ({ agentId, thumbprint }) => html`The key <${Name} of=${thumbprint} /> of <${Agent} id=${agentId} /> was revoked`,
+  ),
+  'agent.policy-changed': kind(
+    'Agent policy changed',
+    policy,
+    ({ agentId = '', attest }) => html`In the name of <${Agent} id=${agentId} />
+    , ${POLICY.get(attest) ?? visible(attest)} from then on`,
+  ),
+  'company.policy-changed': kind(
+    'Company policy changed',
+    policy,
+    ({ attest }) => html`In the name of every agent, ${POLICY.get(attest) ?? visible(attest)} from then on`,
+  ),
+  'enrolment.created': kind(
+    'Enrolment token created',
+    having({ agentId: string, fingerprint: string, expiresAt: string }, { label: nullable(string) }),
+    ({ agentId, fingerprint, label, expiresAt }) => html`
+    The enrolment token <${Name} of=${fingerprint} />${labelled(label)} for a key of <${Agent} id=${agentId} /> was
+    created${until(expiresAt)}`,
   ),
   'passport.issued': kind(
     'Passport issued',

@@ -7,9 +7,9 @@ import { Text } from './text.js';
 /**
  * What stands in a record, with no verdict on it.
  * @param {{companyId: string, log: LogName, record: LogRecord,
- *   signer: {fingerprint: string}}} props
+ *   signer: {fingerprint: string}, agentKey?: string}} props
  */
-export function Content({ companyId, log, record, signer }) {
+export function Content({ companyId, log, record, signer, agentKey }) {
   return html`
     <section class="card long">
       <h2>The record</h2>
@@ -23,6 +23,7 @@ export function Content({ companyId, log, record, signer }) {
         <dd>${record.delegation.chain.map((id) => html`<div><code><${Text} of=${id} /></code></div>`)}</dd>`}
         <dt>hash</dt><dd><code>${record.hash}</code></dd>
         <dt>signed by</dt><dd><code>${signer.fingerprint}</code></dd>
+        ${agentKey && html`<dt>signed with the agent’s key</dt><dd><${Text} of=${agentKey} /></dd>`}
       </dl>
       <${JSONView} node=${record.inner} source=${record.source} what="Payload" />
     </section>`;

@@ -4,9 +4,10 @@
 import { html, useEffect } from '../vendor/preact-htm.js';
 import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
+import { useStore } from '../core/store.js';
 import { isGreen } from '../core/verdict.js';
 import { canonical } from '../lib/jcs.js';
-import { refreshKey } from '../core/session.js';
+import { refreshKey, session } from '../core/session.js';
 import { keyAt } from '../lib/keyring.js';
 import { checkRecord, preimage } from '../lib/record.js';
 import { visible } from '../lib/visible.js';
@@ -16,6 +17,7 @@ import { KeyHint, useAssess } from './key_trust.js';
 import { Against } from './findings.js';
 import { Principals } from './principals.js';
 import { Text } from './text.js';
+import { WordCard } from './word.js';
 
 /** @param {{number: string, title: string, tone?: Tone, children?: Child}} props */
 function Step({ number, title, tone, children }) {
@@ -100,11 +102,15 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
     if (result?.hashOK && !result.signatureOK) refreshKey(companyKey.companyId, record.index).catch(() => {});
   }, [result]);
   const { delegation } = record;
+  const { company } = useStore(session);
+  // The control log that says whose word it is, is that of the company that is signed in.
+  const asks = verdict && log === 'actions' && company?.companyId === record.companyId && result.ok;
   return html`
     <section class="stack tight" data-check=${tone}>
       <${Verdict} ...${{ result, verdict, record }} />
       ${tone === 'warn' && html`<${KeyHint} keyOf=${companyKey} />`}
     </section>
+    ${asks && html`<${WordCard} of=${record} record=${verdict} />`}
     <dl class="facts">
       <dt>agent</dt><dd><${Only} name="agent" value=${record.agentId} /></dd>
       <dt>action</dt><dd><${Only} name="action" value=${record.actionType} /></dd>

@@ -6,7 +6,9 @@ import { canonical } from '../jcs.js';
 import { climb, sidesOf } from '../merkle.js';
 import { leads, leafHash, must, readProof } from '../note.js';
 import { checkRecord, controlRecordForm, recordForm } from '../record.js';
+import { readStatement } from '../statement.js';
 import { Check, sameList, signerOf } from './checkpoints.js';
+import { AgentKeys, isOfAgentKey } from './agent_keys.js';
 import { bearsOn, checkStatus, eventOf, ofPassport } from './control.js';
 import { readFile } from './file.js';
 import { checkKeys, neededLogs } from './keys.js';
@@ -14,7 +16,7 @@ import { notProven } from './not_proven.js';
 
 /**
  * @typedef {'form' | 'keys' | 'record' | 'hexProof' | 'witnesses' | 'logProof' | 'delegation' |
- *   'authority' | 'passport' | 'status' | 'cosigned' | 'notProven' | 'trustedKey' |
+ *   'statement' | 'authority' | 'passport' | 'status' | 'cosigned' | 'notProven' | 'trustedKey' |
  *   'trustedPolicy'} Step
  */
 /** @type {[string, Step][]} */
@@ -26,6 +28,7 @@ const STEPS = [
   ['WITNESSES', 'witnesses'],
   ['LOG_PROOF', 'logProof'],
   ['DELEGATION', 'delegation'],
+  ['STATEMENT', 'statement'],
   ['AUTHORITY', 'authority'],
   ['PASSPORT', 'passport'],
   ['STATUS', 'status'],
@@ -42,6 +45,9 @@ const STEPS = [
 export class EvidenceCheck extends Check {
   /** @type {SignedRecord} */
   subject; // the record, once it was checked
+
+  /** @type {AgentKeys | undefined} */
+  agentKeys; // where the record has a statement
 
   /** @type {ControlEvent[]} */
   allowed; // events of the authority
@@ -63,8 +69,12 @@ export class EvidenceCheck extends Check {
     this.say(`It has the form of attestd-evidence/v1, of the company ${this.file.companyId}.`);
   }
 
+  needed() {
+    return neededLogs(this.file);
+  }
+
   async keys() {
-    const { keys, logs } = await checkKeys(this.file, neededLogs(this.file));
+    const { keys, logs } = await checkKeys(this.file, this.needed());
     Object.assign(this, { all: keys, logs, last: keys.at(-1) });
     this.say(
       keys.length > 1
@@ -145,13 +155,28 @@ export class EvidenceCheck extends Check {
       const control = this.log('control');
       const read = await this.signed(record, control);
       await this.placed(read, control, tlogProof);
-      const event = eventOf(read);
+      const event = { ...eventOf(read), source: read.source };
       const inOrder = !events.length || event.index > events[events.length - 1].index;
       must(inOrder, `control record ${event.index} does not stand in order`);
       must(about(event), `control record ${event.index} is about something else, ${event.subject}`);
       events.push(event);
     }
     return events;
+  }
+
+  async statement() {
+    const { subject, file: { agentKey, companyId } } = this;
+    if (subject.statement === undefined) {
+      must(!this.pin, 'you pinned a key of the agent, and nothing here is signed with one');
+      return;
+    }
+    const { kid } = readStatement(subject.statement);
+    must(agentKey, `not complete: the control record of the key ${kid} is not in the file`);
+    this.agentKeys = new AgentKeys(companyId, subject.agentId);
+    await this.agentKeys.read(await this.events(agentKey.records, isOfAgentKey), kid);
+    const { sid, seq } = (await this.agentKeys.signed(subject)).claims;
+    this.say(this.agentKeys.whoseWord(this.pin, 'this'));
+    if (sid !== undefined) this.say(`It is number ${seq} of the session ${sid} of that key.`);
   }
 
   async authority() {

@@ -63,9 +63,10 @@ export class Check {
   /**
    * @param {Trust} trust
    */
-  constructor({ fingerprint, policy }) {
+  constructor({ fingerprint, policy, agentKey }) {
     this.fingerprint = fingerprint;
     this.policy = policy;
+    this.pin = agentKey; // thumbprint of a key of the agent
   }
 
   /** @param {string} words */

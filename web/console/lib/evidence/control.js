@@ -34,6 +34,7 @@ export function eventOf({ index, timestamp, actionType, inner }) {
     agentId: textOf(member(inner, 'agentId')),
     revokedAt: textOf(member(inner, 'revokedAt')),
     reason: reason ? canonical(reason) : 'null',
+    inner,
   };
 }
 

@@ -17,7 +17,7 @@ import {
   timestamp,
 } from '../form.js';
 import { lossless } from '../jcs.js';
-import { parse } from '../json.js';
+import { member, parse } from '../json.js';
 import { proofStep } from '../merkle.js';
 import { bounded } from './bounds.js';
 
@@ -36,12 +36,13 @@ const logName = oneOf('actions', 'control');
  * Payload and delegation are read when the record is checked.
  * @type {Form<EvidenceRecord>}
  */
-const record = (node, source, name) => ({
+export const record = (node, source, name) => ({
   node,
   source,
   ...exactly({ index: integer, timestamp, payload: json, hash, signature }, { delegation: json })(node, source, name),
 });
 const entries = list(exactly({ record, tlogProof: string }), MOST);
+export const agentKey = exactly({ records: entries });
 
 // What evidence files and reports have in common.
 export const companyId = like(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/, '1 to 128 of A-Z, a-z, 0-9, ., _ and -');
@@ -81,6 +82,7 @@ const form = exactly({
   notProven,
 }, {
   delegation: json,
+  agentKey,
   passport: exactly({ jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'a UUID'), records: entries }),
   /** @type {Form<EvidenceStatus>} */
   status: (node, source, name) => ({
@@ -105,5 +107,8 @@ export function readFile(bytes) {
   lossless(node);
   const file = form(node, text, 'file');
   if (!file.keys.length) throw new FormError('file.keys is empty');
+  const { node: payload } = file.record.payload;
+  if (file.agentKey && !(payload.type === 'object' && member(payload, 'statement')))
+    throw new FormError('file.agentKey is there, and the record has no statement');
   return file;
 }

@@ -1,0 +1,110 @@
+const SESSION_NOT_PROVEN = [
+  "That the agent did nothing else: this file shows one session of one key, not what came before it, after it or beside it.",
+  "That nothing followed in a session that is open: only its end, which the agent signs, shows that.",
+  "That what payloads say is true: only that they were signed, and that the service was given them, and when by the service's clock.",
+  ...NOT_PROVEN.slice(2, 5),
+  "That no other record of the control log bears on this session: what is missing here may stand there.",
+  NOT_ORDERED, NOT_ONCE, NOT_OWN_KEY,
+];
+const HEADER = {
+  format: oneOf("attestd-session/v1"), companyId: COMPANY, agentId: isString, kid: isThumbprint, sid: (s) => SESSION(s),
+  records: (n) => number(n) && n >= 1n && n <= 1_000_000n, checkpoint: isString, logs: LOGS, keys: KEYS, witnesses: [isString, 16],
+  agentKey: { records: ENTRIES }, notProven: [isString, 10_000],
+};
+const LINE = { record: RECORD, proof: [isString, 60] };
+const LONGEST = 8 << 20; // of a line, in bytes
+
+function isSession(line) { // by the first line of a file
+  try {
+    bounded(line);
+    return read(decoded(line)).format === "attestd-session/v1";
+  } catch {
+    return false;
+  }
+}
+
+export class Session extends Evidence { // the file of a session while it is checked, line by line
+  last = -1n;
+  gaps = 0;
+  missing = [];
+
+  * steps() {
+    yield* [["MALFORMED", this.header], ["KEYS", this.keys], ["WITNESSES", this.readWitnesses], ["LOG_PROOF", this.checkpoint], ["STATEMENT", this.whose]];
+    yield* [["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven], ["KEY", this.key], ["POLICY", this.byPolicy]];
+    for (let n = 0n; n < this.file.records; n++) {
+      yield* [["MALFORMED", this.next], ["RECORD", this.record], ["LOG_PROOF", this.logProof], ["STATEMENT", this.statement]];
+    }
+    yield ["MALFORMED", this.end];
+  }
+
+  line(form, name) {
+    const line = this.source.line(LONGEST);
+    must(line.at(-1) === 10 && line.length <= LONGEST, `${name} is missing, or longer than ${LONGEST} bytes, or has no line feed`);
+    bounded(line);
+    const value = read(decoded(line));
+    hasForm(value, form, name);
+    return value;
+  }
+
+  header() {
+    this.file = this.line(HEADER, "header");
+    must(this.file.keys.length > 0, "keys is empty");
+    this.opening();
+  }
+
+  needed() {
+    return ["actions", "control"];
+  }
+
+  checkpoint() {
+    const { size, root } = this.opened(this.logs.actions, this.file.checkpoint);
+    Object.assign(this, { size, root });
+  }
+
+  whose() {
+    this.keyChain(this.file.agentKey.records, this.file.agentId, this.file.kid);
+    this.whoseWord("every record of this session");
+  }
+
+  unproven() {
+    return SESSION_NOT_PROVEN;
+  }
+
+  next() {
+    this.one = this.line(LINE, "line");
+    must(this.one.proof.every((sibling) => unbase64(sibling).length === 32), "not a proof");
+  }
+
+  record() {
+    this.signed(this.logs.actions, this.one.record);
+  }
+
+  logProof() {
+    this.included(this.logs.actions, this.one.record, this.one.proof, this.size, this.root);
+  }
+
+  statement() {
+    const { file, last, one: { record, record: { index, payload } } } = this;
+    must(Object.hasOwn(payload, "statement"), `record ${index} has no statement`);
+    must(payload.agentId === file.agentId, `record ${index} is of another agent`);
+    const { sid, seq, prev, end } = this.signedByAgent(record).claims;
+    must(sid === file.sid, `record ${index} is of another session`);
+    must(seq !== last, `the agent's key signed two statements with the seq ${seq}: in the records ${this.index} and ${index}`);
+    must(seq > last && !this.sealed, `seq ${seq} of record ${index} stands after ${last}, or after the end`);
+    must(last < 0n || seq > last + 1n || prev === this.hash, `prev of record ${index} is not the hash of the statement in record ${this.index}`);
+    if (seq > last + 1n && ++this.gaps <= 100) this.missing.push([last + 1n, seq - 1n]);
+    Object.assign(this, { last: seq, index, sealed: end === true, hash: sha256(payload.statement).toString("hex") });
+  }
+
+  end() {
+    must(this.source.line(LONGEST).length === 0, "there are more lines than the header says");
+    const { sid, agentId, records } = this.file;
+    this.checked.push(`session ${sid} of the agent ${agentId}: ${records} records, ${this.state()}`);
+  }
+
+  state() { // complete, open at n, or missing a–b
+    if (this.gaps === 0) return this.sealed ? `complete: 0 to ${this.last}, sealed` : `open at ${this.last}`;
+    const gaps = this.missing.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
+    return `missing ${gaps}${this.gaps > 100 ? ` and ${this.gaps - 100} ranges more` : ""}${this.sealed ? "" : `, open at ${this.last}`}`;
+  }
+}

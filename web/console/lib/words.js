@@ -1,0 +1,116 @@
+// @ts-check
+// Whose word a record is, from the record and what the control log says: of the agent's keys, by
+// thumbprint, and of policies, by subject. Control records are given as they were checked.
+import { AgentKeys } from './evidence/agent_keys.js';
+import { having, nullable, oneOf, string } from './form.js';
+import { readEndorsement, readStatement } from './statement.js';
+
+/** A record may be under way while a key is revoked or a policy is set (ms). */
+export const SLACK = 5000;
+
+const policyForm = having({ subject: string, attest: oneOf('any', 'key') });
+
+/**
+ * Adds changes of policies to those that are known, each subject's in the order of the log.
+ * @param {Map<string, PolicyChange[]>} known
+ * @param {LogRecord[]} records
+ */
+export function addPolicies(known, records) {
+  for (const { index, timestamp, inner, source } of records) {
+    const { subject, attest } = policyForm(inner, source, `control record ${index}`);
+    const before = (known.get(subject) ?? []).filter((one) => one.index !== index);
+    const all = [...before, { index, at: Date.parse(timestamp), attest }];
+    known.set(subject, all.sort((a, b) => a.index - b.index));
+  }
+  return known;
+}
+
+/**
+ * The policy after some changes.
+ * @param {PolicyChange[]} [changes]
+ */
+export const lastPolicy = (changes = []) => changes[changes.length - 1]?.attest ?? 'any';
+
+/**
+ * Whether a policy was key all the time around a moment.
+ * @param {PolicyChange[] | undefined} changes
+ * @param {number} at
+ */
+const wasKey = (changes = [], at) =>
+  lastPolicy(changes.filter((one) => one.at < at - SLACK)) === 'key' &&
+  changes.every((one) => one.attest === 'key' || one.at < at - SLACK || one.at > at + SLACK);
+
+const endorsedForm = having({ endorsement: nullable(string) });
+
+/**
+ * A key of an agent, ready to check what it signed, and chain, as of agentKeyState: its thumbprint
+ * and those of the keys from which it follows.
+ * @param {KeyEvents} known
+ * @param {string} kid
+ * @param {AgentName & {audience: string}} agent
+ */
+export async function agentKeyOf(known, kid, { companyId, agentId, audience }) {
+  /** @type {Set<string>} */
+  const chain = new Set();
+  const events = [];
+  for (let next = kid; next && !chain.has(next);) {
+    const own = known.get(next);
+    if (!own) throw new Error(`the control log does not say that ${next} is a key of this agent`);
+    chain.add(next);
+    events.push(...own);
+    const enrolled = own.find(({ action }) => action === 'agent-key.enrolled');
+    const by = enrolled && endorsedForm(enrolled.inner, enrolled.source, 'it').endorsement;
+    next = by ? readEndorsement(by).kid : '';
+  }
+  const keys = new AgentKeys(companyId, agentId);
+  keys.audience = audience;
+  await keys.read(events.sort((a, b) => a.index - b.index), kid);
+  return { keys, chain: [...chain] };
+}
+
+/**
+ * @param {LogRecord} record
+ * @param {Word['is']} is
+ * @param {string} reason
+ * @param {Partial<Word>} [more]
+ * @returns {Word}
+ */
+export const word = ({ companyId, agentId }, is, reason, more) => ({
+  is, reason, companyId, agentId, chain: [], ...more,
+});
+
+/**
+ * Whose word a record without a statement is.
+ * @param {LogRecord} record
+ * @param {Map<string, PolicyChange[]>} policies
+ */
+export function unsigned(record, policies) {
+  const at = Date.parse(record.timestamp);
+  const by = wasKey(policies.get(`policy:${record.agentId}`), at) ? 'agent'
+    : wasKey(policies.get('policy:'), at) ? 'company' : '';
+  return by
+    ? word(record, 'unsigned', `The policy of the ${by} was that only a key of the agent may speak in its name, and ` +
+      'none has signed this.')
+    : word(record, 'company', 'The agent has not signed this: whoever holds a key of the company can say it.');
+}
+
+/**
+ * Whose word a record with a statement is. keyOf(kid) gives agentKeyOf a key.
+ * @param {LogRecord} record
+ * @param {(kid: string) => ReturnType<typeof agentKeyOf>} keyOf
+ */
+export async function signed(record, keyOf) {
+  try {
+    const { kid, alg } = readStatement(record.statement ?? '');
+    if (alg === 'ES256' && !globalThis.crypto?.subtle)
+      return word(record, 'unknown', 'This browser checks ES256 only in pages from https or localhost.');
+    const { keys, chain } = await keyOf(kid);
+    const { claims: { sid, seq } } = await keys.signed(record);
+    return word(record, 'agent', `${keys.who()}.`, {
+      chain,
+      ...(sid !== undefined && { session: { sid, seq: seq ?? 0 } }),
+    });
+  } catch (err) {
+    return word(record, 'fails', `What the record has as the agent’s statement does not hold: ${err.message}.`);
+  }
+}
