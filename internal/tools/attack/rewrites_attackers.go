@@ -49,6 +49,18 @@ var withoutKey = []rewriting{
 	{"a webhook's address changed", statements(`UPDATE webhook SET url = 'http://127.0.0.1:9/elsewhere'`), ""},
 	{"a trust setting changed", statements(`UPDATE setting SET value = replace(value, '"registration":"open"', '"registration":"closed"') WHERE name = 'trust_settings'`),
 		`SELECT value LIKE '%"registration":"open"%' FROM setting WHERE name = 'trust_settings'`},
+	{"a key enrolled for an agent", statements(`INSERT INTO agent_key (company, thumbprint, agent_id, jwk, created_at)
+		SELECT company, 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k', agent_id, '{"crv":"Ed25519","kty":"OKP","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}', created_at
+		FROM agent_key WHERE revoked_at IS NULL`), ""},
+	{"an agent's revoked key brought back", statements(`UPDATE agent_key SET revoked_at = NULL WHERE revoked_at IS NOT NULL`), ""},
+	{"an agent's key given to another agent", statements(`UPDATE agent_key SET agent_id = 'bot' WHERE revoked_at IS NULL`), ""},
+	{"an agent's key deleted", statements(`DELETE FROM agent_key WHERE revoked_at IS NULL`), ""},
+	{"an enrolment token added", statements(`INSERT INTO enrolment (company, hash, fingerprint, agent_id, created_at, expires_at)
+		SELECT company, zeroblob(32), '0000000000000000', agent_id, created_at, expires_at FROM enrolment WHERE key IS NULL`), ""},
+	{"an enrolment token made good for longer", statements(`UPDATE enrolment SET expires_at = expires_at + 86400000 WHERE key IS NULL`), ""},
+	{"a spent enrolment token made good again", statements(`UPDATE enrolment SET key = NULL WHERE key IS NOT NULL`), ""},
+	{"an agent's policy weakened", statements(`UPDATE attest_policy SET attest = 'any' WHERE agent_id = 'signs'`), ""},
+	{"an agent's policy deleted", statements(`DELETE FROM attest_policy WHERE agent_id = 'signs'`), ""},
 	{"a record's payload changed", statements(`UPDATE record SET payload = replace(payload, '"amount":5', '"amount":5000') WHERE id = (1 << 40) + 5`), ""},
 	{"a record's time changed", statements(`UPDATE record SET timestamp = replace(timestamp, '20', '19') WHERE id = (1 << 40) + 5`), ""},
 	{"the last record replaced", statements(`UPDATE record SET payload = replace(payload, '"amount":2', '"amount":9') WHERE id = (1 << 40) + 11`), ""},

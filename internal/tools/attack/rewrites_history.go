@@ -143,6 +143,9 @@ func (h *history) fillAcme(c *harness.Client) (err error) {
 	}
 	// no server listens there
 	do(201, "POST", "/v1/webhooks", `{"url":"http://127.0.0.1:9/hook"}`, nil)
+	if err == nil {
+		err = h.fillKeys(c)
+	}
 	return err
 }
 

@@ -83,7 +83,7 @@ func initAgainst(ctx context.Context, r *harness.Run, name, payload, kind string
 	failf := func(format string, args ...any) {
 		r.Failf("%s %q, init %s: %s", name, payload, kind, fmt.Sprintf(format, args...))
 	}
-	out, refused := run(`exec "$@"`, r.Lab.Binary(), "init", kind, "--url", address, "--write")
+	out, refused := run(`exec "$@"`, r.Lab.Binary(), "init", kind, "--unsigned", "--url", address, "--write")
 	if exit := (*exec.ExitError)(nil); refused != nil && !errors.As(refused, &exit) {
 		return 0, refused
 	}

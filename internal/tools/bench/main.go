@@ -45,6 +45,7 @@ var sections = []struct {
 }{
 	{"attest", (*bench).attest},
 	{"append", (*bench).retries},
+	{"signed", (*bench).signed},
 	{"hooks", (*bench).hooks},
 	{"credentials", (*bench).credentials},
 	{"length", (*bench).length},
