@@ -103,6 +103,9 @@ func (s AgentKeys) spend(w *conn, by Caller, k AgentKey, hash chain.Hash) (finge
 	if err == nil {
 		err = s.db.Tables.checked(by.Company, l.Enrolment(e.Fingerprint, projection.Enrolment{AgentID: e.AgentID, ExpiresAt: chain.FormatTime(e.ExpiresAt), Key: e.key}))
 	}
+	if err == nil && e.key == "" {
+		err = s.checkUnspent(w, by.Company, e)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -112,4 +115,28 @@ func (s AgentKeys) spend(w *conn, by Caller, k AgentKey, hash chain.Hash) (finge
 		err = ErrBadEnrolment
 	}
 	return e.Fingerprint, err
+}
+
+// checkUnspent requires that no key of the agent was enrolled with an enrolment, by the control
+// records of the keys: the row may have been changed. A key whose row was taken away is found by
+// the replay.
+func (s AgentKeys) checkUnspent(w *conn, company *Company, e Enrolment) error {
+	var enrolled []sql.NullInt64
+	err := w.each(func(rows *sql.Rows) error {
+		var id sql.NullInt64
+		err := rows.Scan(&id)
+		enrolled = append(enrolled, id)
+		return err
+	}, "SELECT "+aboutSubject("agent_key.company", "'agent-key:' || thumbprint", "", "ASC")+" FROM agent_key WHERE company = ? AND agent_id = ?", company.Chain, e.AgentID)
+	for _, id := range enrolled {
+		if err != nil {
+			return err
+		}
+		var l *projection.Latest
+		if l, err = w.controlRecord(company, id); err == nil && l != nil && l.Payload.Enrolment != nil && *l.Payload.Enrolment == e.Fingerprint {
+			err = s.db.Tables.checked(company, &projection.Difference{Table: projection.TableEnrolment, Row: e.Fingerprint, Index: l.Index,
+				What: fmt.Sprintf("is not spent, and control record %d tells of a key that was enrolled with it", l.Index)})
+		}
+	}
+	return err
 }

@@ -135,7 +135,7 @@ func Unguarded(ctx context.Context, path string, change func(*sql.Tx) error) err
 	if err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "mode=rw"}).String())
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "mode=rw&_txlock=immediate&_busy_timeout=5000"}).String())
 	if err != nil {
 		return err
 	}

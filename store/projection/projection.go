@@ -164,12 +164,11 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 	case "webhook.secret-rotated":
 		return alter(s, s.Webhooks, d.WebhookID, index, func(h *Webhook) { h.Fingerprint = d.Fingerprint })
 	case "agent-key.enrolled":
-		if d.Enrolment != nil {
-			if err := alter(s, s.Enrolments, *d.Enrolment, index, func(e *Enrolment) { e.Key = d.Thumbprint }); err != nil {
-				return err
-			}
+		err := put(s.AgentKeys, d.Thumbprint, index, d.agentKey)
+		if err == nil && d.Enrolment != nil {
+			err = s.spend(*d.Enrolment, d.Thumbprint, index)
 		}
-		return put(s.AgentKeys, d.Thumbprint, index, d.agentKey)
+		return err
 	case "agent-key.revoked":
 		return alter(s, s.AgentKeys, d.Thumbprint, index, func(k *AgentKey) { k.RevokedAt = d.RevokedAt })
 	case "enrolment.created":
@@ -206,6 +205,16 @@ func put[R comparable](rows map[string]Entry[R], name string, index int64, read 
 	}
 	if err == nil {
 		rows[name] = Entry[R]{row, index}
+	}
+	return err
+}
+
+// spend says with which key an enrolment was spent. None is spent twice.
+func (s *State) spend(fingerprint, thumbprint string, index int64) error {
+	before := s.Enrolments[fingerprint].Row.Key
+	err := alter(s, s.Enrolments, fingerprint, index, func(e *Enrolment) { e.Key = thumbprint })
+	if err == nil && before != "" {
+		err = fmt.Errorf("spends the enrolment %q again, which was spent on the key %s", fingerprint, before)
 	}
 	return err
 }
