@@ -16,11 +16,11 @@ const (
 	busyFor    = time.Second // after a busy window, because records may come in bursts
 )
 
-// pace keeps deliveries from competing with appends. While many records are appended, all webhooks
-// together send one message, or read one range of records, per fifty records, and fall behind.
-// Otherwise each sends as fast as its endpoint responds. Nothing is lost, because unsent records
-// are on disk. The pace depends on the rate of records, because that reflects the speed of the
-// machine.
+// pace keeps deliveries from competing with appends to either log. While many records are appended,
+// all webhooks together send one message, or read one range of records, per fifty records, and fall
+// behind. Otherwise each sends as fast as its endpoint responds. Nothing is lost, because unsent
+// records are on disk. The pace depends on the rate of records, because that reflects the speed of
+// the machine.
 type pace struct {
 	mu           sync.Mutex
 	window       time.Time // start of the current window

@@ -34,12 +34,13 @@ func tipOf(t testing.TB, s *store.Store, log store.Log) chain.Head {
 func TestChangeToBothLogsIsAtomic(t *testing.T) {
 	t.Parallel()
 	var published []int64
+	var appended, written int64
 	path := target(t)
 	s := openWith(t, path, store.RunOptions{Publish: func(batch []chain.Extension, _ bool) {
 		for _, e := range batch {
 			published = append(published, e.Chain)
 		}
-	}})
+	}, Appended: func(records int) { appended += int64(records) }})
 	c, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	both := func(setting string) ([]chain.Record, error) {
@@ -66,9 +67,16 @@ func TestChangeToBothLogsIsAtomic(t *testing.T) {
 		if want += start[of]; err != nil || h.Length != want || next != want {
 			t.Errorf("chain %d has %d records, and %d on disk; want %d", of, h.Length, next, want)
 		}
+		written += h.Length
 	}
+	companies, _, err := s.Tip(ctx, store.Control.ChainID(store.Installation))
+	must(t, err)
+	written += companies.Length
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, s.Close())
+	if appended != written {
+		t.Errorf("%d records counted, %d written", appended, written)
+	}
 	// Control records are read on request and never published.
 	if fmt.Sprint(published) != fmt.Sprint([]int64{c.Chain, zoo.Chain}) {
 		t.Errorf("published of chains %v", published)
