@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 
+	"attestd/crypto/jose"
 	"attestd/internal/testenv"
 )
 
@@ -23,7 +24,7 @@ var pages = []struct{ name, hash, ready string }{
 	{"proof", "#/proof/5", `[data-walk="ok"]`},
 	{"verify", "#/verify", `.progress, .button.primary`},
 	{"agents", "#/agents", `.rows li`},
-	{"agent", "#/agents/agent-1", `[aria-label="Changes of this agent"] .change-line`},
+	{"agent", "#/agents/agent-1", `[data-keys="1"] ~ [data-sessions="1"] ~ [aria-label="Changes of this agent"] .change-line`},
 	{"passports", "#/passports", `tr[data-status="revoked"]`},
 	{"control", "#/control", `.change[data-check="ok"]`},
 	{"control-record", "#/control/3", `dialog [data-check="ok"]`},
@@ -54,7 +55,8 @@ func furnish(s *service) (key string) {
 		"agentId": "agent-1", "actionType": "payment.send", "delegation": delegation["token"],
 		"payload": map[string]any{"amount": 12.5, "currency": "EUR", "to": "Łukasz & Söhne <script>violations.push('script ran')</script>"},
 	})
-	s.attest(key, 6)
+	s.attest(key, 5)
+	s.signer(key, "agent-1", jose.EdDSA, "label", "build machine").steps("run-1", false, 0)
 	for i := range 3 {
 		s.api("POST", fmt.Sprintf("/v1/agents/agent-%d/passport", i), key, map[string]any{"scopes": []string{"tool:search", "attest:write"}})
 	}

@@ -137,7 +137,7 @@ func TestBrowserRecordsStopsASearch(t *testing.T) {
 	}}
 	record := s.api("GET", "/v1/chain?from=17&limit=1", key, nil)["records"].([]any)[0]
 	base := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v1/records" {
+		if r.URL.Path != "/v1/records" || r.URL.Query().Get("log") == "control" {
 			proxy.ServeHTTP(w, r)
 			return
 		}

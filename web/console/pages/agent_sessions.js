@@ -65,7 +65,7 @@ function Row({ session: s, companyKey }) {
         ${judged && html`<span data-checked-session=${judged.tone}><${Badge} tone=${judged.tone}>
           ${judged.tone === 'bad' ? judged.is : visible(found.state)}<//></span>`}
         <button type="button" class="button small" disabled=${busy}
-          aria-label=${visible(`Save session ${s.sid} as a file`)}
+          aria-label=${visible(`Save file of session ${s.sid}`)}
           onClick=${() => run(async () => setFound(await saved(s, companyKey)))}>Save file</button></div>
         ${found?.word?.reason && html`<p class="small bad-text" role="alert">The file fails:
           <${Text} of=${found.word.reason} /></p>`}
