@@ -12,7 +12,7 @@
 //	        sub  the same
 //	        aud  the token endpoint or the issuer: a string, or a list of exactly one
 //	        jti  1 to 128 visible ASCII characters, once for a key
-//	        exp  Unix seconds, perhaps with a fraction, which is dropped: at most 5 minutes ahead
+//	        exp  Unix seconds, at most 5 minutes ahead; a fraction is dropped
 //
 // nbf counts where it is there, and iat must not be more than 60 s ahead; other claims are ignored.
 // Claims are strict JSON.

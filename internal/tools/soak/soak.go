@@ -30,6 +30,7 @@ type run struct {
 	*harness.Run
 	addr      string
 	tenants   [tenants]*tenant
+	signers   map[int]*signer // by attester
 	end       time.Time
 	latencies [attesters][]time.Duration
 	asked     atomic.Int64 // requests other than attests
@@ -90,6 +91,16 @@ func (k *run) register() error {
 		}
 		t.client, t.secret = made.ClientID, made.ClientSecret
 	}
+	k.signers = map[int]*signer{}
+	for who := range attesters {
+		if who/tenants%signEvery != 0 {
+			continue
+		}
+		var err error
+		if k.signers[who], err = newSigner(c, k.tenants[who%tenants], who); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -103,10 +114,18 @@ func (k *run) attest(ctx context.Context, who, rate int) {
 	due := time.Now().Add(every * time.Duration(who) / attesters)
 	request := harness.Request{Method: "POST", Path: "/v1/attest", Key: t.key,
 		Body: fmt.Sprintf(`{"agentId":"bot-%d","actionType":"tool.call","payload":{"tool":"search","query":"weather in the city of a client","n":%d,"ok":true}}`, who, who)}
-	for {
+	signs, last := k.signers[who], false
+	for !last {
 		time.Sleep(time.Until(due)) // the client is paced
-		if ctx.Err() != nil {
+		if last = ctx.Err() != nil; last && signs == nil {
 			return
+		}
+		if signs != nil {
+			var err error
+			if request, err = signs.request(last); err != nil {
+				k.Failf("a statement: %v", err)
+				return
+			}
 		}
 		// the machine is too slow, which shows in the achieved rate
 		if late := time.Since(due); late > time.Second {
@@ -157,6 +176,9 @@ func (k *run) finish(lab *harness.Lab, s *harness.Service, db string) error {
 		if n := t.acknowledged.Load(); n != t.taken.Load() {
 			k.Failf("%s: %d records were acknowledged, the last index is %d", t.id, n, t.taken.Load()-1)
 		}
+	}
+	if err := k.sessions(c); err != nil {
+		return err
 	}
 	c.Close()
 	time.Sleep(time.Second) // until the server has noticed that its clients are gone
