@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -61,13 +62,24 @@ func stub(from string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	template, err := os.ReadFile(written)
+	if err != nil {
+		return nil, err
+	}
+	// a schema does not take the name of a class
+	names := regexp.MustCompile(`(?m)^class (\w+)`).FindAllSubmatch(template, -1)
+	for _, class := range names {
+		text = bytes.ReplaceAll(text, fmt.Appendf(nil, "%q", "#/components/schemas/"+string(class[1])), fmt.Appendf(nil, "%q", "#/components/schemas/"+string(class[1])+"Object"))
+	}
 	var r reference
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, err
 	}
-	template, err := os.ReadFile(written)
-	if err != nil {
-		return nil, err
+	for _, class := range names {
+		if s, is := r.Components.Schemas[string(class[1])]; is {
+			delete(r.Components.Schemas, string(class[1]))
+			r.Components.Schemas[string(class[1])+"Object"] = s
+		}
 	}
 	return []byte(strings.NewReplacer(
 		"# schemas\n", r.schemas(),
