@@ -41,7 +41,7 @@ func (s *Store) watched(ctx context.Context, group *sync.WaitGroup, o RunOptions
 		w.Reconnected, h.wentBack = h.suspect, w.WentBack
 	}
 	ready := make(chan struct{})
-	group.Go(func() { w.Run(ctx, sync.OnceFunc(func() { close(ready) })) })
+	group.Go(func() { w.Run(ctx, func() { close(ready) }) })
 	<-ready
 	return func(batch []chain.Extension, external bool) {
 		w.Publish(batch, func(left []chain.Extension) { publish(left, external) })

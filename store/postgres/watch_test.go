@@ -115,7 +115,7 @@ func startWatch(t *testing.T, lengths map[int64]int64) *watching {
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.Run(ctx, sync.OnceFunc(func() { close(ready) }))
+		w.Run(ctx, func() { close(ready) })
 	}()
 	<-ready
 	t.Cleanup(func() {
@@ -123,6 +123,18 @@ func startWatch(t *testing.T, lengths map[int64]int64) *watching {
 		<-ended
 	})
 	return w
+}
+
+// A watch that is stopped before it begins lets its caller go on.
+func TestStoppedWatchIsReady(t *testing.T) {
+	t.Parallel()
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	ready := 0
+	newWatch(&others{}).Run(stopped, func() { ready++ })
+	if ready != 1 {
+		t.Errorf("ready was called %d times", ready)
+	}
 }
 
 func (w *watching) note(s said) {
