@@ -126,12 +126,7 @@ func (m *signing) check(t *testing.T) (sessions, records int) {
 }
 
 // killPoints is at how many moments a signing process is killed.
-func killPoints() int {
-	if testenv.Long() {
-		return 100
-	}
-	return 8
-}
+func killPoints() int { return testenv.Rounds(8, 100) }
 
 // A hook, a run and an MCP proxy that sign are killed at random moments, by SIGKILL. What comes
 // after them goes on: no session has a hole, or two statements at one place.
