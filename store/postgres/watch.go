@@ -77,8 +77,8 @@ func newWatch(source source) *Watch {
 	}
 }
 
-// Run watches until ctx is done. ready is called once: after the first attempt to read all heads, or
-// when Run is stopped before that, because a caller waits for it.
+// Run watches until ctx is done. ready is called once: after the first attempt to read all heads,
+// or when Run is stopped before that, because a caller waits for it.
 func (w *Watch) Run(ctx context.Context, ready func()) {
 	ready = sync.OnceFunc(ready)
 	defer ready()
