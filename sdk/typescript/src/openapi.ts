@@ -4054,7 +4054,10 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The proof of possession: `typ` `dpop+jwt`, `jwk` this key, `htm` `POST`, `htu`, `iat` within 5 minutes, `jti`. */
+                /**
+                 * @description The proof of possession: `typ` `dpop+jwt`, `jwk` this key, `htm` `POST`, `htu`, `iat` within 5 minutes, `jti`.
+                 * @example eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVkRFNBIiwiandrIjp7fX0.eyJodG0iOiJQT1NUIn0.c2lnbmF0dXJl
+                 */
                 DPoP?: string;
             };
             path: {
