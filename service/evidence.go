@@ -248,14 +248,10 @@ func (g *gatherer) authority(ctx context.Context, size int64, jti string) error 
 	if err != nil {
 		return err
 	}
-	said, err := statementOf(&g.file.Record)
-	if err != nil {
-		return err
-	}
 	var ofKey []int64
-	if said != nil {
+	if a.Statement != nil {
 		g.file.AgentKey = new(evidence.AgentKey)
-		if ofKey, err = g.keyRecords(ctx, said.KeyID, size); err != nil {
+		if ofKey, err = g.keyRecords(ctx, a.Statement.KID, size); err != nil {
 			return err
 		}
 	}
@@ -283,7 +279,7 @@ func (g *gatherer) authority(ctx context.Context, size int64, jti string) error 
 	if err != nil {
 		return err
 	}
-	if said != nil {
+	if a.Statement != nil {
 		if g.file.AgentKey.Entries, err = g.entries(ctx, ofKey, prove); err != nil {
 			return err
 		}

@@ -78,19 +78,13 @@ func (a *AgentKeys) Sessions(ctx context.Context, by store.Caller, agentID, curs
 	return page, "", nil
 }
 
-// sessionRange is between which names the places of a session stand.
-func sessionRange(kid, sid string) (first, last chain.Hash) {
-	first, last = sessionName(kid, sid, 0), sessionName(kid, sid, math.MaxInt64)
-	return first, last
-}
-
 // places yields the places of a session with their records, in the order of seq.
 func places(ctx context.Context, v *store.View, by store.Caller, of store.Session) iter.Seq2[store.Place, error] {
 	return func(yield func(store.Place, error) bool) {
-		first, last := sessionRange(of.Key, of.ID)
+		session := sessionHash(of.Key, of.ID)
 		ended := false
-		err := v.Places(ctx, by, first, last, func(p store.Place) bool {
-			if p.Name != sessionName(of.Key, of.ID, seqOf(p.Name)) {
+		err := v.Places(ctx, by, sessionName(session, 0), sessionName(session, math.MaxInt64), func(p store.Place) bool {
+			if p.Name != sessionName(session, seqOf(p.Name)) {
 				return true // its first half alone is that of the session
 			}
 			ended = !yield(p, nil)

@@ -73,20 +73,24 @@ func takenError(err error) error {
 }
 
 // statementKeys are the names that a statement takes for good: its jti, and its place in its
-// session. The names of a session stand beside one another, in the order of seq; see sessionNames.
+// session. The names of a session stand beside one another, in the order of seq; see sessionName.
 func statementKeys(s *statement.Statement) []chain.Key {
 	request := sha256.Sum256([]byte(s.Signed()))
 	keys := []chain.Key{{Name: sha256.Sum256([]byte("statement jti\n" + s.KeyID + "\n" + s.ID)), Request: request, Unique: true}}
 	if s.Session != "" {
-		keys = append(keys, chain.Key{Name: sessionName(s.KeyID, s.Session, s.Seq), Request: request, Unique: true})
+		keys = append(keys, chain.Key{Name: sessionName(sessionHash(s.KeyID, s.Session), s.Seq), Request: request, Unique: true})
 	}
 	return keys
 }
 
-// sessionName is the name of a place in a session: half a hash of the session, the place, and more
+// sessionHash names a session.
+func sessionHash(kid, sid string) chain.Hash {
+	return sha256.Sum256([]byte("statement sid\n" + kid + "\n" + sid))
+}
+
+// sessionName is the name of a place in a session: half the hash of the session, the place, and more
 // of that hash.
-func sessionName(kid, sid string, seq int64) (name chain.Hash) {
-	session := sha256.Sum256([]byte("statement sid\n" + kid + "\n" + sid))
+func sessionName(session chain.Hash, seq int64) (name chain.Hash) {
 	copy(name[:], session[:16])
 	binary.BigEndian.PutUint64(name[16:], uint64(seq))
 	copy(name[24:], session[16:])

@@ -40,11 +40,14 @@ const MaxAgentKeys = 16
 
 const agentKeyColumns = "id, thumbprint, agent_id, jwk, label, created_at, expires_at, revoked_at"
 
-func scanAgentKey(rows *sql.Rows) (k AgentKey, err error) {
+func scanAgentKey(rows *sql.Rows) (AgentKey, error) { return scanAgentKeyAnd(rows) }
+
+// scanAgentKeyAnd scans what stands behind the columns of a key as well.
+func scanAgentKeyAnd(rows *sql.Rows, more ...any) (k AgentKey, err error) {
 	var jwk string
 	var expires sql.NullInt64
 	var revoked sql.NullString
-	err = rows.Scan(&k.id, &k.Thumbprint, &k.AgentID, &jwk, &k.Label, &k.CreatedAt, &expires, &revoked)
+	err = rows.Scan(append([]any{&k.id, &k.Thumbprint, &k.AgentID, &jwk, &k.Label, &k.CreatedAt, &expires, &revoked}, more...)...)
 	k.JWK, k.ExpiresAt, k.RevokedAt = json.RawMessage(jwk), expiry(expires), revoked.String
 	return k, err
 }
@@ -79,11 +82,7 @@ func (s AgentKeys) Enrol(ctx context.Context, by Caller, k AgentKey, enrolment *
 }
 
 func (s AgentKeys) mayEnrol(w *conn, by Caller, k AgentKey) error {
-	state, err := findAgentState(w, by.Company.Chain, k.AgentID)
-	if err == nil && state.disabled {
-		err = ErrDisabled
-	}
-	if err != nil {
+	if err := checkEnabled(w, by.Company.Chain, k.AgentID); err != nil {
 		return err
 	}
 	var known int64
@@ -147,14 +146,7 @@ func (s AgentKeys) Live(ctx context.Context, by Caller, agentID, thumbprint stri
 // load reads a key and compares it with the newest control record about it.
 func (s AgentKeys) load(r *conn, company *Company, thumbprint string) (k AgentKey, err error) {
 	var latest sql.NullInt64
-	k, err = row(r, func(rows *sql.Rows) (k AgentKey, err error) {
-		var jwk string
-		var expires sql.NullInt64
-		var revoked sql.NullString
-		err = rows.Scan(&k.id, &k.Thumbprint, &k.AgentID, &jwk, &k.Label, &k.CreatedAt, &expires, &revoked, &latest)
-		k.JWK, k.ExpiresAt, k.RevokedAt = json.RawMessage(jwk), expiry(expires), revoked.String
-		return k, err
-	}, "SELECT "+agentKeyColumns+", "+latestOf("agent_key.company", "'agent-key:' || thumbprint")+" FROM agent_key WHERE company = ? AND thumbprint = ?", company.Chain, thumbprint)
+	k, err = row(r, func(rows *sql.Rows) (AgentKey, error) { return scanAgentKeyAnd(rows, &latest) }, "SELECT "+agentKeyColumns+", "+latestOf("agent_key.company", "'agent-key:' || thumbprint")+" FROM agent_key WHERE company = ? AND thumbprint = ?", company.Chain, thumbprint)
 	if err != nil {
 		return AgentKey{}, err
 	}

@@ -98,6 +98,16 @@ func findAgentState(c *conn, company int64, id string) (agentState, error) {
 	return state, err
 }
 
+// checkEnabled returns ErrNotFound or ErrDisabled for an agent to which this transaction would give
+// something.
+func checkEnabled(w *conn, company int64, id string) error {
+	state, err := findAgentState(w, company, id)
+	if err == nil && state.disabled {
+		err = ErrDisabled
+	}
+	return err
+}
+
 // load reads the state of an agent ID and checks it against the control log. IDs without a
 // registered agent have a state too, because records may name any agent.
 func (s Agents) load(r *conn, company *Company, id string) (agentState, error) {

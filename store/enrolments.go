@@ -33,14 +33,10 @@ func (s AgentKeys) CreateEnrolment(ctx context.Context, by Caller, agentID strin
 	hash := keys.HashSecret(token)
 	fingerprint := keys.Fingerprint(hash)
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		state, err := findAgentState(w, by.Company.Chain, agentID)
-		if err == nil && state.disabled {
-			err = ErrDisabled
-		}
-		if err != nil {
+		if err := checkEnabled(w, by.Company.Chain, agentID); err != nil {
 			return nil, err
 		}
-		_, err = w.exec(`INSERT INTO enrolment (company, hash, fingerprint, agent_id, label, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		_, err := w.exec(`INSERT INTO enrolment (company, hash, fingerprint, agent_id, label, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			by.Company.Chain, hash[:], fingerprint, agentID, label, chain.FormatTime(by.At), expires.UnixMilli())
 		details := map[string]any{"agentId": agentID, "fingerprint": fingerprint, "label": label, "expiresAt": chain.FormatTime(expires)}
 		return []controlEvent{{EnrolmentCreated, subjectEnrolment(fingerprint), details}}, err
@@ -53,10 +49,11 @@ func (s AgentKeys) CreateEnrolment(ctx context.Context, by Caller, agentID strin
 
 const enrolmentColumns = "company, agent_id, fingerprint, label, expires_at, key"
 
-func scanEnrolment(rows *sql.Rows) (e Enrolment, err error) {
+// scanEnrolment scans what stands behind the columns of an enrolment as well.
+func scanEnrolment(rows *sql.Rows, more ...any) (e Enrolment, err error) {
 	var expires int64
 	var key sql.NullString
-	err = rows.Scan(&e.company, &e.AgentID, &e.Fingerprint, &e.Label, &expires, &key)
+	err = rows.Scan(append([]any{&e.company, &e.AgentID, &e.Fingerprint, &e.Label, &expires, &key}, more...)...)
 	e.ExpiresAt, e.key = time.UnixMilli(expires), key.String
 	return e, err
 }
@@ -66,7 +63,7 @@ func scanEnrolment(rows *sql.Rows) (e Enrolment, err error) {
 func (s AgentKeys) Enrolment(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
 	var e Enrolment
 	err := s.db.read(ctx, func(r *conn) (err error) {
-		e, err = row(r, scanEnrolment, "SELECT "+enrolmentColumns+" FROM enrolment WHERE hash = ?", hash[:])
+		e, err = row(r, func(rows *sql.Rows) (Enrolment, error) { return scanEnrolment(rows) }, "SELECT "+enrolmentColumns+" FROM enrolment WHERE hash = ?", hash[:])
 		return err
 	})
 	if err == nil && (e.key != "" || !now.Before(e.ExpiresAt) || e.Fingerprint != keys.Fingerprint(hash)) {
@@ -86,13 +83,7 @@ func (s AgentKeys) Enrolment(ctx context.Context, hash [32]byte, now time.Time) 
 // ErrBadEnrolment where it is another agent's, was spent or has ended.
 func (s AgentKeys) spend(w *conn, by Caller, k AgentKey, hash chain.Hash) (fingerprint string, err error) {
 	var latest sql.NullInt64
-	e, err := row(w, func(rows *sql.Rows) (e Enrolment, err error) {
-		var expires int64
-		var key sql.NullString
-		err = rows.Scan(&e.company, &e.AgentID, &e.Fingerprint, &e.Label, &expires, &key, &latest)
-		e.ExpiresAt, e.key = time.UnixMilli(expires), key.String
-		return e, err
-	}, "SELECT "+enrolmentColumns+", "+latestOf("enrolment.company", "'enrolment:' || fingerprint")+" FROM enrolment WHERE hash = ? AND company = ?", hash[:], by.Company.Chain)
+	e, err := row(w, func(rows *sql.Rows) (Enrolment, error) { return scanEnrolment(rows, &latest) }, "SELECT "+enrolmentColumns+", "+latestOf("enrolment.company", "'enrolment:' || fingerprint")+" FROM enrolment WHERE hash = ? AND company = ?", hash[:], by.Company.Chain)
 	if errors.Is(err, ErrNotFound) {
 		return "", ErrBadEnrolment
 	}

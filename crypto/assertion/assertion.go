@@ -43,7 +43,6 @@ const (
 	MaxLifetime = 5 * time.Minute // how far exp may be ahead of the clock
 	MaxAhead    = time.Minute     // how far iat and nbf may be ahead of it
 
-	maxID    = 128
 	maxDepth = 128 // of a claim
 )
 
@@ -117,7 +116,7 @@ func readClaims(payload []byte) (*Assertion, error) {
 		}
 		a.audience = list[0]
 	}
-	if a.ID, ok1 = strictjson.AsString(claims["jti"]); !ok1 || a.ID == "" || len(a.ID) > maxID || strings.ContainsFunc(a.ID, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if a.ID, ok1 = strictjson.AsString(claims["jti"]); !ok1 || !jose.IsID(a.ID) {
 		return nil, refuse("must have a jti of 1 to 128 visible ASCII characters")
 	}
 	ends, ok1 := jose.NumericDate(claims["exp"])

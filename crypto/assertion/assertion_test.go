@@ -67,7 +67,7 @@ func TestRefusals(t *testing.T) {
 		{"kid no thumbprint", "kid", header("kid", "spoilt")},
 		{"kid with padding", "kid", header("kid", other.Thumbprint+"=")},
 		{"kid of another key", "signed", header("kid", other.Thumbprint)},
-		{"a jwk beside kid", "jwk", header("jwk", rawJSON(other.JWK()))},
+		{"a jwk beside kid", "jwk", header("jwk", josetest.Raw(other.JWK()))},
 		{"jwk null", "jwk", header("jwk", nil)},
 		{"alg none", "signed", header("alg", "none")},
 		{"alg HS256", "signed", header("alg", "HS256")},
@@ -119,33 +119,33 @@ func TestRefusals(t *testing.T) {
 		{"exp below 0", "exp", claim("exp", -1)},
 		{"exp 0", "ended", claim("exp", 0)},
 		{"exp now", "ended", claim("exp", now.Unix())},
-		{"exp in this second", "ended", claim("exp", rawJSON("1772366400.999"))},
+		{"exp in this second", "ended", claim("exp", josetest.Raw("1772366400.999"))},
 		{"exp in a second", "", claim("exp", now.Unix()+1)},
 		{"exp in 5 minutes", "", claim("exp", now.Unix()+300)},
-		{"exp in 5 minutes and a fraction", "", claim("exp", rawJSON("1772366700.5"))},
+		{"exp in 5 minutes and a fraction", "", claim("exp", josetest.Raw("1772366700.5"))},
 		{"exp in 301 seconds", "5 minutes", claim("exp", now.Unix()+301)},
 		{"exp in milliseconds", "exp", claim("exp", now.UnixMilli())},
-		{"exp with an exponent", "", claim("exp", rawJSON("1.77236646e9"))},
-		{"exp with a fraction and an exponent", "", claim("exp", rawJSON("177236646.0E+1"))},
-		{"exp with a negative exponent", "", claim("exp", rawJSON("17723664600e-1"))},
+		{"exp with an exponent", "", claim("exp", josetest.Raw("1.77236646e9"))},
+		{"exp with a fraction and an exponent", "", claim("exp", josetest.Raw("177236646.0E+1"))},
+		{"exp with a negative exponent", "", claim("exp", josetest.Raw("17723664600e-1"))},
 		{"exp after the year 9999", "exp", claim("exp", 253402300800)},
-		{"exp of 2⁶³", "exp", claim("exp", rawJSON("9223372036854775808"))},
-		{"exp of 2⁶⁴ and a little", "exp", claim("exp", rawJSON("18446744075481918076"))},
-		{"exp beyond all doubles", "exp", claim("exp", rawJSON("1e999"))},
-		{"exp of many digits", "exp", claim("exp", rawJSON("1772366460."+strings.Repeat("0", 100)))},
+		{"exp of 2⁶³", "exp", claim("exp", josetest.Raw("9223372036854775808"))},
+		{"exp of 2⁶⁴ and a little", "exp", claim("exp", josetest.Raw("18446744075481918076"))},
+		{"exp beyond all doubles", "exp", claim("exp", josetest.Raw("1e999"))},
+		{"exp of many digits", "exp", claim("exp", josetest.Raw("1772366460."+strings.Repeat("0", 100)))},
 		{"no iat", "", without("iat")},
 		{"iat 60 s ahead", "", claim("iat", now.Unix()+60)},
 		{"iat 61 s ahead", "iat", claim("iat", now.Unix()+61)},
 		{"iat long ago", "", claim("iat", 0)},
 		{"iat a string", "iat", claim("iat", "spoilt")},
 		{"iat null", "iat", claim("iat", nil)},
-		{"iat with a fraction", "", claim("iat", rawJSON("1772366400.25"))},
-		{"iat with an exponent", "", claim("iat", rawJSON("1.7723664e9"))},
+		{"iat with a fraction", "", claim("iat", josetest.Raw("1772366400.25"))},
+		{"iat with an exponent", "", claim("iat", josetest.Raw("1.7723664e9"))},
 		{"no nbf", "", without("nbf")},
 		{"nbf 60 s ahead", "", claim("nbf", now.Unix()+60)},
 		{"nbf 61 s ahead", "not valid yet", claim("nbf", now.Unix()+61)},
-		{"nbf with a fraction", "", claim("nbf", rawJSON("1772366400.25"))},
-		{"nbf below 0", "nbf", claim("nbf", rawJSON("-0.5"))},
+		{"nbf with a fraction", "", claim("nbf", josetest.Raw("1772366400.25"))},
+		{"nbf below 0", "nbf", claim("nbf", josetest.Raw("-0.5"))},
 		{"nbf null", "nbf", claim("nbf", nil)},
 		{"unknown claims", "", func(d draft) { d.claims["scope"], d.claims["cnf"], d.claims["b"] = "spoilt", 1, object{"exp": 1} }},
 	} {
@@ -160,11 +160,6 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 }
-
-// rawJSON is marshaled as it stands.
-type rawJSON string
-
-func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 func TestRefusesClaimsThatAreNotStrict(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,7 @@ func readClaims(payload []byte) (claims, error) {
 	c.exp, ok[5] = asTimeOrNone(exp)
 	c.nbf, ok[6] = asTimeOrNone(nbf)
 	switch {
-	case !ok[0] || !isVisible(c.id):
+	case !ok[0] || !jose.IsID(c.id):
 		return claims{}, refuse("has no jti of 1 to 128 visible ASCII characters")
 	case !ok[1] || c.method == "":
 		return claims{}, refuse("has no htm, the method of the request")
@@ -59,15 +59,6 @@ func readClaims(payload []byte) (claims, error) {
 		return claims{}, refuse("has an exp or nbf that is no number of Unix seconds")
 	}
 	return c, nil
-}
-
-func isVisible(id string) bool {
-	for i := range len(id) {
-		if id[i] <= ' ' || id[i] > '~' {
-			return false
-		}
-	}
-	return len(id) >= 1 && len(id) <= maxID
 }
 
 func asTimeOrNone(value []byte) (*int64, bool) {

@@ -54,7 +54,6 @@ const (
 
 	MaxSize  = 8192 // bytes of a proof
 	MaxURL   = 4096 // bytes of htu and of the URL of a request
-	maxID    = 128  // characters of jti
 	maxDepth = 128  // of a claim
 )
 

@@ -77,7 +77,7 @@ func TestRefusals(t *testing.T) {
 		{"jwk null", "jwk", header("jwk", nil)},
 		{"jwk a string", "jwk", header("jwk", "spoilt")},
 		{"jwk of RSA", "jwk", header("jwk", object{"kty": "RSA", "n": "spoilt", "e": "AQAB"})},
-		{"jwk private", "private", func(d draft) { d.header["jwk"] = rawJSON(d.key.JWK()) }},
+		{"jwk private", "private", func(d draft) { d.header["jwk"] = josetest.Raw(d.key.JWK()) }},
 		{"jwk of another key", "signed", header("jwk", other)},
 		{"alg none", "signed", header("alg", "none")},
 		{"alg HS256", "signed", header("alg", "HS256")},
@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 		{"iat a string", "iat", claim("iat", "1772366400")},
 		{"iat below 0", "iat", claim("iat", -1)},
 		{"iat after the year 9999", "iat", claim("iat", 253402300800)},
-		{"iat beyond all doubles", "iat", claim("iat", rawJSON("1e999"))},
+		{"iat beyond all doubles", "iat", claim("iat", josetest.Raw("1e999"))},
 		{"iat in milliseconds", "iat", claim("iat", now.UnixMilli())},
 		{"5 minutes ago", "", claim("iat", now.Unix()-300)},
 		{"a second more ago", "301 s ago", claim("iat", now.Unix()-301)},
@@ -139,11 +139,6 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 }
-
-// rawJSON is marshaled as it stands.
-type rawJSON string
-
-func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 func TestRefusesClaimsThatAreNotStrict(t *testing.T) {
 	t.Parallel()

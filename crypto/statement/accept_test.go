@@ -27,7 +27,7 @@ func TestAccepts(t *testing.T) {
 			"a sid of all kinds":  claim("sid", "aZ09._~-"),
 			"60 seconds ahead":    claim("iat", now.Unix()+60),
 			"30 days ago":         claim("iat", now.Unix()-30*86400),
-			"claims with escapes": claim("sid", rawJSON(`"\u0072un-1"`)),
+			"claims with escapes": claim("sid", josetest.Raw(`"\u0072un-1"`)),
 		} {
 			d := sound(t, algorithm)
 			change(d)

@@ -13,8 +13,6 @@ import (
 const (
 	EndorsementType   = "agent-key+jwt" // typ of every endorsement
 	MaxEndorsementAge = 5 * time.Minute // how long ago iat may be when the key is enrolled
-
-	maxEndorsement = MaxSize
 )
 
 // EndorsementClaims is what a key says about the key after it.
@@ -37,31 +35,18 @@ type Endorsement struct {
 // ParseEndorsement reads an endorsement. It requires the form alone. Every error of it, and of the
 // checks below, is an *Error with CodeEndorsementInvalid.
 func ParseEndorsement(compact string) (*Endorsement, error) {
-	t, err := jose.Parse(compact, maxEndorsement)
+	t, err := parseSigned(compact, EndorsementType)
 	if err != nil {
 		return nil, refuseEndorsement(err.Error())
-	}
-	h := t.Header
-	switch {
-	case h.Algorithm != jose.EdDSA && h.Algorithm != jose.ES256:
-		return nil, refuseEndorsement("header must have alg EdDSA or ES256")
-	case h.Type != EndorsementType:
-		return nil, refuseEndorsement("header must have typ " + EndorsementType)
-	case !jose.IsThumbprint(h.KeyID):
-		return nil, refuseEndorsement("header must have the thumbprint of a key as kid")
-	case h.JWK != nil || h.Others != 0:
-		return nil, refuseEndorsement("header must have alg, typ and kid, and nothing else")
-	case len(t.Signature) != jose.SignatureSize:
-		return nil, refuseEndorsement("signature must be 64 bytes")
 	}
 	c, err := readEndorsement(t.Payload)
 	if err != nil {
 		return nil, err
 	}
-	if c.Next == h.KeyID {
+	if c.Next == t.Header.KeyID {
 		return nil, refuseEndorsement("must name another key than its own as jkt")
 	}
-	return &Endorsement{EndorsementClaims: c, KeyID: h.KeyID, Compact: compact, token: t}, nil
+	return &Endorsement{EndorsementClaims: c, KeyID: t.Header.KeyID, Compact: compact, token: t}, nil
 }
 
 // readEndorsement reads the claims, these four and no others.
@@ -90,8 +75,8 @@ func readEndorsement(payload []byte) (EndorsementClaims, error) {
 	}
 	var c EndorsementClaims
 	var ok [4]bool
-	c.Issuer, ok[0] = asText(iss, maxEndorsement, isVisible)
-	c.Audience, ok[1] = asText(aud, maxEndorsement, isVisible)
+	c.Issuer, ok[0] = asText(iss, MaxSize, isVisible)
+	c.Audience, ok[1] = asText(aud, MaxSize, isVisible)
 	c.IssuedAt, ok[2] = strictjson.AsInteger(iat)
 	c.Next, ok[3] = strictjson.AsString(jkt)
 	switch {

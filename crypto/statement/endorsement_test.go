@@ -107,7 +107,7 @@ var endorsementFaults = map[string]func(draft){
 	"another company":                  claim("aud", "spiffe://attestd.local/company/spoilt"),
 	"no iat":                           without("iat"),
 	"iat a string":                     claim("iat", "1772366400"),
-	"iat with a fraction":              claim("iat", rawJSON("1772366400.0")),
+	"iat with a fraction":              claim("iat", josetest.Raw("1772366400.0")),
 	"iat after the year 9999":          claim("iat", 253402300800),
 	"61 seconds ahead":                 claim("iat", now.Unix()+61),
 	"a second more than 5 minutes ago": claim("iat", now.Unix()-301),

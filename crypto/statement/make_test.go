@@ -93,7 +93,7 @@ func TestHashAction(t *testing.T) {
 		got, err := statement.HashAction(action.actionType, action.agentID, action.companyID, []byte(action.payload))
 		must(t, err)
 		whole := josetest.Marshal(t, object{
-			"payload": rawJSON(action.payload), "companyId": action.companyID, "agentId": action.agentID, "actionType": action.actionType,
+			"payload": josetest.Raw(action.payload), "companyId": action.companyID, "agentId": action.agentID, "actionType": action.actionType,
 		})
 		canonical, err := jcs.Append(nil, whole, 129)
 		must(t, err)

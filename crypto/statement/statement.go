@@ -72,6 +72,7 @@ package statement
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"strings"
 	"time"
 
@@ -119,28 +120,37 @@ type Statement struct {
 // Parse reads a statement. It requires the form alone, and every error is an *Error with
 // CodeMalformed. Which key KeyID names is the caller's to find out; then [Statement.Check] goes on.
 func Parse(compact string) (*Statement, error) {
-	t, err := jose.Parse(compact, MaxSize)
+	t, err := parseSigned(compact, Type)
 	if err != nil {
 		return nil, refuse(CodeMalformed, "statement "+err.Error())
-	}
-	h := t.Header
-	switch {
-	case h.Algorithm != jose.EdDSA && h.Algorithm != jose.ES256:
-		return nil, refuse(CodeMalformed, "statement header must have alg EdDSA or ES256")
-	case h.Type != Type:
-		return nil, refuse(CodeMalformed, "statement header must have typ "+Type)
-	case !jose.IsThumbprint(h.KeyID):
-		return nil, refuse(CodeMalformed, "statement header must have the thumbprint of a key as kid")
-	case h.JWK != nil || h.Others != 0:
-		return nil, refuse(CodeMalformed, "statement header must have alg, typ and kid, and nothing else")
-	case len(t.Signature) != jose.SignatureSize:
-		return nil, refuse(CodeMalformed, "statement signature must be 64 bytes")
 	}
 	c, err := readClaims(t.Payload)
 	if err != nil {
 		return nil, err
 	}
-	return &Statement{Claims: c, Algorithm: h.Algorithm, KeyID: h.KeyID, Compact: compact, token: t}, nil
+	return &Statement{Claims: c, Algorithm: t.Header.Algorithm, KeyID: t.Header.KeyID, Compact: compact, token: t}, nil
+}
+
+// parseSigned reads a compact JWS of this package, of a type. Its errors read well after the name of
+// the type.
+func parseSigned(compact, typ string) (jose.Token, error) {
+	t, err := jose.Parse(compact, MaxSize)
+	if err != nil {
+		return t, err
+	}
+	switch h := t.Header; {
+	case h.Algorithm != jose.EdDSA && h.Algorithm != jose.ES256:
+		err = errors.New("header must have alg EdDSA or ES256")
+	case h.Type != typ:
+		err = errors.New("header must have typ " + typ)
+	case !jose.IsThumbprint(h.KeyID):
+		err = errors.New("header must have the thumbprint of a key as kid")
+	case h.JWK != nil || h.Others != 0:
+		err = errors.New("header must have alg, typ and kid, and nothing else")
+	case len(t.Signature) != jose.SignatureSize:
+		err = errors.New("signature must be 64 bytes")
+	}
+	return t, err
 }
 
 // Signed is what the signature covers: the first two parts of the statement.
@@ -194,7 +204,7 @@ func readClaims(payload []byte) (Claims, error) {
 	c.Issuer, ok[0] = asText(iss, MaxSize, isVisible)
 	c.Audience, ok[1] = asText(aud, MaxSize, isVisible)
 	c.IssuedAt, ok[2] = strictjson.AsInteger(iat)
-	c.ID, ok[3] = asText(jti, maxName, isVisible)
+	c.ID, ok[3] = asID(jti)
 	switch {
 	case others:
 		return malformed("has a claim that no statement has: iss, aud, iat, jti, action_hash, delegation, sid, seq, prev and end are all")
@@ -211,7 +221,7 @@ func readClaims(payload []byte) (Claims, error) {
 	if c.ActionHash, good = asHash(hash); !good {
 		return malformed("must have 64 lower-case hex digits as action_hash")
 	}
-	if c.Delegation, good = asText(delegation, maxName, isVisible); delegation != nil && !good {
+	if c.Delegation, good = asID(delegation); delegation != nil && !good {
 		return malformed("has a delegation that is not 1 to 128 visible ASCII characters")
 	}
 	err = c.readPlace(sid, seq, prev, end)
@@ -249,6 +259,12 @@ func (c *Claims) readPlace(sid, seq, prev, end []byte) error {
 		return malformed("has an end that is not true")
 	}
 	return nil
+}
+
+// asID reads a jti.
+func asID(value []byte) (string, bool) {
+	s, ok := strictjson.AsString(value)
+	return s, ok && jose.IsID(s)
 }
 
 func asText(value []byte, longest int, allowed func(byte) bool) (string, bool) {

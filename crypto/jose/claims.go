@@ -12,3 +12,14 @@ func NumericDate(value []byte) (seconds int64, ok bool) {
 	f, err := strconv.ParseFloat(string(value), 64)
 	return int64(f), err == nil && f <= last
 }
+
+// IsID reports whether a jti is 1 to 128 visible ASCII characters, as every token of an agent's has
+// it.
+func IsID(jti string) bool {
+	for i := range len(jti) {
+		if jti[i] <= ' ' || jti[i] > '~' {
+			return false
+		}
+	}
+	return len(jti) >= 1 && len(jti) <= 128
+}
