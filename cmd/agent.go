@@ -88,11 +88,13 @@ func agentKeyFile(agent string) (string, error) {
 	if cred.CheckSegment(agent) != nil {
 		return "", nil // it cannot be registered
 	}
+	folder, err := agentKeyFolder()
+	return filepath.Join(folder, agent+".jwk"), err
+}
+
+func agentKeyFolder() (string, error) {
 	folder, err := os.UserConfigDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(folder, "attestd", "agents", agent+".jwk"), nil
+	return filepath.Join(folder, "attestd", "agents"), err
 }
 
 // findAgentKey reads the agent's key. path is "" where this machine has none, or one for another

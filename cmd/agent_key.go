@@ -3,6 +3,7 @@ package cmd
 import (
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"strings"
 
@@ -48,6 +49,9 @@ func (f *keyFlags) addAlgorithm(cmd *cobra.Command) {
 
 // path returns the file of the agent's key.
 func (f *keyFlags) path() (string, error) {
+	if f.agent == "" {
+		return "", usagef("--agent is required")
+	}
 	if err := cred.CheckSegment(f.agent); err != nil {
 		return "", usagef("--agent: %v", err)
 	}
@@ -156,6 +160,9 @@ func (f *keyFlags) enrol(cmd *cobra.Command, token, label string) error {
 	}
 	defer c.Close()
 	spiffeID, err := f.identify(cmd, c, token)
+	if token != "" && errors.Is(err, &attestd.Error{Status: http.StatusUnauthorized}) {
+		return f.resume(cmd, c.URL())
+	}
 	if err != nil {
 		return err
 	}
@@ -171,11 +178,40 @@ func (f *keyFlags) enrol(cmd *cobra.Command, token, label string) error {
 	if err != nil {
 		return err
 	}
+	return f.report(cmd, path, thumbprint, spiffeID)
+}
+
+// report says that a key is enrolled.
+func (f *keyFlags) report(cmd *cobra.Command, path, thumbprint, spiffeID string) error {
 	if f.asJSON {
 		return printable.JSON(cmd.OutOrStdout(), map[string]string{"thumbprint": thumbprint, "agent": spiffeID, "file": path})
 	}
 	printable.Fprintf(cmd.OutOrStdout(), "%s: the key %s of %s is enrolled, and signs from now on\n", path, thumbprint, f.agent)
 	return nil
+}
+
+// resume is for a token that the server does not accept. An earlier attempt may have spent it, whose
+// answer never came: then its key is on this machine, and enrolled.
+func (f *keyFlags) resume(cmd *cobra.Command, url string) error {
+	paths := []string{os.Getenv("ATTESTD_AGENT_KEY_FILE")}
+	if paths[0] == "" {
+		folder, err := agentKeyFolder()
+		if err != nil {
+			return err
+		}
+		paths = agentkey.Unfinished(folder)
+	}
+	for _, path := range paths {
+		thumbprint, spiffeID, done, err := agentkey.Resume(cmd.Context(), path, url)
+		if err != nil {
+			return err
+		}
+		if done {
+			f.agent = spiffeID[strings.LastIndex(spiffeID, "/")+1:]
+			return f.report(cmd, path, thumbprint, spiffeID)
+		}
+	}
+	return errors.New("401 Unauthorized: the enrolment token is spent, has ended, or is of another server; ask an admin for a new one")
 }
 
 // identify finds the SPIFFE ID of the agent, and the agent of a token.

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"attestd/sdk/attestd"
 )
@@ -75,6 +77,32 @@ func (e Enrolment) Next(ctx context.Context) (former, next string, err error) {
 	former = present.Key.Thumbprint()
 	next, err = e.enrol(ctx, attestd.AgentFile{SPIFFEID: present.SPIFFEID, URL: present.URL, Known: append(present.Known, former)})
 	return former, next, err
+}
+
+// Unfinished returns the paths of the keys in a folder whose enrolment has not ended.
+func Unfinished(folder string) []string {
+	entries, _ := os.ReadDir(folder) // one that is not there has none
+	var paths []string
+	for _, entry := range entries {
+		if name, ok := strings.CutSuffix(entry.Name(), newAs); ok {
+			paths = append(paths, filepath.Join(folder, name))
+		}
+	}
+	return paths
+}
+
+// Resume ends an enrolment whose answer was lost: if the server has enrolled the key that an earlier
+// attempt has left beside path, it puts the key in place. done is false if there is no such key.
+func Resume(ctx context.Context, path, url string) (thumbprint, spiffeID string, done bool, err error) {
+	left, err := attestd.ReadAgentFile(path + newAs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", false, nil
+	}
+	e := Enrolment{Path: path}
+	if err != nil || left.URL != url || !e.signsIn(ctx, left) {
+		return "", "", false, err
+	}
+	return left.Key.Thumbprint(), left.SPIFFEID, true, e.place(left)
 }
 
 // enrol enrols the key of a file that an earlier attempt has left, or else this one, and puts it in

@@ -138,25 +138,31 @@ func (p *plot) insider(company, admin, agent, algorithm string) (*insider, error
 	if err == nil {
 		a.key, err = enrolKey(p.Client, admin, agent, algorithm)
 	}
-	for _, into := range []*string{&a.bearer, &a.bound} {
-		if err != nil {
-			return nil, err
-		}
-		var issued struct {
-			AccessToken string `json:"access_token"`
-		}
-		var header []string
-		if into == &a.bound {
-			proof, err := proofOf(a.key, "POST", tokenPath, "")
-			if err != nil {
-				return nil, err
-			}
-			header = []string{proof}
-		}
-		err = p.Call(200, signIn(forgedJWS(a.key, object{"alg": algorithm, "kid": a.kid()}, a.said(localDomain.Issuer())), header...), &issued)
-		*into = issued.AccessToken
+	if err == nil {
+		a.bearer, err = a.signIn(p.Client, false)
+	}
+	if err == nil {
+		a.bound, err = a.signIn(p.Client, true)
 	}
 	return a, err
+}
+
+// signIn returns an access token, which may be bound to the key.
+func (a *insider) signIn(c *harness.Client, bound bool) (string, error) {
+	var header []string
+	if bound {
+		proof, err := proofOf(a.key, "POST", tokenPath, "")
+		if err != nil {
+			return "", err
+		}
+		header = []string{proof}
+	}
+	var issued struct {
+		AccessToken string `json:"access_token"`
+	}
+	said := forgedJWS(a.key, object{"alg": a.key.Key().Algorithm, "kid": a.kid()}, a.said(localDomain.Issuer()))
+	err := c.Call(200, signIn(said, header...), &issued)
+	return issued.AccessToken, err
 }
 
 // refused sends a request, which must be answered with a status and a code, if it is not "".

@@ -157,6 +157,8 @@ func credentialStates(acme, globex *tenant) []state {
 		{name: "a good key of another scheme", header: []string{"Authorization: Token " + key}},
 		{name: "a good passport", header: bearer(acme.names["passport"])},
 		{name: "an OAuth client's ID", header: bearer(acme.names["clientId"])},
+		{name: "a spent enrolment token", header: bearer(acme.agents.spent)},
+		{name: "a token of a revoked key", header: bearer(acme.agents.revoked)},
 	}
 	if acme.orphan != "" {
 		list = append(list, state{name: "a token of a deleted client", header: bearer(acme.orphan)})
@@ -164,6 +166,10 @@ func credentialStates(acme, globex *tenant) []state {
 	return append(list,
 		state{name: "another tenant's key", header: bearer(globex.key), who: other},
 		state{name: "another tenant's token", header: bearer(globex.token), who: other},
+		state{name: "another tenant's agent", header: bearer(globex.agents.token), who: other},
+		state{name: "another tenant's enrolment token", header: bearer(globex.agents.enrolment), who: other},
+		state{name: "an agent", header: bearer(acme.agents.token), who: owner},
+		state{name: "an enrolment token", header: bearer(acme.agents.enrolment), who: owner},
 		state{name: "a good key", header: bearer(acme.key), who: owner},
 		state{name: "a good token", header: bearer(acme.token), who: owner})
 }

@@ -14,6 +14,7 @@ import (
 type operation struct {
 	method, path string
 	id           string
+	role         string
 	public       bool
 	addition     bool                       // to the specification
 	statuses     map[string]json.RawMessage // documented responses
@@ -76,7 +77,8 @@ func readOperation(
 	var described struct {
 		OperationID string
 		Security    *[]map[string]any
-		Addition    bool `json:"x-addition"`
+		Addition    bool   `json:"x-addition"`
+		Role        string `json:"x-role"`
 		Parameters  []parameter
 		RequestBody struct {
 			Content map[string]struct {
@@ -88,7 +90,7 @@ func readOperation(
 	if err := json.Unmarshal(text, &described); err != nil {
 		return op, fmt.Errorf("%s %s in the API document: %w", op.method, path, err)
 	}
-	op.id, op.statuses, op.addition = described.OperationID, described.Responses, described.Addition
+	op.id, op.role, op.statuses, op.addition = described.OperationID, described.Role, described.Responses, described.Addition
 	op.public = described.Security != nil && !slices.ContainsFunc(*described.Security, func(scheme map[string]any) bool {
 		return len(*described.Security) == 1 && scheme["bearer"] != nil
 	})

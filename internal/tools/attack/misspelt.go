@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -29,6 +30,10 @@ func misspelt(ctx context.Context, r *harness.Run) error {
 	if err != nil {
 		return err
 	}
+	enrolling, err := enrolment(c, key, "bot")
+	if err != nil {
+		return err
+	}
 	_, routes, err := readDocument(c)
 	if err != nil {
 		return err
@@ -36,7 +41,7 @@ func misspelt(ctx context.Context, r *harness.Run) error {
 	sent := 0
 	refused := func(request harness.Request) {
 		sent++
-		request.Key = key
+		request.Key = cmp.Or(request.Key, key)
 		a, err := c.Do(request)
 		if err != nil || a.Status != http.StatusBadRequest {
 			r.Failf("%s %s %s %v: answered %d %.200s %v", request.Method, request.Path, request.Body, request.Header, a.Status,
@@ -45,8 +50,12 @@ func misspelt(ctx context.Context, r *harness.Run) error {
 	}
 	for _, op := range routes {
 		if op.addition {
+			var credential string
+			if op.role == "enrolling" {
+				credential = enrolling
+			}
 			for _, query := range []string{"zzzzzz=1", "%zz", "a;b", "require=a&requires=b"} {
-				refused(harness.Request{Method: op.method, Path: withQuery(op.fill(values{"index": "0"}), query)})
+				refused(harness.Request{Method: op.method, Key: credential, Path: withQuery(op.fill(values{"index": "0"}), query)})
 			}
 		}
 	}

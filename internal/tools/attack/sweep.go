@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"attestd/crypto/jose"
 	"attestd/internal/harness"
 )
 
@@ -62,6 +63,12 @@ func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tena
 	case other:
 		names["agentId"] = acme.word("agent") // globex does not have it
 	}
+	given := maps.Clone(acme.names)
+	if st.who == owner {
+		if err := proveNewKey(given); err != nil {
+			return err
+		}
+	}
 	for _, op := range w.routes {
 		if st.who == owner {
 			names["agentId"], names["webhookId"] = acme.names["agentId"], acme.names["webhookId"]
@@ -72,7 +79,7 @@ func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tena
 				names["agentId"] = acme.spare["agentId"]
 			}
 		}
-		named, madeUp := op.requests(names, acme.names)
+		named, madeUp := op.requests(names, given)
 		answers, err := w.askAll(ctx, c, op, st, named)
 		if err != nil {
 			return err
@@ -92,6 +99,21 @@ func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tena
 		}
 	}
 	return nil
+}
+
+// proveNewKey adds a new key of the agent and a proof of it, which is good once.
+func proveNewKey(given values) error {
+	key, err := jose.GenerateKey(jose.EdDSA)
+	if err != nil {
+		return err
+	}
+	proof, err := proofOf(key, "POST", keysOf(given["agentId"]), "")
+	var jwk struct{ X string }
+	if err == nil {
+		err = json.Unmarshal([]byte(key.Key().JWK()), &jwk)
+	}
+	given["x"], given["DPoP"] = jwk.X, strings.TrimPrefix(proof, "DPoP: ")
+	return err
 }
 
 func (w *sweep) askAll(

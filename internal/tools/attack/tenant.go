@@ -17,6 +17,7 @@ type tenant struct {
 	deleted string // a deleted key
 	orphan  string // a token of a deleted client; "" if clients cannot be deleted
 	expired string // a token that will be expired
+	agents  agentCredentials
 	names   values // of existing objects
 	spare   values // of objects that may be deleted
 	seen    []byte // all responses to it
@@ -121,6 +122,7 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	_, revoked := passport()
 	do(200, "POST", "/v1/passports/"+revoked+"/revoke", `{"reason":"`+t.word("reason")+`"}`, nil)
 	t.names["companyId"], t.names["actingOn"], t.names["index"] = "acme", "acme", "0"
+	t.names["attest"] = "any" // another policy would refuse what follows
 	var logs struct{ Logs []struct{ LogID string } }
 	if do(200, "GET", "/v1/logs", "", &logs); len(logs.Logs) > 0 {
 		t.names["logId"] = logs.Logs[0].LogID
@@ -137,6 +139,9 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 		do(200, "GET", path, "", nil)
 	}
 	if err == nil {
+		err = t.fillAgents()
+	}
+	if err == nil {
 		_, err = t.state()
 	}
 	return t, err
@@ -146,7 +151,8 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 func (t *tenant) state() (string, error) {
 	var all strings.Builder
 	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/oauth/clients", "/v1/webhooks",
-		"/v1/chain", "/v1/chain?log=control", "/v1/records", "/v1/passports", "/v1/passports/revoked"} {
+		"/v1/chain", "/v1/chain?log=control", "/v1/records", "/v1/passports", "/v1/passports/revoked",
+		"/v1/agents/deploy-bot/keys", "/v1/sessions"} {
 		a, err := t.Do(harness.Request{Method: "GET", Path: path, Key: t.key})
 		if err != nil {
 			return "", err
