@@ -34,6 +34,7 @@ var parts = map[string]func(path string) error{
 	"failing sync of a rotation": failingRotation,
 	"failing write":              failingWrite,
 	"failing read":               failingRead,
+	"unreadable close":           unreadableClose,
 }
 
 func TestMain(m *testing.M) {

@@ -74,3 +74,37 @@ func TestFailedReadFailsOnlyItsRequest(t *testing.T) {
 	}
 	must(t, open(t, path).VerifyAll(ctx, "", 1, nil, nil))
 }
+
+// unreadableClose appends, and closes the store when no file can be read any more.
+func unreadableClose(path string) error {
+	s, c, err := begin(path)
+	if err != nil {
+		return err
+	}
+	for range 3 {
+		_, err = s.Append(ctx, draft(c))
+		say(err)
+	}
+	if err := failCalls(failing{call: unix.SYS_PREAD64}); err != nil {
+		return err
+	}
+	say(s.Close())
+	return nil
+}
+
+// A store that cannot read its file when it is closed says so, and does not call it damaged. All
+// that was acknowledged is there when the file can be read again.
+func TestCloseOfUnreadableFile(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	path := target(t)
+	if said := play(t, "unreadable close", path); said != "done\ndone\ndone\nnot done\n" {
+		t.Fatalf("said %q", said)
+	}
+	s := open(t, path)
+	c := got(s.Companies.Get(ctx, "acme"))(t)
+	if head, _, err := s.Tip(ctx, c.Chain); err != nil || head.Length != 3 {
+		t.Errorf("the log has %d records: %v", head.Length, err)
+	}
+	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+}

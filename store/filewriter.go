@@ -134,6 +134,8 @@ func (w *fileWriter) close() (err error) {
 	if w.conn != nil {
 		var busy, pages, moved int
 		err = w.conn.one([]any{&busy, &pages, &moved}, "PRAGMA wal_checkpoint(TRUNCATE)")
+		// the log still has what could not be moved into the file
+		err = sqlite.ReadError(context.Background(), w.path, err)
 		w.hangUp()
 	}
 	return errors.Join(err, w.db.Close(), w.files.Close())
