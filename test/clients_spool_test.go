@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
 
-// kills is how often a spool's process is killed.
-const kills = 20
+// kills returns how often a spool's process is killed.
+func kills() int { return testenv.Rounds(8, 130) }
 
 // A process that fills a spool and sends it is killed at random moments, by SIGKILL: what it was
 // told to be safe on disk is in the chain at the end, and nothing is there twice.
@@ -24,7 +25,7 @@ func TestClientSpoolsSurviveKills(t *testing.T) {
 			c := s.register(t, fmt.Sprint("spool-", i))
 			folder := t.TempDir()
 			var safe []int
-			for range kills {
+			for range kills() {
 				first := 0
 				if len(safe) > 0 {
 					// what was not acknowledged may be there all the same

@@ -3,6 +3,7 @@ package test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/harness"
 	"attestd/internal/testenv"
 )
 
@@ -131,11 +133,7 @@ func binary(t *testing.T) (string, error) {
 
 var built = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "attestd-built")
-	out, err := exec.Command("go", "build", "-o", path, "..").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, err
+	return path, harness.Build(context.Background(), path)
 })
 
 // serve starts the built binary on a free port and ends it with the test, if nobody has before.

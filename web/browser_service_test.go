@@ -3,6 +3,7 @@ package web_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/harness"
 	"attestd/internal/testenv"
 )
 
@@ -173,13 +175,9 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "attestd")
-	out, err := exec.Command("go", "build", "-o", path, "attestd").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
 	built = dir
-	return path, nil
+	path := filepath.Join(dir, "attestd")
+	return path, harness.Build(context.Background(), path)
 })
 
 var built string // directory of the binary, to be removed at the end

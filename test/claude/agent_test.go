@@ -5,8 +5,8 @@ package claude
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"attestd/internal/harness"
 )
 
 // patience bounds every wait for a process or an answer. Nothing takes so long; what does, hangs.
@@ -26,11 +28,10 @@ const patience = 60 * time.Second
 // binary builds attestd as the README describes, once.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "bin", "attestd")
-	out, err := exec.Command("go", "build", "-o", path, "../..").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("go build: %w\n%s", err, out)
+	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+		return "", err
 	}
-	return path, err
+	return path, harness.Build(context.Background(), path)
 })
 
 // desk is a user's machine: a home, a project, a server on its usual port, and the environment of a

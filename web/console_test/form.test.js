@@ -117,18 +117,17 @@ function* mutations(text, every = 1) {
   };
   walk(JSON.parse(text), []);
   for (const path of places.filter((_, i) => i % every === 0)) {
-    for (const other of strange) {
-      const copy = JSON.parse(text);
-      if (path.length === 0) {
-        yield [other, path];
-        continue;
-      }
-      const parent = path.slice(0, -1).reduce((o, name) => o[name], copy);
-      parent[path.at(-1)] = '@here@';
-      yield [JSON.stringify(copy).replace('"@here@"', () => other), path];
-      delete parent[path.at(-1)];
-      yield [JSON.stringify(copy), path];
+    if (path.length === 0) {
+      for (const other of strange) yield [other, path];
+      continue;
     }
+    const copy = JSON.parse(text);
+    const parent = path.slice(0, -1).reduce((o, name) => o[name], copy);
+    parent[path.at(-1)] = '@here@';
+    const around = JSON.stringify(copy);
+    for (const other of strange) yield [around.replace('"@here@"', () => other), path];
+    delete parent[path.at(-1)];
+    yield [JSON.stringify(copy), path];
   }
 }
 
@@ -152,7 +151,7 @@ test('nothing but strings and numbers comes out of a changed evidence file, and 
         && JSON.stringify(JSON.parse(text)) !== JSON.stringify(JSON.parse(genuine))) assert.equal(found.ok, false,
           `${path.join('.')}: ${text}`);
     }
-    assert.ok(tried > 700 && readable > 20, `${readable} of ${tried}`);
+    assert.ok(tried > 600 && readable > 20, `${readable} of ${tried}`);
   }
 });
 

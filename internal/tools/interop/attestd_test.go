@@ -21,6 +21,8 @@ import (
 
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
+
+	"attestd/internal/harness"
 )
 
 // patience bounds every wait for a process.
@@ -39,14 +41,14 @@ func build(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
-	for _, cmd := range []*exec.Cmd{
-		exec.Command("go", "build", "-o", dir+"/", "tool"), // the tools in go.mod
-		exec.Command("go", "-C", filepath.Join("..", "..", ".."), "build", "-o", filepath.Join(dir, "attestd"), "."),
-	} {
-		if out, err := cmd.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%s: %v\n%s", cmd, err, out)
-			return 1
-		}
+	// the tools in go.mod
+	if out, err := exec.Command("go", "build", "-o", dir+"/", "tool").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build tool: %v\n%s", err, out)
+		return 1
+	}
+	if err := harness.Build(context.Background(), filepath.Join(dir, "attestd")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	return m.Run()
 }
