@@ -1,5 +1,11 @@
 package web_test
 
+import (
+	"fmt"
+
+	"attestd/internal/testenv"
+)
+
 // auditing is a script that gives what is wrong on the page as it stands: what axe-core finds, and
 // what it cannot decide of contrast. Of text in SVG it cannot, since it knows no background there:
 // that is computed here, from the shapes that lie under the middle of the text.
@@ -60,4 +66,25 @@ func (b *browser) audit(name string) {
 	for _, what := range eval[[]string](b, auditing) {
 		b.t.Errorf("%s: %s", name, what)
 	}
+}
+
+// look is a width of the window and a colour scheme.
+type look struct {
+	width  int64
+	scheme string
+}
+
+func (l look) String() string { return fmt.Sprintf("%d-%s", l.width, l.scheme) }
+
+// looks are those in which a page is audited: all with -night, or where pictures are written.
+// Otherwise each width is seen in one scheme, so that both schemes are seen.
+func looks(widths ...int64) (all []look) {
+	for i, width := range widths {
+		for j, scheme := range []string{"light", "dark"} {
+			if testenv.Night() || pictures() != "" || i%2 == j {
+				all = append(all, look{width, scheme})
+			}
+		}
+	}
+	return all
 }

@@ -265,23 +265,21 @@ func (b *browser) reopen(key string) {
 	b.signIn(key)
 }
 
-// lookAt shows a page in all widths and both schemes: nothing is wrong for axe-core, it does not
+// lookAt shows a page in all widths and in both schemes: nothing is wrong for axe-core, it does not
 // scroll sideways, and its picture is written.
 func (b *browser) lookAt(name, hash, ready string) {
 	b.t.Helper()
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")
 	must(b.t, err)
 	eval[bool](b, string(axe)+"; true")
-	for _, scheme := range []string{"dark", "light"} {
-		for _, width := range []int64{360, 1280, 1920} {
-			b.look(width, scheme)
-			b.goTo(hash)
-			b.shows(ready)
-			full := fmt.Sprintf("%s-%d-%s", name, width, scheme)
-			b.audit(full)
-			b.fits(full)
-			b.picture(full, "")
-		}
+	for _, l := range looks(360, 1280, 1920) {
+		b.look(l)
+		b.goTo(hash)
+		b.shows(ready)
+		full := fmt.Sprintf("%s-%s", name, l)
+		b.audit(full)
+		b.fits(full)
+		b.picture(full, "")
 	}
 }
 

@@ -22,16 +22,14 @@ func TestBrowserEvidenceIsAccessible(t *testing.T) {
 	b.signIn(key)
 	shots := func(name string) {
 		t.Helper()
-		for _, scheme := range []string{"dark", "light"} {
-			for _, width := range []int64{360, 1280, 1920} {
-				b.look(width, scheme)
-				at := fmt.Sprintf("%s-%d-%s", name, width, scheme)
-				b.audit(at)
-				b.fits(at)
-				b.picture(at, "")
-				if eval[bool](b, `document.querySelector('[data-walk]') !== null`) {
-					b.picture(at+"-walk", "[data-walk]")
-				}
+		for _, l := range looks(360, 1280, 1920) {
+			b.look(l)
+			at := fmt.Sprintf("%s-%s", name, l)
+			b.audit(at)
+			b.fits(at)
+			b.picture(at, "")
+			if eval[bool](b, `document.querySelector('[data-walk]') !== null`) {
+				b.picture(at+"-walk", "[data-walk]")
 			}
 		}
 	}
@@ -42,15 +40,15 @@ func TestBrowserEvidenceIsAccessible(t *testing.T) {
 	b.goTo("#/proof/7")
 	b.shows(`[data-evidence="warn"]`)
 	shots("evidence-unconfirmed")
-	b.look(1280, "light")
+	b.look(look{1280, "light"})
 	b.judged("whole.json", whole, "bad") // of another acme
 	b.drop("policy.txt", sample(t, "policy"))
 	b.shows(`[data-policy="met"]`)
 	shots("evidence-another-key")
-	b.look(1280, "light")
+	b.look(look{1280, "light"})
 	b.judged("changed.json", strings.Replace(whole, "Grüße", "Gruesse", 1), "bad")
 	shots("evidence-fails")
-	b.look(1280, "light")
+	b.look(look{1280, "light"})
 	b.enter(`textarea[name="policy"]`, "")
 	b.confirmKey(s, "acme")
 	b.goTo("#/proof/8")

@@ -95,7 +95,7 @@ func TestBrowserEvidenceOfAnotherKey(t *testing.T) {
 	right, wrong := fingerprintOf(s, "acme"), fingerprintOf(thief, "acme")
 
 	b := openBrowser(t, s.base)
-	b.look(1280, "light")
+	b.look(look{1280, "light"})
 	b.goTo("#/proof")
 	b.judged("genuine.json", genuine, "warn")
 	b.reads(`[data-origin="warn"]`, "This server publishes this key for acme; you have not confirmed it.")

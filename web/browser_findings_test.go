@@ -117,19 +117,19 @@ func TestBrowserFindingIsABannerUntilAcknowledged(t *testing.T) {
 		b.wait(fmt.Sprintf(`document.querySelector('[aria-current="page"]')?.getAttribute('href') === '#/%s'`, page))
 		b.reads(`.news [data-finding="failure"][data-finding-log="control"] [role="alert"]`, "of the control log")
 		for _, width := range []int64{360, 1280} {
-			b.look(width, "light")
+			b.look(look{width, "light"})
 			if area := eval[float64](b, `((r) => r.width * r.height / innerWidth)(document.querySelector('[data-finding] .notice').getBoundingClientRect())`); area < 40 {
 				t.Errorf("%s at %d px: the banner has %.0f px", page, width, area)
 			}
 		}
 	}
 	b.fits("a page with a finding")
-	b.look(360, "light")
+	b.look(look{360, "light"})
 	b.goTo("#/control")
 	b.shows(`.change[data-check="bad"]`)
 	b.fits("the control log with a finding")
 	b.picture("finding-360-light", "")
-	b.look(1280, "light")
+	b.look(look{1280, "light"})
 	b.picture("finding-1280-light", "")
 	b.goTo("#/agents")
 	b.press("Acknowledge…")

@@ -310,7 +310,7 @@ func TestBrowserEvidenceOutlivesARollback(t *testing.T) {
 func TestBrowserProofByKeyboard(t *testing.T) {
 	s := startService(t, "", "")
 	b := openBrowser(t, s.base)
-	b.look(1280, "light")
+	b.look(look{1280, "light"})
 	b.goTo("#/proof")
 	b.judged("whole.json", sample(t, "whole.json"), "warn")
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")

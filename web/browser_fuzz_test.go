@@ -299,7 +299,7 @@ func TestBrowserFuzz(t *testing.T) {
 		eval[bool](b, driver)
 	}
 	fresh()
-	b.look(1280, "light") // without motion: a walk is complete at once
+	b.look(look{1280, "light"}) // without motion: a walk is complete at once
 	b.signIn(key)
 	fed := 0
 	feed := func(what, with string, all any, n int) {

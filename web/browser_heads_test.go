@@ -62,7 +62,7 @@ func TestBrowserRollbackIsRed(t *testing.T) {
 	b.reads(".pulse-word", "rewritten")
 	b.reads(`[data-rewritten="actions"]`, "20 records; the server now has only 1")
 	b.reads(`[data-rewritten="actions"]`, "Records before 10 are unchanged")
-	b.look(1280, "light")
+	b.look(look{1280, "light"})
 	b.picture("live-rewritten-1280-light", "")
 	b.goTo("#/verify")
 	b.press("Verify the whole chain")

@@ -28,7 +28,7 @@ func TestBrowserPrintIsComplete(t *testing.T) {
 	b.signIn(key)
 	b.confirmKey(s, "acme")
 	for _, p := range pages {
-		b.look(794, "dark") // the width of A4
+		b.look(look{794, "dark"}) // the width of A4
 		b.goTo(p.hash)
 		b.shows(p.ready)
 		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
@@ -71,7 +71,7 @@ func TestBrowserKeysReachAll(t *testing.T) {
 	}
 	b.signIn(key)
 	b.confirmKey(s, "acme")
-	b.look(1280, "light")
+	b.look(look{1280, "light"})
 	for _, p := range pages {
 		b.goTo(p.hash)
 		b.shows(p.ready)
@@ -127,7 +127,7 @@ func TestBrowserPhoneKeepsTimeAndHash(t *testing.T) {
 	key := furnish(s)
 	b := openBrowser(t, s.base)
 	b.signIn(key)
-	b.look(360, "light")
+	b.look(look{360, "light"})
 	for hash, row := range map[string][]string{
 		"#/live":    {".entry .entry-index", ".entry .entry-time", ".entry .entry-hash"},
 		"#/records": {".vlist-row .row-index", ".vlist-row .row-time", ".vlist-row .row-hash"},

@@ -69,7 +69,7 @@ func TestBrowserLiveSeparatesServerClaims(t *testing.T) {
 	b.signIn(key)
 	b.confirmKey(s, "acme")
 	b.goTo("#/live")
-	b.look(1280, "light")
+	b.look(look{1280, "light"})
 	b.shows(`[data-checked="1092-1112"]`)
 	b.reads(".pulse-word", "1,092–1,111")
 	b.reads(`[data-server="valid"] .badge`, "valid")

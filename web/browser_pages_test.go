@@ -79,18 +79,16 @@ func TestBrowserPagesSignedOut(t *testing.T) {
 	b.shows(".nav a")
 	// live stands for all that need a credential
 	open := []string{"start", "live", "proof", "passports", "reference", "reference/Chain"}
-	for _, scheme := range []string{"dark", "light"} {
-		for _, width := range []int64{360, 1280} {
-			b.look(width, scheme)
-			for _, page := range open {
-				name := fmt.Sprintf("%s-signed-out-%d-%s", strings.ReplaceAll(page, "/", "-"), width, scheme)
-				b.goTo("#/" + page)
-				b.wait(`document.querySelector('main h1') && !/…$/.test(document.querySelector('main').innerText)`)
-				b.audit(name)
-				b.fits(name)
-				if page == "start" {
-					b.picture(fmt.Sprintf("welcome-%d-%s", width, scheme), "")
-				}
+	for _, l := range looks(360, 1280) {
+		b.look(l)
+		for _, page := range open {
+			name := fmt.Sprintf("%s-signed-out-%s", strings.ReplaceAll(page, "/", "-"), l)
+			b.goTo("#/" + page)
+			b.wait(`document.querySelector('main h1') && !/…$/.test(document.querySelector('main').innerText)`)
+			b.audit(name)
+			b.fits(name)
+			if page == "start" {
+				b.picture(fmt.Sprint("welcome-", l), "")
 			}
 		}
 	}
@@ -104,17 +102,15 @@ func TestBrowserPagesUnconfirmed(t *testing.T) {
 	b := openBrowser(t, s.base)
 	b.loadAxe()
 	b.signIn(key)
-	for _, scheme := range []string{"dark", "light"} {
-		for _, width := range []int64{360, 1280} {
-			b.look(width, scheme)
-			for _, p := range unconfirmed {
-				name := fmt.Sprintf("%s-%d-%s", p.name, width, scheme)
-				b.goTo(p.hash)
-				b.shows(p.ready)
-				b.audit(name)
-				b.fits(name)
-				b.picture(name, "")
-			}
+	for _, l := range looks(360, 1280) {
+		b.look(l)
+		for _, p := range unconfirmed {
+			name := fmt.Sprintf("%s-%s", p.name, l)
+			b.goTo(p.hash)
+			b.shows(p.ready)
+			b.audit(name)
+			b.fits(name)
+			b.picture(name, "")
 		}
 	}
 }
@@ -122,20 +118,20 @@ func TestBrowserPagesUnconfirmed(t *testing.T) {
 // Every page is free of what axe-core finds wrong, and fits the window at any width.
 func TestBrowserPagesLight(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
-	auditPages(t, "light")
+	auditPages(t, "light", 360)
 }
 
 func TestBrowserPagesDark(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
-	auditPages(t, "dark")
+	auditPages(t, "dark", 1280)
 }
 
-func auditPages(t *testing.T, scheme string) {
-	widths := []int64{1280}
-	if testenv.Night() {
-		widths = append(widths, 360, 600, 800, 1920)
-	} else if testenv.Long() && scheme == "light" {
-		widths = append(widths, 360)
+func auditPages(t *testing.T, scheme string, widths ...int64) {
+	switch {
+	case testenv.Night():
+		widths = []int64{1280, 360, 600, 800, 1920}
+	case pictures() != "":
+		widths = []int64{1280, 360}
 	}
 	s := startService(t, "", "")
 	key := furnish(s)
@@ -145,11 +141,12 @@ func auditPages(t *testing.T, scheme string) {
 	b.signIn(key)
 	b.confirmKey(s, "acme")
 	for _, width := range widths {
-		b.look(width, scheme)
+		l := look{width, scheme}
+		b.look(l)
 		for _, p := range pages {
 			b.goTo(p.hash)
 			b.shows(p.ready)
-			name := fmt.Sprintf("%s-%d-%s", p.name, width, scheme)
+			name := fmt.Sprintf("%s-%s", p.name, l)
 			if width != 600 && width != 800 {
 				b.furnishPage(p.name, passport)
 				b.picture(name, map[string]string{"report": `[data-report]`, "operation": `[data-operation="issuePassport"]`}[p.name])
@@ -162,7 +159,7 @@ func auditPages(t *testing.T, scheme string) {
 				b.press("Flip one bit")
 				b.shows(`[data-walk="bad"]`)
 				b.audit(name + "-flipped")
-				b.picture(fmt.Sprintf("proof-flipped-%d-%s", width, scheme), ".walk-picture")
+				b.picture(fmt.Sprint("proof-flipped-", l), ".walk-picture")
 			}
 		}
 	}
@@ -208,11 +205,14 @@ func (b *browser) fits(name string) {
 	}
 }
 
+// pictures is the directory in ATTESTD_SCREENSHOTS.
+func pictures() string { return os.Getenv("ATTESTD_SCREENSHOTS") }
+
 // picture writes a screenshot of the top of the page, or of an element, to the directory in
 // ATTESTD_SCREENSHOTS.
 func (b *browser) picture(name, scrollTo string) {
 	b.t.Helper()
-	dir := os.Getenv("ATTESTD_SCREENSHOTS")
+	dir := pictures()
 	if dir == "" {
 		return
 	}

@@ -188,7 +188,7 @@ func TestBrowserReportFindsLies(t *testing.T) {
 // off at the side.
 func (b *browser) print(name string) {
 	b.t.Helper()
-	b.look(1280, "dark")
+	b.look(look{1280, "dark"})
 	for paper, size := range map[string][2]float64{"a4": {8.27, 11.69}, "letter": {8.5, 11}} {
 		width := int64((size[0] - 30/25.4) * 96)
 		call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 1000, DeviceScaleFactor: 1})
@@ -209,7 +209,7 @@ func (b *browser) print(name string) {
 		printed := call(b, page.PrintToPDF, page.PrintToPDFParams{PaperWidth: size[0], PaperHeight: size[1]})
 		must(b.t, os.WriteFile(filepath.Join(dir, name+"-"+paper+".pdf"), bytesOf(string(printed.Data)), 0o600))
 	}
-	b.look(1280, "light")
+	b.look(look{1280, "light"})
 }
 
 // bytesOf reads base64, in which the browser gives what it has made.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -265,11 +266,16 @@ func (b *browser) press(text string) {
 	})()`, text))
 }
 
-// fill types into a field, as a user does.
+// fill types into a field, as a user does, or pastes what is as long as a key or a token: each
+// character that is typed is an event of its own, at which a page may check the text.
 func (b *browser) fill(selector, text string) {
 	b.t.Helper()
 	b.shows(selector)
-	eval[bool](b, fmt.Sprintf(`(document.querySelector(%q).select(), true)`, selector))
+	eval[bool](b, fmt.Sprintf(`((field) => (field.focus(), field.select(), true))(document.querySelector(%q))`, selector))
+	if len(text) > 30 {
+		call(b, input.InsertText, input.InsertTextParams{Text: text})
+		return
+	}
 	must(b.t, chromedp.Do(b.ctx, chromedp.SendKeys(chromedp.CSS(selector), text)))
 }
 
@@ -284,11 +290,11 @@ func (b *browser) drop(name, content string) {
 }
 
 // look makes the window this wide, in a colour scheme, without motion.
-func (b *browser) look(width int64, scheme string) {
+func (b *browser) look(l look) {
 	b.t.Helper()
-	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 800, DeviceScaleFactor: 1})
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.width, Height: 800, DeviceScaleFactor: 1})
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		{Name: "prefers-color-scheme", Value: l.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 	}})
 }
 

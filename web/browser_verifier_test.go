@@ -143,13 +143,11 @@ func TestBrowserVerifierIsAccessible(t *testing.T) {
 	b := openPage(t, fromDisk(t))
 	eval[bool](b, string(axe)+"; true")
 	shots := func(name string) {
-		for _, scheme := range []string{"dark", "light"} {
-			for _, width := range []int64{360, 1280} {
-				b.look(width, scheme)
-				b.audit(fmt.Sprintf("%s-%d-%s", name, width, scheme))
-				b.fits(fmt.Sprintf("%s-%d-%s", name, width, scheme))
-				b.picture(fmt.Sprintf("verifier-%s-%d-%s", name, width, scheme), "")
-			}
+		for _, l := range looks(360, 1280) {
+			b.look(l)
+			b.audit(fmt.Sprintf("%s-%s", name, l))
+			b.fits(fmt.Sprintf("%s-%s", name, l))
+			b.picture(fmt.Sprintf("verifier-%s-%s", name, l), "")
 		}
 	}
 	shots("empty")
