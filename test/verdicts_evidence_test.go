@@ -184,8 +184,8 @@ func pageVerdicts(t *testing.T, cases []byte) []string {
 }
 
 // commandVerdicts compares the exit status of attestd check, and the code that it prints, for
-// genuine files and named changes. Its verdict is that of package evidence: without -night it judges
-// some of each verdict with each kind of trust, for each takes a process.
+// genuine files and named changes. Its verdict is that of package evidence: without -night it
+// judges some of each verdict with each kind of trust, for each takes a process.
 func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 	t.Helper()
 	dir := t.TempDir()

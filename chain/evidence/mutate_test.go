@@ -126,8 +126,8 @@ func TestMutations(t *testing.T) {
 }
 
 // Every value of the samples is changed in every way that its type allows, at every depth. Only
-// these pass: an entry that is left out, which shows that omission is not proven. Without -night,
-// elements of a list share a class of changes: the first of each class, and one in four of the rest.
+// these pass: an entry that is left out, which shows that omission is not proven. Without -night
+// the first change of each class is tried, and one in four of the rest.
 func TestEveryField(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*evidence.File{
@@ -227,8 +227,8 @@ func mutate(value any, path string, set func(any), check func(path string)) {
 	}
 }
 
-// sampled says whether a byte of a line is changed: every one with -night, and else each at which a
-// word begins or ends, and one in seven inside words.
+// sampled says whether a byte of a line is changed: every one with -night, and else each at which
+// a word begins or ends, and one in seven inside words.
 func sampled(line string, at int) bool {
 	within := func(i int) bool {
 		return i >= 0 && i < len(line) && (line[i] == '-' || line[i] == '_' || '0' <= line[i] && line[i] <= '9' || 'a' <= line[i]|0x20 && line[i]|0x20 <= 'z')
