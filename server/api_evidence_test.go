@@ -115,6 +115,10 @@ func (c caller) checkLog(t testing.TB, log string) []record {
 	root := merkleRoot(hashes)
 	c.do(t, "GET /v1/verify?log="+log, "").gets(200, `{"valid":true,"merkleRoot":"`+root+`"}`)
 	for i, r := range records {
+		// of a long log, proofs at both ends, and one in eight between: paths of every form
+		if between := i >= 16 && i < len(records)-16; between && len(records) > 100 && i%8 > 0 && !testenv.Night() {
+			continue
+		}
 		var p struct {
 			Record json.RawMessage
 			Proof  []struct{ Sibling, Position string }

@@ -84,35 +84,38 @@ func policySecond(t testing.TB) *tlog.Policy {
 func TestSessionMutations(t *testing.T) {
 	t.Parallel()
 	for name, text := range sessions(t) {
-		refused := func(how string, changed []byte) {
-			t.Helper()
-			if v := checkSession(changed, evidence.Trust{}); v.Outcome != evidence.Fails || v.Code == "" || v.Session != nil {
-				t.Errorf("%s, %s: %+v", name, how, v)
-			}
-		}
-		lines := strings.SplitAfter(string(text), "\n")
-		lines = lines[:len(lines)-1]
-		refused("without its last line feed", text[:len(text)-1])
-		refused("with an empty line", append(bytes.Clone(text), '\n'))
-		refused("with a space", append(bytes.Clone(text), ' '))
-		refused("with junk", append(bytes.Clone(text), bytes.Repeat([]byte{'x'}, 9<<20)...))
-		refused("empty", nil)
-		for i := range lines {
-			refused("a line left out", []byte(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "")))
-			refused("a line twice", []byte(strings.Join(slices.Insert(slices.Clone(lines), i, lines[i]), "")))
-			if i > 0 {
-				swapped := slices.Clone(lines)
-				swapped[i-1], swapped[i] = swapped[i], swapped[i-1]
-				refused("lines swapped", []byte(strings.Join(swapped, "")))
-			}
-			for at := range len(lines[i]) - 1 {
-				changed := []byte(lines[i])
-				if changed[at] ^= 1; !sampled(lines[i], at) || changed[at] >= 0x80 || changed[at] <= ' ' || lines[i][at] == ' ' {
-					continue
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			refused := func(how string, changed []byte) {
+				t.Helper()
+				if v := checkSession(changed, evidence.Trust{}); v.Outcome != evidence.Fails || v.Code == "" || v.Session != nil {
+					t.Errorf("%s: %+v", how, v)
 				}
-				refused("byte "+lines[i][max(0, at-10):at+1], []byte(strings.Join(lines[:i], "")+string(changed)+strings.Join(lines[i+1:], "")))
 			}
-		}
+			lines := strings.SplitAfter(string(text), "\n")
+			lines = lines[:len(lines)-1]
+			refused("without its last line feed", text[:len(text)-1])
+			refused("with an empty line", append(bytes.Clone(text), '\n'))
+			refused("with a space", append(bytes.Clone(text), ' '))
+			refused("with junk", append(bytes.Clone(text), bytes.Repeat([]byte{'x'}, 9<<20)...))
+			refused("empty", nil)
+			for i := range lines {
+				refused("a line left out", []byte(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "")))
+				refused("a line twice", []byte(strings.Join(slices.Insert(slices.Clone(lines), i, lines[i]), "")))
+				if i > 0 {
+					swapped := slices.Clone(lines)
+					swapped[i-1], swapped[i] = swapped[i], swapped[i-1]
+					refused("lines swapped", []byte(strings.Join(swapped, "")))
+				}
+				for at := range len(lines[i]) - 1 {
+					changed := []byte(lines[i])
+					if changed[at] ^= 1; !sampled(lines[i], at) || changed[at] >= 0x80 || changed[at] <= ' ' || lines[i][at] == ' ' {
+						continue
+					}
+					refused("byte "+lines[i][max(0, at-10):at+1], []byte(strings.Join(lines[:i], "")+string(changed)+strings.Join(lines[i+1:], "")))
+				}
+			}
+		})
 	}
 }
 
