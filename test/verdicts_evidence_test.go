@@ -68,8 +68,9 @@ func (c *evidenceCase) heard(checked string) string {
 }
 
 // The five that check evidence files are package evidence, attestd check, verifier.html in a
-// browser and from disk, check.py and check.mjs. Each judges the same files, genuine and changed in
-// every field, with a key, with a policy and with nothing, and comes to the same verdict and code.
+// browser and from disk, check.py and check.mjs. They judge the same files, genuine and changed in
+// every field, with a key, with a policy and with nothing, and come to the same verdict and code.
+// Package evidence judges all; see shared and commandVerdicts for the others.
 func TestEvidenceCheckersAgree(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
