@@ -76,11 +76,21 @@ func takenError(err error) error {
 // session. The names of a session stand beside one another, in the order of seq; see sessionName.
 func statementKeys(s *statement.Statement) []chain.Key {
 	request := sha256.Sum256([]byte(s.Signed()))
-	keys := []chain.Key{{Name: sha256.Sum256([]byte("statement jti\n" + s.KeyID + "\n" + s.ID)), Request: request, Unique: true}}
+	keys := []chain.Key{{Name: statementName(s.KeyID, s.ID), Request: request, Unique: true}}
 	if s.Session != "" {
 		keys = append(keys, chain.Key{Name: sessionName(sessionHash(s.KeyID, s.Session), s.Seq), Request: request, Unique: true})
 	}
 	return keys
+}
+
+// statementName is what a jti of a key is stored by. As with keyName, its first half is the jti's own
+// beginning, so that those which begin with a time, as those of our clients do, stand beside one
+// another on disk.
+func statementName(kid, jti string) (name chain.Hash) {
+	copy(name[:16], jti)
+	sum := sha256.Sum256([]byte("statement jti\n" + kid + "\n" + jti))
+	copy(name[16:], sum[:16])
+	return name
 }
 
 // sessionHash names a session.

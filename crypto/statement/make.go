@@ -43,12 +43,17 @@ func HashCanonical(action []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Make signs claims and returns the statement. With an ID of "" it makes one up: to send the same
+// Make signs claims and returns the statement. With an ID of "" it makes one up, which begins with
+// the time, because the service stores those of one time beside one another: to send the same
 // statement again, its bytes MUST be sent again. It refuses, with CodeMalformed, what Parse does.
-// Every other error is the signer's.
+// Every other error is the signer's, or that of the source of random bits.
 func Make(ctx context.Context, s jose.Signer, c Claims) (*Statement, error) {
 	if c.ID == "" {
-		c.ID = uuid.NewString()
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, err
+		}
+		c.ID = id.String()
 	}
 	payload := c.append(nil)
 	if _, err := readClaims(payload); err != nil {
