@@ -17,6 +17,7 @@ import (
 	"attestd/chain/evidence"
 	"attestd/crypto/cred"
 	"attestd/crypto/jcs"
+	"attestd/crypto/jose"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
 )
@@ -271,4 +272,17 @@ func (s PassportStatus) Verify(key ed25519.PublicKey) error {
 // came another way. "" trusts nothing, and the verdict is at best evidence.SelfConsistent.
 func CheckEvidence(file []byte, fingerprint string) evidence.Verdict {
 	return evidence.Check(file, evidence.Trust{Fingerprint: fingerprint})
+}
+
+// CheckAgentEvidence is CheckEvidence for what an agent has signed itself. agentKey is the
+// thumbprint of one of the agent's keys, which came from the agent. The file fails with
+// evidence.BadStatement unless that key has signed the record, or one that follows from it.
+func CheckAgentEvidence(file []byte, fingerprint, agentKey string) evidence.Verdict {
+	if !jose.IsThumbprint(agentKey) {
+		return evidence.Verdict{
+			Outcome: evidence.Fails, Code: evidence.BadStatement, Checked: []string{}, NotProven: []string{},
+			Reason: "the thumbprint of an agent's key is 43 characters of base64url",
+		}
+	}
+	return evidence.Check(file, evidence.Trust{Fingerprint: fingerprint, AgentKey: agentKey})
 }

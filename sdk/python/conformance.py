@@ -78,10 +78,10 @@ class Runner:
         except VerificationError as error:
             return {"valid": False, "code": error.code}
 
-    def checkEvidence(self, evidence, fingerprint):
+    def checkEvidence(self, evidence, fingerprint, agentKey=None):
         try:
-            attestd.verify_evidence(evidence, fingerprint=fingerprint)
-            return {"verdict": "holds"}
+            checked, _ = attestd.verify_evidence(evidence, fingerprint=fingerprint, agent_key=agentKey)
+            return {"verdict": "holds", "word": next((said for said in checked if "signed this" in said), None)}
         except VerificationError as error:
             return {"verdict": "fails", "code": error.code}
 

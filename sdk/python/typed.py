@@ -30,7 +30,7 @@ key: str = attested.get("idempotencyKey", "")
 keys = attestd.Keys(client.get_public_keys(companyId="acme"), "SHA256:")
 root: str = attestd.verify_proof(client.get_proof(0), keys)
 claims, scope = attestd.verify_passport(passport, keys, tool="read")
-checked, unproven = attestd.verify_evidence(client.raw("getEvidence", 0), fingerprint="SHA256:")
+checked, unproven = attestd.verify_evidence(client.raw("getEvidence", 0), fingerprint="SHA256:", agent_key="")
 
 async def use() -> list[str]:
     async with attestd.AsyncClient("https://attest.example.com") as other:

@@ -48,7 +48,7 @@ const calls = {
   checkProof: async ({ proof, key, root }) => genuine(verifyProof(proof, await Keys.of(key, proof.record.payload.companyId), root ? { root } : {})),
   checkPassport: async ({ passport, key, companyId, tool }) => refusal(verifyPassport(passport, await Keys.of(key, companyId), tool ? { tool } : {}),
     ({ scopeGranted }) => ({ valid: true, scopeGranted }), ({ code }) => ({ valid: false, code })),
-  checkEvidence: ({ evidence, fingerprint }) => refusal(verifyEvidence(evidence, { fingerprint }), () => ({ verdict: "holds" }), ({ code }) => ({ verdict: "fails", code })),
+  checkEvidence: ({ evidence, ...trust }) => refusal(verifyEvidence(evidence, trust), ({ checked }) => ({ verdict: "holds", word: checked.find((said) => said.includes("signed this")) }), ({ code }) => ({ verdict: "fails", code })),
   spoolAttest: (args) => spool.attest(args),
   spoolFlush: async () => ((await spool.flush()), {}),
   spoolPending: async () => ({ pending: await spool.pending() }),

@@ -1,7 +1,7 @@
 // What the compiler takes of the built package, and what it refuses. It is never run.
 import { Client } from "attestd";
 import { Spool } from "attestd/spool";
-import { Keys, verifyRecord } from "attestd/verify";
+import { Keys, verifyEvidence, verifyRecord } from "attestd/verify";
 
 const client = new Client({ url: "https://attest.example.com", credential: process.env.ATTESTD_KEY });
 const issued = await client.issuePassport({ agentId: "bot", ttl: 60, scopes: ["*"] });
@@ -18,9 +18,12 @@ const checkpoint: string = await client.getCheckpoint({ logId: said });
 const tile: Uint8Array = await client.getTile({ logId: checkpoint, path: "0/000" });
 const attested = await (await Spool.open("spool", client)).attest({ agentId: "bot", actionType: "typed", payload: tile.length });
 if (!attested.queued) attested.record.hash.trim();
+await verifyEvidence(tile, { fingerprint: checkpoint, agentKey: said });
 await client.createKey();
 await client.registerAgent({ agentId: "bot", "If-None-Match": "*" });
 
+// @ts-expect-error a key of the agent alone names no company
+await verifyEvidence(tile, { agentKey: said });
 // @ts-expect-error agentId is the name of the reference
 await client.issuePassport({ agent: "bot" });
 // @ts-expect-error agentId is a string

@@ -93,7 +93,9 @@
 //	checkProof     {"proof","key","root"} → {"genuine"}; root may be absent
 //	checkPassport  {"passport","key","companyId","tool"} → {"valid":true,"scopeGranted"} or {"valid":false,"code"};
 //	               tool may be absent
-//	checkEvidence  {"evidence","fingerprint"} → {"verdict","code"}, as of attestd check
+//	checkEvidence  {"evidence","fingerprint","agentKey"} → {"verdict","code"}, as of attestd check; agentKey, the
+//	               thumbprint of a key of the agent, may be absent. "word" is the sentence, if any, that says whose
+//	               key "signed this"
 //	spoolAttest    as attest → {"queued":true} or {"queued":false,"record":…}
 //	spoolFlush     {} → {}
 //	spoolPending   {} → {"pending":n}

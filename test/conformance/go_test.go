@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"attestd/chain"
@@ -233,8 +235,17 @@ func (g *goRunner) register() {
 	g.calls["checkEvidence"] = typed(func(_ ctx, a struct {
 		Evidence    json.RawMessage
 		Fingerprint string
+		AgentKey    *string
 	}) (any, error) {
-		return attestd.CheckEvidence(a.Evidence, a.Fingerprint), nil
+		v := attestd.CheckEvidence(a.Evidence, a.Fingerprint)
+		if a.AgentKey != nil {
+			v = attestd.CheckAgentEvidence(a.Evidence, a.Fingerprint, *a.AgentKey)
+		}
+		answer := map[string]any{"verdict": v.Outcome, "code": v.Code}
+		if at := slices.IndexFunc(v.Checked, func(said string) bool { return strings.Contains(said, "signed this") }); at >= 0 {
+			answer["word"] = v.Checked[at]
+		}
+		return answer, nil
 	})
 	g.calls["spoolAttest"] = typed(func(ctx ctx, a attestArgs) (any, error) {
 		r, queued, err := g.spool.Attest(ctx, a.attestation())

@@ -89,14 +89,17 @@ def verify_status(status, keys, jti, *, max_age=300):
     with _step("STATUS"):
         return check_status(_given(status), keys.actions, jti, max_age)
 
-def verify_evidence(evidence, *, fingerprint=None, policy=None):
+def verify_evidence(evidence, *, fingerprint=None, policy=None, agent_key=None):
     """Checks a file of evidence, best as the bytes that came, with the fingerprint of a key of the company or the text of a policy (c2sp.org/tlog-policy). Returns what was checked and what
-    such a file does not prove, each a list of sentences."""
+    such a file does not prove, each a list of sentences. With agent_key, the thumbprint of a key of the agent that came from the agent, the code is STATEMENT unless that key has signed
+    the record, or one that follows from it."""
     if (fingerprint is None) == (policy is None):
         raise TypeError("one of fingerprint and policy is needed")
+    with _step("STATEMENT"):
+        must(agent_key is None or is_thumbprint(agent_key), "the thumbprint of an agent's key is 43 characters of base64url")
     source = evidence.encode() if isinstance(evidence, str) else evidence if isinstance(evidence, bytes) else json.dumps(evidence, ensure_ascii=False).encode()
     with _step("POLICY"):
-        checks = Evidence(source, fingerprint, None if policy is None else read_policy(policy))
+        checks = Evidence(source, fingerprint, None if policy is None else read_policy(policy), agent_key)
     verdict, code, reason = checks.verdict()
     if verdict != "holds":
         raise VerificationError(code or "KEY", reason)

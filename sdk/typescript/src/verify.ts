@@ -5,6 +5,7 @@ import { exactly, hash, having, integer, list, rawKey, read, signature, string, 
 import { identify, prepareKey, prepareRing, type Prepared } from "./console/lib/keyring.js";
 import { climb, proofForm } from "./console/lib/merkle.js";
 import { checkRecord, controlRecordForm, recordForm } from "./console/lib/record.js";
+import { isThumbprint } from "./console/lib/statement.js";
 import { checkStatus, type Status } from "./console/lib/status.js";
 import { check as checkToken, decode, type Decoded } from "./console/lib/token.js";
 import { VerificationError } from "./errors.js";
@@ -195,14 +196,19 @@ export async function verifyStatus(status: Given, keys: Keys, options: { jti: st
 /**
  * Checks a file of evidence, best as the bytes that came, with the fingerprint of a key of the
  * company or a policy (c2sp.org/tlog-policy, its text). Returns what was checked and what such a
- * file does not prove, in words.
+ * file does not prove, in words. With agentKey, the thumbprint of a key of the agent that came from
+ * the agent, the code is STATEMENT unless that key has signed the record, or one that follows from
+ * it.
  */
-export async function verifyEvidence(evidence: Uint8Array | Given, trust: { fingerprint: string } | { policy: string }): Promise<{ checked: string[]; notProven: string[] }> {
-  onlyKnown("verifyEvidence", trust, ["fingerprint", "policy"]);
+export async function verifyEvidence(evidence: Uint8Array | Given, trust: ({ fingerprint: string } | { policy: string }) & { agentKey?: string }): Promise<{ checked: string[]; notProven: string[] }> {
+  onlyKnown("verifyEvidence", trust, ["fingerprint", "policy", "agentKey"]);
   return step("MALFORMED", async () => {
+    const { agentKey } = trust;
+    // a pin that is absent by mistake, such as one read from an empty variable, is none
+    must(!("agentKey" in trust) || typeof agentKey === "string" && isThumbprint(agentKey), "STATEMENT", "the thumbprint of an agent's key is 43 characters of base64url");
     const bytes = evidence instanceof Uint8Array ? evidence : new TextEncoder().encode(textOf(evidence));
     const trusted = "policy" in trust ? { policy: await step("POLICY", () => readPolicy(trust.policy)) } : { fingerprint: trust.fingerprint };
-    const { verdict, code, reason, checked, file } = await checkEvidence(bytes, trusted);
+    const { verdict, code, reason, checked, file } = await checkEvidence(bytes, { ...trusted, ...(agentKey && { agentKey }) });
     must(verdict === "holds", code || "KEY", reason || "nothing was given that is trusted");
     return { checked, notProven: file.notProven };
   });
