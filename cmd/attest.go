@@ -28,7 +28,8 @@ JSON value, from the argument, or else from standard input.
 
 A request without a response is sent again with the same idempotency key. Exit status 0 means
 that the record is on the server's disk exactly once. To retry safely in a later run, choose
-the key with --idempotency-key; an agent's key signs an action under it once.
+the key with --idempotency-key: for 30 days such a run prints the record that is there. What an
+agent's key has signed under it is stored on this machine, so retry on the same one.
 
 ` + agentHelp,
 		Args: cobra.MaximumNArgs(1),
@@ -75,13 +76,13 @@ the key with --idempotency-key; an agent's key signs an action under it once.
 				return usageError{err}
 			}
 			defer c.Close()
+			var record attestd.Record
 			if at.identity != nil {
 				prepared.IdempotencyKey = a.IdempotencyKey // of which a statement needs none
-				if prepared, err = at.identity.Sign(cmd.Context(), prepared, attestd.Place{}); err != nil {
-					return err
-				}
+				record, err = at.attestSigned(cmd.Context(), c, prepared)
+			} else {
+				record, err = c.Attest(cmd.Context(), prepared)
 			}
-			record, err := c.Attest(cmd.Context(), prepared)
 			if err != nil {
 				return err
 			}

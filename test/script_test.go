@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -93,6 +94,13 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("no text %s", args[1])
 		}
 		ts.Setenv(args[0], text)
+	},
+	// nextsecond: wait until the clock that the commands read shows another second.
+	"nextsecond": func(ts *testscript.TestScript, neg bool, args []string) {
+		arguments(ts, neg, len(args) == 0, "nextsecond")
+		for began := time.Now().Unix(); time.Now().Unix() == began; {
+			time.Sleep(time.Until(time.Unix(began+1, 0)))
+		}
 	},
 	// sql DATABASE STATEMENT: change a database behind attestd's back.
 	"sql": func(ts *testscript.TestScript, neg bool, args []string) {
