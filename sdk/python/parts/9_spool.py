@@ -16,6 +16,7 @@ class Spool:
         # the bytes that wait, as this process knows; -1 when it must look
         self._last, self._size, self._lock = 0, -1, threading.Lock()
         self._flushing = threading.Lock()
+        self._signed = {}  # the names of the statements that wait, by file; None where an item has none
         for name in ("new", "pending", "refused", "sessions"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         # by a process that was killed before it acknowledged them
@@ -49,6 +50,24 @@ class Spool:
                 raise FullError(f"the spool holds its {self.limit} bytes")
         self._put("pending", name, item)
         return name
+
+    def _waiting(self, statement):
+        """(file, item, statement) of the statement of a name that waits; None where there is none."""
+        with self._lock:
+            names = self._names()
+            self._signed = {name: self._signed[name] for name in names if name in self._signed}
+            for name in names:
+                if self._signed.get(name, statement) != statement:
+                    continue
+                try:
+                    text = _unsealed((self.folder / "pending" / name).read_bytes())[1]
+                    found = json.loads(text)["statement"]
+                    self._signed[name] = _name_of(found)
+                except (OSError, ValueError, LookupError, TypeError):  # it is gone, damaged or not signed
+                    self._signed[name] = None
+                if self._signed[name] == statement:
+                    return name, text, found
+        return None
 
     def _remove(self, name):
         (self.folder / "pending" / name).unlink(missing_ok=True)

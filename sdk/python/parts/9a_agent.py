@@ -104,15 +104,21 @@ class Agent:
         if body["agentId"] != self.agent_id:
             raise PayloadError("/agentId", f"must be {self.agent_id}: an agent signs what it does itself")
         action = canonical({"actionType": body["actionType"], "agentId": body["agentId"], "companyId": self.company_id, "payload": body["payload"]})
-        jti = _new_key() if prepared.made else prepared.key
         claims = {"iss": self.spiffe_id, "aud": self._parent, "iat": int(time.time()), "action_hash": hashlib.sha256(action.encode()).hexdigest(),
-                  "jti": jti if re.fullmatch("[!-~]{1,128}", jti) else _b64(hashlib.sha256(jti.encode()).digest())}
+                  "jti": _new_key() if prepared.made else _statement_id(prepared.key)}
         if body.get("delegation"):
             claims["delegation"] = _token_id(body["delegation"])
         if sid is not None:
             claims.update({"sid": sid, "seq": seq}, **({"prev": previous} if seq else {}), **({"end": True} if end else {}))
         statement = self._jws("agent-statement+jwt", claims)
         return _Prepared(f'{prepared.text[:-1]},"statement":"{statement}"}}', "", False), statement
+
+    def _says(self, statement, prepared, end):
+        """Whether a statement says what the agent would sign of an attestation now, but for the time and the place."""
+        body, claims = read(prepared.text), _part_of(statement, 1)
+        action = canonical({"actionType": body["actionType"], "agentId": body["agentId"], "companyId": self.company_id, "payload": body["payload"]})
+        delegation = _token_id(body["delegation"]) if body.get("delegation") else None
+        return claims["action_hash"] == hashlib.sha256(action.encode()).hexdigest() and claims.get("delegation") == delegation and (claims.get("end") is True) == bool(end)
 
     def _endorse(self, thumbprint):
         self._known.add(thumbprint)
@@ -160,9 +166,18 @@ def _proof(key, method, url, token=""):  # that the sender of a request holds a 
     claims = {"jti": _new_key(), "htm": method, "htu": url.partition("?")[0], "iat": int(time.time())}
     return _jws(key, {"typ": "dpop+jwt", "jwk": _public_jwk(key.jwk)}, {**claims, **({"ath": _b64(hashlib.sha256(token.encode()).digest())} if token else {})})
 
+def _statement_id(key):  # the jti for a caller's idempotency key: the key itself where it can be one
+    return key if re.fullmatch("[!-~]{1,128}", key) else _b64(hashlib.sha256(key.encode()).digest())
+
+def _part_of(token, part):  # of a token that was made here, or is not checked here
+    return json.loads(unbase64url(token.split(".")[part]))
+
+def _name_of(statement):  # what no other statement has: the key that signed it and its jti
+    return _part_of(statement, 0)["kid"], _part_of(statement, 1)["jti"]
+
 def _token_id(token):  # jti of a token that is not checked here: the service checks it
     try:
-        return json.loads(unbase64url(token.split(".")[1]))["jti"]
+        return _part_of(token, 1)["jti"]
     except (ValueError, LookupError, TypeError):
         raise PayloadError("/delegation", "is no token with a jti") from None
 
@@ -214,7 +229,7 @@ def _agent_of(client):
 class SpoolSession:
     """A session of a spool. What is signed is on disk with its place before it is sent, so a process that is killed leaves no hole in the numbers and uses none twice. One process
     has a session at a time, its threads included, and the next one goes on where it was. Where another process that lives has the session, and after its end, this one is under
-    the ID with "~" and the time."""
+    the ID with "~" and the time. While a statement waits, the same action under the same idempotencyKey is the same statement."""
 
     def __init__(self, spool, id):
         if not re.fullmatch("[A-Za-z0-9._-]{1,100}", id):
@@ -254,7 +269,7 @@ class SpoolSession:
                 return {"queued": True}
             # it has no place, unless another has one after it; then a flush sets it apart
             with self._lock:
-                if self._state.get("previous") == hashlib.sha256(statement.encode()).hexdigest():
+                if before and self._state.get("previous") == hashlib.sha256(statement.encode()).hexdigest():
                     self._place(before)
                     self._state = before
                     self._spool._remove(name)
@@ -268,6 +283,12 @@ class SpoolSession:
             if self._signed:
                 self._spool._add_text(self._signed, False)
                 self._signed = None
+            waiting = None if prepared.made else self._spool._waiting((self._agent.thumbprint, _statement_id(key)))
+            if waiting:
+                name, text, statement = waiting
+                if not self._agent._says(statement, prepared, end):
+                    raise AttestdError("the idempotency key is that of another action, which waits")
+                return _Prepared(text, "", False), statement, name, None
             before = self._state
             if before.get("end"):
                 raise AttestdError("the session has ended")

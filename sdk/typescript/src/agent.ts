@@ -166,6 +166,17 @@ export class Agent {
     return { text: `${prepared.text.slice(0, -1)},"statement":${JSON.stringify(statement)}}`, key: "", made: false, statement };
   }
 
+  /**
+   * Whether a statement says what the agent would sign of an attestation now, but for the time and
+   * the place.
+   * @internal
+   */
+  async says(statement: string, prepared: Prepared, end: boolean): Promise<boolean> {
+    const { delegation } = JSON.parse(prepared.text) as { delegation?: string };
+    const claims = claimsOf(statement);
+    return claims.action_hash === await this.#actionHash(prepared.text) && claims.delegation === (delegation ? idOfToken(delegation) : undefined) && (claims.end === true) === end;
+  }
+
   async #actionHash(text: string): Promise<string> {
     const { agentId, actionType, payload } = JSON.parse(text) as Record<string, unknown>;
     return hex(await sha256(canonicalize(JSON.stringify({ actionType, agentId, companyId: this.companyId, payload }), MAX_DEPTH)));
@@ -203,15 +214,23 @@ export class Agent {
   }
 }
 
-// The jti for a caller's idempotency key: the key itself where it can be one.
-async function idOf(key: string): Promise<string> {
+/** The jti for a caller's idempotency key: the key itself where it can be one. */
+export async function idOf(key: string): Promise<string> {
   return /^[!-~]{1,128}$/.test(key) ? key : base64url(await sha256(key));
 }
+
+const partOf = (token: string, part: number) => JSON.parse(new TextDecoder().decode(unbase64url(token.split(".")[part] ?? ""))) as Record<string, unknown>;
+
+/** The claims of a token that was made here, or is not checked here. */
+const claimsOf = (token: string) => partOf(token, 1);
+
+/** What no other statement has: the key that signed it and its jti. */
+export const nameOf = (statement: string): string => `${String(partOf(statement, 0).kid)} ${String(claimsOf(statement).jti)}`;
 
 // The jti of a token that is not checked here: the service checks it.
 function idOfToken(token: string): string {
   try {
-    const { jti } = JSON.parse(new TextDecoder().decode(unbase64url(token.split(".")[1] ?? ""))) as { jti?: unknown };
+    const { jti } = claimsOf(token);
     if (typeof jti === "string" && jti) return jti;
   } catch { /* it is none */ }
   throw new PayloadError("/delegation", "is no token with a jti");

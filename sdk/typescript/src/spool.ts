@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { hashOf, type Agent } from "./agent.js";
+import { hashOf, idOf, nameOf, type Agent } from "./agent.js";
 import { itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import type { Client } from "./client.js";
 import { AttestdError, placeOf, REUSED, ServiceError } from "./errors.js";
@@ -72,6 +72,7 @@ export class Spool {
   #last = 0;
   #size = -1; // bytes that wait, as this process knows; -1 when it must look
   #flushing: Promise<void> = Promise.resolve(); // the flush before, which the next one waits for
+  readonly #signed = new Map<string, string>(); // nameOf the statements that wait, by file; "" where an item has none
 
   private constructor(readonly folder: string, readonly client: Client, readonly limit: number) {}
 
@@ -152,7 +153,29 @@ export class Spool {
       place: (now) => this.#put("sessions", name, written(now)),
       add: (text) => this.#addText(text, false),
       remove: (item) => unlink(join(this.folder, "pending", item)).catch(gone(undefined)),
+      waiting: (statement) => this.#waiting(statement),
     });
+  }
+
+  // The statement of a name that waits, with its item; undefined where there is none.
+  async #waiting(statement: string): Promise<Waiting | undefined> {
+    const names = await this.#names();
+    const there = new Set(names);
+    for (const name of this.#signed.keys()) if (!there.has(name)) this.#signed.delete(name);
+    for (const name of names) {
+      const known = this.#signed.get(name);
+      if (known !== undefined && known !== statement) continue;
+      let found: Waiting | undefined;
+      try {
+        const { text } = unsealed(await readFile(join(this.folder, "pending", name)));
+        found = { name, text, statement: (JSON.parse(text) as { statement: string }).statement };
+        this.#signed.set(name, nameOf(found.statement));
+      } catch { // it is gone, damaged or not signed
+        this.#signed.set(name, "");
+      }
+      if (this.#signed.get(name) === statement) return found;
+    }
+    return undefined;
   }
 
   /** How many items wait. */
@@ -322,16 +345,24 @@ const isUnderAll = ({ operation, status, code, pointer }: ServiceError) => opera
 /** For how long the service takes a statement, in milliseconds, with a day to spare. */
 const SIGNED_FOR = 29 * 24 * 3600_000;
 
+interface Waiting {
+  name: string;
+  text: string;
+  statement: string;
+}
+
 interface Disk {
   place(now: State): Promise<void>;
   add(item: string): Promise<string>;
   remove(name: string): Promise<void>;
+  waiting(statement: string): Promise<Waiting | undefined>;
 }
 
 /**
  * One run of an agent: its statements are numbered, and each names the one before. What is signed
  * is on disk with its place before it is sent, so a process that is killed leaves no hole in the
- * numbers and uses none twice.
+ * numbers and uses none twice. While it waits, the same action under the same idempotencyKey is the
+ * same statement.
  */
 export class SpoolSession {
   #state: State;
@@ -364,7 +395,7 @@ export class SpoolSession {
       if (!isRefused(error)) return { queued: true, idempotencyKey: "" };
       // It has no place, unless another has one after it; then a flush sets it apart.
       await this.#inTurn(async () => {
-        if (this.#state.previous !== await hashOf(signed.statement)) return;
+        if (!before || this.#state.previous !== await hashOf(signed.statement)) return;
         await this.disk.place(this.#state = before);
         await this.disk.remove(name);
       });
@@ -377,14 +408,22 @@ export class SpoolSession {
     return this.attest(attestation, true);
   }
 
-  #next(attestation: Attestation, end: boolean): Promise<{ signed: Prepared & { statement: string }; name: string; before: State }> {
+  // before is undefined for what was signed earlier and waits.
+  #next(attestation: Attestation, end: boolean): Promise<{ signed: Prepared & { statement: string }; name: string; before: State | undefined }> {
     return this.#inTurn(async () => {
       if (this.#signed) await this.disk.add(this.#signed);
       this.#signed = undefined;
+      const prepared = prepare(attestation);
+      const waiting = prepared.made ? undefined : await this.disk.waiting(`${await this.agent.thumbprint()} ${await idOf(prepared.key)}`);
+      if (waiting) {
+        const { name, text, statement } = waiting;
+        if (!await this.agent.says(statement, prepared, end)) throw new AttestdError("the idempotency key is that of another action, which waits");
+        return { signed: { text, key: "", made: false, statement }, name, before: undefined };
+      }
       const before = this.#state;
       const { sid, seq, previous } = before;
       if (before.end) throw new AttestdError("the session has ended");
-      const signed = await this.agent.sign(prepare(attestation), { sid, seq, previous, end });
+      const signed = await this.agent.sign(prepared, { sid, seq, previous, end });
       const now: State = { sid, seq: seq + 1, previous: await hashOf(signed.statement), end, item: signed.text, at: Date.now() };
       await this.disk.place(now);
       [this.#state, this.#signed] = [now, signed.text];
