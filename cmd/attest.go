@@ -28,7 +28,7 @@ JSON value, from the argument, or else from standard input.
 
 A request without a response is sent again with the same idempotency key. Exit status 0 means
 that the record is on the server's disk exactly once. To retry safely in a later run, choose
-the key with --idempotency-key: for 30 days such a run prints the record that is there. What an
+the key with --idempotency-key: for four weeks such a run prints the record that is there. What an
 agent's key has signed under it is stored on this machine, so retry on the same one.
 
 ` + agentHelp,
