@@ -1,4 +1,4 @@
--- The database of attestd, schema 13; store/postgres/schema.sql is the same for PostgreSQL. A file
+-- The database of attestd, schema 14; store/postgres/schema.sql is the same for PostgreSQL. A file
 -- of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
@@ -382,6 +382,27 @@ CREATE TABLE used_proof (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX used_proof_expiry ON used_proof (expires_at);
 
+-- The keys with which a company signs tokens for others, each made when a token of its algorithm is
+-- first asked for. kid is the thumbprint of jwk (RFC 7638), private the PKCS #8, in clear or sealed,
+-- and NULL once the key can sign nothing more. A key signs from signs_from until ended_at, which the
+-- one after it brings; of each algorithm one has no ended_at. Until an hour after that it verifies,
+-- unless it is compromised.
+CREATE TABLE token_key (
+  company        INTEGER NOT NULL REFERENCES company (id),
+  kid            TEXT NOT NULL,
+  alg            TEXT NOT NULL CHECK (alg IN ('ES256', 'RS256', 'EdDSA')),
+  jwk            TEXT NOT NULL,
+  private        BLOB,
+  created_at     TEXT NOT NULL,
+  signs_from     TEXT NOT NULL,
+  ended_at       TEXT,
+  compromised_at TEXT,
+  PRIMARY KEY (company, kid)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX token_key_newest ON token_key (company, alg) WHERE ended_at IS NULL;
+CREATE INDEX token_key_ended ON token_key (company, ended_at);
+CREATE INDEX token_key_private ON token_key (ended_at) WHERE private IS NOT NULL;
+
 -- What must never change is guarded here against honest mistakes at a prompt. Whoever wants to
 -- cheat can drop a trigger; against them stand the hashes, the signatures and `attestd verify`.
 CREATE TRIGGER record_no_update BEFORE UPDATE ON record BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
@@ -437,6 +458,15 @@ CREATE TRIGGER enrolment_only_spent BEFORE UPDATE ON enrolment WHEN
     OR OLD.key IS NOT NULL
   BEGIN SELECT RAISE(ABORT, 'an enrolment is only spent, once'); END;
 CREATE TRIGGER enrolment_no_delete BEFORE DELETE ON enrolment BEGIN SELECT RAISE(ABORT, 'an enrolment is only spent, once'); END;
+CREATE TRIGGER token_key_only_ends BEFORE UPDATE ON token_key WHEN
+    (NEW.company, NEW.kid, NEW.alg, NEW.jwk, NEW.created_at, NEW.signs_from) IS NOT (OLD.company, OLD.kid, OLD.alg, OLD.jwk, OLD.created_at, OLD.signs_from)
+    OR OLD.ended_at IS NOT NULL AND (NEW.ended_at IS NULL OR NEW.ended_at > OLD.ended_at)
+    OR OLD.compromised_at IS NOT NULL AND NEW.compromised_at IS NOT OLD.compromised_at
+    OR OLD.private IS NULL AND NEW.private IS NOT NULL
+  BEGIN SELECT RAISE(ABORT, 'a token key only ends'); END;
+CREATE TRIGGER token_key_no_delete BEFORE DELETE ON token_key BEGIN SELECT RAISE(ABORT, 'a token key only ends'); END;
+CREATE TRIGGER token_key_no_replace BEFORE INSERT ON token_key WHEN EXISTS (SELECT 1 FROM token_key WHERE company = NEW.company AND kid = NEW.kid)
+  BEGIN SELECT RAISE(ABORT, 'a token key only ends'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 13;
+PRAGMA user_version = 14;

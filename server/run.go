@@ -53,6 +53,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			s.Store.Summarize,
 			s.tables.run,
 			func(ctx context.Context) error { return watchCheckpoints(ctx, s.Store, s.Log) },
+			func(ctx context.Context) error { return wipeTokenKeys(ctx, s.Store, s.Log) },
 		},
 	}
 	for _, p := range s.witnessPublishers {

@@ -45,6 +45,8 @@ const (
 	WebhookRotated     ControlAction = "webhook.secret-rotated"
 	AgentKeyEnrolled   ControlAction = "agent-key.enrolled"
 	AgentKeyRevoked    ControlAction = "agent-key.revoked"
+	TokenKeyCreated    ControlAction = "token-key.created"
+	TokenKeyEnded      ControlAction = "token-key.ended"
 	EnrolmentCreated   ControlAction = "enrolment.created"
 	AgentPolicy        ControlAction = "agent.policy-changed"
 	CompanyPolicy      ControlAction = "company.policy-changed"
@@ -63,6 +65,7 @@ func subjectPassport(jti string) string          { return "passport:" + jti }
 func subjectWebhook(id string) string            { return "webhook:" + id }
 func subjectSigningKey(kid string) string        { return "signing-key:" + kid }
 func subjectAgentKey(thumbprint string) string   { return "agent-key:" + thumbprint }
+func subjectTokenKey(kid string) string          { return "token-key:" + kid }
 func subjectEnrolment(fingerprint string) string { return "enrolment:" + fingerprint }
 
 // subjectPolicy is the policy of an agent, or with "" of the company.
@@ -84,10 +87,11 @@ type controlEvent struct {
 }
 
 // takesAway says whether something holds no more after the change that servers remember for a
-// moment.
+// moment, or must be known to all of them before it is used.
 func (e controlEvent) takesAway() bool {
 	switch e.action {
-	case APIKeyDeleted, OAuthClientDeleted, AgentDisabled, AgentEnabled, PassportRevoked, SigningKeyRotated, WebhookDeleted, WebhookDisabled, WebhookRotated, AgentKeyRevoked, AgentPolicy, CompanyPolicy:
+	case APIKeyDeleted, OAuthClientDeleted, AgentDisabled, AgentEnabled, PassportRevoked, SigningKeyRotated, WebhookDeleted, WebhookDisabled, WebhookRotated, AgentKeyRevoked, AgentPolicy, CompanyPolicy,
+		TokenKeyCreated, TokenKeyEnded:
 		return true
 	}
 	return false

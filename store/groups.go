@@ -10,6 +10,8 @@ type (
 	Agents struct{ db *Store }
 	// AgentKeys are the public keys of agents, and the tokens with which they enrol them.
 	AgentKeys struct{ db *Store }
+	// TokenKeys are the keys with which companies sign tokens for others.
+	TokenKeys struct{ db *Store }
 	// Sessions are runs of agents in which they have made statements.
 	Sessions struct{ db *Store }
 	// Policies say what may be recorded in an agent's name.
@@ -35,6 +37,7 @@ type groups struct {
 	Credentials Credentials
 	Agents      Agents
 	AgentKeys   AgentKeys
+	TokenKeys   TokenKeys
 	Sessions    Sessions
 	Policies    Policies
 	Passports   Passports
@@ -46,5 +49,5 @@ type groups struct {
 }
 
 func (s *Store) group() groups {
-	return groups{Companies{s}, Credentials{s}, Agents{s}, AgentKeys{s}, Sessions{s}, Policies{s}, Passports{s}, Webhooks{s}, Checkpoints{s}, Cosigner{s}, Tables{s}, Rollback{s}}
+	return groups{Companies{s}, Credentials{s}, Agents{s}, AgentKeys{s}, TokenKeys{s}, Sessions{s}, Policies{s}, Passports{s}, Webhooks{s}, Checkpoints{s}, Cosigner{s}, Tables{s}, Rollback{s}}
 }

@@ -12,7 +12,7 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 13
+	schemaVersion = 14
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
@@ -383,6 +383,33 @@ CREATE TRIGGER enrolment_only_spent BEFORE UPDATE ON enrolment WHEN
   BEGIN SELECT RAISE(ABORT, 'an enrolment is only spent, once'); END;
 CREATE TRIGGER enrolment_no_delete BEFORE DELETE ON enrolment BEGIN SELECT RAISE(ABORT, 'an enrolment is only spent, once'); END;
 PRAGMA user_version = 13;`},
+
+	13: {sql: `
+CREATE TABLE token_key (
+  company        INTEGER NOT NULL REFERENCES company (id),
+  kid            TEXT NOT NULL,
+  alg            TEXT NOT NULL CHECK (alg IN ('ES256', 'RS256', 'EdDSA')),
+  jwk            TEXT NOT NULL,
+  private        BLOB,
+  created_at     TEXT NOT NULL,
+  signs_from     TEXT NOT NULL,
+  ended_at       TEXT,
+  compromised_at TEXT,
+  PRIMARY KEY (company, kid)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX token_key_newest ON token_key (company, alg) WHERE ended_at IS NULL;
+CREATE INDEX token_key_ended ON token_key (company, ended_at);
+CREATE INDEX token_key_private ON token_key (ended_at) WHERE private IS NOT NULL;
+CREATE TRIGGER token_key_only_ends BEFORE UPDATE ON token_key WHEN
+    (NEW.company, NEW.kid, NEW.alg, NEW.jwk, NEW.created_at, NEW.signs_from) IS NOT (OLD.company, OLD.kid, OLD.alg, OLD.jwk, OLD.created_at, OLD.signs_from)
+    OR OLD.ended_at IS NOT NULL AND (NEW.ended_at IS NULL OR NEW.ended_at > OLD.ended_at)
+    OR OLD.compromised_at IS NOT NULL AND NEW.compromised_at IS NOT OLD.compromised_at
+    OR OLD.private IS NULL AND NEW.private IS NOT NULL
+  BEGIN SELECT RAISE(ABORT, 'a token key only ends'); END;
+CREATE TRIGGER token_key_no_delete BEFORE DELETE ON token_key BEGIN SELECT RAISE(ABORT, 'a token key only ends'); END;
+CREATE TRIGGER token_key_no_replace BEFORE INSERT ON token_key WHEN EXISTS (SELECT 1 FROM token_key WHERE company = NEW.company AND kid = NEW.kid)
+  BEGIN SELECT RAISE(ABORT, 'a token key only ends'); END;
+PRAGMA user_version = 14;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes,

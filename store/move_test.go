@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"attestd/crypto/seal"
+	"attestd/crypto/tokenkey"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -35,6 +36,7 @@ func everything(t testing.TB, m *seal.Master) sealed {
 	}
 	got(s.Passports.Revoke(ctx, by(c, now), "revoked", ptr("lost")))(t)
 	agentKeys(t, s, by(c, now), "bot")
+	got(s.TokenKeys.Signer(ctx, by(c, now), tokenkey.ES256))(t)
 	_, _, err := s.Agents.Disable(ctx, by(c, now), "ab")
 	must(t, err)
 	must(t, s.RecordStart(ctx, map[string]string{"stream": "off"}))

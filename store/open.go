@@ -73,13 +73,15 @@ type Store struct {
 	credentials cache[[sha256.Size]byte, dated[credential]]
 	passports   cache[owned, dated[passportState]]
 	agents      cache[owned, dated[agentState]]
-	agentKeys   cache[owned, dated[AgentKey]] // by thumbprint
-	policies    cache[owned, dated[bool]]     // whether only what a key has signed is recorded
-	sessions    cache[sessionID, struct{}]    // that are noted
+	agentKeys   cache[owned, dated[AgentKey]]   // by thumbprint
+	tokenKeys   cache[int64, dated[[]TokenKey]] // by the number of the company
+	policies    cache[owned, dated[bool]]       // whether only what a key has signed is recorded
+	sessions    cache[sessionID, struct{}]      // that are noted
 	clients     cache[string, dated[oauthSecret]]
 	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
 	externalChecked atomic.Pointer[time.Time]
 	lastUsed        lastUsed
+	generating      chan struct{}          // has one element while a token key is generated
 	tokens          atomic.Pointer[[]byte] // the key of tokenRow.mac
 
 	// companies whose tables differ from their control logs
@@ -297,10 +299,10 @@ func (s *Store) readable() {
 }
 
 func newStore(path string) *Store {
-	s := &Store{path: path, idle: make(chan *conn, readers), suspected: make(chan error, 1)}
+	s := &Store{path: path, idle: make(chan *conn, readers), suspected: make(chan error, 1), generating: make(chan struct{}, 1)}
 	s.store, s.groups = s, s.group()
 	s.closing, s.close = context.WithCancel(context.Background())
-	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.passports.max, &s.agents.max, &s.agentKeys.max, &s.policies.max, &s.sessions.max, &s.clients.max} {
+	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.passports.max, &s.agents.max, &s.agentKeys.max, &s.tokenKeys.max, &s.policies.max, &s.sessions.max, &s.clients.max} {
 		*limit = maxCached
 	}
 	return s
@@ -395,6 +397,7 @@ func (s *Store) forget() {
 	s.credentials.forget()
 	s.passports.forget()
 	s.agentKeys.forget()
+	s.tokenKeys.forget()
 	s.policies.forget()
 	s.sessions.forget()
 	s.agents.forget()

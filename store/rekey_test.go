@@ -16,6 +16,7 @@ import (
 
 	"attestd/crypto/keys"
 	"attestd/crypto/seal"
+	"attestd/crypto/tokenkey"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -30,6 +31,7 @@ type sealed struct {
 	client, secret, token string
 	cosigner              ed25519.PrivateKey
 	hook                  string
+	forOthers             string            // name of the token key
 	signs, signed         []byte            // the webhook's present and previous secrets
 	traces                map[string][]byte // every secret that the database ever held
 }
@@ -74,10 +76,19 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 			f.traces[which] = seed
 		}
 	}
+	former := got(s.TokenKeys.Signer(ctx, by(c, now), tokenkey.ES256))(t)
 	seeds("a former private key")
 	_, _, err = s.Companies.RotateKey(ctx, by(c, now), false)
 	must(t, err)
 	seeds("a private key")
+	// which has ended, and is taken out; the key after it signs later
+	later := now.Add(time.Hour)
+	must(t, s.TokenKeys.Wipe(ctx, later))
+	next := got(s.TokenKeys.Signer(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), later), tokenkey.ES256))(t)
+	f.forOthers = next.Public().KID
+	for what, k := range map[string]*tokenkey.Private{"a former token key": former, "a token key": next} {
+		f.traces[what] = got(k.PKCS8())(t)[36:68]
+	}
 	company(t, s, "globex")
 	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 3)
 	must(t, s.Close())
@@ -107,6 +118,9 @@ func (f sealed) check(t testing.TB, m *seal.Master) {
 	attest(t, s, c, 1)
 	if d := got(s.Webhooks.Delivery(ctx, c.Chain, f.hook))(t); !bytes.Equal(d.Secret, f.signs) || !bytes.Equal(d.Former, f.signed) {
 		t.Error("the webhook has other secrets")
+	}
+	if k := got(s.TokenKeys.Signer(ctx, by(c, now.Add(time.Hour)), tokenkey.ES256))(t); k.Public().KID != f.forOthers {
+		t.Error("tokens for others are signed with another key")
 	}
 	for _, secret := range append(f.keys, f.token) {
 		if who, err := s.Credentials.Authenticate(ctx, keys.HashSecret(secret), now); err != nil || who.Company.ID != "acme" {

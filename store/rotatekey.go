@@ -10,6 +10,7 @@ import (
 	"attestd/crypto/cred"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
+	"attestd/crypto/tokenkey"
 	"attestd/store/sqlite"
 )
 
@@ -30,7 +31,8 @@ func endOf(asked time.Time, waited time.Duration) time.Time {
 // RotateKey gives the caller's company a new key, which signs its tokens and, from the next record
 // on, both of its logs. The old key ends: see endOf. Its tokens verify until they expire. With
 // compromised, no earlier token verifies when RotateKey returns: the old key, and all former keys
-// whose tokens could still be valid, are declared compromised. next has the range in the action
+// whose tokens could still be valid, are declared compromised. The keys that sign tokens for others
+// rotate with it: see TokenKeys. next has the range in the action
 // log, old does not. It returns ErrTooMany if the company has had MaxCompanyKeys keys.
 //
 // It is one transaction. Later requests use the new key, because no cached value of the company
@@ -41,16 +43,20 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 		return old, next, err
 	}
 	defer s.forgetKeys() // whatever the outcome
+	var tokenKeys []*tokenkey.Private
 	write := s.db.change
 	if compromised { // must not wait for or depend on anything else
 		write = s.db.urgently(&by)
 	} else if err := s.db.Tables.Changeable(by); err != nil {
 		return old, next, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
+	} else if tokenKeys, err = s.db.TokenKeys.prepare(ctx, by); err != nil {
+		return old, next, err
 	}
 	var asked time.Duration
 	if s.db.writer != nil {
 		asked = s.db.writer.keyClock.elapsed()
 	}
+	var ended []string
 	err = s.db.recorded(ctx, by, write, func(w *conn) (_ []controlEvent, err error) {
 		end := by.At
 		if !compromised { // otherwise no token of the key counts
@@ -64,10 +70,16 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 			return nil, err
 		}
 		of := keys.Describe(next.Public)
-		return []controlEvent{{SigningKeyRotated, subjectSigningKey(of.KID), map[string]any{
+		var events []controlEvent
+		if compromised {
+			events, ended, err = s.db.TokenKeys.endCompromised(w, by)
+		} else {
+			events, err = s.db.TokenKeys.rotate(w, by.Company, end, tokenKeys)
+		}
+		return append([]controlEvent{{SigningKeyRotated, subjectSigningKey(of.KID), map[string]any{
 			"kid": of.KID, "fingerprint": of.Fingerprint, "previousKid": keys.Describe(old.Public).KID,
 			"compromised": compromised, "fromIndex": next.From, "endedAt": old.EndedAt,
-		}}}, nil
+		}}}, events...), err
 	})
 	if err != nil {
 		return keyring.Key{}, keyring.Key{}, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
@@ -75,6 +87,7 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 	// Tokens signed with the old key from now on do not count, so forget it before cutting the log,
 	// which may take a while.
 	s.forgetKeys()
+	s.db.TokenKeys.replace(ctx, by, ended)
 	if s.db.isPostgres { // its write-ahead log belongs to the database server
 		return old, next, nil
 	}
@@ -167,6 +180,7 @@ func (s Companies) forgetKeys() {
 	s.db.companies.forget()
 	s.db.chains.forget()
 	s.db.credentials.forget()
+	s.db.tokenKeys.forget()
 }
 
 // overwriteDeleted makes SQLite overwrite deleted content on the connection that writes. Otherwise

@@ -72,6 +72,11 @@ var obeyedTables = []obeyedTable{
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.AgentKey(r.name, r.row.(projection.AgentKey))
 		}},
+	{projection.TableTokenKey, `SELECT ` + tokenKeyColumns + ` FROM token_key WHERE company = ?1 AND `,
+		"kid", "kid", []any{""}, scanTokenKeyRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.TokenKey(r.name, r.row.(projection.TokenKey))
+		}},
 	{projection.TableEnrolment, `SELECT id, agent_id, fingerprint, expires_at, key FROM enrolment WHERE company = ?1 AND `,
 		"fingerprint", "id", []any{0}, scanEnrolmentRow,
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
@@ -242,6 +247,11 @@ func scanWebhookRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err erro
 func scanAgentKeyRow(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {
 	k, err := scanAgentKey(rows)
 	return obeyedRow{name: k.Thumbprint, key: k.Thumbprint, cursor: []any{k.id}, row: k.projected()}, err
+}
+
+func scanTokenKeyRow(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {
+	k, err := scanTokenKey(rows)
+	return obeyedRow{name: k.KID, key: k.KID, cursor: []any{k.KID}, row: k.projected()}, err
 }
 
 func scanEnrolmentRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {

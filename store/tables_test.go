@@ -13,6 +13,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/jose"
 	"attestd/crypto/keys"
+	"attestd/crypto/tokenkey"
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -82,6 +83,14 @@ var obeyed = map[string]string{
 	"agent_key.expires_at": `UPDATE agent_key SET expires_at = NULL WHERE label = 'live'`,
 	"agent_key.revoked_at": `UPDATE agent_key SET revoked_at = NULL WHERE label = 'revoked'`,
 
+	"token_key.company":        `UPDATE token_key SET company = 2 WHERE alg = 'RS256'`,
+	"token_key.kid":            `UPDATE token_key SET kid = 'another' WHERE alg = 'RS256'`,
+	"token_key.alg":            `UPDATE token_key SET alg = 'ES256' WHERE alg = 'RS256'`,
+	"token_key.jwk":            `UPDATE token_key SET jwk = (SELECT jwk FROM token_key WHERE alg = 'EdDSA' LIMIT 1) WHERE alg = 'ES256' AND ended_at IS NULL`,
+	"token_key.signs_from":     `UPDATE token_key SET signs_from = '2020-01-01T00:00:00.000Z' WHERE alg = 'ES256' AND ended_at IS NULL`,
+	"token_key.ended_at":       `UPDATE token_key SET ended_at = '2030-01-01T00:00:00.000Z' WHERE alg = 'ES256' AND ended_at IS NOT NULL`,
+	"token_key.compromised_at": `UPDATE token_key SET compromised_at = NULL WHERE alg = 'EdDSA' AND compromised_at IS NOT NULL`,
+
 	"enrolment.company":     `UPDATE enrolment SET company = 2 WHERE label = 'spent'`,
 	"enrolment.fingerprint": `UPDATE enrolment SET fingerprint = '0123456789abcdef' WHERE label = 'spent'`,
 	"enrolment.agent_id":    `UPDATE enrolment SET agent_id = 'gone' WHERE label = 'open'`,
@@ -108,6 +117,8 @@ var rows = map[string]string{
 	"a webhook that is gone":              `DELETE FROM webhook`,
 	"an agent's key that nobody enrolled": `INSERT INTO agent_key (company, thumbprint, agent_id, jwk, created_at) VALUES (1, 'forged', 'bot', '{}', '2026-03-04T05:06:07.008Z')`,
 	"an agent's key that is gone":         `DELETE FROM agent_key WHERE label = 'revoked'`,
+	"a token key that nobody made":        `INSERT INTO token_key (company, kid, alg, jwk, created_at, signs_from) VALUES (1, 'forged', 'RS256', '{}', '2026-03-04T05:06:07.008Z', '2026-03-04T05:06:07.008Z') ON CONFLICT DO NOTHING`,
+	"a token key that is gone":            `DELETE FROM token_key WHERE alg = 'RS256'`,
 	"an enrolment that nobody made":       `INSERT INTO enrolment (company, hash, fingerprint, agent_id, created_at, expires_at) VALUES (1, zeroblob(32), '66687aadf862bd77', 'bot', '2026-03-04T05:06:07.008Z', 9999999999999)`,
 	"a policy that is gone":               `DELETE FROM attest_policy WHERE agent_id = ''`,
 	"two roles swapped":                   `UPDATE api_key SET role = CASE role WHEN 'reader' THEN 'admin' ELSE 'reader' END WHERE company = 1`,
@@ -202,6 +213,8 @@ var harmless = map[string]string{
 	"oauth_token.mac":            "the same",
 	"oauth_token.agent_key":      "the same",
 	"oauth_token.bound":          "the same",
+	"token_key.private":          "one that does not fit the public key signs nothing",
+	"token_key.created_at":       "shown to people",
 	"agent_key.id":               "order of listing",
 	"agent_key.label":            "shown to people",
 	"agent_key.created_at":       "the same",
@@ -304,6 +317,9 @@ func fill(t *testing.T, s *store.Store, id string) *store.Company {
 	secret := store.WebhookSecret{Bytes: make([]byte, 64), Fingerprint: "aa11bb22cc33dd44", Public: c.Issuer.Public.Key}
 	got(s.Webhooks.Create(ctx, who, store.Webhook{URL: "https://hooks.example", Agents: []string{"bot"}}, secret, 10))(t)
 	agentKeys(t, s, who, "bot")
+	for _, algorithm := range []string{tokenkey.ES256, tokenkey.EdDSA, tokenkey.RS256} {
+		got(s.TokenKeys.Signer(ctx, who, algorithm))(t)
+	}
 	return c
 }
 

@@ -22,10 +22,13 @@ type resealing struct {
 
 func (r *resealing) run() error {
 	if err := r.One([]any{&r.total}, `SELECT (SELECT count(*) FROM company_key WHERE seed IS NOT NULL) + (SELECT count(*) FROM witness_key) + (SELECT count(*) FROM api_key) +
-		(SELECT count(*) FROM webhook)`); err != nil {
+		(SELECT count(*) FROM webhook) + (SELECT count(*) FROM token_key WHERE private IS NOT NULL)`); err != nil {
 		return err
 	}
 	if err := r.privateKeys(); err != nil {
+		return err
+	}
+	if err := r.signingTokenKeys(); err != nil {
 		return err
 	}
 	if err := r.cosignerKey(); err != nil {
@@ -86,6 +89,27 @@ func (r *resealing) privateKeys() error {
 		defer r.advance()
 		_, err = r.Exec(`UPDATE company_key SET seed = ? WHERE company = ? AND generation = ?`,
 			r.next.KeepSeed(k.company, k.generation, private), k.company, k.generation)
+		return err
+	})
+}
+
+func (r *resealing) signingTokenKeys() error {
+	type row struct {
+		company int64
+		kid     string
+		private []byte
+	}
+	return change(r, func(rows *sql.Rows) (k row, err error) {
+		err = rows.Scan(&k.company, &k.kid, &k.private)
+		return k, err
+	}, `SELECT company, kid, private FROM token_key WHERE private IS NOT NULL`, func(k row) error {
+		place := atrest.SigningTokenKeyPlace(k.company, k.kid)
+		private, err := r.old.Open(k.private, place)
+		if err != nil {
+			return fmt.Errorf("private part of a token key: %w", err)
+		}
+		defer r.advance()
+		_, err = r.Exec(`UPDATE token_key SET private = ? WHERE company = ? AND kid = ?`, r.next.Keep(private, place), k.company, k.kid)
 		return err
 	})
 }

@@ -192,6 +192,12 @@ func keyOf(seed, public []byte) (ed25519.PrivateKey, bool) {
 	return key, key.Public().(ed25519.PublicKey).Equal(ed25519.PublicKey(public))
 }
 
+// SigningTokenKeyPlace is the place of the private part of a key with which a company signs tokens
+// for others.
+func SigningTokenKeyPlace(company int64, kid string) string {
+	return fmt.Sprintf("token_key\n%d\n%s", company, kid)
+}
+
 // TokenKeyPlace is the place of the key for the HMACs over access tokens.
 const TokenKeyPlace = "setting\n0\ntoken_key"
 

@@ -36,6 +36,7 @@ func grants() []struct{ table, privileges string } {
 		{"passport", "SELECT, INSERT, UPDATE (revoked_at, reason)"},
 		{"agent_key", "SELECT, INSERT, UPDATE (revoked_at)"},
 		{"enrolment", "SELECT, INSERT, UPDATE (key)"},
+		{"token_key", "SELECT, INSERT, UPDATE (private, ended_at, compromised_at)"},
 		{"attest_policy", "SELECT, INSERT, UPDATE (attest)"},
 		{"agent_session", "SELECT, INSERT"},
 		{"used_proof", "SELECT, INSERT, DELETE"},

@@ -148,6 +148,39 @@ BEGIN
     EXECUTE format('GRANT UPDATE (next_control) ON webhook TO %s', server);
   END LOOP;
 END $$`, 13},
+		// A server of schema 13 that rotates a stolen key would leave the token keys as they are.
+		{`CREATE TABLE token_key (
+  company        bigint NOT NULL REFERENCES company (id),
+  kid            text COLLATE "C" NOT NULL,
+  alg            text COLLATE "C" NOT NULL CHECK (alg IN ('ES256', 'RS256', 'EdDSA')),
+  jwk            text COLLATE "C" NOT NULL,
+  private        bytea,
+  created_at     text COLLATE "C" NOT NULL,
+  signs_from     text COLLATE "C" NOT NULL,
+  ended_at       text COLLATE "C",
+  compromised_at text COLLATE "C",
+  PRIMARY KEY (company, kid)
+);
+CREATE UNIQUE INDEX token_key_newest ON token_key (company, alg) WHERE ended_at IS NULL;
+CREATE INDEX token_key_ended ON token_key (company, ended_at);
+CREATE INDEX token_key_private ON token_key (ended_at) WHERE private IS NOT NULL;
+CREATE TRIGGER token_key_only_ends BEFORE UPDATE ON token_key FOR EACH ROW WHEN (
+    (NEW.company, NEW.kid, NEW.alg, NEW.jwk, NEW.created_at, NEW.signs_from)
+      IS DISTINCT FROM (OLD.company, OLD.kid, OLD.alg, OLD.jwk, OLD.created_at, OLD.signs_from)
+    OR OLD.ended_at IS NOT NULL AND (NEW.ended_at IS NULL OR NEW.ended_at > OLD.ended_at)
+    OR OLD.compromised_at IS NOT NULL AND NEW.compromised_at IS DISTINCT FROM OLD.compromised_at
+    OR OLD.private IS NULL AND NEW.private IS NOT NULL)
+  EXECUTE FUNCTION refuse_change('a token key only ends');
+CREATE TRIGGER token_key_no_delete BEFORE DELETE ON token_key EXECUTE FUNCTION refuse_change('a token key only ends');
+CREATE TRIGGER token_key_no_truncate BEFORE TRUNCATE ON token_key EXECUTE FUNCTION refuse_change('a token key only ends');
+DO $$
+DECLARE server text;
+BEGIN
+  FOR server IN SELECT DISTINCT grantee::regrole FROM pg_class, aclexplode(relacl)
+    WHERE oid = 'node'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner AND grantee <> 0 LOOP
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE (private, ended_at, compromised_at) ON token_key TO %s', server);
+  END LOOP;
+END $$`, 14},
 	}
 }
 

@@ -27,6 +27,7 @@ INSERT INTO node (chain, level, idx, hash) VALUES (1, 8, 0, sha256('n'));
 INSERT INTO checkpoint (log_id, size, note) VALUES ('a', 5, 'n');
 INSERT INTO witness_key (id, name, public_key, seed, created_at) VALUES (1, 'w', sha256('w'), 's', 't');
 INSERT INTO witness_log (origin, origin_hash, size, root, note) VALUES ('o', sha256('o'), 5, sha256('r'), 'n');
+INSERT INTO token_key (company, kid, alg, jwk, private, created_at, signs_from) VALUES (1, 'k', 'ES256', '{}', 'p', 't', 't');
 INSERT INTO agent (company, agent_id, registered_at) VALUES (1, 'a', 't'), (1, 'b', 't');
 INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) VALUES (1, 'p', 'a', '[]', 1, 2), (1, 'q', 'b', '[]', 1, 2);
 `
@@ -44,7 +45,7 @@ func TestSQLiteAndPostgreSQLSchemasAgree(t *testing.T) {
 		match string
 	}{
 		// a row that is there is never replaced in PostgreSQL
-		{&theirs, `TRIGGER (record|passport|agent_key)_no_replace`},
+		{&theirs, `TRIGGER (record|passport|agent_key|token_key)_no_replace`},
 		{&theirs, `node chain NOT NULL REFERENCES log \(chain\)`},
 		{&ours, `node chain NOT NULL`},
 		{&ours, `TRIGGER \w+_no_truncate`},
@@ -139,6 +140,14 @@ func TestGuardsRefuseForbiddenChanges(t *testing.T) {
 		{"witness_key_is_fixed", "UPDATE witness_key SET name = 'v'"},
 		{"witness_key_no_delete", "DELETE FROM witness_key"},
 		{"witness_key_no_truncate", "TRUNCATE witness_key"},
+		{"token_key_only_ends", "UPDATE token_key SET jwk = '{\"n\":1}'"},
+		{"token_key_only_ends", "UPDATE token_key SET ended_at = 'b', private = NULL; UPDATE token_key SET ended_at = 'c'"},
+		{"token_key_only_ends", "UPDATE token_key SET ended_at = 'b'; UPDATE token_key SET ended_at = NULL"},
+		{"token_key_only_ends", "UPDATE token_key SET private = NULL; UPDATE token_key SET private = 'p'"},
+		{"token_key_only_ends", "UPDATE token_key SET compromised_at = 'c'; UPDATE token_key SET compromised_at = NULL"},
+		{"token_key_newest", "INSERT INTO token_key (company, kid, alg, jwk, created_at, signs_from) VALUES (1, 'l', 'ES256', '{}', 't', 't')"},
+		{"token_key_no_delete", "DELETE FROM token_key"},
+		{"token_key_no_truncate", "TRUNCATE token_key"},
 		{"passport_only_revoked", "UPDATE passport SET revoked_at = 't' WHERE jti = 'p'; UPDATE passport SET revoked_at = NULL WHERE jti = 'p'"},
 		{"passport_only_revoked", "UPDATE passport SET scopes = '[\"*\"]'"},
 		{"passport_only_revoked", "UPDATE passport SET agent_id = 'b'"},

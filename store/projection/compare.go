@@ -98,6 +98,11 @@ func (c Comparison) AgentKey(thumbprint string, has AgentKey) *Difference {
 	return taken(TableAgentKey, c.state.AgentKeys, thumbprint, has)
 }
 
+// TokenKey takes a token key by its kid.
+func (c Comparison) TokenKey(kid string, has TokenKey) *Difference {
+	return taken(TableTokenKey, c.state.TokenKeys, kid, has)
+}
+
 // Enrolment takes an enrolment by its fingerprint.
 func (c Comparison) Enrolment(fingerprint string, has Enrolment) *Difference {
 	return taken(TableEnrolment, c.state.Enrolments, fingerprint, has)
@@ -125,7 +130,7 @@ func (c Comparison) Missing() iter.Seq[*Difference] {
 		_ = missing(TableSigningKey, c.state.SigningKeys, yield) && missing(TableAPIKey, c.state.APIKeys, yield) &&
 			missing(TableClient, c.state.Clients, yield) && missing(TableAgent, c.state.Agents, yield) &&
 			missing(TablePassport, c.state.Passports, yield) && missing(TableWebhook, c.state.Webhooks, yield) &&
-			missing(TableAgentKey, c.state.AgentKeys, yield) && missing(TableEnrolment, c.state.Enrolments, yield) &&
+			missing(TableAgentKey, c.state.AgentKeys, yield) && missing(TableTokenKey, c.state.TokenKeys, yield) && missing(TableEnrolment, c.state.Enrolments, yield) &&
 			missing(TablePolicy, c.state.Policies, yield)
 	}
 }

@@ -126,6 +126,26 @@ func (l *Latest) AgentKey(thumbprint string, has AgentKey) *Difference {
 	return l.compare(TableAgentKey, thumbprint, gone, err, func() *Difference { return differs(TableAgentKey, thumbprint, has, Entry[AgentKey]{want, l.Index}) })
 }
 
+// TokenKey compares a token key. The record of its end says no more than that: its name says which
+// key it is, and when it began is compared by the replay.
+func (l *Latest) TokenKey(kid string, has TokenKey) *Difference {
+	if l == nil {
+		return unrecorded(TableTokenKey, kid, has)
+	}
+	want, gone, is, err := row[TokenKey](l)
+	switch {
+	case err != nil || is:
+	case l.ActionType == "token-key.created":
+		want, err = l.Payload.tokenKey()
+	case l.ActionType == "token-key.ended":
+		want = has
+		want.EndedAt, want.Compromised = l.Payload.EndedAt, l.Payload.Compromised
+	default:
+		gone = true
+	}
+	return l.compare(TableTokenKey, kid, gone, err, func() *Difference { return differs(TableTokenKey, kid, has, Entry[TokenKey]{want, l.Index}) })
+}
+
 // Enrolment compares an enrolment, all but whether it was spent: that is said by the record of the
 // key, and the replay compares it.
 func (l *Latest) Enrolment(fingerprint string, has Enrolment) *Difference {

@@ -48,6 +48,7 @@ type State struct {
 	Passports  map[string]Entry[Passport]
 	Webhooks   map[string]Entry[Webhook]
 	AgentKeys  map[string]Entry[AgentKey]  // by thumbprint
+	TokenKeys  map[string]Entry[TokenKey]  // by kid
 	Enrolments map[string]Entry[Enrolment] // by fingerprint
 	Policies   map[string]Entry[Policy]    // by agentId, "" for the company's
 	Settings   map[string]string           // that bear on trust
@@ -76,7 +77,7 @@ func New(companyID string) *State {
 		companyID: companyID, SigningKeys: map[string]Entry[SigningKey]{}, endedBy: map[string]bool{},
 		APIKeys: map[string]Entry[Credential]{}, Clients: map[string]Entry[Credential]{}, Agents: map[string]Entry[Agent]{},
 		Passports: map[string]Entry[Passport]{}, Webhooks: map[string]Entry[Webhook]{},
-		AgentKeys: map[string]Entry[AgentKey]{}, Enrolments: map[string]Entry[Enrolment]{}, Policies: map[string]Entry[Policy]{}, Settings: map[string]string{},
+		AgentKeys: map[string]Entry[AgentKey]{}, TokenKeys: map[string]Entry[TokenKey]{}, Enrolments: map[string]Entry[Enrolment]{}, Policies: map[string]Entry[Policy]{}, Settings: map[string]string{},
 		disabled: map[string][]disabling{}, texts: map[string]string{},
 	}
 }
@@ -171,6 +172,10 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 		return err
 	case "agent-key.revoked":
 		return alter(s, s.AgentKeys, d.Thumbprint, index, func(k *AgentKey) { k.RevokedAt = d.RevokedAt })
+	case "token-key.created":
+		return put(s.TokenKeys, d.KID, index, d.tokenKey)
+	case "token-key.ended":
+		return alter(s, s.TokenKeys, d.KID, index, func(k *TokenKey) { k.EndedAt, k.Compromised = d.EndedAt, d.Compromised })
 	case "enrolment.created":
 		return put(s.Enrolments, d.Fingerprint, index, d.enrolment)
 	case "agent.policy-changed", "company.policy-changed":
@@ -335,6 +340,8 @@ func (s *State) set(index int64, d *details) error {
 		return enter(s.Webhooks, index, d)
 	case TableAgentKey:
 		return enter(s.AgentKeys, index, d)
+	case TableTokenKey:
+		return enter(s.TokenKeys, index, d)
 	case TableEnrolment:
 		return enter(s.Enrolments, index, d)
 	case TablePolicy:

@@ -42,8 +42,9 @@ type details struct {
 	Reason    *string        `json:"reason"`
 	JKT       string         `json:"jkt"`
 
-	Compromised bool   `json:"compromised"`
-	EndedAt     string `json:"endedAt"` // of the key before; older records do not say
+	Compromised bool `json:"compromised"`
+	// of a token key, or of the signing key before; older records do not say the latter
+	EndedAt string `json:"endedAt"`
 
 	WebhookID string         `json:"webhookId"`
 	URLHash   string         `json:"urlHash"`
@@ -54,6 +55,10 @@ type details struct {
 	JWK        jsontext.Value `json:"jwk"`
 	Enrolment  *string        `json:"enrolment"`
 	Attest     string         `json:"attest"`
+
+	KID       string `json:"kid"` // of a token key
+	Algorithm string `json:"alg"`
+	SignsFrom string `json:"signsFrom"`
 
 	Table string         `json:"table"` // of a row that was adopted or accepted
 	Name  string         `json:"name"`
@@ -103,6 +108,10 @@ func (d *details) passport() (p Passport, err error) {
 func (d *details) agentKey() (AgentKey, error) {
 	end, err := d.grantEnd()
 	return AgentKey{AgentID: d.AgentID, JWK: string(d.JWK), ExpiresAt: end}, err
+}
+
+func (d *details) tokenKey() (TokenKey, error) {
+	return TokenKey{Algorithm: d.Algorithm, JWK: string(d.JWK), SignsFrom: d.SignsFrom}, nil
 }
 
 func (d *details) enrolment() (Enrolment, error) {

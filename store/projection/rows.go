@@ -65,6 +65,15 @@ type AgentKey struct {
 	RevokedAt string `json:"revokedAt"` // "" while it is not
 }
 
+// TokenKey is a key with which the company signs tokens for others.
+type TokenKey struct {
+	Algorithm   string `json:"alg"`
+	JWK         string `json:"jwk"` // in the form of RFC 7638
+	SignsFrom   string `json:"signsFrom"`
+	EndedAt     string `json:"endedAt"` // "" while no other follows it
+	Compromised bool   `json:"compromised"`
+}
+
 // Enrolment is a token with which an agent enrols one key.
 type Enrolment struct {
 	AgentID   string `json:"agentId"`
@@ -93,6 +102,7 @@ const (
 	TablePassport   = "passport"
 	TableWebhook    = "webhook"
 	TableAgentKey   = "agent_key"
+	TableTokenKey   = "token_key"
 	TableEnrolment  = "enrolment"
 	TablePolicy     = "attest_policy"
 	TableSetting    = "setting"

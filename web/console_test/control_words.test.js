@@ -20,6 +20,8 @@ const one = { // a payload of each kind
   'agent-key.enrolled': { agentId: 'bot', thumbprint: 't', label: 'laptop', expiresAt: null, enrolment: 'e',
     endorsement: null },
   'agent-key.revoked': { agentId: 'bot', thumbprint: 't', revokedAt: at },
+  'token-key.created': { kid: 'k', alg: 'ES256', jwk: {}, signsFrom: at },
+  'token-key.ended': { kid: 'k', endedAt: at, compromised: true },
   'agent.policy-changed': { agentId: 'bot', attest: 'key' },
   'company.policy-changed': { attest: 'any' },
   'enrolment.created': { agentId: 'bot', fingerprint: 'e', label: null, expiresAt: at },

@@ -160,6 +160,20 @@ const KINDS = {
     agentKey,
     ({ agentId, thumbprint }) => html`The key <${Name} of=${thumbprint} /> of <${Agent} id=${agentId} /> was revoked`,
   ),
+  'token-key.created': kind(
+    'Token key created',
+    having({ kid: string, alg: string, signsFrom: string }),
+    ({ kid, alg, signsFrom }) => html`
+    The key <${Name} of=${kid} /> was created, which signs tokens for others with ${visible(alg)} from
+    ${timeText(signsFrom)} on`,
+  ),
+  'token-key.ended': kind(
+    'Token key ended',
+    having({ kid: string, endedAt: string, compromised: boolean }),
+    ({ kid, endedAt, compromised }) => html`
+    The token key <${Name} of=${kid} /> ${compromised ? 'was declared compromised: it ended' : 'signs until'}
+    ${timeText(endedAt)}`,
+  ),
   'agent.policy-changed': kind(
     'Agent policy changed',
     policy,

@@ -1,0 +1,257 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/tokenkey"
+	"attestd/store/atrest"
+	"attestd/store/projection"
+)
+
+// TokenLife is how long a token for others may be valid: so long after its end a key still
+// verifies, and is published.
+const TokenLife = time.Hour
+
+// tokenKeyNotice is how long a key is published before it first signs: longer than anybody may
+// cache a key set.
+const tokenKeyNotice = 10 * time.Minute
+
+// tokenKeyNew is longer than it takes to commit a key.
+const tokenKeyNew = time.Second
+
+// TokenKey is a key with which a company signs tokens for others. Times are as in control records.
+type TokenKey struct {
+	KID, Algorithm string
+	CreatedAt      string
+	SignsFrom      string
+	EndedAt        string // "" while no other follows it
+	CompromisedAt  string // "" while it is not
+	Public         *tokenkey.Public
+
+	jwk     string
+	stored  []byte // private part; nil once it signs no more
+	private func() (*tokenkey.Private, error)
+}
+
+// Signs reports whether a token that is issued at a time may be signed by the key.
+func (k TokenKey) Signs(at time.Time) bool {
+	t := chain.FormatTime(at)
+	return k.CompromisedAt == "" && k.SignsFrom <= t && (k.EndedAt == "" || t < k.EndedAt)
+}
+
+// verifies reports whether a token of the key may be valid at a time, or one may be soon.
+func (k TokenKey) verifies(at time.Time) bool {
+	return k.CompromisedAt == "" && (k.EndedAt == "" || chain.FormatTime(at.Add(-TokenLife)) < k.EndedAt)
+}
+
+// signing returns the key that signs at a time: the newest that has begun, or where the clock of
+// another server was ahead, the first that will. nil where a key must be made.
+func signing(keys []TokenKey, algorithm string, at time.Time) (found *TokenKey) {
+	t := chain.FormatTime(at)
+	for i := range keys {
+		k := &keys[i]
+		if k.Algorithm != algorithm || k.stored == nil || k.CompromisedAt != "" || k.EndedAt != "" && k.EndedAt <= t {
+			continue
+		}
+		begun := k.SignsFrom <= t
+		switch {
+		case found == nil,
+			begun && (found.SignsFrom > t || k.SignsFrom > found.SignsFrom),
+			!begun && found.SignsFrom > t && k.SignsFrom < found.SignsFrom:
+			found = k
+		}
+	}
+	return found
+}
+
+const tokenKeyColumns = "kid, alg, jwk, private, created_at, signs_from, ended_at, compromised_at"
+
+func scanTokenKey(rows *sql.Rows) (TokenKey, error) { return scanTokenKeyAnd(rows) }
+
+func scanTokenKeyAnd(rows *sql.Rows, more ...any) (k TokenKey, err error) {
+	var ended, compromised sql.NullString
+	err = rows.Scan(append([]any{&k.KID, &k.Algorithm, &k.jwk, &k.stored, &k.CreatedAt, &k.SignsFrom, &ended, &compromised}, more...)...)
+	k.EndedAt, k.CompromisedAt = ended.String, compromised.String
+	return k, err
+}
+
+// projected is the key as its row stands for the control log.
+func (k TokenKey) projected() projection.TokenKey {
+	return projection.TokenKey{Algorithm: k.Algorithm, JWK: k.jwk, SignsFrom: k.SignsFrom, EndedAt: k.EndedAt, Compromised: k.CompromisedAt != ""}
+}
+
+// Published returns the keys of the caller's company whose tokens may be valid at the caller's
+// time, or may be soon, in the order of their names. Answers are cached; a key that is compromised
+// is gone before RotateKey returns.
+func (s TokenKeys) Published(ctx context.Context, by Caller) (keys []TokenKey, err error) {
+	known, err := s.known(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range known {
+		if k.verifies(by.At) {
+			keys = append(keys, k)
+		}
+	}
+	return keys, nil
+}
+
+// known returns the keys that are not compromised and ended at most TokenLife ago.
+func (s TokenKeys) known(ctx context.Context, by Caller) ([]TokenKey, error) {
+	keys, err := lookup(s.db, &s.db.tokenKeys, by.Company.Chain, by.At, func() ([]TokenKey, error) { return s.read(ctx, by) })
+	if err != nil {
+		return nil, fmt.Errorf("token keys of company %q: %w", by.Company.ID, err)
+	}
+	return keys, nil
+}
+
+func (s TokenKeys) read(ctx context.Context, by Caller) (keys []TokenKey, err error) {
+	err = s.db.read(ctx, func(r *conn) error {
+		keys, err = s.load(r, by.Company, by.At)
+		return err
+	})
+	return keys, err
+}
+
+// load reads the keys that are not compromised and ended at most TokenLife ago, and compares each
+// with the newest control record about it.
+func (s TokenKeys) load(r *conn, company *Company, at time.Time) (keys []TokenKey, err error) {
+	var latest []sql.NullInt64
+	err = r.each(func(rows *sql.Rows) error {
+		var l sql.NullInt64
+		k, err := scanTokenKeyAnd(rows, &l)
+		keys, latest = append(keys, k), append(latest, l)
+		return err
+	}, "SELECT "+tokenKeyColumns+", "+latestOf("token_key.company", "'token-key:' || kid")+` FROM token_key
+		WHERE company = ? AND (ended_at IS NULL OR ended_at > ?) AND compromised_at IS NULL ORDER BY kid`,
+		company.Chain, chain.FormatTime(at.Add(-TokenLife)))
+	if err != nil {
+		return nil, err
+	}
+	for i := range keys {
+		l, err := r.controlRecord(company, latest[i])
+		if err != nil {
+			return nil, s.db.Tables.noted(company, err)
+		}
+		k := &keys[i]
+		if err := s.db.Tables.checked(company, l.TokenKey(k.KID, k.projected())); err != nil {
+			return nil, err
+		}
+		if err := s.parse(company, k); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
+}
+
+// parse reads the public part of a key, and prepares reading its private part.
+func (s TokenKeys) parse(company *Company, k *TokenKey) (err error) {
+	if k.Public, err = tokenkey.ParsePublic(k.Algorithm, k.jwk); err == nil && k.Public.KID != k.KID {
+		err = fmt.Errorf("it is the key %s", k.Public.KID)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: token key %s: %w", ErrCorrupt, k.KID, err)
+	}
+	kid, stored := k.KID, k.stored
+	k.private = sync.OnceValues(func() (*tokenkey.Private, error) {
+		der, err := s.db.secrets.Open(stored, atrest.SigningTokenKeyPlace(company.Chain, kid))
+		if err != nil {
+			return nil, fmt.Errorf("private part of token key %s: %w", kid, err)
+		}
+		private, err := tokenkey.ParsePrivate(der)
+		if err == nil && private.Public().KID != kid {
+			err = fmt.Errorf("it is that of another key")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: private part of token key %s: %w", ErrCorrupt, kid, err)
+		}
+		return private, nil
+	})
+	return nil
+}
+
+// Signer returns the key of an algorithm that signs at the caller's time. Where the company has
+// none it makes one, which all servers publish when Signer returns. Of many requests at once, on
+// any server, one makes it.
+func (s TokenKeys) Signer(ctx context.Context, by Caller, algorithm string) (*tokenkey.Private, error) {
+	keys, err := s.known(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	k := signing(keys, algorithm, by.At)
+	if k == nil {
+		if k, err = s.first(ctx, by, algorithm); err != nil {
+			return nil, fmt.Errorf("token key of company %q: %w", by.Company.ID, err)
+		}
+	}
+	if chain.FormatTime(by.At.Add(-tokenKeyNew)) < k.CreatedAt { // perhaps not every server knows it
+		s.db.waitPropagation(ctx)
+	}
+	return k.private()
+}
+
+// first makes the first key of an algorithm, or the next one after a compromise. A key is generated
+// outside of any transaction, one at a time in this process: one of RSA takes a processor for a
+// while.
+func (s TokenKeys) first(ctx context.Context, by Caller, algorithm string) (*TokenKey, error) {
+	select {
+	case s.db.generating <- struct{}{}:
+		defer func() { <-s.db.generating }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer s.db.tokenKeys.forget(by.Company.Chain) // whatever the outcome
+	keys, err := s.read(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	if k := signing(keys, algorithm, by.At); k != nil {
+		return k, nil
+	}
+	began := time.Now()
+	next, err := tokenkey.Generate(algorithm)
+	if err != nil {
+		return nil, err
+	}
+	var k *TokenKey
+	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		keys, err := s.load(w, by.Company, by.At)
+		if err != nil {
+			return nil, err
+		}
+		if k = signing(keys, algorithm, by.At); k != nil {
+			return nil, nil
+		}
+		at := by.At.Add(time.Since(began))
+		made, event, err := s.insert(w, by.Company, next, at, at)
+		k = &made
+		return []controlEvent{event}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// insert stores a new key.
+func (s TokenKeys) insert(w *conn, company *Company, private *tokenkey.Private, created, signsFrom time.Time) (k TokenKey, e controlEvent, err error) {
+	public := private.Public()
+	der, err := private.PKCS8()
+	if err != nil {
+		return k, e, err
+	}
+	k = TokenKey{
+		KID: public.KID, Algorithm: public.Algorithm, Public: public, jwk: public.JWK(),
+		CreatedAt: chain.FormatTime(created), SignsFrom: chain.FormatTime(signsFrom),
+		private: func() (*tokenkey.Private, error) { return private, nil },
+	}
+	k.stored = s.db.secrets.Keep(der, atrest.SigningTokenKeyPlace(company.Chain, k.KID))
+	_, err = w.exec(`INSERT INTO token_key (company, kid, alg, jwk, private, created_at, signs_from) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		company.Chain, k.KID, k.Algorithm, k.jwk, k.stored, k.CreatedAt, k.SignsFrom)
+	return k, tokenKeyCreated(k), err
+}

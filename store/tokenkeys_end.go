@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/tokenkey"
+	"attestd/store/sqlite"
+)
+
+func tokenKeyCreated(k TokenKey) controlEvent {
+	return controlEvent{TokenKeyCreated, subjectTokenKey(k.KID), map[string]any{
+		"kid": k.KID, "alg": k.Algorithm, "jwk": json.RawMessage(k.jwk), "signsFrom": k.SignsFrom,
+	}}
+}
+
+func tokenKeyEnded(kid, endedAt string, compromised bool) controlEvent {
+	return controlEvent{TokenKeyEnded, subjectTokenKey(kid), map[string]any{"kid": kid, "endedAt": endedAt, "compromised": compromised}}
+}
+
+// prepare generates the keys that a rotation needs, before its transaction: one for each algorithm
+// of which the company has a key that signs and none that will.
+func (s TokenKeys) prepare(ctx context.Context, by Caller) (next []*tokenkey.Private, err error) {
+	keys, err := s.read(ctx, by)
+	if err != nil {
+		return nil, fmt.Errorf("token keys of company %q: %w", by.Company.ID, err)
+	}
+	for _, k := range keys {
+		if k.EndedAt != "" || k.SignsFrom > chain.FormatTime(by.At) {
+			continue
+		}
+		private, err := tokenkey.Generate(k.Algorithm)
+		if err != nil {
+			return nil, err
+		}
+		next = append(next, private)
+	}
+	return next, nil
+}
+
+// rotate lets each of the next keys follow the one of its algorithm that signs, after the time in
+// which verifiers learn of it. Where that is followed by another already, it stays so.
+func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next []*tokenkey.Private) (events []controlEvent, err error) {
+	from := at.Add(tokenKeyNotice)
+	for _, private := range next {
+		old, err := row(w, scanTokenKey, "SELECT "+tokenKeyColumns+` FROM token_key WHERE company = ? AND alg = ? AND ended_at IS NULL`,
+			company.Chain, private.Public().Algorithm)
+		if err != nil {
+			return nil, err
+		}
+		if old.SignsFrom > chain.FormatTime(at) {
+			continue
+		}
+		ended := chain.FormatTime(from)
+		if _, err := w.exec(`UPDATE token_key SET ended_at = ? WHERE company = ? AND kid = ?`, ended, company.Chain, old.KID); err != nil {
+			return nil, err
+		}
+		_, created, err := s.insert(w, company, private, at, from)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, created, tokenKeyEnded(old.KID, ended, false))
+	}
+	return events, nil
+}
+
+// endCompromised declares all keys compromised whose tokens may be valid, now or later, and takes
+// their private parts out. It returns the algorithms of those that had not ended.
+func (s TokenKeys) endCompromised(w *conn, by Caller) (events []controlEvent, algorithms []string, err error) {
+	keys, err := all(w, scanTokenKey, "SELECT "+tokenKeyColumns+` FROM token_key
+		WHERE company = ? AND (ended_at IS NULL OR ended_at > ?) AND compromised_at IS NULL ORDER BY kid`,
+		by.Company.Chain, chain.FormatTime(by.At.Add(-TokenLife)))
+	if err != nil || len(keys) == 0 {
+		return nil, nil, err
+	}
+	if err := s.db.Companies.overwriteDeleted(w, true); err != nil {
+		return nil, nil, err
+	}
+	for _, k := range keys {
+		ended := max(chain.FormatTime(by.At), k.CreatedAt) // the clock may have been set back
+		if k.EndedAt != "" {
+			ended = min(ended, k.EndedAt)
+		} else {
+			algorithms = append(algorithms, k.Algorithm)
+		}
+		if _, err := w.exec(`UPDATE token_key SET ended_at = ?, compromised_at = ?, private = NULL WHERE company = ? AND kid = ?`,
+			ended, ended, by.Company.Chain, k.KID); err != nil {
+			return nil, nil, err
+		}
+		events = append(events, tokenKeyEnded(k.KID, ended, true))
+	}
+	return events, algorithms, s.db.Companies.overwriteDeleted(w, false)
+}
+
+// replace makes keys of the algorithms whose keys were compromised. What fails is made when it is
+// first needed.
+func (s TokenKeys) replace(ctx context.Context, by Caller, algorithms []string) {
+	for _, algorithm := range algorithms {
+		if _, err := s.Signer(ctx, by, algorithm); err != nil {
+			s.db.writer.logger.Warn("the token key that follows a compromised one is made when it is first needed",
+				"company", by.Company.ID, "algorithm", algorithm, "error", err)
+		}
+	}
+}
+
+// wipeAfter is how long after its end the private part of a key is there still: a request may have
+// its time from before.
+const wipeAfter = time.Minute
+
+// Wipe takes out the private parts of the keys that sign no more.
+func (s TokenKeys) Wipe(ctx context.Context, now time.Time) error {
+	const ended = ` FROM token_key WHERE private IS NOT NULL AND ended_at <= ?`
+	until := chain.FormatTime(now.Add(-wipeAfter))
+	var due int64
+	err := s.db.read(ctx, func(r *conn) error { return r.one([]any{&due}, "SELECT count(*)"+ended, until) })
+	if err == nil && due > 0 {
+		err = s.db.write(ctx, func(w *conn) error {
+			if err := s.db.Companies.overwriteDeleted(w, true); err != nil {
+				return err
+			}
+			if _, err := w.exec(`UPDATE token_key SET private = NULL WHERE private IS NOT NULL AND ended_at <= ?`, until); err != nil {
+				return err
+			}
+			return s.db.Companies.overwriteDeleted(w, false)
+		})
+		s.db.tokenKeys.forget()
+		if err == nil && !s.db.isPostgres {
+			err = sqlite.CutLog(ctx, s.db.path)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("take out the private parts of token keys: %w", err)
+	}
+	return nil
+}
+
+// all reads all rows of a query.
+func all[T any](c *conn, scan func(*sql.Rows) (T, error), query string, args ...any) (rows []T, err error) {
+	err = c.each(func(r *sql.Rows) error {
+		row, err := scan(r)
+		rows = append(rows, row)
+		return err
+	}, query, args...)
+	return rows, err
+}

@@ -1,0 +1,248 @@
+package store_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/crypto/jose"
+	"attestd/crypto/tokenkey"
+	"attestd/internal/testenv"
+	"attestd/store"
+	"attestd/store/storetest"
+)
+
+// signer returns the key that signs tokens for others at a time.
+func signer(t testing.TB, s *store.Store, c *store.Company, algorithm string, at time.Time) *tokenkey.Private {
+	t.Helper()
+	return got(s.TokenKeys.Signer(ctx, by(c, at), algorithm))(t)
+}
+
+// published returns the names of the published keys.
+func published(t testing.TB, s *store.Store, c *store.Company, at time.Time) (kids []string) {
+	t.Helper()
+	for _, k := range got(s.TokenKeys.Published(ctx, by(c, at)))(t) {
+		kids = append(kids, k.KID)
+	}
+	return kids
+}
+
+// privateParts counts the private parts in a database.
+func privateParts(t testing.TB, path string) (n int) {
+	t.Helper()
+	must(t, other(t, path).QueryRow("SELECT count(*) FROM token_key WHERE private IS NOT NULL").Scan(&n))
+	return n
+}
+
+// A key is made at first need, is the same after a restart, is the company's alone, and stands in
+// the control log.
+func TestTokenKeyIsMadeAtFirstNeed(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	if kids := published(t, s, c, now); len(kids) != 0 {
+		t.Fatalf("keys that nobody asked for: %v", kids)
+	}
+	var kids []string
+	for _, algorithm := range tokenkey.Algorithms {
+		k := signer(t, s, c, algorithm, now)
+		if k.Public().Algorithm != algorithm || signer(t, s, c, algorithm, now).Public().KID != k.Public().KID {
+			t.Errorf("%s: %v", algorithm, k)
+		}
+		kids = append(kids, k.Public().KID)
+	}
+	slices.Sort(kids)
+	if have := published(t, s, c, now); !slices.Equal(have, kids) {
+		t.Errorf("published %v, want %v", have, kids)
+	}
+	if have := published(t, s, zoo, now); len(have) != 0 {
+		t.Errorf("another company publishes %v", have)
+	}
+	if _, err := s.TokenKeys.Signer(ctx, by(c, now), "HS256"); err == nil {
+		t.Error("a key for HS256")
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must(t, s.Close())
+	s = open(t, path)
+	c = got(s.Companies.Get(ctx, "acme"))(t)
+	for _, algorithm := range tokenkey.Algorithms {
+		if k := signer(t, s, c, algorithm, now); !slices.Contains(kids, k.Public().KID) {
+			t.Errorf("%s: another key after a restart", algorithm)
+		}
+	}
+	for _, kid := range kids {
+		created := recordsOf(t, s, c, kid)
+		if len(created) != 1 || !strings.HasPrefix(created[0], "token-key.created ") || !strings.Contains(created[0], `"signsFrom":"`) || strings.Contains(created[0], `"d":`) {
+			t.Errorf("%s: %v", kid, created)
+		}
+	}
+}
+
+// recordsOf returns the control records about a token key.
+func recordsOf(t testing.TB, s *store.Store, c *store.Company, kid string) []string {
+	t.Helper()
+	return slices.DeleteFunc(controlRecords(t, s, c), func(r string) bool { return !strings.Contains(r, `"subject":"token-key:`+kid+`"`) })
+}
+
+// Of many requests at once, and of two servers on one database, one makes the key.
+func TestOneTokenKeyIsMadeOfMany(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	servers := []*store.Store{s}
+	if storetest.OnPostgres() {
+		servers = append(servers, open(t, path))
+	}
+	for _, algorithm := range tokenkey.Algorithms {
+		kids := make([]string, 16)
+		for _, err := range atOnce(len(kids), func(i int) error {
+			k, err := servers[i%len(servers)].TokenKeys.Signer(ctx, by(c, now), algorithm)
+			if err == nil {
+				kids[i] = k.Public().KID
+			}
+			return err
+		}) {
+			must(t, err)
+		}
+		if slices.Sort(kids); kids[0] != kids[15] || kids[0] == "" {
+			t.Errorf("%s: %v", algorithm, kids)
+		}
+		for _, s := range servers { // whoever was given a token finds its key on each of them
+			if !slices.Contains(published(t, s, c, now), kids[0]) {
+				t.Errorf("%s: a server does not publish the key", algorithm)
+			}
+		}
+	}
+}
+
+// A rotation publishes the next key ten minutes before it signs, and the key before it until its
+// last token has ended. A verifier that keeps the key set for five minutes never meets a token
+// whose key it does not know.
+func TestTokenKeysRotate(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	var cached []store.TokenKey
+	var fetched time.Time
+	signed := map[string]time.Time{} // tokens, with their ends
+	var names []string
+	at := now
+	for ; at.Before(now.Add(3 * time.Hour)); at = at.Add(20 * time.Second) {
+		switch minute := at.Sub(now); minute {
+		case 30 * time.Minute, 32 * time.Minute, 34 * time.Minute, 80 * time.Minute, 95 * time.Minute:
+			c = rotate(t, s, c, at, false) // the second and third leave the pending key as it is
+		case 110 * time.Minute:
+			must(t, s.TokenKeys.Wipe(ctx, at))
+		}
+		k := signer(t, s, c, tokenkey.ES256, at)
+		if kid := k.Public().KID; len(names) == 0 || names[len(names)-1] != kid {
+			names = append(names, kid)
+		}
+		token := got(k.Sign("JWT", []byte(at.Format(`"15:04:05"`))))(t)
+		signed[token] = at.Add(store.TokenLife)
+		if at.Sub(fetched) >= 5*time.Minute && len(signed) > 1 || len(signed) == 1 {
+			cached, fetched = got(s.TokenKeys.Published(ctx, by(c, at)))(t), at
+		}
+		if len(cached) > 4 {
+			t.Fatalf("%d keys are published", len(cached))
+		}
+		for token, ends := range signed {
+			if !at.Before(ends) {
+				delete(signed, token)
+				continue
+			}
+			parsed := got(jose.Parse(token, 4096))(t)
+			if !slices.ContainsFunc(cached, func(k store.TokenKey) bool { return k.KID == parsed.Header.KeyID && k.Public.Verify(parsed) == nil }) {
+				t.Fatalf("after %v: no key for a token that ends at %v", at.Sub(now), ends)
+			}
+		}
+	}
+	if len(names) != 4 {
+		t.Errorf("%d keys have signed: rotations after 30, 80 and 95 minutes bring one each", len(names))
+	}
+	must(t, s.TokenKeys.Wipe(ctx, at))
+	if n := privateParts(t, path); n != 1 {
+		t.Errorf("%d private parts are left", n)
+	}
+	if kids := published(t, s, c, at); len(kids) != 1 || kids[0] != names[3] {
+		t.Errorf("published %v of %v", kids, names)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// After a theft no key counts whose tokens may still be valid, the one that was to come included,
+// and a new one of each algorithm signs at once.
+func TestCompromisedTokenKeysEndAtOnce(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	untouched := signer(t, s, zoo, tokenkey.ES256, now).Public().KID
+	signer(t, s, c, tokenkey.ES256, now)
+	signer(t, s, c, tokenkey.RS256, now)
+	for _, after := range []time.Duration{10 * time.Minute, 40 * time.Minute} { // an ended key, and a pending one
+		c = rotate(t, s, c, now.Add(after), false)
+	}
+	at := now.Add(45 * time.Minute)
+	before := published(t, s, c, at)
+	if len(before) != 6 {
+		t.Fatalf("published %v", before)
+	}
+	c = rotate(t, s, c, at, true)
+	after := published(t, s, c, at)
+	if len(after) != 2 || slices.ContainsFunc(after, func(kid string) bool { return slices.Contains(before, kid) }) {
+		t.Errorf("published %v after %v", after, before)
+	}
+	if n := privateParts(t, path); n != 3 {
+		t.Errorf("%d private parts are left", n)
+	}
+	for _, algorithm := range []string{tokenkey.ES256, tokenkey.RS256} {
+		if k := signer(t, s, c, algorithm, at); !slices.Contains(after, k.Public().KID) {
+			t.Errorf("%s: a key that is not published signs", algorithm)
+		}
+	}
+	for _, kid := range before {
+		records := recordsOf(t, s, c, kid)
+		if last := records[len(records)-1]; !strings.Contains(last, `"compromised":true`) || !strings.Contains(last, "token-key.ended") {
+			t.Errorf("%s: %s", kid, last)
+		}
+	}
+	if k := signer(t, s, zoo, tokenkey.ES256, at); k.Public().KID != untouched {
+		t.Error("the key of another company has changed")
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// Whoever changes a row of a token key is found when the key is used, long before the log is
+// verified.
+func TestChangedTokenKeyIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	start := filled(t)
+	for what, change := range map[string]string{
+		"another key":            obeyed["token_key.jwk"],
+		"an end moved":           `UPDATE token_key SET ended_at = '2030-01-01T00:00:00.000Z' WHERE alg = 'ES256' AND ended_at IS NULL`,
+		"a beginning moved":      obeyed["token_key.signs_from"],
+		"a compromise undone":    obeyed["token_key.compromised_at"],
+		"a key of a stranger":    rows["a token key that nobody made"],
+		"another algorithm":      obeyed["token_key.alg"],
+		"another private part":   `UPDATE token_key SET private = (SELECT private FROM token_key WHERE alg = 'EdDSA' AND private IS NOT NULL) WHERE alg = 'ES256'`,
+		"a private part at rest": `UPDATE token_key SET private = zeroblob(64) WHERE alg = 'ES256' AND private IS NOT NULL`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			path := storetest.Copy(t, start)
+			must(t, other(t, path, append(guards(t, path), "DROP INDEX token_key_newest", change)...).Close())
+			s := open(t, path)
+			c := got(s.Companies.Get(ctx, "acme"))(t)
+			_, err := s.TokenKeys.Signer(ctx, by(c, now), tokenkey.ES256)
+			if !errors.Is(err, store.ErrTablesChanged) && !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
