@@ -33,7 +33,7 @@ func (c *call) account(tier limit.Tier, items int) limit.Call {
 	if c.caller.Company != nil {
 		of.Credential, of.Company = c.hash, c.caller.Company.Chain
 	}
-	if c.caller.Company == nil || c.needs == public {
+	if c.caller.Company == nil || c.needs.isPublic() {
 		of.Address = limit.Network(clientIP(c.Request, c.s.TrustedProxies))
 	}
 	return of

@@ -34,10 +34,6 @@ func (s *Server) getAgent(ctx context.Context, by store.Caller, r agentRequest) 
 	return s.agents.Get(ctx, by, r.AgentID)
 }
 
-func (s *Server) agentSVID(ctx context.Context, by store.Caller, r agentRequest) (service.AgentSVID, error) {
-	return s.agents.SVID(ctx, by, r.AgentID)
-}
-
 // disableAgent is an addition to the specification.
 func (s *Server) disableAgent(ctx context.Context, by store.Caller, r agentRequest) (service.DisabledAgent, error) {
 	return s.agents.Disable(ctx, by, r.AgentID)

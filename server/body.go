@@ -43,7 +43,7 @@ const (
 // read returns the body, which stays charged until the response.
 func (c *call) read() ([]byte, error) {
 	most := c.s.MaxBody
-	if c.needs == public {
+	if c.needs.isPublic() {
 		most = min(most, maxPublicBody)
 	}
 	return c.readAtMost(most)
@@ -72,7 +72,7 @@ func (c *call) readAtMost(most int64) ([]byte, error) {
 func (c *call) charge(raw []byte) error {
 	w := strictjson.Weigh(raw)
 	members, elements := maxMembers, maxElements
-	if c.needs == public {
+	if c.needs.isPublic() {
 		members, elements = maxPublicMembers, maxPublicElements
 	}
 	switch {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -102,7 +101,7 @@ func (s *Server) wellKnown(ctx context.Context, by store.Caller, r companyQuery)
 		return discovery{}, err
 	}
 	issuer, public := company.Issuer, company.Issuer.Public
-	base := cmp.Or(s.BaseURL, forwardedProto(r.Request)+"://"+r.Host)
+	base := s.baseOf(r.Request)
 	return discovery{
 		Issuer:                            issuer.Domain.Issuer(),
 		JWKSURI:                           base + "/v1/ca/public-key?companyId=" + url.QueryEscape(company.ID),

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 
@@ -55,5 +54,5 @@ func invalidToken(why string) *apiError {
 
 // urlOf is the URL of a request as its sender knows it, without the query.
 func (s *Server) urlOf(r *http.Request) string {
-	return cmp.Or(s.BaseURL, forwardedProto(r)+"://"+r.Host) + r.URL.EscapedPath()
+	return s.baseOf(r) + r.URL.EscapedPath()
 }

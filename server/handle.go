@@ -20,6 +20,9 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 		h := w.Header()
 		h.Set("X-Request-ID", c.id)
 		h.Set("X-Content-Type-Options", "nosniff")
+		if rt.needs.anyPage {
+			h.Set("Access-Control-Allow-Origin", "*")
+		}
 		// a cacheable response replaces this
 		h.Set("Cache-Control", "no-store")
 		if len(r.TransferEncoding) > 0 {
@@ -53,7 +56,7 @@ func (c *call) admit(rt route) error {
 	if ambiguous != nil {
 		return ambiguous
 	}
-	if err := c.s.checkOrigin(c.Request); err != nil {
+	if err := c.s.checkOrigin(c.Request); err != nil && !rt.needs.anyPage {
 		return err
 	}
 	if err := c.permit(); err != nil {

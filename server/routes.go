@@ -25,12 +25,17 @@ type need struct {
 	role      store.Role // this role, and those that cover it; "" for everybody
 	agent     bool       // an agent that has signed in as well, for itself
 	enrolment bool       // an enrolment token as well, for its agent
+	anyPage   bool       // pages of all origins as well (CORS), which read what is public
 }
 
+// isPublic reports whether everybody may call it.
+func (n need) isPublic() bool { return n.role == "" }
+
 var (
-	public = need{}
-	reader = need{role: store.Reader}
-	admin  = need{role: store.Admin}
+	public  = need{}
+	anyPage = need{anyPage: true}
+	reader  = need{role: store.Reader}
+	admin   = need{role: store.Admin}
 
 	readerOrAgent = need{role: store.Reader, agent: true}
 	writerOrAgent = need{role: store.Writer, agent: true}
@@ -60,6 +65,7 @@ var routes = []route{
 	{"GET", "/v1/enrolment", enrolmentOnly, limit.Standard, strict, endpoint(200, (*Server).ownEnrolment)},
 	{"PUT", "/v1/agents/{agentId}/policy", admin, limit.Standard, strict, endpoint(200, (*Server).setAgentPolicy)},
 	{"PUT", "/v1/company/policy", admin, limit.Standard, strict, endpoint(200, (*Server).setCompanyPolicy)},
+	{"POST", "/v1/agents/{agentId}/token", adminOrAgent, limit.Standard, strict, endpoint(201, (*Server).agentToken)},
 	{"GET", "/v1/agents/{agentId}/svid", adminOrAgent, limit.Standard, lenient, endpoint(200, (*Server).agentSVID)},
 
 	{"POST", "/v1/keys", admin, limit.Standard, lenient, endpoint(201, (*Server).createKey)},
@@ -121,6 +127,13 @@ var routes = []route{
 	{"GET", "/v1/ca/public-key", public, limit.Standard, lenient, endpoint(200, (*Server).publicKey)},
 	{"GET", "/v1/ca/public-keys", public, limit.Standard, strict, endpoint(200, (*Server).publicKeys)},
 	{"GET", "/v1/ca/well-known", public, limit.Standard, lenient, endpoint(200, (*Server).wellKnown)},
+
+	{"GET", "/.well-known/oauth-authorization-server/o/{companyId}", anyPage, limit.Standard, strict, endpoint(200, (*Server).issuerDocument)},
+	{"GET", "/.well-known/openid-configuration/o/{companyId}", anyPage, limit.Standard, strict, endpoint(200, (*Server).issuerDocument)},
+	{"GET", "/o/{companyId}/.well-known/openid-configuration", anyPage, limit.Standard, strict, endpoint(200, (*Server).issuerDocument)},
+	{"GET", "/o/{companyId}/jwks", anyPage, limit.Standard, strict, endpoint(200, (*Server).issuerKeys)},
+	{"GET", "/o/{companyId}/spiffe-bundle", anyPage, limit.Standard, strict, endpoint(200, (*Server).issuerBundle)},
+
 	{"GET", "/v1/openapi.json", public, limit.Standard, strict, endpoint(200, (*Server).openAPI)},
 	{"GET", "/v1/health", public, limit.Standard, lenient, endpoint(200, (*Server).health)},
 	{"GET", "/readyz", public, limit.Standard, strict, endpoint(200, (*Server).ready)},
@@ -132,7 +145,13 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range routes {
 		mux.HandleFunc(rt.method+" "+rt.path, s.handle(rt))
+		if rt.needs.anyPage {
+			asked := route{needs: anyPage, tier: rt.tier, handler: handler{serve: func(c *call) error { return c.preflight(rt.method) }}}
+			mux.HandleFunc("OPTIONS "+rt.path, s.handle(asked))
+		}
 	}
+	// which is in the metadata of an issuer and gives nothing: no operation of the reference
+	mux.HandleFunc("GET /o/{companyId}/authorize", s.handle(route{needs: anyPage, undeclared: lenient, tier: limit.Standard, handler: endpoint(http.StatusBadRequest, (*Server).authorize)}))
 	// Patterns without a method, so that they take what no route does, whatever its method.
 	elsewhere := s.handle(route{handler: handler{serve: func(c *call) error { return notFound(mux, c) }}})
 	mux.HandleFunc("/v1/", elsewhere)

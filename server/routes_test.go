@@ -108,7 +108,7 @@ func closedBody(op *openapi3.Operation) bool {
 func read(form *requestForm) (list []string) {
 	for _, f := range form.fields {
 		what := f.from + " " + f.name
-		if slices.Contains([]string{"string", "is", "segment", "present", "checked", "policy"}, f.rule) || f.rule == "name" && f.name != "label" {
+		if slices.Contains([]string{"string", "is", "segment", "present", "checked", "policy", "audience"}, f.rule) || f.rule == "name" && f.name != "label" {
 			what += ", required"
 		}
 		if f.name != "Accept" { // which the document describes by the media types of the answer

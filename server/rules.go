@@ -55,6 +55,7 @@ var rules = map[string]rule{
 	"signed":      signed,      // the same
 	"names":       names,       // absent or an array of 1 to 100 names
 	"scopes":      scopes,      // absent or an array of scopes
+	"audience":    audience,    // an audience, or an array of 1 to 10
 	"fingerprint": fingerprint, // absent or 16 hex digits in lower case
 	"thumbprint":  thumbprint,  // absent or a thumbprint of RFC 7638
 	"role":        role,        // absent or a role that a credential can have

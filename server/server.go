@@ -83,6 +83,7 @@ type Server struct {
 
 	agents       *service.Agents
 	agentKeys    *service.AgentKeys
+	issuers      *service.Issuers
 	delegations  *service.Delegations
 	attestations *service.Attestations
 	proofs       *service.Evidence
@@ -120,6 +121,7 @@ func New(cfg Config) *Server {
 	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log}
 	s.agents = &service.Agents{Store: cfg.Store, Most: cfg.Bounds.Agents}
 	s.agentKeys = &service.AgentKeys{Store: cfg.Store}
+	s.issuers = &service.Issuers{Store: cfg.Store, Agents: s.agents}
 	s.passports = &service.Passports{Store: cfg.Store, Agents: s.agents, Keys: s.agentKeys, Verifier: "attestd/" + cfg.Version}
 	s.delegations = &service.Delegations{Store: cfg.Store, Agents: s.agents}
 	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations, Keys: s.agentKeys}

@@ -70,11 +70,13 @@ type AgentSVID struct {
 	AgentID  string `json:"agentId"`
 	SPIFFEID string `json:"spiffeId"`
 	SVID     string `json:"svid"`
+	// of one that is for an audience of the caller's alone
+	ExpiresAt string `json:"expiresAt,omitempty"`
 }
 
 func newSVID(by store.Caller, id string) AgentSVID {
 	spiffeID := by.Company.Issuer.AgentID(id)
-	return AgentSVID{id, spiffeID, by.Company.Issuer.SVID(spiffeID, by.At)}
+	return AgentSVID{AgentID: id, SPIFFEID: spiffeID, SVID: by.Company.Issuer.SVID(spiffeID, by.At)}
 }
 
 // SVID issues an SVID to an agent.

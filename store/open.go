@@ -73,10 +73,10 @@ type Store struct {
 	credentials cache[[sha256.Size]byte, dated[credential]]
 	passports   cache[owned, dated[passportState]]
 	agents      cache[owned, dated[agentState]]
-	agentKeys   cache[owned, dated[AgentKey]]   // by thumbprint
-	tokenKeys   cache[int64, dated[[]TokenKey]] // by the number of the company
-	policies    cache[owned, dated[bool]]       // whether only what a key has signed is recorded
-	sessions    cache[sessionID, struct{}]      // that are noted
+	agentKeys   cache[owned, dated[AgentKey]]    // by thumbprint
+	tokenKeys   cache[int64, dated[tokenKeySet]] // by the number of the company
+	policies    cache[owned, dated[bool]]        // whether only what a key has signed is recorded
+	sessions    cache[sessionID, struct{}]       // that are noted
 	clients     cache[string, dated[oauthSecret]]
 	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
 	externalChecked atomic.Pointer[time.Time]

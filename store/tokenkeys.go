@@ -85,68 +85,99 @@ func (k TokenKey) projected() projection.TokenKey {
 	return projection.TokenKey{Algorithm: k.Algorithm, JWK: k.jwk, SignsFrom: k.SignsFrom, EndedAt: k.EndedAt, Compromised: k.CompromisedAt != ""}
 }
 
+// tokenKeySet is what is remembered of a company's keys.
+type tokenKeySet struct {
+	keys []TokenKey
+	gone string // when the last key left the set for its age; "" where none has
+}
+
 // Published returns the keys of the caller's company whose tokens may be valid at the caller's
-// time, or may be soon, in the order of their names. Answers are cached; a key that is compromised
-// is gone before RotateKey returns.
-func (s TokenKeys) Published(ctx context.Context, by Caller) (keys []TokenKey, err error) {
+// time, or may be soon, in the order of their names, and when their set has last changed; the zero
+// time for never. Answers are cached; a key that is compromised is gone before RotateKey returns.
+func (s TokenKeys) Published(ctx context.Context, by Caller) (keys []TokenKey, changed time.Time, err error) {
 	known, err := s.known(ctx, by)
 	if err != nil {
-		return nil, err
+		return nil, changed, err
 	}
-	for _, k := range known {
+	later := func(text string, after time.Duration) {
+		if t, err := parseTime(text); err == nil && t.Add(after).After(changed) && !t.Add(after).After(by.At) {
+			changed = t.Add(after)
+		}
+	}
+	later(known.gone, TokenLife)
+	for _, k := range known.keys {
+		later(k.CreatedAt, 0)
+		later(k.CompromisedAt, 0)
+		later(k.EndedAt, TokenLife)
 		if k.verifies(by.At) {
 			keys = append(keys, k)
 		}
 	}
-	return keys, nil
+	return keys, changed, nil
 }
 
-// known returns the keys that are not compromised and ended at most TokenLife ago.
-func (s TokenKeys) known(ctx context.Context, by Caller) ([]TokenKey, error) {
-	keys, err := lookup(s.db, &s.db.tokenKeys, by.Company.Chain, by.At, func() ([]TokenKey, error) { return s.read(ctx, by) })
+func (s TokenKeys) known(ctx context.Context, by Caller) (tokenKeySet, error) {
+	known, err := lookup(s.db, &s.db.tokenKeys, by.Company.Chain, by.At, func() (set tokenKeySet, err error) {
+		err = s.db.read(ctx, func(r *conn) error {
+			set, err = s.load(r, by.Company, by.At)
+			return err
+		})
+		return set, err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("token keys of company %q: %w", by.Company.ID, err)
+		return known, fmt.Errorf("token keys of company %q: %w", by.Company.ID, err)
 	}
-	return keys, nil
+	return known, nil
 }
 
+// read is known without the cache.
 func (s TokenKeys) read(ctx context.Context, by Caller) (keys []TokenKey, err error) {
 	err = s.db.read(ctx, func(r *conn) error {
-		keys, err = s.load(r, by.Company, by.At)
+		set, err := s.load(r, by.Company, by.At)
+		keys = set.keys
 		return err
 	})
 	return keys, err
 }
 
-// load reads the keys that are not compromised and ended at most TokenLife ago, and compares each
+// load reads the keys that ended at most TokenLife ago, and compares each that is not compromised
 // with the newest control record about it.
-func (s TokenKeys) load(r *conn, company *Company, at time.Time) (keys []TokenKey, err error) {
+func (s TokenKeys) load(r *conn, company *Company, at time.Time) (set tokenKeySet, err error) {
+	since := chain.FormatTime(at.Add(-TokenLife))
+	var gone sql.NullString
+	if err := r.one([]any{&gone}, `SELECT max(ended_at) FROM token_key WHERE company = ? AND ended_at <= ?`, company.Chain, since); err != nil {
+		return set, err
+	}
+	set.gone = gone.String
 	var latest []sql.NullInt64
 	err = r.each(func(rows *sql.Rows) error {
 		var l sql.NullInt64
 		k, err := scanTokenKeyAnd(rows, &l)
-		keys, latest = append(keys, k), append(latest, l)
+		set.keys, latest = append(set.keys, k), append(latest, l)
 		return err
 	}, "SELECT "+tokenKeyColumns+", "+latestOf("token_key.company", "'token-key:' || kid")+` FROM token_key
-		WHERE company = ? AND (ended_at IS NULL OR ended_at > ?) AND compromised_at IS NULL ORDER BY kid`,
-		company.Chain, chain.FormatTime(at.Add(-TokenLife)))
+		WHERE company = ? AND (ended_at IS NULL OR ended_at > ?) ORDER BY kid`, company.Chain, since)
+	for i := range set.keys {
+		if err == nil && set.keys[i].CompromisedAt == "" {
+			err = s.check(r, company, &set.keys[i], latest[i])
+		}
+	}
 	if err != nil {
-		return nil, err
+		return tokenKeySet{}, err
 	}
-	for i := range keys {
-		l, err := r.controlRecord(company, latest[i])
-		if err != nil {
-			return nil, s.db.Tables.noted(company, err)
-		}
-		k := &keys[i]
-		if err := s.db.Tables.checked(company, l.TokenKey(k.KID, k.projected())); err != nil {
-			return nil, err
-		}
-		if err := s.parse(company, k); err != nil {
-			return nil, err
-		}
+	return set, nil
+}
+
+// check compares a key with the newest control record about it, and parses it.
+func (s TokenKeys) check(r *conn, company *Company, k *TokenKey, latest sql.NullInt64) error {
+	l, err := r.controlRecord(company, latest)
+	if err != nil {
+		return s.db.Tables.noted(company, err)
 	}
-	return keys, nil
+	if err := s.db.Tables.checked(company, l.TokenKey(k.KID, k.projected())); err != nil {
+		return err
+	}
+	return s.parse(company, k)
 }
 
 // parse reads the public part of a key, and prepares reading its private part.
@@ -179,11 +210,11 @@ func (s TokenKeys) parse(company *Company, k *TokenKey) (err error) {
 // none it makes one, which all servers publish when Signer returns. Of many requests at once, on
 // any server, one makes it.
 func (s TokenKeys) Signer(ctx context.Context, by Caller, algorithm string) (*tokenkey.Private, error) {
-	keys, err := s.known(ctx, by)
+	known, err := s.known(ctx, by)
 	if err != nil {
 		return nil, err
 	}
-	k := signing(keys, algorithm, by.At)
+	k := signing(known.keys, algorithm, by.At)
 	if k == nil {
 		if k, err = s.first(ctx, by, algorithm); err != nil {
 			return nil, fmt.Errorf("token key of company %q: %w", by.Company.ID, err)
@@ -220,11 +251,11 @@ func (s TokenKeys) first(ctx context.Context, by Caller, algorithm string) (*Tok
 	}
 	var k *TokenKey
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		keys, err := s.load(w, by.Company, by.At)
+		set, err := s.load(w, by.Company, by.At)
 		if err != nil {
 			return nil, err
 		}
-		if k = signing(keys, algorithm, by.At); k != nil {
+		if k = signing(set.keys, algorithm, by.At); k != nil {
 			return nil, nil
 		}
 		at := by.At.Add(time.Since(began))

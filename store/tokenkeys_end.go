@@ -30,7 +30,7 @@ func (s TokenKeys) prepare(ctx context.Context, by Caller) (next []*tokenkey.Pri
 		return nil, fmt.Errorf("token keys of company %q: %w", by.Company.ID, err)
 	}
 	for _, k := range keys {
-		if k.EndedAt != "" || k.SignsFrom > chain.FormatTime(by.At) {
+		if k.CompromisedAt != "" || k.EndedAt != "" || k.SignsFrom > chain.FormatTime(by.At) {
 			continue
 		}
 		private, err := tokenkey.Generate(k.Algorithm)
@@ -81,14 +81,15 @@ func (s TokenKeys) endCompromised(w *conn, by Caller) (events []controlEvent, al
 		return nil, nil, err
 	}
 	for _, k := range keys {
-		ended := max(chain.FormatTime(by.At), k.CreatedAt) // the clock may have been set back
+		now := max(chain.FormatTime(by.At), k.CreatedAt) // the clock may have been set back
+		ended := now
 		if k.EndedAt != "" {
 			ended = min(ended, k.EndedAt)
 		} else {
 			algorithms = append(algorithms, k.Algorithm)
 		}
 		if _, err := w.exec(`UPDATE token_key SET ended_at = ?, compromised_at = ?, private = NULL WHERE company = ? AND kid = ?`,
-			ended, ended, by.Company.Chain, k.KID); err != nil {
+			ended, now, by.Company.Chain, k.KID); err != nil {
 			return nil, nil, err
 		}
 		events = append(events, tokenKeyEnded(k.KID, ended, true))

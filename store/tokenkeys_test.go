@@ -23,7 +23,9 @@ func signer(t testing.TB, s *store.Store, c *store.Company, algorithm string, at
 // published returns the names of the published keys.
 func published(t testing.TB, s *store.Store, c *store.Company, at time.Time) (kids []string) {
 	t.Helper()
-	for _, k := range got(s.TokenKeys.Published(ctx, by(c, at)))(t) {
+	keys, _, err := s.TokenKeys.Published(ctx, by(c, at))
+	must(t, err)
+	for _, k := range keys {
 		kids = append(kids, k.KID)
 	}
 	return kids
@@ -127,7 +129,8 @@ func TestTokenKeysRotate(t *testing.T) {
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	var cached []store.TokenKey
-	var fetched time.Time
+	var fetched, changed time.Time
+	sets := map[time.Time]string{}
 	signed := map[string]time.Time{} // tokens, with their ends
 	var names []string
 	at := now
@@ -145,7 +148,16 @@ func TestTokenKeysRotate(t *testing.T) {
 		token := got(k.Sign("JWT", []byte(at.Format(`"15:04:05"`))))(t)
 		signed[token] = at.Add(store.TokenLife)
 		if at.Sub(fetched) >= 5*time.Minute && len(signed) > 1 || len(signed) == 1 {
-			cached, fetched = got(s.TokenKeys.Published(ctx, by(c, at)))(t), at
+			before := changed
+			var err error
+			cached, changed, err = s.TokenKeys.Published(ctx, by(c, at))
+			must(t, err)
+			fetched = at
+			names := strings.Join(published(t, s, c, at), " ")
+			if known, is := sets[changed]; changed.Before(before) || changed.After(at) || is && known != names {
+				t.Fatalf("after %v: the set changed at %v, before that at %v", at.Sub(now), changed, before)
+			}
+			sets[changed] = names
 		}
 		if len(cached) > 4 {
 			t.Fatalf("%d keys are published", len(cached))

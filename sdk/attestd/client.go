@@ -63,6 +63,7 @@ type Client struct {
 	timeout    time.Duration
 	retry      Retry
 	quota      *atomic.Pointer[Quota] // of attestations; copies of a client share it
+	tokens     *issuedTokens          // for others; the same
 }
 
 // New returns a client. It sends no request.
@@ -74,7 +75,7 @@ func New(c Config) (*Client, error) {
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("the URL must look like https://attest.example.com, without a password or a query; got %s://%s", base.Scheme, base.Host)
 	}
-	made := &Client{base: base, credential: c.Credential, timeout: c.Timeout, retry: DefaultRetry(), quota: new(atomic.Pointer[Quota])}
+	made := &Client{base: base, credential: c.Credential, timeout: c.Timeout, retry: DefaultRetry(), quota: new(atomic.Pointer[Quota]), tokens: new(issuedTokens)}
 	if c.Timeout == 0 {
 		made.timeout = defaultTimeout
 	}

@@ -53,6 +53,7 @@ type SVID struct {
 	AgentID   string `json:"agentId,omitempty"`   // of an agent's
 	SPIFFEID  string `json:"spiffeId"`
 	SVID      string `json:"svid"`
+	ExpiresAt string `json:"expiresAt,omitempty"` // of one for an audience
 }
 
 // CompanySVID returns a fresh SVID of the company itself.

@@ -26,6 +26,7 @@ var operations = map[string]string{
 	"addCheckpoint": "AddCheckpoint", "getWitness": "Witness", "getCosignedCheckpoint": "CosignedCheckpoint",
 	"delegate": "Delegate", "exchangeToken": "ExchangeToken",
 	"getPublicKey": "PublicKey", "getPublicKeys": "PublicKeys", "getDiscovery": "Discovery",
+	"getIssuerMetadata": "IssuerMetadata", "getOpenIDMetadata": "OpenIDMetadata", "getOpenIDConfiguration": "OpenIDConfiguration", "getTokenKeys": "TokenKeys", "getSPIFFEBundle": "SPIFFEBundle", "createAgentToken": "CreateAgentToken",
 	"createWebhook": "CreateWebhook", "listWebhooks": "Webhooks", "getWebhook": "Webhook", "deleteWebhook": "DeleteWebhook", "enableWebhook": "EnableWebhook",
 	"disableWebhook": "DisableWebhook", "rotateWebhookSecret": "RotateWebhookSecret", "testWebhook": "TestWebhook",
 	"stream": "Stream", "getHealth": "Health", "getReadiness": "Ready", "getOpenAPI": "OpenAPI",

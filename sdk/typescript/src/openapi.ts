@@ -411,6 +411,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agents/{agentId}/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Issue a token for others
+         * @description **Addition.** A JWT that says to `audience` who the agent is: for OIDC federation with a cloud, and for authorization
+         *     servers that take RFC 7523 assertions. An admin asks for any agent, and an agent that has signed in for itself. The
+         *     header has `typ` `JWT` and the `kid` of a token key. The claims are `iss` (the issuer), `sub` (the SPIFFE ID of the
+         *     agent), `aud` (a string where there is one audience), `iat`, `nbf`, `exp`, `jti`, `agent_id` and `org` (the
+         *     `companyId`). Where the caller's access token is bound to a key of the agent, `cnf.jkt` has the thumbprint of that
+         *     key. Nothing is recorded but the creation of a key. A token cannot be revoked: ask for short ones.
+         */
+        post: operations["createAgentToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/agents/{agentId}/svid": {
         parameters: {
             query?: never;
@@ -421,6 +446,10 @@ export interface paths {
         /**
          * Get an SVID of an agent
          * @description A fresh SVID, signed with the company's key, valid for 3600 seconds.
+         *
+         *     **Addition.** With `audience`, a JWT-SVID for that audience which SPIFFE software accepts: signed with a token key of
+         *     the company (*Issuer*), valid for 300 seconds, with the claims `iss` (the issuer), `sub`, `aud`, `iat` and `exp`. It
+         *     verifies with the bundle of `GET /o/{companyId}/spiffe-bundle`.
          */
         get: operations["getAgentSVID"];
         put?: never;
@@ -1524,6 +1553,115 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/.well-known/oauth-authorization-server/o/{companyId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a company's issuer metadata
+         * @description **Addition.** The metadata of a company's issuer, in the place of RFC 8414. Clients of MCP demand
+         *     `authorization_endpoint` and `code_challenge_methods_supported`. Nobody signs in here with a browser: that address
+         *     always answers 400 `unsupported_response_type`.
+         */
+        get: operations["getIssuerMetadata"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/.well-known/openid-configuration/o/{companyId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a company's issuer metadata, for OpenID Connect
+         * @description **Addition.** The same document, in the place where RFC 8414 §5 puts that of OpenID Connect.
+         */
+        get: operations["getOpenIDMetadata"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/o/{companyId}/.well-known/openid-configuration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a company's issuer metadata, below the issuer
+         * @description **Addition.** The same document, in the place of OpenID Connect Discovery 1.0: below the issuer.
+         */
+        get: operations["getOpenIDConfiguration"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/o/{companyId}/jwks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a company's token keys
+         * @description **Addition.** The JWK set (RFC 7517) of the issuer: the keys whose tokens may be valid, and those that sign next. It is
+         *     empty until the first token is asked for.
+         */
+        get: operations["getTokenKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/o/{companyId}/spiffe-bundle": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a company's SPIFFE bundle
+         * @description **Addition.** The token keys that may sign a JWT-SVID (`ES256`, `RS256`) as a SPIFFE bundle. `spiffe_sequence` grows
+         *     whenever the keys change.
+         *
+         *     The bundle is the company's alone. All companies of a service share its trust domain, and each has a bundle of its
+         *     own. So whoever trusts this bundle for the trust domain must also require that the path of a SPIFFE ID begins with
+         *     `/company/<companyId>/`: otherwise this company could speak for the agents of another one. Never join the bundles of
+         *     several companies.
+         */
+        get: operations["getSPIFFEBundle"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/ws": {
         parameters: {
             query?: never;
@@ -1963,7 +2101,72 @@ export interface components {
         AgentSVID: {
             agentId: components["schemas"]["Segment"];
             spiffeId: components["schemas"]["SPIFFEID"];
-            svid: components["schemas"]["JWT"];
+            svid: components["schemas"]["IssuedJWT"];
+            /** @description Of an SVID for an audience. */
+            expiresAt?: components["schemas"]["Timestamp"];
+        };
+        AgentToken: {
+            token: components["schemas"]["IssuedJWT"];
+            /**
+             * @description RFC 8693 §3.
+             * @constant
+             */
+            tokenType: "urn:ietf:params:oauth:token-type:jwt";
+            expiresAt: components["schemas"]["Timestamp"];
+        };
+        /** @description A signed JWT in compact form. One of `RS256` has a signature of 256 bytes, the others of 64. */
+        IssuedJWT: string;
+        IssuerMetadata: {
+            /** Format: uri */
+            issuer: string;
+            /** Format: uri */
+            jwks_uri: string;
+            /** Format: uri */
+            token_endpoint: string;
+            /**
+             * Format: uri
+             * @description Answers 400.
+             */
+            authorization_endpoint: string;
+            response_types_supported: string[];
+            grant_types_supported: string[];
+            token_endpoint_auth_methods_supported: string[];
+            token_endpoint_auth_signing_alg_values_supported: string[];
+            code_challenge_methods_supported: string[];
+            dpop_signing_alg_values_supported: string[];
+            id_token_signing_alg_values_supported: string[];
+            subject_types_supported: string[];
+            claims_supported: string[];
+        };
+        /** @description A public key (RFC 7517) of P-256, RSA or Ed25519. */
+        TokenKey: {
+            /** @enum {string} */
+            kty: "EC" | "RSA" | "OKP";
+            /** @enum {string} */
+            crv?: "P-256" | "Ed25519";
+            x?: string;
+            y?: string;
+            n?: string;
+            /** @constant */
+            e?: "AQAB";
+            /** @description The thumbprint of the key (RFC 7638). */
+            kid: string;
+            /** @enum {string} */
+            alg: "ES256" | "RS256" | "EdDSA";
+            /** @enum {string} */
+            use: "sig" | "jwt-svid";
+        };
+        TokenKeySet: {
+            keys: components["schemas"]["TokenKey"][];
+        };
+        SPIFFEBundle: {
+            keys: components["schemas"]["TokenKey"][];
+            spiffe_sequence: number;
+            /**
+             * @description Seconds.
+             * @constant
+             */
+            spiffe_refresh_hint: 300;
         };
         /**
          * @example {
@@ -3293,6 +3496,11 @@ export interface components {
          */
         AgentID: string;
         /**
+         * @description The company.
+         * @example acme
+         */
+        CompanyID: string;
+        /**
          * @description ID of the log, from `GET /v1/logs`.
          * @example 8f2c1d0e9b7a4f3685d1c2b3a4958677
          */
@@ -3375,6 +3583,16 @@ export interface components {
          * @example no-store
          */
         NoStore: "no-store";
+        /**
+         * @description Five minutes.
+         * @example public, max-age=300
+         */
+        CacheFiveMinutes: "public, max-age=300";
+        /**
+         * @description Pages of all origins may read the response.
+         * @example *
+         */
+        AnyPage: "*";
         /**
          * @description One hour.
          * @example public, max-age=3600
@@ -4581,9 +4799,106 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    getAgentSVID: {
+    createAgentToken: {
         parameters: {
             query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The agent's name in its company.
+                 * @example deploy-bot
+                 */
+                agentId: components["parameters"]["AgentID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Who is to accept the token. Each has 1 to 1024 visible ASCII characters. */
+                    audience: string | string[];
+                    /**
+                     * @description Seconds until it ends.
+                     * @default 300
+                     */
+                    ttl?: number | null;
+                    /**
+                     * @description Algorithm of the signature. Microsoft Entra takes `RS256` alone.
+                     * @default ES256
+                     * @enum {string|null}
+                     */
+                    alg?: "ES256" | "RS256" | "EdDSA" | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The token. */
+            201: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentToken"];
+                };
+            };
+            /** @description A member is missing or wrong, or the body has another one. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenAgent"];
+            /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAgentSVID: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Who is to accept the SVID: 1 to 1024 visible ASCII characters.
+                 * @example spiffe://mesh.example/payments
+                 */
+                audience?: string;
+                /**
+                 * @description With `audience`: the algorithm of the signature. SPIFFE software refuses `EdDSA`.
+                 * @example ES256
+                 */
+                alg?: "ES256" | "RS256" | "EdDSA";
+            };
             header?: never;
             path: {
                 /**
@@ -4609,6 +4924,21 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AgentSVID"];
+                };
+            };
+            /** @description The audience or the algorithm is wrong. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             401: components["responses"]["Unauthorized"];
@@ -7788,6 +8118,271 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description There is no such company. The text is `Company not found: <companyId>`. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getIssuerMetadata: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The company.
+                 * @example acme
+                 */
+                companyId: components["parameters"]["CompanyID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The metadata. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["CacheFiveMinutes"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyPage"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssuerMetadata"];
+                };
+            };
+            400: components["responses"]["Undeclared"];
+            /** @description There is no such company. The text is `Company not found: <companyId>`. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getOpenIDMetadata: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The company.
+                 * @example acme
+                 */
+                companyId: components["parameters"]["CompanyID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The metadata. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["CacheFiveMinutes"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyPage"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssuerMetadata"];
+                };
+            };
+            400: components["responses"]["Undeclared"];
+            /** @description There is no such company. The text is `Company not found: <companyId>`. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getOpenIDConfiguration: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The company.
+                 * @example acme
+                 */
+                companyId: components["parameters"]["CompanyID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The metadata. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["CacheFiveMinutes"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyPage"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssuerMetadata"];
+                };
+            };
+            400: components["responses"]["Undeclared"];
+            /** @description There is no such company. The text is `Company not found: <companyId>`. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getTokenKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The company.
+                 * @example acme
+                 */
+                companyId: components["parameters"]["CompanyID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key set. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["CacheFiveMinutes"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyPage"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenKeySet"];
+                };
+            };
+            400: components["responses"]["Undeclared"];
+            /** @description There is no such company. The text is `Company not found: <companyId>`. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSPIFFEBundle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The company.
+                 * @example acme
+                 */
+                companyId: components["parameters"]["CompanyID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The bundle. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["CacheFiveMinutes"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyPage"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SPIFFEBundle"];
+                };
+            };
+            400: components["responses"]["Undeclared"];
             /** @description There is no such company. The text is `Company not found: <companyId>`. */
             404: {
                 headers: {

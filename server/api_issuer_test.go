@@ -1,0 +1,267 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	josev4 "github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"attestd/crypto/jose"
+	"attestd/server"
+)
+
+var tokenAlgorithms = []josev4.SignatureAlgorithm{josev4.ES256, josev4.RS256, josev4.EdDSA}
+
+// keySetOf fetches a key set as a verifier does.
+func (s *service) keySetOf(t testing.TB, path string) (set *josev4.JSONWebKeySet) {
+	t.Helper()
+	r := s.anyone().do(t, "GET "+path, "").status(200)
+	must(t, json.Unmarshal(r.raw, &set))
+	return set
+}
+
+// verified checks a token with a key set, and returns its header and claims.
+func verified(t testing.TB, set *josev4.JSONWebKeySet, compact string) (josev4.Header, map[string]any) {
+	t.Helper()
+	token, err := jwt.ParseSigned(compact, tokenAlgorithms)
+	must(t, err)
+	keys := set.Key(token.Headers[0].KeyID)
+	if len(keys) != 1 {
+		t.Fatalf("%d keys with the name %s", len(keys), token.Headers[0].KeyID)
+	}
+	var claims map[string]any
+	must(t, token.Claims(keys[0], &claims))
+	return token.Headers[0], claims
+}
+
+const fiveMinutes = "public, max-age=300"
+
+// The metadata stands in the three places where clients of RFC 8414 and of OpenID Connect look, and
+// a page of any origin may read it.
+func TestIssuerMetadata(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.company(t, "acme")
+	for _, path := range []string{
+		"/.well-known/oauth-authorization-server/o/acme", "/.well-known/openid-configuration/o/acme", "/o/acme/.well-known/openid-configuration",
+	} {
+		r := s.anyone().do(t, "GET "+path, "", "Origin: https://elsewhere.example").gets(200, `{"issuer":"`+s.url+`/o/acme","jwks_uri":"`+s.url+`/o/acme/jwks",
+			"token_endpoint":"`+s.url+`/v1/oauth/token","authorization_endpoint":"`+s.url+`/o/acme/authorize","response_types_supported":[],
+			"grant_types_supported":["client_credentials"],"token_endpoint_auth_methods_supported":["client_secret_basic","client_secret_post","private_key_jwt"],
+			"token_endpoint_auth_signing_alg_values_supported":["ES256","EdDSA"],"code_challenge_methods_supported":["S256"],
+			"dpop_signing_alg_values_supported":["ES256","EdDSA","Ed25519"],"id_token_signing_alg_values_supported":["ES256","RS256","EdDSA"],
+			"subject_types_supported":["public"],"claims_supported":["iss","sub","aud","iat","nbf","exp","jti","agent_id","org","cnf"]}`)
+		if r.header.Get("Cache-Control") != fiveMinutes || r.header.Get("Access-Control-Allow-Origin") != "*" || r.header.Get("Vary") != "Host, X-Forwarded-Proto" {
+			t.Errorf("%s: %v", path, r.header)
+		}
+		ghost := s.anyone().do(t, "GET "+strings.Replace(path, "/acme", "/ghost", 1), "", "Origin: https://elsewhere.example").gets(404, `{"error":"Company not found: ghost"}`)
+		if ghost.header.Get("Access-Control-Allow-Origin") != "*" || ghost.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s of nobody: %v", path, ghost.header)
+		}
+		s.anyone().do(t, "GET "+path+"?companyId=acme", "").status(400)
+		s.anyone().do(t, "POST "+path, "").status(405)
+	}
+	based := start(t, func(c *server.Config) { c.BaseURL = "https://id.example/" })
+	based.company(t, "acme")
+	r := based.anyone().do(t, "GET /o/acme/.well-known/openid-configuration", "", "Host: elsewhere.example").has(`{"issuer":"https://id.example/o/acme"}`)
+	if r.header.Get("Vary") != "" {
+		t.Errorf("%v", r.header)
+	}
+}
+
+// A browser asks first whether a page may send headers of its own, as clients of MCP do. The
+// authorization endpoint that they demand gives nothing.
+func TestIssuerPreflightAndAuthorize(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	ask := func(call string) *http.Response {
+		req := acme.with("").request(t, call, "", "Origin: https://elsewhere.example", "Access-Control-Request-Method: GET", "Access-Control-Request-Headers: mcp-protocol-version")
+		res, err := s.client.Do(req)
+		must(t, err)
+		res.Body.Close()
+		return res
+	}
+	for _, path := range []string{"/.well-known/oauth-authorization-server/o/acme", "/o/acme/jwks"} {
+		res := ask("OPTIONS " + path)
+		if h := res.Header; res.StatusCode != 204 || h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Access-Control-Allow-Methods") != "GET" || h.Get("Access-Control-Allow-Headers") != "*" {
+			t.Errorf("%s: %d %v", path, res.StatusCode, h)
+		}
+	}
+	if res := ask("OPTIONS /v1/keys"); res.StatusCode != 403 || res.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("another route: %d %v", res.StatusCode, res.Header)
+	}
+	if res := ask("GET /v1/keys"); res.StatusCode != 403 {
+		t.Errorf("another route for another page: %d", res.StatusCode)
+	}
+	if res := ask("GET /o/acme/authorize?response_type=code&client_id=x&redirect_uri=https%3A%2F%2Fevil.example"); res.StatusCode != 400 || res.Header.Get("Location") != "" {
+		t.Errorf("authorize: %d %v", res.StatusCode, res.Header)
+	}
+}
+
+// A token for others verifies with the published key set, says who the agent is and for whom it is,
+// and is good for nothing here.
+func TestAgentToken(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	a := acme.signer(t, "bot", jose.ES256)
+	if set := s.keySetOf(t, "/o/acme/jwks"); len(set.Keys) != 0 {
+		t.Errorf("keys that nobody needed: %v", set)
+	}
+	in := a.signsIn(t)
+	for _, c := range []struct {
+		who              caller
+		body, alg, aud   string
+		lifetime, cached int
+	}{
+		{acme, `{"audience":"https://mcp.example"}`, "ES256", `"https://mcp.example"`, 300, 1},
+		{in.caller, `{"audience":["api://AzureADTokenExchange"],"alg":"RS256","ttl":3600}`, "RS256", `"api://AzureADTokenExchange"`, 3600, 2},
+		{acme, `{"audience":["a","b"],"alg":"EdDSA","ttl":1}`, "EdDSA", `["a","b"]`, 1, 3},
+		{acme, `{"audience":"a","alg":null,"ttl":null}`, "ES256", `"a"`, 300, 3},
+	} {
+		r := c.who.do(t, "POST /v1/agents/bot/token", c.body).gets(201, `{"token":"…","tokenType":"urn:ietf:params:oauth:token-type:jwt","expiresAt":"<time>"}`)
+		set := s.keySetOf(t, "/o/acme/jwks")
+		if len(set.Keys) != c.cached {
+			t.Errorf("%s: %d keys are published", c.body, len(set.Keys))
+		}
+		header, claims := verified(t, set, r.str("token"))
+		if header.Algorithm != c.alg || header.ExtraHeaders["typ"] != "JWT" {
+			t.Errorf("%s: %+v", c.body, header)
+		}
+		aud, err := json.Marshal(claims["aud"])
+		must(t, err)
+		iat, exp := claims["iat"].(float64), claims["exp"].(float64)
+		if string(aud) != c.aud || claims["iss"] != s.url+"/o/acme" || claims["sub"] != a.spiffe() || claims["agent_id"] != "bot" || claims["org"] != "acme" ||
+			claims["nbf"] != iat || exp-iat != float64(c.lifetime) || len(claims["jti"].(string)) != 36 || len(claims) != 9 {
+			t.Errorf("%s: %v", c.body, claims)
+		}
+		token := r.str("token")
+		acme.with(token).do(t, "GET /v1/company", "").status(401)
+		acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"note","payload":1,"delegation":"`+token+`"}`).status(400)
+		acme.do(t, "POST /v1/passport/verify", `{"passport":"`+token+`"}`).gets(400, `{"valid":false,"error":"…","code":"…"}`)
+		a.with("").do(t, tokenCall, signInBody(token), "Content-Type: application/json").status(401)
+	}
+	bound := a.with("").do(t, tokenCall, signInBody(a.assertion(t)), "Content-Type: application/json", a.proof(t, a.key, "POST", "/v1/oauth/token", "")).status(200).str("access_token")
+	const path = "/v1/agents/bot/token"
+	r := a.with("").do(t, "POST "+path, `{"audience":"a"}`, "Authorization: DPoP "+bound, a.proof(t, a.key, "POST", path, bound)).status(201)
+	if _, claims := verified(t, s.keySetOf(t, "/o/acme/jwks"), r.str("token")); claims["cnf"].(map[string]any)["jkt"] != a.thumbprint() {
+		t.Errorf("%v", claims)
+	}
+	zoo := s.company(t, "zoo")
+	zoo.agent(t, "bot")
+	zoo.do(t, "POST "+path, `{"audience":"a"}`).status(201)
+	if set := s.keySetOf(t, "/o/zoo/jwks"); len(set.Keys) != 1 || len(s.keySetOf(t, "/o/acme/jwks").Key(set.Keys[0].KeyID)) != 0 {
+		t.Error("two companies have a key in common")
+	}
+}
+
+// Whoever may not have a token for an agent, and what no token is made for.
+func TestAgentTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	in := acme.signer(t, "bot", jose.EdDSA).signsIn(t)
+	acme.agent(t, "other")
+	writer := acme.with(acme.do(t, "POST /v1/keys", `{"role":"writer"}`).status(201).str("key"))
+	const good = `{"audience":"a"}`
+	in.do(t, "POST /v1/agents/other/token", good).gets(403, `{"error":"…","code":"FORBIDDEN_AGENT"}`)
+	writer.do(t, "POST /v1/agents/bot/token", good).gets(403, `{"error":"…","code":"FORBIDDEN_ROLE"}`)
+	s.anyone().do(t, "POST /v1/agents/bot/token", good).status(401)
+	acme.do(t, "POST /v1/agents/ghost/token", good).gets(404, `{"error":"Agent not found: ghost"}`)
+	long := strings.Repeat("a", 1025)
+	for _, body := range []string{
+		``, `{}`, `{"audience":null}`, `{"audience":""}`, `{"audience":[]}`, `{"audience":[""]}`, `{"audience":["a","a"]}`, `{"audience":1}`, `{"audience":["a",1]}`, `{"audience":{"a":1}}`,
+		`{"audience":"a b"}`, `{"audience":"ü"}`, `{"audience":"a\n"}`, `{"audience":"` + long + `"}`, `{"audience":["1","2","3","4","5","6","7","8","9","10","11"]}`,
+		`{"audience":"a","alg":"HS256"}`, `{"audience":"a","alg":"none"}`, `{"audience":"a","alg":"es256"}`, `{"audience":"a","alg":1}`, `{"audience":"a","ttl":0}`, `{"audience":"a","ttl":3601}`,
+		`{"audience":"a","ttl":"60"}`, `{"audience":"a","sub":"spiffe://x"}`, `{"audience":"a","audience":"b"}`, `{"audience":"a","iss":"https://x"}`,
+	} {
+		acme.do(t, "POST /v1/agents/bot/token", body).status(400)
+	}
+	acme.do(t, "POST /v1/agents/bot/disable", "").status(200)
+	acme.do(t, "POST /v1/agents/bot/token", good).gets(403, `{"error":"…","code":"AGENT_DISABLED"}`)
+	if set := s.keySetOf(t, "/o/acme/jwks"); len(set.Keys) != 0 {
+		t.Errorf("a refusal has made %d keys", len(set.Keys))
+	}
+}
+
+// An SVID for an audience verifies with the company's bundle, which has no key that SPIFFE software
+// refuses; without parameters it is the one of the specification.
+func TestAgentSVIDForAudience(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	acme.agent(t, "bot")
+	first := s.anyone().do(t, "GET /o/acme/spiffe-bundle", "").gets(200, `{"keys":[],"spiffe_sequence":0,"spiffe_refresh_hint":300}`)
+	if first.header.Get("Cache-Control") != fiveMinutes || first.header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("%v", first.header)
+	}
+	acme.do(t, "GET /v1/agents/bot/svid", "").gets(200, `{"agentId":"bot","spiffeId":"`+acme.companySPIFFE()+`/agent/bot","svid":"<token>"}`)
+	for _, algorithm := range []string{"ES256", "RS256"} {
+		r := acme.do(t, "GET /v1/agents/bot/svid?audience=spiffe%3A%2F%2Fmesh%2Fpay&alg="+algorithm, "").has(`{"agentId":"bot","expiresAt":"<time>"}`)
+		header, claims := verified(t, s.keySetOf(t, "/o/acme/spiffe-bundle"), r.str("svid"))
+		if header.Algorithm != algorithm || claims["sub"] != acme.companySPIFFE()+"/agent/bot" || claims["aud"] != "spiffe://mesh/pay" ||
+			claims["exp"].(float64)-claims["iat"].(float64) != 300 || len(claims) != 5 {
+			t.Errorf("%+v %v", header, claims)
+		}
+	}
+	acme.do(t, "POST /v1/agents/bot/token", `{"audience":"a","alg":"EdDSA"}`).status(201)
+	bundle := s.anyone().do(t, "GET /o/acme/spiffe-bundle", "")
+	if keys := bundle.at("keys").([]any); len(keys) != 2 || bundle.at("spiffe_sequence").(float64) == 0 || strings.Contains(string(bundle.raw), `"sig"`) {
+		t.Errorf("%s", bundle.raw)
+	}
+	for _, query := range []string{"audience=", "alg=ES256", "audience=a%20b", "audience=a&audience=b", "audience=a&alg=HS256", "audience=" + strings.Repeat("a", 1025)} {
+		acme.do(t, "GET /v1/agents/bot/svid?"+query, "").status(400)
+	}
+}
+
+// A rotation publishes the next key at once and signs with the one before it; after a theft no key
+// of before is published any more.
+func TestRotationOfTokenKeys(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	acme.agent(t, "bot")
+	issue := func() string {
+		return acme.do(t, "POST /v1/agents/bot/token", `{"audience":"a"}`).status(201).str("token")
+	}
+	before := issue()
+	acme.do(t, "POST /v1/companies/rotate-keys", "").status(200)
+	set := s.keySetOf(t, "/o/acme/jwks")
+	header, _ := verified(t, set, before)
+	if again, _ := verified(t, set, issue()); len(set.Keys) != 2 || again.KeyID != header.KeyID {
+		t.Errorf("%d keys, and %s signs after %s", len(set.Keys), again.KeyID, header.KeyID)
+	}
+	acme.do(t, "POST /v1/companies/rotate-keys", `{"compromised":true}`).status(200)
+	after := s.keySetOf(t, "/o/acme/jwks")
+	if _, claims := verified(t, after, issue()); len(after.Keys) != 1 || len(set.Key(after.Keys[0].KeyID)) != 0 || claims["org"] != "acme" {
+		t.Errorf("%v after %v", after, set)
+	}
+}
+
+// Whoever has a token from one server finds its key at the other at once, and no compromised key.
+func TestTokenKeysOfTwoServers(t *testing.T) {
+	t.Parallel()
+	first, second := startTwo(t)
+	acme := first.company(t, "acme")
+	acme.agent(t, "bot")
+	for _, algorithm := range []string{"ES256", "RS256", "EdDSA"} {
+		second.keySetOf(t, "/o/acme/jwks") // which it caches
+		token := acme.do(t, "POST /v1/agents/bot/token", `{"audience":"a","alg":"`+algorithm+`"}`).status(201).str("token")
+		verified(t, second.keySetOf(t, "/o/acme/jwks"), token)
+	}
+	before := second.keySetOf(t, "/o/acme/jwks")
+	acme.do(t, "POST /v1/companies/rotate-keys", `{"compromised":true}`).status(200)
+	after := second.keySetOf(t, "/o/acme/jwks")
+	for _, k := range after.Keys {
+		if len(before.Key(k.KeyID)) != 0 {
+			t.Error("the other server publishes a compromised key")
+		}
+	}
+	if len(after.Keys) != 3 {
+		t.Errorf("%d keys", len(after.Keys))
+	}
+}

@@ -1,0 +1,188 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"attestd/crypto/tokenkey"
+	"attestd/service"
+	"attestd/store"
+)
+
+// cacheFiveMinutes is for what verifiers read of an issuer: a key is published longer than that
+// before it signs.
+const cacheFiveMinutes = "public, max-age=300"
+
+// baseOf is the public address of the service as the sender of a request knows it.
+func (s *Server) baseOf(r *http.Request) string {
+	return cmp.Or(s.BaseURL, forwardedProto(r)+"://"+r.Host)
+}
+
+// issuerRequest is a request about a company's issuer.
+type issuerRequest struct {
+	CompanyID string `path:"companyId"`
+	*http.Request
+}
+
+// issuerOf returns the company of such a request as the one that is asked, without a credential.
+func (s *Server) issuerOf(ctx context.Context, by store.Caller, companyID string) (store.Caller, error) {
+	company, err := s.Store.Companies.Get(ctx, companyID)
+	if errors.Is(err, store.ErrNotFound) {
+		return by, fail(http.StatusNotFound, "Company not found: "+companyID)
+	}
+	return store.Caller{Company: company, At: by.At}, err
+}
+
+// issuerMetadata is the metadata of a company's issuer, for clients of RFC 8414 and of OpenID
+// Connect Discovery alike.
+type issuerMetadata struct {
+	Issuer                 string   `json:"issuer"`
+	JWKSURI                string   `json:"jwks_uri"`
+	TokenEndpoint          string   `json:"token_endpoint"`
+	AuthorizationEndpoint  string   `json:"authorization_endpoint"`
+	ResponseTypesSupported []string `json:"response_types_supported"`
+	GrantTypesSupported    []string `json:"grant_types_supported"`
+	AuthMethodsSupported   []string `json:"token_endpoint_auth_methods_supported"`
+	AuthAlgorithms         []string `json:"token_endpoint_auth_signing_alg_values_supported"`
+	CodeChallengeMethods   []string `json:"code_challenge_methods_supported"`
+	DPoPAlgorithms         []string `json:"dpop_signing_alg_values_supported"`
+	IDTokenAlgorithms      []string `json:"id_token_signing_alg_values_supported"`
+	SubjectTypesSupported  []string `json:"subject_types_supported"`
+	ClaimsSupported        []string `json:"claims_supported"`
+
+	inferred bool // the URLs in it are those of the request
+}
+
+func (m issuerMetadata) setHeader(h http.Header) {
+	h.Set("Cache-Control", cacheFiveMinutes)
+	if m.inferred {
+		h.Set("Vary", "Host, X-Forwarded-Proto")
+	}
+}
+
+// issuerDocument returns the metadata. Clients of MCP demand an authorization endpoint and the
+// methods of PKCE, although nobody signs in with a browser here: see authorize.
+func (s *Server) issuerDocument(ctx context.Context, by store.Caller, r issuerRequest) (issuerMetadata, error) {
+	by, err := s.issuerOf(ctx, by, r.CompanyID)
+	if err != nil {
+		return issuerMetadata{}, err
+	}
+	base := s.baseOf(r.Request)
+	issuer := service.IssuerOf(base, by.Company.ID)
+	return issuerMetadata{
+		Issuer:                 issuer,
+		JWKSURI:                issuer + "/jwks",
+		TokenEndpoint:          base + "/v1/oauth/token",
+		AuthorizationEndpoint:  issuer + "/authorize",
+		ResponseTypesSupported: []string{},
+		GrantTypesSupported:    []string{"client_credentials"},
+		AuthMethodsSupported:   []string{"client_secret_basic", "client_secret_post", "private_key_jwt"},
+		AuthAlgorithms:         []string{"ES256", "EdDSA"},
+		CodeChallengeMethods:   []string{"S256"},
+		DPoPAlgorithms:         []string{"ES256", "EdDSA", "Ed25519"},
+		IDTokenAlgorithms:      tokenkey.Algorithms,
+		SubjectTypesSupported:  []string{"public"},
+		ClaimsSupported:        []string{"iss", "sub", "aud", "iat", "nbf", "exp", "jti", "agent_id", "org", "cnf"},
+		inferred:               s.BaseURL == "",
+	}, nil
+}
+
+type authorizeRequest struct {
+	CompanyID string `path:"companyId"`
+}
+
+// authorize is named by the metadata and gives nothing: agents get tokens at the token endpoint.
+func (s *Server) authorize(ctx context.Context, by store.Caller, r authorizeRequest) (none, error) {
+	if _, err := s.issuerOf(ctx, by, r.CompanyID); err != nil {
+		return none{}, err
+	}
+	return none{}, fail(http.StatusBadRequest, "unsupported_response_type")
+}
+
+// keySet is a JWK set (RFC 7517 §5).
+type keySet struct {
+	Keys []json.RawMessage `json:"keys"`
+}
+
+func (keySet) setHeader(h http.Header) { h.Set("Cache-Control", cacheFiveMinutes) }
+
+func (s *Server) issuerKeys(ctx context.Context, by store.Caller, r authorizeRequest) (keySet, error) {
+	published, _, err := s.published(ctx, by, r.CompanyID)
+	set := keySet{Keys: []json.RawMessage{}}
+	for _, k := range published {
+		set.Keys = append(set.Keys, k.Public.Published("sig"))
+	}
+	return set, err
+}
+
+func (s *Server) published(ctx context.Context, by store.Caller, companyID string) ([]store.TokenKey, time.Time, error) {
+	by, err := s.issuerOf(ctx, by, companyID)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	return s.issuers.KeySet(ctx, by)
+}
+
+// spiffeBundle is a SPIFFE bundle (SPIFFE Trust Domain and Bundle §4).
+type spiffeBundle struct {
+	keySet
+	Sequence    int64 `json:"spiffe_sequence"`
+	RefreshHint int   `json:"spiffe_refresh_hint"` // seconds
+}
+
+// issuerBundle has the keys whose algorithms a JWT-SVID may have.
+func (s *Server) issuerBundle(ctx context.Context, by store.Caller, r authorizeRequest) (spiffeBundle, error) {
+	published, changed, err := s.published(ctx, by, r.CompanyID)
+	bundle := spiffeBundle{keySet: keySet{Keys: []json.RawMessage{}}, RefreshHint: 300}
+	if !changed.IsZero() {
+		bundle.Sequence = changed.UnixMilli()
+	}
+	for _, k := range published {
+		if k.Algorithm != tokenkey.EdDSA {
+			bundle.Keys = append(bundle.Keys, k.Public.Published("jwt-svid"))
+		}
+	}
+	return bundle, err
+}
+
+type agentTokenRequest struct {
+	AgentID   string   `path:"agentId"`
+	Audience  []string `json:"audience" must:"audience"`
+	TTL       int      `json:"ttl" must:"number 1..3600" default:"300"`
+	Algorithm string   `json:"alg" must:"signed"`
+	*http.Request
+}
+
+func (s *Server) agentToken(ctx context.Context, by store.Caller, r agentTokenRequest) (service.AgentToken, error) {
+	return s.issuers.Token(ctx, by, service.AgentTokenRequest{
+		AgentID: r.AgentID, Issuer: service.IssuerOf(s.baseOf(r.Request), by.Company.ID), Audience: r.Audience,
+		Algorithm: cmp.Or(r.Algorithm, tokenkey.ES256), TTL: time.Duration(r.TTL) * time.Second,
+	})
+}
+
+type agentSVIDRequest struct {
+	AgentID   string `path:"agentId"`
+	Audience  string `query:"audience"`
+	Algorithm string `query:"alg"`
+	*http.Request
+}
+
+// agentSVID issues the SVID of the specification, or for an audience one that SPIFFE software
+// takes.
+func (s *Server) agentSVID(ctx context.Context, by store.Caller, r agentSVIDRequest) (service.AgentSVID, error) {
+	query := r.URL.Query()
+	switch {
+	case !query.Has("audience") && !query.Has("alg"):
+		return s.agents.SVID(ctx, by, r.AgentID)
+	case r.Audience == "" || len(query["audience"]) > 1 || !isAudience(r.Audience):
+		return service.AgentSVID{}, badQuery("audience must be one audience" + audienceForm)
+	}
+	return s.issuers.SVID(ctx, by, service.AgentTokenRequest{
+		AgentID: r.AgentID, Issuer: service.IssuerOf(s.baseOf(r.Request), by.Company.ID), Audience: []string{r.Audience},
+		Algorithm: cmp.Or(r.Algorithm, tokenkey.ES256),
+	})
+}
