@@ -455,6 +455,10 @@ def _parts(answer):  # of its body, as they come; http.client itself takes an ea
         raise http.client.IncompleteRead(b"", answer.length)
     answer.close()
 
+class _IssuedToken:  # of Client.token
+    def __init__(self):
+        self.lock, self.token, self.renew, self.ends = threading.Lock(), None, float("-inf"), float("-inf")
+
 class Client:
     """Calls one service. credential is an API key or an access token, or an OAuth; timeout are the seconds of one attempt, answer included; context is an ssl.SSLContext."""
 
@@ -464,6 +468,7 @@ class Client:
         self._credential = credential.strip() if isinstance(credential, str) else credential
         self._connections = _Connections(self.url, timeout, context)
         self._rate = None
+        self._tokens, self._tokens_lock = {}, threading.Lock()
 
     def close(self):
         """Closes the connections that no call uses."""
@@ -487,6 +492,31 @@ class Client:
     def session(self, id=None):
         """Begins a session of the agent whose credential this client has. No two of a key may have one ID; without one it makes one up."""
         return Session(self, id)
+
+    def token(self, audience, *, agentId=None, alg=None, ttl=None):
+        """A token that tells its audience who the agent is, valid for a while: the one that was got for the same request before, or a new one a minute before that ends. Of many calls at
+        once, one asks the service. Call it for each use. Where the service gives no new one, it is the one before while that is valid. Returns the dict token, tokenType, expiresAt."""
+        agentId = agentId or (self._credential.agent_id if isinstance(self._credential, Agent) else None)
+        if not agentId:
+            raise AttestdError("a token needs an agentId, or a client whose credential is an Agent")
+        name = (agentId, audience if isinstance(audience, str) else tuple(audience), alg, ttl)
+        with self._tokens_lock:
+            if name not in self._tokens and len(self._tokens) >= 1000:  # a program has few audiences
+                self._tokens.clear()
+            entry = self._tokens.setdefault(name, _IssuedToken())
+        with entry.lock:
+            asked = time.monotonic()
+            if asked < entry.renew:
+                return dict(entry.token)
+            try:
+                made = self.create_agent_token(agentId, audience=audience, **{name: value for name, value in (("alg", alg), ("ttl", ttl)) if value is not None})
+            except AttestdError:
+                if time.monotonic() < entry.ends:
+                    return dict(entry.token)
+                raise
+            life = ttl or 300
+            entry.token, entry.renew, entry.ends = made, asked + life - min(60, life / 2), asked + life - min(5, life / 2)
+            return dict(made)
 
     def enrol_key(self, agentId, key, *, label=None, expiresAt=None):
         """Makes a key an agent's, and proves possession of it. The credential is an admin's, an enrolment token of the agent, or the agent itself: then its present key endorses

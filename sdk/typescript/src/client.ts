@@ -9,6 +9,7 @@ import { rateOf, type Rate } from "./rate.js";
 import { defaultRetry, sleep, waitBefore, type Retry } from "./retry.js";
 import { Session } from "./session.js";
 import { encode } from "./text.js";
+import { IssuedTokens, type IssuedToken, type TokenRequest } from "./tokens.js";
 
 export interface Config {
   /**
@@ -46,6 +47,7 @@ export class Client {
   readonly #timeout: number;
   readonly #retry: Retry;
   readonly #bearer: Bearer;
+  readonly #tokens = new IssuedTokens((request) => this.#call("createAgentToken", { ...request }, {}) as Promise<IssuedToken>);
 
   /** What the service has last said of its limit on attestations. */
   rate: Rate | undefined;
@@ -97,6 +99,19 @@ export class Client {
   /** The agent with a key of its own whose credential this client has. */
   get agent(): Agent | undefined {
     return this.#bearer.credential instanceof Agent ? this.#bearer.credential : undefined;
+  }
+
+  /**
+   * A token that tells its audience who the agent is, valid for a while: the one that was got for
+   * the same request before, or a new one a minute before that ends. Of many calls at once, one
+   * asks the service. Call it for each use. Where the service gives no new one, it is the one
+   * before while that is valid.
+   */
+  async token(request: TokenRequest): Promise<IssuedToken> {
+    onlyKnown("token", request, ["agentId", "audience", "alg", "ttl"]);
+    const agentId = request.agentId ?? this.agent?.agentId;
+    if (!agentId) throw new AttestdError("a token needs an agentId, or a client whose credential is an Agent");
+    return this.#tokens.get({ ...request, agentId });
   }
 
   /** Begins a session of the agent. No two of a key may have one ID; without one it makes one. */

@@ -6,4 +6,5 @@ export { AttestdError, ConnectionError, PayloadError, ServiceError, Verification
 export { operations, type AttestationRecord, type CallOptions, type Operations, type StreamMessage } from "./operations.js";
 export type { Retry } from "./retry.js";
 export { Session } from "./session.js";
+export type { IssuedToken, TokenRequest } from "./tokens.js";
 export { wellFormed } from "./text.js";
