@@ -383,10 +383,10 @@ CREATE TABLE used_proof (
 CREATE INDEX used_proof_expiry ON used_proof (expires_at);
 
 -- The keys with which a company signs tokens for others, each made when a token of its algorithm is
--- first asked for. kid is the thumbprint of jwk (RFC 7638), private the PKCS #8, in clear or sealed,
--- and NULL once the key can sign nothing more. A key signs from signs_from until ended_at, which the
--- one after it brings; of each algorithm one has no ended_at. Until an hour after that it verifies,
--- unless it is compromised.
+-- first asked for. kid is the thumbprint of jwk (RFC 7638), private the PKCS #8, in clear or
+-- sealed, and NULL once the key can sign nothing more. A key signs from signs_from until ended_at,
+-- which the one after it brings; of each algorithm one has no ended_at. Until an hour after that it
+-- verifies, unless it is compromised.
 CREATE TABLE token_key (
   company        INTEGER NOT NULL REFERENCES company (id),
   kid            TEXT NOT NULL,

@@ -57,8 +57,8 @@ func (i *Issuers) Sign(ctx context.Context, by store.Caller, algorithm, typ stri
 var ErrNotIssued = errors.New("not a valid token of this issuer")
 
 // Check returns the claims of a token of the caller's company that is valid at the caller's time:
-// signed by a published key, of the type, by an issuer of the company's name. Its audience, and
-// whether it was revoked, are for whoever asks.
+// signed by a published key before the end of that, of the type, by an issuer of the company's name.
+// Its audience, and whether it was revoked, are for whoever asks.
 func (i *Issuers) Check(ctx context.Context, by store.Caller, compact, typ string) (claims []byte, err error) {
 	token, err := jose.Parse(compact, maxIssued)
 	if err != nil || token.Header.Type != typ || token.Header.Others != 0 || token.Header.JWK != nil {
@@ -73,11 +73,13 @@ func (i *Issuers) Check(ctx context.Context, by store.Caller, compact, typ strin
 		return nil, ErrNotIssued
 	}
 	var iss string
-	var nbf, exp int64
+	var iat, nbf, exp int64
 	err = strictjson.EachMember(token.Payload, 128, func(name, value []byte) {
 		switch string(name) {
 		case "iss":
 			iss, _ = strictjson.AsString(value)
+		case "iat":
+			iat, _ = jose.NumericDate(value)
 		case "nbf":
 			nbf, _ = jose.NumericDate(value)
 		case "exp":
@@ -85,7 +87,7 @@ func (i *Issuers) Check(ctx context.Context, by store.Caller, compact, typ strin
 		}
 	})
 	now := by.At.Unix()
-	if err != nil || !strings.HasSuffix(iss, IssuerOf("", by.Company.ID)) || exp <= now || nbf > now {
+	if err != nil || !strings.HasSuffix(iss, IssuerOf("", by.Company.ID)) || exp <= now || nbf > now || !published[at].MayDate(time.Unix(iat, 0)) {
 		return nil, ErrNotIssued
 	}
 	return token.Payload, nil

@@ -81,7 +81,7 @@ type Store struct {
 	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
 	externalChecked atomic.Pointer[time.Time]
 	lastUsed        lastUsed
-	generating      chan struct{}          // has one element while a token key is generated
+	generating      chan struct{}          // has one element while a key of RSA is generated
 	tokens          atomic.Pointer[[]byte] // the key of tokenRow.mac
 
 	// companies whose tables differ from their control logs

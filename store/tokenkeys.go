@@ -38,10 +38,9 @@ type TokenKey struct {
 	private func() (*tokenkey.Private, error)
 }
 
-// Signs reports whether a token that is issued at a time may be signed by the key.
-func (k TokenKey) Signs(at time.Time) bool {
-	t := chain.FormatTime(at)
-	return k.CompromisedAt == "" && k.SignsFrom <= t && (k.EndedAt == "" || t < k.EndedAt)
+// MayDate reports whether a token of the key may be dated at a time: not after the end of the key.
+func (k TokenKey) MayDate(iat time.Time) bool {
+	return k.EndedAt == "" || chain.FormatTime(iat) <= k.EndedAt
 }
 
 // verifies reports whether a token of the key may be valid at a time, or one may be soon.
@@ -220,21 +219,23 @@ func (s TokenKeys) Signer(ctx context.Context, by Caller, algorithm string) (*to
 			return nil, fmt.Errorf("token key of company %q: %w", by.Company.ID, err)
 		}
 	}
-	if chain.FormatTime(by.At.Add(-tokenKeyNew)) < k.CreatedAt { // perhaps not every server knows it
+	if chain.FormatTime(by.At.Add(-tokenKeyNew)) < k.CreatedAt { // not every server may know it
 		s.db.waitPropagation(ctx)
 	}
 	return k.private()
 }
 
 // first makes the first key of an algorithm, or the next one after a compromise. A key is generated
-// outside of any transaction, one at a time in this process: one of RSA takes a processor for a
-// while.
+// outside of any transaction. One of RSA takes a processor for a while, so this process generates
+// one of them at a time.
 func (s TokenKeys) first(ctx context.Context, by Caller, algorithm string) (*TokenKey, error) {
-	select {
-	case s.db.generating <- struct{}{}:
-		defer func() { <-s.db.generating }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if algorithm == tokenkey.RS256 {
+		select {
+		case s.db.generating <- struct{}{}:
+			defer func() { <-s.db.generating }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	defer s.db.tokenKeys.forget(by.Company.Chain) // whatever the outcome
 	keys, err := s.read(ctx, by)

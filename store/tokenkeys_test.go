@@ -196,7 +196,8 @@ func TestCompromisedTokenKeysEndAtOnce(t *testing.T) {
 	untouched := signer(t, s, zoo, tokenkey.ES256, now).Public().KID
 	signer(t, s, c, tokenkey.ES256, now)
 	signer(t, s, c, tokenkey.RS256, now)
-	for _, after := range []time.Duration{10 * time.Minute, 40 * time.Minute} { // an ended key, and a pending one
+	// leaves a key that has ended, one that signs and one that is to come
+	for _, after := range []time.Duration{10 * time.Minute, 40 * time.Minute} {
 		c = rotate(t, s, c, now.Add(after), false)
 	}
 	at := now.Add(45 * time.Minute)

@@ -373,7 +373,7 @@ func TestExamplesCheckOut(t *testing.T) {
 			for _, member := range []string{"svid", "passport", "token", "access_token"} {
 				if token, ok := o[member].(string); ok && strings.Count(token, ".") == 2 {
 					parsed, err := jose.Parse(token, 1<<12)
-					if err == nil && parsed.Header.Algorithm == jose.ES256 { // the key that the key set shows
+					if err == nil && parsed.Header.Algorithm == jose.ES256 { // in the key set
 						if keySetExample(t, doc).Verify(parsed) != nil {
 							t.Errorf("%s: the signature of %s does not verify", e.name, member)
 						}

@@ -44,7 +44,7 @@ class Client:
             raise AttestdError("a token needs an agentId, or a client whose credential is an Agent")
         name = (agentId, audience if isinstance(audience, str) else tuple(audience), alg, ttl)
         with self._tokens_lock:
-            if name not in self._tokens and len(self._tokens) >= 1000:  # a program has few audiences
+            if name not in self._tokens and len(self._tokens) >= 1000:  # few are usual
                 self._tokens.clear()
             entry = self._tokens.setdefault(name, _IssuedToken())
         with entry.lock:

@@ -42,6 +42,8 @@ export const publishedKeys = having({
     ),
   ),
 });
+export const issuerMetadata = having({ issuer: string });
+export const tokenKeys = having({ keys: list(having({ kid: string, alg: string })) });
 export const discovery = having({ company_id: string, issuer: string, passport_format: having({ audience: string }) });
 
 const verdict = { valid: boolean };

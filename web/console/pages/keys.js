@@ -1,6 +1,6 @@
 // @ts-check
 // Keys and OAuth clients: what opens the company's doors, who made it and when it was last used.
-// And the key with which the company signs.
+// And the keys with which the company signs.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { clientCreated, keyCreated, nothing } from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
@@ -17,6 +17,7 @@ import { Confirm } from '../parts/dialogs.js';
 import { Choice, useGrant } from '../parts/grant.js';
 import { Credential } from './credential.js';
 import { RotateKey } from './rotate_key.js';
+import { TokenKeys } from './token_keys.js';
 
 /** @type {[string, string][]} */
 const SORTS = [
@@ -265,6 +266,6 @@ export function Keys({ argument }) {
       ${all && html`
         <${Credentials} all=${all} own=${own} load=${load} />
         <div class="columns"><${NewKey} load=${load} /><${NewClient} load=${load} /></div>
-        <${RotateKey} />`}
+        <${RotateKey} /><${TokenKeys} />`}
     <//>`;
 }

@@ -15,7 +15,7 @@ const PIN = 'Anyone who pinned the fingerprint of the old key must pin the new o
 const Ordinary = (dialog) => html`
   <${Confirm} title="Rotate the signing key?" action="Rotate now" ...${dialog}>
     <p>A new key signs from the next record on. Signatures of the old key stay valid, and its tokens verify until they
-      expire. Both keys sign the rotation.</p>
+      expire. Both keys sign the rotation. The token keys rotate too.</p>
     <p>${PIN} The old key is deleted. This can’t be undone.</p>
   <//>`;
 
@@ -24,7 +24,8 @@ const Compromised = (dialog) => html`
   <${Confirm} title="Declare the signing key compromised?" action="Rotate and reject its tokens" ...${dialog}>
     <p>A new key signs from the next record
       on. <strong>Every SVID, delegation and passport that was signed before is rejected at once</strong>
-      , also those of keys retired in the last 24 hours: all agents need new ones. Records stay as they are.</p>
+      , also those of keys retired in the last 24 hours: all agents need new ones. Tokens for others are no longer
+      vouched for either. Records stay as they are.</p>
     <p>${PIN} Anyone who checks tokens offline must fetch the keys again. This can’t be undone.</p>
   <//>`;
 
