@@ -57,7 +57,7 @@ func (i *Issuers) Sign(ctx context.Context, by store.Caller, algorithm, typ stri
 var ErrNotIssued = errors.New("not a valid token of this issuer")
 
 // Check returns the claims of a token of the caller's company that is valid at the caller's time:
-// signed by a published key before the end of that, of the type, by an issuer of the company's name.
+// signed by a published key before its end, of the type, by an issuer of the company's name.
 // Its audience, and whether it was revoked, are for whoever asks.
 func (i *Issuers) Check(ctx context.Context, by store.Caller, compact, typ string) (claims []byte, err error) {
 	token, err := jose.Parse(compact, maxIssued)

@@ -237,53 +237,58 @@ func (s TokenKeys) first(ctx context.Context, by Caller, algorithm string) (*Tok
 			return nil, ctx.Err()
 		}
 	}
-	defer s.db.tokenKeys.forget(by.Company.Chain) // whatever the outcome
+	const tries = 5 // a key that a rotation compromises at once is followed by another one
+	for range tries {
+		k, err := s.find(ctx, by, algorithm)
+		if err != nil || k != nil {
+			return k, err
+		}
+		if err := s.create(ctx, by, algorithm); err != nil {
+			return nil, err
+		}
+	}
+	k, err := s.find(ctx, by, algorithm)
+	if err == nil && k == nil {
+		err = fmt.Errorf("%w: its keys are compromised as they are made", ErrUnavailable)
+	}
+	return k, err
+}
+
+// find returns the key that signs, without the cache.
+func (s TokenKeys) find(ctx context.Context, by Caller, algorithm string) (*TokenKey, error) {
 	keys, err := s.read(ctx, by)
-	if err != nil {
-		return nil, err
-	}
-	if k := signing(keys, algorithm, by.At); k != nil {
-		return k, nil
-	}
+	return signing(keys, algorithm, by.At), err
+}
+
+// create makes a key of an algorithm of which the company has none that has not ended.
+func (s TokenKeys) create(ctx context.Context, by Caller, algorithm string) error {
 	began := time.Now()
 	next, err := tokenkey.Generate(algorithm)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var k *TokenKey
-	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		set, err := s.load(w, by.Company, by.At)
-		if err != nil {
+	defer s.db.tokenKeys.forget(by.Company.Chain) // whatever the outcome
+	return s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		// Another request may have made one in this very transaction, whose records come last.
+		var others int64
+		err := w.one([]any{&others}, `SELECT count(*) FROM token_key WHERE company = ? AND alg = ? AND ended_at IS NULL`, by.Company.Chain, algorithm)
+		if err != nil || others > 0 {
 			return nil, err
 		}
-		if k = signing(set.keys, algorithm, by.At); k != nil {
-			return nil, nil
-		}
 		at := by.At.Add(time.Since(began))
-		made, event, err := s.insert(w, by.Company, next, at, at)
-		k = &made
+		event, err := s.insert(w, by.Company, next, at, at)
 		return []controlEvent{event}, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return k, nil
 }
 
 // insert stores a new key.
-func (s TokenKeys) insert(w *conn, company *Company, private *tokenkey.Private, created, signsFrom time.Time) (k TokenKey, e controlEvent, err error) {
-	public := private.Public()
+func (s TokenKeys) insert(w *conn, company *Company, private *tokenkey.Private, created, signsFrom time.Time) (e controlEvent, err error) {
 	der, err := private.PKCS8()
 	if err != nil {
-		return k, e, err
+		return e, err
 	}
-	k = TokenKey{
-		KID: public.KID, Algorithm: public.Algorithm, Public: public, jwk: public.JWK(),
-		CreatedAt: chain.FormatTime(created), SignsFrom: chain.FormatTime(signsFrom),
-		private: func() (*tokenkey.Private, error) { return private, nil },
-	}
-	k.stored = s.db.secrets.Keep(der, atrest.SigningTokenKeyPlace(company.Chain, k.KID))
+	k, from := private.Public(), chain.FormatTime(signsFrom)
 	_, err = w.exec(`INSERT INTO token_key (company, kid, alg, jwk, private, created_at, signs_from) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		company.Chain, k.KID, k.Algorithm, k.jwk, k.stored, k.CreatedAt, k.SignsFrom)
-	return k, tokenKeyCreated(k), err
+		company.Chain, k.KID, k.Algorithm, k.JWK(), s.db.secrets.Keep(der, atrest.SigningTokenKeyPlace(company.Chain, k.KID)), chain.FormatTime(created), from)
+	return tokenKeyCreated(k, from), err
 }

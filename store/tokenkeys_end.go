@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,9 +13,9 @@ import (
 	"attestd/store/sqlite"
 )
 
-func tokenKeyCreated(k TokenKey) controlEvent {
+func tokenKeyCreated(k *tokenkey.Public, signsFrom string) controlEvent {
 	return controlEvent{TokenKeyCreated, subjectTokenKey(k.KID), map[string]any{
-		"kid": k.KID, "alg": k.Algorithm, "jwk": json.RawMessage(k.jwk), "signsFrom": k.SignsFrom,
+		"kid": k.KID, "alg": k.Algorithm, "jwk": json.RawMessage(k.JWK()), "signsFrom": signsFrom,
 	}}
 }
 
@@ -49,6 +50,9 @@ func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next []*token
 	for _, private := range next {
 		old, err := row(w, scanTokenKey, "SELECT "+tokenKeyColumns+` FROM token_key WHERE company = ? AND alg = ? AND ended_at IS NULL`,
 			company.Chain, private.Public().Algorithm)
+		if errors.Is(err, ErrNotFound) { // it was compromised meanwhile
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +63,7 @@ func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next []*token
 		if _, err := w.exec(`UPDATE token_key SET ended_at = ? WHERE company = ? AND kid = ?`, ended, company.Chain, old.KID); err != nil {
 			return nil, err
 		}
-		_, created, err := s.insert(w, company, private, at, from)
+		created, err := s.insert(w, company, private, at, from)
 		if err != nil {
 			return nil, err
 		}

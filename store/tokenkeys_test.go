@@ -121,6 +121,33 @@ func TestOneTokenKeyIsMadeOfMany(t *testing.T) {
 	}
 }
 
+// Rotations of all kinds at once, beside first requests, leave one key of an algorithm that signs,
+// and a control log that tells of each.
+func TestTokenKeysRotateAtOnce(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	s, _ := fresh(t)
+	c, _ := company(t, s, "acme")
+	for i, err := range atOnce(12, func(i int) error {
+		if i%3 == 0 {
+			_, err := s.TokenKeys.Signer(ctx, by(c, now.Add(time.Hour)), tokenkey.Algorithms[i/3%2*2])
+			return err
+		}
+		_, _, err := s.Companies.RotateKey(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now.Add(time.Hour)), i%3 == 1)
+		return err
+	}) {
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	c = got(s.Companies.Get(ctx, "acme"))(t)
+	signer(t, s, c, tokenkey.ES256, now.Add(time.Hour))
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	if changed := s.Tables.Changed(); len(changed) != 0 {
+		t.Errorf("%v", changed)
+	}
+}
+
 // A rotation publishes the next key ten minutes before it signs, and the key before it until its
 // last token has ended. A verifier that keeps the key set for five minutes never meets a token
 // whose key it does not know.
