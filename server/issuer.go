@@ -3,9 +3,10 @@ package server
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"attestd/crypto/tokenkey"
@@ -103,20 +104,31 @@ func (s *Server) authorize(ctx context.Context, by store.Caller, r authorizeRequ
 	return none{}, fail(http.StatusBadRequest, "unsupported_response_type")
 }
 
-// keySet is a JWK set (RFC 7517 §5).
-type keySet struct {
-	Keys []json.RawMessage `json:"keys"`
-}
+// keySet is the text of a JWK set (RFC 7517 §5), perhaps with more members. Verifiers fetch it often,
+// so it is joined from what each key has ready.
+type keySet []byte
 
 func (keySet) setHeader(h http.Header) { h.Set("Cache-Control", cacheFiveMinutes) }
 
+func (s keySet) writeTo(c *call, status int) error { return c.bytes(status, s) }
+
+func newKeySet(keys []store.TokenKey, use string) keySet {
+	set := keySet(`{"keys":[`)
+	for i, k := range keys {
+		if i > 0 {
+			set = append(set, ',')
+		}
+		set = append(set, k.Public.Published(use)...)
+	}
+	return append(set, `]}`...)
+}
+
 func (s *Server) issuerKeys(ctx context.Context, by store.Caller, r authorizeRequest) (keySet, error) {
 	published, _, err := s.published(ctx, by, r.CompanyID)
-	set := keySet{Keys: []json.RawMessage{}}
-	for _, k := range published {
-		set.Keys = append(set.Keys, k.Public.Published("sig"))
+	if err != nil {
+		return nil, err
 	}
-	return set, err
+	return newKeySet(published, "sig"), nil
 }
 
 func (s *Server) published(ctx context.Context, by store.Caller, companyID string) ([]store.TokenKey, time.Time, error) {
@@ -127,26 +139,20 @@ func (s *Server) published(ctx context.Context, by store.Caller, companyID strin
 	return s.issuers.KeySet(ctx, by)
 }
 
-// spiffeBundle is a SPIFFE bundle (SPIFFE Trust Domain and Bundle §4).
-type spiffeBundle struct {
-	keySet
-	Sequence    int64 `json:"spiffe_sequence"`
-	RefreshHint int   `json:"spiffe_refresh_hint"` // seconds
-}
-
-// issuerBundle has the keys whose algorithms a JWT-SVID may have.
-func (s *Server) issuerBundle(ctx context.Context, by store.Caller, r authorizeRequest) (spiffeBundle, error) {
+// issuerBundle returns a SPIFFE bundle (SPIFFE Trust Domain and Bundle §4): the keys whose algorithms
+// a JWT-SVID may have, with the time of their last change as its sequence.
+func (s *Server) issuerBundle(ctx context.Context, by store.Caller, r authorizeRequest) (keySet, error) {
 	published, changed, err := s.published(ctx, by, r.CompanyID)
-	bundle := spiffeBundle{keySet: keySet{Keys: []json.RawMessage{}}, RefreshHint: 300}
+	if err != nil {
+		return nil, err
+	}
+	published = slices.DeleteFunc(published, func(k store.TokenKey) bool { return k.Algorithm == tokenkey.EdDSA })
+	sequence := int64(0)
 	if !changed.IsZero() {
-		bundle.Sequence = changed.UnixMilli()
+		sequence = changed.UnixMilli()
 	}
-	for _, k := range published {
-		if k.Algorithm != tokenkey.EdDSA {
-			bundle.Keys = append(bundle.Keys, k.Public.Published("jwt-svid"))
-		}
-	}
-	return bundle, err
+	set := newKeySet(published, "jwt-svid")
+	return fmt.Appendf(set[:len(set)-1], `,"spiffe_sequence":%d,"spiffe_refresh_hint":300}`, sequence), nil
 }
 
 type agentTokenRequest struct {

@@ -43,11 +43,6 @@ func (k TokenKey) MayDate(iat time.Time) bool {
 	return k.EndedAt == "" || chain.FormatTime(iat) <= k.EndedAt
 }
 
-// verifies reports whether a token of the key may be valid at a time, or one may be soon.
-func (k TokenKey) verifies(at time.Time) bool {
-	return k.CompromisedAt == "" && (k.EndedAt == "" || chain.FormatTime(at.Add(-TokenLife)) < k.EndedAt)
-}
-
 // signing returns the key that signs at a time: the newest that has begun, or where the clock of
 // another server was ahead, the first that will. nil where a key must be made.
 func signing(keys []TokenKey, algorithm string, at time.Time) (found *TokenKey) {
@@ -98,21 +93,28 @@ func (s TokenKeys) Published(ctx context.Context, by Caller) (keys []TokenKey, c
 	if err != nil {
 		return nil, changed, err
 	}
-	later := func(text string, after time.Duration) {
-		if t, err := parseTime(text); err == nil && t.Add(after).After(changed) && !t.Add(after).After(by.At) {
-			changed = t.Add(after)
-		}
-	}
-	later(known.gone, TokenLife)
+	since := chain.FormatTime(by.At.Add(-TokenLife))
+	came, gone := "", known.gone
 	for _, k := range known.keys {
-		later(k.CreatedAt, 0)
-		later(k.CompromisedAt, 0)
-		later(k.EndedAt, TokenLife)
-		if k.verifies(by.At) {
+		came = max(came, k.CreatedAt, k.CompromisedAt)
+		switch {
+		case k.CompromisedAt != "":
+		case k.EndedAt != "" && k.EndedAt <= since:
+			gone = max(gone, k.EndedAt)
+		default:
 			keys = append(keys, k)
 		}
 	}
-	return keys, changed, nil
+	if came != "" {
+		changed, err = parseTime(came)
+	}
+	if gone != "" && err == nil {
+		var last time.Time
+		if last, err = parseTime(gone); last.Add(TokenLife).After(changed) {
+			changed = last.Add(TokenLife)
+		}
+	}
+	return keys, changed, err
 }
 
 func (s TokenKeys) known(ctx context.Context, by Caller) (tokenKeySet, error) {

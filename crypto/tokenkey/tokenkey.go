@@ -96,7 +96,7 @@ func (p *Public) JWK() string { return p.jwk }
 // Published is the JWK as a key set has it: with kid, alg and use, which is "sig" in a JWK set and
 // "jwt-svid" in a SPIFFE bundle.
 func (p *Public) Published(use string) json.RawMessage {
-	return fmt.Appendf(nil, `%s,"kid":%q,"alg":%q,"use":%q}`, p.jwk[:len(p.jwk)-1], p.KID, p.Algorithm, use)
+	return json.RawMessage(p.jwk[:len(p.jwk)-1] + `,"kid":"` + p.KID + `","alg":"` + p.Algorithm + `","use":"` + use + `"}`)
 }
 
 // Verify returns nil if t is signed by p, and [jose.ErrSignature] otherwise.

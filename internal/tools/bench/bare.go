@@ -18,7 +18,8 @@ import (
 )
 
 // bareMode is the hidden first argument that makes this program a bare server, a service without
-// its work. It only reads the body of every POST and responds, and writes to WebSocket clients.
+// its work. It only reads the body of every POST and responds, as to a GET of what an issuer
+// publishes, and writes to WebSocket clients.
 const bareMode = "bare"
 
 // startBare starts a bare server with given sizes of responses and stream messages.
@@ -42,14 +43,16 @@ func runBare(answerBytes, messageBytes string) int {
 	caster := &caster{message: []byte(strings.Repeat("x", message))}
 	body := []byte(strings.Repeat("x", answer))
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
+	answers := func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
 		_, _ = w.Write(body)
-	})
+	}
+	mux.HandleFunc("POST /", answers)
+	mux.HandleFunc("GET /o/", answers)
 	mux.HandleFunc("GET /v1/ws", caster.join)
 	mux.HandleFunc("GET /clients", caster.count)
 	go func() { _ = (&http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}).Serve(listener) }()
