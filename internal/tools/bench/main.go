@@ -48,6 +48,7 @@ var sections = []struct {
 	{"signed", (*bench).signed},
 	{"hooks", (*bench).hooks},
 	{"credentials", (*bench).credentials},
+	{"issuer", (*bench).issuer},
 	{"length", (*bench).length},
 	{"records", (*bench).records},
 	{"stream", (*bench).stream},
