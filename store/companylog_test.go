@@ -206,7 +206,7 @@ func TestCompaniesBeforeControlLogAreListed(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	for version := range older {
-		if version == "12" { // it has the log
+		if len(version) == 2 && version >= "12" { // it has the log
 			continue
 		}
 		path, companies := written(t, version)
