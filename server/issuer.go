@@ -104,8 +104,8 @@ func (s *Server) authorize(ctx context.Context, by store.Caller, r authorizeRequ
 	return none{}, fail(http.StatusBadRequest, "unsupported_response_type")
 }
 
-// keySet is the text of a JWK set (RFC 7517 §5), perhaps with more members. Verifiers fetch it often,
-// so it is joined from what each key has ready.
+// keySet is the text of a JWK set (RFC 7517 §5), perhaps with more members. Verifiers fetch it
+// often, so it is joined from what each key has ready.
 type keySet []byte
 
 func (keySet) setHeader(h http.Header) { h.Set("Cache-Control", cacheFiveMinutes) }
@@ -139,8 +139,8 @@ func (s *Server) published(ctx context.Context, by store.Caller, companyID strin
 	return s.issuers.KeySet(ctx, by)
 }
 
-// issuerBundle returns a SPIFFE bundle (SPIFFE Trust Domain and Bundle §4): the keys whose algorithms
-// a JWT-SVID may have, with the time of their last change as its sequence.
+// issuerBundle returns a SPIFFE bundle (SPIFFE Trust Domain and Bundle §4): the keys whose
+// algorithms a JWT-SVID may have, with the time of their last change as its sequence.
 func (s *Server) issuerBundle(ctx context.Context, by store.Caller, r authorizeRequest) (keySet, error) {
 	published, changed, err := s.published(ctx, by, r.CompanyID)
 	if err != nil {
