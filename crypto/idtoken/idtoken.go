@@ -1,0 +1,203 @@
+// Package idtoken checks the JWTs with which workloads prove an identity that another issuer gave
+// them: a CI system, a cluster, a SPIFFE server, a company's identity provider. It has no clock,
+// does no I/O and remembers nothing.
+//
+// # Form
+//
+// A token is a compact JWS of at most 16 KiB, as package jose reads one (RFC 7519, RFC 8725):
+//
+//	header  alg  RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA or Ed25519
+//	        kid  text, where the issuer has several keys
+//	        typ  absent, JWT, JOSE or at+jwt; oauth-id-jag+jwt of an identity assertion
+//	claims  iss  1 to 2048 bytes, and sub, 1 to 1024
+//	        aud  a string, or a list of exactly one
+//	        exp  Unix seconds; a fraction is dropped, here and below
+//	        nbf, iat  Unix seconds, where they are there
+//	        jti  1 to 256 bytes, where it is there
+//
+// Claims are strict JSON, at most 32 deep, without duplicate members at any depth. A token with the
+// header members crit, b64, jku, x5u, x5c or jwk is refused, and so are an encrypted one (JWE), one
+// around another, and a security event (RFC 8417), which says what happened and not who asks.
+//
+// # Check
+//
+// In this order: issuer, kind, key, signature, audience, exp, nbf, iat. The key is the only one of
+// the issuer's [KeySet] that fits kid and alg; where two fit, none does. exp is later than the
+// clock, which has no leeway, and at most a day ahead; nbf and iat are at most 60 s ahead.
+//
+// Two checks are the caller's: whether the workload may do what it asks, and that a jti counts
+// once. Until exp a jti must be remembered.
+package idtoken
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"attestd/crypto/jose"
+	"attestd/crypto/strictjson"
+)
+
+const (
+	MaxSize  = 16 << 10       // bytes of a token
+	MaxAhead = time.Minute    // how far nbf and iat may be ahead of the clock
+	MaxLeft  = 24 * time.Hour // how far exp may be
+
+	maxIssuer  = 2048
+	maxSubject = 1024
+	maxID      = 256
+	maxDepth   = 32 // of a claim
+)
+
+// Kind is what a token is for, which its typ says.
+type Kind int
+
+const (
+	Workload          Kind = iota // who a workload is
+	IdentityAssertion             // ID-JAG: who a person is for whom a client acts
+)
+
+// types are the values of typ, in lower case.
+var types = map[Kind][]string{
+	Workload:          {"", "jwt", "jose", "at+jwt"},
+	IdentityAssertion: {"oauth-id-jag+jwt"},
+}
+
+// Token is a token of the right form. Its signature is not checked.
+type Token struct {
+	Issuer, Subject string
+	Audience        string
+	ID              string // jti; "" without one
+	Ends            time.Time
+	Claims          Claims
+
+	issued, valid int64 // iat and nbf; 0 where absent
+	typ           string
+	jws           jose.Token
+}
+
+// Error is the reason why a token is refused. It contains nothing of the token, so it can be sent
+// and logged.
+type Error struct{ Message string }
+
+func (e *Error) Error() string { return e.Message }
+
+func refuse(message string) error { return &Error{"the assertion " + message} }
+
+// Parse reads a token. It requires the form alone; every error is an *Error.
+func Parse(compact string) (*Token, error) {
+	if len(compact) <= MaxSize && strings.Count(compact, ".") == 4 {
+		return nil, refuse("is encrypted (JWE): send it signed alone")
+	}
+	jws, err := jose.Parse(compact, MaxSize)
+	switch {
+	case err != nil:
+		return nil, refuse(err.Error())
+	case jws.Header.JWK != nil:
+		return nil, refuse("header must not have a jwk: the key is one that the issuer publishes")
+	case !isAlgorithm(jws.Header.Algorithm):
+		return nil, refuse("must have an asymmetric algorithm as alg: RS256, PS256, ES256, EdDSA or a longer one")
+	}
+	t, err := readClaims(jws.Payload)
+	if err != nil {
+		return nil, err
+	}
+	// a media type, which has no case (RFC 7515 §4.1.9)
+	t.typ = strings.TrimPrefix(strings.ToLower(jws.Header.Type), "application/")
+	t.jws = jws
+	return t, nil
+}
+
+func readClaims(payload []byte) (*Token, error) {
+	claims, err := ParseClaims(payload)
+	if err != nil {
+		return nil, err
+	}
+	t := &Token{Claims: claims}
+	text := func(name string, most int) (string, bool) {
+		s, ok := strictjson.AsString(claims.members[name])
+		return s, ok && s != "" && len(s) <= most
+	}
+	var ok bool
+	if t.Issuer, ok = text("iss", maxIssuer); !ok {
+		return nil, refuse("must have the issuer as iss")
+	}
+	if t.Subject, ok = text("sub", maxSubject); !ok {
+		return nil, refuse("must have a sub of at most 1024 bytes")
+	}
+	if t.Audience, ok = text("aud", maxIssuer); !ok {
+		list, ok := strictjson.AsStrings(claims.members["aud"])
+		if !ok || len(list) != 1 {
+			return nil, refuse("must have exactly one aud")
+		}
+		t.Audience = list[0]
+	}
+	if _, given := claims.members["jti"]; given {
+		if t.ID, ok = text("jti", maxID); !ok {
+			return nil, refuse("has a jti that is not 1 to 256 bytes of text")
+		}
+	}
+	ends, ok := jose.NumericDate(claims.members["exp"])
+	if !ok {
+		return nil, refuse("must have exp in Unix seconds")
+	}
+	t.Ends = time.Unix(ends, 0)
+	for name, into := range map[string]*int64{"iat": &t.issued, "nbf": &t.valid} {
+		if value, given := claims.members[name]; given {
+			if *into, ok = jose.NumericDate(value); !ok {
+				return nil, refuse("has an " + name + " that is not in Unix seconds")
+			}
+		}
+	}
+	if _, event := claims.members["events"]; event {
+		return nil, refuse("is a security event, such as a logout, and no identity")
+	}
+	return t, nil
+}
+
+// KeyID is the kid that names the key, "" where there is none.
+func (t *Token) KeyID() string { return t.jws.Header.KeyID }
+
+// Kind is what the token is for; false where no kind has its typ.
+func (t *Token) Kind() (Kind, bool) {
+	for kind, list := range types {
+		if slices.Contains(list, t.typ) {
+			return kind, true
+		}
+	}
+	return 0, false
+}
+
+// Wanted is what a token must be.
+type Wanted struct {
+	Kind             Kind
+	Issuer, Audience string
+}
+
+// Check requires that t is what is wanted, is signed with a key of its issuer, and counts now.
+// Every error is an *Error.
+func (t *Token) Check(keys *KeySet, w Wanted, now time.Time) error {
+	ahead := now.Add(MaxAhead).Unix()
+	switch kind, is := t.Kind(); {
+	case t.Issuer != w.Issuer:
+		return refuse("is of another issuer")
+	case !is || kind != w.Kind:
+		return refuse("is of a typ that is not accepted here")
+	}
+	if err := keys.verify(t.jws); err != nil {
+		return err
+	}
+	switch {
+	case t.Audience != w.Audience:
+		return refuse("must have the audience of the federation as aud")
+	case !now.Before(t.Ends):
+		return refuse("has ended by its exp")
+	case t.Ends.After(now.Add(MaxLeft)):
+		return refuse("has an exp more than a day ahead")
+	case t.valid > ahead:
+		return refuse("is not valid yet by its nbf")
+	case t.issued > ahead:
+		return refuse("has an iat more than 60 s ahead")
+	}
+	return nil
+}
