@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"code.dny.dev/ssrf"
+	"attestd/internal/outbound"
 )
 
 const (
@@ -36,17 +36,17 @@ type Options struct {
 // follows no redirects, so that the owner of an endpoint cannot reach what only this machine can.
 type Client struct {
 	http  *http.Client
-	guard guard
+	guard outbound.Guard
 	agent string
 }
 
 // NewClient returns a client. The caller MUST call Close.
 func NewClient(o Options) *Client {
-	g := newGuard(o.AllowPrivate)
-	return newClient(o, g, &net.Dialer{Resolver: o.Resolver, Control: g.allow})
+	g := outbound.NewGuard(o.AllowPrivate)
+	return newClient(o, g, &net.Dialer{Resolver: o.Resolver, Control: g.Allow})
 }
 
-func newClient(o Options, g guard, dialer *net.Dialer) *Client {
+func newClient(o Options, g outbound.Guard, dialer *net.Dialer) *Client {
 	return &Client{
 		guard: g, agent: o.UserAgent,
 		http: &http.Client{
@@ -64,6 +64,10 @@ func newClient(o Options, g guard, dialer *net.Dialer) *Client {
 		},
 	}
 }
+
+// CheckURL returns what is wrong with the URL of an endpoint, as far as that is known without a
+// name lookup.
+func (c *Client) CheckURL(text string) error { return c.guard.CheckURL(text) }
 
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -117,8 +121,7 @@ func failure(err error) string {
 	var certificate *tls.CertificateVerificationError
 	var timed net.Error
 	switch {
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err,
-		ssrf.ErrInvalidHostPort):
+	case outbound.IsProhibited(err):
 		return "the address is not public"
 	case errors.As(err, &name):
 		return "the name has no address"

@@ -1,4 +1,6 @@
-package webhook
+// Package outbound determines to which addresses the service connects on behalf of a tenant, who
+// names them: public ones, so that no tenant reaches what only this machine can.
+package outbound
 
 import (
 	"errors"
@@ -10,22 +12,24 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// guard determines to which addresses connections are allowed. It checks the actual address of each
-// connection after the name lookup, so DNS rebinding gains nothing.
-type guard struct {
+// Guard checks the actual address of each connection after the name lookup, so DNS rebinding gains
+// nothing.
+type Guard struct {
 	private bool // also allow private networks, this machine, and http
 	public  *ssrf.Guardian
 	all     *ssrf.Guardian
 }
 
-func newGuard(private bool) guard {
+// NewGuard returns a guard that allows public addresses, or also private networks, this machine and
+// http.
+func NewGuard(private bool) Guard {
 	within := func(prefixes ...string) (list []netip.Prefix) {
 		for _, p := range prefixes {
 			list = append(list, netip.MustParsePrefix(p))
 		}
 		return list
 	}
-	return guard{
+	return Guard{
 		private: private,
 		public:  ssrf.New(ssrf.WithAnyPort()),
 		all: ssrf.New(ssrf.WithAnyPort(),
@@ -38,8 +42,8 @@ func newGuard(private bool) guard {
 // networks. Its IPv4 counterpart is link-local and never allowed.
 const metadataV6 = "fd00:ec2::254"
 
-// allow is the Control of a net.Dialer.
-func (g guard) allow(network, address string, _ syscall.RawConn) error {
+// Allow is the Control of a net.Dialer.
+func (g Guard) Allow(network, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ssrf.ErrInvalidHostPort, err)
@@ -50,7 +54,7 @@ func (g guard) allow(network, address string, _ syscall.RawConn) error {
 	return g.check(to.Addr())
 }
 
-func (g guard) check(ip netip.Addr) error {
+func (g Guard) check(ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	switch {
 	case !g.private:
@@ -61,26 +65,31 @@ func (g guard) check(ip netip.Addr) error {
 	return g.all.SafeAddr(ip)
 }
 
-const maxURL = 2048
+// MaxURL is how many bytes a URL may have.
+const MaxURL = 2048
 
-// CheckURL returns what is wrong with the URL of an endpoint, as far as that is known without a
-// name lookup.
-func (c *Client) CheckURL(text string) error {
+// CheckURL returns what is wrong with a URL, as far as that is known without a name lookup.
+func (g Guard) CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "":
 		return errors.New("must be an absolute URL")
-	case len(text) > maxURL:
-		return fmt.Errorf("must have at most %d bytes", maxURL)
-	case u.Scheme != "https" && (u.Scheme != "http" || !c.guard.private):
+	case len(text) > MaxURL:
+		return fmt.Errorf("must have at most %d bytes", MaxURL)
+	case u.Scheme != "https" && (u.Scheme != "http" || !g.private):
 		return errors.New("must be an https URL")
 	case u.User != nil:
-		return errors.New("must not hold a password; messages are signed")
+		return errors.New("must not hold a password")
 	case u.Fragment != "":
 		return errors.New("must not have a fragment")
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && c.guard.check(ip) != nil {
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && g.check(ip) != nil {
 		return errors.New("must not be of an address that is not public")
 	}
 	return nil
+}
+
+// IsProhibited reports whether a guard has refused the connection that err is about.
+func IsProhibited(err error) bool {
+	return errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) || errors.Is(err, ssrf.ErrInvalidHostPort)
 }

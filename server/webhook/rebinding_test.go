@@ -1,0 +1,112 @@
+package webhook
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"attestd/internal/outbound"
+)
+
+// names is a DNS server that gives, of every name, one answer after the other.
+func names(t *testing.T, answers ...string) *net.Resolver {
+	var asked atomic.Int64
+	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe() // which is a stream, so messages have a length in front
+		go func() {
+			defer ours.Close()
+			in := bufio.NewReader(ours)
+			var length [2]byte
+			if _, err := io.ReadFull(in, length[:]); err != nil {
+				return
+			}
+			query := make([]byte, binary.BigEndian.Uint16(length[:]))
+			if _, err := io.ReadFull(in, query); err != nil {
+				return
+			}
+			end := 12 // of the question: after the labels of the name, its type and its class
+			for query[end] != 0 {
+				end += int(query[end]) + 1
+			}
+			end += 5
+			answer := append([]byte{query[0], query[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, query[12:end]...)
+			const typeA, typeAAAA = 1, 28
+			asks := binary.BigEndian.Uint16(query[end-4:])
+			turn := min(asked.Load(), int64(len(answers)-1))
+			ip := netip.MustParseAddr(answers[turn])
+			if ip.Is4() && asks == typeA || !ip.Is4() && asks == typeAAAA {
+				asked.Add(1)
+				answer[7] = 1
+				answer = append(answer, 0xc0, 12, query[end-4], query[end-3], 0, 1, 0, 0, 0, 0, 0, byte(len(ip.AsSlice())))
+				answer = append(answer, ip.AsSlice()...)
+			}
+			_, err := ours.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
+			if err != nil {
+				t.Log(err)
+			}
+		}()
+		return theirs, nil
+	}}
+}
+
+// A name that has a public address when it is asked for first, and one of this machine afterwards
+// (DNS rebinding), reaches nothing here: it is the address of each connection that is judged. So
+// does none that always has such an address, however it is written.
+func TestRebinding(t *testing.T) {
+	t.Parallel()
+	reached := make(chan string, 10)
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.Host }))
+	defer srv.Close()
+	port := srv.Listener.Addr().(*net.TCPAddr).Port
+	url := "https://rebinding.example:" + netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)).String()[len("0.0.0.0:"):] + "/"
+
+	errPublic := errors.New("this test connects to nothing outside")
+	for _, answers := range [][]string{
+		{"93.184.215.14", "127.0.0.1"},
+		{"2606:2800:21f:cb07::1", "::1"},
+		{"127.0.0.1"}, {"::1"}, {"0.0.0.0"}, {"::ffff:127.0.0.1"}, {"64:ff9b::7f00:1"}, {"169.254.169.254"},
+	} {
+		o := Options{Resolver: names(t, answers...), Roots: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+		g := outbound.NewGuard(false)
+		outside := 0
+		c := newClient(o, g, &net.Dialer{Resolver: o.Resolver, Control: func(network, address string, raw syscall.RawConn) error {
+			if err := g.Allow(network, address, raw); err != nil {
+				return err
+			}
+			outside++
+			return errPublic
+		}})
+		if err := c.CheckURL(url); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			o := c.Send(t.Context(), url, Message{ID: "msg_1"}, NewKeys())
+			want := "the address is not public"
+			if len(answers) == 2 && i == 0 {
+				want = "no answer"
+			}
+			if o.Failure != want {
+				t.Errorf("%v, attempt %d: %+v", answers, i, o)
+			}
+		}
+		if outside != len(answers)-1 {
+			t.Errorf("%v: %d connections to a public address", answers, outside)
+		}
+	}
+	// The same endpoint is reached where the operator allows it: the test above shows something.
+	c := NewClient(Options{AllowPrivate: true, Resolver: names(t, "127.0.0.1")})
+	c.http.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true
+	if o := c.Send(t.Context(), url, Message{ID: "msg_1"}, NewKeys()); !o.Delivered() || len(reached) != 1 {
+		t.Errorf("%+v, %d requests", o, len(reached))
+	}
+	c.Close()
+}
