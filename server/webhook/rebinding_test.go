@@ -1,62 +1,17 @@
 package webhook
 
 import (
-	"bufio"
-	"context"
-	"encoding/binary"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"attestd/internal/outbound"
+	"attestd/internal/outbound/outboundtest"
 )
-
-// names is a DNS server that gives, of every name, one answer after the other.
-func names(t *testing.T, answers ...string) *net.Resolver {
-	var asked atomic.Int64
-	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe() // which is a stream, so messages have a length in front
-		go func() {
-			defer ours.Close()
-			in := bufio.NewReader(ours)
-			var length [2]byte
-			if _, err := io.ReadFull(in, length[:]); err != nil {
-				return
-			}
-			query := make([]byte, binary.BigEndian.Uint16(length[:]))
-			if _, err := io.ReadFull(in, query); err != nil {
-				return
-			}
-			end := 12 // of the question: after the labels of the name, its type and its class
-			for query[end] != 0 {
-				end += int(query[end]) + 1
-			}
-			end += 5
-			answer := append([]byte{query[0], query[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, query[12:end]...)
-			const typeA, typeAAAA = 1, 28
-			asks := binary.BigEndian.Uint16(query[end-4:])
-			turn := min(asked.Load(), int64(len(answers)-1))
-			ip := netip.MustParseAddr(answers[turn])
-			if ip.Is4() && asks == typeA || !ip.Is4() && asks == typeAAAA {
-				asked.Add(1)
-				answer[7] = 1
-				answer = append(answer, 0xc0, 12, query[end-4], query[end-3], 0, 1, 0, 0, 0, 0, 0, byte(len(ip.AsSlice())))
-				answer = append(answer, ip.AsSlice()...)
-			}
-			_, err := ours.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
-			if err != nil {
-				t.Log(err)
-			}
-		}()
-		return theirs, nil
-	}}
-}
 
 // A name that has a public address when it is asked for first, and one of this machine afterwards
 // (DNS rebinding), reaches nothing here: it is the address of each connection that is judged. So
@@ -75,7 +30,7 @@ func TestRebinding(t *testing.T) {
 		{"2606:2800:21f:cb07::1", "::1"},
 		{"127.0.0.1"}, {"::1"}, {"0.0.0.0"}, {"::ffff:127.0.0.1"}, {"64:ff9b::7f00:1"}, {"169.254.169.254"},
 	} {
-		o := Options{Resolver: names(t, answers...), Roots: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+		o := Options{Resolver: outboundtest.Resolver(t, answers...), Roots: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
 		g := outbound.NewGuard(false)
 		outside := 0
 		c := newClient(o, g, &net.Dialer{Resolver: o.Resolver, Control: func(network, address string, raw syscall.RawConn) error {
@@ -103,7 +58,7 @@ func TestRebinding(t *testing.T) {
 		}
 	}
 	// The same endpoint is reached where the operator allows it: the test above shows something.
-	c := NewClient(Options{AllowPrivate: true, Resolver: names(t, "127.0.0.1")})
+	c := NewClient(Options{AllowPrivate: true, Resolver: outboundtest.Resolver(t, "127.0.0.1")})
 	c.http.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true
 	if o := c.Send(t.Context(), url, Message{ID: "msg_1"}, NewKeys()); !o.Delivered() || len(reached) != 1 {
 		t.Errorf("%+v, %d requests", o, len(reached))

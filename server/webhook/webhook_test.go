@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"attestd/internal/outbound/outboundtest"
 )
 
 // The vector of the specification's own libraries: secret, ID, timestamp and body give this
@@ -238,7 +240,7 @@ func TestProxyEnvironmentIsIgnored(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"} {
 		t.Setenv(name, proxy.URL)
 	}
-	c := NewClient(Options{AllowPrivate: true, Resolver: names(t, "0.0.0.0")})
+	c := NewClient(Options{AllowPrivate: true, Resolver: outboundtest.Resolver(t, "0.0.0.0")})
 	defer c.Close()
 	for _, url := range []string{"http://hooks.example/", "https://hooks.example/"} {
 		if o := c.Send(t.Context(), url, Message{ID: "msg_1"}, NewKeys()); o.Failure != "the address is not public" {

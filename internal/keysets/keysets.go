@@ -1,0 +1,234 @@
+// Package keysets remembers the key sets that tenants name by a URL: those of the issuers that they
+// trust, and of their OAuth clients. They are fetched beside requests.
+//
+// A set is fresh for as long as its Cache-Control says, but at least a minute and at most an hour;
+// ten minutes where nothing is said. The first request after that gets the set that is there, and
+// starts a fetch. A set that cannot be fetched anew counts for one more hour, and then nothing
+// does. A fetch that has failed is tried again after 30 s at the earliest. A key that a set does
+// not have starts a fetch too, once a minute at most.
+//
+// A request waits only where nothing else could answer it: no set is there, or not with its key. It
+// waits for the fetch that is under way, two seconds at most, and of a company no more than eight
+// requests at once. Sets, fetches and waiting requests are counted by company, so that an issuer
+// that hangs or lies costs no other company anything.
+package keysets
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"attestd/crypto/idtoken"
+)
+
+const (
+	minFresh     = time.Minute
+	maxFresh     = time.Hour
+	defaultFresh = 10 * time.Minute
+
+	kept         = time.Hour        // how long a set counts that cannot be fetched anew
+	retryAfter   = 30 * time.Second // between attempts that fail
+	unknownAfter = time.Minute      // between fetches for keys that a set does not have
+	maxWait      = 2 * time.Second  // of a request
+
+	maxSets    = 64     // of a company
+	maxAllSets = 10_000 // of all
+	maxFetches = 4      // at once, of a company
+	maxAllRuns = 512    // at once, of all
+	maxWaiting = 8      // requests of a company
+)
+
+// Source says where a key set is.
+type Source struct {
+	URL    string // of the key set; "" where the issuer's metadata names it
+	Issuer string // whose metadata is asked for it (OpenID Connect Discovery 1.0)
+}
+
+// Getter fetches documents.
+type Getter interface {
+	// Get returns the document at a URL. Its error MUST NOT contain addresses, which would show a
+	// private network to whoever named the URL.
+	Get(ctx context.Context, url string) (Document, error)
+}
+
+// Document is what was fetched.
+type Document struct {
+	Body  []byte
+	Fresh time.Duration // as its server says; negative where it says nothing
+}
+
+// Sets remembers key sets. It is safe for concurrent use.
+type Sets struct {
+	getter  Getter
+	ctx     context.Context // of the fetches
+	cancel  context.CancelFunc
+	fetches sync.WaitGroup
+
+	mu        sync.Mutex // of all that follows
+	companies map[int64]*company
+	sets      int // of all companies
+	running   int // fetches
+}
+
+// company is what there is of one company.
+type company struct {
+	number           int64
+	sets             map[Source]*entry
+	running, waiting int
+}
+
+// entry is a set, or the reason why there is none.
+type entry struct {
+	set         *idtoken.KeySet // nil without one
+	fetched     time.Time
+	fresh, kept time.Time     // until when
+	tried       time.Time     // when the last fetch ended
+	failure     error         // of the last fetch
+	done        chan struct{} // closed when the fetch that is under way ends; nil without one
+	used        time.Time
+}
+
+// New returns no sets. The caller MUST call Close.
+func New(g Getter) *Sets {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Sets{getter: g, ctx: ctx, cancel: cancel, companies: map[int64]*company{}}
+}
+
+// Close ends all fetches and waits for them. There is no Get after it.
+func (s *Sets) Close() {
+	s.cancel()
+	s.fetches.Wait()
+}
+
+// Unavailable is the error that there is no key set to answer with.
+type Unavailable struct {
+	Reason string // which can be shown to everybody
+	Soon   bool   // a fetch is under way or about to be, so another try makes sense
+}
+
+func (e *Unavailable) Error() string { return "the key set cannot be fetched: " + e.Reason }
+
+var (
+	errUnderWay = &Unavailable{"the first attempt is under way; ask again in a few seconds", true}
+	errBusy     = &Unavailable{"too many others are being fetched; ask again in a few seconds", true}
+)
+
+// Get returns the key set at a source that a company has named, which may be stale by the rules of
+// this package. knows says whether a set has the key that is asked for; where it has not, a newer
+// set is returned if there is one soon. The error is *Unavailable, or that of ctx.
+func (s *Sets) Get(ctx context.Context, of int64, from Source, knows func(*idtoken.KeySet) bool) (*idtoken.KeySet, error) {
+	set, wait, err := s.look(of, from, knows)
+	if wait == nil {
+		return set, err
+	}
+	defer s.leave(of)
+	timer := time.NewTimer(maxWait)
+	defer timer.Stop()
+	select {
+	case <-wait:
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return s.after(of, from)
+}
+
+// look returns what there is, or what to wait for: then the caller is counted as waiting.
+func (s *Sets) look(of int64, from Source, knows func(*idtoken.KeySet) bool) (*idtoken.KeySet, <-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	c, e := s.entry(of, from, now)
+	counts := e.set != nil && now.Before(e.kept)
+	switch {
+	case counts && knows(e.set):
+		if !now.Before(e.fresh) {
+			s.start(c, e, from, now, retryAfter)
+		}
+		return e.set, nil, nil
+	case counts:
+		s.start(c, e, from, now, unknownAfter)
+	default:
+		s.start(c, e, from, now, retryAfter)
+	}
+	if e.done != nil && c.waiting < maxWaiting {
+		c.waiting++
+		return nil, e.done, nil
+	}
+	set, err := e.answer(now)
+	return set, nil, err
+}
+
+// after returns what there is after a wait.
+func (s *Sets) after(of int64, from Source) (*idtoken.KeySet, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	_, e := s.entry(of, from, now)
+	return e.answer(now)
+}
+
+func (s *Sets) leave(of int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.companies[of] // there while anybody waits
+	c.waiting--
+	s.dismiss(c)
+}
+
+// answer is the set where it counts, and otherwise why there is none.
+func (e *entry) answer(now time.Time) (*idtoken.KeySet, error) {
+	switch {
+	case e.set != nil && now.Before(e.kept):
+		return e.set, nil
+	case e.failure != nil && e.done == nil:
+		return nil, &Unavailable{Reason: e.failure.Error()}
+	case e.done != nil:
+		return nil, errUnderWay
+	}
+	return nil, errBusy
+}
+
+// State is what an administrator is told of a source.
+type State struct {
+	Fetched time.Time // when the set was; zero without one
+	Keys    int       // of the set
+	Failure string    // of the last attempt; "" where it was good, or there was none
+}
+
+// State returns what is known of a source, and starts nothing.
+func (s *Sets) State(of int64, from Source) (state State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.companies[of]
+	if c == nil || c.sets[from] == nil {
+		return state
+	}
+	e := c.sets[from]
+	if e.set != nil && time.Now().Before(e.kept) {
+		state.Fetched, state.Keys = e.fetched, e.set.Len()
+	}
+	if e.failure != nil {
+		state.Failure = e.failure.Error()
+	}
+	return state
+}
+
+// Prepare starts to fetch a set that is not there yet, and waits for nothing.
+func (s *Sets) Prepare(of int64, from Source) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if c, e := s.entry(of, from, now); e.set == nil {
+		s.start(c, e, from, now, retryAfter)
+	}
+}
+
+// Forget drops what is known of a source.
+func (s *Sets) Forget(of int64, from Source) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.companies[of]; c != nil && c.sets[from] != nil {
+		s.drop(c, from)
+	}
+}

@@ -1,0 +1,361 @@
+package keysets
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	josev4 "github.com/go-jose/go-jose/v4"
+
+	"attestd/crypto/idtoken"
+)
+
+// document is a key set with one key for each name.
+func document(t testing.TB, kids ...string) []byte {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set josev4.JSONWebKeySet
+	for _, kid := range kids {
+		set.Keys = append(set.Keys, josev4.JSONWebKey{Key: k.Public(), KeyID: kid})
+	}
+	b, err := json.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// issuer answers as it is told at the moment.
+type issuer struct {
+	mu    sync.Mutex
+	body  []byte
+	fresh time.Duration
+	err   error
+	hang  bool // until the context ends
+	asked atomic.Int64
+	urls  []string
+}
+
+func (i *issuer) Get(ctx context.Context, url string) (Document, error) {
+	i.asked.Add(1)
+	i.mu.Lock()
+	body, fresh, err, hang := i.body, i.fresh, i.err, i.hang
+	i.urls = append(i.urls, url)
+	i.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return Document{}, errors.New("no whole answer in 5s")
+	}
+	time.Sleep(100 * time.Millisecond)
+	return Document{body, fresh}, err
+}
+
+func (i *issuer) set(change func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	change()
+}
+
+var source = Source{URL: "https://issuer.example/jwks"}
+
+func anyKey(*idtoken.KeySet) bool { return true }
+func noKey(*idtoken.KeySet) bool  { return false }
+
+// ask asks as company 1, and demands how long that takes at most.
+func ask(t *testing.T, s *Sets, most time.Duration) (*idtoken.KeySet, error) {
+	t.Helper()
+	since := time.Now()
+	set, err := s.Get(t.Context(), 1, source, anyKey)
+	if took := time.Since(since); took > most {
+		t.Errorf("took %s", took)
+	}
+	return set, err
+}
+
+// Many requests at once and one after the other cost one fetch while the set is fresh.
+func TestOneFetchWhileFresh(t *testing.T) {
+	t.Parallel()
+	for said, fresh := range map[time.Duration]time.Duration{
+		-1: 10 * time.Minute, 0: time.Minute, time.Second: time.Minute, 20 * time.Minute: 20 * time.Minute, 24 * time.Hour: time.Hour,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			from := &issuer{body: document(t, "k1"), fresh: said}
+			s := New(from)
+			defer s.Close()
+			var wg sync.WaitGroup
+			for range maxWaiting {
+				wg.Go(func() {
+					if _, err := ask(t, s, 100*time.Millisecond); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			for range 100 {
+				time.Sleep(fresh/100 - 2*time.Millisecond)
+				if _, err := ask(t, s, 0); err != nil {
+					t.Error(err)
+				}
+			}
+			if n := from.asked.Load(); n != 1 {
+				t.Errorf("%s: asked %d times", said, n)
+			}
+			time.Sleep(time.Second)
+			if _, err := ask(t, s, 0); err != nil { // with the set of before
+				t.Error(err)
+			}
+			synctest.Wait()
+			if n := from.asked.Load(); n != 2 {
+				t.Errorf("%s: asked %d times when stale", said, n)
+			}
+		})
+	}
+}
+
+// A set that cannot be fetched anew, for whatever reason, counts for an hour more, at no request's
+// cost, and then nothing does until it can.
+func TestKeptForAnHour(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*issuer){
+		"hangs":     func(i *issuer) { i.hang = true },
+		"fails":     func(i *issuer) { i.err = errors.New("its address is not public") },
+		"is a page": func(i *issuer) { i.body = []byte("<html>") },
+		"is empty":  func(i *issuer) { i.body = []byte(`{"keys":[]}`) },
+		"grows":     func(i *issuer) { i.body = append(i.body, strings.Repeat(" ", idtoken.MaxKeySet)...) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			from := &issuer{body: document(t, "k1"), fresh: 10 * time.Minute}
+			s := New(from)
+			defer s.Close()
+			since := time.Now()
+			if _, err := ask(t, s, time.Second); err != nil {
+				t.Fatal(err)
+			}
+			good := from.body
+			from.set(func() { spoil(from) })
+			for time.Since(since) < 70*time.Minute {
+				if _, err := ask(t, s, 0); err != nil {
+					t.Fatalf("%s, after %s: %v", name, time.Since(since), err)
+				}
+				time.Sleep(7 * time.Second)
+			}
+			if n := from.asked.Load(); n < 60 || n > 121 {
+				t.Errorf("%s: asked %d times in an hour", name, n)
+			}
+			time.Sleep(20 * time.Second)
+			_, err := ask(t, s, maxWait)
+			var unavailable *Unavailable
+			if !errors.As(err, &unavailable) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			time.Sleep(timeout)
+			if state := s.State(1, source); state.Failure == "" || !state.Fetched.IsZero() {
+				t.Errorf("%s: %+v", name, state)
+			}
+			from.set(func() { from.hang, from.err, from.body = false, nil, good })
+			time.Sleep(retryAfter)
+			if _, err := ask(t, s, time.Second); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if state := s.State(1, source); state.Failure != "" || state.Keys != 1 {
+				t.Errorf("%s: %+v", name, state)
+			}
+		})
+	}
+}
+
+// A key that the set does not have starts one fetch a minute, whoever asks how often, and whoever
+// asks gets the newer set. One with a known key does not wait for it.
+func TestUnknownKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := &issuer{body: document(t, "k1"), fresh: time.Hour}
+		s := New(from)
+		defer s.Close()
+		before, err := ask(t, s, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from.set(func() { from.body = document(t, "k1", "k2") })
+		two := func(set *idtoken.KeySet) bool { return set.Len() == 2 }
+		if set, err := s.Get(t.Context(), 1, source, two); err != nil || set != before {
+			t.Errorf("at once: %v, %v", set, err)
+		}
+		time.Sleep(unknownAfter)
+		if set, err := s.Get(t.Context(), 1, source, two); err != nil || !two(set) {
+			t.Errorf("after a minute: %v, %v", set, err)
+		}
+		asked := from.asked.Load()
+		for range 1000 {
+			if _, err := s.Get(t.Context(), 1, source, noKey); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := from.asked.Load() - asked; n < 10 || n > 17 {
+			t.Errorf("asked %d times in 1000 s", n)
+		}
+		from.set(func() { from.hang = true })
+		time.Sleep(unknownAfter)
+		go s.Get(t.Context(), 1, source, noKey)
+		synctest.Wait()
+		if set, err := ask(t, s, 0); err != nil || set.Len() != 2 {
+			t.Errorf("beside a fetch that hangs: %v, %v", set, err)
+		}
+	})
+}
+
+// An issuer that hangs costs its company's requests two seconds, at most eight at once, and those
+// of others nothing.
+func TestHangingIssuerCostsNoOtherCompany(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := &issuer{hang: true}
+		s := New(from)
+		defer s.Close()
+		var waited, refused atomic.Int64
+		var wg sync.WaitGroup
+		for n := range 100 {
+			wg.Go(func() {
+				since := time.Now()
+				_, err := s.Get(t.Context(), 1, Source{URL: "u" + strings.Repeat("x", n%10)}, anyKey)
+				var unavailable *Unavailable
+				if !errors.As(err, &unavailable) || !unavailable.Soon {
+					t.Errorf("%v", err)
+				}
+				switch time.Since(since) {
+				case maxWait:
+					waited.Add(1)
+				case 0:
+					refused.Add(1)
+				default:
+					t.Errorf("took %s", time.Since(since))
+				}
+			})
+		}
+		synctest.Wait()
+		if n := from.asked.Load(); n != maxFetches {
+			t.Errorf("%d fetches at once", n)
+		}
+		from.set(func() { from.hang, from.body = false, document(t, "k1") })
+		if _, err := s.Get(t.Context(), 2, Source{URL: "xx"}, anyKey); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		if waited.Load() != maxWaiting || refused.Load() != 100-maxWaiting {
+			t.Errorf("%d waited, %d were refused at once", waited.Load(), refused.Load())
+		}
+		time.Sleep(timeout) // and then the failure answers
+		from.set(func() { from.hang = true })
+		if _, err := s.Get(t.Context(), 1, Source{URL: "u"}, anyKey); err == nil {
+			t.Error("there is a set")
+		}
+	})
+}
+
+// A request that is given up ends its wait.
+func TestCanceledRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(&issuer{hang: true})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.Get(ctx, 1, source, anyKey); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		since := time.Now()
+		s.Close()
+		if time.Since(since) > 0 {
+			t.Error("Close waits for what hangs")
+		}
+	})
+}
+
+// A company has a bounded number of sets, and all have; what goes is fetched again.
+func TestBoundedSets(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := &issuer{body: document(t, "k1"), fresh: time.Hour}
+		s := New(from)
+		defer s.Close()
+		get := func(of int64, n int) {
+			if _, err := s.Get(t.Context(), of, Source{URL: "u" + strings.Repeat("x", n)}, anyKey); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		get(2, 0)
+		for n := range 2 * maxSets {
+			get(1, n)
+		}
+		if len(s.companies[1].sets) != maxSets || s.sets != maxSets+1 {
+			t.Errorf("%d sets of a company, %d of all", len(s.companies[1].sets), s.sets)
+		}
+		asked := from.asked.Load()
+		get(1, 2*maxSets-1)
+		get(2, 0)
+		if from.asked.Load() != asked {
+			t.Error("a set that was used lately is gone")
+		}
+		get(1, 0)
+		if from.asked.Load() != asked+1 {
+			t.Error("a set that was not used is still there")
+		}
+		s.mu.Lock()
+		s.shrink()
+		s.mu.Unlock()
+		if len(s.companies[1].sets) != maxSets-1 {
+			t.Error("the company with the most sets keeps them all")
+		}
+		s.Forget(2, Source{URL: "u"})
+		if s.companies[2] != nil {
+			t.Error("a company without sets is remembered")
+		}
+	})
+}
+
+// Discovery takes the key set that the issuer's own metadata name, and no other's.
+func TestDiscovery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		keys := document(t, "k1")
+		for name, test := range map[string]struct{ issuer, metadata, want string }{
+			"good":               {"https://i.example", `{"issuer":"https://i.example","jwks_uri":"https://keys.example/jwks","x":[{}]}`, ""},
+			"with a slash":       {"https://i.example/", `{"issuer":"https://i.example/","jwks_uri":"https://keys.example/jwks"}`, ""},
+			"of another":         {"https://i.example", `{"issuer":"https://i.example/","jwks_uri":"https://keys.example/jwks"}`, "another issuer"},
+			"without keys":       {"https://i.example", `{"issuer":"https://i.example"}`, "no jwks_uri"},
+			"keys are no string": {"https://i.example", `{"issuer":"https://i.example","jwks_uri":["https://keys.example/jwks"]}`, "no jwks_uri"},
+			"duplicate":          {"https://i.example", `{"issuer":"https://i.example","issuer":"https://i.example","jwks_uri":"x"}`, "not a JSON object"},
+			"a page":             {"https://i.example", `<html>`, "not a JSON object"},
+		} {
+			s := New(documents{"https://i.example/.well-known/openid-configuration": test.metadata, "https://keys.example/jwks": string(keys)})
+			_, err := s.Get(t.Context(), 1, Source{Issuer: test.issuer}, anyKey)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("%s: %v", name, err)
+			}
+			s.Close()
+		}
+	})
+}
+
+type documents map[string]string
+
+func (d documents) Get(_ context.Context, url string) (Document, error) {
+	body, is := d[url]
+	if !is {
+		return Document{}, errors.New("status 404")
+	}
+	return Document{Body: []byte(body), Fresh: time.Minute}, nil
+}
