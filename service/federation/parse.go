@@ -1,0 +1,149 @@
+package federation
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
+)
+
+// Error says what is wrong with rules, and where.
+type Error struct {
+	Pointer string // RFC 6901, from the list of the rules on
+	Message string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+const maxDepth = 8
+
+// Parse reads a list of rules. The error is an *Error.
+func Parse(text []byte) (*Rules, error) {
+	if len(text) > maxText {
+		return nil, &Error{"", fmt.Sprintf("must have at most %d bytes", maxText)}
+	}
+	r := &Rules{}
+	var all []string
+	var failed error
+	err := strictjson.EachElement(text, maxDepth, func(value []byte) {
+		if failed != nil || len(r.rules) >= maxRules {
+			failed = orElse(failed, &Error{"", fmt.Sprintf("must have at most %d rules", maxRules)})
+			return
+		}
+		one, text, err := parseRule(value, "/"+strconv.Itoa(len(r.rules)))
+		failed = err
+		r.rules, all = append(r.rules, one), append(all, text)
+	})
+	switch {
+	case err != nil || len(all) == 0 && failed == nil:
+		return nil, &Error{"", fmt.Sprintf("must be an array of 1 to %d rules", maxRules)}
+	case failed != nil:
+		return nil, failed
+	}
+	r.text = "[" + strings.Join(all, ",") + "]"
+	return r, nil
+}
+
+func orElse(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// parseRule reads one rule, and writes it in its one form.
+func parseRule(value []byte, at string) (r rule, text string, err error) {
+	members := make(map[string][]byte, 5)
+	unknown := ""
+	if strictjson.EachMember(value, maxDepth, func(name, value []byte) {
+		switch string(name) {
+		case "match", "agentId", "scope", "ttl", "register":
+			if string(value) != "null" {
+				members[string(name)] = value
+			}
+		default:
+			unknown = string(name)
+		}
+	}) != nil {
+		return r, "", &Error{at, "must be an object"}
+	}
+	if unknown != "" {
+		return r, "", &Error{at, "has a member that no rule has: " + strconv.Quote(unknown)}
+	}
+	matched, match, err := r.parseMatch(members["match"], at+"/match")
+	if err != nil {
+		return r, "", err
+	}
+	agent, is := strictjson.AsString(members["agentId"])
+	if !is {
+		return r, "", &Error{at + "/agentId", "must be a string"}
+	}
+	if r.agent, err = newTemplate(agent, matched); err != nil {
+		return r, "", &Error{at + "/agentId", err.Error()}
+	}
+	if scope, is := strictjson.AsString(members["scope"]); members["scope"] != nil && (!is || scope != scopeAgent) {
+		return r, "", &Error{at + "/scope", "must be " + scopeAgent + ": a federated workload acts as its agent and as nothing else"}
+	}
+	r.ttl = maxTTL
+	if members["ttl"] != nil {
+		if r.ttl, is = strictjson.AsInteger(members["ttl"]); !is || r.ttl < 1 || r.ttl > maxTTL {
+			return r, "", &Error{at + "/ttl", fmt.Sprintf("must be a whole number from 1 to %d", maxTTL)}
+		}
+	}
+	switch string(members["register"]) {
+	case "true":
+		r.register = true
+	case "false", "":
+	default:
+		return r, "", &Error{at + "/register", "must be true or false"}
+	}
+	out := jcs.AppendString([]byte(`{"match":{`+match+`},"agentId":`), agent)
+	return r, fmt.Sprintf(`%s,"scope":%q,"ttl":%d,"register":%t}`, out, scopeAgent, r.ttl, r.register), nil
+}
+
+// parseMatch reads the claims of a rule, returns their names, and writes them in their one form.
+func (r *rule) parseMatch(value []byte, at string) (matched map[string]bool, text string, err error) {
+	matched = map[string]bool{}
+	identified := false
+	var all []string
+	var failed error
+	bad := strictjson.EachMember(value, maxDepth, func(name, value []byte) {
+		if failed != nil {
+			return
+		}
+		claim := string(name)
+		c, err := newCondition(claim, value)
+		if err != nil {
+			failed = &Error{at + "/" + escape(claim), err.Error()}
+			return
+		}
+		r.match = append(r.match, c)
+		r.person = r.person || claim == clientID
+		identified = identified || identifies(claim, value)
+		matched[claim] = true
+		if text, is := strictjson.AsString(value); is {
+			value = jcs.AppendString(nil, text)
+		}
+		all = append(all, string(jcs.AppendString(nil, claim))+":"+string(value))
+	})
+	switch {
+	case bad != nil || len(all) == 0 && failed == nil || len(all) > maxClaims:
+		return nil, "", &Error{at, fmt.Sprintf("must be an object of 1 to %d claims", maxClaims)}
+	case failed != nil:
+		return nil, "", failed
+	case !identified:
+		return nil, "", &Error{at, "must match a claim that only the workload has: sub, repository, repository_id, project_path, project_id, " +
+			"/kubernetes.io/serviceaccount/uid or client_id; with a * only behind the whole name of the owner, as in repo:octo-org/*:ref:refs/heads/main"}
+	}
+	return matched, strings.Join(all, ","), nil
+}
+
+// escape writes a name as a part of a JSON Pointer; a long one is cut.
+func escape(name string) string {
+	if len(name) > maxClaim {
+		name = name[:maxClaim]
+	}
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
