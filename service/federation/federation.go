@@ -59,6 +59,7 @@ const (
 	maxClaims   = 16
 	maxClaim    = 256  // bytes of a claim's name
 	maxValue    = 1024 // bytes of a value
+	maxNumber   = 1 << 53
 	maxStars    = 8    // in a value
 	maxTemplate = 512  // bytes of agentId
 	maxTTL      = 3600 // seconds
@@ -100,7 +101,7 @@ type Refusal struct{ Message string }
 
 func (e *Refusal) Error() string { return e.Message }
 
-// String is the rules as JSON in their one form: all members, with their defaults.
+// String is the rules as canonical JSON (RFC 8785), all members with their defaults.
 func (r *Rules) String() string { return r.text }
 
 // MarshalJSON writes String.

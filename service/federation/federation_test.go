@@ -106,6 +106,7 @@ func TestRefusedRules(t *testing.T) {
 		"list":              {rule(good+`,"aud":["x"]`, "a"), "/0/match/aud", "string, true, false"},
 		"null":              {rule(good+`,"x":null`, "a"), "/0/match/x", "string, true, false"},
 		"fraction":          {rule(good+`,"x":1.5`, "a"), "/0/match/x", "string, true, false"},
+		"great number":      {rule(good+`,"x":9007199254740993`, "a"), "/0/match/x", "2⁵³"},
 		"empty value":       {rule(`"sub":""`, "a"), "/0/match/sub", "bytes"},
 		"empty name":        {rule(good+`,"":"x"`, "a"), "/0/match/", "bytes"},
 		"short pointer":     {rule(`"/sub":"x"`, "a"), "/0/match/~1sub", "pointer"},
@@ -285,7 +286,7 @@ func TestAgentIDs(t *testing.T) {
 func TestForm(t *testing.T) {
 	t.Parallel()
 	r := parse(t, ` [ {"agentId":"a-{sub}","match":{"sub":"\u0078","n":7,"b":true,"/q\/r":"\"<"},"ttl":null} ] `)
-	const want = `[{"match":{"sub":"x","n":7,"b":true,"/q/r":"\"<"},"agentId":"a-{sub}","scope":"agent","ttl":3600,"register":false}]`
+	const want = `[{"agentId":"a-{sub}","match":{"/q/r":"\"<","b":true,"n":7,"sub":"x"},"register":false,"scope":"agent","ttl":3600}]`
 	if r.String() != want || parse(t, want).String() != want {
 		t.Errorf("%s", r)
 	}

@@ -35,7 +35,10 @@ func newCondition(claim string, value []byte) (condition, error) {
 	}
 	text, is := strictjson.AsString(value)
 	if !is {
-		_, number := strictjson.AsInteger(value)
+		n, number := strictjson.AsInteger(value)
+		if number && n > maxNumber {
+			return c, fmt.Errorf("must be at most 2⁵³, or a string")
+		}
 		if literal := string(value); number || literal == "true" || literal == "false" {
 			c.literal = literal
 			return c, nil

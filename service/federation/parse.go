@@ -42,7 +42,11 @@ func Parse(text []byte) (*Rules, error) {
 	case failed != nil:
 		return nil, failed
 	}
-	r.text = "[" + strings.Join(all, ",") + "]"
+	canonical, err := jcs.Append(nil, []byte("["+strings.Join(all, ",")+"]"), maxDepth)
+	if err != nil {
+		return nil, &Error{"", "must be JSON that has a canonical form"}
+	}
+	r.text = string(canonical)
 	return r, nil
 }
 
@@ -53,7 +57,7 @@ func orElse(err, other error) error {
 	return other
 }
 
-// parseRule reads one rule, and writes it in its one form.
+// parseRule reads one rule, and writes it with all its members.
 func parseRule(value []byte, at string) (r rule, text string, err error) {
 	members := make(map[string][]byte, 5)
 	unknown := ""
@@ -103,7 +107,7 @@ func parseRule(value []byte, at string) (r rule, text string, err error) {
 	return r, fmt.Sprintf(`%s,"scope":%q,"ttl":%d,"register":%t}`, out, scopeAgent, r.ttl, r.register), nil
 }
 
-// parseMatch reads the claims of a rule, returns their names, and writes them in their one form.
+// parseMatch reads the claims of a rule, and returns their names, and its members as text.
 func (r *rule) parseMatch(value []byte, at string) (matched map[string]bool, text string, err error) {
 	matched = map[string]bool{}
 	identified := false
