@@ -1,4 +1,4 @@
--- The database of attestd, schema 14; store/postgres/schema.sql is the same for PostgreSQL. A file
+-- The database of attestd, schema 16; store/postgres/schema.sql is the same for PostgreSQL. A file
 -- of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
@@ -242,7 +242,9 @@ CREATE TABLE api_key (
 CREATE INDEX api_key_company ON api_key (company);
 
 -- OAuth clients, and the access tokens issued to them. Secrets and tokens are shown once; here is
--- only their hash, as that of an API key. The columns from made_by on are as in api_key.
+-- only their hash, as that of an API key. The columns from made_by to fingerprint are as in
+-- api_key. A client with jwks has keys of its own, public ones, with which it signs assertions: a
+-- JWK set in the form of RFC 8785. Nobody knows its secret. One with jwks_uri has them at that URL.
 CREATE TABLE oauth_client (
   id           INTEGER PRIMARY KEY,
   company      INTEGER NOT NULL REFERENCES company (id),
@@ -253,14 +255,18 @@ CREATE TABLE oauth_client (
   last_used_at TEXT,
   role         TEXT NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'writer', 'reader')),
   expires_at   INTEGER, -- Unix milliseconds
-  fingerprint  TEXT NOT NULL DEFAULT ''
+  fingerprint  TEXT NOT NULL DEFAULT '',
+  jwks         TEXT,
+  jwks_uri     TEXT
 ) STRICT;
 CREATE INDEX oauth_client_company ON oauth_client (company);
 
 -- A token goes with the client that it was issued to; it has the client's role and expires no
 -- later. One with agent_key is an agent's that has signed in with this key; where bound is 1, it
--- counts only with proofs of that key. mac is an HMAC-SHA256 over the row (store/tokenkey.go),
--- under the token_key of setting; without one that fits a token is nobody's.
+-- counts only with proofs of that key. A client's counts only with proofs of the key with the
+-- thumbprint jkt, where it has one. scope is what was asked for and granted, '' for all that its
+-- holder may do. mac is an HMAC-SHA256 over the row (store/tokenkey.go), under the token_key of
+-- setting; without one that fits a token is nobody's.
 CREATE TABLE oauth_token (
   hash       BLOB PRIMARY KEY,
   company    INTEGER NOT NULL REFERENCES company (id),
@@ -268,7 +274,9 @@ CREATE TABLE oauth_token (
   client     INTEGER REFERENCES oauth_client (id) ON DELETE CASCADE,
   mac        BLOB CHECK (length(mac) = 32),
   agent_key  INTEGER REFERENCES agent_key (id),
-  bound      INTEGER NOT NULL DEFAULT 0 CHECK (bound IN (0, 1))
+  bound      INTEGER NOT NULL DEFAULT 0 CHECK (bound IN (0, 1)),
+  scope      TEXT NOT NULL DEFAULT '',
+  jkt        TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX oauth_token_expiry ON oauth_token (expires_at);
 CREATE INDEX oauth_token_client ON oauth_token (client);
@@ -403,6 +411,46 @@ CREATE UNIQUE INDEX token_key_newest ON token_key (company, alg) WHERE ended_at 
 CREATE INDEX token_key_ended ON token_key (company, ended_at);
 CREATE INDEX token_key_private ON token_key (ended_at) WHERE private IS NOT NULL;
 
+-- Access tokens in the form of JWTs that were revoked, until they would have ended. name is a
+-- SHA-256 of the company and the jti.
+CREATE TABLE revoked_token (
+  name       BLOB PRIMARY KEY CHECK (length(name) = 32),
+  expires_at INTEGER NOT NULL -- Unix milliseconds
+) STRICT, WITHOUT ROWID;
+CREATE INDEX revoked_token_expiry ON revoked_token (expires_at);
+-- Other issuers whose tokens a company trusts, each for one audience. jwks is the key set of the
+-- issuer as canonical JSON (RFC 8785); without it the set is fetched from jwks_uri, or from where
+-- the issuer's metadata say. rules say which agent a workload is (service/federation), as canonical
+-- JSON. A federation never changes: it is made and deleted.
+CREATE TABLE federation (
+  id         INTEGER PRIMARY KEY,
+  company    INTEGER NOT NULL REFERENCES company (id),
+  name       TEXT NOT NULL,
+  issuer     TEXT NOT NULL,
+  audience   TEXT NOT NULL,
+  jwks       TEXT,
+  jwks_uri   TEXT,
+  rules      TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  UNIQUE (company, name),
+  UNIQUE (company, issuer, audience)
+) STRICT;
+
+-- Access tokens of agents that have signed in with a token of another issuer. They go with the
+-- federation. jkt is the thumbprint of the key without whose proofs the token counts for nothing,
+-- NULL for none. hash and mac are as in oauth_token.
+CREATE TABLE federated_token (
+  hash       BLOB PRIMARY KEY,
+  company    INTEGER NOT NULL REFERENCES company (id),
+  federation INTEGER NOT NULL REFERENCES federation (id) ON DELETE CASCADE,
+  agent_id   TEXT NOT NULL,
+  jkt        TEXT,
+  expires_at INTEGER NOT NULL, -- Unix milliseconds
+  mac        BLOB NOT NULL CHECK (length(mac) = 32)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX federated_token_expiry ON federated_token (expires_at);
+CREATE INDEX federated_token_federation ON federated_token (federation);
+
 -- What must never change is guarded here against honest mistakes at a prompt. Whoever wants to
 -- cheat can drop a trigger; against them stand the hashes, the signatures and `attestd verify`.
 CREATE TRIGGER record_no_update BEFORE UPDATE ON record BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
@@ -467,6 +515,8 @@ CREATE TRIGGER token_key_only_ends BEFORE UPDATE ON token_key WHEN
 CREATE TRIGGER token_key_no_delete BEFORE DELETE ON token_key BEGIN SELECT RAISE(ABORT, 'a token key only ends'); END;
 CREATE TRIGGER token_key_no_replace BEFORE INSERT ON token_key WHEN EXISTS (SELECT 1 FROM token_key WHERE company = NEW.company AND kid = NEW.kid)
   BEGIN SELECT RAISE(ABORT, 'a token key only ends'); END;
+CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation BEGIN SELECT RAISE(ABORT, 'a federation is only deleted'); END;
+CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token BEGIN SELECT RAISE(ABORT, 'a token is only deleted'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 14;
+PRAGMA user_version = 16;

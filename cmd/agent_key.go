@@ -190,8 +190,8 @@ func (f *keyFlags) report(cmd *cobra.Command, path, thumbprint, spiffeID string)
 	return nil
 }
 
-// resume is for a token that the server does not accept. An earlier attempt may have spent it, whose
-// answer never came: then its key is on this machine, and enrolled.
+// resume is for a token that the server does not accept. An earlier attempt may have spent it,
+// whose answer never came: then its key is on this machine, and enrolled.
 func (f *keyFlags) resume(cmd *cobra.Command, url string) error {
 	paths := []string{os.Getenv("ATTESTD_AGENT_KEY_FILE")}
 	if paths[0] == "" {

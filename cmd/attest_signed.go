@@ -20,8 +20,8 @@ import (
 const statementLife = 29 * 24 * time.Hour
 
 // attestSigned appends what the agent signs. The server has one statement for a jti, and two that
-// are signed at two times are two statements. So one with an idempotency key, which becomes its jti,
-// is stored before it is sent, and a later run with the same key and action sends it again.
+// are signed at two times are two statements. So one with an idempotency key, which becomes its
+// jti, is stored before it is sent, and a later run with the same key and action sends it again.
 func (c agentConnection) attestSigned(ctx context.Context, client *attestd.Client, a attestd.Attestation) (r attestd.Record, err error) {
 	if a.IdempotencyKey == "" {
 		if a, err = c.identity.Sign(ctx, a, attestd.Place{}); err != nil {
@@ -51,7 +51,8 @@ func (c agentConnection) attestSigned(ctx context.Context, client *attestd.Clien
 			return r, err
 		}
 		stored = signed.Statement
-		if err = putStatement(path, stored); errors.Is(err, fs.ErrExist) { // another process was first
+		// another process was first
+		if err = putStatement(path, stored); errors.Is(err, fs.ErrExist) {
 			isNew = false
 			stored, err = readStatement(path, attestd.StatementID(a.IdempotencyKey), action)
 		}

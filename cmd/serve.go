@@ -24,15 +24,15 @@ import (
 // serveFlags are the flags of `attestd serve` as typed.
 type serveFlags struct {
 	// of the program
-	version, schema                                                                       string
-	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody, logFormat string
-	registration, registrationTokenFile, maxInflight                                      string
-	maxConnections, maxConnectionsPerAddress, maxStreams                                  int64
-	heads, cosignFor, witnessName                                                         string
-	trustedProxies, allowedOrigins, witnesses                                             []string
-	noRecoverEndpoint, acceptClock, webhooksAllowPrivate                                  bool
-	bounds                                                                                server.Bounds
-	master                                                                                masterKeyFlags
+	version, schema                                                                         string
+	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody, logFormat   string
+	registration, registrationTokenFile, maxInflight                                        string
+	maxConnections, maxConnectionsPerAddress, maxStreams                                    int64
+	heads, cosignFor, witnessName                                                           string
+	trustedProxies, allowedOrigins, witnesses                                               []string
+	noRecoverEndpoint, acceptClock, webhooksAllowPrivate, federationAllowPrivate, dpopNonce bool
+	bounds                                                                                  server.Bounds
+	master                                                                                  masterKeyFlags
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -92,6 +92,9 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.BoolVar(&f.acceptClock, "accept-clock", false, "allow writes when the clock is 10 years or more ahead")
 	flags.BoolVar(&f.webhooksAllowPrivate, "webhooks-allow-private", false,
 		"allow webhooks to private and loopback addresses, and over http")
+	flags.BoolVar(&f.federationAllowPrivate, "federation-allow-private", false,
+		"fetch key sets of other issuers from private and loopback addresses too, and over http")
+	flags.BoolVar(&f.dpopNonce, "dpop-nonce", false, "demand a nonce of this service in each DPoP proof beside a token")
 	flags.StringVar(&f.cosignFor, "cosign-for", "", "cosign the logs listed in this policy `file`")
 	flags.StringVar(&f.witnessName, "witness-name", "",
 		"`name` of this witness; fixed at its first start (default: host of --base-url, or trust domain, then /witness)")

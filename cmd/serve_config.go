@@ -16,7 +16,7 @@ import (
 // config returns the server's configuration for these flags, without the store.
 func (f serveFlags) config() (cfg server.Config, err error) {
 	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, AcceptClock: f.acceptClock,
-		Bounds: f.bounds, WebhooksAllowPrivate: f.webhooksAllowPrivate}
+		Bounds: f.bounds, WebhooksAllowPrivate: f.webhooksAllowPrivate, FederationAllowPrivate: f.federationAllowPrivate, DPoPNonce: f.dpopNonce}
 	if err = checkListen(f.listen); err != nil {
 		return cfg, err
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"net/http"
 
@@ -30,10 +31,11 @@ func (c *call) spend(tier limit.Tier, items int) error {
 // account returns the accounts that a call counts for.
 func (c *call) account(tier limit.Tier, items int) limit.Call {
 	of := limit.Call{Tier: tier, Items: items}
-	if c.caller.Company != nil {
-		of.Credential, of.Company = c.hash, c.caller.Company.Chain
+	company := cmp.Or(c.caller.Company, c.client)
+	if company != nil {
+		of.Credential, of.Company = c.hash, company.Chain
 	}
-	if c.caller.Company == nil || c.needs.isPublic() {
+	if company == nil || c.needs.isPublic() && !c.needs.client {
 		of.Address = limit.Network(clientIP(c.Request, c.s.TrustedProxies))
 	}
 	return of
@@ -68,8 +70,8 @@ func (c *call) holder() limit.Holder {
 	if ip := clientIP(c.Request, c.s.TrustedProxies); !limit.Shared(ip, c.s.TrustedProxies) {
 		h.Address = limit.Network(ip)
 	}
-	if c.caller.Company != nil {
-		h.Company, h.Known = c.caller.Company.Chain, true
+	if company := cmp.Or(c.caller.Company, c.client); company != nil {
+		h.Company, h.Known = company.Chain, true
 	}
 	return h
 }

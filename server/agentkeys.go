@@ -38,7 +38,7 @@ func enrolKey(c *call) error {
 	if !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(c.caller.At) {
 		return invalid("expiresAt", "must be in the future")
 	}
-	if r.Proof == "" && !c.caller.Bound {
+	if r.Proof == "" && c.caller.JKT == "" {
 		r.Proof = r.Header
 	}
 	e := service.Enrolling{

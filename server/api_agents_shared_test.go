@@ -160,3 +160,35 @@ func TestEnrolmentTokenIsSpentOnceOnTwoServers(t *testing.T) {
 		}
 	}
 }
+
+// A revoked access token counts on no server when the answer is there, be it opaque or a JWT, and
+// whichever server had just accepted or introspected it. A nonce of one server counts on the other.
+func TestTokenRevocationVisibleOnAllServers(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	first, second := startTwo(t, demandsNonces)
+	acme := first.company(t, "acme")
+	c := acme.oauthClient(t, "reader")
+	for _, there := range []*service{second, first} {
+		here := map[*service]*service{first: second, second: first}[there]
+		opaque, jwt := c.token(t), c.token(t, "resource", "https://mcp.example")
+		for _, s := range []*service{here, there} {
+			acme.on(s).with(opaque).do(t, "GET /v1/agents", "").status(200)
+			acme.on(s).about(t, "acme", "introspect", opaque).contains(`"active":true`)
+			acme.on(s).about(t, "acme", "introspect", jwt).contains(`"active":true`)
+		}
+		for _, token := range []string{opaque, jwt} {
+			acme.on(here).about(t, "acme", "revoke", token).gets(200, `{}`)
+			acme.on(there).about(t, "acme", "introspect", token).gets(200, inactive)
+			acme.on(here).about(t, "acme", "introspect", token).gets(200, inactive)
+		}
+		acme.on(there).with(opaque).do(t, "GET /v1/agents", "").status(401)
+	}
+	key, nonce := newKey(t, jose.ES256), first.nonce(t)
+	withNonce := func(d *proofDraft) { d.claims["nonce"] = nonce }
+	for _, s := range []*service{first, second} {
+		at := c
+		at.caller = c.on(s)
+		at.asks(t, nil, "DPoP: "+drafts(key, "POST", s.url+"/v1/oauth/token", "")(withNonce).sign(t)).status(200)
+	}
+}

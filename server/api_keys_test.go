@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"attestd/store"
 )
 
 func TestCreateKey(t *testing.T) {
@@ -108,7 +110,10 @@ func TestCredential(t *testing.T) {
 	s := start(t)
 	acme := s.company(t, "acme")
 	client := acme.do(t, "POST /v1/oauth/clients", "").status(201)
-	expired, _, err := s.store.Credentials.IssueToken(t.Context(), client.str("clientId"), client.str("clientSecret"), time.Hour, time.Now().Add(-time.Hour))
+	before := time.Now().Add(-time.Hour)
+	holder, err := s.store.Credentials.AuthenticateClient(t.Context(), client.str("clientId"), client.str("clientSecret"), before)
+	must(t, err)
+	expired, _, err := s.store.Credentials.IssueToken(t.Context(), holder, store.TokenGrant{}, time.Hour)
 	must(t, err)
 	them := s.anyone()
 	const read = "GET /v1/company"

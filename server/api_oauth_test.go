@@ -17,6 +17,20 @@ func (c caller) oauthToken(t testing.TB) string {
 	return c.anyone().do(t, "POST /v1/oauth/token", body, "Content-Type: application/json").status(200).str("access_token")
 }
 
+const (
+	formType = "Content-Type: application/x-www-form-urlencoded"
+	jsonType = "Content-Type: application/json"
+)
+
+// oauthForm is a form of pairs of a name and a value.
+func oauthForm(pairs ...string) string {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		v.Add(pairs[i], pairs[i+1])
+	}
+	return v.Encode()
+}
+
 func TestOAuthClients(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -48,20 +62,12 @@ func TestOAuthToken(t *testing.T) {
 	other := acme.do(t, "POST /v1/oauth/clients", "").status(201)
 
 	const (
-		formType = "Content-Type: application/x-www-form-urlencoded"
-		jsonType = "Content-Type: application/json"
-		token    = `{"access_token":"oauth_<secret>","token_type":"bearer","expires_in":3600}`
-		invalid  = `{"error":"invalid_request","error_description":"…"}`
-		grant    = `{"error":"unsupported_grant_type"}`
-		wrong    = `{"error":"invalid_client"}`
+		token   = `{"access_token":"oauth_<secret>","token_type":"bearer","expires_in":3600}`
+		invalid = `{"error":"invalid_request","error_description":"…"}`
+		grant   = `{"error":"unsupported_grant_type"}`
+		wrong   = `{"error":"invalid_client"}`
 	)
-	form := func(pairs ...string) string {
-		v := url.Values{}
-		for i := 0; i < len(pairs); i += 2 {
-			v.Add(pairs[i], pairs[i+1])
-		}
-		return v.Encode()
-	}
+	form := oauthForm
 	full := form("grant_type", "client_credentials", "client_id", id, "client_secret", secret)
 	onlyGrant := form("grant_type", "client_credentials")
 	basic := func(id, secret string) string {

@@ -29,8 +29,9 @@ type call struct {
 	// who asks; its Company is nil without a valid credential, and never so on a route that needs a
 	// role
 	caller store.Caller
-	proof  *dpop.Proof // of the key that its access token is bound to; nil without one
-	body   *limit.Body // nil until it is read
+	client *store.Company // of the OAuth client that called by HTTP Basic, or nil
+	proof  *dpop.Proof    // of the key that its access token is bound to; nil without one
+	body   *limit.Body    // nil until it is read
 	// releases the charge for decoding the body; nil if there is none
 	decoded func()
 	query   url.Values // declared parameters
@@ -52,12 +53,14 @@ func (c *call) authenticate() {
 	switch {
 	case strings.EqualFold(scheme, "Bearer"):
 		c.identify(token)
-		if c.caller.Bound { // RFC 9449 §7.2
+		if c.caller.JKT != "" { // RFC 9449 §7.2
 			c.caller, c.authErr = store.Caller{}, invalidToken("the access token is bound to a key: send it by the scheme DPoP, with a proof")
 		}
 	case strings.EqualFold(scheme, "DPoP"):
 		c.identify(token)
 		c.prove()
+	case c.needs.client && strings.EqualFold(scheme, "Basic"):
+		c.countClient()
 	}
 }
 
@@ -106,7 +109,7 @@ func (c *call) reauthenticate() error {
 // permit checks that the caller may use the route.
 func (c *call) permit() error {
 	switch {
-	case c.needs.isPublic():
+	case c.needs.isPublic(): // a handler of a client's route sees to it
 		return nil
 	case c.authErr != nil:
 		return c.authErr
@@ -115,7 +118,7 @@ func (c *call) permit() error {
 	case c.caller.Role == store.ActsAsAgent && c.needs.agent, c.caller.Role == store.Enrolling && c.needs.enrolment:
 		return c.permitAgent()
 	case !c.caller.Role.Covers(c.needs.role):
-		return outsideRole(c.caller.Role, c.needs.role)
+		return c.outsideRole(c.needs.role)
 	}
 	return nil
 }

@@ -15,17 +15,41 @@ func (c *call) prove() {
 	switch {
 	case c.authErr != nil:
 		return
-	case c.caller.Company == nil || !c.caller.Bound:
+	case c.caller.Company == nil || c.caller.JKT == "":
 		c.caller, c.authErr = store.Caller{}, invalidToken("the access token is unknown, has ended, or is bound to no key")
 		return
 	}
 	request := dpop.Request{Method: c.Method, URL: c.s.urlOf(c.Request), AccessToken: c.bearer}
-	proof, err := dpop.Check(c.Header.Get("DPoP"), request, c.caller.Key, c.came)
+	proof, err := dpop.Check(c.Header.Get("DPoP"), request, c.caller.JKT, c.came)
 	if err != nil {
 		c.caller, c.authErr = store.Caller{}, invalidProof(err.Error())
 		return
 	}
+	if err := c.s.nonces.Check(c.Context(), proof.Nonce, c.came); err != nil {
+		c.caller, c.authErr = store.Caller{}, useNonce(err)
+		return
+	}
 	c.proof = &proof
+}
+
+// useNonce is the answer to a proof without a nonce that counts (RFC 9449 §9).
+func useNonce(err error) error {
+	var nonce *service.NonceError
+	if !errors.As(err, &nonce) {
+		return err
+	}
+	answer := &apiError{Status: http.StatusUnauthorized, Code: "USE_DPOP_NONCE", Message: "Unauthorized: " + nonce.Error()}
+	return answer.with("WWW-Authenticate", `DPoP error="use_dpop_nonce", algs="EdDSA Ed25519 ES256"`).with("DPoP-Nonce", nonce.Nonce)
+}
+
+// offerNonce says which nonce the next proof needs, to whoever sends proofs (RFC 9449 §8.2).
+func (c *call) offerNonce() {
+	if len(c.Header["Dpop"]) == 0 {
+		return
+	}
+	if nonce, err := c.s.nonces.Current(c.Context(), c.came); err == nil && nonce != "" {
+		c.w.Header().Set("DPoP-Nonce", nonce)
+	}
 }
 
 // useProof requires that the proof of a request was not sent before. It comes after the limits,

@@ -32,7 +32,7 @@ func follow(c *call) error {
 	case c.caller.Company == nil && (c.claimed || s.Stream == stream.Authenticated):
 		return unauthorized()
 	case c.caller.Company != nil && !c.caller.Role.Covers(store.Reader):
-		return outsideRole(c.caller.Role, store.Reader)
+		return c.outsideRole(store.Reader)
 	}
 	who := stream.Subscriber{Holder: c.holder()}
 	if by := c.caller; by.Company != nil {

@@ -48,6 +48,7 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 func (c *call) admit(rt route) error {
 	ambiguous := c.checkHeaders()
 	if ambiguous == nil {
+		c.offerNonce()
 		c.authenticate()
 	}
 	if err := c.spend(rt.tier, 1); err != nil {

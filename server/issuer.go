@@ -44,11 +44,18 @@ type issuerMetadata struct {
 	Issuer                 string   `json:"issuer"`
 	JWKSURI                string   `json:"jwks_uri"`
 	TokenEndpoint          string   `json:"token_endpoint"`
+	IntrospectionEndpoint  string   `json:"introspection_endpoint"`
+	RevocationEndpoint     string   `json:"revocation_endpoint"`
 	AuthorizationEndpoint  string   `json:"authorization_endpoint"`
 	ResponseTypesSupported []string `json:"response_types_supported"`
 	GrantTypesSupported    []string `json:"grant_types_supported"`
 	AuthMethodsSupported   []string `json:"token_endpoint_auth_methods_supported"`
 	AuthAlgorithms         []string `json:"token_endpoint_auth_signing_alg_values_supported"`
+	IntrospectionMethods   []string `json:"introspection_endpoint_auth_methods_supported"`
+	IntrospectionAlgs      []string `json:"introspection_endpoint_auth_signing_alg_values_supported"`
+	RevocationMethods      []string `json:"revocation_endpoint_auth_methods_supported"`
+	RevocationAlgs         []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
+	ScopesSupported        []string `json:"scopes_supported"`
 	CodeChallengeMethods   []string `json:"code_challenge_methods_supported"`
 	DPoPAlgorithms         []string `json:"dpop_signing_alg_values_supported"`
 	IDTokenAlgorithms      []string `json:"id_token_signing_alg_values_supported"`
@@ -65,6 +72,9 @@ func (m issuerMetadata) setHeader(h http.Header) {
 	}
 }
 
+// scopesSupported are the scopes that a token may have, the widest first.
+var scopesSupported = []string{"admin", "writer", "reader", "agent"}
+
 // issuerDocument returns the metadata. Clients of MCP demand an authorization endpoint and the
 // methods of PKCE, although nobody signs in with a browser here: see authorize.
 func (s *Server) issuerDocument(ctx context.Context, by store.Caller, r issuerRequest) (issuerMetadata, error) {
@@ -72,17 +82,24 @@ func (s *Server) issuerDocument(ctx context.Context, by store.Caller, r issuerRe
 	if err != nil {
 		return issuerMetadata{}, err
 	}
-	base := s.baseOf(r.Request)
-	issuer := service.IssuerOf(base, by.Company.ID)
+	issuer := service.IssuerOf(s.baseOf(r.Request), by.Company.ID)
+	methods, algorithms := []string{"client_secret_basic", "client_secret_post", "private_key_jwt"}, []string{"ES256", "EdDSA"}
 	return issuerMetadata{
 		Issuer:                 issuer,
 		JWKSURI:                issuer + "/jwks",
-		TokenEndpoint:          base + "/v1/oauth/token",
+		TokenEndpoint:          issuer + "/token",
+		IntrospectionEndpoint:  issuer + "/introspect",
+		RevocationEndpoint:     issuer + "/revoke",
 		AuthorizationEndpoint:  issuer + "/authorize",
 		ResponseTypesSupported: []string{},
-		GrantTypesSupported:    []string{"client_credentials"},
-		AuthMethodsSupported:   []string{"client_secret_basic", "client_secret_post", "private_key_jwt"},
-		AuthAlgorithms:         []string{"ES256", "EdDSA"},
+		GrantTypesSupported:    []string{"client_credentials", jwtBearer, tokenExchange},
+		AuthMethodsSupported:   methods,
+		AuthAlgorithms:         algorithms,
+		IntrospectionMethods:   methods,
+		IntrospectionAlgs:      algorithms,
+		RevocationMethods:      methods,
+		RevocationAlgs:         algorithms,
+		ScopesSupported:        scopesSupported,
 		CodeChallengeMethods:   []string{"S256"},
 		DPoPAlgorithms:         []string{"ES256", "EdDSA", "Ed25519"},
 		IDTokenAlgorithms:      tokenkey.Algorithms,

@@ -2,11 +2,13 @@ package server
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,7 +31,8 @@ import (
 // whole request: missing:"…" is the error text for any missing member; form:"yes" also accepts a
 // form-encoded body; list:"yes" lets the body nest deeper, for a list of objects with callers'
 // values, each of which is checked against maxDepth; refuses:"…" names members that are refused
-// although unknown ones must be ignored. See undeclared for other members that no field declares.
+// although unknown ones must be ignored; repeats:"…" names parameters that a form may have several
+// times, which are an array then. See undeclared for other members that no field declares.
 type requestForm struct {
 	fields  []field
 	whole   int  // index of the field of type *http.Request, or -1
@@ -38,6 +41,7 @@ type requestForm struct {
 	depth   int // maximum nesting of the body
 	missing string
 	refuses []string
+	repeats []string // parameters that a form may have several times
 }
 
 // field is one field of a request.
@@ -60,7 +64,7 @@ func formOf[Request any]() *requestForm {
 		sf := t.Field(i)
 		if sf.Name == "_" {
 			form.missing, form.form = sf.Tag.Get("missing"), sf.Tag.Get("form") != ""
-			form.refuses = strings.Fields(sf.Tag.Get("refuses"))
+			form.refuses, form.repeats = strings.Fields(sf.Tag.Get("refuses")), strings.Fields(sf.Tag.Get("repeats"))
 			if sf.Tag.Get("list") != "" {
 				form.depth = 2 * maxDepth
 			}
@@ -199,6 +203,13 @@ func (form *requestForm) parseForm(raw []byte, policy undeclared) (object, error
 	}
 	members := make(object, len(form.fields))
 	for name, values := range given {
+		if len(values) > 1 && slices.Contains(form.repeats, name) {
+			var err error
+			if members[name], err = json.Marshal(values); err != nil {
+				return nil, fail(http.StatusBadRequest, "A parameter is not UTF-8: "+cut(name))
+			}
+			continue
+		}
 		if len(values) > 1 {
 			return nil, fail(http.StatusBadRequest, "A parameter is given more than once: "+cut(name))
 		}

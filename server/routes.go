@@ -26,6 +26,7 @@ type need struct {
 	agent     bool       // an agent that has signed in as well, for itself
 	enrolment bool       // an enrolment token as well, for its agent
 	anyPage   bool       // pages of all origins as well (CORS), which read what is public
+	client    bool       // an OAuth client or an agent, which its handler authenticates
 }
 
 // isPublic reports whether everybody may call it.
@@ -41,6 +42,7 @@ var (
 	writerOrAgent = need{role: store.Writer, agent: true}
 	adminOrAgent  = need{role: store.Admin, agent: true}
 	enrolling     = need{role: store.Admin, agent: true, enrolment: true}
+	clientOrAgent = need{client: true}
 	enrolmentOnly = need{role: store.Enrolling, enrolment: true}
 )
 
@@ -74,8 +76,15 @@ var routes = []route{
 	{"POST", "/v1/oauth/clients", admin, limit.Standard, lenient, endpoint(201, (*Server).createOAuthClient)},
 	{"GET", "/v1/oauth/clients", admin, limit.Standard, lenient, endpoint(200, (*Server).listOAuthClients)},
 	{"DELETE", "/v1/oauth/clients/{clientId}", admin, limit.Standard, strict, endpoint(200, (*Server).deleteOAuthClient)},
+	{"POST", "/v1/federation", admin, limit.Sensitive, strict, endpoint(201, (*Server).createFederation)},
+	{"GET", "/v1/federation", admin, limit.Standard, strict, endpoint(200, (*Server).listFederations)},
+	{"GET", "/v1/federation/{name}", admin, limit.Standard, strict, endpoint(200, (*Server).getFederation)},
+	{"DELETE", "/v1/federation/{name}", admin, limit.Standard, strict, endpoint(200, (*Server).deleteFederation)},
 	{"GET", "/v1/credentials", admin, limit.Standard, strict, endpoint(200, (*Server).listCredentials)},
 	{"POST", "/v1/oauth/token", public, limit.Sensitive, lenient, handler{oauthToken, tokenForm}},
+	{"POST", "/o/{companyId}/token", public, limit.Sensitive, strictQuery, handler{oauthToken, companyTokenForm}},
+	{"POST", "/o/{companyId}/introspect", clientOrAgent, limit.Standard, strictQuery, handler{introspectToken, aboutTokenForm}},
+	{"POST", "/o/{companyId}/revoke", clientOrAgent, limit.Standard, strictQuery, handler{revokeToken, aboutTokenForm}},
 
 	{"POST", "/v1/attest", writerOrAgent, limit.Attest, lenient, endpointOf(attestForm, 201, (*Server).attest)},
 	// its items count as attest
@@ -129,6 +138,8 @@ var routes = []route{
 	{"GET", "/v1/ca/well-known", public, limit.Standard, lenient, endpoint(200, (*Server).wellKnown)},
 
 	{"GET", "/.well-known/oauth-authorization-server/o/{companyId}", anyPage, limit.Standard, strict, endpoint(200, (*Server).issuerDocument)},
+	{"GET", "/.well-known/oauth-protected-resource", anyPage, limit.Standard, strict, endpoint(200, (*Server).wholeResource)},
+	{"GET", "/.well-known/oauth-protected-resource/o/{companyId}", anyPage, limit.Standard, strict, endpoint(200, (*Server).companyResource)},
 	{"GET", "/.well-known/openid-configuration/o/{companyId}", anyPage, limit.Standard, strict, endpoint(200, (*Server).issuerDocument)},
 	{"GET", "/o/{companyId}/.well-known/openid-configuration", anyPage, limit.Standard, strict, endpoint(200, (*Server).issuerDocument)},
 	{"GET", "/o/{companyId}/jwks", anyPage, limit.Standard, strict, endpoint(200, (*Server).issuerKeys)},

@@ -76,6 +76,7 @@ func (s *Server) endStreams() {
 	ending.Go(s.deliverer.close)
 	ending.Wait()
 	s.webhooks.Close()
+	s.keySets.Close()
 }
 
 // recordStart records the current settings in the control logs before the first response. If the
@@ -105,11 +106,11 @@ func (s *Server) trustSettings() map[string]string {
 		"acceptClock":          switchedOn[s.AcceptClock],
 		"allowedOrigins":       strings.Join(s.AllowedOrigins, " "),
 		"witnesses":            strings.Join(witnesses, " "),
-		"webhooksAllowPrivate": switchedOn[s.WebhooksAllowPrivate],
-		"cosignFor":            s.CosignFor,
-		"limits":               s.Limits.String(),
-		"bounds":               s.Bounds.String(),
-		"trustedProxies":       fmt.Sprint(s.TrustedProxies),
+		"webhooksAllowPrivate": switchedOn[s.WebhooksAllowPrivate], "federationAllowPrivate": switchedOn[s.FederationAllowPrivate],
+		"cosignFor":      s.CosignFor,
+		"limits":         s.Limits.String(),
+		"bounds":         s.Bounds.String(),
+		"trustedProxies": fmt.Sprint(s.TrustedProxies),
 	}
 }
 

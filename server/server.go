@@ -14,6 +14,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/witness"
+	"attestd/internal/keysets"
 	"attestd/server/limit"
 	"attestd/server/stream"
 	"attestd/server/webhook"
@@ -48,8 +49,12 @@ type Config struct {
 	// minimum time between requests to a witness about the same log; 0 is 2 seconds
 	PublishEvery time.Duration
 
+	DPoPNonce bool // whether DPoP proofs need a nonce of ours
+
 	// whether webhooks may be of private networks and this machine, and by http
 	WebhooksAllowPrivate bool
+	// the same of the key sets of other issuers
+	FederationAllowPrivate bool
 
 	Log *slog.Logger
 }
@@ -78,11 +83,15 @@ type Server struct {
 	feed              *feed.Feed
 	webhooks          *webhook.Client
 	deliverer         *deliverer
+	keySets           *keysets.Sets
 	changes           *changes
 	tables            *tableWatch
 
 	agents       *service.Agents
 	agentKeys    *service.AgentKeys
+	federations  *service.Federations
+	tokens       *service.Tokens
+	nonces       *service.Nonces
 	issuers      *service.Issuers
 	delegations  *service.Delegations
 	attestations *service.Attestations
@@ -122,6 +131,8 @@ func New(cfg Config) *Server {
 	s.agents = &service.Agents{Store: cfg.Store, Most: cfg.Bounds.Agents}
 	s.agentKeys = &service.AgentKeys{Store: cfg.Store}
 	s.issuers = &service.Issuers{Store: cfg.Store, Agents: s.agents}
+	s.nonces = &service.Nonces{Store: cfg.Store, Required: cfg.DPoPNonce}
+	s.tokens = &service.Tokens{Store: cfg.Store, Keys: s.agentKeys, Nonces: s.nonces, Issuers: s.issuers}
 	s.passports = &service.Passports{Store: cfg.Store, Agents: s.agents, Keys: s.agentKeys, Verifier: "attestd/" + cfg.Version}
 	s.delegations = &service.Delegations{Store: cfg.Store, Agents: s.agents}
 	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations, Keys: s.agentKeys}
@@ -133,6 +144,9 @@ func New(cfg Config) *Server {
 	}
 	s.feed = feed.New(cfg.Store)
 	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, UserAgent: "attestd/" + cfg.Version})
+	fetcher := keysets.NewClient(keysets.Options{AllowPrivate: cfg.FederationAllowPrivate, UserAgent: "attestd/" + cfg.Version})
+	s.keySets = keysets.New(fetcher)
+	s.federations = &service.Federations{Store: cfg.Store, Agents: s.agents, Nonces: s.nonces, Sets: s.keySets, CheckURL: fetcher.CheckURL}
 	s.deliverer = newDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
 	s.changes = newChanges()
 	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.MultiWriter())

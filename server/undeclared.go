@@ -22,7 +22,7 @@ const (
 )
 
 // rights are the members that decide what a credential, a token or a record may claim.
-var rights = []string{"role", "expiresAt", "scopes", "ttl", "delegation", "actingOn", "statement", "jkt", "proof"}
+var rights = []string{"role", "expiresAt", "scopes", "ttl", "delegation", "actingOn", "statement", "jkt", "proof", "jwks"}
 
 // refuseMember returns the error for an undeclared member of the body, or nil.
 func (form *requestForm) refuseMember(name string, policy undeclared) error {
@@ -39,7 +39,9 @@ func (form *requestForm) refuseMember(name string, policy undeclared) error {
 			return nil
 		}
 	case strictQuery:
-		return nil
+		if meant = form.refused(name); meant == "" {
+			return nil
+		}
 	}
 	return at(fail(http.StatusBadRequest, "Unknown field: "+didYouMean(name, meant)), "/"+cut(name))
 }
@@ -47,14 +49,22 @@ func (form *requestForm) refuseMember(name string, policy undeclared) error {
 // right returns the member of the form that affects rights and that an undeclared name may mean, or
 // "". If unknown parameters must be ignored, only members that the form refuses by name count.
 func (form *requestForm) right(name string) string {
-	for _, refused := range form.refuses {
-		if strings.EqualFold(name, refused) {
-			return refused
-		}
+	if refused := form.refused(name); refused != "" {
+		return refused
 	}
 	for i := range form.fields {
 		if f := &form.fields[i]; f.from == "json" && slices.Contains(rights, f.name) && near(name, f.name) {
 			return f.name
+		}
+	}
+	return ""
+}
+
+// refused returns the member that the form refuses by name and that a name spells, or "".
+func (form *requestForm) refused(name string) string {
+	for _, refused := range form.refuses {
+		if strings.EqualFold(name, refused) {
+			return refused
 		}
 	}
 	return ""

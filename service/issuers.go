@@ -129,8 +129,8 @@ func (i *Issuers) Token(ctx context.Context, by store.Caller, r AgentTokenReques
 	claims = jcs.AppendString(append(claims, `,"jti":`...), uuid.NewString())
 	claims = jcs.AppendString(append(claims, `,"agent_id":`...), r.AgentID)
 	claims = jcs.AppendString(append(claims, `,"org":`...), by.Company.ID)
-	if by.Bound {
-		claims = append(jcs.AppendString(append(claims, `,"cnf":{"jkt":`...), by.Key), '}')
+	if by.Agent != "" && by.JKT != "" {
+		claims = append(jcs.AppendString(append(claims, `,"cnf":{"jkt":`...), by.JKT), '}')
 	}
 	token, err := i.Sign(ctx, by, r.Algorithm, TypeJWT, append(claims, '}'))
 	if err != nil {

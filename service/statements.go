@@ -83,9 +83,9 @@ func statementKeys(s *statement.Statement) []chain.Key {
 	return keys
 }
 
-// statementName is what a jti of a key is stored by. As with keyName, its first half is the jti's own
-// beginning, so that those which begin with a time, as those of our clients do, stand beside one
-// another on disk.
+// statementName is what a jti of a key is stored by. As with keyName, its first half is the jti's
+// own beginning, so that those which begin with a time, as those of our clients do, stand beside
+// one another on disk.
 func statementName(kid, jti string) (name chain.Hash) {
 	copy(name[:16], jti)
 	sum := sha256.Sum256([]byte("statement jti\n" + kid + "\n" + jti))
@@ -98,8 +98,8 @@ func sessionHash(kid, sid string) chain.Hash {
 	return sha256.Sum256([]byte("statement sid\n" + kid + "\n" + sid))
 }
 
-// sessionName is the name of a place in a session: half the hash of the session, the place, and more
-// of that hash.
+// sessionName is the name of a place in a session: half the hash of the session, the place, and
+// more of that hash.
 func sessionName(session chain.Hash, seq int64) (name chain.Hash) {
 	copy(name[:], session[:16])
 	binary.BigEndian.PutUint64(name[16:], uint64(seq))

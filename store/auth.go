@@ -18,9 +18,19 @@ type credential struct {
 	company     *Company
 	fingerprint string
 	grant       Grant
+	client      string // ID of the client whose token it is, or ""
 	// of an agent that has signed in, or ""
 	agent, key string
-	bound      bool // to the key
+	federation string // by which it has signed in without a key of its own, or ""
+	jkt        string // thumbprint of the key that it is bound to, or ""
+	scope      Scope
+}
+
+func (c *credential) caller(now time.Time) Caller {
+	return Caller{
+		Company: c.company, Credential: c.fingerprint, Role: c.scope.within(c.grant.Role), Expires: c.grant.Expires, At: now,
+		Client: c.client, Agent: c.agent, Key: c.key, Federation: c.federation, JKT: c.jkt, Scope: c.scope,
+	}
 }
 
 // Authenticate returns the caller that the API key or OAuth access token with this hash
@@ -39,11 +49,40 @@ func (s Credentials) Authenticate(ctx context.Context, hash [32]byte, now time.T
 	if found.grant.expired(now) {
 		return Caller{}, fmt.Errorf("credential has expired: %w", ErrNotFound)
 	}
-	by := Caller{
-		Company: found.company, Credential: found.fingerprint, Role: found.grant.Role, Expires: found.grant.Expires, At: now,
-		Agent: found.agent, Key: found.key, Bound: found.bound,
-	}
+	by := found.caller(now)
 	return by, s.stillAgent(ctx, by)
+}
+
+// Introspect returns the caller that an access token of the caller's company authenticates. What is
+// no such token is not found, in the same way and the same time whatever else it is: ErrNotFound.
+func (s Credentials) Introspect(ctx context.Context, by Caller, hash [32]byte) (Caller, error) {
+	found, err := lookup(s.db, &s.db.introspected, tenantHash{by.Company.Chain, hash}, by.At, func() (credential, error) {
+		found, _, err := s.read(ctx, hash, introspectionQuery, by.Company.Chain)
+		if errors.Is(err, ErrNotFound) {
+			return s.findFederated(ctx, hash, by.Company.Chain)
+		}
+		return found, err
+	})
+	switch {
+	case err != nil:
+		return Caller{}, fmt.Errorf("access token: %w", err)
+	case found.grant.expired(by.At):
+		return Caller{}, fmt.Errorf("access token has expired: %w", ErrNotFound)
+	}
+	token := found.caller(by.At)
+	return token, s.stillAgent(ctx, token)
+}
+
+// tenantHash is the hash of a token that one company may know.
+type tenantHash struct {
+	company int64
+	hash    [32]byte
+}
+
+// forgetTokens makes the next use of any credential read the database.
+func (s *Store) forgetTokens() {
+	s.credentials.forget()
+	s.introspected.forget()
 }
 
 // stillAgent says of an agent that has signed in whether it is enabled and its key live:
@@ -52,7 +91,10 @@ func (s Credentials) stillAgent(ctx context.Context, by Caller) error {
 	if by.Agent == "" {
 		return nil
 	}
-	_, err := s.db.AgentKeys.Live(ctx, by, by.Agent, by.Key)
+	var err error
+	if by.Federation == "" {
+		_, err = s.db.AgentKeys.Live(ctx, by, by.Agent, by.Key)
+	}
 	if err == nil {
 		err = s.db.Agents.Check(ctx, by, by.Agent)
 	}
@@ -70,21 +112,28 @@ func (s Credentials) Recheck(ctx context.Context, hash [32]byte, now time.Time) 
 		err = ErrNotFound
 	}
 	if err == nil {
-		err = s.stillAgent(ctx, Caller{Company: found.company, Agent: found.agent, Key: found.key, At: now})
+		err = s.stillAgent(ctx, Caller{Company: found.company, Agent: found.agent, Key: found.key, Federation: found.federation, At: now})
 	}
 	return err
 }
 
-// credentialQuery finds a credential by the index of its hash, together with the ID of the newest
-// control record about the API key or the token's client.
-var credentialQuery = `
-	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, NULL, '', '', 0, ` + latestOf("api_key.company", "'api-key:' || fingerprint") + `
-	FROM api_key WHERE hash = ?1
-	UNION ALL SELECT t.company, NULL, c.id, c.fingerprint, c.last_used_at, c.role, t.expires_at, c.client_id, c.made_by, c.expires_at, t.mac, '', '', 0, ` +
-	latestOf("c.company", "'oauth-client:' || c.client_id") + `
-	FROM oauth_token t JOIN oauth_client c ON c.id = t.client AND c.company = t.company WHERE t.hash = ?1
-	UNION ALL SELECT t.company, NULL, NULL, 'agent-key:' || k.thumbprint, NULL, 'agent', t.expires_at, NULL, NULL, NULL, t.mac, k.agent_id, k.thumbprint, t.bound, NULL
-	FROM oauth_token t JOIN agent_key k ON k.id = t.agent_key AND k.company = t.company WHERE t.hash = ?1`
+// keyQuery and tokenQuery find a credential by the index of its hash, together with the ID of the
+// newest control record about the API key or the token's client.
+var (
+	keyQuery = `
+	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, NULL, '', '', 0, '', '', NULL, NULL, ` + latestOf("api_key.company", "'api-key:' || fingerprint") + `
+	FROM api_key WHERE hash = ?1`
+	tokenQuery = func(which string) string {
+		return `
+	SELECT t.company, NULL, c.id, c.fingerprint, c.last_used_at, c.role, t.expires_at, c.client_id, c.made_by, c.expires_at, t.mac, '', '', 0, t.scope, coalesce(t.jkt, ''), c.jwks, c.jwks_uri, ` +
+			latestOf("c.company", "'oauth-client:' || c.client_id") + `
+	FROM oauth_token t JOIN oauth_client c ON c.id = t.client AND c.company = t.company WHERE ` + which + `
+	UNION ALL SELECT t.company, NULL, NULL, 'agent-key:' || k.thumbprint, NULL, 'agent', t.expires_at, NULL, NULL, NULL, t.mac, k.agent_id, k.thumbprint, t.bound, t.scope, '', NULL, NULL, NULL
+	FROM oauth_token t JOIN agent_key k ON k.id = t.agent_key AND k.company = t.company WHERE ` + which
+	}
+	credentialQuery    = keyQuery + " UNION ALL " + tokenQuery("t.hash = ?1")
+	introspectionQuery = tokenQuery("t.hash = ?1 AND t.company = ?2")
+)
 
 // checkToken returns ErrNotFound, as for an unknown token, if the row of an access token was not
 // written by the service.
@@ -115,42 +164,64 @@ func (s Credentials) check(ctx context.Context, company *Company, clientID sql.N
 	})
 }
 
-// find reads a credential from the database. An access token has the fingerprint and role of its
-// client.
-func (s Credentials) find(ctx context.Context, hash [32]byte, now time.Time) (found credential, err error) {
+// find reads a credential from the database, and notes its use. An access token has the fingerprint
+// and role of its client.
+func (s Credentials) find(ctx context.Context, hash [32]byte, now time.Time) (credential, error) {
+	found, use, err := s.read(ctx, hash, credentialQuery)
+	if errors.Is(err, ErrNotFound) {
+		return s.findFederated(ctx, hash, anyCompany)
+	}
+	if err == nil && use.id != (credentialID{}) && !found.grant.expired(now) {
+		s.db.lastUsed.enqueue(use.id, chain.FormatTime(now.Truncate(time.Hour)), use.last)
+	}
+	return found, err
+}
+
+// lastUse is when a credential was last used, as far as it is written.
+type lastUse struct {
+	id   credentialID // of none for an agent
+	last string
+}
+
+// read finds a credential by a query and checks its row.
+func (s Credentials) read(ctx context.Context, hash [32]byte, query string, more ...any) (found credential, use lastUse, err error) {
 	var number int64
 	var key, client, expires, ownExpires, latest sql.NullInt64
-	var used, clientID, madeBy sql.NullString
+	var used, clientID, madeBy, jwks, jwksURI sql.NullString
 	var mac []byte
+	var bound bool
 	err = s.db.read(ctx, func(r *conn) error {
-		err := r.one([]any{&number, &key, &client, &found.fingerprint, &used, &found.grant.Role, &expires, &clientID, &madeBy, &ownExpires, &mac, &found.agent, &found.key, &found.bound, &latest},
-			credentialQuery, s.db.secrets.Index(hash))
-		switch {
-		case err != nil:
-		case client.Valid:
-			err = s.checkToken(r, tokenRow{hash, number, clientID.String, expires.Int64}, mac)
-		case found.agent != "":
-			err = s.checkToken(r, tokenRow{hash, number, heldBy(found.key, found.bound), expires.Int64}, mac)
+		err := r.one([]any{
+			&number, &key, &client, &found.fingerprint, &used, &found.grant.Role, &expires, &clientID, &madeBy, &ownExpires,
+			&mac, &found.agent, &found.key, &bound, &found.scope, &found.jkt, &jwks, &jwksURI, &latest,
+		}, query, append([]any{s.db.secrets.Index(hash)}, more...)...)
+		row := tokenRow{hash, number, clientID.String, expires.Int64, found.scope, found.jkt}
+		if found.agent != "" {
+			row.holder = heldBy(found.key, bound)
+		}
+		if err == nil && (client.Valid || found.agent != "") {
+			err = s.checkToken(r, row, mac)
 		}
 		return err
 	})
 	if err != nil {
-		return credential{}, err
+		return credential{}, use, err
 	}
-	found.grant.Expires = expiry(expires)
+	found.grant.Expires, found.client = expiry(expires), clientID.String
 	if found.company, err = s.db.Companies.now(ctx, number); err != nil {
-		return credential{}, err
+		return credential{}, use, err
 	}
 	if found.agent != "" {
+		if bound {
+			found.jkt = found.key
+		}
 		// the row is the service's, and who uses it looks at the key and the agent
-		return found, nil
+		return found, use, nil
 	}
 	has := credentialRow(found.fingerprint, string(found.grant.Role), ownExpires, madeBy)
+	has.JWKS, has.JWKSURI = jwks.String, jwksURI.String
 	if err := s.check(ctx, found.company, clientID, latest, has, hash); err != nil {
-		return credential{}, err
+		return credential{}, use, err
 	}
-	if !found.grant.expired(now) {
-		s.db.lastUsed.enqueue(credentialID{key.Int64, client.Int64}, chain.FormatTime(now.Truncate(time.Hour)), used.String)
-	}
-	return found, nil
+	return found, lastUse{credentialID{key.Int64, client.Int64}, used.String}, nil
 }

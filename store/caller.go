@@ -59,10 +59,15 @@ type Caller struct {
 	// fingerprint of the API key or OAuth client that was presented, never a secret; "" where none
 	// took part
 	Credential string
-	Role       Role      // of that credential
-	Agent      string    // as which alone the caller may act; "" for any
-	Key        string    // thumbprint of the key with which the agent has signed in, or ""
-	Bound      bool      // whether the credential counts only with DPoP proofs of Key
-	Expires    time.Time // when the credential does; zero for never
-	At         time.Time // when the request was whole
+	Role       Role   // of that credential
+	Client     string // ID of the OAuth client that it is, or whose token was presented, or ""
+	Agent      string // as which alone the caller may act; "" for any
+	Key        string // thumbprint of the key with which the agent has signed in, or ""
+	// name of the federation by which the agent has signed in without a key of its own, or ""
+	Federation string
+	// thumbprint of the key without whose DPoP proofs it counts for nothing, or ""
+	JKT     string
+	Scope   Scope     // of the access token that was presented
+	Expires time.Time // when the credential does; zero for never
+	At      time.Time // when the request was whole
 }

@@ -48,6 +48,9 @@ const (
 	TokenKeyCreated    ControlAction = "token-key.created"
 	TokenKeyEnded      ControlAction = "token-key.ended"
 	EnrolmentCreated   ControlAction = "enrolment.created"
+	FederationCreated  ControlAction = "federation.created"
+	FederationDeleted  ControlAction = "federation.deleted"
+	FederationUsed     ControlAction = "federation.used"
 	AgentPolicy        ControlAction = "agent.policy-changed"
 	CompanyPolicy      ControlAction = "company.policy-changed"
 	RowAdopted         ControlAction = projection.RowAdopted
@@ -66,10 +69,14 @@ func subjectWebhook(id string) string            { return "webhook:" + id }
 func subjectSigningKey(kid string) string        { return "signing-key:" + kid }
 func subjectAgentKey(thumbprint string) string   { return "agent-key:" + thumbprint }
 func subjectTokenKey(kid string) string          { return "token-key:" + kid }
+func subjectFederation(name string) string       { return "federation:" + name }
 func subjectEnrolment(fingerprint string) string { return "enrolment:" + fingerprint }
 
 // subjectPolicy is the policy of an agent, or with "" of the company.
 func subjectPolicy(agentID string) string { return "policy:" + agentID }
+
+// subjectFederationUse is of who has used a federation, which changes nothing of it.
+func subjectFederationUse(name string) string { return "federation-use:" + name }
 
 // subjectRecovery is of a key that was shown again, which changes nothing of the key: the newest
 // record about a row says what the row is.
@@ -91,7 +98,7 @@ type controlEvent struct {
 func (e controlEvent) takesAway() bool {
 	switch e.action {
 	case APIKeyDeleted, OAuthClientDeleted, AgentDisabled, AgentEnabled, PassportRevoked, SigningKeyRotated, WebhookDeleted, WebhookDisabled, WebhookRotated, AgentKeyRevoked, AgentPolicy, CompanyPolicy,
-		TokenKeyCreated, TokenKeyEnded:
+		TokenKeyCreated, TokenKeyEnded, FederationCreated, FederationDeleted:
 		return true
 	}
 	return false

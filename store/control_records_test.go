@@ -161,7 +161,7 @@ func TestChangesOfCredentialsAreRecorded(t *testing.T) {
 		details{"clientId": client.ID, "fingerprint": of(secret), "role": "reader", "expiresAt": nil}))
 	_, _, err = s.Credentials.CreateClient(ctx, who, full, 1)
 	k.refuses("a client too many", err, store.ErrTooMany)
-	_, _, err = s.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, now)
+	_, _, err = s.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, now)
 	k.refuses("an access token, of which there are thousands", err, nil)
 	_, err = s.Credentials.DeleteClient(ctx, by(zoo, now), client.ID)
 	k.refuses("deletion by another company", err, store.ErrNotFound)

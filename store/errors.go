@@ -17,6 +17,7 @@ var (
 	ErrLastKey      = errors.New("the last API key of a company that is an admin's and does not expire cannot be deleted")
 	ErrRevoked      = errors.New("revoked already")
 	ErrBadEnrolment = errors.New("the enrolment is another agent's, was spent or has ended")
+	ErrNoFederation = errors.New("the federation is gone")
 	ErrNotAsIssued  = errors.New("the passport is not the one that was issued under this ID")
 	ErrDisabled     = errors.New("the agent is disabled")
 	ErrTooMany      = errors.New("the company has as many as it may")

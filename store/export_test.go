@@ -11,6 +11,15 @@ import (
 	"attestd/store/postgres"
 )
 
+// IssueTo issues an access token to a client with its secret.
+func (s Credentials) IssueTo(ctx context.Context, clientID, secret string, lifetime time.Duration, now time.Time) (token string, ends time.Time, err error) {
+	client, err := s.AuthenticateClient(ctx, clientID, secret, now)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	return s.IssueToken(ctx, client, TokenGrant{}, lifetime)
+}
+
 // Extend writes extensions in one transaction, as the log does, for tests of the tables' content.
 func (s *Store) Extend(batch ...chain.Extension) error {
 	if s.isPostgres {

@@ -12,6 +12,8 @@ type (
 	AgentKeys struct{ db *Store }
 	// TokenKeys are the keys with which companies sign tokens for others.
 	TokenKeys struct{ db *Store }
+	// Federations are other issuers whose tokens companies trust.
+	Federations struct{ db *Store }
 	// Sessions are runs of agents in which they have made statements.
 	Sessions struct{ db *Store }
 	// Policies say what may be recorded in an agent's name.
@@ -38,6 +40,7 @@ type groups struct {
 	Agents      Agents
 	AgentKeys   AgentKeys
 	TokenKeys   TokenKeys
+	Federations Federations
 	Sessions    Sessions
 	Policies    Policies
 	Passports   Passports
@@ -49,5 +52,5 @@ type groups struct {
 }
 
 func (s *Store) group() groups {
-	return groups{Companies{s}, Credentials{s}, Agents{s}, AgentKeys{s}, TokenKeys{s}, Sessions{s}, Policies{s}, Passports{s}, Webhooks{s}, Checkpoints{s}, Cosigner{s}, Tables{s}, Rollback{s}}
+	return groups{Companies{s}, Credentials{s}, Agents{s}, AgentKeys{s}, TokenKeys{s}, Federations{s}, Sessions{s}, Policies{s}, Passports{s}, Webhooks{s}, Checkpoints{s}, Cosigner{s}, Tables{s}, Rollback{s}}
 }

@@ -12,7 +12,7 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 14
+	schemaVersion = 16
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
@@ -410,6 +410,47 @@ CREATE TRIGGER token_key_no_delete BEFORE DELETE ON token_key BEGIN SELECT RAISE
 CREATE TRIGGER token_key_no_replace BEFORE INSERT ON token_key WHEN EXISTS (SELECT 1 FROM token_key WHERE company = NEW.company AND kid = NEW.kid)
   BEGIN SELECT RAISE(ABORT, 'a token key only ends'); END;
 PRAGMA user_version = 14;`},
+
+	14: {sql: `
+ALTER TABLE oauth_client ADD COLUMN jwks TEXT;
+ALTER TABLE oauth_client ADD COLUMN jwks_uri TEXT;
+ALTER TABLE oauth_token ADD COLUMN scope TEXT NOT NULL DEFAULT '';
+ALTER TABLE oauth_token ADD COLUMN jkt TEXT;
+CREATE TABLE revoked_token (
+  name       BLOB PRIMARY KEY CHECK (length(name) = 32),
+  expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX revoked_token_expiry ON revoked_token (expires_at);
+PRAGMA user_version = 15;`},
+
+	15: {sql: `
+CREATE TABLE federation (
+  id         INTEGER PRIMARY KEY,
+  company    INTEGER NOT NULL REFERENCES company (id),
+  name       TEXT NOT NULL,
+  issuer     TEXT NOT NULL,
+  audience   TEXT NOT NULL,
+  jwks       TEXT,
+  jwks_uri   TEXT,
+  rules      TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  UNIQUE (company, name),
+  UNIQUE (company, issuer, audience)
+) STRICT;
+CREATE TABLE federated_token (
+  hash       BLOB PRIMARY KEY,
+  company    INTEGER NOT NULL REFERENCES company (id),
+  federation INTEGER NOT NULL REFERENCES federation (id) ON DELETE CASCADE,
+  agent_id   TEXT NOT NULL,
+  jkt        TEXT,
+  expires_at INTEGER NOT NULL,
+  mac        BLOB NOT NULL CHECK (length(mac) = 32)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX federated_token_expiry ON federated_token (expires_at);
+CREATE INDEX federated_token_federation ON federated_token (federation);
+CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation BEGIN SELECT RAISE(ABORT, 'a federation is only deleted'); END;
+CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token BEGIN SELECT RAISE(ABORT, 'a token is only deleted'); END;
+PRAGMA user_version = 16;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes,

@@ -36,10 +36,12 @@ var older = map[string]time.Time{
 	"10": time.Date(2026, 11, 22, 18, 34, 42, 0, time.UTC),
 	"12": time.Date(2026, 11, 23, 4, 37, 12, 0, time.UTC),
 	"13": time.Date(2026, 11, 23, 7, 9, 54, 0, time.UTC),
+	"14": time.Date(2026, 11, 23, 7, 58, 50, 0, time.UTC),
+	"15": time.Date(2026, 11, 23, 8, 19, 21, 0, time.UTC),
 }
 
 // current is the schema of this program.
-const current = "14"
+const current = "16"
 
 // fixture is the content of schema-N.json: the companies of schema-N.db.
 type fixture map[string]struct {
@@ -125,7 +127,7 @@ func TestOlderSchemaIsUpgraded(t *testing.T) {
 					t.Errorf("%s: a key expires: %v", id, who)
 				}
 			}
-			_, _, err = s.Credentials.IssueToken(ctx, f.ClientID, f.ClientSecret, time.Hour, before)
+			_, _, err = s.Credentials.IssueTo(ctx, f.ClientID, f.ClientSecret, time.Hour, before)
 			must(t, err)
 			if p := got(s.Passport(ctx, by(c, before), f.Passports[0]))(t); p.RevokedAt != "" {
 				t.Errorf("%s: a passport is revoked: %+v", id, p)

@@ -37,6 +37,7 @@ func everything(t testing.TB, m *seal.Master) sealed {
 	got(s.Passports.Revoke(ctx, by(c, now), "revoked", ptr("lost")))(t)
 	agentKeys(t, s, by(c, now), "bot")
 	got(s.TokenKeys.Signer(ctx, by(c, now), tokenkey.ES256))(t)
+	federations(t, s, by(c, now), "bot")
 	_, _, err := s.Agents.Disable(ctx, by(c, now), "ab")
 	must(t, err)
 	must(t, s.RecordStart(ctx, map[string]string{"stream": "off"}))

@@ -71,13 +71,17 @@ type Store struct {
 	companies   cache[string, dated[*Company]] // by companyId
 	chains      cache[int64, dated[*Company]]  // by number
 	credentials cache[[sha256.Size]byte, dated[credential]]
-	passports   cache[owned, dated[passportState]]
-	agents      cache[owned, dated[agentState]]
-	agentKeys   cache[owned, dated[AgentKey]]    // by thumbprint
-	tokenKeys   cache[int64, dated[tokenKeySet]] // by the number of the company
-	policies    cache[owned, dated[bool]]        // whether only what a key has signed is recorded
-	sessions    cache[sessionID, struct{}]       // that are noted
-	clients     cache[string, dated[oauthSecret]]
+	// access tokens that were asked about, for each company its own
+	introspected  cache[tenantHash, dated[credential]]
+	revokedTokens cache[chain.Hash, dated[bool]]
+	passports     cache[owned, dated[passportState]]
+	agents        cache[owned, dated[agentState]]
+	agentKeys     cache[owned, dated[AgentKey]]     // by thumbprint
+	tokenKeys     cache[int64, dated[tokenKeySet]]  // by the number of the company
+	federations   cache[owned, dated[[]Federation]] // by issuer
+	policies      cache[owned, dated[bool]]         // whether only what a key signed counts
+	sessions      cache[sessionID, struct{}]        // that are noted
+	clients       cache[string, dated[oauthSecret]]
 	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
 	externalChecked atomic.Pointer[time.Time]
 	lastUsed        lastUsed
@@ -302,7 +306,7 @@ func newStore(path string) *Store {
 	s := &Store{path: path, idle: make(chan *conn, readers), suspected: make(chan error, 1), generating: make(chan struct{}, 1)}
 	s.store, s.groups = s, s.group()
 	s.closing, s.close = context.WithCancel(context.Background())
-	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.passports.max, &s.agents.max, &s.agentKeys.max, &s.tokenKeys.max, &s.policies.max, &s.sessions.max, &s.clients.max} {
+	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.introspected.max, &s.revokedTokens.max, &s.passports.max, &s.agents.max, &s.agentKeys.max, &s.tokenKeys.max, &s.federations.max, &s.policies.max, &s.sessions.max, &s.clients.max} {
 		*limit = maxCached
 	}
 	return s
@@ -394,10 +398,12 @@ func (s *Store) checkExternalWrite(now time.Time, external bool) {
 func (s *Store) forget() {
 	s.companies.forget()
 	s.chains.forget()
-	s.credentials.forget()
+	s.forgetTokens()
+	s.revokedTokens.forget()
 	s.passports.forget()
 	s.agentKeys.forget()
 	s.tokenKeys.forget()
+	s.federations.forget()
 	s.policies.forget()
 	s.sessions.forget()
 	s.agents.forget()

@@ -59,7 +59,7 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	client, secret, err := s.Credentials.CreateClient(ctx, by(c, now), full, 1000)
 	must(t, err)
 	f.client, f.secret = client.ID, secret
-	f.token, _, err = s.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, now)
+	f.token, _, err = s.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, now)
 	must(t, err)
 	before, after := webhookSecret(), webhookSecret()
 	f.hook = got(s.Webhooks.Create(ctx, by(c, now), store.Webhook{URL: "https://hooks.example.com/"}, before, 16))(t).ID
@@ -139,7 +139,7 @@ func (f sealed) check(t testing.TB, m *seal.Master) {
 			t.Errorf("credential %d has the fingerprint %s", i, credential.Fingerprint)
 		}
 	}
-	_, _, err := s.Credentials.IssueToken(ctx, f.client, f.secret, time.Hour, now)
+	_, _, err := s.Credentials.IssueTo(ctx, f.client, f.secret, time.Hour, now)
 	must(t, err)
 }
 

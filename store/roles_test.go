@@ -37,12 +37,12 @@ func TestGrants(t *testing.T) {
 		key := got(s.Credentials.CreateKey(ctx, by(acme, now), nil, grant, 1000))(t)
 		client, secret, err := s.Credentials.CreateClient(ctx, by(acme, now), grant, 1000)
 		must(t, err)
-		token, ends, err := s.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, now)
+		token, ends, err := s.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, now)
 		must(t, err)
 		if !ends.Equal(end) {
 			t.Errorf("a token ends at %v, its client at %v", ends, end)
 		}
-		short, ends, err := s.Credentials.IssueToken(ctx, client.ID, secret, time.Minute, now)
+		short, ends, err := s.Credentials.IssueTo(ctx, client.ID, secret, time.Minute, now)
 		must(t, err)
 		if !ends.Equal(now.Add(time.Minute)) {
 			t.Errorf("a token of a minute ends at %v", ends)
@@ -61,7 +61,7 @@ func TestGrants(t *testing.T) {
 			}
 		}
 		for _, at := range []time.Time{end, end.Add(time.Hour)} {
-			if _, _, err := s.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, at); !errors.Is(err, store.ErrBadClient) {
+			if _, _, err := s.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, at); !errors.Is(err, store.ErrBadClient) {
 				t.Errorf("a token of a client that has ended: %v", err)
 			}
 		}

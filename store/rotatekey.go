@@ -179,7 +179,7 @@ func rotateIn(
 func (s Companies) forgetKeys() {
 	s.db.companies.forget()
 	s.db.chains.forget()
-	s.db.credentials.forget()
+	s.db.forgetTokens()
 	s.db.tokenKeys.forget()
 }
 

@@ -31,13 +31,13 @@ func TestRevocationVisibleOnAllServers(t *testing.T) {
 		"an OAuth client and its token": func(t *testing.T, company *store.Company) (func() error, func() bool) {
 			client, secret, err := a.Credentials.CreateClient(ctx, by(company, time.Now()), full, 1000)
 			must(t, err)
-			token, _, err := b.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, time.Now())
+			token, _, err := b.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, time.Now())
 			must(t, err)
 			return func() error {
 					_, err := a.Credentials.DeleteClient(ctx, by(company, time.Now()), client.ID)
 					return err
 				}, func() bool {
-					_, _, issued := b.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, time.Now())
+					_, _, issued := b.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, time.Now())
 					_, err := b.Credentials.Authenticate(ctx, keys.HashSecret(token), time.Now())
 					return !errors.Is(err, store.ErrNotFound) || !errors.Is(issued, store.ErrBadClient)
 				}

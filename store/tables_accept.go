@@ -118,7 +118,7 @@ func (s Tables) rowEvent(
 	subject := map[string]func(string) string{
 		projection.TableAPIKey: subjectAPIKey, projection.TableClient: subjectClient, projection.TableAgent: subjectAgent,
 		projection.TablePassport: subjectPassport, projection.TableWebhook: subjectWebhook,
-		projection.TableAgentKey: subjectAgentKey, projection.TableTokenKey: subjectTokenKey, projection.TableEnrolment: subjectEnrolment, projection.TablePolicy: subjectPolicy,
+		projection.TableAgentKey: subjectAgentKey, projection.TableTokenKey: subjectTokenKey, projection.TableEnrolment: subjectEnrolment, projection.TableFederation: subjectFederation, projection.TablePolicy: subjectPolicy,
 		projection.TableSigningKey: func(string) string { return subjectSigningKey(kidOf(d.Row)) },
 	}[d.Table](d.Row)
 	return controlEvent{action, subject, map[string]any{"table": d.Table, "name": d.Row, "row": has}}, nil

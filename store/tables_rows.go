@@ -47,7 +47,7 @@ var obeyedTables = []obeyedTable{
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.APIKey(r.name, r.row.(projection.Credential))
 		}},
-	{projection.TableClient, `SELECT id, client_id, fingerprint, role, expires_at, made_by FROM oauth_client WHERE company = ?1 AND `,
+	{projection.TableClient, `SELECT id, client_id, fingerprint, role, expires_at, made_by, jwks, jwks_uri FROM oauth_client WHERE company = ?1 AND `,
 		"client_id", "id", []any{0}, scanClientRow,
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.Client(r.name, r.row.(projection.Credential))
@@ -81,6 +81,11 @@ var obeyedTables = []obeyedTable{
 		"fingerprint", "id", []any{0}, scanEnrolmentRow,
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.Enrolment(r.name, r.row.(projection.Enrolment))
+		}},
+	{projection.TableFederation, `SELECT ` + federationColumns + ` FROM federation f WHERE company = ?1 AND `,
+		"name", "id", []any{0}, scanFederationRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.Federation(r.name, r.row.(projection.Federation))
 		}},
 	{projection.TablePolicy, `SELECT agent_id, attest FROM attest_policy WHERE company = ?1 AND `,
 		// that of the company has the name ""
@@ -195,10 +200,11 @@ func scanClientRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error
 	var id int64
 	var client, fingerprint, role string
 	var expires sql.NullInt64
-	var madeBy sql.NullString
-	err = rows.Scan(&id, &client, &fingerprint, &role, &expires, &madeBy)
-	return obeyedRow{name: client, key: client, cursor: []any{id},
-		row: credentialRow(fingerprint, role, expires, madeBy)}, err
+	var madeBy, jwks, jwksURI sql.NullString
+	err = rows.Scan(&id, &client, &fingerprint, &role, &expires, &madeBy, &jwks, &jwksURI)
+	has := credentialRow(fingerprint, role, expires, madeBy)
+	has.JWKS, has.JWKSURI = jwks.String, jwksURI.String
+	return obeyedRow{name: client, key: client, cursor: []any{id}, row: has}, err
 }
 
 // credentialRow returns the comparable content of the row of an API key or client.
@@ -262,6 +268,11 @@ func scanEnrolmentRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err er
 	err = rows.Scan(&id, &has.AgentID, &fingerprint, &expires, &key)
 	has.ExpiresAt, has.Key = chain.FormatTime(time.UnixMilli(expires)), key.String
 	return obeyedRow{name: fingerprint, key: fingerprint, cursor: []any{id}, row: has}, err
+}
+
+func scanFederationRow(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {
+	f, err := scanFederation(rows)
+	return obeyedRow{name: f.Name, key: f.Name, cursor: []any{f.id}, row: f.projected()}, err
 }
 
 func scanPolicyRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {

@@ -50,6 +50,8 @@ var obeyed = map[string]string{
 	"oauth_client.role":        `UPDATE oauth_client SET role = 'admin'`,
 	"oauth_client.expires_at":  `UPDATE oauth_client SET expires_at = 9999999999999`,
 	"oauth_client.made_by":     `UPDATE oauth_client SET made_by = NULL`,
+	"oauth_client.jwks":        `UPDATE oauth_client SET jwks = '{"keys":[]}'`,
+	"oauth_client.jwks_uri":    `UPDATE oauth_client SET jwks_uri = 'https://keys.example/'`,
 
 	"agent.company":       `UPDATE agent SET company = 2 WHERE agent_id = 'bot'`,
 	"agent.agent_id":      `UPDATE agent SET agent_id = 'bob' WHERE agent_id = 'bot'`,
@@ -91,6 +93,14 @@ var obeyed = map[string]string{
 	"token_key.ended_at":       `UPDATE token_key SET ended_at = '2030-01-01T00:00:00.000Z' WHERE alg = 'ES256' AND ended_at IS NOT NULL`,
 	"token_key.compromised_at": `UPDATE token_key SET compromised_at = NULL WHERE alg = 'EdDSA' AND compromised_at IS NOT NULL`,
 
+	"federation.company":  `UPDATE federation SET company = 2 WHERE name = 'fetched'`,
+	"federation.name":     `UPDATE federation SET name = 'other' WHERE name = 'fetched'`,
+	"federation.issuer":   `UPDATE federation SET issuer = 'https://evil.example' WHERE name = 'fetched'`,
+	"federation.audience": `UPDATE federation SET audience = 'everybody' WHERE name = 'fetched'`,
+	"federation.jwks":     `UPDATE federation SET jwks = '{"keys":[]}' WHERE name = 'pinned'`,
+	"federation.jwks_uri": `UPDATE federation SET jwks_uri = 'https://evil.example/jwks' WHERE name = 'fetched'`,
+	"federation.rules":    `UPDATE federation SET rules = '[{"agentId":"bot","match":{"sub":"evil"},"register":true,"scope":"agent","ttl":3600}]' WHERE name = 'pinned'`,
+
 	"enrolment.company":     `UPDATE enrolment SET company = 2 WHERE label = 'spent'`,
 	"enrolment.fingerprint": `UPDATE enrolment SET fingerprint = '0123456789abcdef' WHERE label = 'spent'`,
 	"enrolment.agent_id":    `UPDATE enrolment SET agent_id = 'gone' WHERE label = 'open'`,
@@ -120,6 +130,8 @@ var rows = map[string]string{
 	"a token key that nobody made":        `INSERT INTO token_key (company, kid, alg, jwk, created_at, signs_from, ended_at) VALUES (1, 'forged', 'RS256', '{}', '2026-03-04T05:06:07.008Z', '2026-03-04T05:06:07.008Z', '2031-03-04T05:06:07.008Z')`,
 	"a token key that is gone":            `DELETE FROM token_key WHERE alg = 'RS256'`,
 	"an enrolment that nobody made":       `INSERT INTO enrolment (company, hash, fingerprint, agent_id, created_at, expires_at) VALUES (1, zeroblob(32), '66687aadf862bd77', 'bot', '2026-03-04T05:06:07.008Z', 9999999999999)`,
+	"a federation that nobody made":       `INSERT INTO federation (company, name, issuer, audience, rules, created_at) VALUES (1, 'forged', 'https://evil.example', 'a', '[]', '2026-03-04T05:06:07.008Z')`,
+	"a federation that is gone":           `DELETE FROM federation WHERE name = 'pinned'`,
 	"a policy that is gone":               `DELETE FROM attest_policy WHERE agent_id = ''`,
 	"two roles swapped":                   `UPDATE api_key SET role = CASE role WHEN 'reader' THEN 'admin' ELSE 'reader' END WHERE company = 1`,
 }
@@ -213,6 +225,17 @@ var harmless = map[string]string{
 	"oauth_token.mac":            "the same",
 	"oauth_token.agent_key":      "the same",
 	"oauth_token.bound":          "the same",
+	"oauth_token.scope":          "the same",
+	"oauth_token.jkt":            "the same",
+	"federated_token.hash":       "every column is under the HMAC: see TestForgedFederatedTokenIsRefused",
+	"federated_token.company":    "the same",
+	"federated_token.federation": "the same",
+	"federated_token.agent_id":   "the same",
+	"federated_token.jkt":        "the same",
+	"federated_token.expires_at": "the same",
+	"federated_token.mac":        "the same",
+	"federation.id":              "order of listing",
+	"federation.created_at":      "under the HMAC of its tokens, which end with a change",
 	"token_key.private":          "one that does not fit the public key signs nothing",
 	"token_key.created_at":       "shown to people",
 	"agent_key.id":               "order of listing",
@@ -227,8 +250,10 @@ var harmless = map[string]string{
 	"agent_session.agent_id":     "the same",
 	"agent_session.kid":          "the same",
 	"agent_session.sid":          "the same",
-	"used_proof.name":            "at worst a proof counts twice in its minutes, for whoever has it, and the token with it",
+	"used_proof.name":            "at worst a proof or a token of another issuer counts twice while it counts, for whoever has it",
 	"used_proof.expires_at":      "the same",
+	"revoked_token.name":         "at worst a revoked token counts until its hour is over, for whoever has it",
+	"revoked_token.expires_at":   "the same",
 	"passport.id":                "order of listing",
 	"setting.name":               "which settings there are is fixed; what they say of trust is compared",
 }
@@ -320,7 +345,21 @@ func fill(t *testing.T, s *store.Store, id string) *store.Company {
 	for _, algorithm := range []string{tokenkey.ES256, tokenkey.EdDSA, tokenkey.RS256} {
 		got(s.TokenKeys.Signer(ctx, who, algorithm))(t)
 	}
+	federations(t, s, who, "bot")
 	return c
+}
+
+// federations makes two federations, and a token of a workload of each.
+func federations(t testing.TB, s *store.Store, who store.Caller, agentID string) {
+	t.Helper()
+	for i, f := range []store.Federation{
+		{Name: "pinned", JWKS: `{"keys":[{"kty":"OKP"}]}`},
+		{Name: "fetched", JWKSURI: "https://ci.example/jwks"},
+	} {
+		f.Issuer, f.Audience, f.Rules = "https://ci.example", f.Name, `[{"agentId":"bot","match":{"sub":"x"},"register":false,"scope":"agent","ttl":3600}]`
+		f = got(s.Federations.Create(ctx, who, f, 10))(t)
+		got(s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: "x", AgentID: agentID, JKT: []string{"", "thumbprint"}[i], Ends: now.Add(time.Hour)}))(t)
+	}
 }
 
 // agentKeys makes rows of all that concerns the keys of an agent.
@@ -344,6 +383,7 @@ func agentKeys(t testing.TB, s *store.Store, who store.Caller, agentID string) {
 	must(t, s.Policies.Set(ctx, who, agentID, store.AttestKey))
 	must(t, s.Policies.Set(ctx, who, "", store.AttestKey))
 	must(t, s.Credentials.Use(ctx, store.UsedProof{Name: token, Ends: now.Add(time.Minute)}, now))
+	must(t, s.Credentials.RevokeJWT(ctx, who, "a token of "+agentID, now.Add(time.Hour)))
 }
 
 // guards returns statements that remove every trigger and foreign key of a file.
@@ -469,7 +509,7 @@ func TestForgedAccessTokenRowIsRefused(t *testing.T) {
 	_, _, err = s.Credentials.CreateClient(ctx, by(zoo, now), store.Grant{Role: store.Admin}, 10)
 	must(t, err)
 	issue := func() [32]byte {
-		token, _, err := s.Credentials.IssueToken(ctx, reader.ID, secret, time.Hour, now)
+		token, _, err := s.Credentials.IssueTo(ctx, reader.ID, secret, time.Hour, now)
 		must(t, err)
 		return keys.HashSecret(token)
 	}
@@ -479,6 +519,8 @@ func TestForgedAccessTokenRowIsRefused(t *testing.T) {
 		"a longer life":          `UPDATE oauth_token SET expires_at = expires_at + 3600000`,
 		"no HMAC":                `UPDATE oauth_token SET mac = NULL`,
 		"another HMAC":           `UPDATE oauth_token SET mac = zeroblob(32)`,
+		"a wider scope":          `UPDATE oauth_token SET scope = 'reader'`,
+		"bound to a key":         `UPDATE oauth_token SET jkt = 'k'`,
 		"a client without token": `UPDATE oauth_token SET client = NULL`,
 	} {
 		hash := issue()

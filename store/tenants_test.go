@@ -111,7 +111,7 @@ func TestAuthenticate(t *testing.T) {
 	company(t, s, "zoo")
 	client, secret, err := s.Credentials.CreateClient(ctx, by(acme, now), full, 1000)
 	must(t, err)
-	token, _, err := s.Credentials.IssueToken(ctx, client.ID, secret, time.Hour, now)
+	token, _, err := s.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, now)
 	must(t, err)
 	for _, credential := range []string{key.Key, token} {
 		for range 2 { // the first read is from the file, the second from the cache
@@ -166,11 +166,11 @@ func TestOAuth(t *testing.T) {
 		t.Errorf("clients of another company: %+v", all)
 	}
 	for _, try := range [][2]string{{first.ID, otherSecret}, {first.ID, ""}, {"cc_none", secret}, {"", ""}} {
-		if _, _, err := s.Credentials.IssueToken(ctx, try[0], try[1], time.Hour, now); !errors.Is(err, store.ErrBadClient) {
+		if _, _, err := s.Credentials.IssueTo(ctx, try[0], try[1], time.Hour, now); !errors.Is(err, store.ErrBadClient) {
 			t.Errorf("%q: %v", try, err)
 		}
 	}
-	token, _, err := s.Credentials.IssueToken(ctx, first.ID, secret, time.Hour, now)
+	token, _, err := s.Credentials.IssueTo(ctx, first.ID, secret, time.Hour, now)
 	must(t, err)
 	if !strings.HasPrefix(token, "oauth_") {
 		t.Errorf("token %q", token)
@@ -182,7 +182,7 @@ func TestOAuth(t *testing.T) {
 		after  time.Duration
 		tokens int
 	}{{7*24*time.Hour - time.Minute, 2}, {time.Hour + 7*24*time.Hour, 2}, {time.Hour + 14*24*time.Hour, 2}} {
-		if _, _, err := s.Credentials.IssueToken(ctx, first.ID, secret, time.Hour, now.Add(step.after)); err != nil {
+		if _, _, err := s.Credentials.IssueTo(ctx, first.ID, secret, time.Hour, now.Add(step.after)); err != nil {
 			t.Fatal(err)
 		}
 		var tokens int

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -21,10 +22,12 @@ const tokenKeySetting = "token_key"
 
 // tokenRow is the authenticated content of an access token's row.
 type tokenRow struct {
-	hash     [sha256.Size]byte // of the token
-	company  int64
-	clientID string // or heldBy
-	expires  int64  // Unix milliseconds
+	hash    [sha256.Size]byte // of the token
+	company int64
+	holder  string // ID of the client, or heldBy
+	expires int64  // Unix milliseconds
+	scope   Scope
+	jkt     string // of a client's
 }
 
 // heldBy stands in the place of a client's ID where an agent has signed in with a key.
@@ -37,7 +40,10 @@ func (t tokenRow) mac(key []byte) []byte {
 	mac.Write(t.hash[:])
 	// writing to a hash never fails
 	_ = binary.Write(mac, binary.BigEndian, [2]int64{t.company, t.expires})
-	mac.Write([]byte(t.clientID))
+	mac.Write([]byte(t.holder))
+	if t.scope != "" || t.jkt != "" { // older rows have neither, and no holder has a newline
+		mac.Write([]byte("\n" + string(t.scope) + "\n" + t.jkt))
+	}
 	return mac.Sum(nil)
 }
 
@@ -66,6 +72,28 @@ func (s Credentials) readTokenKey(c *conn) ([]byte, error) {
 		return nil, fmt.Errorf("%w: the setting %s is not what it was: %w", ErrCorrupt, tokenKeySetting, err)
 	}
 	return stored, nil
+}
+
+// NonceKey returns a key that all servers of the database have and nobody else, for what needs to
+// be remembered nowhere.
+func (s Credentials) NonceKey(ctx context.Context) ([]byte, error) {
+	var key []byte
+	err := s.db.read(ctx, func(r *conn) (err error) {
+		key, err = s.tokenKey(r)
+		return err
+	})
+	if errors.Is(err, ErrNotFound) {
+		err = s.db.write(ctx, func(w *conn) (err error) {
+			key, err = s.needTokenKey(w)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("key of nonces: %w", err)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("DPoP nonce"))
+	return mac.Sum(nil), nil
 }
 
 // needTokenKey returns the key of the HMACs in a transaction, and creates it if there is none. If

@@ -31,7 +31,8 @@ func TestSessionRetryKeepsItsPlace(t *testing.T) {
 				{nobody, "build 17", 1, []string{"queued", "queued", "left"}},
 				{nobody, "build 17", 3, []string{"AttestdError", "AttestdError", "left"}},
 				{m.URL, "build 18", 2, []string{"0", "0"}},
-				{m.URL, "build 17", 1, []string{"STATEMENT_REUSED", "STATEMENT_REUSED"}}, // sent, it is no longer known here
+				// sent, it is no longer known here
+				{m.URL, "build 17", 1, []string{"STATEMENT_REUSED", "STATEMENT_REUSED"}},
 				{m.URL, "build 19", 4, []string{"2", "STATEMENT_REUSED"}},
 			} {
 				var said []string

@@ -16,12 +16,7 @@ import (
 func TestStrangersSignInAsAgents(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	node := testenv.Path(t, "node")
-	for _, name := range []string{"dpop", "jose", "oauth4webapi", "openid-client"} {
-		if _, err := os.Stat("testdata/node_modules/" + name); err != nil {
-			testenv.Missing(t, "there is no "+name+": npm ci --prefix test/testdata")
-		}
-	}
+	node := nodeWith(t, "dpop", "jose", "oauth4webapi", "openid-client")
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	acme := s.register(t, "acme")
 
@@ -35,6 +30,41 @@ func TestStrangersSignInAsAgents(t *testing.T) {
 	must(t, json.Unmarshal(out, &done))
 	t.Logf("%+v", done)
 	if done.Enrolled != 4 || done.Bearer != 4 || done.Bound != 4 || done.Attested != 10 || done.Refused != 16 {
+		t.Error("too little was checked")
+	}
+}
+
+// nodeWith is Node with packages, which are needed.
+func nodeWith(t *testing.T, names ...string) string {
+	t.Helper()
+	node := testenv.Path(t, "node")
+	for _, name := range names {
+		if _, err := os.Stat("testdata/node_modules/" + name); err != nil {
+			testenv.Missing(t, "there is no "+name+": npm ci --prefix test/testdata")
+		}
+	}
+	return node
+}
+
+// OAuth clients by packages that are none of ours, as they are: metadata, tokens with a scope and
+// for a resource, by a secret and by a key, bound with a nonce, introspection and revocation.
+func TestStrangersAreOAuthClients(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	node := nodeWith(t, "jose", "oauth4webapi", "openid-client")
+	s := serve(t, storetest.New(t), "--rate-limits", "off", "--dpop-nonce")
+	acme := s.register(t, "acme")
+
+	cmd := exec.CommandContext(t.Context(), node, "testdata/oauth.mjs", s.URL, "acme", acme.key)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("strangers are no OAuth clients: %v", err)
+	}
+	var done struct{ Discovered, Issued, Introspected, Revoked, Nonces, Refused int }
+	must(t, json.Unmarshal(out, &done))
+	t.Logf("%+v", done)
+	if done.Discovered != 5 || done.Issued != 21 || done.Introspected != 27 || done.Revoked != 21 || done.Nonces != 3 || done.Refused != 9 {
 		t.Error("too little was checked")
 	}
 }

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,6 +32,7 @@ var pages = []struct{ name, hash, ready string }{
 	{"checkpoints", "#/checkpoints", `[data-checkpoint="ok"]`},
 	{"report", "#/report", `.button.primary`},
 	{"keys", "#/keys", `tr[data-key-label="ci"]`},
+	{"federation", "#/federation", `[data-federation="github"] [data-rule="0"]`},
 	{"reference", "#/reference", `.resource-grid`},
 	{"operation", "#/reference/issuePassport", `[data-operation="issuePassport"]`},
 }
@@ -42,6 +44,9 @@ var unconfirmed = []struct{ name, hash, ready string }{
 	{"record-unconfirmed", "#/records/8", `dialog [data-check="warn"]`},
 	{"proof-unconfirmed", "#/proof/5", `[data-walk="warn"]`},
 }
+
+// pinnedKeys is a key set of an issuer (RFC 7517 A.1).
+const pinnedKeys = `{"keys":[{"kty":"EC","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM","use":"sig","kid":"1"}]}`
 
 // furnish gives a new company something to see on every page.
 func furnish(s *service) (key string) {
@@ -65,6 +70,10 @@ func furnish(s *service) (key string) {
 	s.api("POST", "/v1/passports/"+jti+"/revoke", key, map[string]any{"reason": "left the team"})
 	s.api("POST", "/v1/keys", key, map[string]any{"label": "ci", "role": "reader", "expiresAt": "2126-04-01T00:00:00.000Z"})
 	s.api("POST", "/v1/oauth/clients", key, nil)
+	s.api("POST", "/v1/federation", key, map[string]any{
+		"name": "github", "issuer": "https://token.actions.githubusercontent.com", "audience": s.base + "/o/acme", "jwks": json.RawMessage(pinnedKeys),
+		"rules": []any{map[string]any{"match": map[string]any{"repository": "octo-org/octo-repo", "ref": "refs/heads/main"}, "agentId": "ci-{repository}", "ttl": 600, "register": true}},
+	})
 	return key
 }
 

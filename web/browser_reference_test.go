@@ -197,7 +197,7 @@ func TestBrowserReferenceSearch(t *testing.T) {
 	b.wait(`[...document.querySelectorAll('.found a')].some((a) => a.hash === '#/reference/attest')`)
 	b.fill("#reference-search", "no such words")
 	b.reads(".reference-search", "No operation matches all of these words")
-	b.fill("#reference-search", "post revoke")
+	b.fill("#reference-search", "post revoke passport")
 	b.wait(`document.querySelector('.found a')?.hash === '#/reference/revokePassport'`)
 	must(t, chromedp.Do(b.ctx, chromedp.KeyEvent("\r")))
 	b.wait(`location.hash === '#/reference/revokePassport'`)

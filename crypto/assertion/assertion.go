@@ -1,14 +1,16 @@
 // Package assertion checks and makes client assertions (RFC 7523 §2.2 and §3): with one, an agent
-// signs in at the token endpoint with a key of its own. It has no clock and remembers nothing.
+// or an OAuth client signs in at the token endpoint with a key of its own. It has no clock and
+// remembers nothing.
 //
 // # Form
 //
 // An assertion is a compact JWS of at most 4096 bytes, as package jose reads one:
 //
 //	header  alg  EdDSA, Ed25519 or ES256, as the key is
-//	        kid  the thumbprint of the key (RFC 7638)
+//	        kid  of an agent the thumbprint of the key (RFC 7638); of a client its name in the
+//	             client's key set, or absent
 //	        typ  absent, JWT or client-authentication+jwt
-//	claims  iss  SPIFFE ID of the agent
+//	claims  iss  SPIFFE ID of the agent, or ID of the client, which begins with cc_
 //	        sub  the same
 //	        aud  the token endpoint or the issuer: a string, or a list of exactly one
 //	        jti  1 to 128 visible ASCII characters, once for a key
@@ -17,8 +19,8 @@
 // nbf counts where it is there, and iat must not be more than 60 s ahead; other claims are ignored.
 // Claims are strict JSON.
 //
-// Two checks are the caller's: that kid names a live key of the agent, and that the key has not
-// used the jti before. A jti must be remembered until exp.
+// Two checks are the caller's: that kid names a live key of the agent or client, and that the key
+// has not used the jti before. A jti must be remembered until exp.
 package assertion
 
 import (
@@ -48,8 +50,8 @@ const (
 
 // Assertion is an assertion of the right form. Its signature is not checked.
 type Assertion struct {
-	Subject string // sub and iss: the SPIFFE ID of the agent
-	KeyID   string // kid, a thumbprint
+	Subject string // sub and iss: the SPIFFE ID of the agent, or the ID of the client
+	KeyID   string // kid: of an agent a thumbprint, of a client anything, or ""
 	ID      string // jti
 	Ends    time.Time
 
@@ -77,19 +79,25 @@ func Parse(compact string) (*Assertion, error) {
 	default:
 		return nil, refuse("header must have typ JWT, or none")
 	}
-	if !jose.IsThumbprint(t.Header.KeyID) {
-		return nil, refuse("header must have the thumbprint of a key as kid")
-	}
 	if t.Header.JWK != nil {
 		return nil, refuse("header must not have a jwk: kid names the key")
 	}
 	a, err := readClaims(t.Payload)
+	if (err != nil || a.IsAgent()) && !jose.IsThumbprint(t.Header.KeyID) {
+		return nil, refuse("header must have the thumbprint of a key as kid")
+	}
 	if err != nil {
 		return nil, err
 	}
 	a.KeyID, a.token = t.Header.KeyID, t
 	return a, nil
 }
+
+// ClientPrefix begins the ID of an OAuth client.
+const ClientPrefix = "cc_"
+
+// IsAgent reports whether an agent says this, and no client.
+func (a *Assertion) IsAgent() bool { return !strings.HasPrefix(a.Subject, ClientPrefix) }
 
 func readClaims(payload []byte) (*Assertion, error) {
 	claims := make(map[string][]byte, 8)
@@ -105,8 +113,8 @@ func readClaims(payload []byte) (*Assertion, error) {
 	a := &Assertion{}
 	iss, ok1 := strictjson.AsString(claims["iss"])
 	sub, ok2 := strictjson.AsString(claims["sub"])
-	if !ok1 || !ok2 || iss != sub || !strings.HasPrefix(sub, "spiffe://") {
-		return nil, refuse("must have the SPIFFE ID of the agent as iss and as sub")
+	if !ok1 || !ok2 || iss != sub || !strings.HasPrefix(sub, "spiffe://") && !strings.HasPrefix(sub, ClientPrefix) {
+		return nil, refuse("must have the SPIFFE ID of the agent, or the ID of the client, as iss and as sub")
 	}
 	a.Subject = sub
 	if a.audience, ok1 = strictjson.AsString(claims["aud"]); !ok1 {
@@ -134,11 +142,11 @@ func readClaims(payload []byte) (*Assertion, error) {
 	return a, nil
 }
 
-// Check requires that a is signed with key, which must be the one that KeyID names, that it is for
-// one of some audiences, and that it counts now. Every error is an *Error.
+// Check requires that a is signed with key, which of an agent must be the one that KeyID names,
+// that it is for one of some audiences, and that it counts now. Every error is an *Error.
 func (a *Assertion) Check(key *jose.Key, audiences []string, now time.Time) error {
 	switch ahead := now.Add(MaxAhead).Unix(); {
-	case key.Thumbprint != a.KeyID || key.Verify(a.token) != nil:
+	case a.IsAgent() && key.Thumbprint != a.KeyID || key.Verify(a.token) != nil:
 		return refuse("is not signed with the key that kid names, or not with that key's algorithm")
 	case !slices.Contains(audiences, a.audience):
 		return refuse("must have the URL of the token endpoint, or the issuer, as aud")

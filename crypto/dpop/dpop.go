@@ -16,8 +16,8 @@
 //
 // Other header members are ignored, except those that package jose refuses. Of the other claims
 // exp and nbf count, as RFC 7519 demands: a proof is refused from exp on, and when nbf is more than
-// 5 minutes ahead. All the rest, nonce among them, is ignored, and so is an ath beside which no
-// token is sent. Claims are strict JSON.
+// 5 minutes ahead. All the rest is ignored, and so is an ath beside which no token is sent. Claims
+// are strict JSON.
 //
 // # Check
 //
@@ -31,8 +31,9 @@
 // URLs of http or https in ASCII, of at most 4096 bytes, without user information, and with a host
 // that has no escapes but of unreserved characters.
 //
-// Two checks are the caller's: that the request has one DPoP header alone, and that a key has not
-// used the jti before. A jti must be remembered for as long as its proof is accepted: see [Proof].
+// Three checks are the caller's: that the request has one DPoP header alone, that the nonce is one
+// that it has handed out, where it demands one, and that a key has not used the jti before. A jti
+// must be remembered for as long as its proof is accepted: see [Proof].
 package dpop
 
 import (
@@ -54,6 +55,7 @@ const (
 
 	MaxSize  = 8192 // bytes of a proof
 	MaxURL   = 4096 // bytes of htu and of the URL of a request
+	MaxNonce = 256  // bytes of a nonce
 	maxDepth = 128  // of a claim
 )
 
@@ -62,12 +64,14 @@ type Request struct {
 	Method      string // e.g. POST
 	URL         string // absolute; its query and fragment do not count
 	AccessToken string // what the proof is sent with; "" without one
+	Nonce       string // what the server demands, for Make; "" for none
 }
 
 // Proof is a proof that passed all checks.
 type Proof struct {
 	Key      *jose.Key
 	ID       string    // jti
+	Nonce    string    // "" without one
 	IssuedAt time.Time // iat; Check accepts the proof until Window after that second
 }
 
@@ -108,7 +112,7 @@ func Check(proof string, r Request, thumbprint string, now time.Time) (Proof, er
 	if thumbprint != "" && thumbprint != key.Thumbprint {
 		return Proof{}, refuse("is of another key than the one that is bound")
 	}
-	return Proof{Key: key, ID: c.id, IssuedAt: time.Unix(c.iat, 0)}, nil
+	return Proof{Key: key, ID: c.id, Nonce: c.nonce, IssuedAt: time.Unix(c.iat, 0)}, nil
 }
 
 // fit checks the claims against the request and the clock.
@@ -160,6 +164,9 @@ func Make(ctx context.Context, s jose.Signer, r Request, now time.Time) (string,
 	payload = strconv.AppendInt(append(payload, `,"iat":`...), now.Unix(), 10)
 	if r.AccessToken != "" {
 		payload = jcs.AppendString(append(payload, `,"ath":`...), hashOf(r.AccessToken))
+	}
+	if r.Nonce != "" {
+		payload = jcs.AppendString(append(payload, `,"nonce":`...), r.Nonce)
 	}
 	return jose.SignWithJWK(ctx, s, Type, append(payload, '}'))
 }

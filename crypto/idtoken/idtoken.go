@@ -8,7 +8,7 @@
 //
 //	header  alg  RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA or Ed25519
 //	        kid  text, where the issuer has several keys
-//	        typ  absent, JWT, JOSE or at+jwt; oauth-id-jag+jwt of an identity assertion
+//	        typ  absent, JWT, JOSE or at+jwt, in any case
 //	claims  iss  1 to 2048 bytes, and sub, 1 to 1024
 //	        aud  a string, or a list of exactly one
 //	        exp  Unix seconds; a fraction is dropped, here and below
@@ -21,7 +21,7 @@
 //
 // # Check
 //
-// In this order: issuer, kind, key, signature, audience, exp, nbf, iat. The key is the only one of
+// In this order: issuer, key, signature, audience, exp, nbf, iat. The key is the only one of
 // the issuer's [KeySet] that fits kid and alg; where two fit, none does. exp is later than the
 // clock, which has no leeway, and at most a day ahead; nbf and iat are at most 60 s ahead.
 //
@@ -49,19 +49,9 @@ const (
 	maxDepth   = 32 // of a claim
 )
 
-// Kind is what a token is for, which its typ says.
-type Kind int
-
-const (
-	Workload          Kind = iota // who a workload is
-	IdentityAssertion             // ID-JAG: who a person is for whom a client acts
-)
-
-// types are the values of typ, in lower case.
-var types = map[Kind][]string{
-	Workload:          {"", "jwt", "jose", "at+jwt"},
-	IdentityAssertion: {"oauth-id-jag+jwt"},
-}
+// types are the values of typ, in lower case: those of tokens that say who somebody is. An identity
+// assertion (oauth-id-jag+jwt) says it of a person, a logout token of a session, and so on.
+var types = []string{"", "jwt", "jose", "at+jwt"}
 
 // Token is a token of the right form. Its signature is not checked.
 type Token struct {
@@ -72,7 +62,6 @@ type Token struct {
 	Claims          Claims
 
 	issued, valid int64 // iat and nbf; 0 where absent
-	typ           string
 	jws           jose.Token
 }
 
@@ -97,13 +86,14 @@ func Parse(compact string) (*Token, error) {
 		return nil, refuse("header must not have a jwk: the key is one that the issuer publishes")
 	case !isAlgorithm(jws.Header.Algorithm):
 		return nil, refuse("must have an asymmetric algorithm as alg: RS256, PS256, ES256, EdDSA or a longer one")
+	// a media type, which has no case (RFC 7515 §4.1.9)
+	case !slices.Contains(types, strings.TrimPrefix(strings.ToLower(jws.Header.Type), "application/")):
+		return nil, refuse("is of a typ that is not accepted here")
 	}
 	t, err := readClaims(jws.Payload)
 	if err != nil {
 		return nil, err
 	}
-	// a media type, which has no case (RFC 7515 §4.1.9)
-	t.typ = strings.TrimPrefix(strings.ToLower(jws.Header.Type), "application/")
 	t.jws = jws
 	return t, nil
 }
@@ -158,31 +148,15 @@ func readClaims(payload []byte) (*Token, error) {
 // KeyID is the kid that names the key, "" where there is none.
 func (t *Token) KeyID() string { return t.jws.Header.KeyID }
 
-// Kind is what the token is for; false where no kind has its typ.
-func (t *Token) Kind() (Kind, bool) {
-	for kind, list := range types {
-		if slices.Contains(list, t.typ) {
-			return kind, true
-		}
-	}
-	return 0, false
-}
-
 // Wanted is what a token must be.
-type Wanted struct {
-	Kind             Kind
-	Issuer, Audience string
-}
+type Wanted struct{ Issuer, Audience string }
 
 // Check requires that t is what is wanted, is signed with a key of its issuer, and counts now.
 // Every error is an *Error.
 func (t *Token) Check(keys *KeySet, w Wanted, now time.Time) error {
 	ahead := now.Add(MaxAhead).Unix()
-	switch kind, is := t.Kind(); {
-	case t.Issuer != w.Issuer:
+	if t.Issuer != w.Issuer {
 		return refuse("is of another issuer")
-	case !is || kind != w.Kind:
-		return refuse("is of a typ that is not accepted here")
 	}
 	if err := keys.verify(t.jws); err != nil {
 		return err

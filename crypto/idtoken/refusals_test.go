@@ -189,23 +189,6 @@ func TestJSONSerializationIsRefused(t *testing.T) {
 	}
 }
 
-// An identity assertion is no workload's token, nor the reverse.
-func TestKindsAreApart(t *testing.T) {
-	t.Parallel()
-	for typ, want := range map[string]idtoken.Kind{"JWT": idtoken.Workload, "oauth-id-jag+jwt": idtoken.IdentityAssertion} {
-		d := sound(t, "ES256")
-		d.header["typ"] = typ
-		token, err := idtoken.Parse(d.sign(t))
-		must(t, err)
-		for _, kind := range []idtoken.Kind{idtoken.Workload, idtoken.IdentityAssertion} {
-			err := token.Check(keySet(t, d.keys...), idtoken.Wanted{Kind: kind, Issuer: issuer, Audience: audience}, now)
-			if (err == nil) != (kind == want) {
-				t.Errorf("%s as %d: %v", typ, kind, err)
-			}
-		}
-	}
-}
-
 func encrypted(t *testing.T) string {
 	e, err := josev4.NewEncrypter(josev4.A128GCM, josev4.Recipient{Algorithm: josev4.ECDH_ES, Key: pair["p256"]().Public()}, nil)
 	must(t, err)

@@ -131,8 +131,8 @@ func Parse(compact string) (*Statement, error) {
 	return &Statement{Claims: c, Algorithm: t.Header.Algorithm, KeyID: t.Header.KeyID, Compact: compact, token: t}, nil
 }
 
-// parseSigned reads a compact JWS of this package, of a type. Its errors read well after the name of
-// the type.
+// parseSigned reads a compact JWS of this package, of a type. Its errors read well after the name
+// of the type.
 func parseSigned(compact, typ string) (jose.Token, error) {
 	t, err := jose.Parse(compact, MaxSize)
 	if err != nil {

@@ -48,7 +48,7 @@ func NewClient(o Options) *Client {
 				TLSClientConfig:        &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
 				ForceAttemptHTTP2:      true,
 				DisableCompression:     true,
-				DisableKeepAlives:      true, // a set is fetched seldom, and each time the address is judged
+				DisableKeepAlives:      true, // so that each fetch has its address judged
 				MaxResponseHeaderBytes: maxHeader,
 			},
 		},

@@ -223,12 +223,3 @@ func (s *Sets) Prepare(of int64, from Source) {
 		s.start(c, e, from, now, retryAfter)
 	}
 }
-
-// Forget drops what is known of a source.
-func (s *Sets) Forget(of int64, from Source) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.companies[of]; c != nil && c.sets[from] != nil {
-		s.drop(c, from)
-	}
-}

@@ -319,10 +319,6 @@ func TestBoundedSets(t *testing.T) {
 		if len(s.companies[1].sets) != maxSets-1 {
 			t.Error("the company with the most sets keeps them all")
 		}
-		s.Forget(2, Source{URL: "u"})
-		if s.companies[2] != nil {
-			t.Error("a company without sets is remembered")
-		}
 	})
 }
 

@@ -29,6 +29,8 @@ type request struct {
 	// a key of which each attempt proves possession, in place of that of the credential; nil for
 	// none
 	proves *AgentKey
+
+	toldNonce bool // an attempt was repeated with the nonce that the service demands
 }
 
 func (r *request) operation() string { return r.method + " " + r.route }
@@ -193,6 +195,12 @@ func (c *Client) send(ctx context.Context, r *request, token string) (*http.Resp
 	if err != nil {
 		return nil, lost(r.operation(), err)
 	}
+	if identity, is := c.identity(); is && identity.hear(answer.Header) && answer.StatusCode == http.StatusUnauthorized &&
+		!r.toldNonce && strings.Contains(answer.Header.Get("WWW-Authenticate"), "use_dpop_nonce") {
+		answer.Body.Close()
+		r.toldNonce = true
+		return c.send(ctx, r, token)
+	}
 	if strings.HasPrefix(r.route, "/v1/attest") {
 		c.storeQuota(answer.Header)
 	}
@@ -201,6 +209,17 @@ func (c *Client) send(ctx context.Context, r *request, token string) (*http.Resp
 		return nil, readError(r.operation(), answer)
 	}
 	return answer, nil
+}
+
+// identity is the credential, if it is an agent with its key.
+func (c *Client) identity() (*Identity, bool) {
+	switch credential := c.credential.(type) {
+	case *Identity:
+		return credential, true
+	case fixed:
+		return credential.Identity, true
+	}
+	return nil, false
 }
 
 // authorize adds the credential to a request.

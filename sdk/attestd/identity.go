@@ -56,6 +56,25 @@ type Identity struct {
 
 	mu    sync.Mutex
 	known map[string]bool // thumbprints
+	nonce string          // that the next proof has to repeat; "" for none
+}
+
+// hear remembers the nonce of an answer, and reports whether it is another than before.
+func (i *Identity) hear(answer http.Header) bool {
+	nonce := answer.Get("DPoP-Nonce")
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	changed := nonce != "" && nonce != i.nonce
+	if changed {
+		i.nonce = nonce
+	}
+	return changed
+}
+
+func (i *Identity) lastNonce() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.nonce
 }
 
 // NewIdentity returns an Identity. It sends no request.
@@ -156,6 +175,7 @@ const assertionLife = 2 * time.Minute
 func (i *Identity) signIn(ctx context.Context, c *Client) (t Token, err error) {
 	once := *c
 	once.retry = Retry{}
+	told := false
 	for n := 0; ; n++ {
 		var assertion, proof string
 		if assertion, err = i.assertion(ctx, c); err != nil {
@@ -163,13 +183,19 @@ func (i *Identity) signIn(ctx context.Context, c *Client) (t Token, err error) {
 		}
 		if i.config.DPoP {
 			r := request{route: "/v1/oauth/token"}
-			proof, err = dpop.Make(ctx, i.config.Key.signer, dpop.Request{Method: http.MethodPost, URL: r.target(c.base)}, time.Now())
+			proof, err = dpop.Make(ctx, i.config.Key.signer, dpop.Request{Method: http.MethodPost, URL: r.target(c.base), Nonce: i.lastNonce()}, time.Now())
 			if err != nil {
 				return t, err
 			}
 		}
 		if t, err = once.AgentToken(ctx, assertion, proof); err == nil || ctx.Err() != nil {
 			return t, err
+		}
+		var refused *Error
+		if !told && i.config.DPoP && errors.As(err, &refused) && strings.Contains(refused.Message, "use_dpop_nonce") {
+			told = true // which nonce the next proof has to repeat
+			n--
+			continue
 		}
 		wait, again := c.retry.wait(n, err, true)
 		if !again || sleep(ctx, wait) != nil {
@@ -205,7 +231,7 @@ func (i *Identity) authorize(ctx context.Context, r *http.Request, token string)
 		r.Header.Set("Authorization", "Bearer "+token)
 		return nil
 	}
-	proof, err := dpop.Make(ctx, i.config.Key.signer, dpop.Request{Method: r.Method, URL: r.URL.String(), AccessToken: token}, time.Now())
+	proof, err := dpop.Make(ctx, i.config.Key.signer, dpop.Request{Method: r.Method, URL: r.URL.String(), AccessToken: token, Nonce: i.lastNonce()}, time.Now())
 	if err != nil {
 		return err
 	}

@@ -29,13 +29,10 @@
 //	                 begins with system:serviceaccount: or spiffe://, which name no owner
 //	repository       without *, or after one whole part (octo-org/*)
 //	project_path     the same
-//	repository_id, project_id, /kubernetes.io/serviceaccount/uid, client_id    without *
+//	repository_id, project_id, /kubernetes.io/serviceaccount/uid    without *
 //
 // Otherwise a rule such as repo:*, or repo:octo-*/app, would let in whoever has an account at the
 // issuer. Parts are what stands between / and :, and a part in which a * stands is not whole.
-//
-// A rule that matches client_id is for identity assertions of a person (ID-JAG), in which the
-// issuer names a client of ours; every other rule is for workloads. Neither is used for the other.
 //
 // # The agent's ID
 //
@@ -78,7 +75,6 @@ type rule struct {
 	agent    template
 	ttl      int64
 	register bool
-	person   bool // for identity assertions
 }
 
 // condition is a claim that must match.
@@ -109,11 +105,11 @@ func (r *Rules) MarshalJSON() ([]byte, error) { return []byte(r.text), nil }
 
 var _ json.Marshaler = (*Rules)(nil)
 
-// Match returns what the first rule that matches gives to the claims of a token of a kind. The
-// error is a *Refusal.
-func (r *Rules) Match(kind idtoken.Kind, claims idtoken.Claims) (Grant, error) {
+// Match returns what the first rule that matches gives to the claims of a token. The error is a
+// *Refusal.
+func (r *Rules) Match(claims idtoken.Claims) (Grant, error) {
 	for i, rule := range r.rules {
-		if rule.person != (kind == idtoken.IdentityAssertion) || !rule.matches(claims) {
+		if !rule.matches(claims) {
 			continue
 		}
 		agent, err := rule.agent.fill(claims)

@@ -50,7 +50,7 @@ func TestRealClaims(t *testing.T) {
 		{"github", `"sub":"repo:octo-org/*:ref:refs/heads/main"`, "ci", "ci"},
 		{"github", `"sub":"repo:octo-org/*:environment:production"`, "ci", ""},
 		{"github", `"repository":"octo-org/octo-repo","ref":"refs/tags/*"`, "ci", ""},
-		{"github", `"repository":"octo-org/octo-repo","ref_protected":true`, "ci", ""}, // it is a text there
+		{"github", `"repository":"octo-org/octo-repo","ref_protected":true`, "ci", ""},
 		{"github", `"repository":"octo-org/octo-repo","head_ref":"*"`, "ci", ""},
 		{"gitlab", `"project_path":"my-group/my-project","ref_type":"branch","ref":"feature-branch-1"`, "gl-{project_path}", "gl-my-group__my-project"},
 		{"gitlab", `"project_id":"20","ref_protected":"true"`, "gl", ""},
@@ -68,7 +68,7 @@ func TestRealClaims(t *testing.T) {
 	} {
 		text, err := os.ReadFile("testdata/" + test.issuer + ".json")
 		must(t, err)
-		grant, err := parse(t, rule(test.match, test.agentID)).Match(idtoken.Workload, claimsOf(t, string(text)))
+		grant, err := parse(t, rule(test.match, test.agentID)).Match(claimsOf(t, string(text)))
 		var refusal *federation.Refusal
 		switch {
 		case test.want == "" && errors.As(err, &refusal) && strings.Contains(refusal.Message, "no rule"):
@@ -115,6 +115,7 @@ func TestRefusedRules(t *testing.T) {
 		"no subject":        {rule(`"ref":"refs/heads/main"`, "a"), "/0/match", "only the workload"},
 		"owner alone":       {rule(`"repository_owner":"octo-org"`, "a"), "/0/match", "only the workload"},
 		"called workflow":   {rule(`"job_workflow_ref":"octo-org/w/.github/workflows/x.yml@refs/heads/main"`, "a"), "/0/match", "only the workload"},
+		"client alone":      {rule(`"client_id":"cc_1","azp":"cc_1"`, "a"), "/0/match", "only the workload"},
 		"environment alone": {rule(`"environment":"production"`, "a"), "/0/match", "only the workload"},
 		"namespace alone":   {rule(`"/kubernetes.io/namespace":"payments"`, "a"), "/0/match", "only the workload"},
 		"audience alone":    {rule(`"aud":"x","iss":"y"`, "a"), "/0/match", "only the workload"},
@@ -208,36 +209,26 @@ func TestMatching(t *testing.T) {
 		{`"x":"a","y":"b"`, `"x":"a","y":"c"`, false},
 		{`"x":"a","y":"b"`, `"x":"a","y":"b"`, true},
 	} {
-		_, err := parse(t, rule(`"sub":"s",`+test.match, "a")).Match(idtoken.Workload, claimsOf(t, `{"sub":"s",`+test.claims+`}`))
+		_, err := parse(t, rule(`"sub":"s",`+test.match, "a")).Match(claimsOf(t, `{"sub":"s",`+test.claims+`}`))
 		if (err == nil) != test.want {
 			t.Errorf("%s on %s: %v", test.match, test.claims, err)
 		}
 	}
 }
 
-// The first rule that matches counts, with what it says, and a rule is for one kind of token.
+// The first rule that matches counts, with what it says.
 func TestFirstRule(t *testing.T) {
 	t.Parallel()
 	r := parse(t, `[{"match":{"sub":"a:b:*","x":"1"},"agentId":"one","ttl":60},{"match":{"sub":"a:b:c"},"agentId":"two","register":true,"scope":"agent"},
-		{"match":{"sub":"a:b:*"},"agentId":"three"},{"match":{"client_id":"cc_1","sub":"p"},"agentId":"person"}]`)
+		{"match":{"sub":"a:b:*"},"agentId":"three"}]`)
 	for claims, want := range map[string]federation.Grant{
 		`{"sub":"a:b:c","x":"1"}`: {Rule: 0, AgentID: "one", TTL: 60},
 		`{"sub":"a:b:c"}`:         {Rule: 1, AgentID: "two", TTL: 3600, Register: true},
 		`{"sub":"a:b:d"}`:         {Rule: 2, AgentID: "three", TTL: 3600},
 	} {
-		if got, err := r.Match(idtoken.Workload, claimsOf(t, claims)); err != nil || got != want {
+		if got, err := r.Match(claimsOf(t, claims)); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", claims, got, err)
 		}
-	}
-	person := claimsOf(t, `{"sub":"p","client_id":"cc_1"}`)
-	if got, err := r.Match(idtoken.IdentityAssertion, person); err != nil || got.AgentID != "person" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if got, err := r.Match(idtoken.Workload, person); err == nil {
-		t.Errorf("a workload passes as a person's client: %+v", got)
-	}
-	if got, err := r.Match(idtoken.IdentityAssertion, claimsOf(t, `{"sub":"a:b:c"}`)); err == nil {
-		t.Errorf("a person passes as a workload: %+v", got)
 	}
 }
 
@@ -274,7 +265,7 @@ func TestAgentIDs(t *testing.T) {
 		if strings.Contains(test.agentID, "{y}") {
 			match += `,"y":"*"`
 		}
-		grant, err := parse(t, rule(match, test.agentID)).Match(idtoken.Workload, claimsOf(t, string(claims)))
+		grant, err := parse(t, rule(match, test.agentID)).Match(claimsOf(t, string(claims)))
 		var refusal *federation.Refusal
 		if test.want == "" && !errors.As(err, &refusal) || test.want != "" && (err != nil || grant.AgentID != test.want) {
 			t.Errorf("%s of %q and %q: %+v, %v", test.agentID, test.x, test.y, grant, err)
@@ -313,7 +304,7 @@ func FuzzAgentIDs(f *testing.F) {
 			}
 			parsed, err := idtoken.ParseClaims(claims)
 			must(t, err)
-			grant, err := r.Match(idtoken.Workload, parsed)
+			grant, err := r.Match(parsed)
 			if err != nil {
 				return
 			}

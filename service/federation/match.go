@@ -69,11 +69,8 @@ func newCondition(claim string, value []byte) (condition, error) {
 // claim that must have no pattern.
 var ownerParts = map[string]int{
 	"sub": 2, "repository": 1, "project_path": 1,
-	"repository_id": -1, "project_id": -1, "/kubernetes.io/serviceaccount/uid": -1, clientID: -1,
+	"repository_id": -1, "project_id": -1, "/kubernetes.io/serviceaccount/uid": -1,
 }
-
-// clientID is the claim of an identity assertion that names a client of ours.
-const clientID = "client_id"
 
 // ownerless begin subjects whose first two parts name no owner.
 var ownerless = []string{"system:serviceaccount:", "spiffe://"}

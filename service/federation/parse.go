@@ -124,7 +124,6 @@ func (r *rule) parseMatch(value []byte, at string) (matched map[string]bool, tex
 			return
 		}
 		r.match = append(r.match, c)
-		r.person = r.person || claim == clientID
 		identified = identified || identifies(claim, value)
 		matched[claim] = true
 		if text, is := strictjson.AsString(value); is {
@@ -138,8 +137,8 @@ func (r *rule) parseMatch(value []byte, at string) (matched map[string]bool, tex
 	case failed != nil:
 		return nil, "", failed
 	case !identified:
-		return nil, "", &Error{at, "must match a claim that only the workload has: sub, repository, repository_id, project_path, project_id, " +
-			"/kubernetes.io/serviceaccount/uid or client_id; with a * only behind the whole name of the owner, as in repo:octo-org/*:ref:refs/heads/main"}
+		return nil, "", &Error{at, "must match a claim that only the workload has: sub, repository, repository_id, project_path, project_id or " +
+			"/kubernetes.io/serviceaccount/uid; with a * only behind the whole name of the owner, as in repo:octo-org/*:ref:refs/heads/main"}
 	}
 	return matched, strings.Join(all, ","), nil
 }

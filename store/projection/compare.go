@@ -108,6 +108,11 @@ func (c Comparison) Enrolment(fingerprint string, has Enrolment) *Difference {
 	return taken(TableEnrolment, c.state.Enrolments, fingerprint, has)
 }
 
+// Federation takes a federation by its name.
+func (c Comparison) Federation(name string, has Federation) *Difference {
+	return taken(TableFederation, c.state.Federations, name, has)
+}
+
 // Policy takes the policy of an agent, or with "" that of the company.
 func (c Comparison) Policy(agentID string, has Policy) *Difference {
 	return taken(TablePolicy, c.state.Policies, agentID, has)
@@ -131,7 +136,7 @@ func (c Comparison) Missing() iter.Seq[*Difference] {
 			missing(TableClient, c.state.Clients, yield) && missing(TableAgent, c.state.Agents, yield) &&
 			missing(TablePassport, c.state.Passports, yield) && missing(TableWebhook, c.state.Webhooks, yield) &&
 			missing(TableAgentKey, c.state.AgentKeys, yield) && missing(TableTokenKey, c.state.TokenKeys, yield) && missing(TableEnrolment, c.state.Enrolments, yield) &&
-			missing(TablePolicy, c.state.Policies, yield)
+			missing(TableFederation, c.state.Federations, yield) && missing(TablePolicy, c.state.Policies, yield)
 	}
 }
 

@@ -160,6 +160,19 @@ func (l *Latest) Enrolment(fingerprint string, has Enrolment) *Difference {
 	return l.compare(TableEnrolment, fingerprint, gone, err, func() *Difference { return differs(TableEnrolment, fingerprint, has, Entry[Enrolment]{want, l.Index}) })
 }
 
+// Federation compares a federation.
+func (l *Latest) Federation(name string, has Federation) *Difference {
+	if l == nil {
+		return unrecorded(TableFederation, name, has)
+	}
+	want, gone, is, err := row[Federation](l)
+	if !is && err == nil {
+		gone = l.ActionType != "federation.created"
+		want, err = l.Payload.federation()
+	}
+	return l.compare(TableFederation, name, gone, err, func() *Difference { return differs(TableFederation, name, has, Entry[Federation]{want, l.Index}) })
+}
+
 // Policy compares a policy; the zero one stands for a row that is not there.
 func (l *Latest) Policy(agentID string, has Policy) *Difference {
 	switch {

@@ -45,13 +45,14 @@ type State struct {
 	Clients     map[string]Entry[Credential] // by clientId
 	Agents      map[string]Entry[Agent]
 	// by jti, without what disabling their agents did: see Passport
-	Passports  map[string]Entry[Passport]
-	Webhooks   map[string]Entry[Webhook]
-	AgentKeys  map[string]Entry[AgentKey]  // by thumbprint
-	TokenKeys  map[string]Entry[TokenKey]  // by kid
-	Enrolments map[string]Entry[Enrolment] // by fingerprint
-	Policies   map[string]Entry[Policy]    // by agentId, "" for the company's
-	Settings   map[string]string           // that bear on trust
+	Passports   map[string]Entry[Passport]
+	Webhooks    map[string]Entry[Webhook]
+	AgentKeys   map[string]Entry[AgentKey]   // by thumbprint
+	TokenKeys   map[string]Entry[TokenKey]   // by kid
+	Enrolments  map[string]Entry[Enrolment]  // by fingerprint
+	Federations map[string]Entry[Federation] // by name
+	Policies    map[string]Entry[Policy]     // by agentId, "" for the company's
+	Settings    map[string]string            // that bear on trust
 
 	companyID      string
 	whole, adopted bool
@@ -77,7 +78,8 @@ func New(companyID string) *State {
 		companyID: companyID, SigningKeys: map[string]Entry[SigningKey]{}, endedBy: map[string]bool{},
 		APIKeys: map[string]Entry[Credential]{}, Clients: map[string]Entry[Credential]{}, Agents: map[string]Entry[Agent]{},
 		Passports: map[string]Entry[Passport]{}, Webhooks: map[string]Entry[Webhook]{},
-		AgentKeys: map[string]Entry[AgentKey]{}, TokenKeys: map[string]Entry[TokenKey]{}, Enrolments: map[string]Entry[Enrolment]{}, Policies: map[string]Entry[Policy]{}, Settings: map[string]string{},
+		AgentKeys: map[string]Entry[AgentKey]{}, TokenKeys: map[string]Entry[TokenKey]{}, Enrolments: map[string]Entry[Enrolment]{},
+		Federations: map[string]Entry[Federation]{}, Policies: map[string]Entry[Policy]{}, Settings: map[string]string{},
 		disabled: map[string][]disabling{}, texts: map[string]string{},
 	}
 }
@@ -178,6 +180,10 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 		return alter(s, s.TokenKeys, d.KID, index, func(k *TokenKey) { k.EndedAt, k.Compromised = d.EndedAt, d.Compromised })
 	case "enrolment.created":
 		return put(s.Enrolments, d.Fingerprint, index, d.enrolment)
+	case "federation.created":
+		return put(s.Federations, d.Federation, index, d.federation)
+	case "federation.deleted":
+		delete(s.Federations, d.Federation)
 	case "agent.policy-changed", "company.policy-changed":
 		s.Policies[d.AgentID] = Entry[Policy]{Policy{d.Attest}, index}
 	case RowAdopted, RowAccepted:
@@ -344,6 +350,8 @@ func (s *State) set(index int64, d *details) error {
 		return enter(s.TokenKeys, index, d)
 	case TableEnrolment:
 		return enter(s.Enrolments, index, d)
+	case TableFederation:
+		return enter(s.Federations, index, d)
 	case TablePolicy:
 		return s.setPolicy(index, d)
 	}

@@ -31,6 +31,8 @@ type details struct {
 	// of a grant a time or null, of a passport Unix seconds
 	ExpiresAt jsontext.Value `json:"expiresAt"`
 	ClientID  string         `json:"clientId"`
+	JWKS      jsontext.Value `json:"jwks"`
+	JWKSURI   string         `json:"jwksUri"`
 
 	AgentID    string `json:"agentId"`
 	DisabledAt string `json:"disabledAt"`
@@ -56,6 +58,11 @@ type details struct {
 	Enrolment  *string        `json:"enrolment"`
 	Attest     string         `json:"attest"`
 
+	Federation string         `json:"federation"` // its name
+	Issuer     string         `json:"issuer"`
+	Audience   string         `json:"audience"`
+	Rules      jsontext.Value `json:"rules"`
+
 	KID       string `json:"kid"` // of a token key
 	Algorithm string `json:"alg"`
 	SignsFrom string `json:"signsFrom"`
@@ -77,7 +84,7 @@ func (d *details) by() string {
 	return *d.By
 }
 
-// list is a JSON array as text, "" for null.
+// list is JSON as text, "" for null.
 func list(raw jsontext.Value) string {
 	if string(raw) == "null" {
 		return ""
@@ -96,7 +103,7 @@ func (d *details) grantEnd() (end string, err error) {
 
 func (d *details) credential() (Credential, error) {
 	end, err := d.grantEnd()
-	return Credential{Fingerprint: d.Fingerprint, Role: d.Role, ExpiresAt: end, MadeBy: d.by()}, err
+	return Credential{Fingerprint: d.Fingerprint, Role: d.Role, ExpiresAt: end, MadeBy: d.by(), JWKS: string(d.JWKS), JWKSURI: d.JWKSURI}, err
 }
 
 func (d *details) passport() (p Passport, err error) {
@@ -112,6 +119,10 @@ func (d *details) agentKey() (AgentKey, error) {
 
 func (d *details) tokenKey() (TokenKey, error) {
 	return TokenKey{Algorithm: d.Algorithm, JWK: string(d.JWK), SignsFrom: d.SignsFrom}, nil
+}
+
+func (d *details) federation() (Federation, error) {
+	return Federation{Issuer: d.Issuer, Audience: d.Audience, JWKS: list(d.JWKS), JWKSURI: d.JWKSURI, Rules: string(d.Rules)}, nil
 }
 
 func (d *details) enrolment() (Enrolment, error) {

@@ -27,6 +27,9 @@ type Credential struct {
 	Role        string `json:"role"`
 	ExpiresAt   string `json:"expiresAt"` // "" for never
 	MadeBy      string `json:"madeBy"`    // "" for the bootstrap key
+	// of an OAuth client with keys of its own: a JWK set in the form of RFC 8785, or its URL
+	JWKS    string `json:"jwks,omitempty"`
+	JWKSURI string `json:"jwksUri,omitempty"`
 }
 
 // Agent is a registered agent.
@@ -81,6 +84,15 @@ type Enrolment struct {
 	Key       string `json:"key"` // thumbprint of the key; "" while it is not spent
 }
 
+// Federation is another issuer whose tokens the company trusts.
+type Federation struct {
+	Issuer   string `json:"issuer"`
+	Audience string `json:"audience"`
+	JWKS     string `json:"jwks"` // canonical JSON; "" where it is fetched
+	JWKSURI  string `json:"jwksUri"`
+	Rules    string `json:"rules"` // canonical JSON
+}
+
 // Policy says what may be recorded in an agent's name.
 type Policy struct {
 	Attest string `json:"attest"` // any or key; "" for any
@@ -104,6 +116,7 @@ const (
 	TableAgentKey   = "agent_key"
 	TableTokenKey   = "token_key"
 	TableEnrolment  = "enrolment"
+	TableFederation = "federation"
 	TablePolicy     = "attest_policy"
 	TableSetting    = "setting"
 )

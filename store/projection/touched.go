@@ -55,6 +55,8 @@ func (t *Touched) explains(d *Difference) bool {
 		return t.subjects["agent-key:"+d.Row]
 	case TableTokenKey:
 		return t.subjects["token-key:"+d.Row]
+	case TableFederation:
+		return t.subjects["federation:"+d.Row]
 	case TableEnrolment: // which a key of its agent spends
 		e, _ := d.Has.(Enrolment)
 		return t.subjects["enrolment:"+d.Row] || t.agents[e.AgentID]

@@ -44,6 +44,11 @@ const PAGES = [
   { id: 'report', name: 'Report', page: lazy('Report', () => import('./pages/report.js').then((m) => m.Report)) },
   { id: 'keys', name: 'Keys', page: lazy('Keys', () => import('./pages/keys.js').then((m) => m.Keys)) },
   {
+    id: 'federation',
+    name: 'Federation',
+    page: lazy('Federation', () => import('./pages/federation.js').then((m) => m.Federations)),
+  },
+  {
     id: 'reference',
     name: 'Reference',
     page: lazy('API reference', () => import('./pages/reference.js').then((m) => m.Reference)),
@@ -67,7 +72,7 @@ const FORMER = { chain: 'records' }; // names that pages had: their links go on 
 // How the navigation is divided. What no group names stands in none.
 const GROUPS = [
   { name: 'Monitor', ids: ['start', 'live', 'records', 'proof', 'verify'] },
-  { name: 'Identities', ids: ['agents', 'passports', 'keys'] },
+  { name: 'Identities', ids: ['agents', 'passports', 'keys', 'federation'] },
   { name: 'Trust', ids: ['control', 'checkpoints', 'report'] },
   { name: 'Develop', ids: ['reference'] },
 ]

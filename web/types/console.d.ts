@@ -606,6 +606,18 @@ interface Reporting {
   error: Error | null;
 }
 
+/** Another issuer whose tokens the company trusts. */
+interface Federation {
+  name: string;
+  issuer: string;
+  audience: string;
+  rules: { match: JSONText; agentId: string; ttl: number; register: boolean }[];
+  createdAt: string;
+  keys: { count: number; fetchedAt: string | null; failure?: string };
+  jwks?: JSONText;
+  jwksUri?: string;
+}
+
 /** A key or an OAuth client without its secret. */
 interface KeyOrClient {
   kind: 'apiKey' | 'oauthClient';

@@ -42,8 +42,8 @@ func headerFaults(op operation, method string, a harness.Answer) (wrong []string
 	return wrong
 }
 
-// mediaType returns the required media type of a response: JSON, except for the lines of a report and
-// of a session, and the files of a log (C2SP tlog-tiles).
+// mediaType returns the required media type of a response: JSON, except for the lines of a report
+// and of a session, and the files of a log (C2SP tlog-tiles).
 func (op operation) mediaType(status int) string {
 	switch {
 	case status == 200 && (op.path == "/v1/report" || op.id == "getSession"):

@@ -64,6 +64,7 @@ func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tena
 		names["agentId"] = acme.word("agent") // globex does not have it
 	}
 	given := maps.Clone(acme.names)
+	delete(given, "name") // a new federation has another one
 	if st.who == owner {
 		if err := proveNewKey(given); err != nil {
 			return err
@@ -71,9 +72,9 @@ func (w *sweep) try(ctx context.Context, c *harness.Client, st state, acme *tena
 	}
 	for _, op := range w.routes {
 		if st.who == owner {
-			names["agentId"], names["webhookId"] = acme.names["agentId"], acme.names["webhookId"]
+			names["agentId"], names["webhookId"], names["name"] = acme.names["agentId"], acme.names["webhookId"], acme.names["name"]
 			if op.method == "DELETE" {
-				names["webhookId"] = acme.spare["webhookId"]
+				names["webhookId"], names["name"] = acme.spare["webhookId"], acme.spare["name"]
 			}
 			if strings.HasSuffix(op.path, "/disable") || strings.HasSuffix(op.path, "/enable") {
 				names["agentId"] = acme.spare["agentId"]
@@ -180,6 +181,10 @@ func (w *sweep) judge(op operation, st state, asked string, a harness.Answer) (w
 	switch {
 	case op.public && st.name == "none":
 		w.statuses[asked] = a.Status
+	case op.authenticatesClients():
+		if st.who != owner && a.Status < 300 {
+			wrong = append(wrong, fmt.Sprintf("status %d: it lets in who is no client, agent or admin of the company", a.Status))
+		}
 	case op.public && op.path != "/v1/ws" && op.path != "/v1/oauth/token" && a.Status != w.statuses[asked] &&
 		(st.query == "" || a.Status != 400):
 		wrong = append(wrong, fmt.Sprintf("a public route answers %d, and %d to who comes without a credential", a.Status,
@@ -199,6 +204,11 @@ func (w *sweep) judge(op operation, st state, asked string, a harness.Answer) (w
 		w.reached[op.id] = true
 	}
 	return wrong
+}
+
+// authenticatesClients reports whether a route of no role finds out for itself who calls.
+func (op operation) authenticatesClients() bool {
+	return strings.HasPrefix(op.path, "/o/{companyId}/") && op.method == "POST"
 }
 
 // hunt searches every byte of a response to another caller for acme's secrets. What the request

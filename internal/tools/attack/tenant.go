@@ -134,6 +134,12 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 		do(200, "POST", "/v1/webhooks/"+hooks[i].WebhookID+"/disable", "", nil)
 	}
 	t.names["webhookId"], t.spare["webhookId"] = hooks[0].WebhookID, hooks[1].WebhookID
+	var federations [2]struct{ Name string }
+	for i := range federations {
+		do(201, "POST", "/v1/federation", fmt.Sprintf(`{"name":%q,"issuer":"https://ci.example.invalid","audience":%q,"rules":[{"match":{"sub":"s"},"agentId":"deploy-bot"}]}`,
+			t.word(fmt.Sprint("federation-", i)), t.word(fmt.Sprint("audience-", i))), &federations[i])
+	}
+	t.names["name"], t.spare["name"] = federations[0].Name, federations[1].Name
 	t.names["path"], t.names["from"], t.names["to"] = "0/000.p/1", "1", "2"
 	for _, path := range []string{"/v1/verify", "/v1/proof/0", "/v1/ocsp/" + revoked, "/v1/agents/deploy-bot/svid"} {
 		do(200, "GET", path, "", nil)
@@ -150,7 +156,7 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 // state returns everything that the tenant can read about itself.
 func (t *tenant) state() (string, error) {
 	var all strings.Builder
-	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/oauth/clients", "/v1/webhooks",
+	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/oauth/clients", "/v1/webhooks", "/v1/federation",
 		"/v1/chain", "/v1/chain?log=control", "/v1/records", "/v1/passports", "/v1/passports/revoked",
 		"/v1/agents/deploy-bot/keys", "/v1/sessions"} {
 		a, err := t.Do(harness.Request{Method: "GET", Path: path, Key: t.key})

@@ -233,11 +233,14 @@ OPERATIONS = {  # all of the API reference, by their names there
     "createKey": Route("POST /v1/keys", members=("label", "role", "expiresAt"), status=201),
     "listKeys": Route("GET /v1/keys"),
     "deleteKey": Route("DELETE /v1/keys/{key}"),
-    "createOAuthClient": Route("POST /v1/oauth/clients", members=("role", "expiresAt"), status=201),
+    "createOAuthClient": Route("POST /v1/oauth/clients", members=("role", "expiresAt", "jwks"), status=201),
     "listOAuthClients": Route("GET /v1/oauth/clients"),
     "deleteOAuthClient": Route("DELETE /v1/oauth/clients/{clientId}"),
     "listCredentials": Route("GET /v1/credentials", query=("madeBy",)),
-    "getOAuthToken": Route("POST /v1/oauth/token", members=("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion"), body="form", public=True, safe=True),
+    "getOAuthToken": Route("POST /v1/oauth/token", members=("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "audience", "scope", "resource"), body="form", public=True, safe=True),
+    "getCompanyToken": Route("POST /o/{companyId}/token", members=("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "audience", "scope", "resource"), body="form", public=True, safe=True),
+    "introspectToken": Route("POST /o/{companyId}/introspect", members=("token", "token_type_hint", "client_id", "client_secret", "client_assertion_type", "client_assertion"), body="form", safe=True),
+    "revokeToken": Route("POST /o/{companyId}/revoke", members=("token", "token_type_hint", "client_id", "client_secret", "client_assertion_type", "client_assertion"), body="form", safe=True),
     "attest": Route("POST /v1/attest", members=("agentId", "actionType", "payload", "delegation", "statement"), status=201, header=("Idempotency-Key",), safe=True),
     "attestBatch": Route("POST /v1/attest/batch", members=("records",), status=201, safe=True),
     "getChain": Route("GET /v1/chain", query=("from", "limit", "log")),
@@ -265,6 +268,10 @@ OPERATIONS = {  # all of the API reference, by their names there
     "revokePassport": Route("POST /v1/passports/{jti}/revoke", members=("reason",)),
     "getPassportStatus": Route("GET /v1/ocsp/{jti}"),
     "claudeCodeHook": Route("POST /v1/hooks/claude-code", members=("*",), query=("agent", "redact", "require"), safe=True),
+    "createFederation": Route("POST /v1/federation", members=("name", "issuer", "audience", "jwks", "jwksUri", "rules"), status=201),
+    "listFederations": Route("GET /v1/federation"),
+    "getFederation": Route("GET /v1/federation/{name}"),
+    "deleteFederation": Route("DELETE /v1/federation/{name}"),
     "createWebhook": Route("POST /v1/webhooks", members=("url", "agents", "actions", "description"), status=201),
     "listWebhooks": Route("GET /v1/webhooks"),
     "getWebhook": Route("GET /v1/webhooks/{webhookId}"),
@@ -276,6 +283,8 @@ OPERATIONS = {  # all of the API reference, by their names there
     "getPublicKey": Route("GET /v1/ca/public-key", query=("companyId",), public=True),
     "getPublicKeys": Route("GET /v1/ca/public-keys", query=("companyId",), public=True),
     "getDiscovery": Route("GET /v1/ca/well-known", query=("companyId",), public=True),
+    "getResourceMetadata": Route("GET /.well-known/oauth-protected-resource", public=True),
+    "getCompanyResourceMetadata": Route("GET /.well-known/oauth-protected-resource/o/{companyId}", public=True),
     "getIssuerMetadata": Route("GET /.well-known/oauth-authorization-server/o/{companyId}", public=True),
     "getOpenIDMetadata": Route("GET /.well-known/openid-configuration/o/{companyId}", public=True),
     "getOpenIDConfiguration": Route("GET /o/{companyId}/.well-known/openid-configuration", public=True),
@@ -929,7 +938,8 @@ class Spool:
         # the bytes that wait, as this process knows; -1 when it must look
         self._last, self._size, self._lock = 0, -1, threading.Lock()
         self._flushing = threading.Lock()
-        self._signed = {}  # the names of the statements that wait, by file; None where an item has none
+        # the names of the statements that wait, by file; None where an item has none
+        self._signed = {}
         for name in ("new", "pending", "refused", "sessions"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         # by a process that was killed before it acknowledged them
@@ -976,7 +986,8 @@ class Spool:
                     text = _unsealed((self.folder / "pending" / name).read_bytes())[1]
                     found = json.loads(text)["statement"]
                     self._signed[name] = _name_of(found)
-                except (OSError, ValueError, LookupError, TypeError):  # it is gone, damaged or not signed
+                # it is gone, damaged or not signed
+                except (OSError, ValueError, LookupError, TypeError):
                     self._signed[name] = None
                 if self._signed[name] == statement:
                     return name, text, found
@@ -1342,7 +1353,8 @@ def _proof(key, method, url, token=""):  # that the sender of a request holds a 
     claims = {"jti": _new_key(), "htm": method, "htu": url.partition("?")[0], "iat": int(time.time())}
     return _jws(key, {"typ": "dpop+jwt", "jwk": _public_jwk(key.jwk)}, {**claims, **({"ath": _b64(hashlib.sha256(token.encode()).digest())} if token else {})})
 
-def _statement_id(key):  # the jti for a caller's idempotency key: the key itself where it can be one
+# the jti for a caller's idempotency key: the key itself where it can be one
+def _statement_id(key):
     return key if re.fullmatch("[!-~]{1,128}", key) else _b64(hashlib.sha256(key.encode()).digest())
 
 def _part_of(token, part):  # of a token that was made here, or is not checked here

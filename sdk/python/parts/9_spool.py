@@ -16,7 +16,8 @@ class Spool:
         # the bytes that wait, as this process knows; -1 when it must look
         self._last, self._size, self._lock = 0, -1, threading.Lock()
         self._flushing = threading.Lock()
-        self._signed = {}  # the names of the statements that wait, by file; None where an item has none
+        # the names of the statements that wait, by file; None where an item has none
+        self._signed = {}
         for name in ("new", "pending", "refused", "sessions"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         # by a process that was killed before it acknowledged them
@@ -63,7 +64,8 @@ class Spool:
                     text = _unsealed((self.folder / "pending" / name).read_bytes())[1]
                     found = json.loads(text)["statement"]
                     self._signed[name] = _name_of(found)
-                except (OSError, ValueError, LookupError, TypeError):  # it is gone, damaged or not signed
+                # it is gone, damaged or not signed
+                except (OSError, ValueError, LookupError, TypeError):
                     self._signed[name] = None
                 if self._signed[name] == statement:
                     return name, text, found

@@ -166,7 +166,8 @@ def _proof(key, method, url, token=""):  # that the sender of a request holds a 
     claims = {"jti": _new_key(), "htm": method, "htu": url.partition("?")[0], "iat": int(time.time())}
     return _jws(key, {"typ": "dpop+jwt", "jwk": _public_jwk(key.jwk)}, {**claims, **({"ath": _b64(hashlib.sha256(token.encode()).digest())} if token else {})})
 
-def _statement_id(key):  # the jti for a caller's idempotency key: the key itself where it can be one
+# the jti for a caller's idempotency key: the key itself where it can be one
+def _statement_id(key):
     return key if re.fullmatch("[!-~]{1,128}", key) else _b64(hashlib.sha256(key.encode()).digest())
 
 def _part_of(token, part):  # of a token that was made here, or is not checked here

@@ -566,6 +566,12 @@ export interface paths {
          * Create an OAuth client
          * @description Only this response shows the secret. The body may be empty; its members are additions. An access token has the
          *     role of its client and expires with it at the latest.
+         *
+         *     A client with `jwks` has no secret: it authenticates with a JWT that one of these keys has signed
+         *     (`private_key_jwt`, RFC 7523), with `iss` and `sub` its `clientId`, `aud` the token endpoint or the issuer, a `jti`
+         *     that is used once, and an `exp` at most 5 minutes ahead. `kid` names the key, by its `kid` here or its thumbprint;
+         *     without one each key is tried. Keys are public ones of `OKP`/`Ed25519` or `EC`/`P-256`, 1 to 8 of them. The control
+         *     record has them.
          */
         post: operations["createOAuthClient"];
         delete?: never;
@@ -635,15 +641,113 @@ export interface paths {
          *     in the body (`client_secret_post`), or with HTTP Basic (`client_secret_basic`). A secret in both is 400
          *     `invalid_request`. The body is a form or JSON; its `Content-Type` must say which.
          *
+         *     A client with keys of its own sends `client_assertion_type` and `client_assertion` in place of its secret
+         *     (`private_key_jwt`; see `POST /v1/oauth/clients`).
+         *
          *     An agent signs in with one of its keys (RFC 7523): it sends `client_assertion_type` and `client_assertion`, a JWT
          *     with the `kid` of the key, `iss` and `sub` its SPIFFE ID, `aud` this endpoint or the issuer, a `jti` that is used
          *     once, and an `exp` at most 5 minutes ahead. Anything wrong with it is 401 `invalid_client`. With a DPoP proof in the
          *     header the token is bound to that key (RFC 9449 §5). The token has the role `agent` and ends after an hour, with the
          *     key, or when the agent is disabled.
          *
+         *     With `scope` the token has less than its client may do: `admin`, `writer`, `reader`, or several of them, of which
+         *     the widest counts; of an agent `agent`. The answer repeats it. A scope that is unknown, or more than the client
+         *     has, is 400 `invalid_scope`. Without one the token has the role of its client.
+         *
+         *     With `resource` (RFC 8707) the token is for that server and no other: a JWT (RFC 9068, `typ` `at+jwt`, `ES256`)
+         *     that anybody verifies with the company's key set, `/o/{companyId}/jwks`. `iss` is the company's issuer, `aud` the
+         *     resources, `sub` and `client_id` the client or the agent's SPIFFE ID, `scope` what was granted, and `cnf.jkt` the key
+         *     that it is bound to. This API does not take it. Another `resource` than a URL of https is 400 `invalid_target`.
+         *
+         *     A client that sends a DPoP proof gets a token that is bound to the key of the proof, whichever that is: it counts
+         *     by the scheme `DPoP` with a new proof for each request, and never as `Bearer`. With `--dpop-nonce` each proof has to
+         *     repeat the nonce of the header `DPoP-Nonce` (RFC 9449 §8), which stands in each answer to a proof; a proof
+         *     without it is 400 `use_dpop_nonce` here, and 401 elsewhere.
+         *
+         *     A workload with a token of an issuer that the company trusts (*Federation*) sends it as `assertion`, with the grant type
+         *     `urn:ietf:params:oauth:grant-type:jwt-bearer` (RFC 7523), or as `subject_token` with
+         *     `urn:ietf:params:oauth:grant-type:token-exchange` (RFC 8693). Its `aud` here is the issuer of the company,
+         *     `<base>/o/<companyId>`. The access token has the role `agent` and ends no later than the assertion, with the federation,
+         *     or when the agent is disabled. With a DPoP proof it is bound to the key of that. Anything wrong with the assertion is 400
+         *     `invalid_grant`, and the description names the check.
+         *
          *     Every answer has `Cache-Control: no-store`. The rate tier is `sensitive`: 10 requests in 60 seconds.
          */
         post: operations["getOAuthToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/o/{companyId}/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get an access token of a company's issuer
+         * @description **Addition.** As `POST /v1/oauth/token`, for the clients and agents of this company alone: those of another are unknown here. The
+         *     token of a workload may be for any audience that a federation of the company has (*Federation*). The
+         *     `aud` of an assertion may also be the company's issuer, `{base}/o/{companyId}`. The rate tier is `sensitive`.
+         */
+        post: operations["getCompanyToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/o/{companyId}/introspect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask what an access token is good for
+         * @description **Addition.** RFC 7662, for the clients and agents of this company, by their secret or assertion as at the token endpoint or by
+         *     an access token, and for its admins by an API key. The answer is about access tokens of this company. Everything
+         *     else is exactly `{"active":false}`: what is unknown, has ended, was revoked, is an API key or another company's. It
+         *     says what holds now; a server of several on one database may take 250 ms to learn of a change elsewhere.
+         *
+         *     A JWT that the token endpoint has issued for a `resource` is active until it ends, is revoked, or its client or
+         *     agent is gone; who verifies it without asking learns of none of that.
+         *
+         *     `scope` is what was granted, or the role of the holder where no scope was asked for. `token_type` `DPoP` and
+         *     `cnf.jkt` say that the token is bound to a key. `aud` is the company's part of this API, which is what such a token
+         *     is for: a server of another name must not take it.
+         */
+        post: operations["introspectToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/o/{companyId}/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revoke an access token
+         * @description **Addition.** RFC 7009, for who may introspect: a client or an agent ends its own tokens, an admin those of all. When it answers,
+         *     no server takes the token any more, and a stream that was opened with it ends. What is unknown, has ended or is
+         *     another company's is 200 too. A token of another client of the company is 400 `unauthorized_client`.
+         */
+        post: operations["revokeToken"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1193,6 +1297,56 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/federation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List federations
+         * @description The federations of the company, in the order of their creation. `keys` is what this server has fetched.
+         */
+        get: operations["listFederations"];
+        put?: never;
+        /**
+         * Trust another issuer
+         * @description Workloads with tokens of this issuer and audience become the agents that `rules` say. Neither `jwks` nor `jwksUri`
+         *     means that the issuer's metadata name its keys. A federation is not changed: delete it, and make it anew. A company
+         *     can have 32. The rate tier is `sensitive`.
+         */
+        post: operations["createFederation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/federation/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a federation
+         * @description Returns a federation, and what this server has fetched of the issuer's keys.
+         */
+        get: operations["getFederation"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a federation
+         * @description After this response, no token of the issuer is accepted, and the access tokens of its workloads are refused.
+         */
+        delete: operations["deleteFederation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/webhooks": {
         parameters: {
             query?: never;
@@ -1575,6 +1729,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/.well-known/oauth-protected-resource": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the metadata of this API as a resource
+         * @description **Addition.** RFC 9728, of the whole API. It names no authorization server, since each company has its own: ask for
+         *     that of the company.
+         */
+        get: operations["getResourceMetadata"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/.well-known/oauth-protected-resource/o/{companyId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the metadata of a company's part of this API as a resource
+         * @description **Addition.** RFC 9728. The resource is what the access tokens of the company's clients and agents are for, and its
+         *     authorization server is the company's issuer. A 403 for a role that is too low names this document, and the scope
+         *     that would do, in `WWW-Authenticate`.
+         */
+        get: operations["getCompanyResourceMetadata"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/.well-known/openid-configuration/o/{companyId}": {
         parameters: {
             query?: never;
@@ -1859,10 +2056,10 @@ export interface components {
             /** @description With the scheme DPoP, why. */
             error: string;
             /**
-             * @description The proof beside a bound access token is missing or wrong.
-             * @constant
+             * @description The proof beside a bound access token is missing or wrong, or has to repeat the nonce of `DPoP-Nonce`.
+             * @enum {string}
              */
-            code?: "INVALID_DPOP_PROOF";
+            code?: "INVALID_DPOP_PROOF" | "USE_DPOP_NONCE";
         };
         ForbiddenAgent: {
             error: string;
@@ -2116,6 +2313,17 @@ export interface components {
         };
         /** @description A signed JWT in compact form. One of `RS256` has a signature of 256 bytes, the others of 64. */
         IssuedJWT: string;
+        ResourceMetadata: {
+            /** Format: uri */
+            resource: string;
+            authorization_servers?: string[];
+            /** Format: uri */
+            jwks_uri?: string;
+            scopes_supported: string[];
+            bearer_methods_supported: string[];
+            dpop_signing_alg_values_supported: string[];
+            resource_name: string;
+        };
         IssuerMetadata: {
             /** Format: uri */
             issuer: string;
@@ -2123,6 +2331,10 @@ export interface components {
             jwks_uri: string;
             /** Format: uri */
             token_endpoint: string;
+            /** Format: uri */
+            introspection_endpoint: string;
+            /** Format: uri */
+            revocation_endpoint: string;
             /**
              * Format: uri
              * @description Answers 400.
@@ -2132,6 +2344,11 @@ export interface components {
             grant_types_supported: string[];
             token_endpoint_auth_methods_supported: string[];
             token_endpoint_auth_signing_alg_values_supported: string[];
+            introspection_endpoint_auth_methods_supported: string[];
+            introspection_endpoint_auth_signing_alg_values_supported: string[];
+            revocation_endpoint_auth_methods_supported: string[];
+            revocation_endpoint_auth_signing_alg_values_supported: string[];
+            scopes_supported: string[];
             code_challenge_methods_supported: string[];
             dpop_signing_alg_values_supported: string[];
             id_token_signing_alg_values_supported: string[];
@@ -2208,6 +2425,69 @@ export interface components {
         };
         /** @description 1 to 100 names of 1 to 256 characters; `null` or absent means all. */
         NewNames: string[] | null;
+        FederationRule: {
+            /** @description Claims that must all match. */
+            match: {
+                [key: string]: string | boolean | number;
+            };
+            /** @description The agent; `{claim}` stands for the value of a claim of `match`. */
+            agentId: string;
+            /**
+             * @default agent
+             * @enum {string|null}
+             */
+            scope?: "agent" | null;
+            /**
+             * @description Seconds that an access token counts at most; it ends no later than the token that was presented.
+             * @default 3600
+             */
+            ttl?: number | null;
+            /**
+             * @description Whether an agent that is not registered is.
+             * @default false
+             */
+            register?: boolean | null;
+        };
+        NewFederation: {
+            /** @description Not `.` or `..`. */
+            name: string;
+            /** @description `iss` of the tokens. */
+            issuer: string;
+            /** @description `aud` of the tokens. On `POST /v1/oauth/token` it must be the issuer of the company, `<base>/o/<companyId>`. */
+            audience: string;
+            /** @description The public keys of the issuer (RFC 7517 §5), at most 16 KiB. RSA of 2048 bits or more, P-256, P-384, P-521, Ed25519. */
+            jwks?: Record<string, never> | null;
+            /** @description Where they are. */
+            jwksUri?: string | null;
+            /** @description At most 32 KiB. */
+            rules: components["schemas"]["FederationRule"][];
+        };
+        Federation: {
+            name: string;
+            issuer: string;
+            audience: string;
+            /** @description Absent where the keys are fetched. */
+            jwks?: Record<string, never>;
+            jwksUri?: string;
+            rules: components["schemas"]["FederationRule"][];
+            createdAt: components["schemas"]["Timestamp"];
+            keys: {
+                /** @description Keys that can be used; 0 before the first fetch. */
+                count: number;
+                /** @description `null` for keys that are not fetched, or were not yet. */
+                fetchedAt: components["schemas"]["Timestamp"] | null;
+                /** @description Why the last fetch failed. */
+                failure?: string;
+            };
+        };
+        FederationConflict: {
+            error: string;
+            /** @enum {string} */
+            code: "FEDERATION_EXISTS" | "TOO_MANY";
+        };
+        FederationList: {
+            federations: components["schemas"]["Federation"][];
+        };
         Webhook: {
             webhookId: string;
             url: string;
@@ -2305,6 +2585,8 @@ export interface components {
         NewOAuthClient: {
             role?: components["schemas"]["NewRole"];
             expiresAt?: components["schemas"]["NewExpiry"];
+            /** @description Public keys of the client, a JWK set; then it has no secret. */
+            jwks?: Record<string, never>;
         };
         OAuthClient: {
             clientId: string;
@@ -2312,8 +2594,8 @@ export interface components {
         };
         OAuthClientCreated: {
             clientId: string;
-            /** @description Only this response shows it. */
-            clientSecret: string;
+            /** @description Only this response shows it. A client with keys has none. */
+            clientSecret?: string;
             companyId: components["schemas"]["Segment"];
             createdAt: components["schemas"]["Timestamp"];
         };
@@ -2478,8 +2760,8 @@ export interface components {
             }[];
         };
         TokenRequest: {
-            /** @constant */
-            grant_type: "client_credentials";
+            /** @enum {string} */
+            grant_type: "client_credentials" | "urn:ietf:params:oauth:grant-type:jwt-bearer" | "urn:ietf:params:oauth:grant-type:token-exchange";
             /** @description Required unless HTTP Basic is used. */
             client_id?: string;
             /** @description Required unless HTTP Basic is used. */
@@ -2488,20 +2770,93 @@ export interface components {
             client_assertion_type?: string;
             /** @description The assertion of an agent, in place of ID and secret. */
             client_assertion?: string;
+            /** @description The token of a workload, with `urn:ietf:params:oauth:grant-type:jwt-bearer`. */
+            assertion?: string;
+            /** @description The same, with `urn:ietf:params:oauth:grant-type:token-exchange`. */
+            subject_token?: string;
+            /** @description `urn:ietf:params:oauth:token-type:jwt` or `urn:ietf:params:oauth:token-type:id_token`. */
+            subject_token_type?: string;
+            /** @description Absent, or `urn:ietf:params:oauth:token-type:access_token`. */
+            requested_token_type?: string;
+            /** @description Refused: a workload acts for itself. */
+            actor_token?: string;
+            /** @description The same. */
+            actor_token_type?: string;
+            /** @description Refused with `invalid_target`: the access token is for this service. */
+            audience?: string;
+            /** @description Absolute URL of https, without a fragment, of a server that takes the token (RFC 8707). A form may have it up to 8 times. */
+            resource?: string | string[];
+            /** @description What the token is good for: `admin`, `writer`, `reader`, separated by spaces, at most what the client has; of an agent `agent`. */
+            scope?: string;
+        };
+        AboutToken: {
+            /** @description The access token. */
+            token: string;
+            /** @description It is ignored. */
+            token_type_hint?: string;
+            /** @description As at the token endpoint; not beside `Authorization`. */
+            client_id?: string;
+            /** @description As at the token endpoint. */
+            client_secret?: string;
+            /** @description As at the token endpoint. */
+            client_assertion_type?: string;
+            /** @description As at the token endpoint; `aud` may also be this URL or the issuer. */
+            client_assertion?: string;
+        };
+        Introspection: {
+            /** @constant */
+            active: false;
+        } | {
+            /** @constant */
+            active: true;
+            /** @description The company's issuer. */
+            iss: string;
+            /** @description ID of the client, or SPIFFE ID of the agent. */
+            sub: string;
+            /** @description What it is for. */
+            aud: string | string[];
+            /** @description The same as `sub`. */
+            client_id: string;
+            /** @description The agent, if the token is one of an agent. */
+            agent_id?: string;
+            /** @description The company. */
+            org: string;
+            /** @description What it is good for. */
+            scope: string;
+            /** @enum {string} */
+            token_type: "Bearer" | "DPoP";
+            /** @description When it was issued, of a JWT. */
+            iat?: number;
+            /** @description When it ends, in Unix seconds. */
+            exp: number;
+            /** @description Its name, of a JWT. */
+            jti?: string;
+            cnf?: {
+                /** @description Thumbprint of the key that it is bound to. */
+                jkt: string;
+            };
         };
         TokenResponse: {
+            /** @description A JWT if a resource was asked for. */
             access_token: string;
             /**
-             * @description `bearer` for a client; for an agent `DPoP` if the token is bound to its key, else `Bearer`.
+             * @description `DPoP` if the token is bound to a key; else `bearer` for a client and `Bearer` for an agent.
              * @enum {string}
              */
             token_type: "bearer" | "Bearer" | "DPoP";
             /** @description Seconds: 3600, or less if the client expires earlier. */
             expires_in: number;
+            /** @description What was granted, if a scope was asked for. */
+            scope?: string;
+            /**
+             * @description With token exchange.
+             * @constant
+             */
+            issued_token_type?: "urn:ietf:params:oauth:token-type:access_token";
         };
         TokenError: {
             /** @enum {string} */
-            error: "unsupported_grant_type" | "invalid_request" | "invalid_dpop_proof";
+            error: "unsupported_grant_type" | "invalid_request" | "invalid_scope" | "invalid_dpop_proof" | "use_dpop_nonce" | "unauthorized_client" | "invalid_grant" | "invalid_target";
             /** @description Not with `unsupported_grant_type`. */
             error_description?: string;
         };
@@ -3281,7 +3636,10 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The role of the credential does not allow it. `code` is `FORBIDDEN_ROLE`. */
+        /**
+         * @description The role of the credential does not allow it. `code` is `FORBIDDEN_ROLE`. `WWW-Authenticate` names the scope that
+         *     would do, and the metadata of the resource (RFC 9728).
+         */
         ForbiddenRole: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -3485,6 +3843,11 @@ export interface components {
         };
     };
     parameters: {
+        /**
+         * @description The federation's name.
+         * @example github
+         */
+        FederationName: string;
         /**
          * @description The webhook's ID.
          * @example wh_DTRBLVE6JHDSMYXGV5P2ZJ3N7Q
@@ -5371,7 +5734,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The client with its secret. */
+            /** @description The client, with its secret if it has no keys. */
             201: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5386,7 +5749,7 @@ export interface operations {
                     "application/json": components["schemas"]["OAuthClientCreated"];
                 };
             };
-            /** @description `role` is none of the three; `expiresAt` is no time, or not in the future; or the body is not JSON. */
+            /** @description `role` is none of the three; `expiresAt` is no time, or not in the future; `jwks` is no set of public keys; or the body is not JSON. */
             400: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5546,9 +5909,12 @@ export interface operations {
                 };
             };
             /**
-             * @description `unsupported_grant_type`: `grant_type` is missing or not `client_credentials`. `invalid_request`:
+             * @description `unsupported_grant_type`: `grant_type` is missing or unknown. `invalid_grant`: the assertion of a workload is refused,
+             *     and the description names the check. `invalid_request`:
              *     `client_id` or `client_secret` is missing, both ways are used at once, or the body is neither a form nor
-             *     JSON.
+             *     JSON. `invalid_scope`: `scope` names what is unknown, or more than the client has. `invalid_dpop_proof`,
+             *     `use_dpop_nonce`: the DPoP proof is none, or has to repeat the nonce of `DPoP-Nonce`. `invalid_target`: a
+             *     `resource` is no URL of https.
              */
             400: {
                 headers: {
@@ -5586,6 +5952,254 @@ export interface operations {
                     "application/json": components["schemas"]["InvalidClient"];
                 };
             };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCompanyToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The company.
+                 * @example acme
+                 */
+                companyId: components["parameters"]["CompanyID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-www-form-urlencoded": components["schemas"]["TokenRequest"];
+                "application/json": components["schemas"]["TokenRequest"];
+            };
+        };
+        responses: {
+            /** @description The access token. It is accepted wherever an API key is. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["NoStore"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenResponse"];
+                };
+            };
+            /**
+             * @description `unsupported_grant_type`: `grant_type` is missing or unknown. `invalid_grant`: the assertion of a workload is refused,
+             *     and the description names the check. `invalid_request`:
+             *     `client_id` or `client_secret` is missing, both ways are used at once, or the body is neither a form nor
+             *     JSON. `invalid_scope`: `scope` names what is unknown, or more than the client has. `invalid_dpop_proof`,
+             *     `use_dpop_nonce`: the DPoP proof is none, or has to repeat the nonce of `DPoP-Nonce`. `invalid_target`: a
+             *     `resource` is no URL of https.
+             */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["NoStore"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenError"];
+                };
+            };
+            /** @description The client is unknown or has expired, or the secret is wrong. After an attempt with Basic the response has `WWW-Authenticate`. */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["NoStore"];
+                    /**
+                     * @description `Basic`, after an attempt with HTTP Basic.
+                     * @example Basic
+                     */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidClient"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    introspectToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The company.
+                 * @example acme
+                 */
+                companyId: components["parameters"]["CompanyID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-www-form-urlencoded": components["schemas"]["AboutToken"];
+                "application/json": components["schemas"]["AboutToken"];
+            };
+        };
+        responses: {
+            /** @description What the token is good for. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["NoStore"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Introspection"];
+                };
+            };
+            /** @description `invalid_request`: `token` is missing, two ways to authenticate are used at once, or the body is neither a form nor JSON. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["NoStore"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenError"];
+                };
+            };
+            /**
+             * @description `invalid_client`: there is no such client or agent, or its secret or assertion is wrong. `Unauthorized`: the
+             *     API key or access token is none of this company.
+             */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["NoStore"];
+                    /**
+                     * @description The scheme: `Basic`, `Bearer` or `DPoP`; none after an assertion or a secret in the body.
+                     * @example Basic
+                     */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidClient"] | components["schemas"]["Unauthorized"];
+                };
+            };
+            403: components["responses"]["ForbiddenRole"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    revokeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The company.
+                 * @example acme
+                 */
+                companyId: components["parameters"]["CompanyID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-www-form-urlencoded": components["schemas"]["AboutToken"];
+                "application/json": components["schemas"]["AboutToken"];
+            };
+        };
+        responses: {
+            /** @description The token counts no more. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["NoStore"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            /** @description `invalid_request` as for introspection, or `unauthorized_client`: the token is of another client or agent of the company. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["NoStore"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenError"];
+                };
+            };
+            /**
+             * @description `invalid_client`: there is no such client or agent, or its secret or assertion is wrong. `Unauthorized`: the
+             *     API key or access token is none of this company.
+             */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "Cache-Control": components["headers"]["NoStore"];
+                    /**
+                     * @description The scheme: `Basic`, `Bearer` or `DPoP`; none after an assertion or a secret in the body.
+                     * @example Basic
+                     */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidClient"] | components["schemas"]["Unauthorized"];
+                };
+            };
+            403: components["responses"]["ForbiddenRole"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -7119,6 +7733,213 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listFederations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The federations. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FederationList"];
+                };
+            };
+            400: components["responses"]["Undeclared"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createFederation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewFederation"];
+            };
+        };
+        responses: {
+            /** @description The federation. */
+            201: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Federation"];
+                };
+            };
+            /**
+             * @description A member is missing or wrong, or the body has another one; or a rule is none, or would let in more than one owner's
+             *     workloads. The error names the place.
+             */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
+            /** @description `FEDERATION_EXISTS`: the company has one of this name, or of this issuer and audience. `TOO_MANY`: it has 32. */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FederationConflict"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getFederation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The federation's name.
+                 * @example github
+                 */
+                name: components["parameters"]["FederationName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The federation. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Federation"];
+                };
+            };
+            400: components["responses"]["Undeclared"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
+            /** @description There is no such federation, or it belongs to another company. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteFederation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The federation's name.
+                 * @example github
+                 */
+                name: components["parameters"]["FederationName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The federation is deleted. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyDeleted"];
+                };
+            };
+            400: components["responses"]["Undeclared"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
+            /** @description There is no such federation, or it belongs to another company. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listWebhooks: {
         parameters: {
             query?: never;
@@ -8168,6 +8989,91 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["IssuerMetadata"];
+                };
+            };
+            400: components["responses"]["Undeclared"];
+            /** @description There is no such company. The text is `Company not found: <companyId>`. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getResourceMetadata: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The metadata. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["CacheFiveMinutes"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyPage"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceMetadata"];
+                };
+            };
+            400: components["responses"]["Undeclared"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCompanyResourceMetadata: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The company.
+                 * @example acme
+                 */
+                companyId: components["parameters"]["CompanyID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The metadata. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    "Cache-Control": components["headers"]["CacheFiveMinutes"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyPage"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceMetadata"];
                 };
             };
             400: components["responses"]["Undeclared"];

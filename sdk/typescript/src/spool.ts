@@ -72,7 +72,8 @@ export class Spool {
   #last = 0;
   #size = -1; // bytes that wait, as this process knows; -1 when it must look
   #flushing: Promise<void> = Promise.resolve(); // the flush before, which the next one waits for
-  readonly #signed = new Map<string, string>(); // nameOf the statements that wait, by file; "" where an item has none
+  // nameOf the statements that wait, by file; "" where an item has none
+  readonly #signed = new Map<string, string>();
 
   private constructor(readonly folder: string, readonly client: Client, readonly limit: number) {}
 

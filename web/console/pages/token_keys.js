@@ -14,6 +14,7 @@ const path = (id) => `/o/${encodeURIComponent(id)}`;
 
 export function TokenKeys() {
   const { company, key } = useSignedIn();
+  /** @type {[{issuer: string, keys: {alg: string, kid: string}[]} | null, Function]} */
   const [found, setFound] = useState(null);
   const [run, , error] = useTask();
   const load = async () => {

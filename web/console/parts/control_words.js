@@ -174,6 +174,24 @@ const KINDS = {
     The token key <${Name} of=${kid} /> ${compromised ? 'was declared compromised: it ended' : 'signs until'}
     ${timeText(endedAt)}`,
   ),
+  'federation.created': kind(
+    'Federation created',
+    having({ federation: string, issuer: string, audience: string }),
+    ({ federation, issuer }) => html`
+    The company trusts the issuer <${Name} of=${issuer} />, by the federation <${Name} of=${federation} />`,
+  ),
+  'federation.deleted': kind(
+    'Federation deleted',
+    having({ federation: string }),
+    ({ federation }) => html`The federation <${Name} of=${federation} /> was deleted`,
+  ),
+  'federation.used': kind(
+    'Federation used',
+    having({ federation: string, issuer: string, tokenSubject: string, agentId: string }),
+    ({ federation, issuer, tokenSubject, agentId }) => html`
+    <${Name} of=${tokenSubject} /> of <${Name} of=${issuer} /> acted as <${Agent} id=${agentId} />, by the federation
+    <${Name} of=${federation} />`,
+  ),
   'agent.policy-changed': kind(
     'Agent policy changed',
     policy,

@@ -1,0 +1,113 @@
+package server_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/crypto/assertion"
+	"attestd/crypto/jose"
+)
+
+// decoded is a part of a JWT.
+func decoded(t testing.TB, jwt string, part int) map[string]any {
+	t.Helper()
+	raw, err := base64.RawURLEncoding.DecodeString(strings.Split(jwt, ".")[part])
+	must(t, err)
+	var m map[string]any
+	must(t, json.Unmarshal(raw, &m))
+	return m
+}
+
+// With a resource the access token is a JWT of the company's issuer for that resource (RFC 8707,
+// RFC 9068), which introspection knows and revocation ends, and this API does not take.
+func TestResourceGivesJWT(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme, zoo := s.company(t, "acme"), s.company(t, "zoo")
+	c, other := acme.oauthClient(t, "writer"), acme.oauthClient(t, "reader")
+	const resource = "https://mcp.example/a?b=c"
+	answer := c.asks(t, []string{"resource", resource})
+	token := answer.gets(200, `{"access_token":"<token>","token_type":"bearer","expires_in":"<number>","scope":"writer"}`).str("access_token")
+	header, claims := decoded(t, token, 0), decoded(t, token, 1)
+	if header["typ"] != "at+jwt" || header["alg"] != "ES256" {
+		t.Errorf("header %v", header)
+	}
+	for name, want := range map[string]any{
+		"iss": s.url + "/o/acme", "aud": resource, "sub": c.clientID, "client_id": c.clientID, "scope": "writer", "org": "acme",
+	} {
+		if claims[name] != want {
+			t.Errorf("%s is %v", name, claims[name])
+		}
+	}
+	s.anyone().do(t, "GET /o/acme/jwks", "").contains(header["kid"].(string))
+	acme.with(token).do(t, "GET /v1/company", "").status(401)
+	about := func(what, token string, as oauthClient) *reply {
+		return s.anyone().about(t, "acme", what, token, as.basic())
+	}
+	about("introspect", token, other).gets(200, `{"active":true,"iss":"`+s.url+`/o/acme","sub":"`+c.clientID+`","aud":"`+resource+`","client_id":"`+c.clientID+`","org":"acme","scope":"writer","token_type":"Bearer","iat":"<number>","exp":"<number>","jti":"<uuid>"}`)
+	zoo.about(t, "zoo", "introspect", token).gets(200, inactive)
+	zoo.about(t, "zoo", "revoke", token).gets(200, `{}`)
+	about("introspect", tampered(token), other).gets(200, inactive)
+	about("introspect", acme.do(t, "POST /v1/agents/register", `{"agentId":"x"}`).str("svid"), other).gets(200, inactive)
+	ofAgent := acme.do(t, "POST /v1/agents/x/token", `{"audience":"https://mcp.example"}`).status(201).str("token")
+	// it says who the agent is, and is no access token
+	about("introspect", ofAgent, other).gets(200, inactive)
+	about("revoke", token, other).gets(400, `{"error":"unauthorized_client","error_description":"…"}`)
+	about("introspect", token, other).contains(`"active":true`)
+	about("revoke", token, c).gets(200, `{}`)
+	about("introspect", token, other).gets(200, inactive)
+	about("revoke", token, c).gets(200, `{}`)
+
+	several := c.asks(t, []string{"resource", resource, "resource", "https://other.example", "scope", "reader"}).status(200)
+	if got := decoded(t, several.str("access_token"), 1); len(got["aud"].([]any)) != 2 || got["scope"] != "reader" {
+		t.Errorf("claims %v", got)
+	}
+	gone := c.asks(t, []string{"resource", resource}).str("access_token")
+	acme.do(t, "DELETE /v1/oauth/clients/"+c.clientID, "").status(200)
+	about("introspect", gone, other).gets(200, inactive)
+
+	const invalid = `{"error":"invalid_target","error_description":"…"}`
+	nine := []string{}
+	for range 9 {
+		nine = append(nine, "resource", resource)
+	}
+	for _, wrong := range [][]string{
+		{"resource", "http://mcp.example"}, {"resource", "mcp.example"}, {"resource", "https://mcp.example/#a"}, {"resource", "https://mcp.example/#"},
+		{"resource", "https://"}, {"resource", "https://a@mcp.example"}, {"resource", "urn:x"}, {"resource", "https://mcp.example/ä"},
+		{"resource", "https://mcp.example", "resource", "x"}, {"resource", "https://mcp.example/" + strings.Repeat("a", 1024)}, nine,
+	} {
+		other.asks(t, wrong).gets(400, invalid)
+	}
+	other.asks(t, []string{"resource", resource, "scope", "writer"}).gets(400, `{"error":"invalid_scope","error_description":"…"}`)
+	other.asks(t, []string{"scope", "reader", "scope", "reader"}).gets(400, `{"error":"invalid_request","error_description":"…"}`)
+}
+
+// An agent's JWT names its agent, and is bound where a proof came; it counts no more when the key
+// is revoked.
+func TestResourceOfAgents(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	bot := acme.signer(t, "bot", jose.ES256)
+	text, err := assertion.Make(t.Context(), bot.key, bot.spiffe(), s.url+"/o/acme", time.Now())
+	must(t, err)
+	body := oauthForm("grant_type", "client_credentials", "client_assertion_type", assertion.Type, "client_assertion", text, "resource", "https://mcp.example")
+	ask := func() *reply {
+		return bot.anyone().do(t, "POST /o/acme/token", body, formType, bot.proof(t, bot.key, "POST", "/o/acme/token", ""))
+	}
+	token := ask().gets(200, `{"access_token":"<token>","token_type":"DPoP","expires_in":"<number>","scope":"agent"}`).str("access_token")
+	ask().gets(401, `{"error":"invalid_client","error_description":"…used before"}`)
+	if claims := decoded(t, token, 1); claims["sub"] != bot.spiffe() || claims["agent_id"] != "bot" || claims["cnf"].(map[string]any)["jkt"] != bot.thumbprint() {
+		t.Errorf("claims %v", claims)
+	}
+	acme.about(t, "acme", "introspect", token).has(`{"active":true,"token_type":"DPoP","cnf":{"jkt":"` + bot.thumbprint() + `"},"agent_id":"bot"}`)
+	acme.do(t, "POST /v1/agents/bot/disable", "").status(200)
+	acme.about(t, "acme", "introspect", token).gets(200, inactive)
+	acme.do(t, "POST /v1/agents/bot/enable", "").status(200)
+	acme.about(t, "acme", "introspect", token).has(`{"active":true}`)
+	acme.do(t, "DELETE "+bot.keys()+"/"+bot.thumbprint(), "").status(200)
+	acme.about(t, "acme", "introspect", token).gets(200, inactive)
+}

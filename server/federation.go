@@ -1,0 +1,138 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"attestd/service"
+	"attestd/store"
+)
+
+type createFederationRequest struct {
+	_        struct{}        `missing:"Missing or invalid field: name, issuer, audience and rules are required"`
+	Name     string          `json:"name" must:"segment"`
+	Issuer   string          `json:"issuer" must:"string"`
+	Audience string          `json:"audience" must:"string"`
+	JWKS     json.RawMessage `json:"jwks"`
+	JWKSURI  *string         `json:"jwksUri" must:"text"`
+	Rules    json.RawMessage `json:"rules" must:"present"`
+}
+
+// createFederation and the endpoints below are additions to the specification.
+func (s *Server) createFederation(ctx context.Context, by store.Caller, r createFederationRequest) (service.Federation, error) {
+	n := service.NewFederation{Name: r.Name, Issuer: r.Issuer, Audience: r.Audience, Rules: r.Rules}
+	if string(r.JWKS) != "null" {
+		n.JWKS = r.JWKS
+	}
+	if r.JWKSURI != nil {
+		n.JWKSURI = *r.JWKSURI
+	}
+	return s.federations.Create(ctx, by, n)
+}
+
+func (s *Server) listFederations(ctx context.Context, by store.Caller, _ none) (list[service.Federation], error) {
+	return list[service.Federation]{name: "federations", items: s.federations.List(ctx, by)}, nil
+}
+
+// federationRequest is a request about the federation in the path.
+type federationRequest struct {
+	Name string `path:"name"`
+}
+
+func (s *Server) getFederation(ctx context.Context, by store.Caller, r federationRequest) (service.Federation, error) {
+	return s.federations.Get(ctx, by, r.Name)
+}
+
+// deleteFederation also ends what its workloads have opened.
+func (s *Server) deleteFederation(ctx context.Context, by store.Caller, r federationRequest) (deletion, error) {
+	err := s.federations.Delete(ctx, by, r.Name)
+	s.hub.End("federation:" + r.Name) // even if the outcome is unknown
+	return deletion{err == nil}, err
+}
+
+const (
+	jwtBearer     = "urn:ietf:params:oauth:grant-type:jwt-bearer"     // RFC 7523 §2.1
+	tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange" // RFC 8693 §2.1
+
+	// token types of RFC 8693 §3
+	typeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
+	typeJWT         = "urn:ietf:params:oauth:token-type:jwt"
+	typeIDToken     = "urn:ietf:params:oauth:token-type:id_token"
+
+	// keysPending is how many seconds until an issuer's keys are probably there
+	keysPending = "2"
+)
+
+// federateByAssertion is the grant of oauthToken to a workload that presents a token of an issuer
+// that a company trusts (RFC 7523).
+func (c *call) federateByAssertion(params object) error {
+	assertion, ok := asText(params["assertion"])
+	if !ok {
+		return invalidRequest("assertion is required, a token of an issuer that the company trusts")
+	}
+	token, err := c.federate(assertion, params)
+	if err != nil {
+		return err
+	}
+	return c.tokenIssued(token, true)
+}
+
+// federateByExchange is the same by token exchange (RFC 8693).
+func (c *call) federateByExchange(params object) error {
+	subject, ok := asText(params["subject_token"])
+	kind, _ := asText(params["subject_token_type"])
+	requested, _ := asText(params["requested_token_type"])
+	switch {
+	case !ok:
+		return invalidRequest("subject_token is required, a token of an issuer that the company trusts")
+	case kind != typeJWT && kind != typeIDToken:
+		return invalidRequest("subject_token_type must be " + typeJWT + " or " + typeIDToken)
+	case requested != "" && requested != typeAccessToken:
+		return invalidRequest("requested_token_type must be " + typeAccessToken)
+	case !isAbsent(params["actor_token"]) || !isAbsent(params["actor_token_type"]):
+		return invalidRequest("actor_token is not accepted: the workload acts for itself")
+	}
+	token, err := c.federate(subject, params)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Pragma", "no-cache")
+	return c.json(http.StatusOK, struct {
+		AccessToken string `json:"access_token"`
+		IssuedType  string `json:"issued_token_type"`
+		TokenType   string `json:"token_type"`
+		ExpiresIn   int    `json:"expires_in"`
+		Scope       string `json:"scope,omitempty"`
+	}{token.Text, typeAccessToken, kindOf(token, true), int(token.Ends.Sub(c.caller.At).Seconds()), string(token.Scope)})
+}
+
+// federate issues an access token to a workload. With a DPoP proof it is bound to the key of that.
+func (c *call) federate(assertion string, params object) (service.Token, error) {
+	scope, ok := asText(params["scope"])
+	if !ok && !isAbsent(params["scope"]) && string(params["scope"]) != `""` {
+		return service.Token{}, invalidScope()
+	}
+	if !isAbsent(params["audience"]) || !isAbsent(params["resource"]) {
+		return service.Token{}, &apiError{Status: http.StatusBadRequest, Message: "invalid_target", Description: "the access token is for this service alone"}
+	}
+	if err := c.reauthenticate(); err != nil {
+		return service.Token{}, err
+	}
+	in := service.Federating{
+		Assertion: assertion, Scope: scope, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.s.urlOf(c.Request), CompanyID: c.PathValue("companyId"),
+		Issuers: c.s.baseOf(c.Request) + "/o/",
+	}
+	token, err := c.s.federations.Federate(c.Context(), in, c.caller.At)
+	switch {
+	case errors.Is(err, service.ErrInvalidGrant):
+		return token, &apiError{Status: http.StatusBadRequest, Message: "invalid_grant", Description: service.Reason(err, service.ErrInvalidGrant)}
+	case errors.Is(err, service.ErrKeysPending):
+		answer := &apiError{Status: http.StatusServiceUnavailable, Code: "NOT_DONE", Message: "Service Unavailable: " + service.Reason(err, service.ErrKeysPending)}
+		return token, answer.with("Retry-After", keysPending)
+	case err != nil:
+		return token, c.oauthError(err, presented{})
+	}
+	return token, nil
+}

@@ -1,0 +1,150 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"attestd/service"
+	"attestd/store"
+)
+
+// aboutTokenRequest asks about an access token, or ends one. The hint of RFC 7009 §2.1 is ignored:
+// a token shows of which kind it is.
+type aboutTokenRequest struct {
+	_         struct{}        `form:"yes"`
+	CompanyID string          `path:"companyId"`
+	Token     json.RawMessage `json:"token" must:"checked"`
+	Hint      json.RawMessage `json:"token_type_hint"`
+
+	ClientID      json.RawMessage `json:"client_id"`
+	ClientSecret  json.RawMessage `json:"client_secret"`
+	AssertionType json.RawMessage `json:"client_assertion_type"`
+	Assertion     json.RawMessage `json:"client_assertion"`
+}
+
+var aboutTokenForm = formOf[aboutTokenRequest]()
+
+// introspection is the answer of RFC 7662 §2.2. Of what is not active it says nothing else.
+type introspection struct {
+	Active    bool          `json:"active"`
+	Issuer    string        `json:"iss,omitempty"`
+	Subject   string        `json:"sub,omitempty"`
+	Audience  any           `json:"aud,omitempty"` // a string, or several
+	ClientID  string        `json:"client_id,omitempty"`
+	AgentID   string        `json:"agent_id,omitempty"`
+	Org       string        `json:"org,omitempty"`
+	Scope     string        `json:"scope,omitempty"`
+	TokenType string        `json:"token_type,omitempty"`
+	IssuedAt  int64         `json:"iat,omitempty"` // of a JWT alone
+	Expires   int64         `json:"exp,omitempty"`
+	ID        string        `json:"jti,omitempty"` // the same
+	Confirms  *confirmation `json:"cnf,omitempty"`
+}
+
+// confirmation names the key that a token is bound to (RFC 9449 §6.1).
+type confirmation struct {
+	JKT string `json:"jkt"`
+}
+
+// introspectToken implements RFC 7662: it says of an access token of the company of the path what
+// it is good for, to a client or an agent of that company, or to an admin.
+func introspectToken(c *call) error {
+	by, token, err := c.asksAboutToken()
+	if err != nil {
+		return err
+	}
+	found, active, err := c.s.tokens.Introspect(c.Context(), by, service.IssuerOf(c.s.baseOf(c.Request), by.Company.ID), token)
+	if err != nil {
+		return err
+	}
+	if !active {
+		return c.json(http.StatusOK, introspection{})
+	}
+	answer := introspection{
+		Active: true, Issuer: found.Issuer, Subject: found.Subject, Audience: found.Audience, ClientID: found.ClientID, AgentID: found.AgentID,
+		Org: by.Company.ID, Scope: found.Scope, TokenType: "Bearer", IssuedAt: found.IssuedAt, Expires: found.Expires, ID: found.ID,
+	}
+	if len(found.Audience) == 1 {
+		answer.Audience = found.Audience[0]
+	}
+	if found.JKT != "" {
+		answer.TokenType, answer.Confirms = "DPoP", &confirmation{found.JKT}
+	}
+	return c.json(http.StatusOK, answer)
+}
+
+// revokeToken implements RFC 7009: it ends an access token of the company of the path for its
+// holder, or for an admin. What is no such token has ended already.
+func revokeToken(c *call) error {
+	by, token, err := c.asksAboutToken()
+	if err != nil {
+		return err
+	}
+	if err := c.s.tokens.Revoke(c.Context(), by, token); err != nil {
+		return c.oauthError(err, presented{})
+	}
+	// its holder may have others, whose streams go on
+	_ = c.s.hub.Recheck(by.Company.Chain) // those that could not be looked up are again, in time
+	return c.json(http.StatusOK, struct{}{})
+}
+
+// asksAboutToken returns who asks about an access token, and the token.
+func (c *call) asksAboutToken() (by store.Caller, token string, err error) {
+	params, err := c.oauthParams(aboutTokenForm)
+	if err != nil {
+		return by, "", err
+	}
+	if by, err = c.oauthCaller(params); err != nil {
+		return by, "", err
+	}
+	token, ok := asText(params["token"])
+	if !ok {
+		return by, "", invalidRequest("token is required")
+	}
+	return by, token, nil
+}
+
+// oauthCaller authenticates who calls an OAuth endpoint that issues nothing: a client or an agent
+// as at the token endpoint, or by an access token, or an admin by an API key.
+func (c *call) oauthCaller(params object) (store.Caller, error) {
+	_, secret := params["client_secret"]
+	_, asserted := params["client_assertion"]
+	if c.claimed && !secret && !asserted {
+		return c.bearerOfCompany()
+	}
+	if c.Header.Get("Authorization") == "" && !secret && !asserted {
+		return store.Caller{}, invalidClient("").with("WWW-Authenticate", basicChallenge)
+	}
+	client, err := c.presented(params)
+	if err != nil {
+		return store.Caller{}, err
+	}
+	by, once, err := c.authenticateClient(client)
+	for _, proof := range once {
+		if err == nil {
+			err = c.s.tokens.Use(c.Context(), proof, by.At)
+		}
+	}
+	if err != nil {
+		return store.Caller{}, c.oauthError(err, client)
+	}
+	return by, nil
+}
+
+// bearerOfCompany is the caller with a credential of the company of the path: an admin, or the
+// holder of an access token.
+func (c *call) bearerOfCompany() (store.Caller, error) {
+	if err := c.reauthenticate(); err != nil {
+		return store.Caller{}, err
+	}
+	by := c.caller
+	switch {
+	case c.authErr != nil:
+		return by, c.authErr
+	case by.Company == nil || !c.ofThisCompany(by):
+		return by, unauthorized()
+	case by.Client == "" && by.Agent == "" && !by.Role.Covers(store.Admin):
+		return by, c.outsideRole(store.Admin)
+	}
+	return by, nil
+}

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"attestd/service"
+	"attestd/store"
+)
+
+// protectedResource is the metadata of this API as a resource (RFC 9728 §2): of one company, or of
+// the whole, which has no authorization server of its own.
+type protectedResource struct {
+	Resource       string   `json:"resource"`
+	Servers        []string `json:"authorization_servers,omitempty"`
+	JWKSURI        string   `json:"jwks_uri,omitempty"`
+	Scopes         []string `json:"scopes_supported"`
+	Methods        []string `json:"bearer_methods_supported"`
+	DPoPAlgorithms []string `json:"dpop_signing_alg_values_supported"`
+	Name           string   `json:"resource_name"`
+
+	inferred bool // the URLs in it are those of the request
+}
+
+func (p protectedResource) setHeader(h http.Header) {
+	issuerMetadata{inferred: p.inferred}.setHeader(h)
+}
+
+type wholeResourceRequest struct{ *http.Request }
+
+func (s *Server) wholeResource(_ context.Context, _ store.Caller, r wholeResourceRequest) (protectedResource, error) {
+	return protectedResource{
+		Resource: s.baseOf(r.Request), Scopes: scopesSupported, Methods: []string{"header"},
+		DPoPAlgorithms: []string{"ES256", "EdDSA", "Ed25519"}, Name: "attestd", inferred: s.BaseURL == "",
+	}, nil
+}
+
+func (s *Server) companyResource(ctx context.Context, by store.Caller, r issuerRequest) (protectedResource, error) {
+	by, err := s.issuerOf(ctx, by, r.CompanyID)
+	if err != nil {
+		return protectedResource{}, err
+	}
+	p, err := s.wholeResource(ctx, by, wholeResourceRequest{r.Request})
+	issuer := service.IssuerOf(p.Resource, by.Company.ID)
+	p.Resource, p.Servers, p.JWKSURI = issuer, []string{issuer}, issuer+"/jwks"
+	return p, err
+}
+
+// outsideRole is the response to a valid credential whose role is insufficient, which names the
+// scope that would do (RFC 6750 §3.1), and where tokens with it are had (RFC 9728 §5.1).
+func (c *call) outsideRole(needs store.Role) *apiError {
+	scheme := "Bearer"
+	if c.proof != nil {
+		scheme = "DPoP"
+	}
+	metadata := c.s.baseOf(c.Request) + "/.well-known/oauth-protected-resource/o/" + c.caller.Company.ID
+	return outsideRole(c.caller.Role, needs).with("WWW-Authenticate",
+		scheme+` error="insufficient_scope", scope="`+string(needs)+`", resource_metadata="`+metadata+`"`)
+}

@@ -1,0 +1,185 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"attestd/crypto/dpop"
+	"attestd/crypto/idtoken"
+	"attestd/internal/keysets"
+	"attestd/service/federation"
+	"attestd/store"
+)
+
+// Federating is what a workload presents to become its agent (RFC 7523 §2.1).
+type Federating struct {
+	Assertion   string
+	Scope       string // "" or what an agent has
+	Proof       string // DPoP: the token is bound to its key; "" for a bearer token
+	Method, URL string // of the request, for the proof
+
+	CompanyID string // "" where the audience of the assertion says: one of our issuers
+	Issuers   string // what the issuer of each of our companies begins with
+}
+
+var (
+	// ErrInvalidGrant reports that an assertion is refused. The reason, its text, names the check.
+	ErrInvalidGrant = errors.New("invalid_grant")
+	// ErrKeysPending reports that the keys of its issuer are being fetched.
+	ErrKeysPending = errors.New("issuer's keys pending")
+)
+
+func refusedGrant(why error) error { return errors.Join(ErrInvalidGrant, why) }
+
+// Federate issues an access token to a workload that presents a token of an issuer that the company
+// trusts. The token is the agent's that a rule names, and ends no later than what was presented. An
+// error is ErrInvalidGrant, ErrInvalidScope, ErrInvalidProof, *NonceError or ErrKeysPending where
+// the other side is at fault.
+func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time) (token Token, err error) {
+	said, err := idtoken.Parse(in.Assertion)
+	if err != nil {
+		return Token{}, refusedGrant(err)
+	}
+	if in.Scope != "" {
+		var ok bool
+		if token.Scope, ok = store.ParseScope(in.Scope, store.ActsAsAgent); !ok {
+			return Token{}, ErrInvalidScope
+		}
+	}
+	by, trusted, err := s.trusted(ctx, in, said, now)
+	if err != nil {
+		return Token{}, err
+	}
+	grant, err := s.judge(ctx, by, trusted, said)
+	if err != nil {
+		return Token{}, err
+	}
+	token.Bound, token.Ends = in.Proof != "", now.Add(time.Duration(grant.TTL)*time.Second)
+	if said.Ends.Before(token.Ends) {
+		token.Ends = said.Ends
+	}
+	use := store.Federated{Federation: trusted, Rule: grant.Rule, Subject: said.Subject, AgentID: grant.AgentID, Ends: token.Ends}
+	if said.ID != "" {
+		use.Proofs = append(use.Proofs, store.UsedAssertion(by, said.Issuer, said.ID, said.Ends))
+	}
+	if in.Proof != "" {
+		proof, err := dpop.Check(in.Proof, dpop.Request{Method: in.Method, URL: in.URL}, "", now)
+		if err != nil {
+			return Token{}, errors.Join(ErrInvalidProof, err)
+		}
+		if err := s.Nonces.Check(ctx, proof.Nonce, now); err != nil {
+			return Token{}, err
+		}
+		use.JKT, use.Proofs = proof.Key.Thumbprint, append(use.Proofs, UsedProof(&proof))
+	}
+	if grant.Register {
+		if err := s.register(ctx, by, grant.AgentID); err != nil {
+			return Token{}, err
+		}
+	}
+	token.Text, err = s.Store.Federations.IssueFederated(ctx, by, use)
+	return token, issueError(err)
+}
+
+// trusted finds the federation that an assertion is for. Nothing of the assertion is verified yet.
+func (s *Federations) trusted(ctx context.Context, in Federating, said *idtoken.Token, now time.Time) (by store.Caller, f store.Federation, err error) {
+	id := in.CompanyID
+	if id == "" {
+		ours := false
+		if id, ours = strings.CutPrefix(said.Audience, in.Issuers); !ours {
+			return by, f, refusedGrant(errors.New("the assertion must have the issuer of the company, " + in.Issuers +
+				"{companyId}, as aud; or send it to the token endpoint of the company"))
+		}
+	}
+	unknown := refusedGrant(errors.New("the assertion is of an issuer that the company does not trust"))
+	company, err := s.Store.Companies.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		err = unknown
+	}
+	if err != nil {
+		return by, f, err
+	}
+	by = store.Caller{Company: company, Role: store.ActsAsAgent, At: now}
+	found, err := s.Store.Federations.Trusting(ctx, by, said.Issuer)
+	if errors.Is(err, store.ErrNotFound) {
+		err = unknown
+	}
+	if err != nil {
+		return by, f, err
+	}
+	for _, f := range found {
+		if f.Audience == said.Audience {
+			by.Credential = "federation:" + f.Name
+			return by, f, nil
+		}
+	}
+	return by, f, refusedGrant(errors.New("the assertion must have the audience of the federation as aud"))
+}
+
+// judge verifies an assertion and returns what the rules give to it.
+func (s *Federations) judge(ctx context.Context, by store.Caller, f store.Federation, said *idtoken.Token) (federation.Grant, error) {
+	keys, err := s.keys(ctx, by, f, said)
+	if err != nil {
+		return federation.Grant{}, err
+	}
+	if err := said.Check(keys, idtoken.Wanted{Issuer: f.Issuer, Audience: f.Audience}, by.At); err != nil {
+		return federation.Grant{}, refusedGrant(err)
+	}
+	rules, err := federation.Parse([]byte(f.Rules))
+	if err != nil {
+		return federation.Grant{}, err // they were checked when the federation was made
+	}
+	grant, err := rules.Match(said.Claims)
+	if err != nil {
+		return federation.Grant{}, refusedGrant(err)
+	}
+	return grant, nil
+}
+
+func (s *Federations) keys(ctx context.Context, by store.Caller, f store.Federation, said *idtoken.Token) (*idtoken.KeySet, error) {
+	if f.JWKS != "" {
+		return idtoken.ParseKeySet([]byte(f.JWKS))
+	}
+	set, err := s.Sets.Get(ctx, by.Company.Chain, sourceOf(f), func(set *idtoken.KeySet) bool { return set.Knows(said) })
+	var unavailable *keysets.Unavailable
+	switch {
+	case errors.As(err, &unavailable) && unavailable.Soon:
+		err = errors.Join(ErrKeysPending, err)
+	case errors.As(err, &unavailable):
+		err = refusedGrant(errors.New("the assertion cannot be checked: " + unavailable.Error()))
+	}
+	return set, err
+}
+
+// register registers the agent of a rule that says so, where it is not.
+func (s *Federations) register(ctx context.Context, by store.Caller, agentID string) error {
+	err := s.Store.Agents.Check(ctx, by, agentID)
+	if !errors.Is(err, store.ErrNotFound) {
+		return issueError(err)
+	}
+	_, err = s.Store.Agents.Register(ctx, by, agentID, nil, store.AgentBounds{New: true, Most: s.Agents.Most})
+	switch {
+	case errors.Is(err, store.ErrExists): // another request was faster
+		return nil
+	case errors.Is(err, store.ErrTooMany):
+		return refusedGrant(errors.New("the rule's agent cannot be registered: the company has as many agents as it may"))
+	}
+	return err
+}
+
+// issueError says of an error of the store what is wrong with the assertion.
+func issueError(err error) error {
+	switch {
+	case errors.Is(err, store.ErrUsed):
+		return refusedGrant(errors.New("the assertion, or the DPoP proof beside it, was used before"))
+	case errors.Is(err, store.ErrDisabled):
+		return refusedGrant(errors.New("the rule's agent is disabled"))
+	case errors.Is(err, store.ErrNotFound):
+		return refusedGrant(errors.New("the rule's agent is not registered, and the rule does not say register"))
+	case errors.Is(err, store.ErrNoFederation):
+		return refusedGrant(errors.New("the assertion is of an issuer that the company does not trust"))
+	}
+	return err
+}

@@ -1,0 +1,164 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"attestd/crypto/tokenkey"
+	"attestd/store"
+)
+
+// ErrInvalidTarget reports resources for which no token is issued (RFC 8707 §2).
+var ErrInvalidTarget = errors.New("invalid_target")
+
+const (
+	maxResources    = 8
+	maxResourceSize = 1024
+)
+
+// checkResources requires absolute URLs of https without a fragment.
+func checkResources(resources []string) error {
+	if len(resources) > maxResources {
+		return ErrInvalidTarget
+	}
+	for _, text := range resources {
+		visible := strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+		u, err := url.Parse(text)
+		if err != nil || !visible || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Contains(text, "#") || len(text) > maxResourceSize {
+			return ErrInvalidTarget
+		}
+	}
+	return nil
+}
+
+// accessClaims are those of an access token in the form of a JWT (RFC 9068 §2.2).
+type accessClaims struct {
+	Issuer   string   `json:"iss"`
+	Subject  string   `json:"sub"`
+	Audience audience `json:"aud"`
+	ClientID string   `json:"client_id"`
+	AgentID  string   `json:"agent_id,omitempty"`
+	// thumbprint of the key with which the agent has signed in
+	AgentKey string    `json:"agent_key,omitempty"`
+	Org      string    `json:"org"`
+	Scope    string    `json:"scope"`
+	IssuedAt int64     `json:"iat"`
+	Expires  int64     `json:"exp"`
+	ID       string    `json:"jti"`
+	Confirms *confirms `json:"cnf,omitempty"`
+}
+
+type confirms struct {
+	JKT string `json:"jkt"`
+}
+
+// audience is one text, or several.
+type audience []string
+
+// MarshalJSON writes one as a string: some verifiers know no other form.
+func (a audience) MarshalJSON() ([]byte, error) {
+	if len(a) == 1 {
+		return json.Marshal(a[0])
+	}
+	return json.Marshal([]string(a))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (a *audience) UnmarshalJSON(text []byte) error {
+	if len(text) > 0 && text[0] == '[' {
+		return json.Unmarshal(text, (*[]string)(a))
+	}
+	*a = make(audience, 1)
+	return json.Unmarshal(text, &(*a)[0])
+}
+
+// issueJWT signs an access token for others, who need not ask us. It has no row: what was presented
+// once is used up before.
+func (t *Tokens) issueJWT(ctx context.Context, by store.Caller, r TokenRequest, g store.TokenGrant) (text string, ends time.Time, err error) {
+	for _, proof := range g.Proofs {
+		if err := t.Store.Credentials.Use(ctx, proof, by.At); err != nil {
+			return "", ends, err
+		}
+	}
+	expires := by.Expires
+	if by.Agent != "" {
+		key, err := t.Store.AgentKeys.Live(ctx, by, by.Agent, by.Key)
+		if err != nil {
+			return "", ends, err
+		}
+		expires = key.ExpiresAt
+	}
+	ends = by.At.Truncate(time.Second).Add(lifetimeOfToken)
+	if !expires.IsZero() && expires.Before(ends) {
+		ends = expires.Truncate(time.Second)
+	}
+	claims := accessClaims{
+		Issuer: r.Issuer, Subject: by.Client, Audience: r.Resources, ClientID: by.Client, AgentID: by.Agent, AgentKey: by.Key, Org: by.Company.ID,
+		Scope: g.Scope.Names(by.Role), IssuedAt: by.At.Unix(), Expires: ends.Unix(), ID: uuid.NewString(),
+	}
+	if by.Agent != "" {
+		claims.Subject = by.Company.Issuer.AgentID(by.Agent)
+		claims.ClientID = claims.Subject
+	}
+	if g.JKT != "" {
+		claims.Confirms = &confirms{g.JKT}
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		return "", ends, err
+	}
+	text, err = t.Issuers.Sign(ctx, by, tokenkey.ES256, TypeAccessToken, payload)
+	return text, ends, err
+}
+
+// introspectJWT returns what an access token in the form of a JWT says, while it is valid: it was
+// not revoked, and its holder is there.
+func (t *Tokens) introspectJWT(ctx context.Context, by store.Caller, text string) (a ActiveToken, active bool, err error) {
+	payload, err := t.Issuers.Check(ctx, by, text, TypeAccessToken)
+	if errors.Is(err, ErrNotIssued) {
+		return a, false, nil
+	}
+	var c accessClaims
+	if err == nil {
+		err = json.Unmarshal(payload, &c)
+	}
+	if err != nil {
+		return a, false, err
+	}
+	revoked, err := t.Store.Credentials.IsRevokedJWT(ctx, by, c.ID)
+	if err == nil && !revoked {
+		err = t.holds(ctx, by, c)
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrBadClient), errors.Is(err, store.ErrDisabled), revoked:
+		return a, false, nil
+	case err != nil:
+		return a, false, err
+	}
+	a = ActiveToken{
+		Issuer: c.Issuer, Subject: c.Subject, Audience: c.Audience, ClientID: c.ClientID, AgentID: c.AgentID, Scope: c.Scope,
+		IssuedAt: c.IssuedAt, Expires: c.Expires, ID: c.ID,
+	}
+	if c.Confirms != nil {
+		a.JKT = c.Confirms.JKT
+	}
+	return a, true, nil
+}
+
+// holds requires that the client of a token is there, or its agent enabled and its key live.
+func (t *Tokens) holds(ctx context.Context, by store.Caller, c accessClaims) error {
+	if c.AgentID == "" {
+		return t.Store.Credentials.CheckClient(ctx, c.ClientID, by.At)
+	}
+	_, err := t.Store.AgentKeys.Live(ctx, by, c.AgentID, c.AgentKey)
+	if err == nil {
+		err = t.Store.Agents.Check(ctx, by, c.AgentID)
+	}
+	return err
+}

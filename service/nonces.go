@@ -1,0 +1,70 @@
+package service
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"time"
+
+	"attestd/store"
+)
+
+// Nonces are what DPoP proofs have to repeat (RFC 9449 §8 and §9), so that a proof cannot be made
+// ahead of its time. A nonce is a number of a window and an HMAC of that, under a key that all
+// servers of the database have; so it is remembered nowhere, and each server takes those of the
+// others.
+type Nonces struct {
+	Store    *store.Store
+	Required bool // of each proof beside a token and at the token endpoint
+}
+
+// nonceWindow is how long a nonce is handed out. It is taken for one window more.
+const nonceWindow = 2 * time.Minute
+
+// NonceError is the refusal of a proof without a nonce that counts.
+type NonceError struct {
+	Nonce string // that the next proof has to repeat
+}
+
+func (e *NonceError) Error() string { return "DPoP proof needs the nonce that stands in DPoP-Nonce" }
+
+// Check requires the nonce of a proof, if nonces are required; *NonceError.
+func (n *Nonces) Check(ctx context.Context, nonce string, now time.Time) error {
+	if !n.Required {
+		return nil
+	}
+	key, err := n.Store.Credentials.NonceKey(ctx)
+	if err != nil {
+		return err
+	}
+	window := windowOf(now)
+	for _, w := range []int64{window, window - 1} {
+		if hmac.Equal([]byte(nonce), []byte(makeNonce(key, w))) {
+			return nil
+		}
+	}
+	return &NonceError{makeNonce(key, window)}
+}
+
+// Current is the nonce for the next proof, or "" where none is required.
+func (n *Nonces) Current(ctx context.Context, now time.Time) (string, error) {
+	if !n.Required {
+		return "", nil
+	}
+	key, err := n.Store.Credentials.NonceKey(ctx)
+	if err != nil {
+		return "", err
+	}
+	return makeNonce(key, windowOf(now)), nil
+}
+
+func windowOf(now time.Time) int64 { return now.Unix() / int64(nonceWindow/time.Second) }
+
+func makeNonce(key []byte, window int64) string {
+	number := binary.BigEndian.AppendUint64(nil, uint64(window))
+	mac := hmac.New(sha256.New, key)
+	mac.Write(number)
+	return base64.RawURLEncoding.EncodeToString(append(number[4:], mac.Sum(nil)[:20]...))
+}

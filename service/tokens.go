@@ -1,0 +1,163 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"time"
+
+	"attestd/crypto/dpop"
+	"attestd/crypto/keys"
+	"attestd/store"
+)
+
+// Tokens are access tokens (RFC 6749), which OAuth clients and agents get for an hour.
+type Tokens struct {
+	Store   *store.Store
+	Keys    *AgentKeys
+	Nonces  *Nonces
+	Issuers *Issuers
+}
+
+// TokenRequest is what a client or an agent asks for.
+type TokenRequest struct {
+	Scope       string // "" for all that it may do
+	Proof       string // DPoP: the token is bound to its key; "" for a bearer token
+	Method, URL string // of the request, for the proof
+	// for which the token is a JWT that others verify (RFC 8707); none for one of this API
+	Resources []string
+	Issuer    string // see IssuerOf
+}
+
+// Token is an access token that was issued.
+type Token struct {
+	Text  string
+	Scope store.Scope // "" where none was asked for
+	Bound bool
+	Ends  time.Time
+}
+
+var (
+	// ErrInvalidProof reports that a DPoP proof is none; the reason is its text.
+	ErrInvalidProof = errors.New("invalid_dpop_proof")
+	// ErrInvalidScope reports that more was asked for than there is, or what nobody knows.
+	ErrInvalidScope = errors.New("invalid_scope")
+)
+
+// lifetimeOfToken is how long an access token counts at most.
+const lifetimeOfToken = time.Hour
+
+// Issue issues an access token to a client or an agent that has authenticated. An agent's is bound
+// to no other key than that with which it has signed in. The errors are ErrInvalidClient,
+// ErrInvalidProof, ErrInvalidScope and *NonceError where the other side is at fault.
+func (t *Tokens) Issue(ctx context.Context, by store.Caller, once []store.UsedProof, r TokenRequest) (Token, error) {
+	token := Token{Bound: r.Proof != ""}
+	grant := store.TokenGrant{Proofs: once}
+	if r.Proof != "" {
+		proof, err := dpop.Check(r.Proof, dpop.Request{Method: r.Method, URL: r.URL}, by.Key, by.At)
+		if err != nil {
+			return Token{}, errors.Join(ErrInvalidProof, err)
+		}
+		if err := t.Nonces.Check(ctx, proof.Nonce, by.At); err != nil {
+			return Token{}, err
+		}
+		grant.JKT, grant.Proofs = proof.Key.Thumbprint, append(grant.Proofs, UsedProof(&proof))
+	}
+	if r.Scope != "" {
+		var ok bool
+		if token.Scope, ok = store.ParseScope(r.Scope, by.Role); !ok {
+			return Token{}, ErrInvalidScope
+		}
+		grant.Scope = token.Scope
+	}
+	err := checkResources(r.Resources)
+	switch {
+	case err != nil:
+	case len(r.Resources) > 0:
+		token.Scope = store.Scope(grant.Scope.Names(by.Role))
+		token.Text, token.Ends, err = t.issueJWT(ctx, by, r, grant)
+	default:
+		token.Text, token.Ends, err = t.Store.Credentials.IssueToken(ctx, by, grant, lifetimeOfToken)
+	}
+	switch {
+	case errors.Is(err, store.ErrUsed) && len(once) == 0:
+		err = errors.Join(ErrInvalidProof, errors.New("DPoP proof was used before: make one for each request"))
+	case errors.Is(err, store.ErrUsed):
+		err = refusedClient(errors.New("client_assertion, or the DPoP proof beside it, was used before"))
+	case errors.Is(err, store.ErrBadClient):
+		err = ErrInvalidClient
+	case errors.Is(err, store.ErrNotFound):
+		err = unknownAgent(err)
+	}
+	return token, err
+}
+
+// ActiveToken is what is known of an access token that counts.
+type ActiveToken struct {
+	Issuer, Subject, ClientID, AgentID, Scope, JKT, ID string
+	Audience                                           []string
+	IssuedAt, Expires                                  int64 // Unix seconds
+}
+
+// Introspect returns what an access token of the caller's company is good for. Nothing is active
+// that is unknown, has ended or is of another company. issuer is the company's, which stands for
+// this API as the audience of tokens that are no JWTs.
+func (t *Tokens) Introspect(ctx context.Context, by store.Caller, issuer, text string) (a ActiveToken, active bool, err error) {
+	if strings.Count(text, ".") == 2 {
+		return t.introspectJWT(ctx, by, text)
+	}
+	found, err := t.Store.Credentials.Introspect(ctx, by, keys.HashSecret(text))
+	if errors.Is(err, store.ErrNotFound) {
+		return a, false, nil
+	}
+	if err != nil {
+		return a, false, err
+	}
+	a = ActiveToken{
+		Issuer: issuer, Subject: found.Client, ClientID: found.Client, AgentID: found.Agent, Scope: found.Scope.Names(found.Role), JKT: found.JKT,
+		Audience: []string{issuer}, Expires: found.Expires.Unix(),
+	}
+	if found.Agent != "" {
+		a.Subject = by.Company.Issuer.AgentID(found.Agent)
+		a.ClientID = a.Subject
+	}
+	return a, true, nil
+}
+
+// ErrNotItsToken reports a token of the caller's company that is another's.
+var ErrNotItsToken = errors.New("unauthorized_client")
+
+// Revoke ends an access token of the caller's company: its own, or for an admin anybody's.
+// What is no such token has ended already.
+func (t *Tokens) Revoke(ctx context.Context, by store.Caller, text string) error {
+	found, active, err := t.Introspect(ctx, by, "", text)
+	own := by.Client != "" && found.ClientID == by.Client || by.Agent != "" && found.AgentID == by.Agent
+	switch {
+	case err != nil || !active:
+		return err
+	case !by.Role.Covers(store.Admin) && !own:
+		return ErrNotItsToken
+	case found.ID != "":
+		return t.Store.Credentials.RevokeJWT(ctx, by, found.ID, time.Unix(found.Expires, 0))
+	}
+	return t.Store.Credentials.RevokeToken(ctx, by, keys.HashSecret(text))
+}
+
+// Use uses up what counts once of what a client has presented; ErrInvalidClient where it was
+// used before.
+func (t *Tokens) Use(ctx context.Context, once store.UsedProof, now time.Time) error {
+	err := t.Store.Credentials.Use(ctx, once, now)
+	if errors.Is(err, store.ErrUsed) {
+		err = refusedClient(errors.New("client_assertion was used before"))
+	}
+	return err
+}
+
+// UsedProof names a DPoP proof for as long as it would be accepted.
+func UsedProof(p *dpop.Proof) store.UsedProof {
+	return store.UsedProof{
+		Name: sha256.Sum256([]byte("DPoP\n" + p.Key.Thumbprint + "\n" + p.ID)),
+		Ends: p.IssuedAt.Add(dpop.Window + time.Second),
+	}
+}

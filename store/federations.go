@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"attestd/chain"
+	"attestd/store/projection"
+)
+
+// Federation is another issuer whose tokens a company trusts. It never changes: it is made and
+// deleted.
+type Federation struct {
+	Name      string
+	Issuer    string // iss of the tokens
+	Audience  string // their aud
+	JWKS      string // key set as canonical JSON; "" where it is fetched
+	JWKSURI   string // where it is; "" where the issuer's metadata say so, or with JWKS
+	Rules     string // canonical JSON
+	CreatedAt string
+
+	id int64
+}
+
+const federationColumns = "f.id, f.name, f.issuer, f.audience, f.jwks, f.jwks_uri, f.rules, f.created_at"
+
+func scanFederation(rows *sql.Rows) (Federation, error) { return scanFederationAnd(rows) }
+
+// scanFederationAnd scans what stands behind the columns of a federation as well.
+func scanFederationAnd(rows *sql.Rows, more ...any) (f Federation, err error) {
+	var jwks, uri sql.NullString
+	err = rows.Scan(append([]any{&f.id, &f.Name, &f.Issuer, &f.Audience, &jwks, &uri, &f.Rules, &f.CreatedAt}, more...)...)
+	f.JWKS, f.JWKSURI = jwks.String, uri.String
+	return f, err
+}
+
+// projected is the federation as its row stands for the control log.
+func (f Federation) projected() projection.Federation {
+	return projection.Federation{Issuer: f.Issuer, Audience: f.Audience, JWKS: f.JWKS, JWKSURI: f.JWKSURI, Rules: f.Rules}
+}
+
+// Create creates a federation. ErrExists where the company has one of this name, or one of this
+// issuer and audience; ErrTooMany where it has most.
+func (s Federations) Create(ctx context.Context, by Caller, f Federation, most int) (Federation, error) {
+	defer s.db.federations.forget() // whatever the outcome
+	f.CreatedAt = chain.FormatTime(by.At)
+	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		var known int64
+		switch err := w.one([]any{&known}, `SELECT id FROM federation WHERE company = ?1 AND (name = ?2 OR issuer = ?3 AND audience = ?4) LIMIT 1`,
+			by.Company.Chain, f.Name, f.Issuer, f.Audience); {
+		case err == nil:
+			return nil, ErrExists
+		case !errors.Is(err, ErrNotFound):
+			return nil, err
+		}
+		if err := checkCount(w, most, `SELECT count(*) FROM federation WHERE company = ?`, by.Company.Chain); err != nil {
+			return nil, err
+		}
+		_, err := w.exec(`INSERT INTO federation (company, name, issuer, audience, jwks, jwks_uri, rules, created_at) VALUES (?, ?, ?, ?, nullif(?, ''), nullif(?, ''), ?, ?)`,
+			by.Company.Chain, f.Name, f.Issuer, f.Audience, f.JWKS, f.JWKSURI, f.Rules, f.CreatedAt)
+		return []controlEvent{{FederationCreated, subjectFederation(f.Name), map[string]any{
+			"federation": f.Name, "issuer": f.Issuer, "audience": f.Audience, "jwks": jsonOrNil(f.JWKS), "jwksUri": textOrNil(f.JWKSURI), "rules": jsonOrNil(f.Rules),
+		}}}, err
+	})
+	if err != nil {
+		return Federation{}, fmt.Errorf("create federation %q: %w", f.Name, err)
+	}
+	return f, nil
+}
+
+// List yields the federations of the caller's company in the order of creation.
+func (s Federations) List(ctx context.Context, by Caller) iter.Seq2[Federation, error] {
+	return list(ctx, s.db, "federations", scanFederation, "SELECT "+federationColumns+" FROM federation f WHERE company = ? AND id > ? ORDER BY id",
+		func(last Federation) []any { return []any{by.Company.Chain, last.id} })
+}
+
+// Get returns a federation of the caller's company; ErrNotFound.
+func (s Federations) Get(ctx context.Context, by Caller, name string) (f Federation, err error) {
+	err = s.db.read(ctx, func(r *conn) error {
+		f, err = row(r, scanFederation, "SELECT "+federationColumns+" FROM federation f WHERE company = ? AND name = ?", by.Company.Chain, name)
+		return err
+	})
+	if err != nil {
+		return Federation{}, fmt.Errorf("federation %q: %w", name, err)
+	}
+	return f, nil
+}
+
+// Delete deletes a federation with the access tokens that its workloads have; ErrNotFound. No
+// server of the database takes one of them when Delete returns.
+func (s Federations) Delete(ctx context.Context, by Caller, name string) error {
+	forget := func() {
+		s.db.federations.forget()
+		s.db.forgetTokens()
+	}
+	defer forget() // whatever the outcome
+	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		n, err := w.exec(`DELETE FROM federation WHERE company = ? AND name = ?`, by.Company.Chain, name)
+		if err == nil && n == 0 {
+			err = ErrNotFound
+		}
+		return []controlEvent{{FederationDeleted, subjectFederation(name), map[string]any{"federation": name}}}, err
+	})
+	if err != nil {
+		return fmt.Errorf("delete federation %q: %w", name, err)
+	}
+	return nil
+}
+
+// Trusting returns the federations of the caller's company with an issuer, one for each audience.
+// Answers are cached; a deletion takes effect before Delete returns.
+func (s Federations) Trusting(ctx context.Context, by Caller, issuer string) ([]Federation, error) {
+	found, err := lookup(s.db, &s.db.federations, owned{by.Company.Chain, issuer}, by.At, func() (found []Federation, err error) {
+		err = s.db.read(ctx, func(r *conn) error {
+			found, err = s.load(r, by.Company, issuer)
+			return err
+		})
+		return found, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("federations: %w", err)
+	}
+	return found, nil
+}
+
+// load reads the federations with an issuer, and compares each with the newest control record about
+// it. ErrNotFound where there is none: a stranger names the issuer, so that is not remembered.
+func (s Federations) load(r *conn, company *Company, issuer string) (found []Federation, err error) {
+	var latest []sql.NullInt64
+	err = r.each(func(rows *sql.Rows) error {
+		var l sql.NullInt64
+		f, err := scanFederationAnd(rows, &l)
+		found, latest = append(found, f), append(latest, l)
+		return err
+	}, "SELECT "+federationColumns+", "+latestOf("f.company", "'federation:' || name")+" FROM federation f WHERE company = ? AND issuer = ? ORDER BY f.id", company.Chain, issuer)
+	if err == nil && len(found) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range found {
+		if err := s.check(r, company, f, latest[i]); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// check compares a federation with the newest control record about it.
+func (s Federations) check(r *conn, company *Company, f Federation, latest sql.NullInt64) error {
+	l, err := r.controlRecord(company, latest)
+	if err != nil {
+		return s.db.Tables.noted(company, err)
+	}
+	return s.db.Tables.checked(company, l.Federation(f.Name, f.projected()))
+}
+
+// jsonOrNil is how a control record has JSON that may be absent.
+func jsonOrNil(text string) any {
+	if text == "" {
+		return nil
+	}
+	return json.RawMessage(text)
+}
+
+func textOrNil(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}

@@ -1,0 +1,215 @@
+package store_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/crypto/keys"
+	"attestd/internal/testenv"
+	"attestd/store"
+	"attestd/store/storetest"
+)
+
+const aRule = `[{"agentId":"bot","match":{"sub":"x"},"register":false,"scope":"agent","ttl":3600}]`
+
+func aFederation(name string) store.Federation {
+	return store.Federation{Name: name, Issuer: "https://ci.example", Audience: name, JWKSURI: "https://ci.example/jwks", Rules: aRule}
+}
+
+// federated makes a company with an agent and a federation.
+func federated(t *testing.T) (s *store.Store, path string, who store.Caller, f store.Federation) {
+	t.Helper()
+	s, path = fresh(t)
+	c, _ := company(t, s, "acme")
+	who = by(c, now)
+	got(s.Agents.Register(ctx, who, "bot", nil, store.AgentBounds{Most: 10}))(t)
+	return s, path, who, got(s.Federations.Create(ctx, who, aFederation("ci"), 3))(t)
+}
+
+// A federation is made once, listed, found by its issuer in its own company alone, and deleted, and
+// each change stands in the control log.
+func TestFederations(t *testing.T) {
+	t.Parallel()
+	s, path, who, f := federated(t)
+	zoo, _ := company(t, s, "zoo")
+	for name, again := range map[string]store.Federation{"name": {Name: "ci", Issuer: "x", Audience: "y"}, "issuer and audience": {Name: "other", Issuer: f.Issuer, Audience: f.Audience}} {
+		again.Rules = aRule
+		if _, err := s.Federations.Create(ctx, who, again, 3); !errors.Is(err, store.ErrExists) {
+			t.Errorf("the same %s: %v", name, err)
+		}
+	}
+	second := aFederation("second")
+	second.JWKS, second.JWKSURI = `{"keys":[]}`, ""
+	got(s.Federations.Create(ctx, who, second, 2))(t)
+	if _, err := s.Federations.Create(ctx, who, aFederation("third"), 2); !errors.Is(err, store.ErrTooMany) {
+		t.Error(err)
+	}
+	if all := all(t, s.Federations.List(ctx, who)); len(all) != 2 || all[0].Name != "ci" || all[1].JWKS != `{"keys":[]}` {
+		t.Errorf("%+v", all)
+	}
+	if have := got(s.Federations.Get(ctx, who, "ci"))(t); have.Rules != aRule || have.JWKSURI != f.JWKSURI || have.CreatedAt != f.CreatedAt {
+		t.Errorf("%+v", have)
+	}
+	for range 2 { // read, and remembered
+		if have := got(s.Federations.Trusting(ctx, who, f.Issuer))(t); len(have) != 2 || have[1].Audience != "second" {
+			t.Errorf("%+v", have)
+		}
+	}
+	for _, other := range []store.Caller{by(zoo, now)} {
+		_, err := s.Federations.Trusting(ctx, other, f.Issuer)
+		_, getErr := s.Federations.Get(ctx, other, "ci")
+		if deleteErr := s.Federations.Delete(ctx, other, "ci"); !errors.Is(err, store.ErrNotFound) || !errors.Is(getErr, store.ErrNotFound) || !errors.Is(deleteErr, store.ErrNotFound) {
+			t.Errorf("another company: %v, %v, %v", err, getErr, deleteErr)
+		}
+	}
+	must(t, s.Federations.Delete(ctx, who, "ci"))
+	if have := got(s.Federations.Trusting(ctx, who, f.Issuer))(t); len(have) != 1 || have[0].Name != "second" {
+		t.Errorf("after the deletion: %+v", have)
+	}
+	got(s.Federations.Create(ctx, who, aFederation("ci"), 3))(t) // its name is free again
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	records := strings.Join(controlRecords(t, s, who.Company), "\n")
+	for _, want := range []string{`federation.created `, `"audience":"ci"`, `"issuer":"https://ci.example"`, `"jwksUri":"https://ci.example/jwks"`, `"jwks":{"keys":[]}`, `"rules":` + aRule, `federation.deleted `, `"subject":"federation:ci"`} {
+		if !strings.Contains(records, want) {
+			t.Errorf("%s is not in the control log:\n%s", want, records)
+		}
+	}
+	must(t, s.Close())
+	s = open(t, path)
+	who.Company = got(s.Companies.Get(ctx, "acme"))(t)
+	if have := got(s.Federations.Trusting(ctx, who, f.Issuer))(t); len(have) != 2 {
+		t.Errorf("after a restart: %+v", have)
+	}
+}
+
+// A workload's token is its agent's, until it ends, its federation is deleted or the agent is
+// disabled.
+func TestFederatedToken(t *testing.T) {
+	t.Parallel()
+	s, _, who, f := federated(t)
+	issue := func(jkt string, ends time.Duration) [32]byte {
+		t.Helper()
+		return keys.HashSecret(got(s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: "x", AgentID: "bot", JKT: jkt, Ends: now.Add(ends)}))(t))
+	}
+	token, bound := issue("", time.Minute), issue("thumb", time.Minute)
+	have := got(s.Credentials.Authenticate(ctx, token, now))(t)
+	if have.Company.ID != "acme" || have.Role != store.ActsAsAgent || have.Agent != "bot" || have.Federation != "ci" || have.Credential != "federation:ci" || !have.Expires.Equal(now.Add(time.Minute)) {
+		t.Errorf("%+v", have)
+	}
+	if have := got(s.Credentials.Authenticate(ctx, bound, now))(t); have.Agent != "bot" {
+		t.Errorf("%+v", have)
+	}
+	refused := func(what string, hash [32]byte, at time.Time) {
+		t.Helper()
+		_, err := s.Credentials.Authenticate(ctx, hash, at)
+		if again := s.Credentials.Recheck(ctx, hash, at); !errors.Is(err, store.ErrNotFound) || !errors.Is(again, store.ErrNotFound) {
+			t.Errorf("%s: %v, %v", what, err, again)
+		}
+	}
+	refused("ended", token, now.Add(time.Minute))
+	_, _, err := s.Agents.Disable(ctx, who, "bot")
+	must(t, err)
+	refused("disabled", token, now)
+	if _, err := s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: "x", AgentID: "bot", Ends: now.Add(time.Hour)}); !errors.Is(err, store.ErrDisabled) {
+		t.Errorf("to a disabled agent: %v", err)
+	}
+	got(s.Agents.Enable(ctx, who, "bot"))(t)
+	got(s.Credentials.Authenticate(ctx, token, now))(t)
+	must(t, s.Federations.Delete(ctx, who, "ci"))
+	refused("federation deleted", token, now)
+	refused("federation deleted", bound, now)
+	got(s.Federations.Create(ctx, who, aFederation("ci"), 3))(t)
+	refused("federation made anew", token, now)
+	for what, wrong := range map[string]struct {
+		store.Federated
+		want error
+	}{
+		"federation gone":  {store.Federated{Federation: f, AgentID: "bot"}, store.ErrNoFederation},
+		"agent unknown":    {store.Federated{Federation: f, AgentID: "nobody"}, store.ErrNotFound},
+		"assertion is old": {store.Federated{Federation: f, AgentID: "bot", Proofs: []store.UsedProof{{Ends: now}}}, store.ErrUsed},
+	} {
+		wrong.Federation.CreatedAt = "2020-01-01T00:00:00.000Z"
+		wrong.Subject, wrong.Ends = "x", now.Add(time.Hour)
+		if _, err := s.Federations.IssueFederated(ctx, who, wrong.Federated); !errors.Is(err, wrong.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// Of many requests at once with one assertion, on any server, one gets a token; and of a day, a
+// rule and a subject there is one control record.
+func TestAssertionCountsOnce(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	s, path, who, f := federated(t)
+	servers := []*store.Store{s}
+	if storetest.OnPostgres() {
+		servers = append(servers, open(t, path))
+	}
+	won := 0
+	for _, err := range atOnce(16, func(i int) error {
+		use := store.Federated{Federation: f, Subject: "x", AgentID: "bot", Ends: now.Add(time.Hour), Proofs: []store.UsedProof{store.UsedAssertion(who, f.Issuer, "jti-1", now.Add(time.Hour))}}
+		_, err := servers[i%len(servers)].Federations.IssueFederated(ctx, who, use)
+		return err
+	}) {
+		if err == nil {
+			won++
+		} else if !errors.Is(err, store.ErrUsed) {
+			t.Error(err)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d tokens for one assertion", won)
+	}
+	issue := func(who store.Caller, subject string, rule int) {
+		t.Helper()
+		got(s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: subject, Rule: rule, AgentID: "bot", Ends: who.At.Add(time.Hour)}))(t)
+	}
+	for range 3 {
+		issue(who, "x", 0)
+		issue(who, "y", 0)
+		issue(who, "y", 1)
+	}
+	tomorrow := who
+	tomorrow.At = now.Add(24 * time.Hour)
+	issue(tomorrow, "x", 0)
+	issue(tomorrow, "x", 0)
+	var used []string
+	for _, r := range controlRecords(t, s, who.Company) {
+		if strings.HasPrefix(r, "federation.used ") {
+			used = append(used, r)
+		}
+	}
+	if len(used) != 4 || !strings.Contains(used[0], `"tokenSubject":"x"`) || !strings.Contains(used[0], `"issuer":"https://ci.example"`) || !strings.Contains(used[2], `"rule":1`) || !strings.Contains(used[0], `"agentId":"bot"`) {
+		t.Errorf("%d control records:\n%s", len(used), strings.Join(used, "\n"))
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// Whoever can write rows but has no key makes no token, changes none, and brings none back.
+func TestForgedFederatedTokenIsRefused(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	for name, change := range map[string]string{
+		"another agent":    `UPDATE federated_token SET agent_id = 'boss'`,
+		"longer":           `UPDATE federated_token SET expires_at = expires_at + 1`,
+		"unbound":          `UPDATE federated_token SET jkt = NULL`,
+		"other federation": `UPDATE federated_token SET federation = (SELECT id FROM federation WHERE name = 'second')`,
+		"no HMAC":          `UPDATE federated_token SET mac = zeroblob(32)`,
+		"federation moved": `UPDATE federation SET created_at = '2020-01-01T00:00:00.000Z'`,
+		"federation changed, which the control log says otherwise": `UPDATE federation SET audience = 'x' WHERE name = 'ci'`,
+	} {
+		s, path, who, f := federated(t)
+		got(s.Agents.Register(ctx, who, "boss", nil, store.AgentBounds{Most: 10}))(t)
+		got(s.Federations.Create(ctx, who, aFederation("second"), 3))(t)
+		token := keys.HashSecret(got(s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: "x", AgentID: "bot", JKT: "thumb", Ends: now.Add(time.Hour)}))(t))
+		must(t, s.Close())
+		must(t, other(t, path, append(guards(t, path), change)...).Close())
+		s = open(t, path)
+		if have, err := s.Credentials.Authenticate(ctx, token, now); !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrTablesChanged) {
+			t.Errorf("%s: %+v, %v", name, have, err)
+		}
+	}
+}

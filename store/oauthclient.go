@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"crypto/subtle"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"attestd/crypto/keys"
+	"attestd/store/projection"
+)
+
+// oauthSecret is the stored state of a client, for checking its secret.
+type oauthSecret struct {
+	company     *Company
+	hash        []byte
+	fingerprint string // of the secret
+	grant       Grant
+	jwks        string // "" for a client with a secret
+}
+
+// clientSecret reads the state of a client, which never changes, so that it can be cached. An
+// unknown client has an empty hash.
+func (s Credentials) clientSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
+	o, err := lookup(s.db, &s.db.clients, clientID, now, func() (o oauthSecret, err error) {
+		var number int64
+		var expires, latest sql.NullInt64
+		var madeBy, jwks, jwksURI sql.NullString
+		err = s.db.read(ctx, func(r *conn) error {
+			return r.one([]any{&number, &o.hash, &o.fingerprint, &o.grant.Role, &expires, &madeBy, &jwks, &jwksURI, &latest},
+				`SELECT company, secret_hash, fingerprint, role, expires_at, made_by, jwks, jwks_uri, `+latestOf("oauth_client.company", "'oauth-client:' || client_id")+`
+				FROM oauth_client WHERE client_id = ?`, clientID)
+		})
+		if err != nil {
+			return o, err
+		}
+		o.grant.Expires = expiry(expires)
+		if o.company, err = s.db.Companies.now(ctx, number); err == nil {
+			has := credentialRow(o.fingerprint, string(o.grant.Role), expires, madeBy)
+			has.JWKS, has.JWKSURI = jwks.String, jwksURI.String
+			o.jwks = has.JWKS
+			err = s.check(ctx, o.company, sql.NullString{String: clientID, Valid: true}, latest, has, [32]byte{})
+		}
+		return o, err
+	})
+	if errors.Is(err, ErrNotFound) {
+		return oauthSecret{}, nil
+	}
+	return o, err
+}
+
+// AuthenticateClient returns the caller that a client is with its secret, which it compares in
+// constant time. ErrBadClient means an unknown client or a wrong secret.
+func (s Credentials) AuthenticateClient(ctx context.Context, clientID, secret string, now time.Time) (Caller, error) {
+	client, err := s.clientSecret(ctx, clientID, now)
+	if err != nil {
+		return Caller{}, fmt.Errorf("OAuth client: %w", err)
+	}
+	hash := keys.HashSecret(secret)
+	if subtle.ConstantTimeCompare(client.hash, s.db.secrets.Index(hash)) != 1 || client.jwks != "" || client.grant.expired(now) {
+		return Caller{}, ErrBadClient
+	}
+	if client.fingerprint != keys.Fingerprint(hash) {
+		err = s.db.Tables.checked(client.company,
+			&projection.Difference{Table: projection.TableClient, Row: clientID, Index: -1,
+				What: "its hash is of another secret than it names"})
+		if err != nil {
+			return Caller{}, fmt.Errorf("OAuth client: %w", err)
+		}
+	}
+	return client.caller(clientID, now), nil
+}
+
+// ClientKeys returns the caller that a client is which shows that it holds one of its keys, and
+// those: a JWK set. ErrBadClient means an unknown client or one without keys.
+func (s Credentials) ClientKeys(ctx context.Context, clientID string, now time.Time) (by Caller, jwks string, err error) {
+	client, err := s.clientSecret(ctx, clientID, now)
+	switch {
+	case err != nil:
+		return Caller{}, "", fmt.Errorf("OAuth client: %w", err)
+	case client.jwks == "" || client.grant.expired(now):
+		return Caller{}, "", ErrBadClient
+	}
+	return client.caller(clientID, now), client.jwks, nil
+}
+
+// CheckClient returns ErrBadClient unless a client is there.
+func (s Credentials) CheckClient(ctx context.Context, clientID string, now time.Time) error {
+	client, err := s.clientSecret(ctx, clientID, now)
+	if err == nil && (client.company == nil || client.grant.expired(now)) {
+		err = ErrBadClient
+	}
+	return err
+}
+
+func (o *oauthSecret) caller(clientID string, now time.Time) Caller {
+	return Caller{
+		Company: o.company, Credential: o.fingerprint, Role: o.grant.Role, Client: clientID,
+		Expires: o.grant.Expires, At: now,
+	}
+}

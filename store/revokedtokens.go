@@ -1,0 +1,59 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"attestd/chain"
+)
+
+// JWTs that the service has signed as access tokens have no row. Those that were revoked have,
+// until they would have ended.
+
+// RevokeJWT notes that the access token with a jti of the caller's company counts no more. No
+// server of the database says otherwise when it returns.
+func (s Credentials) RevokeJWT(ctx context.Context, by Caller, jti string, ends time.Time) error {
+	name := revokedName(by, jti)
+	defer s.db.revokedTokens.forget(name)
+	err := s.db.write(ctx, func(w *conn) error {
+		if err := s.purge(w, by.At); err != nil {
+			return err
+		}
+		_, err := w.exec(`INSERT INTO revoked_token (name, expires_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, name[:], ends.UnixMilli())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("revoke access token: %w", err)
+	}
+	s.db.revokedTokens.forget(name)
+	s.db.waitPropagation(ctx)
+	return nil
+}
+
+// IsRevokedJWT says whether RevokeJWT has noted an access token of the caller's company.
+func (s Credentials) IsRevokedJWT(ctx context.Context, by Caller, jti string) (bool, error) {
+	name := revokedName(by, jti)
+	revoked, err := lookup(s.db, &s.db.revokedTokens, name, by.At, func() (is bool, err error) {
+		err = s.db.read(ctx, func(r *conn) error {
+			var one int64
+			err := r.one([]any{&one}, `SELECT 1 FROM revoked_token WHERE name = ?`, name[:])
+			if is = err == nil; errors.Is(err, ErrNotFound) {
+				err = nil
+			}
+			return err
+		})
+		return is, err
+	})
+	if err != nil {
+		err = fmt.Errorf("access token: %w", err)
+	}
+	return revoked, err
+}
+
+func revokedName(by Caller, jti string) chain.Hash {
+	return sha256.Sum256([]byte(strconv.FormatInt(by.Company.Chain, 10) + "\n" + jti))
+}

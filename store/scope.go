@@ -1,0 +1,55 @@
+package store
+
+import (
+	"slices"
+	"strings"
+)
+
+// Scope is what an access token is good for (RFC 6749 §3.3): the names of roles, the widest first,
+// separated by spaces. The empty one is that of a token for which no scope was asked.
+type Scope string
+
+// scopes are the roles that a scope may name. That of agents covers no other, nor is it covered.
+var scopes = []Role{Admin, Writer, Reader, ActsAsAgent}
+
+// ParseScope returns what was asked for without repetitions, unless it names what is unknown, or
+// more than the role has.
+func ParseScope(text string, has Role) (scope Scope, ok bool) {
+	var asked []Role
+	for name := range strings.SplitSeq(text, " ") {
+		if asked = append(asked, Role(name)); len(asked) > len(scopes) || !mayAsk(has, Role(name)) {
+			return "", false
+		}
+	}
+	var names []string
+	for _, r := range scopes {
+		if slices.Contains(asked, r) {
+			names = append(names, string(r))
+		}
+	}
+	return Scope(strings.Join(names, " ")), true
+}
+
+func mayAsk(has, asked Role) bool {
+	return slices.Contains(scopes, asked) && (has == asked || has.Covers(asked))
+}
+
+// within is the role of a token with this scope whose holder has a role.
+func (s Scope) within(has Role) Role {
+	widest, _, _ := strings.Cut(string(s), " ")
+	switch {
+	case s == "":
+		return has
+	case !mayAsk(has, Role(widest)):
+		return "" // its holder has less than it had
+	}
+	return Role(widest)
+}
+
+// Names is the scope as introspection shows it.
+func (s Scope) Names(role Role) string {
+	if s == "" {
+		return string(role)
+	}
+	return string(s)
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/keys"
+)
+
+// TokenGrant is what an access token is issued for.
+type TokenGrant struct {
+	Scope Scope  // what it is good for; "" for all that its holder may do
+	JKT   string // thumbprint of the key without whose proofs it counts for nothing, or ""
+	// names of what was presented, none of which counts again before it has ended
+	Proofs []UsedProof
+}
+
+// UsedProof is something that counts once: a DPoP proof or a client assertion.
+type UsedProof struct {
+	Name chain.Hash // of its kind, its key and its jti
+	Ends time.Time  // when it would be refused for its age
+}
+
+// IssueToken issues an access token (prefix oauth_), of which only the hash is stored, to a client
+// or to an agent that has shown that it holds its key. The token has the role of its holder, or
+// less by its scope, and ends after lifetime or with its holder. ErrUsed means a proof that was
+// used, ErrBadClient a client that is gone, ErrNotFound an agent that is, or whose key is.
+func (s Credentials) IssueToken(ctx context.Context, by Caller, g TokenGrant, lifetime time.Duration) (token string, ends time.Time, err error) {
+	if token, ends, err = s.issueToken(ctx, by, g, lifetime); err != nil {
+		return "", time.Time{}, fmt.Errorf("issue access token: %w", err)
+	}
+	return token, ends, nil
+}
+
+func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, lifetime time.Duration) (token string, ends time.Time, err error) {
+	expires := by.Expires
+	if by.Agent != "" {
+		key, err := s.db.AgentKeys.Live(ctx, by, by.Agent, by.Key)
+		if err != nil {
+			return "", ends, err
+		}
+		expires = key.ExpiresAt
+	}
+	if err := s.db.Tables.Changeable(by); err != nil {
+		return "", ends, err
+	}
+	if ends = by.At.Add(lifetime); !expires.IsZero() && expires.Before(ends) {
+		ends = expires
+	}
+	token = keys.NewSecret("oauth")
+	row := tokenRow{
+		hash: keys.HashSecret(token), company: by.Company.Chain, holder: by.Client, expires: ends.UnixMilli(),
+		scope: g.Scope, jkt: g.JKT,
+	}
+	if by.Agent != "" { // its tokens are bound to its own key alone
+		row.holder, row.jkt = heldBy(by.Key, g.JKT != ""), ""
+	}
+	err = s.db.write(ctx, func(w *conn) error {
+		if err := s.purge(w, by.At); err != nil {
+			return err
+		}
+		if err := useProofs(w, by.At, g.Proofs); err != nil {
+			return err
+		}
+		key, err := s.needTokenKey(w)
+		if err != nil {
+			return err
+		}
+		return s.insertToken(w, by, row, row.mac(key), g.JKT != "")
+	})
+	return token, ends, err
+}
+
+// insertToken writes the row of a token, unless its holder is gone since it was looked up.
+func (s Credentials) insertToken(w *conn, by Caller, row tokenRow, mac []byte, bound bool) error {
+	gone := ErrBadClient
+	query := `INSERT INTO oauth_token (hash, company, expires_at, mac, scope, bound, jkt, client)
+		SELECT ?, company, ?, ?, ?, 0, nullif(?, ''), id FROM oauth_client WHERE company = ? AND client_id = ?`
+	args := []any{s.db.secrets.Index(row.hash), row.expires, mac, row.scope, row.jkt, row.company, by.Client}
+	if by.Agent != "" {
+		gone = ErrNotFound
+		query = `INSERT INTO oauth_token (hash, company, expires_at, mac, scope, bound, agent_key)
+			SELECT ?, company, ?, ?, ?, ?, id FROM agent_key WHERE company = ? AND thumbprint = ? AND agent_id = ? AND revoked_at IS NULL`
+		flag := 0
+		if bound {
+			flag = 1
+		}
+		args = []any{s.db.secrets.Index(row.hash), row.expires, mac, row.scope, flag, row.company, by.Key, by.Agent}
+	}
+	n, err := w.exec(query, args...)
+	if err == nil && n == 0 {
+		err = gone
+	}
+	return err
+}
+
+const (
+	// how often expired access tokens and used proofs are taken out of the file
+	purgeEvery = time.Minute
+	// how long ago they expired, so that a clock that leaps ahead for once costs no token that is
+	// valid
+	purgeAfter = 7 * 24 * time.Hour
+	// the same of a used proof, which is refused for its age as soon as the clock is right again
+	purgeProofsAfter = time.Hour
+)
+
+// RevokeToken ends an access token of the caller's company. No server of the database takes it when
+// RevokeToken returns.
+func (s Credentials) RevokeToken(ctx context.Context, by Caller, hash [32]byte) error {
+	// whatever the outcome: the next use of the token reads the database
+	defer s.db.credentials.forget(hash)
+	defer s.db.introspected.forget(tenantHash{by.Company.Chain, hash})
+	err := s.db.write(ctx, func(w *conn) error {
+		_, err := w.exec(`DELETE FROM oauth_token WHERE hash = ? AND company = ?`, s.db.secrets.Index(hash), by.Company.Chain)
+		if err == nil {
+			_, err = w.exec(`DELETE FROM federated_token WHERE hash = ? AND company = ?`, s.db.secrets.Index(hash), by.Company.Chain)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("revoke access token: %w", err)
+	}
+	s.db.credentials.forget(hash)
+	s.db.introspected.forget(tenantHash{by.Company.Chain, hash})
+	s.db.waitPropagation(ctx)
+	return nil
+}
+
+// Use notes that a proof was used; ErrUsed where it was before, on any server of the database.
+func (s Credentials) Use(ctx context.Context, proof UsedProof, now time.Time) error {
+	return s.db.write(ctx, func(w *conn) error {
+		if err := s.purge(w, now); err != nil {
+			return err
+		}
+		return useProofs(w, now, []UsedProof{proof})
+	})
+}
+
+func useProofs(w *conn, now time.Time, proofs []UsedProof) error {
+	for _, p := range proofs {
+		if !now.Before(p.Ends) {
+			return ErrUsed // a row of it may have been taken out
+		}
+		n, err := w.exec(`INSERT INTO used_proof (name, expires_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, p.Name[:], p.Ends.UnixMilli())
+		if err == nil && n == 0 {
+			err = ErrUsed
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// purge takes out what has ended long ago, once a minute.
+func (s Credentials) purge(w *conn, now time.Time) error {
+	if now.Sub(s.db.purged) < purgeEvery { // the writer runs one change at a time
+		return nil
+	}
+	_, err := w.exec(`DELETE FROM oauth_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli())
+	if err == nil {
+		_, err = w.exec(`DELETE FROM federated_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli())
+	}
+	if err == nil {
+		_, err = w.exec(`DELETE FROM used_proof WHERE expires_at <= ?`, now.Add(-purgeProofsAfter).UnixMilli())
+	}
+	if err == nil {
+		_, err = w.exec(`DELETE FROM revoked_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli())
+	}
+	if err == nil {
+		s.db.purged = now
+	}
+	return err
+}
