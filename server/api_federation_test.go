@@ -407,6 +407,11 @@ func TestWorkloadExchangesItsToken(t *testing.T) {
 			t.Errorf("%s: %s", more, answer.raw)
 		}
 	}
+	asserted := c.with("").do(t, "POST /v1/oauth/token", "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&resource=https%3A%2F%2Fx.example&assertion="+
+		i.token(t, c.ours(), nil), "Content-Type: application/x-www-form-urlencoded").status(400)
+	if asserted.str("error") != "invalid_target" {
+		t.Errorf("%s", asserted.raw)
+	}
 	if answer := exchange("/v1/oauth/token", "saml2", "").status(400); answer.str("error") != "invalid_request" {
 		t.Errorf("%s", answer.raw)
 	}
