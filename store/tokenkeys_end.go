@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,41 +22,42 @@ func tokenKeyEnded(kid, endedAt string, compromised bool) controlEvent {
 	return controlEvent{TokenKeyEnded, subjectTokenKey(kid), map[string]any{"kid": kid, "endedAt": endedAt, "compromised": compromised}}
 }
 
-// prepare generates the keys that a rotation needs, before its transaction: one for each algorithm
-// of which the company has a key that signs and none that will.
-func (s TokenKeys) prepare(ctx context.Context, by Caller) (next []*tokenkey.Private, err error) {
+// prepare generates the keys that a rotation probably needs, by algorithm, before its transaction:
+// one of RSA takes a while. What it does not find the transaction makes.
+func (s TokenKeys) prepare(ctx context.Context, by Caller) map[string]*tokenkey.Private {
+	next := map[string]*tokenkey.Private{}
 	keys, err := s.read(ctx, by)
 	if err != nil {
-		return nil, fmt.Errorf("token keys of company %q: %w", by.Company.ID, err)
+		return next
 	}
 	for _, k := range keys {
-		if k.CompromisedAt != "" || k.EndedAt != "" || k.SignsFrom > chain.FormatTime(by.At) {
+		if k.EndedAt != "" || next[k.Algorithm] != nil {
 			continue
 		}
-		private, err := tokenkey.Generate(k.Algorithm)
-		if err != nil {
-			return nil, err
+		if private, err := tokenkey.Generate(k.Algorithm); err == nil {
+			next[k.Algorithm] = private
 		}
-		next = append(next, private)
 	}
-	return next, nil
+	return next
 }
 
-// rotate lets each of the next keys follow the one of its algorithm that signs, after the time in
-// which verifiers learn of it. Where that is followed by another already, it stays so.
-func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next []*tokenkey.Private) (events []controlEvent, err error) {
+// rotate lets a key follow each one that signs, after the time in which verifiers learn of it. A
+// key that does not sign yet stays.
+func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next map[string]*tokenkey.Private) (events []controlEvent, err error) {
 	from := at.Add(tokenKeyNotice)
-	for _, private := range next {
-		old, err := row(w, scanTokenKey, "SELECT "+tokenKeyColumns+` FROM token_key WHERE company = ? AND alg = ? AND ended_at IS NULL`,
-			company.Chain, private.Public().Algorithm)
-		if errors.Is(err, ErrNotFound) { // it was compromised meanwhile
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
+	current, err := all(w, scanTokenKey, "SELECT "+tokenKeyColumns+` FROM token_key WHERE company = ? AND ended_at IS NULL ORDER BY alg`, company.Chain)
+	if err != nil {
+		return nil, err
+	}
+	for _, old := range current {
 		if old.SignsFrom > chain.FormatTime(at) {
 			continue
+		}
+		private := next[old.Algorithm]
+		if private == nil {
+			if private, err = tokenkey.Generate(old.Algorithm); err != nil {
+				return nil, err
+			}
 		}
 		ended := chain.FormatTime(from)
 		if _, err := w.exec(`UPDATE token_key SET ended_at = ? WHERE company = ? AND kid = ?`, ended, company.Chain, old.KID); err != nil {
