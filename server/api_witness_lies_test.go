@@ -178,8 +178,8 @@ func sign(t testing.TB, s *service, tree tlog.Tree) string {
 	return string(signed)
 }
 
-// load attests for a company until it is stopped; then it returns the first answer other than 201,
-// and how many were 201.
+// load attests for a company once, and until it is stopped; then it returns the first answer other
+// than 201, and how many were 201.
 func load(t testing.TB, who caller) (stop func() (failed *reply, done int)) {
 	ended, result := make(chan struct{}), make(chan *reply, 1)
 	n := 0
@@ -188,8 +188,10 @@ func load(t testing.TB, who caller) (stop func() (failed *reply, done int)) {
 		for failed == nil {
 			select {
 			case <-ended:
-				result <- nil
-				return
+				if n > 0 {
+					result <- nil
+					return
+				}
 			default:
 			}
 			if r := who.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"count","payload":1}`); r.code != 201 {
