@@ -104,6 +104,13 @@ func (form *requestForm) fromHeader(member, header string) *requestForm {
 	return form
 }
 
+// onPath is the form on a path with a parameter, which the handler reads itself.
+func (form *requestForm) onPath(parameter string) *requestForm {
+	on := *form
+	on.fields = append(slices.Clip(form.fields), field{at: -1, from: "path", name: parameter, check: rules[""]})
+	return &on
+}
+
 // read parses a call into request, a pointer to the struct of the form.
 func (form *requestForm) read(c *call, request any) error {
 	var members object

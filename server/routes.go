@@ -82,7 +82,7 @@ var routes = []route{
 	{"DELETE", "/v1/federation/{name}", admin, limit.Standard, strict, endpoint(200, (*Server).deleteFederation)},
 	{"GET", "/v1/credentials", admin, limit.Standard, strict, endpoint(200, (*Server).listCredentials)},
 	{"POST", "/v1/oauth/token", public, limit.Sensitive, lenient, handler{oauthToken, tokenForm}},
-	{"POST", "/o/{companyId}/token", public, limit.Sensitive, strictQuery, handler{oauthToken, companyTokenForm}},
+	{"POST", "/o/{companyId}/token", public, limit.Sensitive, strictQuery, handler{oauthToken, tokenForm.onPath("companyId")}},
 	{"POST", "/o/{companyId}/introspect", clientOrAgent, limit.Standard, strictQuery, handler{introspectToken, aboutTokenForm}},
 	{"POST", "/o/{companyId}/revoke", clientOrAgent, limit.Standard, strictQuery, handler{revokeToken, aboutTokenForm}},
 

@@ -33,29 +33,7 @@ type tokenRequest struct {
 	Audience      json.RawMessage `json:"audience"`
 }
 
-// companyTokenRequest is a tokenRequest on a path of one company.
-type companyTokenRequest struct {
-	_         struct{}        `form:"yes" refuses:"role expiresAt scopes ttl" repeats:"resource"`
-	CompanyID string          `path:"companyId"`
-	GrantType json.RawMessage `json:"grant_type" must:"checked"`
-	Scope     json.RawMessage `json:"scope"`
-	Resource  json.RawMessage `json:"resource"`
-
-	ClientID      json.RawMessage `json:"client_id"`
-	ClientSecret  json.RawMessage `json:"client_secret"`
-	AssertionType json.RawMessage `json:"client_assertion_type"`
-	Assertion     json.RawMessage `json:"client_assertion"`
-	// of a workload: RFC 7523 §2.1, and RFC 8693 §2.1
-	Federated     json.RawMessage `json:"assertion"`
-	Subject       json.RawMessage `json:"subject_token"`
-	SubjectType   json.RawMessage `json:"subject_token_type"`
-	Actor         json.RawMessage `json:"actor_token"`
-	ActorType     json.RawMessage `json:"actor_token_type"`
-	RequestedType json.RawMessage `json:"requested_token_type"`
-	Audience      json.RawMessage `json:"audience"`
-}
-
-var tokenForm, companyTokenForm = formOf[tokenRequest](), formOf[companyTokenRequest]()
+var tokenForm = formOf[tokenRequest]()
 
 // oauthToken implements the client credentials grant of RFC 6749 §4.4 to OAuth clients, and to
 // agents that show that they hold a key of their own (RFC 7523). With a DPoP proof the token is
