@@ -3,7 +3,6 @@ package keysets
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -17,15 +16,8 @@ import (
 	"attestd/internal/outbound"
 )
 
-const maxHeader = 16 << 10
-
 // Options are the options of a Client.
-type Options struct {
-	AllowPrivate bool           // allow private networks, this machine, and http
-	UserAgent    string         // header of requests
-	Resolver     *net.Resolver  // nil for the system's
-	Roots        *x509.CertPool // nil for the system's
-}
+type Options = outbound.Options
 
 // Client is the Getter of a server. It connects only to public addresses, by https and without a
 // proxy, follows no redirect, and reads no more than a key set may have.
@@ -38,21 +30,9 @@ type Client struct {
 // NewClient returns a client.
 func NewClient(o Options) *Client {
 	guard := outbound.NewGuard(o.AllowPrivate)
-	dialer := &net.Dialer{Resolver: o.Resolver, Control: guard.Allow}
-	return &Client{
-		guard: guard, agent: o.UserAgent,
-		http: &http.Client{
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			Transport: &http.Transport{
-				DialContext:            dialer.DialContext,
-				TLSClientConfig:        &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
-				ForceAttemptHTTP2:      true,
-				DisableCompression:     true,
-				DisableKeepAlives:      true, // so that each fetch has its address judged
-				MaxResponseHeaderBytes: maxHeader,
-			},
-		},
-	}
+	client, transport := outbound.NewClient(o, &net.Dialer{Resolver: o.Resolver, Control: guard.Allow})
+	transport.DisableKeepAlives = true // so that each fetch has its address judged
+	return &Client{client, guard, o.UserAgent}
 }
 
 // CheckURL returns what is wrong with a URL, as far as that is known without a name lookup.

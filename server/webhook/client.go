@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -19,18 +18,12 @@ const (
 	timeout = 15 * time.Second
 	// maximum part of a response that is read and dropped, so that its connection can be reused
 	maxAnswer     = 16 << 10
-	maxHeader     = 16 << 10
 	maxIdle       = 256
 	maxIdleOfHost = 16
 )
 
 // Options are the options of a Client.
-type Options struct {
-	AllowPrivate bool           // allow private networks, this machine, and http
-	UserAgent    string         // header of requests
-	Resolver     *net.Resolver  // nil for the system's
-	Roots        *x509.CertPool // nil for the system's
-}
+type Options = outbound.Options
 
 // Client sends messages. It connects only to public addresses, by https and without a proxy, and
 // follows no redirects, so that the owner of an endpoint cannot reach what only this machine can.
@@ -47,22 +40,9 @@ func NewClient(o Options) *Client {
 }
 
 func newClient(o Options, g outbound.Guard, dialer *net.Dialer) *Client {
-	return &Client{
-		guard: g, agent: o.UserAgent,
-		http: &http.Client{
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			Transport: &http.Transport{
-				DialContext:            dialer.DialContext,
-				TLSClientConfig:        &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
-				ForceAttemptHTTP2:      true,
-				DisableCompression:     true,
-				MaxIdleConns:           maxIdle,
-				MaxIdleConnsPerHost:    maxIdleOfHost,
-				IdleConnTimeout:        90 * time.Second,
-				MaxResponseHeaderBytes: maxHeader,
-			},
-		},
-	}
+	client, transport := outbound.NewClient(o, dialer)
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost, transport.IdleConnTimeout = maxIdle, maxIdleOfHost, 90*time.Second
+	return &Client{client, g, o.UserAgent}
 }
 
 // CheckURL returns what is wrong with the URL of an endpoint, as far as that is known without a
