@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/postgres"
 	"attestd/store/postgres/pgtest"
 )
 
@@ -86,6 +88,35 @@ func withoutServer(t *testing.T, w write) {
 		t.Errorf("%s: written", w.name)
 	}
 	f.try(t, w, "after that", func() {})
+}
+
+// Wherever a server falls silent while a connection is being made, the attempt ends by itself, also
+// for a caller that has no deadline.
+func TestSilenceWhileConnecting(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced, testenv.Plain)
+	t.Parallel()
+	n, url := through(t, pgtest.Database(t))
+	connect := func() error {
+		db := got(postgres.Open(url+"&connect_timeout=1", nil))(t)
+		defer db.Close()
+		c, err := db.Conn(context.Background())
+		if err == nil {
+			c.Close()
+		}
+		return err
+	}
+	whole := n.cut(fromServer)
+	must(t, connect())
+	length := whole.passed[0].Load()
+	for _, after := range points(length - 1) {
+		n.heal()
+		n.silence(fromServer, after)
+		if err := connect(); err == nil {
+			t.Errorf("connected, although the server fell silent after %d of %d bytes", after, length)
+		}
+	}
+	n.heal()
+	must(t, connect())
 }
 
 // A slow network only delays answers.

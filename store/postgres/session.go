@@ -59,7 +59,11 @@ func setAfterConnect(c *pgx.ConnConfig) {
 		calls = append(calls, fmt.Sprintf("set_config($%d, $%d, false)", len(args)+1, len(args)+2))
 		args = append(args, []byte(name), []byte(settings[name]))
 	}
+	timeout := c.ConnectTimeout
 	c.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+		// pgx bounds only what comes before this, and callers may wait without a deadline
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
 		b := &pgconn.Batch{}
 		b.ExecParams("SELECT "+strings.Join(calls, ", "), args, nil, nil, nil)
 		b.ExecParams(synchronous, nil, nil, nil, nil)
