@@ -33,6 +33,7 @@ var pages = []struct{ name, hash, ready string }{
 	{"report", "#/report", `.button.primary`},
 	{"keys", "#/keys", `tr[data-key-label="ci"]`},
 	{"federation", "#/federation", `[data-federation="github"] [data-rule="0"]`},
+	{"webhooks", "#/webhooks", `[data-webhook]`},
 	{"reference", "#/reference", `.resource-grid`},
 	{"operation", "#/reference/issuePassport", `[data-operation="issuePassport"]`},
 }
@@ -74,6 +75,7 @@ func furnish(s *service) (key string) {
 		"name": "github", "issuer": "https://token.actions.githubusercontent.com", "audience": s.base + "/o/acme", "jwks": json.RawMessage(pinnedKeys),
 		"rules": []any{map[string]any{"match": map[string]any{"repository": "octo-org/octo-repo", "ref": "refs/heads/main"}, "agentId": "ci-{repository}", "ttl": 600, "register": true}},
 	})
+	s.api("POST", "/v1/webhooks", key, map[string]any{"url": "https://hooks.example.com/attestd", "actions": []string{"payment.*"}, "description": "pages the people on call"})
 	return key
 }
 

@@ -49,6 +49,11 @@ const PAGES = [
     page: lazy('Federation', () => import('./pages/federation.js').then((m) => m.Federations)),
   },
   {
+    id: 'webhooks',
+    name: 'Webhooks',
+    page: lazy('Webhooks', () => import('./pages/webhooks.js').then((m) => m.Webhooks)),
+  },
+  {
     id: 'reference',
     name: 'Reference',
     page: lazy('API reference', () => import('./pages/reference.js').then((m) => m.Reference)),
@@ -74,7 +79,7 @@ const GROUPS = [
   { name: 'Monitor', ids: ['start', 'live', 'records', 'proof', 'verify'] },
   { name: 'Identities', ids: ['agents', 'passports', 'keys', 'federation'] },
   { name: 'Trust', ids: ['control', 'checkpoints', 'report'] },
-  { name: 'Develop', ids: ['reference'] },
+  { name: 'Develop', ids: ['webhooks', 'reference'] },
 ]
   .map(({ name, ids }) => ({ name, pages: PAGES.filter(({ id }) => ids.includes(id)) }))
   .filter(({ pages }) => pages.length);

@@ -618,6 +618,23 @@ interface Federation {
   jwksUri?: string;
 }
 
+/** An endpoint to which the service sends the company's records. */
+interface Webhook {
+  webhookId: string;
+  url: string;
+  createdAt: string;
+  publicKey: string;
+  fingerprint: string;
+  nextIndex: number;
+  failedAttempts: number;
+  agents?: string[];
+  actions?: string[];
+  description?: string;
+  nextAttemptAt?: string;
+  disabledAt?: string;
+  disabledReason?: string;
+}
+
 /** A key or an OAuth client without its secret. */
 interface KeyOrClient {
   kind: 'apiKey' | 'oauthClient';

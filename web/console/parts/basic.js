@@ -18,6 +18,7 @@ const ICONS = {
   report: 'M4 20V4M4 20h16M8 16v-5M12 16V8M16 16v-3',
   keys: 'M8.5 19a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM11.4 12.2L20 4M15.5 8.2l3 3',
   federation: 'M7 9a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM17 21a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM9 8l6 8M14 5h5v5M19 5l-6 6',
+  webhooks: 'M4 5h9v5H4zM8.5 10v4h8M14 11.5l3 2.5-3 2.5M17 9h3v10H9v-3',
   reference: 'M5 4h10a4 4 0 0 1 4 4v12H9a4 4 0 0 1-4-4zM5 16a4 4 0 0 1 4-4h10M9 8h6',
   ok: 'M5 12.5l4.5 4.5L19 7.5',
   warn: 'M12 4L2.5 20h19zM12 10v4M12 17h.01',
