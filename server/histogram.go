@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"attestd/chain"
@@ -16,6 +17,7 @@ type histogramRequest struct {
 	Since       string        `query:"since"`
 	Until       string        `query:"until"`
 	Buckets     int64         `query:"buckets" must:"number 1..200" default:"60"`
+	By          string        `query:"by"`
 	Log         store.LogName `query:"log" must:"log"`
 }
 
@@ -25,7 +27,24 @@ type histogramBody struct {
 	Total   int64        `json:"total"`
 	Size    int64        `json:"size"`
 	Buckets []bucketBody `json:"buckets"`
+
+	*byAgent // nil unless asked for
 }
+
+// byAgent has the records of the agents with the most of them.
+type byAgent struct {
+	Agents    int64        `json:"agents"` // how many have records in the period
+	TopAgents []agentCount `json:"topAgents"`
+}
+
+type agentCount struct {
+	AgentID string  `json:"agentId"`
+	Total   int64   `json:"total"`
+	Counts  []int64 `json:"counts"` // one for each bucket
+}
+
+// mostTopAgents is how many agents a histogram names.
+const mostTopAgents = 20
 
 type bucketBody struct {
 	Since string `json:"since"`
@@ -34,6 +53,12 @@ type bucketBody struct {
 
 // countRecords is an addition to the specification: the number of matching records over time.
 func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramRequest) (a histogramBody, err error) {
+	switch {
+	case r.By != "" && r.By != "agent":
+		return a, fail(http.StatusBadRequest, "Invalid query parameter: by is not agent")
+	case r.By != "" && (r.Agent != "" || r.Action != "" || r.DelegatedBy != "" || r.Log != store.Actions):
+		return a, fail(http.StatusBadRequest, "Invalid query parameter: by=agent counts all records of the log of actions, and takes since, until and buckets alone")
+	}
 	what, err := s.searched(ctx, by, &recordsRequest{
 		Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Since: r.Since, Until: r.Until, Log: r.Log,
 		Order: "oldest",
@@ -65,7 +90,8 @@ func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramR
 			borders = append(borders, border)
 		}
 	}
-	counts, err := search.Count(ctx, &turns{Reader: s.Store, s: s}, what.log.Chain, what.filter, append(borders, what.to))
+	reader, borders := &turns{Reader: s.Store, s: s}, append(borders, what.to)
+	counts, err := search.Count(ctx, reader, what.log.Chain, what.filter, borders)
 	if err != nil {
 		return a, damage(err)
 	}
@@ -73,7 +99,22 @@ func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramR
 		a.Buckets[i].Count = counts[i]
 		a.Total += counts[i]
 	}
-	return a, nil
+	if r.By == "agent" {
+		a.byAgent, err = countAgents(ctx, reader, what.log.Chain, borders)
+	}
+	return a, err
+}
+
+func countAgents(ctx context.Context, reader search.Reader, number int64, borders []int64) (*byAgent, error) {
+	top, agents, err := search.CountAgents(ctx, reader, number, borders, mostTopAgents)
+	if err != nil {
+		return nil, damage(err)
+	}
+	counts := &byAgent{Agents: int64(agents), TopAgents: []agentCount{}}
+	for _, t := range top {
+		counts.TopAgents = append(counts.TopAgents, agentCount{t.Agent, t.Total, t.Counts})
+	}
+	return counts, nil
 }
 
 // span returns the requested period. Its default start is the first record, and its default end is

@@ -266,8 +266,10 @@ func isOptional(answer, member string) bool {
 		return strings.HasPrefix(answer, "POST /v1/oauth/clients ")
 	case "authorization_servers", "jwks_uri": // of the whole API
 		return strings.HasPrefix(answer, "GET /.well-known/oauth-protected-resource")
+	case "topAgents":
+		return true
 	case "agents", "actions", "description", "disabledAt", "disabledReason":
-		return strings.Contains(answer, " /v1/webhooks")
+		return strings.Contains(answer, " /v1/webhooks") || strings.Contains(answer, "/records/histogram")
 	case "status":
 		return strings.HasPrefix(answer, "POST /v1/webhooks/{webhookId}/test 200")
 	case "code":

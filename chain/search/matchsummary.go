@@ -27,22 +27,15 @@ var errSummary = errors.New("search: malformed summary")
 // match, and an error if the summary is malformed.
 func (f *Filter) MatchSummary(summary []byte, verdicts *Verdicts) (any bool, err error) {
 	agents, actions, principals, rest, err := f.lists(summary)
-	if err != nil || len(rest) == 0 {
+	if err != nil {
 		return false, errSummary
 	}
-	count := int(rest[0]) + 1
-	rest = rest[1:]
 	var verdictOf [Width]Verdict // by combination
-	for i := range count {
-		if len(rest) < 3 || int(rest[0]) >= agents.len || int(rest[1]) >= actions.len || len(rest) < 3+2*int(rest[2]) {
-			return false, errSummary
-		}
-		named := rest[3 : 3+2*int(rest[2])]
-		verdictOf[i] = min(agents.of(int(rest[0])), actions.of(int(rest[1])), f.delegated(named, &principals))
-		rest = rest[3+len(named):]
+	count, rest, ok := combinations(rest, agents.len, actions.len, func(i, agent, action int, named []byte) {
+		verdictOf[i] = min(agents.of(agent), actions.of(action), f.delegated(named, &principals))
 		any = any || verdictOf[i] != No
-	}
-	if count == 1 && len(rest) != 0 || count > 1 && (len(rest) != Width || int(slices.Max(rest)) >= count) {
+	})
+	if !ok {
 		return false, errSummary
 	}
 	if !any {
@@ -57,6 +50,28 @@ func (f *Filter) MatchSummary(summary []byte, verdicts *Verdicts) (any bool, err
 		}
 	}
 	return true, nil
+}
+
+// combinations calls yield for each combination of a summary: its number, its agent and action as
+// numbers in the lists, and its principals in two bytes each. rest has the combination of each
+// record where count is above 1.
+func combinations(src []byte, agents, actions int, yield func(i, agent, action int, named []byte)) (count int, rest []byte, ok bool) {
+	if len(src) == 0 {
+		return 0, nil, false
+	}
+	count, src = int(src[0])+1, src[1:]
+	for i := range count {
+		if len(src) < 3 || int(src[0]) >= agents || int(src[1]) >= actions || len(src) < 3+2*int(src[2]) {
+			return 0, nil, false
+		}
+		named := src[3 : 3+2*int(src[2])]
+		yield(i, int(src[0]), int(src[1]), named)
+		src = src[3+len(named):]
+	}
+	if count == 1 {
+		return count, nil, len(src) == 0
+	}
+	return count, src, len(src) == Width && int(slices.Max(src)) < count
 }
 
 // listMatch is the result of a filter for one of the lists of a summary.

@@ -122,6 +122,10 @@ func FuzzMatchSummary(f *testing.F) {
 		if (err == nil) != (errOfAll == nil) {
 			t.Fatalf("%v, but %v", err, errOfAll)
 		}
+		counted := &memoryChain{records: s.records, summaries: map[int64][]byte{0: summary}}
+		if _, _, err := search.CountAgents(t.Context(), counted, 1, []int64{0, search.Width}, 3); err != nil && errOfAll != nil {
+			t.Fatalf("a malformed summary is not ignored: %v", err)
+		}
 		if errOfAll == nil && (!some || bytes.IndexFunc([]byte{byte(verdicts[0]), byte(verdicts[search.Width-1])}, func(v rune) bool { return v != rune(search.Yes) }) >= 0) {
 			t.Fatal("the zero filter refuses a record")
 		}

@@ -3040,6 +3040,15 @@ export interface components {
                 since: components["schemas"]["Timestamp"];
                 count: number;
             }[];
+            /** @description Number of agents with records in the period, with `by=agent`. Agents after the first 65,536 are not told apart. */
+            agents?: number;
+            /** @description With `by=agent`. */
+            topAgents?: {
+                agentId: string;
+                total: number;
+                /** @description One for each bucket. */
+                counts: number[];
+            }[];
         };
         Verdict: components["schemas"]["ChainValid"] | components["schemas"]["ChainInvalid"];
         ChainValid: {
@@ -6650,6 +6659,12 @@ export interface operations {
                  * @example 60
                  */
                 buckets?: number;
+                /**
+                 * @description `agent` also counts the records of each agent: `topAgents` has the 20 with the most records in the period,
+                 *     the first the most. It counts all records of the log of actions, so that it goes with `since`, `until` and
+                 *     `buckets` alone.
+                 */
+                by?: "agent";
             };
             header?: never;
             path?: never;

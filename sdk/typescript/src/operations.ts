@@ -68,7 +68,7 @@ export const operations = {
   attestBatch: { call: "POST /v1/attest/batch", members: ["records"], status: 201, safe: true },
   getChain: { call: "GET /v1/chain", query: ["from", "limit", "log"] },
   searchRecords: { call: "GET /v1/records", query: [...search, "q", "hash", "order", ...page] },
-  countRecords: { call: "GET /v1/records/histogram", query: [...search, "buckets"] },
+  countRecords: { call: "GET /v1/records/histogram", query: [...search, "buckets", "by"] },
   verifyChain: { call: "GET /v1/verify", query: ["log"] },
   getProof: { call: "GET /v1/proof/{index}", query: ["log"] },
   getAuthority: { call: "GET /v1/authority/{index}", query: ["jti"] },
