@@ -47,6 +47,7 @@ func (b *bench) records(ctx context.Context) (err error) {
 		{"first page, two that never meet, oldest first", "/v1/records?agent=agent-7&action=tool.5&order=oldest", 50},
 		{"histogram of all", "/v1/records/histogram", 50},
 		{"histogram of an agent", "/v1/records/histogram?agent=agent-7", 100},
+		{"histogram by agent", "/v1/records/histogram?by=agent&buckets=24", 150},
 		{"whole scan for a text", "/v1/records?q=stands-nowhere&order=oldest", 4000},
 	} {
 		req := request("GET", q.path, t.key, "", "")
