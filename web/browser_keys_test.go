@@ -30,6 +30,8 @@ func TestBrowserRotatesTheKey(t *testing.T) {
 	b := openBrowser(t, base)
 	b.signIn(key)
 	b.confirmKey(s, "acme")
+	b.shows(`[data-overview="ready"]`)
+	asked.Store(0)
 	b.goTo("#/keys")
 	b.shows(`[aria-label="Signing key"] dl`)
 	b.shows(`tr[data-key-label="bootstrap"]`)

@@ -312,7 +312,7 @@ func (b *browser) confirmKey(s *service, companyID string) {
 	b.goTo("#/start")
 	b.fill(`input[name="fingerprint"]`, s.api("GET", "/v1/ca/public-key?companyId="+companyID, "", nil)["fingerprint"].(string))
 	b.press("Confirm key")
-	b.reads(".card .badge", "confirmed by you")
+	b.reads("[data-company-key] .badge", "confirmed by you")
 }
 
 // acknowledge ends every finding that the page shows, and each that comes meanwhile, until the

@@ -6663,6 +6663,7 @@ export interface operations {
                  * @description `agent` also counts the records of each agent: `topAgents` has the 20 with the most records in the period,
                  *     the first the most. It counts all records of the log of actions, so that it goes with `since`, `until` and
                  *     `buckets` alone.
+                 * @example agent
                  */
                 by?: "agent";
             };

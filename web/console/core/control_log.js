@@ -83,6 +83,12 @@ async function pageOf(asked, before, limit) {
  */
 export const changesWith = (text, before, limit) => pageOf({ q: text }, before, limit);
 
+/**
+ * The newest changes.
+ * @param {number} limit
+ */
+export const newestChanges = async (limit) => (await pageOf({}, null, limit)).found;
+
 const PAGE = 1000;
 
 /**

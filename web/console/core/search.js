@@ -166,6 +166,35 @@ export const histogramOf = (search, buckets, options) =>
     },
   });
 
+const byAgentForm = having({
+  since: timestamp,
+  until: timestamp,
+  total: integer,
+  size: integer,
+  buckets: list(having({ since: timestamp, count: integer }), 200),
+  agents: integer,
+  topAgents: list(having({ agentId: string, total: integer, counts: list(integer, 200) }), 20),
+});
+
+/**
+ * How many records there are in each part of a period, in all and of the agents with the most of
+ * them.
+ * @param {string} since
+ * @param {string} until
+ * @param {number} buckets
+ */
+export const countsByAgent = (since, until, buckets) =>
+  call(byAgentForm, 'GET', pathOf(searchOf({ since, until }, 0), { buckets, by: 'agent' }, '/v1/records/histogram'), {
+    asked(said) {
+      mustFit(said.since === since && said.until === until, 'it counts the records of another period');
+      const room = said.buckets.map(({ count }) => count);
+      let total = said.total - room.reduce((sum, n) => sum + n, 0);
+      for (const { counts } of said.topAgents) counts.forEach((n, i) => { room[i] -= n; });
+      if (said.topAgents.some(({ total: sum, counts }) => counts.reduce((a, b) => a + b, 0) !== sum)) total = NaN;
+      mustFit(total === 0 && room.every((n) => n >= 0), 'its parts are not of the totals that it names');
+    },
+  });
+
 /**
  * What a search finds as it is found: {text}, {progress: {read, at, size}} and at last {end: {read,
  * found, next}}.

@@ -1,5 +1,5 @@
 // @ts-check
-// Start: get in, and the first steps as lines to type.
+// Start: get in; then an overview, and the first steps as lines to type.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { companyCreated } from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
@@ -8,8 +8,11 @@ import { session, signIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
 import { ConfirmKey, Fingerprint, KeyBadge, useKeyState } from '../parts/key_trust.js';
+import { lazy } from '../parts/lazy.js';
 import { StaySignedIn, SignInForm, SignedOut } from '../parts/sign_in.js';
 import { Text } from '../parts/text.js';
+
+const Overview = lazy('', () => import('../parts/overview.js').then((m) => m.Overview));
 
 /** @param {{onKey: (key: string) => void}} props */
 function Register({ onKey }) {
@@ -148,6 +151,7 @@ export function Start() {
           <div><button type="button" class="button" onClick=${() => setNewKey('')}>I’ve saved it</button></div>
         </section>`}
       <${Insecure} />
+      ${!newKey && html`<${Overview} companyKey=${key} />`}
       <div class="beside"><${CompanyKey} company=${company} companyKey=${key} /><${FirstRun} /></div>
     <//>`;
 }

@@ -1,6 +1,6 @@
 // @ts-check
-// Pages whose modules are loaded when they are first shown: what is heavy and of no use without a
-// server.
+// Pages and parts whose modules are loaded when they are first shown: what is heavy and of no use
+// without a server.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { Failure, Page, useTask } from './basic.js';
 
@@ -8,6 +8,7 @@ const heading = () => /** @type {HTMLElement | null} */ (document.querySelector(
 
 /**
  * A component in place of one that load() resolves to. Once that is loaded it stands there at once.
+ * title: of the page, '' where it is a part of one.
  * @param {string} title
  * @param {() => Promise<Component>} load
  * @returns {Component}
@@ -35,12 +36,11 @@ export function lazy(title, load) {
       if (shown.held) heading()?.focus({ preventScroll: true });
     }, [shown]); // it is another heading now
     if (found) return html`<${found} ...${props} />`;
-    return html`
-      <${Page} title=${title}>
-        <${Failure} error=${error} />
-        ${error ? html`<div class="buttons">
+    const waiting = html`
+      <${Failure} error=${error} />
+      ${error ? html`<div class="buttons">
         <button type="button" class="button" disabled=${busy} onClick=${fetchIt}>Retry</button></div>`
-          : html`<p class="muted">Loading …</p>`}
-      <//>`;
+        : html`<p class="muted">Loading …</p>`}`;
+    return title ? html`<${Page} title=${title}>${waiting}<//>` : waiting;
   };
 }

@@ -1,0 +1,62 @@
+// @ts-check
+// What needs a look on the first page, which hours it shows, and how dark a number of records is.
+import { plural } from './format.js';
+
+const HOUR = 3_600_000;
+export const HOURS = 24;
+const SOON = 14 * 24 * HOUR; // a key that ends within that time needs a look
+
+/**
+ * The last HOURS hours, up to the end of this one, of a time in ms.
+ * @param {number} now
+ */
+export function lastHours(now) {
+  const until = Math.floor(now / HOUR) * HOUR + HOUR;
+  return { since: new Date(until - HOURS * HOUR).toISOString(), until: new Date(until).toISOString() };
+}
+
+const SHADES = 5;
+
+/**
+ * The shade of a number of records: 0 for none, SHADES for the most, else 1 to SHADES on a
+ * logarithmic scale.
+ * @param {number} n
+ * @param {number} most
+ */
+export function shadeOf(n, most) {
+  if (n === 0 || n === most) return n && SHADES;
+  return 1 + Math.floor((Math.log(n) / Math.log(most)) * SHADES);
+}
+
+/**
+ * What needs a look: in words, and the page that has the rows behind it.
+ * @param {{since: string, denied: number, failed: number, sessions: {state: string}[],
+ *   credentials: {expiresAt?: string}[] | null, federations: {keys: {failure?: string}}[] | null,
+ *   webhooks: {disabledAt?: string, failedAttempts: number}[] | null}} found
+ * @param {number} now
+ * @returns {{words: string, page: string, query: Record<string, string>}[]}
+ */
+export function needsALook({ since, denied, failed, sessions, credentials, webhooks, federations }, now) {
+  /** @type {ReturnType<typeof needsALook>} */
+  const all = [];
+  /**
+   * @param {number} n
+   * @param {string} words
+   * @param {string} page
+   * @param {Record<string, string>} [query]
+   */
+  const add = (n, words, page, query = {}) => { if (n > 0) all.push({ words, page, query }); };
+  add(denied, `${plural(denied, 'tool call')} denied`, 'records', { action: 'tool.denied', since });
+  add(failed, `${plural(failed, 'tool call')} failed`, 'records', { action: 'tool.failed', since });
+  const gaps = sessions.filter(({ state }) => state === 'gap').length;
+  add(gaps, `${plural(gaps, 'session')} with missing steps`, 'agents');
+  const ends = credentials?.filter(({ expiresAt }) => expiresAt && Date.parse(expiresAt) > now
+    && Date.parse(expiresAt) - now < SOON).length ?? 0;
+  add(ends, `${plural(ends, 'key or client', 'keys or clients')} will expire within two weeks`, 'keys',
+    { sort: 'expiry' });
+  const stopped = webhooks?.filter(({ disabledAt, failedAttempts }) => disabledAt || failedAttempts).length ?? 0;
+  add(stopped, `${plural(stopped, 'webhook')} failing or disabled`, 'webhooks');
+  const unread = federations?.filter(({ keys }) => keys.failure).length ?? 0;
+  add(unread, `${plural(unread, 'federation')} whose keys could not be fetched`, 'federation');
+  return all;
+}

@@ -1,0 +1,106 @@
+// @ts-check
+// What the first page says to who is signed in: what needs a look, who acted when, and what was
+// changed last. Each part leads to the rows behind it.
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { HOURS, shadeOf } from '../core/attention.js';
+import { bare, count, plural, timeText } from '../core/format.js';
+import { live, toneOfLive } from '../core/live_state.js';
+import { readOverview } from '../core/overview.js';
+import { href } from '../core/router.js';
+import { useStore } from '../core/store.js';
+import { zoneOf } from '../core/times.js';
+import { visible } from '../lib/visible.js';
+import { Badge, Failure, useTask } from './basic.js';
+import { Change } from './change.js';
+import { useAssess } from './key_trust.js';
+import { Text } from './text.js';
+
+/** @param {{companyKey: CompanyKey}} props */
+function Checked({ companyKey }) {
+  const state = useStore(live);
+  const tone = toneOfLive(state, useAssess(companyKey));
+  const { range, server } = state;
+  const checked = range ? range.to - range.from : 0;
+  return html`
+    <p data-checked=${tone || 'none'}>
+      <${Badge} tone=${tone}>${count(checked)} of ${count(Math.max(server?.length ?? 0, range?.to ?? 0))} records<//>
+      checked in this page. ${!state.whole && html`<a href=${href('verify')}>Verify the whole log</a>`}</p>`;
+}
+
+/** @param {{of: Awaited<ReturnType<typeof readOverview>>}} props */
+function Attention({ of: { attention, limited } }) {
+  return html`
+    <section class="card" aria-label="Needs a look" data-attention=${attention.length}>
+      <h2>Needs a look</h2>
+      ${attention.length === 0 && html`<p class="muted">Nothing, by what this server says of the last day.</p>`}
+      <ul class="attention">${attention.map(({ words, page, query }) => html`
+        <li key=${words}><a href=${href(page, '', query)}>${words}</a></li>`)}</ul>
+      ${limited && html`<p class="small muted">Keys, webhooks and federations are shown to an admin.</p>`}
+    </section>`;
+}
+
+/** @param {{of: Awaited<ReturnType<typeof readOverview>>['activity']}} props */
+function HeatMap({ of: { buckets, topAgents, agents, total, until } }) {
+  const most = Math.max(1, ...topAgents.flatMap(({ counts }) => counts));
+  /** @param {number} i */
+  const end = (i) => buckets[i + 1]?.since ?? until;
+  const others = agents - topAgents.length;
+  return html`
+    <section class="card across" aria-label="Activity" data-activity=${total}>
+      <div class="card-head"><h2>The last ${HOURS} hours</h2>
+        <span class="small muted">${plural(total, 'record')} of ${plural(agents, 'agent')}</span></div>
+      ${topAgents.length === 0 && html`<p class="muted">No agent has acted.</p>`}
+      ${topAgents.length > 0 && html`
+        <div class="heat-scroll" tabindex="0" role="group" aria-label="Records by agent and hour">
+        <table class="heat">
+          <thead><tr><th>Agent</th>${buckets.map(({ since }, i) => html`
+            <th scope="col"><span class=${i % 6 ? 'visually-hidden' : ''}>${bare(since, 13).slice(11)}</span></th>`)}
+            <th scope="col">Records</th></tr></thead>
+          <tbody>${topAgents.map(({ agentId, total: sum, counts }) => html`
+            <tr key=${agentId} data-agent=${visible(agentId)}>
+              <th scope="row"><a href=${href('agents', agentId)}><${Text} of=${agentId} /></a></th>
+              ${counts.map((n, i) => html`
+                <td class="shade-${shadeOf(n, most)}"
+                  title="${bare(buckets[i].since, 16)} ${zoneOf(new Date(buckets[i].since))}: ${plural(n, 'record')}">
+                  ${n > 0 && html`<a tabindex="-1"
+                    href=${href('records', '', { agent: agentId, since: buckets[i].since, until: end(i) })}>
+                    <span class="visually-hidden">${count(n)}</span></a>`}</td>`)}
+              <td class="number"><a href=${href('records', '', { agent: agentId, last: '24h' })}>${count(sum)}</a></td>
+            </tr>`)}</tbody>
+        </table></div>`}
+      ${others > 0 && html`<p class="small muted">${plural(others, 'more agent')} with fewer records.</p>`}
+    </section>`;
+}
+
+/** @param {{of: Awaited<ReturnType<typeof readOverview>>, companyKey: CompanyKey}} props */
+function Newest({ of: { changes, sessions }, companyKey }) {
+  const assess = useAssess(companyKey);
+  return html`
+    <section class="card" aria-label="Newest changes">
+      <div class="card-head"><h2>Newest changes of rights</h2><a href=${href('control')}>All</a></div>
+      <ul class="change-list">${changes.map((change) => html`
+        <${Change} key=${change.record.index} change=${change} assess=${assess} />`)}</ul>
+      ${sessions.length > 0 && html`
+        <h3>Newest sessions</h3>
+        <ul class="attention small">${sessions.map(({ agentId, sid, firstAt, state }) => html`
+          <li><a href=${href('agents', agentId)}><${Text} of=${agentId} /></a>, <code><${Text} of=${sid} /></code>,
+            since ${timeText(firstAt, 16)}: ${state}</li>`)}</ul>`}
+    </section>`;
+}
+
+/** @param {{companyKey: CompanyKey}} props */
+export function Overview({ companyKey }) {
+  const [found, setFound] = useState(/** @type {Awaited<ReturnType<typeof readOverview>> | null} */ (null));
+  const [run, busy, error, retry] = useTask();
+  const load = () => run(async () => setFound(await readOverview(Date.now())));
+  useEffect(() => { load(); }, [companyKey.fingerprint]);
+  return html`
+    <div class="overview" data-overview=${found ? 'ready' : 'loading'}>
+      <div class="card-head across"><${Checked} companyKey=${companyKey} />
+        <button type="button" class="button small" disabled=${busy} onClick=${load}>Refresh</button></div>
+      <${Failure} error=${error} retry=${retry} />
+      ${found && html`
+        <${HeatMap} of=${found.activity} />
+        <${Attention} of=${found} /><${Newest} of=${found} companyKey=${companyKey} />`}
+    </div>`;
+}

@@ -1,0 +1,41 @@
+// Which things of the last day need a look, and how dark a number of records is.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { lastHours, needsALook, shadeOf } from '../console/core/attention.js';
+
+const now = Date.parse('2026-03-02T09:30:00.000Z');
+const nothing = { since: 's', denied: 0, failed: 0, sessions: [], credentials: [], webhooks: [], federations: [] };
+/** @param {object} more */
+const words = (more) => needsALook({ ...nothing, ...more }, now).map((one) => `${one.words} → ${one.page}`);
+
+test('the last hours end with this one', () => {
+  assert.deepEqual(lastHours(now), { since: '2026-03-01T10:00:00.000Z', until: '2026-03-02T10:00:00.000Z' });
+});
+
+test('nothing needs a look where nothing happened, and what may not be read says nothing', () => {
+  assert.deepEqual(words({}), []);
+  assert.deepEqual(words({ credentials: null, webhooks: null, federations: null }), []);
+});
+
+test('each thing that needs a look leads to its rows', () => {
+  assert.deepEqual(words({ denied: 1, failed: 1200 }), ['1 tool call denied → records', '1,200 tool calls failed → records']);
+  assert.deepEqual(words({ sessions: [{ state: 'gap' }, { state: 'open' }, { state: 'sealed' }] }), ['1 session with missing steps → agents']);
+  const ends = ['2026-03-02T09:29:00.000Z', '2026-03-02T09:31:00.000Z', '2026-03-16T09:29:00.000Z', '2026-03-16T09:31:00.000Z'];
+  assert.deepEqual(words({ credentials: [{}, ...ends.map((expiresAt) => ({ expiresAt }))] }), ['2 keys or clients will expire within two weeks → keys']);
+  const webhooks = [{ failedAttempts: 0 }, { failedAttempts: 2 }, { failedAttempts: 0, disabledAt: 'then' }];
+  assert.deepEqual(words({ webhooks }), ['2 webhooks failing or disabled → webhooks']);
+  assert.deepEqual(words({ federations: [{ keys: { failure: 'no answer' } }, { keys: {} }] }), ['1 federation whose keys could not be fetched → federation']);
+});
+
+test('a shade grows with the number, from none to the fifth', () => {
+  for (const most of [1, 2, 7, 1000, 1e6]) {
+    assert.equal(shadeOf(0, most), 0);
+    let last = 0;
+    for (let n = 1; n <= most; n = n < 10 ? n + 1 : n * 2) {
+      const shade = shadeOf(n, most);
+      assert.ok(shade >= Math.max(1, last) && shade <= 5, `${n} of ${most}: ${shade}`);
+      last = shade;
+    }
+    assert.equal(shadeOf(most, most), 5);
+  }
+});
