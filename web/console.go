@@ -31,6 +31,7 @@ var contentTypes = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".svg":  "image/svg+xml",
+	".json": "application/json",
 	".mjs":  "text/javascript; charset=utf-8",
 }
 
@@ -160,3 +161,9 @@ func newAsset(ext string, content []byte) *asset {
 		gzipped: zipped.Bytes(),
 	}
 }
+
+// Demo returns the script of the demonstration: an array of steps {"does", "call", "body", "keep"}.
+// call has a method and a path. In call and body, {name} is a value that an earlier step has kept
+// of its answer, {company} the ID of the company, and {inAWeek} a time. keep has pairs:
+// a name, and the member of the answer that it keeps.
+func Demo() []byte { return loadConsole()["/demo.json"].plain }
