@@ -1,23 +1,14 @@
 package cmd
 
 import (
-	"context"
-	"errors"
-	"net"
-	"net/http"
-	"net/netip"
-	"time"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"attestd/agent/mcpserver"
-	"attestd/sdk/attestd"
 )
 
 func mcpServerCommand(version string) *cobra.Command {
-	var listen string
+	var listen, resource, issuer string
 	config := mcpserver.Config{Version: version}
 	cmd := &cobra.Command{
 		Use:   "mcp-server",
@@ -31,6 +22,11 @@ the command serves streamable HTTP at /mcp on a loopback address. There each req
 its own credential (Authorization: Bearer …), which is forwarded to attestd, and the credential
 of this process is not used.
 
+With --resource and --issuer, it is a protected resource of OAuth (RFC 9728) instead. A request
+must have an access token that the company's issuer has issued for the URL of --resource. Its
+scope limits what the tools do, with the credential of this process, which is of the same
+company. A proxy in front of the command has the certificate of that URL.
+
 With --agent, the tools attest only for this agent and search only its records.
 
 ` + connectionHelp,
@@ -39,8 +35,13 @@ With --agent, the tools attest only for this agent and search only its records.
 			if config.Pinned != "" && !fingerprintForm.MatchString(config.Pinned) {
 				return usagef("--pinned-key must be a fingerprint, SHA256: and 43 characters")
 			}
-			if listen != "" {
-				return listenMCP(cmd, listen, config)
+			switch {
+			case (resource == "") != (issuer == ""):
+				return usagef("--resource and --issuer go together")
+			case resource != "" && listen == "":
+				return usagef("--resource goes with --listen")
+			case listen != "":
+				return listenMCP(cmd, listen, config, resource, issuer)
 			}
 			c, err := connect(cmd)
 			if err != nil {
@@ -60,73 +61,13 @@ With --agent, the tools attest only for this agent and search only its records.
 		"serve HTTP on this loopback `address`, such as 127.0.0.1:8081, instead of standard input and output")
 	cmd.Flags().StringVar(&config.Pinned, "pinned-key", "",
 		"`fingerprint` (SHA256:…) of a key of the company, to verify proofs with")
+	cmd.Flags().StringVar(&resource, "resource", "",
+		"with --listen: public `URL` of this server, for which access tokens must be, such as https://mcp.example.com/mcp")
+	cmd.Flags().StringVar(&issuer, "issuer", "",
+		"with --resource: `URL` of the company's issuer, such as https://attest.example.com/o/acme")
 	// ATTESTD_LISTEN is the address of attestd serve.
-	for _, name := range []string{"pinned-key", "listen"} {
+	for _, name := range []string{"pinned-key", "listen", "resource", "issuer"} {
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
 	}
 	return cmd
-}
-
-// listenMCP serves HTTP until a signal arrives.
-func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config) error {
-	if err := checkListen(listen); err != nil {
-		return err
-	}
-	host, _, _ := net.SplitHostPort(listen)
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return usagef("--listen must be a loopback address, because credentials arrive unencrypted; got %q", listen)
-	}
-	service, err := address(cmd)
-	if err != nil {
-		return err
-	}
-	if _, err := attestd.New(service); err != nil {
-		return usageError{err}
-	}
-	listener, err := net.Listen("tcp", listen)
-	if err != nil {
-		return err
-	}
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 64
-	service.HTTP = &http.Client{Transport: transport} // shared by all requests
-	// A client waits for the response, so retries are short.
-	service.Retry = &attestd.Retry{Times: 2, Min: 100 * time.Millisecond, Max: time.Second}
-	server := &http.Server{
-		Handler:           mcpserver.New(config).Handler(service, port),
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 5 * time.Minute,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-	}
-	printError("attestd %s serves MCP on http://%s/mcp for %s\n", config.Version, listener.Addr(), service.URL)
-	group, ctx := errgroup.WithContext(cmd.Context())
-	group.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	group.Go(func() error {
-		<-ctx.Done()
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		return server.Shutdown(last)
-	})
-	return group.Wait()
-}
-
-// address finds the server's address as connection does, for a process without a credential.
-func address(cmd *cobra.Command) (config attestd.Config, err error) {
-	config.URL = cmd.Flag("url").Value.String()
-	if config.URL == "" {
-		var file map[string]string
-		if _, file, err = readConnectionFile(); err != nil {
-			return config, err
-		}
-		config.URL = file["ATTESTD_URL"]
-	}
-	if config.URL == "" {
-		config.URL = defaultURL
-	}
-	return config, nil
 }

@@ -47,31 +47,44 @@ func (f *Factory) Handler(service attestd.Config, port string) http.Handler {
 			http.Error(w, "the attestd server is unavailable", http.StatusBadGateway)
 		}
 	})
-	return localOnly(port, mux)
+	return localOnly(port, nil, mux)
 }
 
 var errNoBearer = errors.New("no bearer")
 
-// clientOf returns a client that has only the credential of the request.
-func clientOf(service attestd.Config, r *http.Request) (*attestd.Client, error) {
+// bearerOf returns the bearer token of a request.
+func bearerOf(r *http.Request) (string, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	isInvalid := func(c rune) bool { return c <= ' ' || c > '~' }
 	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(r.Header.Values("Authorization")) != 1 ||
 		strings.ContainsFunc(token, isInvalid) {
-		return nil, errNoBearer
+		return "", errNoBearer
+	}
+	return token, nil
+}
+
+// clientOf returns a client that has only the credential of the request.
+func clientOf(service attestd.Config, r *http.Request) (*attestd.Client, error) {
+	token, err := bearerOf(r)
+	if err != nil {
+		return nil, err
 	}
 	service.Credential = attestd.Key(token)
 	return attestd.New(service)
 }
 
-// localOnly refuses requests for another host, as after DNS rebinding, and from another origin.
-func localOnly(port string, next http.Handler) http.Handler {
+// localOnly refuses requests for another host, as after DNS rebinding, and from another origin. A
+// proxy may have the requests of a public URL, or nil.
+func localOnly(port string, public *url.URL, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocal(r.Host, port) {
+		if !isLocal(r.Host, port) && (public == nil || !strings.EqualFold(r.Host, public.Host)) {
 			http.Error(w, "unknown host", http.StatusForbidden)
 			return
 		}
 		for _, origin := range r.Header.Values("Origin") {
+			if public != nil && origin == public.Scheme+"://"+public.Host {
+				continue
+			}
 			if u, err := url.Parse(origin); err != nil || u.Scheme != "http" || !isLocal(u.Host, port) || origin != "http://"+u.Host {
 				http.Error(w, "this origin is not allowed", http.StatusForbidden)
 				return

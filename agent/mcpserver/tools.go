@@ -13,6 +13,7 @@ import (
 type tools struct {
 	Config
 	client *attestd.Client
+	rights rights
 }
 
 // agent returns the configured agent, or else the one that a call names.
@@ -37,6 +38,12 @@ type attestInput struct {
 }
 
 func (t tools) attest(ctx context.Context, in attestInput) (any, error) {
+	if t.rights.isAgent() {
+		if in.AgentID != "" && in.AgentID != t.rights.agent {
+			return nil, fmt.Errorf("the access token is of the agent %q, and attests for no other", t.rights.agent)
+		}
+		in.AgentID = t.rights.agent
+	}
 	agent, err := t.agent(in.AgentID)
 	if err != nil {
 		return nil, err

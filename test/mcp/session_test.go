@@ -18,19 +18,20 @@ import (
 
 // service is an attestd with one company.
 type service struct {
-	t      *testing.T
-	proc   *harness.Service
-	db     string
-	addr   string
-	key    string
-	client *attestd.Client
+	t       *testing.T
+	proc    *harness.Service
+	db      string
+	addr    string
+	company string
+	key     string
+	client  *attestd.Client
 }
 
 func serve(t *testing.T) *service {
 	t.Helper()
 	proc, db, err := lab.ServeNew(t.Context(), "--rate-limits", "off")
 	must(t, err)
-	s := &service{t: t, proc: proc, db: db, addr: proc.Addr}
+	s := &service{t: t, proc: proc, db: db, addr: proc.Addr, company: "acme"}
 	t.Cleanup(func() {
 		if s.proc.Running() == nil {
 			must(t, s.proc.Stop())
@@ -38,7 +39,7 @@ func serve(t *testing.T) *service {
 	})
 	public, err := attestd.New(attestd.Config{URL: "http://" + s.addr})
 	must(t, err)
-	made, err := public.CreateCompany(t.Context(), attestd.NewCompany{CompanyID: "acme"})
+	made, err := public.CreateCompany(t.Context(), attestd.NewCompany{CompanyID: s.company})
 	must(t, err)
 	s.key = made.APIKey
 	s.client = s.with(s.key)

@@ -1,0 +1,200 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"attestd/internal/keysets"
+	"attestd/sdk/attestd"
+)
+
+// Resource is the server as a protected resource (RFC 9728). It accepts access tokens that the
+// company's issuer has issued for its URL, and no other credential. What a token allows, the tools
+// do with Service, whose credential is of the same company: no token is handed on.
+type Resource struct {
+	URL     string // as its clients know it: https, see CheckResource
+	Issuer  string // of the company
+	Company string // ID of the company
+	Keys    Keys
+	Service *attestd.Client
+}
+
+// maxResource is how many bytes the URL of a resource may have, as for the token endpoint.
+const maxResource = 1024
+
+// CheckResource returns what is wrong with the URL of a resource. The token endpoint demands https
+// and no fragment.
+func CheckResource(text string) error {
+	u, err := url.Parse(text)
+	visible := strings.IndexFunc(text, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }) < 0
+	switch {
+	case err != nil || !visible || len(text) > maxResource || u.Scheme != "https" || u.Hostname() == "" || u.User != nil,
+		strings.ContainsAny(text, "?#"):
+		return errors.New("must be an https URL without a password, a query or a fragment")
+	case u.Path != "/" && strings.HasSuffix(u.Path, "/"), strings.Contains(u.Path, "//"), strings.HasPrefix(u.Path, wellKnown):
+		return errors.New("must have a path without empty parts, such as /mcp")
+	}
+	return nil
+}
+
+// wellKnown is the path of the metadata of a resource without a path of its own (RFC 9728 §3).
+const wellKnown = "/.well-known/oauth-protected-resource"
+
+// is reports whether an audience is this resource. Without a path a URL has two spellings (RFC 3986
+// §6.2.3).
+func (r *Resource) is(audience string) bool {
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Path != "" && u.Path != "/" {
+		return audience == r.URL
+	}
+	return strings.TrimSuffix(audience, "/") == strings.TrimSuffix(r.URL, "/")
+}
+
+// resourceMetadata is the metadata of a resource (RFC 9728 §2). It lists no scopes, because clients
+// then ask for all of them, and no client of attestd has them all.
+type resourceMetadata struct {
+	Resource string   `json:"resource"`
+	Servers  []string `json:"authorization_servers"`
+	Methods  []string `json:"bearer_methods_supported"`
+	Name     string   `json:"resource_name"`
+}
+
+// Protected serves the tools as a resource, at the path of its URL, and the resource's metadata. It
+// listens on port of the loopback interface, behind a proxy that has the certificate.
+func (f *Factory) Protected(r *Resource, port string) http.Handler {
+	at, err := url.Parse(r.URL)
+	if err != nil {
+		return http.NotFoundHandler() // see CheckResource
+	}
+	path := at.EscapedPath()
+	p := &protected{Resource: r, factory: f, metadataURL: at.Scheme + "://" + at.Host + wellKnown + strings.TrimSuffix(path, "/")}
+	if path == "" {
+		path = "/"
+	}
+	tools := localOnly(port, at, http.HandlerFunc(p.serveTools))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.EscapedPath() {
+		case path:
+			tools.ServeHTTP(w, r)
+		case wellKnown + strings.TrimSuffix(path, "/"):
+			p.serveMetadata(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+type protected struct {
+	*Resource
+	factory     *Factory
+	metadataURL string
+}
+
+// serveMetadata answers everybody, pages of any origin included: clients in browsers read it first.
+func (p *protected) serveMetadata(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", "*")
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		h.Set("Content-Type", "application/json")
+		h.Set("Cache-Control", "public, max-age=300")
+		_ = json.NewEncoder(w).Encode(resourceMetadata{p.URL, []string{p.Issuer}, []string{"header"}, "attestd MCP server"})
+	case http.MethodOptions:
+		h.Set("Access-Control-Allow-Methods", http.MethodGet)
+		h.Set("Access-Control-Allow-Headers", "*")
+		h.Set("Access-Control-Max-Age", "300")
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		h.Set("Allow", "GET, HEAD, OPTIONS")
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	}
+}
+
+func (p *protected) serveTools(w http.ResponseWriter, r *http.Request) {
+	token, err := bearerOf(r)
+	if err != nil {
+		p.challenge(w, http.StatusUnauthorized, "", "an access token is required: Authorization: Bearer …", "")
+		return
+	}
+	given, err := p.authorize(r.Context(), token, time.Now())
+	var refused refusedToken
+	var unavailable *keysets.Unavailable
+	switch {
+	case err == nil:
+	case errors.As(err, &refused):
+		p.challenge(w, http.StatusUnauthorized, "invalid_token", refused.Error(), "")
+		return
+	case errors.As(err, &unavailable):
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "the keys of the issuer are not available: "+unavailable.Error(), http.StatusServiceUnavailable)
+		return
+	default: // the client has left
+		http.Error(w, "canceled", http.StatusServiceUnavailable)
+		return
+	}
+	if given.none() {
+		p.challenge(w, http.StatusForbidden, "insufficient_scope", "the access token has no scope with which a tool may be called", scopeReader)
+		return
+	}
+	if tool := calledTool(r); given.lacks(tool) != "" {
+		p.challenge(w, http.StatusForbidden, "insufficient_scope", given.check(tool).Error(), given.lacks(tool))
+		return
+	}
+	server := p.factory.server(p.Service, given)
+	mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody,
+		DisableLocalhostProtection: true, // see localOnly
+	}).ServeHTTP(w, r)
+}
+
+// challenge refuses a request and names the metadata, by which a client finds the issuer (RFC 6750
+// §3, RFC 9728 §5.1).
+func (p *protected) challenge(w http.ResponseWriter, status int, code, why, scope string) {
+	params := []string{fmt.Sprintf(`resource_metadata="%s"`, p.metadataURL)}
+	if code != "" {
+		params = append(params, fmt.Sprintf(`error="%s"`, code), fmt.Sprintf(`error_description="%s"`, why))
+	}
+	if scope != "" {
+		params = append(params, fmt.Sprintf(`scope="%s"`, scope))
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer "+strings.Join(params, ", "))
+	http.Error(w, why, status)
+}
+
+// calledTool returns the name of the tool that a request calls, "" where it calls none, or in a
+// batch. That a client learns at once which scope it lacks is all that depends on it: the tools
+// check it again.
+func calledTool(r *http.Request) string {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), failing{err}, r.Body), r.Body}
+	var call struct {
+		Method string
+		Params struct{ Name string }
+	}
+	if err != nil || json.Unmarshal(body, &call) != nil || call.Method != "tools/call" {
+		return ""
+	}
+	return call.Params.Name
+}
+
+// failing returns an error at the place where it happened, or is at its end.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	return 0, io.EOF
+}
