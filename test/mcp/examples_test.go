@@ -1,0 +1,159 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"attestd/internal/testenv"
+	"attestd/sdk/attestd"
+)
+
+// The example in Go accepts access tokens of the issuer for its own URL, and no others.
+func TestExampleServerGo(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "server")
+	build := exec.Command(testenv.Path(t, "go"), "build", "-o", program, ".")
+	build.Dir = filepath.Join("..", "..", "examples", "mcp-server-go")
+	build.Env = append(build.Environ(), "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	exampleServer(t, func() *exec.Cmd { return exec.Command(program) })
+}
+
+// The example in TypeScript compiles, and does the same.
+func TestExampleServerTypeScript(t *testing.T) {
+	t.Parallel()
+	node := testenv.Path(t, "node")
+	folder, err := filepath.Abs(filepath.Join("..", "..", "examples", "mcp-server-typescript"))
+	must(t, err)
+	modules := filepath.Join(folder, "node_modules")
+	if _, err := os.Stat(filepath.Join(modules, "typescript")); err != nil {
+		testenv.Missing(t, "there are no packages: npm ci --prefix examples/mcp-server-typescript")
+	}
+	built := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(built, "package.json"), []byte(`{"type":"module"}`), 0o600))
+	must(t, os.Symlink(modules, filepath.Join(built, "node_modules")))
+	compile := exec.Command(node, filepath.Join(modules, "typescript", "bin", "tsc"), "--project", folder, "--outDir", built)
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	exampleServer(t, func() *exec.Cmd { return exec.Command(node, filepath.Join(built, "server.js")) })
+}
+
+// exampleServer tries a server of the examples: from a client that knows its URL alone to what it
+// refuses.
+func exampleServer(t *testing.T, command func() *exec.Cmd) {
+	s := serve(t)
+	p := behindTLS(t, "/mcp", func(url string) string {
+		cmd := command()
+		cmd.Env = append(cmd.Environ(), "ISSUER="+s.issuer(), "RESOURCE="+url, "LISTEN=127.0.0.1:0")
+		return started(t, cmd, `listens on http://([0-9.:]+)`)
+	})
+	writer := s.oauthClient(attestd.Writer)
+	session, err := p.with(t, p.handler(t, writer, p.asking()), "2025-11-25")
+	must(t, err)
+	call := func(session *mcp.ClientSession, tool string, args map[string]any) (text string, failed bool) {
+		r, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+		if err != nil {
+			return err.Error(), true
+		}
+		return r.Content[0].(*mcp.TextContent).Text, r.IsError
+	}
+	if got, failed := call(session, "add_note", map[string]any{"text": "hello"}); failed || got != `{"notes":1}` {
+		t.Errorf("a writer adds a note: %s", got)
+	}
+	must(t, session.Close())
+	session, err = p.with(t, p.handler(t, s.oauthClient(attestd.Reader), p.asking()), "2026-07-28")
+	must(t, err)
+	if got, failed := call(session, "list_notes", map[string]any{}); failed || got != `{"notes":["`+writer.ClientID+`: hello"]}` {
+		t.Errorf("a reader lists the notes: %s", got)
+	}
+	if got, failed := call(session, "add_note", map[string]any{"text": "no"}); !failed {
+		t.Errorf("a reader adds a note: %s", got)
+	}
+	_ = session.Close()
+	s.refusals(p)
+}
+
+// refusals tries what is no access token of the company for this resource, whoever issued it.
+func (s *service) refusals(p *protected) {
+	t := s.t
+	t.Helper()
+	public, err := attestd.New(attestd.Config{URL: "http://" + s.addr})
+	must(t, err)
+	zoo, err := public.CreateCompany(t.Context(), attestd.NewCompany{CompanyID: "zoo"})
+	must(t, err)
+	other := *s
+	other.client, other.company = s.with(zoo.APIKey), "zoo"
+	_, err = s.client.RegisterAgent(t.Context(), attestd.NewAgent{AgentID: "bot"})
+	must(t, err)
+	ofAgent := func(algorithm string) string {
+		made, err := s.client.CreateAgentToken(t.Context(), attestd.TokenRequest{AgentID: "bot", Audience: []string{p.url}, Algorithm: algorithm})
+		must(t, err)
+		return made.Token
+	}
+	svid, err := s.client.AgentSVID(t.Context(), "bot")
+	must(t, err)
+	writer := s.oauthClient(attestd.Writer)
+	sound := s.token(writer, url.Values{"resource": {p.url}})
+	for name, c := range map[string]struct {
+		want  int
+		token string
+	}{
+		"for this resource":         {200, sound},
+		"with a scope":              {200, s.token(writer, url.Values{"resource": {p.url}, "scope": {"reader"}})},
+		"for another resource":      {401, s.token(writer, url.Values{"resource": {"https://other.example/mcp"}})},
+		"for another path":          {401, s.token(writer, url.Values{"resource": {p.url + "/x"}})},
+		"for two resources":         {401, s.token(writer, url.Values{"resource": {p.url, "https://other.example/mcp"}})},
+		"for the API":               {401, s.token(writer, url.Values{})},
+		"of another company":        {401, other.token(other.oauthClient(attestd.Writer), url.Values{"resource": {p.url}})},
+		"that says who an agent is": {401, ofAgent("ES256")},
+		"that says so by RS256":     {401, ofAgent("RS256")},
+		"with another signature":    {401, sound[:strings.LastIndex(sound, ".")+1] + strings.Repeat("A", 86)},
+		"an API key":                {401, s.key},
+		"an SVID":                   {401, svid.SVID},
+	} {
+		if c.token == "" {
+			t.Fatalf("%s: there is no token", name)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), "POST", p.url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		must(t, err)
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		answer, err := p.client.Do(r)
+		must(t, err)
+		must(t, answer.Body.Close())
+		if answer.StatusCode != c.want {
+			t.Errorf("%s: %d, want %d", name, answer.StatusCode, c.want)
+		}
+		if challenge := answer.Header.Get("WWW-Authenticate"); c.want == 401 && !strings.Contains(challenge, `resource_metadata="`+p.metadata()+`"`) {
+			t.Errorf("%s: %q", name, challenge)
+		}
+	}
+	answer, err := p.client.Get(p.metadata())
+	must(t, err)
+	defer answer.Body.Close()
+	var metadata struct {
+		Resource string
+		Servers  []string `json:"authorization_servers"`
+	}
+	must(t, json.NewDecoder(answer.Body).Decode(&metadata))
+	if metadata.Resource != p.url || len(metadata.Servers) != 1 || metadata.Servers[0] != s.issuer() {
+		t.Errorf("metadata: %+v", metadata)
+	}
+}
+
+// metadata is the URL of the metadata of the resource.
+func (p *protected) metadata() string {
+	return strings.Replace(p.url, "/mcp", "/.well-known/oauth-protected-resource/mcp", 1)
+}
