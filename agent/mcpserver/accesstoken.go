@@ -67,13 +67,13 @@ func (r *Resource) rightsOf(claims idtoken.Claims) (rights, error) {
 		s, _ := strictjson.AsString(value)
 		return s
 	}
-	given := rights{limited: true, scopes: strings.Fields(text("scope")), agent: text("agent_id")}
+	given := rights{limited: true, scopes: strings.Fields(text("scope")), agent: text("agent_id"), jkt: text("/cnf/jkt")}
 	_, bound := claims.At("cnf")
 	switch {
 	case text("org") != r.Company:
 		return rights{}, refusedToken("is of another company")
-	case bound: // it counts for nothing without the proofs of its key, which are not checked here
-		return rights{}, refusedToken("is bound to a key (DPoP), and only bearer tokens are accepted here")
+	case bound && given.jkt == "":
+		return rights{}, refusedToken("is bound to something else than a key by DPoP")
 	}
 	return given, nil
 }

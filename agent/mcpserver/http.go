@@ -52,22 +52,22 @@ func (f *Factory) Handler(service attestd.Config, port string) http.Handler {
 
 var errNoBearer = errors.New("no bearer")
 
-// bearerOf returns the bearer token of a request.
-func bearerOf(r *http.Request) (string, error) {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+// tokenOf returns the token of a request and the scheme by which it came, in lower case: "" where
+// there is none, or where it is malformed.
+func tokenOf(r *http.Request) (scheme, token string) {
+	scheme, token, _ = strings.Cut(r.Header.Get("Authorization"), " ")
 	isInvalid := func(c rune) bool { return c <= ' ' || c > '~' }
-	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(r.Header.Values("Authorization")) != 1 ||
-		strings.ContainsFunc(token, isInvalid) {
-		return "", errNoBearer
+	if token == "" || len(r.Header.Values("Authorization")) != 1 || strings.ContainsFunc(token, isInvalid) {
+		return "", ""
 	}
-	return token, nil
+	return strings.ToLower(scheme), token
 }
 
 // clientOf returns a client that has only the credential of the request.
 func clientOf(service attestd.Config, r *http.Request) (*attestd.Client, error) {
-	token, err := bearerOf(r)
-	if err != nil {
-		return nil, err
+	scheme, token := tokenOf(r)
+	if scheme != "bearer" {
+		return nil, errNoBearer
 	}
 	service.Credential = attestd.Key(token)
 	return attestd.New(service)

@@ -1,19 +1,12 @@
 package mcpserver
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"attestd/internal/keysets"
 	"attestd/sdk/attestd"
 )
 
@@ -62,10 +55,11 @@ func (r *Resource) is(audience string) bool {
 // resourceMetadata is the metadata of a resource (RFC 9728 §2). It lists no scopes, because clients
 // then ask for all of them, and no client of attestd has them all.
 type resourceMetadata struct {
-	Resource string   `json:"resource"`
-	Servers  []string `json:"authorization_servers"`
-	Methods  []string `json:"bearer_methods_supported"`
-	Name     string   `json:"resource_name"`
+	Resource       string   `json:"resource"`
+	Servers        []string `json:"authorization_servers"`
+	Methods        []string `json:"bearer_methods_supported"`
+	DPoPAlgorithms []string `json:"dpop_signing_alg_values_supported"`
+	Name           string   `json:"resource_name"`
 }
 
 // Protected serves the tools as a resource, at the path of its URL, and the resource's metadata. It
@@ -97,6 +91,7 @@ type protected struct {
 	*Resource
 	factory     *Factory
 	metadataURL string
+	proofs      proofs
 }
 
 // serveMetadata answers everybody, pages of any origin included: clients in browsers read it first.
@@ -107,7 +102,9 @@ func (p *protected) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet, http.MethodHead:
 		h.Set("Content-Type", "application/json")
 		h.Set("Cache-Control", "public, max-age=300")
-		_ = json.NewEncoder(w).Encode(resourceMetadata{p.URL, []string{p.Issuer}, []string{"header"}, "attestd MCP server"})
+		_ = json.NewEncoder(w).Encode(resourceMetadata{
+			p.URL, []string{p.Issuer}, []string{"header"}, []string{"ES256", "EdDSA", "Ed25519"}, "attestd MCP server",
+		})
 	case http.MethodOptions:
 		h.Set("Access-Control-Allow-Methods", http.MethodGet)
 		h.Set("Access-Control-Allow-Headers", "*")
@@ -117,84 +114,4 @@ func (p *protected) serveMetadata(w http.ResponseWriter, r *http.Request) {
 		h.Set("Allow", "GET, HEAD, OPTIONS")
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 	}
-}
-
-func (p *protected) serveTools(w http.ResponseWriter, r *http.Request) {
-	token, err := bearerOf(r)
-	if err != nil {
-		p.challenge(w, http.StatusUnauthorized, "", "an access token is required: Authorization: Bearer …", "")
-		return
-	}
-	given, err := p.authorize(r.Context(), token, time.Now())
-	var refused refusedToken
-	var unavailable *keysets.Unavailable
-	switch {
-	case err == nil:
-	case errors.As(err, &refused):
-		p.challenge(w, http.StatusUnauthorized, "invalid_token", refused.Error(), "")
-		return
-	case errors.As(err, &unavailable):
-		w.Header().Set("Retry-After", "5")
-		http.Error(w, "the keys of the issuer are not available: "+unavailable.Error(), http.StatusServiceUnavailable)
-		return
-	default: // the client has left
-		http.Error(w, "canceled", http.StatusServiceUnavailable)
-		return
-	}
-	if given.none() {
-		p.challenge(w, http.StatusForbidden, "insufficient_scope", "the access token has no scope with which a tool may be called", scopeReader)
-		return
-	}
-	if tool := calledTool(r); given.lacks(tool) != "" {
-		p.challenge(w, http.StatusForbidden, "insufficient_scope", given.check(tool).Error(), given.lacks(tool))
-		return
-	}
-	server := p.factory.server(p.Service, given)
-	mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody,
-		DisableLocalhostProtection: true, // see localOnly
-	}).ServeHTTP(w, r)
-}
-
-// challenge refuses a request and names the metadata, by which a client finds the issuer (RFC 6750
-// §3, RFC 9728 §5.1).
-func (p *protected) challenge(w http.ResponseWriter, status int, code, why, scope string) {
-	params := []string{fmt.Sprintf(`resource_metadata="%s"`, p.metadataURL)}
-	if code != "" {
-		params = append(params, fmt.Sprintf(`error="%s"`, code), fmt.Sprintf(`error_description="%s"`, why))
-	}
-	if scope != "" {
-		params = append(params, fmt.Sprintf(`scope="%s"`, scope))
-	}
-	w.Header().Set("WWW-Authenticate", "Bearer "+strings.Join(params, ", "))
-	http.Error(w, why, status)
-}
-
-// calledTool returns the name of the tool that a request calls, "" where it calls none, or in a
-// batch. That a client learns at once which scope it lacks is all that depends on it: the tools
-// check it again.
-func calledTool(r *http.Request) string {
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), failing{err}, r.Body), r.Body}
-	var call struct {
-		Method string
-		Params struct{ Name string }
-	}
-	if err != nil || json.Unmarshal(body, &call) != nil || call.Method != "tools/call" {
-		return ""
-	}
-	return call.Params.Name
-}
-
-// failing returns an error at the place where it happened, or is at its end.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) {
-	if f.err != nil {
-		return 0, f.err
-	}
-	return 0, io.EOF
 }

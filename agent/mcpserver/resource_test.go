@@ -59,28 +59,29 @@ func TestAccessTokens(t *testing.T) {
 			d.claims["iss"] = i.of("zoo")
 			d.claims["org"] = "zoo"
 		}},
-		"another company's key": {"signed by a key", func(d *draft) { d.kid = "zoo"; d.header["kid"] = "zoo" }},
-		"of another company":    {"another company", func(d *draft) { d.claims["org"] = "zoo" }},
-		"of no company":         {"another company", func(d *draft) { delete(d.claims, "org") }},
-		"another issuer":        {"issuer", func(d *draft) { d.claims["iss"] = "https://evil.example/o/acme" }},
-		"issuer with a slash":   {"issuer", func(d *draft) { d.claims["iss"] = i.of("acme") + "/" }},
-		"no issuer":             {"must have iss", func(d *draft) { delete(d.claims, "iss") }},
-		"another resource":      {"for " + resource, func(d *draft) { d.claims["aud"] = "https://other.example/mcp" }},
-		"resource with a slash": {"for " + resource, func(d *draft) { d.claims["aud"] = resource + "/" }},
-		"the host alone":        {"for " + resource, func(d *draft) { d.claims["aud"] = "https://mcp.example" }},
-		"beneath the resource":  {"for " + resource, func(d *draft) { d.claims["aud"] = resource + "/x" }},
-		"another case":          {"for " + resource, func(d *draft) { d.claims["aud"] = strings.ToUpper(resource) }},
-		"the API":               {"for " + resource, func(d *draft) { d.claims["aud"] = i.of("acme") }},
-		"two resources":         {"exactly one aud", func(d *draft) { d.claims["aud"] = []string{resource, "https://other.example/mcp"} }},
-		"no audience":           {"exactly one aud", func(d *draft) { delete(d.claims, "aud") }},
-		"expired":               {"expired", func(d *draft) { d.claims["exp"] = now - 1 }},
-		"expired long ago":      {"expired", func(d *draft) { d.claims["iat"], d.claims["exp"] = now-7200, now-3600 }},
-		"no end":                {"exp", func(d *draft) { delete(d.claims, "exp") }},
-		"end far ahead":         {"times", func(d *draft) { d.claims["exp"] = now + 86400*30 }},
-		"end as text":           {"exp", func(d *draft) { d.claims["exp"] = fmt.Sprint(now + 300) }},
-		"from later on":         {"times", func(d *draft) { d.claims["nbf"] = now + 3600 }},
-		"issued later on":       {"times", func(d *draft) { d.claims["iat"] = now + 3600 }},
-		"bound to a key":        {"bound to a key", func(d *draft) { d.claims["cnf"] = map[string]string{"jkt": "x"} }},
+		"another company's key":  {"signed by a key", func(d *draft) { d.kid = "zoo"; d.header["kid"] = "zoo" }},
+		"of another company":     {"another company", func(d *draft) { d.claims["org"] = "zoo" }},
+		"of no company":          {"another company", func(d *draft) { delete(d.claims, "org") }},
+		"another issuer":         {"issuer", func(d *draft) { d.claims["iss"] = "https://evil.example/o/acme" }},
+		"issuer with a slash":    {"issuer", func(d *draft) { d.claims["iss"] = i.of("acme") + "/" }},
+		"no issuer":              {"must have iss", func(d *draft) { delete(d.claims, "iss") }},
+		"another resource":       {"for " + resource, func(d *draft) { d.claims["aud"] = "https://other.example/mcp" }},
+		"resource with a slash":  {"for " + resource, func(d *draft) { d.claims["aud"] = resource + "/" }},
+		"the host alone":         {"for " + resource, func(d *draft) { d.claims["aud"] = "https://mcp.example" }},
+		"beneath the resource":   {"for " + resource, func(d *draft) { d.claims["aud"] = resource + "/x" }},
+		"another case":           {"for " + resource, func(d *draft) { d.claims["aud"] = strings.ToUpper(resource) }},
+		"the API":                {"for " + resource, func(d *draft) { d.claims["aud"] = i.of("acme") }},
+		"two resources":          {"exactly one aud", func(d *draft) { d.claims["aud"] = []string{resource, "https://other.example/mcp"} }},
+		"no audience":            {"exactly one aud", func(d *draft) { delete(d.claims, "aud") }},
+		"expired":                {"expired", func(d *draft) { d.claims["exp"] = now - 1 }},
+		"expired long ago":       {"expired", func(d *draft) { d.claims["iat"], d.claims["exp"] = now-7200, now-3600 }},
+		"no end":                 {"exp", func(d *draft) { delete(d.claims, "exp") }},
+		"end far ahead":          {"times", func(d *draft) { d.claims["exp"] = now + 86400*30 }},
+		"end as text":            {"exp", func(d *draft) { d.claims["exp"] = fmt.Sprint(now + 300) }},
+		"from later on":          {"times", func(d *draft) { d.claims["nbf"] = now + 3600 }},
+		"issued later on":        {"times", func(d *draft) { d.claims["iat"] = now + 3600 }},
+		"bound to a certificate": {"bound to something else", func(d *draft) { d.claims["cnf"] = map[string]string{"x5t#S256": "x"} }},
+		"bound to nothing":       {"bound to something else", func(d *draft) { d.claims["cnf"] = map[string]string{} }},
 		"other claims, old signature": {"signed by a key", func(d *draft) {
 			d.change = func(token string) string {
 				return parts(token, func(p []string) {
@@ -139,7 +140,6 @@ func TestWithoutAccessToken(t *testing.T) {
 	for name, change := range map[string]func(*http.Request){
 		"none":        func(*http.Request) {},
 		"Basic":       func(r *http.Request) { r.SetBasicAuth("a", "b") },
-		"DPoP":        func(r *http.Request) { r.Header.Set("Authorization", "DPoP "+token) },
 		"two":         func(r *http.Request) { r.Header["Authorization"] = []string{"Bearer " + token, "Bearer " + token} },
 		"in the URL":  func(r *http.Request) { r.URL.RawQuery = "access_token=" + token },
 		"a GET":       func(r *http.Request) { r.Method = http.MethodGet },
@@ -250,7 +250,7 @@ func TestResourceMetadata(t *testing.T) {
 			}
 		}
 		answer, text := post(h, "", "", at(path))
-		want := `{"resource":"` + url + `","authorization_servers":["` + i.of("acme") + `"],"bearer_methods_supported":["header"],"resource_name":"attestd MCP server"}`
+		want := `{"resource":"` + url + `","authorization_servers":["` + i.of("acme") + `"],"bearer_methods_supported":["header"],"dpop_signing_alg_values_supported":["ES256","EdDSA","Ed25519"],"resource_name":"attestd MCP server"}`
 		if answer.StatusCode != 200 || text != want || answer.Header.Get("Access-Control-Allow-Origin") != "*" ||
 			answer.Header.Get("Content-Type") != "application/json" || answer.Header.Get("Cache-Control") != "public, max-age=300" {
 			t.Errorf("%s: %d %s %v", url, answer.StatusCode, text, answer.Header)

@@ -11,6 +11,7 @@ type rights struct {
 	limited bool
 	scopes  []string // of the access token
 	agent   string   // the agent that the token is of, or ""
+	jkt     string   // thumbprint of the key without whose proofs the token is worth nothing, or ""
 }
 
 // The scopes of an access token; admin covers writer, and writer covers reader. agent is that of an

@@ -30,8 +30,8 @@ func nodeWith(t *testing.T, name string) (node string) {
 }
 
 // The TypeScript client finds the issuer from a 401, signs in by a secret or a key, gets a token
-// for the resource, asks for a wider scope where a tool needs it, and is refused one that it does
-// not have.
+// for the resource, bound to a key by DPoP where it is to be, asks for a wider scope where a tool
+// needs it, and is refused one that it does not have.
 func TestTypeScriptClientAuthorizes(t *testing.T) {
 	t.Parallel()
 	node := nodeWith(t, "@modelcontextprotocol/client")
@@ -46,6 +46,7 @@ func TestTypeScriptClientAuthorizes(t *testing.T) {
 		"reader":   of(s.oauthClient(attestd.Reader), ""),
 		"narrow":   of(s.oauthClient(attestd.Writer), "reader"),
 		"with key": object{"clientId": signing, "privateKey": private},
+		"bound":    object{"clientId": signing, "privateKey": private, "dpop": true},
 	}})
 	must(t, err)
 	run := exec.CommandContext(t.Context(), node, "authorize.mjs", string(plan))
@@ -66,7 +67,7 @@ func TestTypeScriptClientAuthorizes(t *testing.T) {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
-	if len(done) != 8 {
+	if len(done) != 10 {
 		t.Errorf("%d sessions", len(done))
 	}
 }

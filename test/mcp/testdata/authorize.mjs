@@ -1,8 +1,9 @@
 // The TypeScript client of MCP lets itself be authorized as it is: from a 401 it finds the
 // metadata of the resource and of the issuer, gets a token for the resource, and calls tools.
 // node authorize.mjs '{"url":…,"issuer":…,"clients":{"writer":{"clientId","clientSecret"},…}}': a
-// client with a privateKey in place of a secret signs assertions. Prints what each call came to.
-import { Client, ClientCredentialsProvider, PrivateKeyJwtProvider, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+// client with a privateKey in place of a secret signs assertions, and one with dpop binds its tokens
+// to a key. Prints what each call came to.
+import { Client, ClientCredentialsProvider, DpopSession, PrivateKeyJwtProvider, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 
 const { url, issuer, clients } = JSON.parse(process.argv[2])
 const calls = {
@@ -10,10 +11,15 @@ const calls = {
   verify: {},
 }
 
-function provider({ clientId, clientSecret, privateKey, scope }) {
-  return clientSecret
+async function provider({ clientId, clientSecret, privateKey, scope, dpop }) {
+  const made = clientSecret
     ? new ClientCredentialsProvider({ clientId, clientSecret, scope, expectedIssuer: issuer })
     : new PrivateKeyJwtProvider({ clientId, privateKey, algorithm: 'ES256', scope, expectedIssuer: issuer })
+  if (dpop) {
+    const session = await DpopSession.create()
+    made.dpop = () => session
+  }
+  return made
 }
 
 const done = {}
@@ -22,7 +28,7 @@ for (const [name, credentials] of Object.entries(clients)) {
     const client = new Client({ name: 'typescript', version: '1' }, revision >= '2026'
       ? { versionNegotiation: { mode: { pin: revision } } }
       : { supportedProtocolVersions: [revision] })
-    const authProvider = provider(credentials)
+    const authProvider = await provider(credentials)
     await client.connect(new StreamableHTTPClientTransport(new URL(url), { authProvider }))
     const { tools } = await client.listTools()
     if (tools.length !== 5) throw new Error(`${tools.length} tools`)
@@ -31,6 +37,7 @@ for (const [name, credentials] of Object.entries(clients)) {
       (error) => error.message,
     )
     done[`${name} ${revision}`] = { verify: await call('verify'), attest: await call('attest') }
+    if (authProvider.tokens().token_type.toLowerCase() !== (credentials.dpop ? 'dpop' : 'bearer')) throw new Error('another kind of token')
     await client.close()
   }
 }
