@@ -9,6 +9,7 @@ import { createServer } from "node:http";
 
 globalThis.crypto ??= webcrypto; // Node 18 has them by import alone
 globalThis.CryptoKey ??= webcrypto.CryptoKey;
+URL.parse ??= (text, base) => (URL.canParse(text, base) ? new URL(text, base) : null); // from Node 20 on
 const jose = await import("jose");
 const { default: Provider, errors } = await import("oidc-provider");
 

@@ -3,8 +3,11 @@
 // node authorize.mjs '{"url":…,"issuer":…,"clients":{"writer":{"clientId","clientSecret"},…}}': a
 // client with a privateKey in place of a secret signs assertions, and one with dpop binds its tokens
 // to a key. Prints what each call came to.
+import { webcrypto } from 'node:crypto'
 import { Client, ClientCredentialsProvider, DpopSession, PrivateKeyJwtProvider, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 
+globalThis.crypto ??= webcrypto // Node 18 has them by import alone
+globalThis.CryptoKey ??= webcrypto.CryptoKey
 const { url, issuer, clients } = JSON.parse(process.argv[2])
 const calls = {
   attest: { agentId: 'bot', actionType: 'x', payload: 1 },
