@@ -93,7 +93,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.BoolVar(&f.webhooksAllowPrivate, "webhooks-allow-private", false,
 		"allow webhooks to private and loopback addresses, and over http")
 	flags.BoolVar(&f.federationAllowPrivate, "federation-allow-private", false,
-		"fetch key sets of other issuers from private and loopback addresses too, and over http")
+		"fetch key sets of other issuers and of OAuth clients from private and loopback addresses too, and over http")
 	flags.BoolVar(&f.dpopNonce, "dpop-nonce", false, "demand a nonce of this service in each DPoP proof beside a token")
 	flags.StringVar(&f.cosignFor, "cosign-for", "", "cosign the logs listed in this policy `file`")
 	flags.StringVar(&f.witnessName, "witness-name", "",

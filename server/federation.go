@@ -128,9 +128,6 @@ func (c *call) federate(assertion string, params object) (service.Token, error) 
 	switch {
 	case errors.Is(err, service.ErrInvalidGrant):
 		return token, &apiError{Status: http.StatusBadRequest, Message: "invalid_grant", Description: service.Reason(err, service.ErrInvalidGrant)}
-	case errors.Is(err, service.ErrKeysPending):
-		answer := &apiError{Status: http.StatusServiceUnavailable, Code: "NOT_DONE", Message: "Service Unavailable: " + service.Reason(err, service.ErrKeysPending)}
-		return token, answer.with("Retry-After", keysPending)
 	case err != nil:
 		return token, c.oauthError(err, presented{})
 	}

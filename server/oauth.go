@@ -22,6 +22,7 @@ type createClientRequest struct {
 	Role      store.Role      `json:"role" must:"role" default:"admin"`
 	ExpiresAt time.Time       `json:"expiresAt" must:"time"`
 	JWKS      json.RawMessage `json:"jwks" must:"object"`
+	JWKSURI   *string         `json:"jwksUri" must:"text"`
 }
 
 // createOAuthClient creates a client with a secret, or, as an addition to the specification, one
@@ -31,31 +32,13 @@ func (s *Server) createOAuthClient(ctx context.Context, by store.Caller, r creat
 	if err != nil {
 		return clientCreated{}, err
 	}
-	var client store.OAuthClient
-	var secret string
-	if r.JWKS == nil {
-		client, secret, err = s.Store.Credentials.CreateClient(ctx, by, grant, s.Bounds.Clients)
-	} else {
-		var jwks string
-		if jwks, err = service.ParseClientKeys(r.JWKS); err != nil {
-			return clientCreated{}, err
-		}
-		client, err = s.Store.Credentials.CreateKeyClient(ctx, by, grant, jwks, s.Bounds.Clients)
-	}
-	if errors.Is(err, store.ErrTooMany) {
-		return clientCreated{}, service.TooMany("OAuth clients", s.Bounds.Clients)
-	}
+	client, secret, err := s.tokens.CreateClient(ctx, by,
+		service.NewClient{Grant: grant, JWKS: r.JWKS, JWKSURI: r.JWKSURI, Most: s.Bounds.Clients})
 	return clientCreated{client.ID, secret, by.Company.ID, client.CreatedAt}, err
 }
 
-type clientBody struct {
-	ClientID  string `json:"clientId"`
-	CreatedAt string `json:"createdAt"`
-}
-
-func (s *Server) listOAuthClients(ctx context.Context, by store.Caller, _ none) (list[clientBody], error) {
-	show := func(c store.OAuthClient) clientBody { return clientBody{c.ID, c.CreatedAt} }
-	return list[clientBody]{name: "clients", items: service.Map(s.Store.Credentials.Clients(ctx, by), show)}, nil
+func (s *Server) listOAuthClients(ctx context.Context, by store.Caller, _ none) (list[service.Client], error) {
+	return list[service.Client]{name: "clients", items: s.tokens.Clients(ctx, by)}, nil
 }
 
 type deleteClientRequest struct {

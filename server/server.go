@@ -132,7 +132,6 @@ func New(cfg Config) *Server {
 	s.agentKeys = &service.AgentKeys{Store: cfg.Store}
 	s.issuers = &service.Issuers{Store: cfg.Store, Agents: s.agents}
 	s.nonces = &service.Nonces{Store: cfg.Store, Required: cfg.DPoPNonce}
-	s.tokens = &service.Tokens{Store: cfg.Store, Keys: s.agentKeys, Nonces: s.nonces, Issuers: s.issuers}
 	s.passports = &service.Passports{Store: cfg.Store, Agents: s.agents, Keys: s.agentKeys, Verifier: "attestd/" + cfg.Version}
 	s.delegations = &service.Delegations{Store: cfg.Store, Agents: s.agents}
 	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations, Keys: s.agentKeys}
@@ -146,6 +145,7 @@ func New(cfg Config) *Server {
 	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, UserAgent: "attestd/" + cfg.Version})
 	fetcher := keysets.NewClient(keysets.Options{AllowPrivate: cfg.FederationAllowPrivate, UserAgent: "attestd/" + cfg.Version})
 	s.keySets = keysets.New(fetcher)
+	s.tokens = &service.Tokens{Store: cfg.Store, Keys: s.agentKeys, Nonces: s.nonces, Issuers: s.issuers, Sets: s.keySets, CheckURL: fetcher.CheckURL}
 	s.federations = &service.Federations{Store: cfg.Store, Agents: s.agents, Nonces: s.nonces, Sets: s.keySets, CheckURL: fetcher.CheckURL}
 	s.deliverer = newDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
 	s.changes = newChanges()

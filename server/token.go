@@ -150,6 +150,9 @@ func (c *call) oauthError(err error, client presented) error {
 	switch {
 	case errors.Is(err, service.ErrInvalidClient):
 		return c.invalidClient(err, client)
+	case errors.Is(err, service.ErrKeysPending):
+		answer := &apiError{Status: http.StatusServiceUnavailable, Code: "NOT_DONE", Message: "Service Unavailable: " + service.Reason(err, service.ErrKeysPending)}
+		return answer.with("Retry-After", keysPending)
 	case errors.Is(err, service.ErrInvalidProof):
 		return &apiError{Status: http.StatusBadRequest, Message: "invalid_dpop_proof", Description: service.Reason(err, service.ErrInvalidProof)}
 	case errors.As(err, &nonce):

@@ -22,7 +22,7 @@ const (
 )
 
 // rights are the members that decide what a credential, a token or a record may claim.
-var rights = []string{"role", "expiresAt", "scopes", "ttl", "delegation", "actingOn", "statement", "jkt", "proof", "jwks"}
+var rights = []string{"role", "expiresAt", "scopes", "ttl", "delegation", "actingOn", "statement", "jkt", "proof", "jwks", "jwksUri"}
 
 // refuseMember returns the error for an undeclared member of the body, or nil.
 func (form *requestForm) refuseMember(name string, policy undeclared) error {
@@ -52,9 +52,12 @@ func (form *requestForm) right(name string) string {
 	if refused := form.refused(name); refused != "" {
 		return refused
 	}
-	for i := range form.fields {
-		if f := &form.fields[i]; f.from == "json" && slices.Contains(rights, f.name) && near(name, f.name) {
-			return f.name
+	same := func(name, want string) bool { return plainName(name) == plainName(want) }
+	for _, means := range []func(name, want string) bool{same, near} {
+		for i := range form.fields {
+			if f := &form.fields[i]; f.from == "json" && slices.Contains(rights, f.name) && means(name, f.name) {
+				return f.name
+			}
 		}
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/crypto/assertion"
+	"attestd/crypto/idtoken"
 	"attestd/store"
 )
 
@@ -32,8 +33,9 @@ func Reason(err, kind error) string {
 }
 
 // Authenticate returns who presents itself, and what counts once of what it has presented: whoever
-// acts on that must use it up. An error is ErrInvalidClient where the other side is at fault, and
-// says nothing of which clients, agents and keys there are.
+// acts on that must use it up. An error is ErrInvalidClient or ErrKeysPending where the other side
+// is at fault. It says nothing of which clients, agents and keys there are, except of a client
+// whose key set cannot be fetched.
 func (t *Tokens) Authenticate(ctx context.Context, p Presented, now time.Time) (by store.Caller, once []store.UsedProof, err error) {
 	if p.Assertion != "" {
 		return t.authenticateByAssertion(ctx, p, now)
@@ -78,34 +80,32 @@ func (t *Tokens) authenticateByAssertion(ctx context.Context, p Presented, now t
 	return by, usedAssertion(said.KeyID, said), nil
 }
 
-// authenticateByClientKey requires that an assertion is signed by a key of the client (RFC 7523):
-// the one that kid names, by its name in the client's key set or its thumbprint, or any where there
-// is no kid.
+// authenticateByClientKey requires that an assertion is signed by a key of the client (RFC 7523).
+// Where it is not, and the client's key set is fetched, a newer set may have the key.
 func (t *Tokens) authenticateByClientKey(ctx context.Context, said *assertion.Assertion, audiences []string, now time.Time) (by store.Caller, once []store.UsedProof, err error) {
-	unknown := refusedClient(errors.New("client_assertion is signed with no key of a client"))
-	by, jwks, err := t.Store.Credentials.ClientKeys(ctx, said.Subject, now)
+	by, has, err := t.Store.Credentials.ClientKeys(ctx, said.Subject, now)
 	if errors.Is(err, store.ErrBadClient) {
-		err = unknown
+		err = refusedClient(assertion.ErrNoClientKey)
 	}
 	if err != nil {
 		return store.Caller{}, nil, err
 	}
-	keys, err := readClientKeys([]byte(jwks))
+	set, err := t.clientKeys(ctx, by, has, func(set *idtoken.KeySet) bool { return set.Names(said.KeyID) })
 	if err != nil {
 		return store.Caller{}, nil, err
 	}
-	refused := unknown
-	for _, k := range keys {
-		if said.KeyID != "" && said.KeyID != k.kid && said.KeyID != k.Thumbprint {
-			continue
+	err = said.CheckClient(set, audiences, now)
+	if errors.Is(err, assertion.ErrNoClientKey) && has.JWKSURI != "" {
+		former := set
+		if set, err = t.clientKeys(ctx, by, has, func(set *idtoken.KeySet) bool { return set != former }); err != nil {
+			return store.Caller{}, nil, err
 		}
-		if err := said.Check(k.Key, audiences, now); err != nil {
-			refused = refusedClient(err)
-			continue
-		}
-		return by, usedAssertion(said.Subject, said), nil
+		err = said.CheckClient(set, audiences, now)
 	}
-	return store.Caller{}, nil, refused
+	if err != nil {
+		return store.Caller{}, nil, refusedClient(err)
+	}
+	return by, usedAssertion(said.Subject, said), nil
 }
 
 // usedAssertion names an assertion by whose it is and its jti, for as long as it would be accepted.

@@ -27,8 +27,8 @@ type Federating struct {
 var (
 	// ErrInvalidGrant reports that an assertion is refused. The reason, its text, names the check.
 	ErrInvalidGrant = errors.New("invalid_grant")
-	// ErrKeysPending reports that the keys of its issuer are being fetched.
-	ErrKeysPending = errors.New("issuer's keys pending")
+	// ErrKeysPending reports that the keys of its issuer, or of the client, are being fetched.
+	ErrKeysPending = errors.New("keys pending")
 )
 
 func refusedGrant(why error) error { return errors.Join(ErrInvalidGrant, why) }

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"strings"
 
-	"attestd/chain"
 	"attestd/crypto/idtoken"
 	"attestd/crypto/jcs"
 	"attestd/internal/keysets"
@@ -41,14 +40,7 @@ type Federation struct {
 	JWKSURI   string          `json:"jwksUri,omitempty"`
 	Rules     json.RawMessage `json:"rules"`
 	CreatedAt string          `json:"createdAt"`
-	Keys      FederationKeys  `json:"keys"`
-}
-
-// FederationKeys is what this server has of the issuer's keys.
-type FederationKeys struct {
-	Count     int     `json:"count"`             // 0 while none can be used
-	FetchedAt *string `json:"fetchedAt"`         // null for keys that were not fetched
-	Failure   string  `json:"failure,omitempty"` // of the last attempt to fetch them
+	Keys      FetchedKeys     `json:"keys"`
 }
 
 func sourceOf(f store.Federation) keysets.Source {
@@ -69,12 +61,7 @@ func (s *Federations) show(by store.Caller, f store.Federation) Federation {
 		}
 		return shown
 	}
-	state := s.Sets.State(by.Company.Chain, sourceOf(f))
-	shown.Keys.Count, shown.Keys.Failure = state.Keys, state.Failure
-	if !state.Fetched.IsZero() {
-		at := chain.FormatTime(state.Fetched)
-		shown.Keys.FetchedAt = &at
-	}
+	shown.Keys = fetchedKeys(s.Sets.State(by.Company.Chain, sourceOf(f)))
 	return shown
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"attestd/crypto/dpop"
 	"attestd/crypto/keys"
+	"attestd/internal/keysets"
 	"attestd/store"
 )
 
@@ -18,6 +19,9 @@ type Tokens struct {
 	Keys    *AgentKeys
 	Nonces  *Nonces
 	Issuers *Issuers
+	Sets    *keysets.Sets
+	// what is wrong with a URL of a key set, or nil
+	CheckURL func(url string) error
 }
 
 // TokenRequest is what a client or an agent asks for.

@@ -16,9 +16,15 @@ import (
 type OAuthClient struct {
 	ID        string
 	CreatedAt string
-	JWKS      string // its public keys, if it has no secret: a JWK set in the form of RFC 8785
+	ClientKeys
 
 	id int64
+}
+
+// ClientKeys are the public keys of a client without a secret; of one with a secret both are "".
+type ClientKeys struct {
+	JWKS    string // a JWK set in the form of RFC 8785
+	JWKSURI string // or where it is
 }
 
 // CreateClient creates a client of the caller's company and its secret, of which only the hash is
@@ -26,22 +32,22 @@ type OAuthClient struct {
 func (s Credentials) CreateClient(
 	ctx context.Context, by Caller, g Grant, most int,
 ) (client OAuthClient, secret string, err error) {
-	return s.createClient(ctx, by, g, "", most)
+	return s.createClient(ctx, by, g, ClientKeys{}, most)
 }
 
-// CreateKeyClient creates a client that shows that it holds a private key of one of those of a JWK
-// set, which is in the form of RFC 8785. It has no secret that anybody knows.
+// CreateKeyClient creates a client that shows that it holds the private key of one of its public
+// ones. It has no secret that anybody knows.
 func (s Credentials) CreateKeyClient(
-	ctx context.Context, by Caller, g Grant, jwks string, most int,
+	ctx context.Context, by Caller, g Grant, has ClientKeys, most int,
 ) (client OAuthClient, err error) {
-	client, _, err = s.createClient(ctx, by, g, jwks, most)
+	client, _, err = s.createClient(ctx, by, g, has, most)
 	return client, err
 }
 
 func (s Credentials) createClient(
-	ctx context.Context, by Caller, g Grant, jwks string, most int,
+	ctx context.Context, by Caller, g Grant, has ClientKeys, most int,
 ) (client OAuthClient, secret string, err error) {
-	client = OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(by.At), JWKS: jwks}
+	client = OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(by.At), ClientKeys: has}
 	secret = keys.NewSecret("cs")
 	hash := keys.HashSecret(secret)
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
@@ -50,12 +56,15 @@ func (s Credentials) createClient(
 		}
 		details := grantDetails(keys.Fingerprint(hash), g)
 		details["clientId"] = client.ID
-		if jwks != "" {
-			details["jwks"] = json.RawMessage(jwks)
+		if has.JWKS != "" {
+			details["jwks"] = json.RawMessage(has.JWKS)
 		}
-		_, err := w.exec(`INSERT INTO oauth_client (company, client_id, secret_hash, created_at, made_by, role, expires_at, fingerprint, jwks)
-			VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?, ?, nullif(?, ''))`,
-			by.Company.Chain, client.ID, s.db.secrets.Index(hash), client.CreatedAt, by.Credential, g.Role, g.expiresAt(), keys.Fingerprint(hash), jwks)
+		if has.JWKSURI != "" {
+			details["jwksUri"] = has.JWKSURI
+		}
+		_, err := w.exec(`INSERT INTO oauth_client (company, client_id, secret_hash, created_at, made_by, role, expires_at, fingerprint, jwks, jwks_uri)
+			VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?, ?, nullif(?, ''), nullif(?, ''))`,
+			by.Company.Chain, client.ID, s.db.secrets.Index(hash), client.CreatedAt, by.Credential, g.Role, g.expiresAt(), keys.Fingerprint(hash), has.JWKS, has.JWKSURI)
 		return []controlEvent{{OAuthClientCreated, subjectClient(client.ID), details}}, err
 	})
 	if err != nil {
@@ -67,11 +76,11 @@ func (s Credentials) createClient(
 // Clients yields the clients of the caller's company in the order of creation.
 func (s Credentials) Clients(ctx context.Context, by Caller) iter.Seq2[OAuthClient, error] {
 	scan := func(rows *sql.Rows) (o OAuthClient, err error) {
-		err = rows.Scan(&o.id, &o.ID, &o.CreatedAt, &o.JWKS)
+		err = rows.Scan(&o.id, &o.ID, &o.CreatedAt, &o.JWKS, &o.JWKSURI)
 		return o, err
 	}
 	return list(ctx, s.db, "OAuth clients", scan,
-		`SELECT id, client_id, created_at, coalesce(jwks, '') FROM oauth_client WHERE company = ? AND id > ? ORDER BY id`,
+		`SELECT id, client_id, created_at, coalesce(jwks, ''), coalesce(jwks_uri, '') FROM oauth_client WHERE company = ? AND id > ? ORDER BY id`,
 		func(last OAuthClient) []any { return []any{by.Company.Chain, last.id} })
 }
 

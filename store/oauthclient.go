@@ -18,7 +18,7 @@ type oauthSecret struct {
 	hash        []byte
 	fingerprint string // of the secret
 	grant       Grant
-	jwks        string // "" for a client with a secret
+	keys        ClientKeys
 }
 
 // clientSecret reads the state of a client, which never changes, so that it can be cached. An
@@ -40,7 +40,7 @@ func (s Credentials) clientSecret(ctx context.Context, clientID string, now time
 		if o.company, err = s.db.Companies.now(ctx, number); err == nil {
 			has := credentialRow(o.fingerprint, string(o.grant.Role), expires, madeBy)
 			has.JWKS, has.JWKSURI = jwks.String, jwksURI.String
-			o.jwks = has.JWKS
+			o.keys = ClientKeys{has.JWKS, has.JWKSURI}
 			err = s.check(ctx, o.company, sql.NullString{String: clientID, Valid: true}, latest, has, [32]byte{})
 		}
 		return o, err
@@ -59,7 +59,7 @@ func (s Credentials) AuthenticateClient(ctx context.Context, clientID, secret st
 		return Caller{}, fmt.Errorf("OAuth client: %w", err)
 	}
 	hash := keys.HashSecret(secret)
-	if subtle.ConstantTimeCompare(client.hash, s.db.secrets.Index(hash)) != 1 || client.jwks != "" || client.grant.expired(now) {
+	if subtle.ConstantTimeCompare(client.hash, s.db.secrets.Index(hash)) != 1 || client.keys != (ClientKeys{}) || client.grant.expired(now) {
 		return Caller{}, ErrBadClient
 	}
 	if client.fingerprint != keys.Fingerprint(hash) {
@@ -74,16 +74,16 @@ func (s Credentials) AuthenticateClient(ctx context.Context, clientID, secret st
 }
 
 // ClientKeys returns the caller that a client is which shows that it holds one of its keys, and
-// those: a JWK set. ErrBadClient means an unknown client or one without keys.
-func (s Credentials) ClientKeys(ctx context.Context, clientID string, now time.Time) (by Caller, jwks string, err error) {
+// those. ErrBadClient means an unknown client or one without keys.
+func (s Credentials) ClientKeys(ctx context.Context, clientID string, now time.Time) (by Caller, has ClientKeys, err error) {
 	client, err := s.clientSecret(ctx, clientID, now)
 	switch {
 	case err != nil:
-		return Caller{}, "", fmt.Errorf("OAuth client: %w", err)
-	case client.jwks == "" || client.grant.expired(now):
-		return Caller{}, "", ErrBadClient
+		return Caller{}, has, fmt.Errorf("OAuth client: %w", err)
+	case client.keys == (ClientKeys{}) || client.grant.expired(now):
+		return Caller{}, has, ErrBadClient
 	}
-	return client.caller(clientID, now), client.jwks, nil
+	return client.caller(clientID, now), client.keys, nil
 }
 
 // CheckClient returns ErrBadClient unless a client is there.

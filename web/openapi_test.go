@@ -264,6 +264,8 @@ func isOptional(answer, member string) bool {
 		return strings.Contains(answer, "token 200 ")
 	case "clientSecret": // of a client with keys
 		return strings.HasPrefix(answer, "POST /v1/oauth/clients ")
+	case "jwksUri", "keys", "failure": // of a client whose keys are fetched
+		return strings.HasPrefix(answer, "GET /v1/oauth/clients 200")
 	case "authorization_servers", "jwks_uri": // of the whole API
 		return strings.HasPrefix(answer, "GET /.well-known/oauth-protected-resource")
 	case "topAgents":

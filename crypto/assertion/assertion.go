@@ -6,9 +6,9 @@
 //
 // An assertion is a compact JWS of at most 4096 bytes, as package jose reads one:
 //
-//	header  alg  EdDSA, Ed25519 or ES256, as the key is
-//	        kid  of an agent the thumbprint of the key (RFC 7638); of a client its name in the
-//	             client's key set, or absent
+//	header  alg  EdDSA, Ed25519 or ES256, as the key is; see [ClientAlgorithms]
+//	        kid  of an agent the thumbprint of the key (RFC 7638); of a client that, its name in
+//	             the client's key set, or absent
 //	        typ  absent, JWT or client-authentication+jwt
 //	claims  iss  SPIFFE ID of the agent, or ID of the client, which begins with cc_
 //	        sub  the same
@@ -19,8 +19,8 @@
 // nbf counts where it is there, and iat must not be more than 60 s ahead; other claims are ignored.
 // Claims are strict JSON.
 //
-// Two checks are the caller's: that kid names a live key of the agent or client, and that the key
-// has not used the jti before. A jti must be remembered until exp.
+// Two checks are the caller's: that the keys are those of the agent or client and live, and that a
+// jti was not used before. A jti must be remembered until exp.
 package assertion
 
 import (
@@ -142,12 +142,39 @@ func readClaims(payload []byte) (*Assertion, error) {
 	return a, nil
 }
 
-// Check requires that a is signed with key, which of an agent must be the one that KeyID names,
+// Check requires that a is of an agent and signed with key, which must be the one that KeyID names,
 // that it is for one of some audiences, and that it counts now. Every error is an *Error.
 func (a *Assertion) Check(key *jose.Key, audiences []string, now time.Time) error {
-	switch ahead := now.Add(MaxAhead).Unix(); {
-	case a.IsAgent() && key.Thumbprint != a.KeyID || key.Verify(a.token) != nil:
+	if !a.IsAgent() || key.Thumbprint != a.KeyID || key.Verify(a.token) != nil {
 		return refuse("is not signed with the key that kid names, or not with that key's algorithm")
+	}
+	return a.checkClaims(audiences, now)
+}
+
+// ClientAlgorithms are those that OAuth clients may sign with.
+var ClientAlgorithms = []string{jose.ES256, jose.EdDSA, "Ed25519"}
+
+// ClientKeys are the public keys of an OAuth client.
+type ClientKeys interface {
+	// Verify reports whether a token is signed by one of the keys, with one of some algorithms.
+	Verify(t jose.Token, algorithms []string) bool
+}
+
+// ErrNoClientKey reports an assertion that is not signed with a key of the client. A newer key set
+// of the client may have the key.
+var ErrNoClientKey = refuse("is signed with no key of a client")
+
+// CheckClient requires that a is of a client and signed with one of its keys, that it is for one of
+// some audiences, and that it counts now. Every error is an *Error.
+func (a *Assertion) CheckClient(keys ClientKeys, audiences []string, now time.Time) error {
+	if a.IsAgent() || !keys.Verify(a.token, ClientAlgorithms) {
+		return ErrNoClientKey
+	}
+	return a.checkClaims(audiences, now)
+}
+
+func (a *Assertion) checkClaims(audiences []string, now time.Time) error {
+	switch ahead := now.Add(MaxAhead).Unix(); {
 	case !slices.Contains(audiences, a.audience):
 		return refuse("must have the URL of the token endpoint, or the issuer, as aud")
 	case !now.Before(a.Ends):

@@ -22,11 +22,11 @@ const (
 	maxExpText = 6    // characters of e: four bytes
 )
 
-// KeySet is the key set of an issuer (RFC 7517 §5): the keys of it that can verify a signature. It
-// is immutable and safe for concurrent use.
+// KeySet is the key set of an issuer or an OAuth client (RFC 7517 §5): the keys of it that can
+// verify a signature. It is immutable and safe for concurrent use.
 type KeySet struct{ keys []key }
 
-// key is a public key of an issuer.
+// key is a public key of a set.
 type key struct {
 	id     string // kid; "" without one
 	alg    string // "" where it is not said
@@ -163,7 +163,7 @@ func (s *KeySet) Knows(t *Token) bool {
 // Len is the number of keys that can be used.
 func (s *KeySet) Len() int { return len(s.keys) }
 
-func (s *KeySet) verify(t jose.Token) error {
+func (s *KeySet) verifyOnly(t jose.Token) error {
 	k, err := s.find(t.Header)
 	if err != nil {
 		return err

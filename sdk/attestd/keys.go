@@ -2,6 +2,7 @@ package attestd
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 )
 
@@ -19,6 +20,10 @@ type NewCredential struct {
 	Label     string `json:"label,omitempty"`     // of API keys only; for people
 	Role      Role   `json:"role,omitempty"`      // "" is Admin
 	ExpiresAt string `json:"expiresAt,omitempty"` // 2026-03-02T09:00:00.000Z; "" never
+
+	// public keys of an OAuth client, which then has no secret: a JWK set, or the URL of one
+	JWKS    json.RawMessage `json:"jwks,omitempty"`
+	JWKSURI string          `json:"jwksUri,omitempty"`
 }
 
 // APIKey is a key of the company. Key is the secret.

@@ -13,6 +13,7 @@ type OAuthClient struct {
 	ClientSecret string `json:"clientSecret,omitempty"`
 	CompanyID    string `json:"companyId,omitempty"`
 	CreatedAt    string `json:"createdAt"`
+	JWKSURI      string `json:"jwksUri,omitempty"` // where its keys are fetched
 }
 
 // CreateOAuthClient creates an OAuth client, which has no label.

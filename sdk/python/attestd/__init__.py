@@ -233,7 +233,7 @@ OPERATIONS = {  # all of the API reference, by their names there
     "createKey": Route("POST /v1/keys", members=("label", "role", "expiresAt"), status=201),
     "listKeys": Route("GET /v1/keys"),
     "deleteKey": Route("DELETE /v1/keys/{key}"),
-    "createOAuthClient": Route("POST /v1/oauth/clients", members=("role", "expiresAt", "jwks"), status=201),
+    "createOAuthClient": Route("POST /v1/oauth/clients", members=("role", "expiresAt", "jwks", "jwksUri"), status=201),
     "listOAuthClients": Route("GET /v1/oauth/clients"),
     "deleteOAuthClient": Route("DELETE /v1/oauth/clients/{clientId}"),
     "listCredentials": Route("GET /v1/credentials", query=("madeBy",)),

@@ -453,19 +453,13 @@ Exchanged = TypedDict("Exchanged", {
     "token_type": Literal["N_A"],
 })
 
-FederationKeys = TypedDict("FederationKeys", {
-    "count": int,
-    "failure": NotRequired[str],
-    "fetchedAt": Union[Timestamp, None],
-})
-
 Federation = TypedDict("Federation", {
     "audience": str,
     "createdAt": Timestamp,
     "issuer": str,
     "jwks": NotRequired[dict[str, Any]],
     "jwksUri": NotRequired[str],
-    "keys": FederationKeys,
+    "keys": FetchedKeys,
     "name": str,
     "rules": list[FederationRule],
 })
@@ -485,6 +479,12 @@ FederationRule = TypedDict("FederationRule", {
     "register": NotRequired[Union[bool, None]],
     "scope": NotRequired[Literal["agent", None]],
     "ttl": NotRequired[Union[int, None]],
+})
+
+FetchedKeys = TypedDict("FetchedKeys", {
+    "count": int,
+    "failure": NotRequired[str],
+    "fetchedAt": Union[Timestamp, None],
 })
 
 Fingerprint: TypeAlias = str
@@ -709,7 +709,8 @@ NewNames: TypeAlias = Union[list[str], None]
 
 NewOAuthClient = TypedDict("NewOAuthClient", {
     "expiresAt": NotRequired[NewExpiry],
-    "jwks": NotRequired[dict[str, Any]],
+    "jwks": NotRequired[Union[dict[str, Any], None]],
+    "jwksUri": NotRequired[Union[str, None]],
     "role": NotRequired[NewRole],
 })
 
@@ -731,6 +732,8 @@ NotInItsName = TypedDict("NotInItsName", {
 OAuthClient = TypedDict("OAuthClient", {
     "clientId": str,
     "createdAt": Timestamp,
+    "jwksUri": NotRequired[str],
+    "keys": NotRequired[FetchedKeys],
 })
 
 OAuthClientCreated = TypedDict("OAuthClientCreated", {
@@ -1287,7 +1290,7 @@ class Client:
     def create_enrolment(self, agentId: str, *, expiresIn: Optional[Union[int, None]] = ..., label: Optional[Union[str, None]] = ...) -> Enrolment: ...
     def create_federation(self, *, audience: str, issuer: str, jwks: Optional[Union[dict[str, Any], None]] = ..., jwksUri: Optional[Union[str, None]] = ..., name: str, rules: list[FederationRule]) -> Federation: ...
     def create_key(self, *, expiresAt: Optional[NewExpiry] = ..., label: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> KeyCreated: ...
-    def create_oauth_client(self, *, expiresAt: Optional[NewExpiry] = ..., jwks: Optional[dict[str, Any]] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
+    def create_oauth_client(self, *, expiresAt: Optional[NewExpiry] = ..., jwks: Optional[Union[dict[str, Any], None]] = ..., jwksUri: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
     def create_webhook(self, *, actions: Optional[NewNames] = ..., agents: Optional[NewNames] = ..., description: Optional[Union[str, None]] = ..., url: str) -> WebhookWithSecret: ...
     def delegate(self, *, actingOn: Segment, agentId: str, scope: str) -> Delegated: ...
     def delete_federation(self, name: str) -> KeyDeleted: ...
@@ -1386,7 +1389,7 @@ class AsyncClient:
     async def create_enrolment(self, agentId: str, *, expiresIn: Optional[Union[int, None]] = ..., label: Optional[Union[str, None]] = ...) -> Enrolment: ...
     async def create_federation(self, *, audience: str, issuer: str, jwks: Optional[Union[dict[str, Any], None]] = ..., jwksUri: Optional[Union[str, None]] = ..., name: str, rules: list[FederationRule]) -> Federation: ...
     async def create_key(self, *, expiresAt: Optional[NewExpiry] = ..., label: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> KeyCreated: ...
-    async def create_oauth_client(self, *, expiresAt: Optional[NewExpiry] = ..., jwks: Optional[dict[str, Any]] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
+    async def create_oauth_client(self, *, expiresAt: Optional[NewExpiry] = ..., jwks: Optional[Union[dict[str, Any], None]] = ..., jwksUri: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
     async def create_webhook(self, *, actions: Optional[NewNames] = ..., agents: Optional[NewNames] = ..., description: Optional[Union[str, None]] = ..., url: str) -> WebhookWithSecret: ...
     async def delegate(self, *, actingOn: Segment, agentId: str, scope: str) -> Delegated: ...
     async def delete_federation(self, name: str) -> KeyDeleted: ...

@@ -558,7 +558,8 @@ export interface paths {
         };
         /**
          * List OAuth clients
-         * @description The clients of the company, without their secrets.
+         * @description The clients of the company, without their secrets. One whose keys are fetched has their URL, and in `keys` what
+         *     this server has of them.
          */
         get: operations["listOAuthClients"];
         put?: never;
@@ -567,11 +568,17 @@ export interface paths {
          * @description Only this response shows the secret. The body may be empty; its members are additions. An access token has the
          *     role of its client and expires with it at the latest.
          *
-         *     A client with `jwks` has no secret: it authenticates with a JWT that one of these keys has signed
+         *     A client with `jwks` or `jwksUri` has no secret: it authenticates with a JWT that one of these keys has signed
          *     (`private_key_jwt`, RFC 7523), with `iss` and `sub` its `clientId`, `aud` the token endpoint or the issuer, a `jti`
          *     that is used once, and an `exp` at most 5 minutes ahead. `kid` names the key, by its `kid` here or its thumbprint;
-         *     without one each key is tried. Keys are public ones of `OKP`/`Ed25519` or `EC`/`P-256`, 1 to 8 of them. The control
-         *     record has them.
+         *     without one each key is tried. Keys in `jwks` are public ones of `OKP`/`Ed25519` or `EC`/`P-256`, 1 to 8 of them. The
+         *     control record has them, or their URL.
+         *
+         *     A key set at `jwksUri` is followed when it changes. It is fetched as those of other issuers are (*Federation*): beside
+         *     requests, over `https`, from public addresses, without a redirect, and at most 64 KiB. Keys of it that cannot be used
+         *     are left out. A key that it does not have is looked for at most once a minute. A set that cannot be fetched counts
+         *     for one more hour, and then nobody signs in with it. While the first attempt is under way, the token endpoint
+         *     answers 503 `NOT_DONE`.
          */
         post: operations["createOAuthClient"];
         delete?: never;
@@ -2471,14 +2478,16 @@ export interface components {
             jwksUri?: string;
             rules: components["schemas"]["FederationRule"][];
             createdAt: components["schemas"]["Timestamp"];
-            keys: {
-                /** @description Keys that can be used; 0 before the first fetch. */
-                count: number;
-                /** @description `null` for keys that are not fetched, or were not yet. */
-                fetchedAt: components["schemas"]["Timestamp"] | null;
-                /** @description Why the last fetch failed. */
-                failure?: string;
-            };
+            keys: components["schemas"]["FetchedKeys"];
+        };
+        /** @description What this server has of a key set. */
+        FetchedKeys: {
+            /** @description Keys that can be used; 0 before the first fetch. */
+            count: number;
+            /** @description `null` for keys that are not fetched, or were not yet. */
+            fetchedAt: components["schemas"]["Timestamp"] | null;
+            /** @description Why the last fetch failed. */
+            failure?: string;
         };
         FederationConflict: {
             error: string;
@@ -2586,11 +2595,16 @@ export interface components {
             role?: components["schemas"]["NewRole"];
             expiresAt?: components["schemas"]["NewExpiry"];
             /** @description Public keys of the client, a JWK set; then it has no secret. */
-            jwks?: Record<string, never>;
+            jwks?: Record<string, never> | null;
+            /** @description Where they are; then it has none either. */
+            jwksUri?: string | null;
         };
         OAuthClient: {
             clientId: string;
             createdAt: components["schemas"]["Timestamp"];
+            /** @description Of a client whose keys are fetched. */
+            jwksUri?: string;
+            keys?: components["schemas"]["FetchedKeys"];
         };
         OAuthClientCreated: {
             clientId: string;
@@ -5758,7 +5772,7 @@ export interface operations {
                     "application/json": components["schemas"]["OAuthClientCreated"];
                 };
             };
-            /** @description `role` is none of the three; `expiresAt` is no time, or not in the future; `jwks` is no set of public keys; or the body is not JSON. */
+            /** @description `role` is none of the three; `expiresAt` is no time, or not in the future; `jwks` is no set of public keys; `jwksUri` is no `https` URL of a public address, or stands beside `jwks`; or the body is not JSON. */
             400: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];

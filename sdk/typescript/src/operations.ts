@@ -55,7 +55,7 @@ export const operations = {
   createKey: { call: "POST /v1/keys", members: ["label", "role", "expiresAt"], status: 201 },
   listKeys: { call: "GET /v1/keys" },
   deleteKey: { call: "DELETE /v1/keys/{key}" },
-  createOAuthClient: { call: "POST /v1/oauth/clients", members: ["role", "expiresAt", "jwks"], status: 201 },
+  createOAuthClient: { call: "POST /v1/oauth/clients", members: ["role", "expiresAt", "jwks", "jwksUri"], status: 201 },
   listOAuthClients: { call: "GET /v1/oauth/clients" },
   deleteOAuthClient: { call: "DELETE /v1/oauth/clients/{clientId}" },
   listCredentials: { call: "GET /v1/credentials", query: ["madeBy"] },
