@@ -1,9 +1,18 @@
 package server_test
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	josev4 "github.com/go-jose/go-jose/v4"
+	josejwt "github.com/go-jose/go-jose/v4/jwt"
 
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
@@ -87,6 +96,57 @@ func TestClientSignsInWithItsKey(t *testing.T) {
 	acme.with(token).do(t, "GET /v1/company", "").status(401)
 }
 
+// rsaJWK is the public JWK of an RSA key, with more members.
+func rsaJWK(key *rsa.PrivateKey, more string) string {
+	return fmt.Sprintf(`{"kty":"RSA","n":"%s","e":"AQAB"%s}`, base64.RawURLEncoding.EncodeToString(key.N.Bytes()), more)
+}
+
+var weakKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
+
+// A client signs in with an RSA key, by the algorithms that the metadata name and no other, whether
+// the key was given or is fetched. An alg of the key counts.
+func TestClientSignsInWithRSAKey(t *testing.T) {
+	t.Parallel()
+	s := start(t, privateFederation)
+	acme := s.company(t, "acme")
+	at := newIssuer(t)
+	at.serves(rsaJWK(weakKey(), `,"kid":"weak"`), rsaJWK(issuerKey(), `,"kid":"r"`))
+	made := acme.do(t, "POST /v1/oauth/clients", jwksOf(rsaJWK(issuerKey(), `,"kid":"r"`))).status(201)
+	strict := acme.do(t, "POST /v1/oauth/clients", jwksOf(rsaJWK(issuerKey(), `,"kid":"r","alg":"PS256"`))).status(201).str("clientId")
+	ask := func(id, algorithm, kid string, key *rsa.PrivateKey) *reply {
+		t.Helper()
+		signer, err := josev4.NewSigner(josev4.SigningKey{Algorithm: josev4.SignatureAlgorithm(algorithm), Key: josev4.JSONWebKey{Key: key, KeyID: kid}}, nil)
+		must(t, err)
+		text, err := josejwt.Signed(signer).Claims(claims{"iss": id, "sub": id, "aud": s.url + "/o/acme", "jti": rand.Text(), "exp": time.Now().Unix() + 60}).Serialize()
+		must(t, err)
+		return s.anyone().do(t, "POST /o/acme/token", oauthForm("grant_type", "client_credentials", "client_assertion_type", assertion.Type, "client_assertion", text), formType)
+	}
+	taken := s.anyone().do(t, "GET /o/acme/.well-known/openid-configuration", "").at("token_endpoint_auth_signing_alg_values_supported").([]any)
+	for _, id := range []string{made.str("clientId"), acme.fetchedClient(t, at.URL+"/jwks")} {
+		for _, algorithm := range []string{"RS256", "PS256", "RS384", "RS512", "PS384", "PS512"} {
+			want := 401
+			if slices.Contains(taken, any(algorithm)) {
+				want = 200
+			}
+			ask(id, algorithm, "r", issuerKey()).status(want)
+		}
+		if !slices.Contains(taken, any("RS256")) || !slices.Contains(taken, any("PS256")) {
+			t.Errorf("the metadata name %v", taken)
+		}
+		ask(id, "RS256", "weak", weakKey()).gets(401, `{"error":"invalid_client","error_description":"client_assertion is signed with no key of a client"}`)
+		ask(id, "RS256", "r", weakKey()).status(401)
+	}
+	ask(strict, "PS256", "r", issuerKey()).status(200)
+	ask(strict, "RS256", "r", issuerKey()).status(401)
+	acme.do(t, "GET /v1/verify?log=control", "").has(`{"valid":true}`)
+}
+
 // Keys are public ones, each once, of the kinds that are known.
 func TestClientKeysAreChecked(t *testing.T) {
 	t.Parallel()
@@ -101,7 +161,13 @@ func TestClientKeysAreChecked(t *testing.T) {
 		"one kid twice":   jwksOf(withKID(key, "a"), withKID(next, "a")),
 		"a private key":   jwksOf(strings.TrimSuffix(jwk, "}") + `,"d":"AAAA"}`),
 		"a secret":        jwksOf(`{"kty":"oct","k":"AAAA"}`),
-		"RSA":             jwksOf(`{"kty":"RSA","n":"AQAB","e":"AQAB"}`),
+		"a tiny RSA key":  jwksOf(`{"kty":"RSA","n":"AQAB","e":"AQAB"}`),
+		"RSA of 1024":     jwksOf(rsaJWK(weakKey(), "")),
+		"RSA, private":    jwksOf(rsaJWK(issuerKey(), `,"d":"AQAB"`)),
+		"RSA for RS512":   jwksOf(rsaJWK(issuerKey(), `,"alg":"RS512"`)),
+		"RSA as ES256":    jwksOf(rsaJWK(issuerKey(), `,"alg":"ES256"`)),
+		"RSA twice":       jwksOf(rsaJWK(issuerKey(), ""), rsaJWK(issuerKey(), `,"alg":"RS256"`)),
+		"P-384":           jwksOf(`{"kty":"EC","crv":"P-384","x":"AA","y":"AA"}`),
 		"for encryption":  jwksOf(strings.TrimSuffix(jwk, "}") + `,"use":"enc"}`),
 		"a kid that is 7": jwksOf(strings.TrimSuffix(jwk, "}") + `,"kid":7}`),
 		"no object":       `{"jwks":[]}`,

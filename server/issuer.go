@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"attestd/crypto/assertion"
 	"attestd/crypto/tokenkey"
 	"attestd/service"
 	"attestd/store"
@@ -83,7 +84,7 @@ func (s *Server) issuerDocument(ctx context.Context, by store.Caller, r issuerRe
 		return issuerMetadata{}, err
 	}
 	issuer := service.IssuerOf(s.baseOf(r.Request), by.Company.ID)
-	methods, algorithms := []string{"client_secret_basic", "client_secret_post", "private_key_jwt"}, []string{"ES256", "EdDSA"}
+	methods, algorithms := []string{"client_secret_basic", "client_secret_post", "private_key_jwt"}, assertion.ClientAlgorithms
 	return issuerMetadata{
 		Issuer:                 issuer,
 		JWKSURI:                issuer + "/jwks",

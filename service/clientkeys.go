@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"attestd/crypto/assertion"
+	"attestd/crypto/idtoken"
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
@@ -14,12 +16,6 @@ import (
 // machines.
 const maxClientKeys = 8
 
-// clientKey is a public key of an OAuth client, with its name in the client's key set.
-type clientKey struct {
-	*jose.Key
-	kid string // "" for none
-}
-
 // ParseClientKeys reads the JWK set (RFC 7517 §5) of an OAuth client and returns the one form in
 // which it is stored. A kid is taken as it is; where it is there, no two keys have the same.
 func ParseClientKeys(jwks []byte) (stored string, err error) {
@@ -27,27 +23,15 @@ func ParseClientKeys(jwks []byte) (stored string, err error) {
 	if err != nil {
 		return "", refuse(Invalid, "Invalid field: jwks "+err.Error())
 	}
-	var set struct {
-		Keys []map[string]json.RawMessage `json:"keys"`
-	}
-	for _, k := range keys {
-		member := make(map[string]json.RawMessage)
-		if err := json.Unmarshal([]byte(k.JWK()), &member); err != nil {
-			return "", err
-		}
-		if k.kid != "" {
-			member["kid"] = jcs.AppendString(nil, k.kid)
-		}
-		set.Keys = append(set.Keys, member)
-	}
-	text, err := json.Marshal(set)
+	text, err := json.Marshal(map[string]any{"keys": keys})
 	if err == nil {
 		text, err = jcs.Append(nil, text, 8)
 	}
 	return string(text), err
 }
 
-func readClientKeys(jwks []byte) (keys []clientKey, err error) {
+// readClientKeys returns the members of each key that are stored.
+func readClientKeys(jwks []byte) (keys []map[string]json.RawMessage, err error) {
 	var list []byte
 	if err := strictjson.EachMember(jwks, MaxDepth, func(name, value []byte) {
 		if string(name) == "keys" {
@@ -62,25 +46,45 @@ func readClientKeys(jwks []byte) (keys []clientKey, err error) {
 	}
 	names := make(map[string]bool)
 	for i, text := range texts {
-		k := clientKey{}
-		if k.Key, err = jose.ParseKey(text); err != nil {
+		jwk, thumbprint, err := parseClientKey(text)
+		if err != nil {
 			return nil, fmt.Errorf("has a key, number %d, that %w", i, err)
 		}
-		kid := []byte("null")
-		_ = strictjson.EachMember(text, MaxDepth, func(name, value []byte) { // ParseKey has read it
+		given := []byte("null")
+		// parseClientKey has read it, so there is no error
+		_ = strictjson.EachMember(text, MaxDepth, func(name, value []byte) {
 			if string(name) == "kid" {
-				kid = value
+				given = value
 			}
 		})
-		var ok bool
-		if k.kid, ok = strictjson.AsString(kid); string(kid) != "null" && (!ok || k.kid == "" || len(k.kid) > 128) {
+		kid, ok := strictjson.AsString(given)
+		if string(given) != "null" && (!ok || kid == "" || len(kid) > 128) {
 			return nil, fmt.Errorf("has a key, number %d, whose kid is not a text of 1 to 128 bytes", i)
 		}
-		if names[k.kid] && k.kid != "" || names[k.Thumbprint] {
+		if names[kid] && kid != "" || names[thumbprint] {
 			return nil, fmt.Errorf("has key number %d twice, or two keys with one kid", i)
 		}
-		names[k.kid], names[k.Thumbprint] = true, true
-		keys = append(keys, k)
+		names[kid], names[thumbprint] = true, true
+		members := make(map[string]json.RawMessage)
+		if err := json.Unmarshal([]byte(jwk), &members); err != nil {
+			return nil, err
+		}
+		if kid != "" {
+			members["kid"] = jcs.AppendString(nil, kid)
+		}
+		keys = append(keys, members)
 	}
 	return keys, nil
+}
+
+// parseClientKey reads one key: of the kinds that agents have, or of RSA.
+func parseClientKey(text []byte) (jwk, thumbprint string, err error) {
+	if idtoken.IsRSA(text) {
+		return idtoken.ParseRSA(text, assertion.ClientAlgorithms)
+	}
+	key, err := jose.ParseKey(text)
+	if err != nil {
+		return "", "", err
+	}
+	return key.JWK(), key.Thumbprint, nil
 }

@@ -6,7 +6,7 @@
 //
 // An assertion is a compact JWS of at most 4096 bytes, as package jose reads one:
 //
-//	header  alg  EdDSA, Ed25519 or ES256, as the key is; see [ClientAlgorithms]
+//	header  alg  EdDSA, Ed25519 or ES256, as the key is; of a client RS256 or PS256 too
 //	        kid  of an agent the thumbprint of the key (RFC 7638); of a client that, its name in
 //	             the client's key set, or absent
 //	        typ  absent, JWT or client-authentication+jwt
@@ -83,7 +83,7 @@ func Parse(compact string) (*Assertion, error) {
 		return nil, refuse("header must not have a jwk: kid names the key")
 	}
 	a, err := readClaims(t.Payload)
-	if (err != nil || a.IsAgent()) && !jose.IsThumbprint(t.Header.KeyID) {
+	if a.IsAgent() && !jose.IsThumbprint(t.Header.KeyID) {
 		return nil, refuse("header must have the thumbprint of a key as kid")
 	}
 	if err != nil {
@@ -99,7 +99,9 @@ const ClientPrefix = "cc_"
 // IsAgent reports whether an agent says this, and no client.
 func (a *Assertion) IsAgent() bool { return !strings.HasPrefix(a.Subject, ClientPrefix) }
 
+// readClaims returns what it has read with an error too.
 func readClaims(payload []byte) (*Assertion, error) {
+	a := &Assertion{}
 	claims := make(map[string][]byte, 8)
 	err := strictjson.EachMember(payload, maxDepth, func(name, value []byte) {
 		switch string(name) {
@@ -108,34 +110,33 @@ func readClaims(payload []byte) (*Assertion, error) {
 		}
 	})
 	if err != nil {
-		return nil, refuse("claims are not a JSON object without duplicate members")
+		return a, refuse("claims are not a JSON object without duplicate members")
 	}
-	a := &Assertion{}
 	iss, ok1 := strictjson.AsString(claims["iss"])
 	sub, ok2 := strictjson.AsString(claims["sub"])
-	if !ok1 || !ok2 || iss != sub || !strings.HasPrefix(sub, "spiffe://") && !strings.HasPrefix(sub, ClientPrefix) {
-		return nil, refuse("must have the SPIFFE ID of the agent, or the ID of the client, as iss and as sub")
-	}
 	a.Subject = sub
+	if !ok1 || !ok2 || iss != sub || !strings.HasPrefix(sub, "spiffe://") && !strings.HasPrefix(sub, ClientPrefix) {
+		return a, refuse("must have the SPIFFE ID of the agent, or the ID of the client, as iss and as sub")
+	}
 	if a.audience, ok1 = strictjson.AsString(claims["aud"]); !ok1 {
 		list, ok := strictjson.AsStrings(claims["aud"])
 		if !ok || len(list) != 1 {
-			return nil, refuse("must have one aud")
+			return a, refuse("must have one aud")
 		}
 		a.audience = list[0]
 	}
 	if a.ID, ok1 = strictjson.AsString(claims["jti"]); !ok1 || !jose.IsID(a.ID) {
-		return nil, refuse("must have a jti of 1 to 128 visible ASCII characters")
+		return a, refuse("must have a jti of 1 to 128 visible ASCII characters")
 	}
 	ends, ok1 := jose.NumericDate(claims["exp"])
 	if !ok1 {
-		return nil, refuse("must have exp in Unix seconds")
+		return a, refuse("must have exp in Unix seconds")
 	}
 	a.Ends = time.Unix(ends, 0)
 	for name, into := range map[string]*int64{"iat": &a.issued, "nbf": &a.valid} {
 		if value, given := claims[name]; given {
 			if *into, ok1 = jose.NumericDate(value); !ok1 {
-				return nil, refuse("has an " + name + " that is not in Unix seconds")
+				return a, refuse("has an " + name + " that is not in Unix seconds")
 			}
 		}
 	}
@@ -152,7 +153,7 @@ func (a *Assertion) Check(key *jose.Key, audiences []string, now time.Time) erro
 }
 
 // ClientAlgorithms are those that OAuth clients may sign with.
-var ClientAlgorithms = []string{jose.ES256, jose.EdDSA, "Ed25519"}
+var ClientAlgorithms = []string{"ES256", "RS256", "PS256", "EdDSA", "Ed25519"}
 
 // ClientKeys are the public keys of an OAuth client.
 type ClientKeys interface {

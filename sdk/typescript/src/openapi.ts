@@ -571,8 +571,9 @@ export interface paths {
          *     A client with `jwks` or `jwksUri` has no secret: it authenticates with a JWT that one of these keys has signed
          *     (`private_key_jwt`, RFC 7523), with `iss` and `sub` its `clientId`, `aud` the token endpoint or the issuer, a `jti`
          *     that is used once, and an `exp` at most 5 minutes ahead. `kid` names the key, by its `kid` here or its thumbprint;
-         *     without one each key is tried. Keys in `jwks` are public ones of `OKP`/`Ed25519` or `EC`/`P-256`, 1 to 8 of them. The
-         *     control record has them, or their URL.
+         *     without one each key is tried. Keys in `jwks` are public ones of `OKP`/`Ed25519`, `EC`/`P-256` or `RSA` (2048
+         *     to 8192 bits), 1 to 8 of them. The control record has them, or their URL. A key signs `EdDSA`, `ES256`, or `RS256` and
+         *     `PS256` unless its `alg` names one of these.
          *
          *     A key set at `jwksUri` is followed when it changes. It is fetched as those of other issuers are (*Federation*): beside
          *     requests, over `https`, from public addresses, without a redirect, and at most 64 KiB. Keys of it that cannot be used
