@@ -124,9 +124,13 @@ func TestGoClientIsAnAgent(t *testing.T) {
 func TestOtherClientsAreAgents(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	othersRun(t)
-	s := serve(t, storetest.New(t), "--rate-limits", "off")
-	for i, script := range []string{"agent.mjs", "agent.py"} {
-		t.Run(script, func(t *testing.T) {
+	plain, nonces := serve(t, storetest.New(t), "--rate-limits", "off"), serve(t, storetest.New(t), "--rate-limits", "off", "--dpop-nonce")
+	for i, script := range []string{"agent.mjs", "agent.py", "agent.mjs", "agent.py"} {
+		s, name := plain, script
+		if i >= 2 {
+			s, name = nonces, script+" with nonces"
+		}
+		t.Run(name, func(t *testing.T) {
 			company := fmt.Sprint("agents-", i)
 			c := s.register(t, company)
 			c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)

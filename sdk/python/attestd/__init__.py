@@ -107,6 +107,10 @@ def _service_error(operation, status, headers, body):
     reason = ": ".join(filter(None, [text("error") or http.client.responses.get(status, "not the answer of the service"), text("error_description")]))
     return ServiceError(operation, status, reason, text("code"), text("pointer"), headers.get("X-Request-ID", ""), _retry_after(headers.get("Retry-After", "")))
 
+def _wants_nonce(error):
+    """Whether a request was refused for the nonce of its proof alone (RFC 9449, section 8): nothing was done."""
+    return isinstance(error, ServiceError) and (error.code == "USE_DPOP_NONCE" or error.status == 400 and error.reason.startswith("use_dpop_nonce"))
+
 def _object(body):  # {} of what is none, a proxy's page for example
     try:
         said = json.loads(body)
@@ -391,6 +395,7 @@ class _Connections:
         kind = http.client.HTTPConnection if parts.scheme == "http" else functools.partial(http.client.HTTPSConnection, context=context or ssl.create_default_context())
         self._new = lambda: kind(parts.hostname, parts.port, timeout=timeout)
         self._idle, self._lock = [], threading.Lock()
+        self.heard = lambda headers: None  # is told the headers of each answer
 
     def open(self, operation, path, headers, body, kept=False):
         """Sends a request: (connection, its socket, response, deadline)."""
@@ -408,7 +413,9 @@ class _Connections:
             connection.sock.settimeout(self.timeout)
             sock = connection.sock
             connection.request(operation.split(" ")[0], self.prefix + path, None if body is None else body.encode(), headers)
-            return connection, sock, connection.getresponse(), deadline
+            answer = connection.getresponse()
+            self.heard(answer.headers)
+            return connection, sock, answer, deadline
         except (OSError, http.client.HTTPException) as cause:
             connection.close()
             if used:
@@ -476,6 +483,8 @@ class Client:
         # a file's line break is no part of a key
         self._credential = credential.strip() if isinstance(credential, str) else credential
         self._connections = _Connections(self.url, timeout, context)
+        if isinstance(self._credential, Agent):
+            self._connections.heard = self._credential._hear
         self._rate = None
         self._tokens, self._tokens_lock = {}, threading.Lock()
 
@@ -579,7 +588,7 @@ class Client:
         """Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone: a generator of the reference's StreamMessage. With from_, those
         from that index on come first. It ends with ConnectionLost; the index of the last message says where to go on."""
         path = "/v1/ws" + ("" if from_ is None else f"?from={int(from_)}")
-        for text in _messages(*self._again(lambda bearer: _upgrade(self._connections, path, bearer), True, False)):
+        for text in _messages(*self._again(lambda bearer: _upgrade(self._connections, path, self._presents("GET", path, bearer)), True, False)):
             yield json.loads(text)
 
     def raw(self, operation, *order, **given):
@@ -599,9 +608,7 @@ class Client:
         headers = headers if body is None else {**headers, "Content-Type": kind}
         safe = route.safe or route.call.startswith("GET ")
         def attempt(bearer):
-            if isinstance(self._credential, Agent):
-                bearer = self._credential._headers(bearer, route.call.split(" ")[0], self.url + path)
-            status, said, answer = self._connections.whole(route.call, path, {**headers, **bearer}, body, safe)
+            status, said, answer = self._connections.whole(route.call, path, {**headers, **self._presents(route.call, path, bearer)}, body, safe)
             if route in (OPERATIONS["attest"], OPERATIONS["attestBatch"]):
                 self._rate = _rate(said, status, self._rate)
             if status == route.status:
@@ -616,7 +623,7 @@ class Client:
 
     def _lines(self, operation, path, headers):
         def attempt(bearer):
-            connection, _, answer, _ = self._connections.open(operation, path, {**headers, **bearer}, None)
+            connection, _, answer, _ = self._connections.open(operation, path, {**headers, **self._presents(operation, path, bearer)}, None)
             if answer.status != 200:
                 raise _refusal(operation, answer, connection)
             return connection, answer
@@ -634,13 +641,17 @@ class Client:
         finally:
             _end(answer, connection)
 
+    def _presents(self, call, path, bearer):  # the headers that carry the credential of a request
+        return self._credential._headers(bearer, call.split(" ")[0], self.url + path) if isinstance(self._credential, Agent) else bearer
+
     def _bearer(self, refused=""):
         credential = self._credential
         return credential._bearer(self, refused) if isinstance(credential, (OAuth, Agent)) else credential or ""
 
     def _again(self, attempt, safe, public, patient=True):
-        """Calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once."""
-        token, renewed, unknown, n = "" if public else self._bearer(), False, False, 0
+        """Calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once, and so may a
+        nonce."""
+        token, renewed, told, unknown, n = "" if public else self._bearer(), False, False, False, 0
         while True:
             try:
                 return attempt({"Authorization": f"Bearer {token}"} if token else {})
@@ -648,6 +659,11 @@ class Client:
                 if isinstance(error, ServiceError):
                     error.repeated = unknown
                 unknown = unknown or not isinstance(error, ServiceError) or error.status >= 500
+                if token and _wants_nonce(error):
+                    if told:
+                        raise
+                    told = True
+                    continue
                 if token and not renewed and isinstance(error, ServiceError) and error.status == 401:
                     renewed, fresh = True, self._bearer(token)
                     if fresh == token:
@@ -1241,6 +1257,7 @@ class Agent:
         self.thumbprint = _thumbprint(key.jwk)
         self._known, self._alarm = {self.thumbprint, *known}, alarm or (lambda error: logging.getLogger("attestd").error("%s", error))
         self._lock, self._token, self._until = threading.RLock(), "", 0.0
+        self._nonce = ""  # that the next proof has to repeat
 
     @classmethod
     def read(cls, path, *, dpop=False, alarm=None):
@@ -1259,15 +1276,26 @@ class Agent:
     def _bearer(self, client, refused=""):
         with self._lock:
             if self._token in ("", refused) or time.monotonic() >= self._until:
-                url, now = f"{client.url}/v1/oauth/token", int(time.time())
-                assertion = self._jws("JWT", {"iss": self.spiffe_id, "sub": self.spiffe_id, "aud": url, "jti": _new_key(), "iat": now, "exp": now + 120})
-                form = urlencode({"grant_type": "client_credentials", "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", "client_assertion": assertion})
-                # an assertion is good once
-                route = replace(OPERATIONS["getOAuthToken"], safe=False)
-                made = client._send(route, "/v1/oauth/token", {"DPoP": _proof(self.key, "POST", url)} if self.dpop else {}, form, json.loads)
+                try:
+                    made = self._sign_in(client)
+                except ServiceError as error:
+                    if not _wants_nonce(error):
+                        raise
+                    made = self._sign_in(client)
                 self._token, self._until = made["access_token"], time.monotonic() + made["expires_in"] - min(60, made["expires_in"] / 2)
                 self._compare(client)
             return self._token
+
+    def _sign_in(self, client):
+        url, now = f"{client.url}/v1/oauth/token", int(time.time())
+        assertion = self._jws("JWT", {"iss": self.spiffe_id, "sub": self.spiffe_id, "aud": url, "jti": _new_key(), "iat": now, "exp": now + 120})
+        form = urlencode({"grant_type": "client_credentials", "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", "client_assertion": assertion})
+        # an assertion is good once
+        route = replace(OPERATIONS["getOAuthToken"], safe=False)
+        return client._send(route, "/v1/oauth/token", {"DPoP": _proof(self.key, "POST", url, nonce=self._nonce)} if self.dpop else {}, form, json.loads)
+
+    def _hear(self, headers):  # of an answer
+        self._nonce = headers.get("DPoP-Nonce") or self._nonce
 
     def _compare(self, client):  # the keys of the agent with those that it knows
         try:
@@ -1283,7 +1311,7 @@ class Agent:
 
     def _headers(self, bearer, method, url):  # of a request with a token
         token = bearer.get("Authorization", "")[7:]
-        return {"Authorization": f"DPoP {token}", "DPoP": _proof(self.key, method, url, token)} if self.dpop and token else bearer
+        return {"Authorization": f"DPoP {token}", "DPoP": _proof(self.key, method, url, token, self._nonce)} if self.dpop and token else bearer
 
     def _sign(self, prepared, sid=None, seq=0, previous=None, end=False):
         """What the agent signs of an attestation that is ready, added to it: (prepared, statement)."""
@@ -1349,9 +1377,11 @@ def _jws(key, header, claims):  # compact (RFC 7515, section 7.1)
         raise AttestdError("a signature must have 64 bytes: that of Ed25519, or R and S of ECDSA")
     return f"{text}.{_b64(signature)}"
 
-def _proof(key, method, url, token=""):  # that the sender of a request holds a key (RFC 9449)
+# that the sender of a request holds a key (RFC 9449)
+def _proof(key, method, url, token="", nonce=""):
     claims = {"jti": _new_key(), "htm": method, "htu": url.partition("?")[0], "iat": int(time.time())}
-    return _jws(key, {"typ": "dpop+jwt", "jwk": _public_jwk(key.jwk)}, {**claims, **({"ath": _b64(hashlib.sha256(token.encode()).digest())} if token else {})})
+    more = {"ath": _b64(hashlib.sha256(token.encode()).digest())} if token else {}
+    return _jws(key, {"typ": "dpop+jwt", "jwk": _public_jwk(key.jwk)}, {**claims, **more, **({"nonce": nonce} if nonce else {})})
 
 # the jti for a caller's idempotency key: the key itself where it can be one
 def _statement_id(key):

@@ -59,6 +59,10 @@ def _service_error(operation, status, headers, body):
     reason = ": ".join(filter(None, [text("error") or http.client.responses.get(status, "not the answer of the service"), text("error_description")]))
     return ServiceError(operation, status, reason, text("code"), text("pointer"), headers.get("X-Request-ID", ""), _retry_after(headers.get("Retry-After", "")))
 
+def _wants_nonce(error):
+    """Whether a request was refused for the nonce of its proof alone (RFC 9449, section 8): nothing was done."""
+    return isinstance(error, ServiceError) and (error.code == "USE_DPOP_NONCE" or error.status == 400 and error.reason.startswith("use_dpop_nonce"))
+
 def _object(body):  # {} of what is none, a proxy's page for example
     try:
         said = json.loads(body)

@@ -50,6 +50,7 @@ class _Connections:
         kind = http.client.HTTPConnection if parts.scheme == "http" else functools.partial(http.client.HTTPSConnection, context=context or ssl.create_default_context())
         self._new = lambda: kind(parts.hostname, parts.port, timeout=timeout)
         self._idle, self._lock = [], threading.Lock()
+        self.heard = lambda headers: None  # is told the headers of each answer
 
     def open(self, operation, path, headers, body, kept=False):
         """Sends a request: (connection, its socket, response, deadline)."""
@@ -67,7 +68,9 @@ class _Connections:
             connection.sock.settimeout(self.timeout)
             sock = connection.sock
             connection.request(operation.split(" ")[0], self.prefix + path, None if body is None else body.encode(), headers)
-            return connection, sock, connection.getresponse(), deadline
+            answer = connection.getresponse()
+            self.heard(answer.headers)
+            return connection, sock, answer, deadline
         except (OSError, http.client.HTTPException) as cause:
             connection.close()
             if used:

@@ -10,6 +10,8 @@ class Client:
         # a file's line break is no part of a key
         self._credential = credential.strip() if isinstance(credential, str) else credential
         self._connections = _Connections(self.url, timeout, context)
+        if isinstance(self._credential, Agent):
+            self._connections.heard = self._credential._hear
         self._rate = None
         self._tokens, self._tokens_lock = {}, threading.Lock()
 
@@ -113,7 +115,7 @@ class Client:
         """Records as they are appended, of the credential's company or, without one, of those that the service shows to anyone: a generator of the reference's StreamMessage. With from_, those
         from that index on come first. It ends with ConnectionLost; the index of the last message says where to go on."""
         path = "/v1/ws" + ("" if from_ is None else f"?from={int(from_)}")
-        for text in _messages(*self._again(lambda bearer: _upgrade(self._connections, path, bearer), True, False)):
+        for text in _messages(*self._again(lambda bearer: _upgrade(self._connections, path, self._presents("GET", path, bearer)), True, False)):
             yield json.loads(text)
 
     def raw(self, operation, *order, **given):
@@ -133,9 +135,7 @@ class Client:
         headers = headers if body is None else {**headers, "Content-Type": kind}
         safe = route.safe or route.call.startswith("GET ")
         def attempt(bearer):
-            if isinstance(self._credential, Agent):
-                bearer = self._credential._headers(bearer, route.call.split(" ")[0], self.url + path)
-            status, said, answer = self._connections.whole(route.call, path, {**headers, **bearer}, body, safe)
+            status, said, answer = self._connections.whole(route.call, path, {**headers, **self._presents(route.call, path, bearer)}, body, safe)
             if route in (OPERATIONS["attest"], OPERATIONS["attestBatch"]):
                 self._rate = _rate(said, status, self._rate)
             if status == route.status:
@@ -150,7 +150,7 @@ class Client:
 
     def _lines(self, operation, path, headers):
         def attempt(bearer):
-            connection, _, answer, _ = self._connections.open(operation, path, {**headers, **bearer}, None)
+            connection, _, answer, _ = self._connections.open(operation, path, {**headers, **self._presents(operation, path, bearer)}, None)
             if answer.status != 200:
                 raise _refusal(operation, answer, connection)
             return connection, answer
@@ -168,13 +168,17 @@ class Client:
         finally:
             _end(answer, connection)
 
+    def _presents(self, call, path, bearer):  # the headers that carry the credential of a request
+        return self._credential._headers(bearer, call.split(" ")[0], self.url + path) if isinstance(self._credential, Agent) else bearer
+
     def _bearer(self, refused=""):
         credential = self._credential
         return credential._bearer(self, refused) if isinstance(credential, (OAuth, Agent)) else credential or ""
 
     def _again(self, attempt, safe, public, patient=True):
-        """Calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once."""
-        token, renewed, unknown, n = "" if public else self._bearer(), False, False, 0
+        """Calls attempt until it succeeds or Retry says that it is enough. A credential that is refused may offer another once, and so may a
+        nonce."""
+        token, renewed, told, unknown, n = "" if public else self._bearer(), False, False, False, 0
         while True:
             try:
                 return attempt({"Authorization": f"Bearer {token}"} if token else {})
@@ -182,6 +186,11 @@ class Client:
                 if isinstance(error, ServiceError):
                     error.repeated = unknown
                 unknown = unknown or not isinstance(error, ServiceError) or error.status >= 500
+                if token and _wants_nonce(error):
+                    if told:
+                        raise
+                    told = True
+                    continue
                 if token and not renewed and isinstance(error, ServiceError) and error.status == 401:
                     renewed, fresh = True, self._bearer(token)
                     if fresh == token:

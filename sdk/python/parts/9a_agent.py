@@ -54,6 +54,7 @@ class Agent:
         self.thumbprint = _thumbprint(key.jwk)
         self._known, self._alarm = {self.thumbprint, *known}, alarm or (lambda error: logging.getLogger("attestd").error("%s", error))
         self._lock, self._token, self._until = threading.RLock(), "", 0.0
+        self._nonce = ""  # that the next proof has to repeat
 
     @classmethod
     def read(cls, path, *, dpop=False, alarm=None):
@@ -72,15 +73,26 @@ class Agent:
     def _bearer(self, client, refused=""):
         with self._lock:
             if self._token in ("", refused) or time.monotonic() >= self._until:
-                url, now = f"{client.url}/v1/oauth/token", int(time.time())
-                assertion = self._jws("JWT", {"iss": self.spiffe_id, "sub": self.spiffe_id, "aud": url, "jti": _new_key(), "iat": now, "exp": now + 120})
-                form = urlencode({"grant_type": "client_credentials", "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", "client_assertion": assertion})
-                # an assertion is good once
-                route = replace(OPERATIONS["getOAuthToken"], safe=False)
-                made = client._send(route, "/v1/oauth/token", {"DPoP": _proof(self.key, "POST", url)} if self.dpop else {}, form, json.loads)
+                try:
+                    made = self._sign_in(client)
+                except ServiceError as error:
+                    if not _wants_nonce(error):
+                        raise
+                    made = self._sign_in(client)
                 self._token, self._until = made["access_token"], time.monotonic() + made["expires_in"] - min(60, made["expires_in"] / 2)
                 self._compare(client)
             return self._token
+
+    def _sign_in(self, client):
+        url, now = f"{client.url}/v1/oauth/token", int(time.time())
+        assertion = self._jws("JWT", {"iss": self.spiffe_id, "sub": self.spiffe_id, "aud": url, "jti": _new_key(), "iat": now, "exp": now + 120})
+        form = urlencode({"grant_type": "client_credentials", "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", "client_assertion": assertion})
+        # an assertion is good once
+        route = replace(OPERATIONS["getOAuthToken"], safe=False)
+        return client._send(route, "/v1/oauth/token", {"DPoP": _proof(self.key, "POST", url, nonce=self._nonce)} if self.dpop else {}, form, json.loads)
+
+    def _hear(self, headers):  # of an answer
+        self._nonce = headers.get("DPoP-Nonce") or self._nonce
 
     def _compare(self, client):  # the keys of the agent with those that it knows
         try:
@@ -96,7 +108,7 @@ class Agent:
 
     def _headers(self, bearer, method, url):  # of a request with a token
         token = bearer.get("Authorization", "")[7:]
-        return {"Authorization": f"DPoP {token}", "DPoP": _proof(self.key, method, url, token)} if self.dpop and token else bearer
+        return {"Authorization": f"DPoP {token}", "DPoP": _proof(self.key, method, url, token, self._nonce)} if self.dpop and token else bearer
 
     def _sign(self, prepared, sid=None, seq=0, previous=None, end=False):
         """What the agent signs of an attestation that is ready, added to it: (prepared, statement)."""
@@ -162,9 +174,11 @@ def _jws(key, header, claims):  # compact (RFC 7515, section 7.1)
         raise AttestdError("a signature must have 64 bytes: that of Ed25519, or R and S of ECDSA")
     return f"{text}.{_b64(signature)}"
 
-def _proof(key, method, url, token=""):  # that the sender of a request holds a key (RFC 9449)
+# that the sender of a request holds a key (RFC 9449)
+def _proof(key, method, url, token="", nonce=""):
     claims = {"jti": _new_key(), "htm": method, "htu": url.partition("?")[0], "iat": int(time.time())}
-    return _jws(key, {"typ": "dpop+jwt", "jwk": _public_jwk(key.jwk)}, {**claims, **({"ath": _b64(hashlib.sha256(token.encode()).digest())} if token else {})})
+    more = {"ath": _b64(hashlib.sha256(token.encode()).digest())} if token else {}
+    return _jws(key, {"typ": "dpop+jwt", "jwk": _public_jwk(key.jwk)}, {**claims, **more, **({"nonce": nonce} if nonce else {})})
 
 # the jti for a caller's idempotency key: the key itself where it can be one
 def _statement_id(key):

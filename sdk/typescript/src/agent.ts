@@ -104,11 +104,14 @@ async function jws({ jwk, sign }: Signer, header: object, claims: object): Promi
   return `${input}.${base64url(signature)}`;
 }
 
-/** A proof for one request that its sender holds a key (RFC 9449). token is sent beside it. */
-export async function proofOf(signer: Signer, method: string, url: string, token = ""): Promise<string> {
+/**
+ * A proof for one request that its sender holds a key (RFC 9449). token is sent beside it; nonce is
+ * what the service demands.
+ */
+export async function proofOf(signer: Signer, method: string, url: string, token = "", nonce = ""): Promise<string> {
   const { origin, pathname } = new URL(url);
   return jws(signer, { typ: "dpop+jwt", jwk: publicJWK(signer.jwk) }, {
-    jti: newKey(), htm: method, htu: origin + pathname, iat: seconds(), ...(token && { ath: base64url(await sha256(token)) }),
+    jti: newKey(), htm: method, htu: origin + pathname, iat: seconds(), ...(token && { ath: base64url(await sha256(token)) }), ...(nonce && { nonce }),
   });
 }
 
@@ -126,6 +129,7 @@ export class Agent {
   readonly #known: Set<string>;
   readonly #alarm: (error: Error) => void;
   #thumbprint: Promise<string> | undefined;
+  #nonce = ""; // that the next proof has to repeat
 
   constructor(config: AgentConfig) {
     onlyKnown("an Agent", config, ["key", "spiffeId", "dpop", "known", "alarm"]);
@@ -187,6 +191,19 @@ export class Agent {
     return jws(this.key, { typ: "JWT", kid: await this.thumbprint() }, {
       iss: this.spiffeId, sub: this.spiffeId, aud: audience, jti: newKey(), iat: seconds(), exp: seconds() + 120,
     });
+  }
+
+  /** A proof for one request, with the nonce that the service demands, if it does. */
+  async prove(method: string, url: string, token = ""): Promise<string> {
+    return proofOf(this.key, method, url, token, this.#nonce);
+  }
+
+  /**
+   * Remembers the nonce of an answer (RFC 9449 §8.2).
+   * @internal
+   */
+  hear(answer: Response): void {
+    this.#nonce = answer.headers.get("DPoP-Nonce") ?? this.#nonce;
   }
 
   /** What the agent signs so that its next key follows from the present one. */

@@ -1,7 +1,7 @@
 import { Agent, proofOf, publicJWK, thumbprintOf, type Signer } from "./agent.js";
 import { batchOf, headerOf, itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import { Bearer, type Credential, type Token } from "./credential.js";
-import { AttestdError, codeOf, ConnectionError, PayloadError, placeOf, REUSED, serviceError, ServiceError } from "./errors.js";
+import { AttestdError, codeOf, ConnectionError, PayloadError, placeOf, REUSED, serviceError, ServiceError, wantsNonce } from "./errors.js";
 import { onlyKnown } from "./known.js";
 import { lines, messages } from "./lines.js";
 import { operations, type Arguments, type AttestationRecord, type CallOptions, type Name, type Operations, type Route, type StreamMessage } from "./operations.js";
@@ -89,11 +89,17 @@ export class Client {
     const route: Route = { ...operations.getOAuthToken };
     delete route.safe; // an assertion is good once
     const url = `${this.url}/v1/oauth/token`;
-    const form = new URLSearchParams({
-      grant_type: "client_credentials", client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", client_assertion: await credential.assertion(url),
+    const attempt = async (): Promise<Token> => {
+      const form = new URLSearchParams({
+        grant_type: "client_credentials", client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", client_assertion: await credential.assertion(url),
+      });
+      const headers = { "Content-Type": "application/x-www-form-urlencoded", ...(credential.dpop && { DPoP: await credential.prove("POST", url) }) };
+      return this.#again(route, "/v1/oauth/token", { headers, body: form.toString() }, (answer) => answer.json() as Promise<Token>, {});
+    };
+    return attempt().catch((error: unknown) => {
+      if (!wantsNonce(error)) throw error;
+      return attempt();
     });
-    const headers = { "Content-Type": "application/x-www-form-urlencoded", ...(credential.dpop && { DPoP: await proofOf(credential.key, "POST", url) }) };
-    return this.#again(route, "/v1/oauth/token", { headers, body: form.toString() }, (answer) => answer.json() as Promise<Token>, {});
   }
 
   /** The agent with a key of its own whose credential this client has. */
@@ -241,10 +247,11 @@ export class Client {
   }
 
   // Sends until it succeeds or Retry says that it is enough. A credential that is refused may offer
-  // another once.
+  // another once, and so may a nonce.
   async #again<T>(route: Route, path: string, { headers, body }: { headers: Record<string, string>; body?: string }, read: Read<T>, { signal, impatient }: CallOptions & Patience): Promise<T> {
     let token = route.public ? "" : await this.#bearer.get();
     let renewed = false;
+    let told = false;
     let unknown = false;
     for (let n = 0; ;) {
       try {
@@ -255,6 +262,11 @@ export class Client {
       } catch (error) {
         if (error instanceof ServiceError) error.repeated = unknown;
         unknown ||= !(error instanceof ServiceError) || error.status >= 500;
+        if (token && wantsNonce(error)) {
+          if (told) throw error;
+          told = true;
+          continue;
+        }
         if (token && !renewed && error instanceof ServiceError && error.status === 401) {
           renewed = true;
           const fresh = await this.#bearer.get(token);
@@ -280,6 +292,7 @@ export class Client {
     const timer = setTimeout(() => ends.abort(new Error(`longer than ${this.#timeout} ms`)), this.#timeout);
     try {
       const answer = await this.#fetch(this.url + path, { ...init, redirect: "manual", signal: ends.signal });
+      this.agent?.hear(answer);
       if (route === operations.attest || route === operations.attestBatch) this.rate = rateOf(answer) ?? this.rate;
       if (answer.status === (route.status ?? 200)) return await read(answer);
       const [body, error] = await serviceError(route.call, answer);

@@ -1,4 +1,4 @@
-import { Agent, proofOf } from "./agent.js";
+import { Agent } from "./agent.js";
 
 /**
  * An API key or an access token that somebody else keeps fresh, or an OAuth client or an agent with
@@ -52,6 +52,6 @@ export class Bearer {
   async headers(token: string, method: string, url: string): Promise<Record<string, string>> {
     if (!token) return {};
     if (!(this.credential instanceof Agent) || !this.credential.dpop) return { Authorization: `Bearer ${token}` };
-    return { Authorization: `DPoP ${token}`, DPoP: await proofOf(this.credential.key, method, url, token) };
+    return { Authorization: `DPoP ${token}`, DPoP: await this.credential.prove(method, url, token) };
   }
 }

@@ -87,6 +87,11 @@ const reasonOf = (cause: unknown): string => codeOf(cause) || (cause instanceof 
  * Reads an answer that is not a success: its body and the error. A body that is not the service's,
  * a proxy's page for example, is left out.
  */
+/**
+ * Whether a request was refused for the nonce of its proof alone (RFC 9449 §8): nothing was done.
+ */
+export const wantsNonce = (error: unknown): boolean => error instanceof ServiceError && (error.code === "USE_DPOP_NONCE" || error.status === 400 && error.message.includes(" 400 use_dpop_nonce"));
+
 export async function serviceError(operation: string, answer: Response): Promise<[Record<string, unknown> | null, ServiceError]> {
   const body = await answer.json().catch(() => null) as Record<string, unknown> | null;
   const text = (name: string) => (typeof body?.[name] === "string" ? body[name] as string : "");
