@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,7 +34,7 @@ const seeNothing = 2 * time.Second
 // which checks find it. The table in docs/security.md must match the result, and every attacker
 // must be found by a check.
 func rewrites(ctx context.Context, r *harness.Run) error {
-	documented, err := documentedTable()
+	documented, err := documentedTable(header(), len(notices))
 	if err != nil {
 		return err
 	}
@@ -66,16 +65,17 @@ func rewrites(ctx context.Context, r *harness.Run) error {
 	for who := range documented {
 		r.Failf("docs/security.md has a row that was not measured: %s", who)
 	}
-	r.Print(strings.Join(lines, "\n"))
 	r.Count(n, "rewritings")
 	r.Count(n*len(notices), "looks at them")
-	return nil
+	table, err := scribbles(ctx, r)
+	r.Print(strings.Join(lines, "\n") + "\n\n" + table)
+	return err
 }
 
 // attackers returns the rows of the table. In the short form, some attackers perform only some of
 // their rewrites.
 func attackers(short bool) (rows []row) {
-	for _, a := range withoutKey {
+	for _, a := range slices.Concat(withoutKey, ofIssuers) {
 		rows = append(rows, row{who: "the file: " + a.what, attacks: []rewriting{a}})
 	}
 	for _, a := range withKey {
@@ -231,8 +231,8 @@ func cells(line string) []string {
 	return parts[1:]
 }
 
-// documentedTable returns the lines of the table in docs/security.md, by their first cell.
-func documentedTable() (map[string]string, error) {
+// documentedTable returns the lines of a table in docs/security.md, by their first cell.
+func documentedTable(header string, columns int) (map[string]string, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return nil, err
@@ -241,9 +241,9 @@ func documentedTable() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, table, found := strings.Cut(string(text), "\n"+header()+"\n")
+	_, table, found := strings.Cut(string(text), "\n"+header+"\n")
 	if !found {
-		return nil, errors.New("docs/security.md has no table of what notices a rewritten history")
+		return nil, fmt.Errorf("docs/security.md has no table %q", header)
 	}
 	documented := map[string]string{}
 	for line := range strings.Lines(table) {
@@ -252,7 +252,7 @@ func documentedTable() (map[string]string, error) {
 			break
 		}
 		who := strings.TrimSpace(strings.Split(line, "|")[1])
-		if _, twice := documented[who]; twice || len(cells(line)) != len(notices) || slices.Contains(cells(line), "") {
+		if _, twice := documented[who]; twice || len(cells(line)) != columns || slices.Contains(cells(line), "") {
 			return nil, fmt.Errorf("docs/security.md: the row %q", line)
 		}
 		documented[who] = line

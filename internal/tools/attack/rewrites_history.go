@@ -90,6 +90,9 @@ func (h *history) begin(ctx context.Context) (policy string, err error) {
 			err = h.fillAcme(c)
 		}
 		if company == "globex" {
+			if err = h.issueTokens(c, company); err != nil {
+				return "", err
+			}
 			err = c.Call(200, harness.Request{Method: "POST", Path: "/v1/companies/rotate-keys", Key: h.keys[company],
 				Body: `{"compromised":true}`}, nil)
 		}
@@ -144,7 +147,7 @@ func (h *history) fillAcme(c *harness.Client) (err error) {
 	// no server listens there
 	do(201, "POST", "/v1/webhooks", `{"url":"http://127.0.0.1:9/hook"}`, nil)
 	if err == nil {
-		err = h.fillKeys(c)
+		err = errors.Join(h.fillKeys(c), h.fillIssuers(c), h.issueTokens(c, "acme"))
 	}
 	return err
 }
