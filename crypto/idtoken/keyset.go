@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	josev4 "github.com/go-jose/go-jose/v4"
 
@@ -24,7 +25,10 @@ const (
 
 // KeySet is the key set of an issuer or an OAuth client (RFC 7517 §5): the keys of it that can
 // verify a signature. It is immutable and safe for concurrent use.
-type KeySet struct{ keys []key }
+type KeySet struct {
+	keys        []key
+	thumbprints func() []string // of the keys (RFC 7638), at the first need
+}
 
 // key is a public key of a set.
 type key struct {
@@ -50,6 +54,7 @@ func ParseKeySet(document []byte) (*KeySet, error) {
 		return nil, errors.New("is not a JSON object without duplicate members")
 	}
 	set, count, private := &KeySet{}, 0, false
+	set.thumbprints = sync.OnceValue(set.thumbprintsOfAll)
 	err = strictjson.EachElement(list, maxDepth, func(value []byte) {
 		if count++; count > maxKeys {
 			return

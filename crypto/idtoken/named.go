@@ -15,7 +15,12 @@ const maxTried = 8
 
 // Names reports whether a header with this kid may mean a key of the set; see [KeySet.Verify].
 func (s *KeySet) Names(kid string) bool {
-	return slices.ContainsFunc(s.keys, func(k key) bool { return k.isNamed(kid) })
+	for i := range s.keys {
+		if s.isNamed(i, kid) {
+			return true
+		}
+	}
+	return false
 }
 
 // Verify reports whether a token is signed by a key of the set, with one of some algorithms. kid
@@ -26,21 +31,25 @@ func (s *KeySet) Verify(t jose.Token, algorithms []string) bool {
 		return false
 	}
 	var fit []key
-	for _, k := range s.keys {
-		if k.verifies(t.Header.Algorithm) && k.isNamed(t.Header.KeyID) {
+	for i, k := range s.keys {
+		if k.verifies(t.Header.Algorithm) && s.isNamed(i, t.Header.KeyID) {
 			fit = append(fit, k)
 		}
 	}
 	return len(fit) <= maxTried && slices.ContainsFunc(fit, func(k key) bool { return k.verify(t) })
 }
 
-func (k key) isNamed(kid string) bool {
-	if kid == "" || kid == k.id {
-		return true
+// isNamed reports whether a kid, or its absence, may mean the key with an index.
+func (s *KeySet) isNamed(i int, kid string) bool {
+	return kid == "" || kid == s.keys[i].id || jose.IsThumbprint(kid) && kid == s.thumbprints()[i]
+}
+
+func (s *KeySet) thumbprintsOfAll() []string {
+	all := make([]string, len(s.keys))
+	for i, k := range s.keys {
+		if sum, err := (&josev4.JSONWebKey{Key: k.public}).Thumbprint(crypto.SHA256); err == nil {
+			all[i] = base64.RawURLEncoding.EncodeToString(sum)
+		}
 	}
-	if !jose.IsThumbprint(kid) {
-		return false
-	}
-	sum, err := (&josev4.JSONWebKey{Key: k.public}).Thumbprint(crypto.SHA256)
-	return err == nil && kid == base64.RawURLEncoding.EncodeToString(sum)
+	return all
 }

@@ -12,7 +12,7 @@ const one = { // a payload of each kind
   'company.registered': { kid: 'k1' },
   'api-key.created': { fingerprint: 'f', label: 'ci', role: 'writer', expiresAt: at },
   'api-key.deleted': { fingerprint: 'f', label: null },
-  'oauth-client.created': { fingerprint: 'f', clientId: 'cc_1', role: 'admin', expiresAt: null },
+  'oauth-client.created': { fingerprint: 'f', clientId: 'cc_1', role: 'admin', expiresAt: null, jwksUri: 'https://ci.example/jwks' },
   'oauth-client.deleted': { fingerprint: 'f', clientId: 'cc_1' },
   'agent.registered': { agentId: 'bot', metadataHash: 'h' },
   'agent.disabled': { agentId: 'bot', passportsRevoked: 2 },
@@ -69,6 +69,12 @@ test('the console has words for each kind of control record that the service wri
     const said = textOf(ControlWords({ change: { action, inner: parse(text), source: text } }));
     assert.ok(said && !/undefined|does not know/.test(said), `${action}: ${said}`);
   }
+});
+
+test('a client whose keys are fetched is told with their URL', () => {
+  const text = JSON.stringify({ subject: 'oauth-client:cc_1', by: null, ...one['oauth-client.created'] });
+  const said = textOf(ControlWords({ change: { action: 'oauth-client.created', inner: parse(text), source: text } }));
+  assert.match(said, /its keys are at https:\/\/ci\.example\/jwks/);
 });
 
 test('a kind that objects inherit a member of is one that the console does not know', () => {

@@ -36,7 +36,7 @@ const day = (seconds) => timeText(new Date(seconds * 1000).toISOString());
 
 const credential = having(
   { fingerprint: string },
-  { label: nullable(string), role: string, expiresAt: nullable(string), clientId: string },
+  { label: nullable(string), role: string, expiresAt: nullable(string), clientId: string, jwksUri: string },
 );
 const agent = having({ agentId: string }, { passportsRevoked: integer, metadataHash: nullable(string) });
 const issued = having({ jti: string, agentId: string, scopes: list(string), expiresAt: integer }, { rotates: string });
@@ -120,9 +120,9 @@ const KINDS = {
   'oauth-client.created': kind(
     'OAuth client created',
     credential,
-    ({ clientId = '', role, expiresAt }) =>
+    ({ clientId = '', role, expiresAt, jwksUri }) =>
       html`The OAuth client <${Name} of=${clientId} /> was created, ${role ? `as ${visible(role)}` : 'without a role'}
-      ${until(expiresAt)}`,
+      ${until(expiresAt)}${jwksUri && html`; its keys are at <code>${visible(jwksUri)}</code>`}`,
   ),
   'oauth-client.deleted': kind(
     'OAuth client deleted',
