@@ -3,6 +3,8 @@
 // node oauth.mjs URL COMPANY ADMIN_KEY: exits with 1 at the first thing that is not as it must be, or prints how much it has checked.
 import { strict as assert } from "node:assert";
 import { webcrypto } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
 
 globalThis.crypto ??= webcrypto; // Node 18 has them by import alone
 globalThis.CryptoKey ??= webcrypto.CryptoKey;
@@ -31,10 +33,21 @@ const made = await create({ role: "writer" });
 const pair = await jose.generateKeyPair("ES256");
 const signing = await create({ role: "writer", jwks: { keys: [{ ...(await jose.exportJWK(pair.publicKey)), kid: "one" }] } });
 assert.equal(signing.clientSecret, undefined);
+// RSA keys: given, and at a URL
+const [rsa, pss] = [await jose.generateKeyPair("RS256"), await jose.generateKeyPair("PS256")];
+const given = await create({ role: "writer", jwks: { keys: [{ ...(await jose.exportJWK(rsa.publicKey)), kid: "rsa", alg: "RS256", use: "sig" }] } });
+const published = JSON.stringify({ keys: [{ ...(await jose.exportJWK(pss.publicKey)), kid: "pss", alg: "PS256", use: "sig" }] });
+const server = createServer((_request, response) => response.end(published)).listen(0, "127.0.0.1");
+await once(server, "listening");
+server.unref();
+const fetched = await create({ role: "writer", jwksUri: `http://127.0.0.1:${server.address().port}/jwks` });
+for (const algorithm of ["RS256", "PS256", "ES256"]) assert.ok(as.token_endpoint_auth_signing_alg_values_supported.includes(algorithm));
 const ways = [
   [{ client_id: made.clientId }, oauth.ClientSecretBasic(made.clientSecret), openid.ClientSecretBasic(made.clientSecret)],
   [{ client_id: made.clientId }, oauth.ClientSecretPost(made.clientSecret), openid.ClientSecretPost(made.clientSecret)],
   [{ client_id: signing.clientId }, oauth.PrivateKeyJwt({ key: pair.privateKey, kid: "one" }), openid.PrivateKeyJwt({ key: pair.privateKey, kid: "one" })],
+  [{ client_id: given.clientId }, oauth.PrivateKeyJwt({ key: rsa.privateKey, kid: "rsa" }), openid.PrivateKeyJwt({ key: rsa.privateKey, kid: "rsa" })],
+  [{ client_id: fetched.clientId }, oauth.PrivateKeyJwt({ key: pss.privateKey, kid: "pss" }), openid.PrivateKeyJwt({ key: pss.privateKey, kid: "pss" })],
 ];
 const proofKey = async () => webcrypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign", "verify"]);
 const keys = jose.createRemoteJWKSet(new URL(as.jwks_uri));
