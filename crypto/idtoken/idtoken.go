@@ -27,6 +27,9 @@
 //
 // Two checks are the caller's: whether the workload may do what it asks, and that a jti counts
 // once. Until exp a jti must be remembered.
+//
+// A [KeySet] may also be that of an OAuth client, whose assertions package assertion reads: see
+// [KeySet.Verify].
 package idtoken
 
 import (
