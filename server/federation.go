@@ -53,13 +53,8 @@ func (s *Server) deleteFederation(ctx context.Context, by store.Caller, r federa
 }
 
 const (
-	jwtBearer     = "urn:ietf:params:oauth:grant-type:jwt-bearer"     // RFC 7523 §2.1
-	tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange" // RFC 8693 §2.1
-
-	// token types of RFC 8693 §3
-	typeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
-	typeJWT         = "urn:ietf:params:oauth:token-type:jwt"
-	typeIDToken     = "urn:ietf:params:oauth:token-type:id_token"
+	jwtBearer   = "urn:ietf:params:oauth:grant-type:jwt-bearer" // RFC 7523 §2.1
+	typeIDToken = "urn:ietf:params:oauth:token-type:id_token"   // RFC 8693 §3
 
 	// keysPending is how many seconds until an issuer's keys are probably there
 	keysPending = "2"
@@ -79,7 +74,7 @@ func (c *call) federateByAssertion(params object) error {
 	return c.tokenIssued(token, true)
 }
 
-// federateByExchange is the same by token exchange (RFC 8693).
+// federateByExchange is the same by token exchange; see exchangeToken.
 func (c *call) federateByExchange(params object) error {
 	subject, ok := asText(params["subject_token"])
 	kind, _ := asText(params["subject_token_type"])
@@ -87,10 +82,10 @@ func (c *call) federateByExchange(params object) error {
 	switch {
 	case !ok:
 		return invalidRequest("subject_token is required, a token of an issuer that the company trusts")
-	case kind != typeJWT && kind != typeIDToken:
-		return invalidRequest("subject_token_type must be " + typeJWT + " or " + typeIDToken)
-	case requested != "" && requested != typeAccessToken:
-		return invalidRequest("requested_token_type must be " + typeAccessToken)
+	case kind != service.TokenTypeJWT && kind != typeIDToken:
+		return invalidRequest("subject_token_type must be " + service.TokenTypeJWT + " or " + typeIDToken)
+	case requested != "" && requested != service.TokenTypeAccess:
+		return invalidRequest("requested_token_type must be " + service.TokenTypeAccess)
 	case !isAbsent(params["actor_token"]) || !isAbsent(params["actor_token_type"]):
 		return invalidRequest("actor_token is not accepted: the workload acts for itself")
 	}
@@ -98,14 +93,7 @@ func (c *call) federateByExchange(params object) error {
 	if err != nil {
 		return err
 	}
-	c.w.Header().Set("Pragma", "no-cache")
-	return c.json(http.StatusOK, struct {
-		AccessToken string `json:"access_token"`
-		IssuedType  string `json:"issued_token_type"`
-		TokenType   string `json:"token_type"`
-		ExpiresIn   int    `json:"expires_in"`
-		Scope       string `json:"scope,omitempty"`
-	}{token.Text, typeAccessToken, kindOf(token, true), int(token.Ends.Sub(c.caller.At).Seconds()), string(token.Scope)})
+	return c.tokenExchanged(service.ExchangedToken{Token: token, Type: service.TokenTypeAccess}, kindOf(token, true), c.caller)
 }
 
 // federate issues an access token to a workload. With a DPoP proof it is bound to the key of that.

@@ -39,6 +39,9 @@ type introspection struct {
 	Expires   int64         `json:"exp,omitempty"`
 	ID        string        `json:"jti,omitempty"` // the same
 	Confirms  *confirmation `json:"cnf,omitempty"`
+	// of an exchange (RFC 8693 §4): the current actor is the outermost
+	Act    json.RawMessage `json:"act,omitempty"`
+	MayAct any             `json:"may_act,omitempty"`
 }
 
 // confirmation names the key that a token is bound to (RFC 9449 §6.1).
@@ -63,6 +66,10 @@ func introspectToken(c *call) error {
 	answer := introspection{
 		Active: true, Issuer: found.Issuer, Subject: found.Subject, Audience: found.Audience, ClientID: found.ClientID, AgentID: found.AgentID,
 		Org: by.Company.ID, Scope: found.Scope, TokenType: "Bearer", IssuedAt: found.IssuedAt, Expires: found.Expires, ID: found.ID,
+	}
+	answer.Act = found.Act
+	if found.MayAct != nil {
+		answer.MayAct = found.MayAct
 	}
 	if len(found.Audience) == 1 {
 		answer.Audience = found.Audience[0]
@@ -107,12 +114,23 @@ func (c *call) asksAboutToken() (by store.Caller, token string, err error) {
 // oauthCaller authenticates who calls an OAuth endpoint that issues nothing: a client or an agent
 // as at the token endpoint, or by an access token, or an admin by an API key.
 func (c *call) oauthCaller(params object) (store.Caller, error) {
-	_, secret := params["client_secret"]
-	_, asserted := params["client_assertion"]
-	if c.claimed && !secret && !asserted {
+	if c.claimed && !hasClient(params) {
 		return c.bearerOfCompany()
 	}
-	if c.Header.Get("Authorization") == "" && !secret && !asserted {
+	return c.clientCaller(params)
+}
+
+// hasClient reports whether the body says how a client authenticates.
+func hasClient(params object) bool {
+	_, secret := params["client_secret"]
+	_, asserted := params["client_assertion"]
+	return secret || asserted
+}
+
+// clientCaller authenticates a client or an agent as at the token endpoint, and uses up what it has
+// presented.
+func (c *call) clientCaller(params object) (store.Caller, error) {
+	if c.Header.Get("Authorization") == "" && !hasClient(params) {
 		return store.Caller{}, invalidClient("").with("WWW-Authenticate", basicChallenge)
 	}
 	client, err := c.presented(params)

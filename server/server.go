@@ -133,7 +133,7 @@ func New(cfg Config) *Server {
 	s.issuers = &service.Issuers{Store: cfg.Store, Agents: s.agents}
 	s.nonces = &service.Nonces{Store: cfg.Store, Required: cfg.DPoPNonce}
 	s.passports = &service.Passports{Store: cfg.Store, Agents: s.agents, Keys: s.agentKeys, Verifier: "attestd/" + cfg.Version}
-	s.delegations = &service.Delegations{Store: cfg.Store, Agents: s.agents}
+	s.delegations = &service.Delegations{Store: cfg.Store, Agents: s.agents, Tokens: s.tokens}
 	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations, Keys: s.agentKeys}
 	s.searches, s.longSearch = limit.NewPool(cfg.Budgets.Searches), semaphore.NewWeighted(1)
 	s.checkpoints = service.NewCheckpoints(cfg.Store)

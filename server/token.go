@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -14,7 +15,7 @@ import (
 // tokenRequest has the parameters of RFC 6749 §4.4.2. Unknown ones are ignored (§3.2), except for
 // those that ask for a more restricted token by a name that is not the RFC's.
 type tokenRequest struct {
-	_         struct{}        `form:"yes" refuses:"role expiresAt scopes ttl" repeats:"resource"`
+	_         struct{}        `form:"yes" refuses:"role expiresAt scopes ttl" repeats:"resource audience"`
 	GrantType json.RawMessage `json:"grant_type" must:"checked"`
 	Scope     json.RawMessage `json:"scope"`
 	Resource  json.RawMessage `json:"resource"`
@@ -23,14 +24,17 @@ type tokenRequest struct {
 	ClientSecret  json.RawMessage `json:"client_secret"`
 	AssertionType json.RawMessage `json:"client_assertion_type"`
 	Assertion     json.RawMessage `json:"client_assertion"`
-	// of a workload: RFC 7523 §2.1, and RFC 8693 §2.1
-	Federated     json.RawMessage `json:"assertion"`
+	// of a workload (RFC 7523 §2.1)
+	Federated json.RawMessage `json:"assertion"`
+	// of an exchange (RFC 8693 §2.1)
 	Subject       json.RawMessage `json:"subject_token"`
 	SubjectType   json.RawMessage `json:"subject_token_type"`
 	Actor         json.RawMessage `json:"actor_token"`
 	ActorType     json.RawMessage `json:"actor_token_type"`
 	RequestedType json.RawMessage `json:"requested_token_type"`
 	Audience      json.RawMessage `json:"audience"`
+	// of ours: who alone may act with the token (RFC 8693 §4.4)
+	MayAct json.RawMessage `json:"may_act"`
 }
 
 var tokenForm = formOf[tokenRequest]()
@@ -49,7 +53,7 @@ func oauthToken(c *call) error {
 	case jwtBearer:
 		return c.federateByAssertion(params)
 	case tokenExchange:
-		return c.federateByExchange(params)
+		return c.exchangeToken(params)
 	default:
 		return fail(http.StatusBadRequest, "unsupported_grant_type")
 	}
@@ -161,8 +165,8 @@ func (c *call) oauthError(err error, client presented) error {
 	case errors.Is(err, service.ErrInvalidScope):
 		return invalidScope()
 	case errors.Is(err, service.ErrInvalidTarget):
-		return &apiError{Status: http.StatusBadRequest, Message: "invalid_target",
-			Description: "resource must be 1 to 8 absolute URLs of https without a fragment, of at most 1024 bytes each"}
+		return &apiError{Status: http.StatusBadRequest, Message: "invalid_target", Description: cmp.Or(service.Reason(err, service.ErrInvalidTarget),
+			"resource must be 1 to 8 absolute URLs of https without a fragment, of at most 1024 bytes each")}
 	case errors.Is(err, service.ErrNotItsToken):
 		return &apiError{Status: http.StatusBadRequest, Message: "unauthorized_client", Description: "the token is another's, and only an admin ends that"}
 	}

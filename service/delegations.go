@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"attestd/crypto/cred"
 	"attestd/store"
@@ -12,6 +13,7 @@ import (
 type Delegations struct {
 	Store  *store.Store
 	Agents *Agents
+	Tokens *Tokens
 }
 
 // Issue issues a token with which an agent of the company acts on behalf of a company.
@@ -53,13 +55,19 @@ func (t *Delegations) Exchange(ctx context.Context, by store.Caller, subjectToke
 	return token, d, refusedToken("subject_token", err)
 }
 
-// verify checks a delegation token and returns its canonical DelegationInfo, or nil when there is
-// none.
+// verify checks a delegation token of either nesting and returns its canonical DelegationInfo, or
+// nil when there is none. That of a chain is the same whichever the nesting of its token was.
 func (t *Delegations) verify(ctx context.Context, by store.Caller, token string) ([]byte, error) {
 	if token == "" {
 		return nil, nil
 	}
 	d, err := by.Company.Issuer.CheckDelegation(token, by.At)
+	if err != nil {
+		// no token is valid as both kinds: typ and issuer differ
+		if iss, _ := UnverifiedIssuer(token); strings.HasSuffix(iss, IssuerOf("", by.Company.ID)) {
+			d, err = t.Tokens.delegation(ctx, by, token)
+		}
+	}
 	if err != nil {
 		return nil, refusedToken("delegation", err)
 	}

@@ -114,9 +114,6 @@ type AgentToken struct {
 	ExpiresAt string `json:"expiresAt"`
 }
 
-// tokenTypeJWT is the name of a JWT in RFC 8693 §3.
-const tokenTypeJWT = "urn:ietf:params:oauth:token-type:jwt"
-
 // Token issues a token for the audience that it names (RFC 7523 §3): to clouds, and other
 // authorization servers. Where the caller's own token is bound to a key of the agent, this one
 // names the key.
@@ -136,7 +133,7 @@ func (i *Issuers) Token(ctx context.Context, by store.Caller, r AgentTokenReques
 	if err != nil {
 		return AgentToken{}, err
 	}
-	return AgentToken{token, tokenTypeJWT, chain.FormatTime(ends)}, nil
+	return AgentToken{token, TokenTypeJWT, chain.FormatTime(ends)}, nil
 }
 
 // svidTTL is the life of a JWT-SVID for one audience.

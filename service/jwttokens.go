@@ -52,6 +52,9 @@ type accessClaims struct {
 	Expires  int64     `json:"exp"`
 	ID       string    `json:"jti"`
 	Confirms *confirms `json:"cnf,omitempty"`
+	// of an exchange (RFC 8693 §4): the current actor is the outermost
+	Act    json.RawMessage `json:"act,omitempty"`
+	MayAct *party          `json:"may_act,omitempty"`
 }
 
 type confirms struct {
@@ -120,45 +123,19 @@ func (t *Tokens) issueJWT(ctx context.Context, by store.Caller, r TokenRequest, 
 // introspectJWT returns what an access token in the form of a JWT says, while it is valid: it was
 // not revoked, and its holder is there.
 func (t *Tokens) introspectJWT(ctx context.Context, by store.Caller, text string) (a ActiveToken, active bool, err error) {
-	payload, err := t.Issuers.Check(ctx, by, text, TypeAccessToken)
-	if errors.Is(err, ErrNotIssued) {
+	c, _, err := t.checkJWT(ctx, by, text)
+	if isInactive(err) {
 		return a, false, nil
-	}
-	var c accessClaims
-	if err == nil {
-		err = json.Unmarshal(payload, &c)
 	}
 	if err != nil {
 		return a, false, err
 	}
-	revoked, err := t.Store.Credentials.IsRevokedJWT(ctx, by, c.ID)
-	if err == nil && !revoked {
-		err = t.holds(ctx, by, c)
-	}
-	switch {
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrBadClient), errors.Is(err, store.ErrDisabled), revoked:
-		return a, false, nil
-	case err != nil:
-		return a, false, err
-	}
 	a = ActiveToken{
 		Issuer: c.Issuer, Subject: c.Subject, Audience: c.Audience, ClientID: c.ClientID, AgentID: c.AgentID, Scope: c.Scope,
-		IssuedAt: c.IssuedAt, Expires: c.Expires, ID: c.ID,
+		IssuedAt: c.IssuedAt, Expires: c.Expires, ID: c.ID, Act: c.Act, MayAct: c.MayAct,
 	}
 	if c.Confirms != nil {
 		a.JKT = c.Confirms.JKT
 	}
 	return a, true, nil
-}
-
-// holds requires that the client of a token is there, or its agent enabled and its key live.
-func (t *Tokens) holds(ctx context.Context, by store.Caller, c accessClaims) error {
-	if c.AgentID == "" {
-		return t.Store.Credentials.CheckClient(ctx, c.ClientID, by.At)
-	}
-	_, err := t.Store.AgentKeys.Live(ctx, by, c.AgentID, c.AgentKey)
-	if err == nil {
-		err = t.Store.Agents.Check(ctx, by, c.AgentID)
-	}
-	return err
 }

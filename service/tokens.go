@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -102,6 +103,9 @@ type ActiveToken struct {
 	Issuer, Subject, ClientID, AgentID, Scope, JKT, ID string
 	Audience                                           []string
 	IssuedAt, Expires                                  int64 // Unix seconds
+	// of an exchange, as in the token
+	Act    json.RawMessage
+	MayAct *party
 }
 
 // Introspect returns what an access token of the caller's company is good for. Nothing is active

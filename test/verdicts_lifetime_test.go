@@ -21,6 +21,11 @@ func lifetimeCases(t *testing.T, s *signer) (all []checkerCase) {
 	const day, hour = 86400, 3600
 	now := time.Now().Unix()
 	type times map[string]any
+	// a token that nests as RFC 8693 says is never read as the opposite chain
+	all = append(all, checkerCase{Name: "a delegation of the other nesting", Kind: "token", Text: s.token(t, "at+jwt", map[string]any{
+		"iat": now - 60, "nbf": now - 60, "exp": now + hour - 60, "sub": acme, "aud": []string{"service"},
+		"act": map[string]any{"sub": acme + "/agent/b", "act": map[string]any{"sub": acme + "/agent/a"}},
+	})})
 	for _, kind := range []struct {
 		name    string
 		longest int64

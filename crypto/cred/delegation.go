@@ -20,6 +20,7 @@ type Delegation struct {
 	Act     json.RawMessage `json:"act"`
 	TokenID string          `json:"tokenId"`
 	Scope   string          `json:"-"` // "" when the token carries none
+	Ends    time.Time       `json:"-"` // exp
 }
 
 // Canonical returns the RFC 8785 form of the DelegationInfo with exactly its four members. Act must
@@ -55,7 +56,7 @@ func (i *Issuer) Delegate(from Delegation, actor, scope string, now time.Time) (
 		return "", Delegation{}, refuse(CodeMalformedClaims, "delegation chain has more than 10 actors")
 	}
 	for _, id := range chain {
-		if !i.Domain.isID(id) {
+		if !i.Domain.IsID(id) {
 			return "", Delegation{}, refuse(CodeInvalidSubject, "delegation names a principal that is no SPIFFE ID of this trust domain")
 		}
 	}
@@ -65,6 +66,7 @@ func (i *Issuer) Delegate(from Delegation, actor, scope string, now time.Time) (
 		Act:     appendAct(nil, chain[1:]),
 		TokenID: uuid.NewString(),
 		Scope:   scope,
+		Ends:    time.Unix(now.Unix(), 0).Add(SVIDLifetime),
 	}
 	claims := i.appendSVID(nil, d.Subject, d.TokenID, now)
 	claims = append(append(claims, `,"act":`...), d.Act...)
@@ -97,14 +99,14 @@ func (i *Issuer) CheckDelegation(token string, now time.Time) (Delegation, error
 		return Delegation{}, err
 	}
 	sub, ok := strictjson.AsString(c.sub)
-	if !ok || !i.Domain.isID(sub) {
+	if !ok || !i.Domain.IsID(sub) {
 		return Delegation{}, refuse(CodeInvalidSubject, "token subject is no SPIFFE ID of this trust domain")
 	}
 	l, err := readLifetime(c, SVIDLifetime)
 	if err != nil {
 		return Delegation{}, err
 	}
-	d := Delegation{Subject: sub, Chain: []string{sub}, Act: c.act, TokenID: l.id}
+	d := Delegation{Subject: sub, Chain: []string{sub}, Act: c.act, TokenID: l.id, Ends: time.Unix(l.exp, 0)}
 	if c.scope != nil {
 		if d.Scope, ok = strictjson.AsString(c.scope); !ok {
 			return Delegation{}, refuse(CodeMalformedClaims, "scope must be a string")
@@ -137,7 +139,7 @@ func (d Domain) appendActors(chain []string, act []byte) ([]string, error) {
 		switch {
 		case err != nil || other || !ok:
 			return nil, refuse(CodeMalformedClaims, "act must be an object of sub and perhaps act")
-		case !d.isID(id):
+		case !d.IsID(id):
 			return nil, refuse(CodeMalformedClaims, "act names an actor that is no SPIFFE ID of this trust domain")
 		case len(chain) > MaxActors:
 			return nil, refuse(CodeMalformedClaims, "delegation chain has more than 10 actors")

@@ -94,7 +94,8 @@ func (d Domain) splitID(id string) (company, agent string, ok bool) {
 	return company, agent, true
 }
 
-func (d Domain) isID(id string) bool {
+// IsID reports whether a text is the SPIFFE ID of a company of this trust domain, or of an agent.
+func (d Domain) IsID(id string) bool {
 	_, _, ok := d.splitID(id)
 	return ok
 }

@@ -170,6 +170,17 @@ test('a delegation token names its principals from the subject inward', () => {
     ['delegation', 'acme', ['spiffe://d/company/acme', 'a', 'b']]);
 });
 
+test('an access token that nests as RFC 8693 says is never read as the opposite chain, nor taken', async () => {
+  const key = { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', kid: 'k', prepared: await publicKey(raw) };
+  const token = decode(jwt({ alg: 'EdDSA', typ: 'at+jwt', kid: 'k' }, {
+    iss: 'ca', aud: ['service'], iat: 100, nbf: 100, exp: 200,
+    sub: 'spiffe://d/company/acme', act: { sub: 'b', act: { sub: 'a' } },
+  }));
+  assert.deepEqual(principals(token), ['spiffe://d/company/acme', 'a', 'b']);
+  const failed = (await check(token, key, { audience: 'service:passport:v1', issuer: 'ca', now: 150 })).filter((r) => !r.ok);
+  assert.deepEqual(failed.map((r) => r.name), ['Header']);
+});
+
 // Keys of low and of mixed order, odd spellings, S above the order: valid is what Go's
 // crypto/ed25519 says (TestNonCanonicalSignatures).
 test('both Ed25519 engines take the odd signatures that Go takes, and no others', async () => {

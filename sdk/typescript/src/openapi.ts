@@ -679,6 +679,9 @@ export interface paths {
          *     or when the agent is disabled. With a DPoP proof it is bound to the key of that. Anything wrong with the assertion is 400
          *     `invalid_grant`, and the description names the check.
          *
+         *     A client or an agent exchanges tokens of its own company with the same grant type of RFC 8693; see *Delegation*. Its
+         *     errors are those of RFC 8693 §2.2.2: a token that cannot be exchanged is 400 `invalid_request`.
+         *
          *     Every answer has `Cache-Control: no-store`. The rate tier is `sensitive`: 10 requests in 60 seconds.
          */
         post: operations["getOAuthToken"];
@@ -2787,18 +2790,20 @@ export interface components {
             client_assertion?: string;
             /** @description The token of a workload, with `urn:ietf:params:oauth:grant-type:jwt-bearer`. */
             assertion?: string;
-            /** @description The same, with `urn:ietf:params:oauth:grant-type:token-exchange`. */
+            /** @description The same, with `urn:ietf:params:oauth:grant-type:token-exchange`; or a token of the company. */
             subject_token?: string;
-            /** @description `urn:ietf:params:oauth:token-type:jwt` or `urn:ietf:params:oauth:token-type:id_token`. */
+            /** @description `urn:ietf:params:oauth:token-type:jwt`; of a workload also `urn:ietf:params:oauth:token-type:id_token`, of the company also `urn:ietf:params:oauth:token-type:access_token`. */
             subject_token_type?: string;
-            /** @description Absent, or `urn:ietf:params:oauth:token-type:access_token`. */
+            /** @description Absent, or `urn:ietf:params:oauth:token-type:access_token`; of the company also `urn:ietf:params:oauth:token-type:jwt`. */
             requested_token_type?: string;
-            /** @description Refused: a workload acts for itself. */
+            /** @description A token of the company that says who comes to act. Refused of a workload, which acts for itself. */
             actor_token?: string;
-            /** @description The same. */
+            /** @description As `subject_token_type`, with `actor_token` and not without. */
             actor_token_type?: string;
-            /** @description Refused with `invalid_target`: the access token is for this service. */
-            audience?: string;
+            /** @description In an exchange of tokens of the company: SPIFFE ID of the agent that alone may act with the new token (RFC 8693 §4.4). */
+            may_act?: string;
+            /** @description In an exchange of tokens of the company: who takes the token, as `resource`, and any name of it. Refused of a workload with `invalid_target`: the access token is for this service. */
+            audience?: string | string[];
             /** @description Absolute URL of https, without a fragment, of a server that takes the token (RFC 8707). A form may have it up to 8 times. */
             resource?: string | string[];
             /** @description What the token is good for: `admin`, `writer`, `reader`, separated by spaces, at most what the client has; of an agent `agent`. */
@@ -2818,6 +2823,12 @@ export interface components {
             /** @description As at the token endpoint; `aud` may also be this URL or the issuer. */
             client_assertion?: string;
         };
+        /** @description Who acts, as RFC 8693 §4.1 nests it; the current actor is the outermost. */
+        StandardAct: {
+            /** @description SPIFFE ID. */
+            sub: string;
+            act?: components["schemas"]["StandardAct"];
+        };
         Introspection: {
             /** @constant */
             active: false;
@@ -2826,18 +2837,23 @@ export interface components {
             active: true;
             /** @description The company's issuer. */
             iss: string;
-            /** @description ID of the client, or SPIFFE ID of the agent. */
+            /** @description ID of the client, or SPIFFE ID of the agent; of an exchange, for whom it is acted. */
             sub: string;
             /** @description What it is for. */
             aud: string | string[];
-            /** @description The same as `sub`. */
+            /** @description The same as `sub`; of an exchange, who asked for it: a client, an agent, or the company for an API key. */
             client_id: string;
             /** @description The agent, if the token is one of an agent. */
             agent_id?: string;
             /** @description The company. */
             org: string;
             /** @description What it is good for. */
-            scope: string;
+            scope?: string;
+            act?: components["schemas"]["StandardAct"];
+            /** @description Who alone may act with it. */
+            may_act?: {
+                sub: string;
+            };
             /** @enum {string} */
             token_type: "Bearer" | "DPoP";
             /** @description When it was issued, of a JWT. */
@@ -2855,19 +2871,19 @@ export interface components {
             /** @description A JWT if a resource was asked for. */
             access_token: string;
             /**
-             * @description `DPoP` if the token is bound to a key; else `bearer` for a client and `Bearer` for an agent.
+             * @description `DPoP` if the token is bound to a key; else `bearer` for a client and `Bearer` for an agent. `N_A` of what is no access token.
              * @enum {string}
              */
-            token_type: "bearer" | "Bearer" | "DPoP";
+            token_type: "bearer" | "Bearer" | "DPoP" | "N_A";
             /** @description Seconds: 3600, or less if the client expires earlier. */
             expires_in: number;
-            /** @description What was granted, if a scope was asked for. */
+            /** @description What was granted, if a scope was asked for: `admin`, `writer`, `reader`, several of them, or `agent`. Of an exchange the scope of the new token, if it has one. */
             scope?: string;
             /**
              * @description With token exchange.
-             * @constant
+             * @enum {string}
              */
-            issued_token_type?: "urn:ietf:params:oauth:token-type:access_token";
+            issued_token_type?: "urn:ietf:params:oauth:token-type:access_token" | "urn:ietf:params:oauth:token-type:jwt";
         };
         TokenError: {
             /** @enum {string} */
@@ -2888,7 +2904,7 @@ export interface components {
             actionType: string;
             /** @description Any JSON value. Stored byte for byte. */
             payload: Record<string, never> | unknown[] | string | number | boolean | null;
-            /** @description A delegation token from either exchange, or an SVID, issued with the company's key. */
+            /** @description A delegation token of the company from any exchange, or an SVID of it. */
             delegation?: string | null;
             /** @description What the agent has signed of this action, a compact JWS; see *Agent keys*. */
             statement?: string | null;
@@ -5966,7 +5982,7 @@ export interface operations {
                     "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
                     "Cache-Control": components["headers"]["NoStore"];
                     /**
-                     * @description `Basic`, after an attempt with HTTP Basic.
+                     * @description `Basic`, after an attempt with HTTP Basic; in an exchange also the scheme of the access token.
                      * @example Basic
                      */
                     "WWW-Authenticate"?: string;
@@ -6052,7 +6068,7 @@ export interface operations {
                     "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
                     "Cache-Control": components["headers"]["NoStore"];
                     /**
-                     * @description `Basic`, after an attempt with HTTP Basic.
+                     * @description `Basic`, after an attempt with HTTP Basic; in an exchange also the scheme of the access token.
                      * @example Basic
                      */
                     "WWW-Authenticate"?: string;

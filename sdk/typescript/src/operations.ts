@@ -59,8 +59,8 @@ export const operations = {
   listOAuthClients: { call: "GET /v1/oauth/clients" },
   deleteOAuthClient: { call: "DELETE /v1/oauth/clients/{clientId}" },
   listCredentials: { call: "GET /v1/credentials", query: ["madeBy"] },
-  getOAuthToken: { call: "POST /v1/oauth/token", members: ["grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "audience", "scope", "resource"], body: "form", public: true, safe: true },
-  getCompanyToken: { call: "POST /o/{companyId}/token", members: ["grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "audience", "scope", "resource"], body: "form", public: true, safe: true },
+  getOAuthToken: { call: "POST /v1/oauth/token", members: ["grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "may_act", "audience", "scope", "resource"], body: "form", public: true, safe: true },
+  getCompanyToken: { call: "POST /o/{companyId}/token", members: ["grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "may_act", "audience", "scope", "resource"], body: "form", public: true, safe: true },
   introspectToken: { call: "POST /o/{companyId}/introspect", members: ["token", "token_type_hint", "client_id", "client_secret", "client_assertion_type", "client_assertion"], body: "form", safe: true },
   revokeToken: { call: "POST /o/{companyId}/revoke", members: ["token", "token_type_hint", "client_id", "client_secret", "client_assertion_type", "client_assertion"], body: "form", safe: true },
 

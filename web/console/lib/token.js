@@ -105,15 +105,18 @@ function companyOf({ passport, claims }) {
 }
 
 /**
- * The principals of a token from the subject to the one that acts.
+ * The principals of a token from the subject to the one that acts. Only typ JWT nests the actors in
+ * this order: in an access token (at+jwt) the current actor is the outermost (RFC 8693).
  * @param {Token} token
  * @returns {string[]}
  */
-export function principals({ passport, claims }) {
+export function principals({ passport, header, claims }) {
   if (passport) return passport.delegationChain;
-  const chain = [claims.value.sub];
-  for (let { act } = claims.value; act; { act } = act) chain.push(act.sub);
-  return chain;
+  /** @type {string[]} */
+  const actors = [];
+  for (let { act } = claims.value; act; { act } = act) actors.push(act.sub);
+  if (header.value.typ !== 'JWT') actors.reverse();
+  return [claims.value.sub, ...actors];
 }
 
 /**

@@ -1,0 +1,341 @@
+package server_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/crypto/jose"
+)
+
+const accessType = "urn:ietf:params:oauth:token-type:access_token"
+
+// exchanges asks the token endpoint for an exchange of tokens of the company; more are pairs of a
+// parameter and its value, where a value of - leaves the parameter out.
+func (c caller) exchanges(t testing.TB, subject string, more ...string) *reply {
+	t.Helper()
+	var headers []string
+	params := []string{"grant_type", grant, "subject_token", subject, "subject_token_type", typeOf(subject)}
+	for i := 0; i < len(more); i += 2 {
+		switch at := slices.Index(params, more[i]); {
+		case more[i] == "header":
+			headers = append(headers, more[i+1])
+			continue
+		case at >= 0 && at%2 == 0 && more[i] != "audience" && more[i] != "resource":
+			params = slices.Delete(params, at, at+2)
+		}
+		if more[i+1] != "-" {
+			params = append(params, more[i], more[i+1])
+		}
+	}
+	return c.do(t, "POST /o/"+c.id+"/token", oauthForm(params...), append(headers, formType)...)
+}
+
+func typeOf(token string) string {
+	if strings.HasPrefix(token, "oauth_") {
+		return accessType
+	}
+	return jwtType
+}
+
+// actor are the parameters of an actor token.
+func actor(token string) []string {
+	return []string{"actor_token", token, "actor_token_type", typeOf(token)}
+}
+
+// records appends an action with a delegation, and returns the delegation of the record without its
+// tokenId.
+func (c caller) records(t testing.TB, token string) string {
+	t.Helper()
+	body, _ := json.Marshal(map[string]any{"agentId": "any", "actionType": "a", "payload": 1, "delegation": token})
+	d := c.do(t, "POST /v1/attest", string(body)).status(201).at("delegation").(map[string]any)
+	delete(d, "tokenId")
+	text, err := json.Marshal(d)
+	must(t, err)
+	return string(text)
+}
+
+// The token endpoint nests as RFC 8693 says, the route of the specification the other way, and each
+// refuses or turns round what the other has made: a record of one chain is the same.
+func TestExchangeNestsAsRFC8693(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	a, b, c := acme.agent(t, "a"), acme.agent(t, "b"), acme.agent(t, "c")
+	id := func(name string) string { return acme.companySPIFFE() + "/agent/" + name }
+	shape := `{"access_token":"<token>","issued_token_type":"` + jwtType + `","token_type":"N_A","expires_in":"<number>"}`
+	first := acme.exchanges(t, a, actor(b)...).gets(200, shape).sets("Cache-Control: no-store", "Pragma: no-cache").str("access_token")
+	second := acme.exchanges(t, first, actor(c)...).gets(200, shape).str("access_token")
+	header, said := decoded(t, second, 0), decoded(t, second, 1)
+	act, err := json.Marshal(said["act"])
+	must(t, err)
+	if want := `{"act":{"sub":"` + id("b") + `"},"sub":"` + id("c") + `"}`; string(act) != want || said["sub"] != id("a") || said["aud"] != s.url+"/o/acme" || said["iss"] != s.url+"/o/acme" {
+		t.Errorf("claims %v, want the act %s", said, want)
+	}
+	if header["typ"] != "at+jwt" || header["alg"] != "ES256" {
+		t.Errorf("header %v", header)
+	}
+	one, _ := acme.exchange(t, a, b)
+	other, chain := acme.exchange(t, one, c)
+	if len(chain) != 3 {
+		t.Fatalf("chain %v", chain)
+	}
+	want := acme.records(t, other)
+	if want != `{"act":{"act":{"sub":"`+id("c")+`"},"sub":"`+id("b")+`"},"delegationChain":["`+id("a")+`","`+id("b")+`","`+id("c")+`"],"subject":"`+id("a")+`"}` {
+		t.Fatalf("the specification's nesting is recorded as %s", want)
+	}
+	for what, token := range map[string]string{
+		"exchanged twice": second,
+		"of the specification's nesting, and then exchanged": acme.exchanges(t, one, actor(c)...).str("access_token"),
+		"exchanged by nobody new":                            acme.exchanges(t, other).str("access_token"),
+	} {
+		if got := acme.records(t, token); got != want {
+			t.Errorf("%s: the record has %s, want %s", what, got, want)
+		}
+	}
+	rows := acme.do(t, "GET /v1/records?delegatedBy="+id("b"), "").status(200)
+	if n := len(rows.at("records").([]any)); n != 4 {
+		t.Errorf("%d records of four are found by who passed the right on", n)
+	}
+	acme.do(t, "GET /v1/verify", "").has(`{"valid":true}`)
+	acme.do(t, exchange, exchangeBody(t, second, c, nil)).gets(400, `{"error":"Invalid subject_token: …"}`)
+	acme.do(t, exchange, exchangeBody(t, a, first, nil)).gets(400, `{"error":"Invalid actor_token: …"}`)
+	acme.about(t, "acme", "introspect", second).has(`{"active":true,"sub":"` + id("a") + `","act":{"sub":"` + id("c") + `","act":{"sub":"` + id("b") + `"}},"client_id":"` + acme.companySPIFFE() + `","agent_id":"c"}`)
+	acme.about(t, "acme", "revoke", second).gets(200, `{}`)
+	acme.about(t, "acme", "introspect", second).gets(200, inactive)
+	acme.exchanges(t, second, actor(c)...).gets(400, `{"error":"invalid_request","error_description":"Invalid subject_token: …"}`)
+	body, _ := json.Marshal(map[string]any{"agentId": "any", "actionType": "a", "payload": 1, "delegation": second})
+	acme.do(t, "POST /v1/attest", string(body)).gets(400, `{"error":"Invalid delegation: …"}`)
+}
+
+// Who may exchange: agents for themselves, and admins.
+func TestWhoMayExchange(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme, zoo := s.company(t, "acme"), s.company(t, "zoo")
+	a, b := acme.agent(t, "a"), acme.agent(t, "b")
+	bot := acme.signer(t, "bot", jose.ES256)
+	signedIn := bot.signsIn(t).caller
+	admin, writer, foreign := acme.oauthClient(t, "admin"), acme.oauthClient(t, "writer"), zoo.oauthClient(t, "admin")
+	anyone := acme.with("")
+	id := func(name string) string { return acme.companySPIFFE() + "/agent/" + name }
+	chainOf := func(answer *reply) string {
+		t.Helper()
+		said := decoded(t, answer.status(200).str("access_token"), 1)
+		act, _ := json.Marshal(said["act"])
+		return strings.ReplaceAll(said["sub"].(string)+string(act), acme.companySPIFFE()+"/agent/", "")
+	}
+	for what, test := range map[string]struct {
+		as   caller
+		more []string
+		want string
+	}{
+		"an API key":                       {acme, actor(b), `a{"sub":"b"}`},
+		"an API key, and nobody acts":      {acme, nil, `anull`},
+		"a client by Basic":                {anyone, append(actor(b), "header", admin.basic()), `a{"sub":"b"}`},
+		"a client in the body":             {anyone, append(actor(b), "client_id", admin.clientID, "client_secret", admin.secret), `a{"sub":"b"}`},
+		"a client by its access token":     {acme.with(admin.token(t)), actor(b), `a{"sub":"b"}`},
+		"an agent by its access token":     {signedIn, nil, `a{"sub":"bot"}`},
+		"an agent with its token as actor": {signedIn, actor(signedIn.credential), `a{"sub":"bot"}`},
+	} {
+		if got := chainOf(test.as.exchanges(t, a, test.more...)); got != test.want {
+			t.Errorf("%s: %s, want %s", what, got, test.want)
+		}
+	}
+	said := decoded(t, signedIn.exchanges(t, signedIn.credential, "may_act", id("b")).status(200).str("access_token"), 1)
+	if said["sub"] != id("bot") || said["act"] != nil || said["scope"] != "agent" || said["client_id"] != id("bot") {
+		t.Errorf("an agent's own token: %v", said)
+	}
+	const noClient, unauthorized = `{"error":"invalid_client"}`, `{"error":"unauthorized_client","error_description":"…"}`
+	anyone.exchanges(t, a, actor(b)...).gets(401, noClient).sets("WWW-Authenticate: Basic…")
+	acme.with("svc_x").exchanges(t, a, actor(b)...).gets(401, noClient)
+	acme.with(zoo.credential).exchanges(t, a, actor(b)...).gets(401, noClient)
+	anyone.exchanges(t, a, append(actor(b), "header", foreign.basic())...).gets(401, noClient)
+	anyone.exchanges(t, a, append(actor(b), "header", writer.basic())...).gets(400, unauthorized)
+	acme.with(admin.token(t, "scope", "writer")).exchanges(t, a, actor(b)...).gets(400, unauthorized)
+	signedIn.exchanges(t, a, actor(b)...).gets(400, `{"error":"invalid_request","error_description":"actor_token is another's…"}`)
+	// at the installation's own endpoint the client says which company it is
+	zoo.do(t, tokenCall, oauthForm("grant_type", grant, "subject_token", a, "subject_token_type", jwtType), formType).
+		gets(400, `{"error":"invalid_request","error_description":"Invalid subject_token: …"}`)
+	acme.do(t, tokenCall, oauthForm("grant_type", grant, "subject_token", a, "subject_token_type", jwtType), formType).status(200)
+	zoo.exchanges(t, a).status(400)
+}
+
+// Whatever cannot be exchanged is refused as RFC 8693 §2.2.2 says.
+func TestRefusedExchanges(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme, zoo := s.company(t, "acme"), s.company(t, "zoo")
+	a, b, off := acme.agent(t, "a"), acme.agent(t, "b"), acme.agent(t, "off")
+	ofZoo := zoo.agent(t, "z")
+	bot := acme.signer(t, "bot", jose.ES256)
+	key := bot.key
+	bound := bot.with("").do(t, tokenCall, signInBody(bot.assertion(t)), jsonType, bot.proof(t, key, "POST", "/v1/oauth/token", "")).status(200).str("access_token")
+	revoked := bot.signsIn(t).credential
+	acme.about(t, "acme", "revoke", revoked).status(200)
+	delegated, _ := acme.exchange(t, a, b)
+	ofOff, _ := acme.exchange(t, off, b)
+	standardOff := acme.exchanges(t, off, actor(b)...).str("access_token")
+	acme.do(t, "POST /v1/agents/off/disable", "").status(200)
+	passport := acme.passport(t, "a", "")
+	client := acme.oauthClient(t, "admin")
+	foreign := acme.do(t, delegate, `{"agentId":"b","actingOn":"zoo","scope":"read write"}`).str("token")
+	elsewhere := acme.do(t, "POST /v1/agents/a/token", `{"audience":"https://x.example"}`).str("token")
+	tenActors := a
+	for i := range 10 {
+		actorToken := []string{b, acme.do(t, "GET /v1/agents/a/svid", "").str("svid")}[i%2]
+		tenActors = acme.exchanges(t, tenActors, actor(actorToken)...).status(200).str("access_token")
+	}
+	may := acme.exchanges(t, a, "may_act", acme.companySPIFFE()+"/agent/b").str("access_token")
+	for what, test := range map[string]struct {
+		subject string
+		more    []string
+		want    string // of error and error_description
+	}{
+		"no subject":                       {"", nil, "invalid_request subject_token is required"},
+		"subject of another company":       {ofZoo, nil, "invalid_request Invalid subject_token"},
+		"actor of another company":         {a, actor(ofZoo), "invalid_request Invalid actor_token"},
+		"subject tampered with":            {tampered(a), nil, "invalid_request Invalid subject_token"},
+		"passport":                         {passport, nil, "invalid_request Invalid subject_token"},
+		"passport as actor":                {a, actor(passport), "invalid_request Invalid actor_token"},
+		"anything":                         {"x", nil, "invalid_grant"},
+		"token revoked":                    {revoked, nil, "invalid_request Invalid subject_token"},
+		"actor revoked":                    {a, actor(revoked), "invalid_request Invalid actor_token"},
+		"token bound, without a proof":     {bound, nil, "invalid_request Invalid subject_token: it is bound"},
+		"actor bound, without a proof":     {a, actor(bound), "invalid_request Invalid actor_token: it is bound"},
+		"client's token":                   {client.token(t), nil, "invalid_request Invalid subject_token"},
+		"API key":                          {acme.credential, []string{"subject_token_type", accessType}, "invalid_request Invalid subject_token"},
+		"disabled subject":                 {off, nil, "invalid_request Invalid subject_token: an agent that it names is disabled"},
+		"disabled actor":                   {a, actor(off), "invalid_request Invalid actor_token: an agent that it names is disabled"},
+		"disabled within":                  {ofOff, nil, "invalid_request Invalid subject_token: an agent that it names is disabled"},
+		"disabled within, nested so":       {standardOff, nil, "invalid_request Invalid subject_token"},
+		"actor with act":                   {a, actor(delegated), "invalid_request actor_token must be the actor's own"},
+		"actor with act, nested so":        {a, actor(acme.exchanges(t, a, actor(b)...).str("access_token")), "invalid_request actor_token must be the actor's own"},
+		"eleventh actor":                   {tenActors, actor(b), "invalid_request delegation chain has more than 10 actors"},
+		"token for somebody else":          {elsewhere, nil, "invalid_request Invalid subject_token"},
+		"type of an ID token":              {a, []string{"subject_token_type", "urn:ietf:params:oauth:token-type:id_token"}, "invalid_request subject_token_type"},
+		"type of another kind":             {a, []string{"subject_token_type", accessType}, "invalid_request Invalid subject_token"},
+		"opaque as JWT":                    {client.token(t), []string{"subject_token_type", jwtType}, "invalid_grant"},
+		"actor without its type":           {a, []string{"actor_token", b}, "invalid_request actor_token and actor_token_type"},
+		"type without an actor":            {a, []string{"actor_token_type", jwtType}, "invalid_request actor_token and actor_token_type"},
+		"another requested type":           {a, []string{"requested_token_type", "urn:ietf:params:oauth:token-type:saml2"}, "invalid_request requested_token_type"},
+		"access token for nobody":          {a, []string{"requested_token_type", accessType}, "invalid_request requested_token_type"},
+		"scope of nothing":                 {a, []string{"scope", "read"}, "invalid_scope"},
+		"scope wider":                      {foreign, []string{"scope", "read admin"}, "invalid_scope"},
+		"scope misspelt":                   {foreign, []string{"scope", "read  write"}, "invalid_scope"},
+		"scope in capitals":                {foreign, []string{"scope", "READ"}, "invalid_scope"},
+		"resource by http":                 {a, []string{"resource", "http://x.example"}, "invalid_target"},
+		"audience with a space":            {a, []string{"audience", "a b"}, "invalid_target"},
+		"ours and another":                 {a, []string{"audience", s.url + "/o/acme", "audience", "x"}, "invalid_target"},
+		"nine audiences":                   {a, slices.Concat(nineAudiences()...), "invalid_target"},
+		"another company's, for others":    {foreign, []string{"audience", "https://x.example"}, "invalid_request subject_token names a principal of another company"},
+		"may_act of another":               {may, actor(acme.agent(t, "c")), "invalid_request the actor is not the one that may_act"},
+		"may_act changed":                  {may, []string{"may_act", acme.companySPIFFE() + "/agent/c"}, "invalid_request subject_token has another may_act"},
+		"may_act of no agent":              {a, []string{"may_act", acme.companySPIFFE()}, "invalid_request may_act must be"},
+		"may_act of another company":       {a, []string{"may_act", zoo.companySPIFFE() + "/agent/z"}, "invalid_request may_act must be"},
+		"a DPoP proof that is none":        {a, []string{"header", "DPoP: x"}, "invalid_dpop_proof"},
+		"proof of another key than bound":  {bound, []string{"header", bot.proof(t, newKey(t, jose.ES256), "POST", "/o/acme/token", "")}, "invalid_request Invalid subject_token: it is bound"},
+		"both client and key, in the body": {a, []string{"client_id", client.clientID, "client_secret", "x"}, "invalid_client"},
+	} {
+		answer := acme.exchanges(t, test.subject, test.more...)
+		var refused struct {
+			Error       string `json:"error"`
+			Description string `json:"error_description"`
+		}
+		must(t, json.Unmarshal(answer.raw, &refused))
+		if got := strings.TrimSpace(refused.Error + " " + refused.Description); !strings.HasPrefix(got, test.want) || answer.code/100 != 4 {
+			t.Errorf("%s: %s, want %s", what, answer.raw, test.want)
+		}
+	}
+	for what, token := range map[string]string{"may_act": may, "for another": acme.exchanges(t, a, "audience", "https://x.example").str("access_token"), "disabled": standardOff} {
+		body, _ := json.Marshal(map[string]any{"agentId": "any", "actionType": "a", "payload": 1, "delegation": token})
+		if answer := acme.do(t, "POST /v1/attest", string(body)); answer.code != 400 && (what != "disabled" || answer.str("code") != "AGENT_DISABLED") {
+			t.Errorf("%s as delegation: %d %s", what, answer.code, answer.raw)
+		}
+	}
+}
+
+func nineAudiences() (pairs [][]string) {
+	for _, name := range strings.Split("abcdefghi", "") {
+		pairs = append(pairs, []string{"audience", name})
+	}
+	return pairs
+}
+
+// What an exchange gives is narrower than what was exchanged: in scope, in time, in who may act and
+// in the key; and for whom it is asked.
+func TestExchangeNarrows(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	a, b := acme.agent(t, "a"), acme.agent(t, "b")
+	id := func(name string) string { return acme.companySPIFFE() + "/agent/" + name }
+	wide := acme.do(t, delegate, `{"agentId":"b","actingOn":"acme","scope":"read write delete"}`).str("token")
+	all := acme.exchanges(t, wide).status(200)
+	if all.str("scope") != "read write delete" {
+		t.Errorf("%s", all.raw)
+	}
+	less := acme.exchanges(t, wide, "scope", "write read write").has(`{"scope":"write read"}`).str("access_token")
+	acme.exchanges(t, less, "scope", "read").has(`{"scope":"read"}`)
+	acme.exchanges(t, less, "scope", "delete").gets(400, `{"error":"invalid_scope","error_description":"…"}`)
+
+	short := acme.do(t, "POST /v1/agents/a/token", `{"audience":"`+s.url+`/o/acme","ttl":60}`).status(201).str("token")
+	for what, answer := range map[string]*reply{
+		"subject": acme.exchanges(t, short, actor(b)...), "actor": acme.exchanges(t, b, actor(short)...),
+	} {
+		if n := answer.status(200).at("expires_in").(float64); n < 50 || n > 60 {
+			t.Errorf("%s: %v s after one of 60 s", what, n)
+		}
+		if ends := decoded(t, answer.str("access_token"), 1)["exp"].(float64); ends > decoded(t, short, 1)["exp"].(float64) {
+			t.Errorf("%s: longer than what was exchanged", what)
+		}
+	}
+
+	const resource = "https://mcp.example/a"
+	access := acme.exchanges(t, wide, "resource", resource, "audience", "second", "requested_token_type", accessType).
+		gets(200, `{"access_token":"<token>","issued_token_type":"`+accessType+`","token_type":"Bearer","expires_in":"<number>","scope":"read write delete"}`).str("access_token")
+	if said := decoded(t, access, 1); len(said["aud"].([]any)) != 2 || said["sub"] != acme.companySPIFFE() || said["org"] != "acme" {
+		t.Errorf("%v", said)
+	}
+	acme.with(access).do(t, "GET /v1/company", "").status(401)
+
+	may := acme.exchanges(t, a, "may_act", id("b")).status(200).str("access_token")
+	acted := acme.exchanges(t, may, actor(b)...).status(200).str("access_token")
+	if said := decoded(t, acted, 1); said["may_act"].(map[string]any)["sub"] != id("b") || said["act"].(map[string]any)["sub"] != id("b") {
+		t.Errorf("%v", said)
+	}
+	acme.about(t, "acme", "introspect", acted).has(`{"may_act":{"sub":"` + id("b") + `"}}`)
+	acme.exchanges(t, acted, actor(acme.agent(t, "c"))...).status(400)
+	if got := decoded(t, acme.exchanges(t, acted, actor(b)...).status(200).str("access_token"), 1)["act"].(map[string]any); got["act"] != nil {
+		t.Errorf("who acts already is added again: %v", got)
+	}
+	acme.records(t, acted)
+
+	bot := acme.signer(t, "bot", jose.ES256)
+	path := "/o/acme/token"
+	proof := func() string { return bot.proof(t, bot.key, "POST", path, "") }
+	bound := bot.with("").do(t, tokenCall, signInBody(bot.assertion(t)), jsonType, bot.proof(t, bot.key, "POST", "/v1/oauth/token", "")).status(200).str("access_token")
+	once := proof()
+	answer := acme.exchanges(t, a, "audience", "x", "header", once).has(`{"token_type":"DPoP"}`)
+	if cnf := decoded(t, answer.str("access_token"), 1)["cnf"].(map[string]any); cnf["jkt"] != bot.thumbprint() {
+		t.Errorf("%v", cnf)
+	}
+	acme.exchanges(t, a, "audience", "x", "header", once).gets(400, `{"error":"invalid_dpop_proof","error_description":"…used before…"}`)
+	ofBot := acme.exchanges(t, bound, "header", proof()).status(200).str("access_token")
+	// as a delegation it counts beside an access token of the same key alone
+	body, _ := json.Marshal(map[string]any{"agentId": "bot", "actionType": "a", "payload": 1, "delegation": ofBot})
+	acme.do(t, "POST /v1/attest", string(body)).gets(400, `{"error":"Invalid delegation: …bound…"}`)
+	bot.with("").do(t, "POST /v1/attest", string(body), "Authorization: DPoP "+bound, bot.proof(t, bot.key, "POST", "/v1/attest", bound)).status(201)
+	byItself := bot.with("").exchanges(t, a, "header", "Authorization: DPoP "+bound, "header", bot.proof(t, bot.key, "POST", path, bound)).status(200)
+	if said := decoded(t, byItself.str("access_token"), 1); said["act"].(map[string]any)["sub"] != bot.spiffe() || said["cnf"] == nil || said["agent_key"] != bot.thumbprint() {
+		t.Errorf("%v", said)
+	}
+	acme.about(t, "acme", "introspect", byItself.str("access_token")).has(`{"active":true,"token_type":"DPoP"}`)
+	acme.do(t, "DELETE "+bot.keys()+"/"+bot.thumbprint(), "").status(200)
+	acme.about(t, "acme", "introspect", byItself.str("access_token")).gets(200, inactive)
+	if time.Unix(int64(decoded(t, ofBot, 1)["exp"].(float64)), 0).After(time.Now().Add(time.Hour)) {
+		t.Error("longer than an hour")
+	}
+}

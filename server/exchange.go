@@ -1,0 +1,126 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"attestd/service"
+	"attestd/store"
+)
+
+const tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange" // RFC 8693 §2.1
+
+// exchangeToken is the token exchange of RFC 8693: of a token of the company by a client or an
+// agent of it, or of a token of an issuer that the company trusts by whoever has that.
+func (c *call) exchangeToken(params object) error {
+	if !c.isOwnToken(params) {
+		return c.federateByExchange(params)
+	}
+	by, err := c.exchangingCaller(params)
+	if err != nil {
+		return err
+	}
+	r, err := exchangeOf(params)
+	if err != nil {
+		return err
+	}
+	r.Proof, r.Method, r.URL = c.Header.Get("DPoP"), c.Method, c.s.urlOf(c.Request)
+	r.Issuer = service.IssuerOf(c.s.baseOf(c.Request), by.Company.ID)
+	token, err := c.s.tokens.Exchange(c.Context(), by, r)
+	switch {
+	case errors.Is(err, service.ErrInvalidExchange):
+		return invalidRequest(service.Reason(err, service.ErrInvalidExchange))
+	case errors.Is(err, service.ErrMayNotExchange):
+		return &apiError{Status: http.StatusBadRequest, Message: "unauthorized_client", Description: "an exchange needs an agent, or a client of the role admin"}
+	case errors.Is(err, service.ErrInvalidScope):
+		return &apiError{Status: http.StatusBadRequest, Message: "invalid_scope", Description: "scope must be a part of the scope of subject_token"}
+	case err != nil:
+		return c.oauthError(err, presented{})
+	}
+	kind := "N_A" // no access token (RFC 8693 §2.2.1)
+	if token.Type == service.TokenTypeAccess {
+		kind = kindOf(token.Token, true)
+	}
+	return c.tokenExchanged(token, kind, by)
+}
+
+// tokenExchanged is the answer of RFC 8693 §2.2.1.
+func (c *call) tokenExchanged(token service.ExchangedToken, kind string, by store.Caller) error {
+	c.w.Header().Set("Pragma", "no-cache")
+	return c.json(http.StatusOK, struct {
+		AccessToken string `json:"access_token"`
+		IssuedType  string `json:"issued_token_type"`
+		TokenType   string `json:"token_type"`
+		ExpiresIn   int    `json:"expires_in"`
+		Scope       string `json:"scope,omitempty"`
+	}{token.Text, token.Type, kind, int(token.Ends.Sub(by.At).Seconds()), string(token.Scope)})
+}
+
+// isOwnToken reports whether a subject token says that it is of the company that is asked. Nothing
+// of it is checked yet. A token of another company of this service is one of another issuer.
+func (c *call) isOwnToken(params object) bool {
+	if kind, _ := asText(params["subject_token_type"]); kind == service.TokenTypeAccess {
+		return true
+	}
+	subject, _ := asText(params["subject_token"])
+	iss, aud := service.UnverifiedIssuer(subject)
+	base := c.s.baseOf(c.Request) + "/o/"
+	company, ofIssuer := strings.CutPrefix(iss, base)
+	switch asked := c.PathValue("companyId"); {
+	case iss == c.s.Store.Domain().Issuer():
+		return true
+	case asked != "":
+		return ofIssuer && company == asked
+	}
+	return ofIssuer && (aud == iss || !strings.HasPrefix(aud, base))
+}
+
+// exchangingCaller authenticates who exchanges: a client or an agent as for any token, or by an
+// access token, or an admin by an API key.
+func (c *call) exchangingCaller(params object) (by store.Caller, err error) {
+	if !c.claimed || hasClient(params) {
+		return c.clientCaller(params)
+	}
+	if err := c.reauthenticate(); err != nil {
+		return by, err
+	}
+	var refused *apiError
+	switch by = c.caller; {
+	case errors.As(c.authErr, &refused) && refused.Status == http.StatusUnauthorized:
+		answer := invalidClient(refused.Message)
+		answer.Header = refused.Header
+		return by, answer
+	case c.authErr != nil:
+		return by, c.authErr
+	case by.Company == nil || !c.ofThisCompany(by):
+		return by, invalidClient("").with("WWW-Authenticate", "Bearer")
+	}
+	return by, nil
+}
+
+// exchangeOf reads the parameters of RFC 8693 §2.1.
+func exchangeOf(params object) (r service.ExchangeRequest, err error) {
+	for name, into := range map[string]*string{
+		"subject_token": &r.Subject, "subject_token_type": &r.SubjectType, "actor_token": &r.Actor, "actor_token_type": &r.ActorType,
+		"requested_token_type": &r.RequestedType, "scope": &r.Scope, "may_act": &r.MayAct,
+	} {
+		text, ok := asText(params[name])
+		if !ok && !isAbsent(params[name]) && string(params[name]) != `""` {
+			return r, invalidRequest(name + " must be a text")
+		}
+		*into = text
+	}
+	var ok1, ok2 bool
+	r.Resources, ok1 = asTexts(params["resource"])
+	r.Audiences, ok2 = asTexts(params["audience"])
+	switch {
+	case !ok1 || !ok2:
+		return r, &apiError{Status: http.StatusBadRequest, Message: "invalid_target", Description: "resource and audience must be texts"}
+	case r.Subject == "":
+		return r, invalidRequest("subject_token is required")
+	case (r.Actor == "") != (r.ActorType == ""):
+		return r, invalidRequest("actor_token and actor_token_type go together")
+	}
+	return r, nil
+}

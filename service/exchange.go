@@ -1,0 +1,264 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"attestd/crypto/cred"
+	"attestd/crypto/dpop"
+	"attestd/crypto/tokenkey"
+	"attestd/store"
+)
+
+// The types of tokens of RFC 8693 §3 that are exchanged.
+const (
+	TokenTypeJWT    = "urn:ietf:params:oauth:token-type:jwt"
+	TokenTypeAccess = "urn:ietf:params:oauth:token-type:access_token"
+)
+
+// ExchangeRequest is a token exchange (RFC 8693 §2.1) of the company's own tokens.
+type ExchangeRequest struct {
+	Subject, SubjectType string
+	Actor, ActorType     string // "" where the caller acts, or nobody
+	RequestedType        string // "" for what fits
+	Scope                string // "" for that of the subject token
+	MayAct               string // who alone may act with the token (§4.4); "" for anybody
+	Resources, Audiences []string
+	Proof, Method, URL   string // see TokenRequest
+	Issuer               string // of the company; see IssuerOf
+}
+
+// ExchangedToken is what a token exchange gives.
+type ExchangedToken struct {
+	Token
+	Type string // TokenTypeJWT is for the next exchange and for a delegation here
+}
+
+var (
+	// ErrInvalidExchange reports that a token cannot be exchanged (RFC 8693 §2.2.2). Its text, the
+	// reason, names the check.
+	ErrInvalidExchange = errors.New("invalid_request")
+	// ErrMayNotExchange reports a client whose role is too low.
+	ErrMayNotExchange = errors.New("may not exchange")
+)
+
+func refusedExchange(why string) error {
+	return errors.Join(ErrInvalidExchange, errors.New(why))
+}
+
+// Exchange exchanges a token of the company for one with which an actor acts for all whom that
+// names. The new token has the nesting of RFC 8693, at most the scope of the subject token, and
+// ends with both tokens at the latest. An agent acts for itself alone, an admin for any.
+func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeRequest) (token ExchangedToken, err error) {
+	if by.Agent == "" && !by.Role.Covers(store.Admin) {
+		return token, ErrMayNotExchange
+	}
+	jkt, err := t.boundTo(ctx, by, r)
+	if err != nil {
+		return token, err
+	}
+	subject, err := t.readToken(ctx, by, r, "subject_token", r.Subject, r.SubjectType, jkt)
+	if err != nil {
+		return token, err
+	}
+	if err := t.addActor(ctx, by, r, &subject, jkt); err != nil {
+		return token, err
+	}
+	scope, ok := narrower(subject.Scope, r.Scope)
+	if !ok {
+		return token, ErrInvalidScope
+	}
+	audience, ours, err := r.target()
+	if err == nil {
+		token.Type, err = r.issuedType(ours)
+	}
+	if err == nil && !ours {
+		err = ofCompany(by, subject.Chain)
+	}
+	if err != nil {
+		return token, err
+	}
+	ends := by.At.Truncate(time.Second).Add(lifetimeOfToken)
+	if subject.Ends.Before(ends) {
+		ends = subject.Ends.Truncate(time.Second)
+	}
+	if !by.Expires.IsZero() && by.Expires.Before(ends) {
+		ends = by.Expires.Truncate(time.Second)
+	}
+	if !ends.After(by.At) {
+		return token, refusedExchange("subject_token, or what is presented beside it, has ended")
+	}
+	claims := accessClaims{
+		Issuer: r.Issuer, Subject: subject.Chain[0], Audience: audience, ClientID: exchangingClient(by), Org: by.Company.ID, Scope: scope,
+		IssuedAt: by.At.Unix(), Expires: ends.Unix(), ID: uuid.NewString(), Act: cred.StandardAct(subject.Chain), MayAct: subject.mayAct,
+	}
+	if agent, own := by.Company.Issuer.OwnAgent(subject.Chain[len(subject.Chain)-1]); own {
+		if claims.AgentID = agent; agent == by.Agent {
+			claims.AgentKey = by.Key
+		}
+	}
+	if jkt != "" {
+		claims.Confirms = &confirms{jkt}
+	}
+	payload, err := json.Marshal(claims)
+	if err == nil {
+		token.Text, err = t.Issuers.Sign(ctx, by, tokenkey.ES256, TypeAccessToken, payload)
+	}
+	if err == nil && len(token.Text) > maxIssued {
+		err = refusedExchange("the token would be longer than 16384 bytes")
+	}
+	token.Scope, token.Bound, token.Ends = store.Scope(scope), jkt != "", ends
+	return token, err
+}
+
+// boundTo returns the thumbprint of the key that the request proves, or "". An agent that has
+// signed in with a key proves no other.
+func (t *Tokens) boundTo(ctx context.Context, by store.Caller, r ExchangeRequest) (jkt string, err error) {
+	if by.JKT != "" || r.Proof == "" { // the proof was that of the caller's own token
+		return by.JKT, nil
+	}
+	proof, err := dpop.Check(r.Proof, dpop.Request{Method: r.Method, URL: r.URL}, by.Key, by.At)
+	if err != nil {
+		return "", errors.Join(ErrInvalidProof, err)
+	}
+	if err := t.Nonces.Check(ctx, proof.Nonce, by.At); err != nil {
+		return "", err
+	}
+	err = t.Store.Credentials.Use(ctx, UsedProof(&proof), by.At)
+	if errors.Is(err, store.ErrUsed) {
+		err = errors.Join(ErrInvalidProof, errors.New("DPoP proof was used before: make one for each request"))
+	}
+	return proof.Key.Thumbprint, err
+}
+
+// addActor adds to a subject who comes to act: the one of the actor token, or the agent that asks.
+func (t *Tokens) addActor(ctx context.Context, by store.Caller, r ExchangeRequest, subject *ownToken, jkt string) error {
+	actor := ""
+	if by.Agent != "" {
+		actor = by.Company.Issuer.AgentID(by.Agent)
+	}
+	if r.Actor != "" {
+		presented, err := t.readToken(ctx, by, r, "actor_token", r.Actor, r.ActorType, jkt)
+		switch {
+		case err != nil:
+			return err
+		case len(presented.Chain) > 1:
+			return refusedExchange("actor_token must be the actor's own, without act")
+		case actor != "" && actor != presented.Subject:
+			return refusedExchange("actor_token is another's: an agent acts for itself alone")
+		}
+		actor = presented.Subject
+		if presented.Ends.Before(subject.Ends) {
+			subject.Ends = presented.Ends
+		}
+	}
+	if r.MayAct != "" {
+		_, own := by.Company.Issuer.OwnAgent(r.MayAct)
+		switch {
+		case !own:
+			return refusedExchange("may_act must be the SPIFFE ID of an agent of the company")
+		case subject.mayAct == nil:
+			defer func() { subject.mayAct = &party{r.MayAct} }() // it is about who acts next
+		case subject.mayAct.Subject != r.MayAct:
+			return refusedExchange("subject_token has another may_act")
+		}
+	}
+	switch {
+	case actor == "" || actor == subject.Chain[len(subject.Chain)-1]:
+		return nil // who acts already
+	case subject.mayAct != nil && subject.mayAct.Subject != actor:
+		return refusedExchange("the actor is not the one that may_act of subject_token names")
+	case len(subject.Chain) > cred.MaxActors:
+		return refusedExchange("delegation chain has more than 10 actors")
+	}
+	subject.Chain = append(slices.Clone(subject.Chain), actor)
+	return nil
+}
+
+// exchangingClient is the client_id of a token: the OAuth client, the agent, or for an API key the
+// company.
+func exchangingClient(by store.Caller) string {
+	switch {
+	case by.Client != "":
+		return by.Client
+	case by.Agent != "":
+		return by.Company.Issuer.AgentID(by.Agent)
+	}
+	return by.Company.Issuer.CompanyID()
+}
+
+// narrower returns the scope that is asked for of a token that has one (RFC 6749 §3.3). A token
+// without scope says nothing of what it is good for, so no part of that is given.
+func narrower(has, asked string) (scope string, ok bool) {
+	if asked == "" {
+		return has, true
+	}
+	var given []string
+	names := strings.Split(has, " ")
+	for _, name := range strings.Split(asked, " ") {
+		if name == "" || !slices.Contains(names, name) {
+			return "", false
+		}
+		if !slices.Contains(given, name) {
+			given = append(given, name)
+		}
+	}
+	return strings.Join(given, " "), true
+}
+
+// target returns for whom the token is: what is asked for, or else the company's issuer, which is
+// we.
+func (r ExchangeRequest) target() (audience []string, ours bool, err error) {
+	wrong := func(why string) ([]string, bool, error) {
+		return nil, false, errors.Join(ErrInvalidTarget, errors.New(why))
+	}
+	for _, asked := range slices.Concat(r.Resources, r.Audiences) {
+		if !slices.Contains(audience, asked) {
+			audience = append(audience, asked)
+		}
+	}
+	switch {
+	case len(audience) == 0 || len(audience) == 1 && audience[0] == r.Issuer:
+		return []string{r.Issuer}, true, nil
+	case slices.Contains(audience, r.Issuer):
+		return wrong("the issuer of the company stands alone: whoever has the token too could send it back here")
+	case len(audience) > maxResources:
+		return wrong("a token is for 8 resources and audiences at most")
+	}
+	for _, name := range r.Audiences {
+		if !isVisible(name) || len(name) > maxResourceSize {
+			return wrong("audience must be 1 to 1024 visible ASCII characters")
+		}
+	}
+	return audience, false, checkResources(r.Resources)
+}
+
+// issuedType is the type of the token: this API takes no JWT as access token, others do.
+func (r ExchangeRequest) issuedType(ours bool) (string, error) {
+	switch {
+	case r.RequestedType == TokenTypeJWT || r.RequestedType == "" && ours:
+		return TokenTypeJWT, nil
+	case r.RequestedType == "" || r.RequestedType == TokenTypeAccess && !ours:
+		return TokenTypeAccess, nil
+	case r.RequestedType == TokenTypeAccess:
+		return "", refusedExchange("requested_token_type " + TokenTypeAccess + " needs the resource or audience that takes it; without one it is " + TokenTypeJWT)
+	}
+	return "", refusedExchange("requested_token_type must be " + TokenTypeJWT + " or " + TokenTypeAccess)
+}
+
+// ofCompany requires that a token for others names the company's own principals, and persons alone:
+// it is signed by the company's issuer, which vouches for nobody else's.
+func ofCompany(by store.Caller, chain []string) error {
+	for _, id := range chain {
+		if _, own := by.Company.Issuer.OwnAgent(id); !own && id != by.Company.Issuer.CompanyID() && !isPerson(id) {
+			return refusedExchange("subject_token names a principal of another company: it is good for a delegation here alone")
+		}
+	}
+	return nil
+}
