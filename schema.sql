@@ -1,4 +1,4 @@
--- The database of attestd, schema 16; store/postgres/schema.sql is the same for PostgreSQL. A file
+-- The database of attestd, schema 17; store/postgres/schema.sql is the same for PostgreSQL. A file
 -- of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
@@ -438,7 +438,9 @@ CREATE TABLE federation (
 
 -- Access tokens of agents that have signed in with a token of another issuer. They go with the
 -- federation. jkt is the thumbprint of the key without whose proofs the token counts for nothing,
--- NULL for none. hash and mac are as in oauth_token.
+-- NULL for none. hash and mac are as in oauth_token. Where a person's assertion was presented,
+-- client is who has presented it, with which the token goes too, and delegation the canonical
+-- DelegationInfo of the person.
 CREATE TABLE federated_token (
   hash       BLOB PRIMARY KEY,
   company    INTEGER NOT NULL REFERENCES company (id),
@@ -446,10 +448,23 @@ CREATE TABLE federated_token (
   agent_id   TEXT NOT NULL,
   jkt        TEXT,
   expires_at INTEGER NOT NULL, -- Unix milliseconds
-  mac        BLOB NOT NULL CHECK (length(mac) = 32)
+  mac        BLOB NOT NULL CHECK (length(mac) = 32),
+  client     INTEGER REFERENCES oauth_client (id) ON DELETE CASCADE,
+  delegation TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX federated_token_expiry ON federated_token (expires_at);
 CREATE INDEX federated_token_federation ON federated_token (federation);
+CREATE INDEX federated_token_client ON federated_token (client) WHERE client IS NOT NULL;
+
+-- How many subjects a rule of a federation has let in on its newest day, each of which has a
+-- control record of that day.
+CREATE TABLE federation_use (
+  federation INTEGER NOT NULL REFERENCES federation (id) ON DELETE CASCADE,
+  rule       INTEGER NOT NULL, -- from 0
+  day        INTEGER NOT NULL, -- since 1970, in UTC
+  subjects   INTEGER NOT NULL,
+  PRIMARY KEY (federation, rule)
+) STRICT, WITHOUT ROWID;
 
 -- What must never change is guarded here against honest mistakes at a prompt. Whoever wants to
 -- cheat can drop a trigger; against them stand the hashes, the signatures and `attestd verify`.
@@ -519,4 +534,4 @@ CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation BEGIN SELECT RAI
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token BEGIN SELECT RAISE(ABORT, 'a token is only deleted'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 16;
+PRAGMA user_version = 17;

@@ -77,6 +77,8 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.IntVar(&f.bounds.Agents, "max-agents", server.DefaultBounds.Agents, "largest `number` of agents of a company")
 	flags.IntVar(&f.bounds.Webhooks, "max-webhooks", server.DefaultBounds.Webhooks,
 		"largest `number` of webhooks of a company")
+	flags.IntVar(&f.bounds.Subjects, "max-subjects", server.DefaultBounds.Subjects,
+		"largest `number` of subjects that a rule of a federation lets in on a day")
 	flags.StringVar(&f.stream, "stream", "open", "who may follow the stream: `open|authenticated|off`")
 	flags.StringVar(&f.maxBody, "max-body", "4MiB", "largest request body, a `size` such as 512KiB")
 	flags.StringVar(&f.maxInflight, "max-inflight", "256MiB", "largest total `size` of all request bodies in memory")

@@ -416,3 +416,32 @@ func TestWorkloadExchangesItsToken(t *testing.T) {
 		t.Errorf("%s", answer.raw)
 	}
 }
+
+// What an issuer's users can make the company record has an end: a rule lets in so many subjects on
+// a day, and refuses others without a trace. Those that are in go on.
+func TestRuleLetsInSoManySubjects(t *testing.T) {
+	t.Parallel()
+	s := start(t, privateFederation, func(c *server.Config) { c.Bounds.Subjects = 3 })
+	c := s.company(t, "acme")
+	i := newIssuer(t)
+	rules := `[{"match":{"sub":"repo:octo-org/*:ref:refs/heads/main"},"agentId":"ci","ttl":600},{"match":{"sub":"other"},"agentId":"ci"}]`
+	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.ours(), rules)).status(201)
+	c.agent(t, "ci")
+	as := func(subject string) *reply { return c.federates(t, i.token(t, c.ours(), claims{"sub": subject})) }
+	repo := func(n int) string { return fmt.Sprintf("repo:octo-org/r%d:ref:refs/heads/main", n) }
+	for n := range 3 {
+		as(repo(n)).status(200)
+	}
+	before := c.do(t, "GET /v1/chain?log=control", "").raw
+	for n := 3; n < 10; n++ {
+		as(repo(n)).gets(400, `{"error":"invalid_grant","error_description":"the rule has let in as many subjects today as it may…"}`)
+	}
+	as(repo(1)).status(200)
+	if after := c.do(t, "GET /v1/chain?log=control", "").raw; string(after) != string(before) {
+		t.Error("what was refused stands in the control log")
+	}
+	as("other").status(200)
+	if n := strings.Count(string(c.do(t, "GET /v1/chain?log=control", "").raw), `"federation.used"`); n != 4 {
+		t.Errorf("%d records of use", n)
+	}
+}

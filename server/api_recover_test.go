@@ -80,7 +80,7 @@ func TestSettingsOfTrustAreRecorded(t *testing.T) {
 	acme := caller{s, "acme", key}
 	records := string(acme.do(t, "GET /v1/chain?log=control", "").status(200).raw)
 	for _, want := range []string{
-		`"limits":"sensitive=1000,attest=1000,standard=1000,log=1000,company=10"`, `"bounds":"keys=1000,clients=1000,agents=1000000,webhooks=16"`, `"cosignFor":"2 logs"`,
+		`"limits":"sensitive=1000,attest=1000,standard=1000,log=1000,company=10"`, `"bounds":"keys=1000,clients=1000,agents=1000000,webhooks=16,subjects=10000"`, `"cosignFor":"2 logs"`,
 		`"changed":{"registrationToken":{"from":"` + keys.Fingerprint(sha256.Sum256([]byte("the first token of all"))) + `","to":"`,
 	} {
 		if !strings.Contains(records, want) {

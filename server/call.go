@@ -115,6 +115,8 @@ func (c *call) permit() error {
 		return c.authErr
 	case c.caller.Company == nil:
 		return unauthorized()
+	case c.caller.Delegation != "" && c.needs.role == store.Admin && (c.needs.agent || c.needs.enrolment):
+		return forPerson()
 	case c.caller.Role == store.ActsAsAgent && c.needs.agent, c.caller.Role == store.Enrolling && c.needs.enrolment:
 		return c.permitAgent()
 	case !c.caller.Role.Covers(c.needs.role):

@@ -67,6 +67,12 @@ func forbiddenAgent() *apiError {
 	return &apiError{Status: http.StatusForbidden, Code: "FORBIDDEN_AGENT", Message: "Forbidden: the credential is of one agent, and acts for no other"}
 }
 
+// forPerson is the answer to an agent that acts for a person, and asks for what it would then do as
+// itself: its own tokens, keys and passports.
+func forPerson() *apiError {
+	return &apiError{Status: http.StatusForbidden, Code: "FORBIDDEN_AGENT", Message: "Forbidden: the access token is for a person, and this is the agent's own"}
+}
+
 // errorBody is the JSON of every error.
 type errorBody struct {
 	Error       string `json:"error"`

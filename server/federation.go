@@ -67,7 +67,14 @@ func (c *call) federateByAssertion(params object) error {
 	if !ok {
 		return invalidRequest("assertion is required, a token of an issuer that the company trusts")
 	}
-	token, err := c.federate(assertion, params)
+	in := service.Federating{Assertion: assertion}
+	if service.IsIdentityAssertion(assertion) {
+		var err error
+		if in.Client, in.Once, err = c.presentingClient(params); err != nil {
+			return err
+		}
+	}
+	token, err := c.federate(in, params)
 	if err != nil {
 		return err
 	}
@@ -86,18 +93,37 @@ func (c *call) federateByExchange(params object) error {
 		return invalidRequest("subject_token_type must be " + service.TokenTypeJWT + " or " + typeIDToken)
 	case requested != "" && requested != service.TokenTypeAccess:
 		return invalidRequest("requested_token_type must be " + service.TokenTypeAccess)
+	case service.IsIdentityAssertion(subject):
+		return invalidRequest("an identity assertion of a person is presented as assertion, with the grant type " + jwtBearer)
 	case !isAbsent(params["actor_token"]) || !isAbsent(params["actor_token_type"]):
 		return invalidRequest("actor_token is not accepted: the workload acts for itself")
 	}
-	token, err := c.federate(subject, params)
+	token, err := c.federate(service.Federating{Assertion: subject}, params)
 	if err != nil {
 		return err
 	}
 	return c.tokenExchanged(service.ExchangedToken{Token: token, Type: service.TokenTypeAccess}, kindOf(token, true), c.caller)
 }
 
-// federate issues an access token to a workload. With a DPoP proof it is bound to the key of that.
-func (c *call) federate(assertion string, params object) (service.Token, error) {
+// presentingClient authenticates the OAuth client that presents an identity assertion of a person.
+func (c *call) presentingClient(params object) (by store.Caller, once []store.UsedProof, err error) {
+	if c.Header.Get("Authorization") == "" && !hasClient(params) {
+		return by, nil, invalidClient("an identity assertion is presented by the client that it names").with("WWW-Authenticate", basicChallenge)
+	}
+	client, err := c.presented(params)
+	if err != nil {
+		return by, nil, err
+	}
+	by, once, err = c.authenticateClient(client)
+	if err == nil && by.Client == "" {
+		err = &apiError{Status: http.StatusBadRequest, Message: "unauthorized_client", Description: "an identity assertion is presented by an OAuth client, and not by an agent"}
+	}
+	return by, once, err
+}
+
+// federate issues an access token to a workload, or for a person. With a DPoP proof it is bound to
+// the key of that.
+func (c *call) federate(in service.Federating, params object) (service.Token, error) {
 	scope, ok := asText(params["scope"])
 	if !ok && !isAbsent(params["scope"]) && string(params["scope"]) != `""` {
 		return service.Token{}, invalidScope()
@@ -108,10 +134,8 @@ func (c *call) federate(assertion string, params object) (service.Token, error) 
 	if err := c.reauthenticate(); err != nil {
 		return service.Token{}, err
 	}
-	in := service.Federating{
-		Assertion: assertion, Scope: scope, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.s.urlOf(c.Request), CompanyID: c.PathValue("companyId"),
-		Issuers: c.s.baseOf(c.Request) + "/o/",
-	}
+	in.Scope, in.Proof, in.Method, in.URL = scope, c.Header.Get("DPoP"), c.Method, c.s.urlOf(c.Request)
+	in.CompanyID, in.Issuers = c.PathValue("companyId"), c.s.baseOf(c.Request)+"/o/"
 	token, err := c.s.federations.Federate(c.Context(), in, c.caller.At)
 	switch {
 	case errors.Is(err, service.ErrInvalidGrant):

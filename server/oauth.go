@@ -53,5 +53,7 @@ func (s *Server) deleteOAuthClient(ctx context.Context, by store.Caller, r delet
 		return deletion{}, fail(http.StatusNotFound, "OAuth client not found")
 	}
 	s.hub.End(fingerprint) // even if the outcome is unknown
+	// and those of agents for whom the client has presented a person's assertion
+	_ = s.hub.Recheck(by.Company.Chain) // those that could not be looked up are again, in time
 	return deletion{err == nil}, err
 }

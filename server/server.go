@@ -60,15 +60,18 @@ type Config struct {
 }
 
 // Bounds are how much of each kind one company may have.
-type Bounds struct{ Keys, Clients, Agents, Webhooks int }
+type Bounds struct {
+	Keys, Clients, Agents, Webhooks int
+	Subjects                        int // that a rule of a federation lets in on a day
+}
 
 // String is in the form of the flags.
 func (b Bounds) String() string {
-	return fmt.Sprintf("keys=%d,clients=%d,agents=%d,webhooks=%d", b.Keys, b.Clients, b.Agents, b.Webhooks)
+	return fmt.Sprintf("keys=%d,clients=%d,agents=%d,webhooks=%d,subjects=%d", b.Keys, b.Clients, b.Agents, b.Webhooks, b.Subjects)
 }
 
 // DefaultBounds are far above what companies need and far below what would harm others.
-var DefaultBounds = Bounds{Keys: 1000, Clients: 1000, Agents: 1_000_000, Webhooks: 16}
+var DefaultBounds = Bounds{Keys: 1000, Clients: 1000, Agents: 1_000_000, Webhooks: 16, Subjects: 10_000}
 
 // Server answers the API. Run starts and stops everything it needs.
 type Server struct {
@@ -132,6 +135,9 @@ func New(cfg Config) *Server {
 	s.agentKeys = &service.AgentKeys{Store: cfg.Store}
 	s.issuers = &service.Issuers{Store: cfg.Store, Agents: s.agents}
 	s.nonces = &service.Nonces{Store: cfg.Store, Required: cfg.DPoPNonce}
+	fetcher := keysets.NewClient(keysets.Options{AllowPrivate: cfg.FederationAllowPrivate, UserAgent: "attestd/" + cfg.Version})
+	s.keySets = keysets.New(fetcher)
+	s.tokens = &service.Tokens{Store: cfg.Store, Keys: s.agentKeys, Nonces: s.nonces, Issuers: s.issuers, Sets: s.keySets, CheckURL: fetcher.CheckURL}
 	s.passports = &service.Passports{Store: cfg.Store, Agents: s.agents, Keys: s.agentKeys, Verifier: "attestd/" + cfg.Version}
 	s.delegations = &service.Delegations{Store: cfg.Store, Agents: s.agents, Tokens: s.tokens}
 	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations, Keys: s.agentKeys}
@@ -143,10 +149,7 @@ func New(cfg Config) *Server {
 	}
 	s.feed = feed.New(cfg.Store)
 	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, UserAgent: "attestd/" + cfg.Version})
-	fetcher := keysets.NewClient(keysets.Options{AllowPrivate: cfg.FederationAllowPrivate, UserAgent: "attestd/" + cfg.Version})
-	s.keySets = keysets.New(fetcher)
-	s.tokens = &service.Tokens{Store: cfg.Store, Keys: s.agentKeys, Nonces: s.nonces, Issuers: s.issuers, Sets: s.keySets, CheckURL: fetcher.CheckURL}
-	s.federations = &service.Federations{Store: cfg.Store, Agents: s.agents, Nonces: s.nonces, Sets: s.keySets, CheckURL: fetcher.CheckURL}
+	s.federations = &service.Federations{Store: cfg.Store, Agents: s.agents, Nonces: s.nonces, Sets: s.keySets, CheckURL: fetcher.CheckURL, MostSubjects: cfg.Bounds.Subjects}
 	s.deliverer = newDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
 	s.changes = newChanges()
 	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.MultiWriter())

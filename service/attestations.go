@@ -100,7 +100,7 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 		}
 	}
 	if item.Key != "" {
-		d.Keys = append(d.Keys, chain.Key{Name: keyName(item.Key), Request: requestOf(&d, item.Delegation)})
+		d.Keys = append(d.Keys, chain.Key{Name: keyName(item.Key), Request: requestOf(&d, by, item.Delegation)})
 	}
 	if said != nil {
 		d.Keys = append(d.Keys, statementKeys(said)...)

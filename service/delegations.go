@@ -58,10 +58,39 @@ func (t *Delegations) Exchange(ctx context.Context, by store.Caller, subjectToke
 // verify checks a delegation token of either nesting and returns its canonical DelegationInfo, or
 // nil when there is none. That of a chain is the same whichever the nesting of its token was.
 func (t *Delegations) verify(ctx context.Context, by store.Caller, token string) ([]byte, error) {
+	if by.Delegation != "" {
+		return t.ofPerson(ctx, by, token)
+	}
 	if token == "" {
 		return nil, nil
 	}
-	d, err := by.Company.Issuer.CheckDelegation(token, by.At)
+	d, err := t.check(ctx, by, token)
+	if err != nil {
+		return nil, err
+	}
+	return d.Canonical(), nil
+}
+
+// ofPerson is verify for an agent that has signed in for a person: what it does is done for that
+// person, with a delegation or without.
+func (t *Delegations) ofPerson(ctx context.Context, by store.Caller, token string) ([]byte, error) {
+	if token == "" {
+		return []byte(by.Delegation), nil
+	}
+	person, err := delegationOf(by)
+	if err != nil {
+		return nil, err
+	}
+	d, err := t.check(ctx, by, token)
+	if err == nil && d.Subject != person.Subject {
+		err = refuse(Invalid, "Invalid delegation: the access token is for a person, and it names another subject")
+	}
+	return d.Canonical(), err
+}
+
+// check checks a delegation token of either nesting.
+func (t *Delegations) check(ctx context.Context, by store.Caller, token string) (d cred.Delegation, err error) {
+	d, err = by.Company.Issuer.CheckDelegation(token, by.At)
 	if err != nil {
 		// no token is valid as both kinds: typ and issuer differ
 		if iss, _ := UnverifiedIssuer(token); strings.HasSuffix(iss, IssuerOf("", by.Company.ID)) {
@@ -69,12 +98,9 @@ func (t *Delegations) verify(ctx context.Context, by store.Caller, token string)
 		}
 	}
 	if err != nil {
-		return nil, refusedToken("delegation", err)
+		return d, refusedToken("delegation", err)
 	}
-	if err := t.Agents.MayDelegate(ctx, by, d.Chain); err != nil {
-		return nil, err
-	}
-	return d.Canonical(), nil
+	return d, t.Agents.MayDelegate(ctx, by, d.Chain)
 }
 
 // refusedToken says why a token, or what should become one, is refused.

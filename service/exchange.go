@@ -67,6 +67,9 @@ func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeReques
 	if err != nil {
 		return token, err
 	}
+	if err := forPerson(by, subject); err != nil {
+		return token, err
+	}
 	if err := t.addActor(ctx, by, r, &subject, jkt); err != nil {
 		return token, err
 	}
@@ -179,6 +182,18 @@ func (t *Tokens) addActor(ctx context.Context, by store.Caller, r ExchangeReques
 	}
 	subject.Chain = append(slices.Clone(subject.Chain), actor)
 	return nil
+}
+
+// forPerson requires of an agent that has signed in for a person that it goes on for that person.
+func forPerson(by store.Caller, subject ownToken) error {
+	if by.Delegation == "" {
+		return nil
+	}
+	person, err := delegationOf(by)
+	if err == nil && person.Subject != subject.Subject {
+		err = refusedExchange("the access token is for a person, and subject_token names another subject")
+	}
+	return err
 }
 
 // exchangingClient is the client_id of a token: the OAuth client, the agent, or for an API key the

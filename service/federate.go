@@ -22,6 +22,10 @@ type Federating struct {
 
 	CompanyID string // "" where the audience of the assertion says: one of our issuers
 	Issuers   string // what the issuer of each of our companies begins with
+
+	// who presents an identity assertion of a person, and what counts once of how it has shown that
+	Client store.Caller
+	Once   []store.UsedProof
 }
 
 var (
@@ -34,11 +38,12 @@ var (
 func refusedGrant(why error) error { return errors.Join(ErrInvalidGrant, why) }
 
 // Federate issues an access token to a workload that presents a token of an issuer that the company
-// trusts. The token is the agent's that a rule names, and ends no later than what was presented. An
-// error is ErrInvalidGrant, ErrInvalidScope, ErrInvalidProof, *NonceError or ErrKeysPending where
-// the other side is at fault.
+// trusts, or to a client that presents such an issuer's identity assertion of a person. The
+// token is the agent's that a rule names, and ends no later than what was presented. An error
+// is ErrInvalidGrant, ErrInvalidScope, ErrInvalidProof, *NonceError or ErrKeysPending where the
+// other side is at fault.
 func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time) (token Token, err error) {
-	said, err := idtoken.Parse(in.Assertion)
+	said, person, err := in.parse()
 	if err != nil {
 		return Token{}, refusedGrant(err)
 	}
@@ -52,7 +57,12 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 	if err != nil {
 		return Token{}, err
 	}
-	grant, err := s.judge(ctx, by, trusted, said)
+	if person != nil {
+		if err := in.fits(by, person); err != nil {
+			return Token{}, err
+		}
+	}
+	grant, err := s.judge(ctx, by, trusted, said, person != nil)
 	if err != nil {
 		return Token{}, err
 	}
@@ -61,6 +71,14 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 		token.Ends = said.Ends
 	}
 	use := store.Federated{Federation: trusted, Rule: grant.Rule, Subject: said.Subject, AgentID: grant.AgentID, Ends: token.Ends}
+	if person != nil {
+		use.Client, use.Delegation = in.Client.Client, personDelegation(by, person, grant.AgentID)
+		if !in.Client.Expires.IsZero() && in.Client.Expires.Before(use.Ends) {
+			use.Ends = in.Client.Expires
+		}
+		use.Proofs = append(use.Proofs, in.Once...)
+		token.Ends = use.Ends
+	}
 	if said.ID != "" {
 		use.Proofs = append(use.Proofs, store.UsedAssertion(by, said.Issuer, said.ID, said.Ends))
 	}
@@ -74,12 +92,15 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 		}
 		use.JKT, use.Proofs = proof.Key.Thumbprint, append(use.Proofs, UsedProof(&proof))
 	}
+	if person != nil && person.JKT != "" && person.JKT != use.JKT {
+		return Token{}, refusedGrant(errors.New("the assertion is bound to a key: send a DPoP proof of that"))
+	}
 	if grant.Register {
 		if err := s.register(ctx, by, grant.AgentID); err != nil {
 			return Token{}, err
 		}
 	}
-	token.Text, err = s.Store.Federations.IssueFederated(ctx, by, use)
+	token.Text, err = s.Store.Federations.IssueFederated(ctx, by, use, s.MostSubjects)
 	return token, issueError(err)
 }
 
@@ -119,7 +140,7 @@ func (s *Federations) trusted(ctx context.Context, in Federating, said *idtoken.
 }
 
 // judge verifies an assertion and returns what the rules give to it.
-func (s *Federations) judge(ctx context.Context, by store.Caller, f store.Federation, said *idtoken.Token) (federation.Grant, error) {
+func (s *Federations) judge(ctx context.Context, by store.Caller, f store.Federation, said *idtoken.Token, person bool) (federation.Grant, error) {
 	keys, err := s.keys(ctx, by, f, said)
 	if err != nil {
 		return federation.Grant{}, err
@@ -131,7 +152,7 @@ func (s *Federations) judge(ctx context.Context, by store.Caller, f store.Federa
 	if err != nil {
 		return federation.Grant{}, err // they were checked when the federation was made
 	}
-	grant, err := rules.Match(said.Claims)
+	grant, err := rules.Match(said.Claims, person)
 	if err != nil {
 		return federation.Grant{}, refusedGrant(err)
 	}
@@ -178,6 +199,8 @@ func issueError(err error) error {
 		return refusedGrant(errors.New("the rule's agent is disabled"))
 	case errors.Is(err, store.ErrNotFound):
 		return refusedGrant(errors.New("the rule's agent is not registered, and the rule does not say register"))
+	case errors.Is(err, store.ErrTooMany):
+		return refusedGrant(errors.New("the rule has let in as many subjects today as it may (--max-subjects); those go on, others tomorrow"))
 	case errors.Is(err, store.ErrNoFederation):
 		return refusedGrant(errors.New("the assertion is of an issuer that the company does not trust"))
 	}

@@ -21,6 +21,8 @@ type Federations struct {
 	Agents *Agents
 	Nonces *Nonces
 	Sets   *keysets.Sets
+	// how many subjects a rule lets in on a day, each of which has a control record
+	MostSubjects int
 	// what is wrong with a URL of a key set, or nil
 	CheckURL func(url string) error
 }
@@ -140,6 +142,10 @@ func (s *Federations) check(n NewFederation) (f store.Federation, err error) {
 			err = &Error{Kind: Invalid, Message: "Invalid field: rules" + bad.Pointer + " " + bad.Message, Pointer: "/rules" + bad.Pointer}
 		}
 		return store.Federation{}, err
+	}
+	// a person is named issuer#sub, and never as a SPIFFE ID is
+	if rules.HavePersons() && (strings.Contains(n.Issuer, "#") || !strings.HasPrefix(n.Issuer, "https://") && !strings.HasPrefix(n.Issuer, "http://")) {
+		return wrong("issuer", "must be a URL without # where a rule is for persons")
 	}
 	f.Rules = rules.String()
 	return f, nil

@@ -30,12 +30,17 @@ func derivedKey(by store.Caller, key string) string {
 }
 
 // requestOf is what a key is bound to: all that POST /v1/attest is asked for. An item of a batch is
-// bound to the same, so that what was tried alone can be sent again with others.
-func requestOf(d *chain.Draft, delegation string) (request chain.Hash) {
+// bound to the same, so that what was tried alone can be sent again with others. What is done for a
+// person is another request than the same for another person.
+func requestOf(d *chain.Draft, by store.Caller, delegation string) (request chain.Hash) {
 	h := sha256.New()
 	h.Write([]byte("POST /v1/attest\n"))
 	h.Write(d.Canonical)
 	h.Write([]byte("\n" + delegation)) // the canonical form has no line feed
+	if by.Delegation != "" {
+		person, _ := delegationOf(by) // verify reads it again
+		h.Write([]byte("\n" + person.Subject))
+	}
 	h.Sum(request[:0])
 	return request
 }

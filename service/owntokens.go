@@ -97,7 +97,15 @@ func (t *Tokens) readOpaque(ctx context.Context, by store.Caller, text string) (
 	if err != nil {
 		return token, "", err
 	}
-	token.Delegation = cred.NewDelegation([]string{by.Company.Issuer.AgentID(found.Agent)}, "", found.Scope.Names(found.Role))
+	names := []string{by.Company.Issuer.AgentID(found.Agent)}
+	if found.Delegation != "" {
+		person, err := delegationOf(found)
+		if err != nil {
+			return token, "", err
+		}
+		names = person.Chain
+	}
+	token.Delegation = cred.NewDelegation(names, "", found.Scope.Names(found.Role))
 	token.Ends = found.Expires
 	return token, found.JKT, nil
 }

@@ -36,13 +36,18 @@ func (a *Attestations) checkStatement(ctx context.Context, by store.Caller, item
 	}
 	want := statement.Expected{
 		Issuer: by.Company.Issuer.AgentID(item.AgentID), Audience: by.Company.Issuer.CompanyID(),
-		ActionHash: action, Delegation: delegationID(item.Delegation),
+		ActionHash: action, Delegation: delegationID(by, item.Delegation),
 	}
 	return said, statementError(said.Check(key, want, by.At))
 }
 
-// delegationID is the jti of a delegation token that is not checked yet; "" where it has none.
-func delegationID(token string) (id string) {
+// delegationID is the jti of a delegation token that is not checked yet, or the tokenId of the
+// person for whom the caller acts; "" where there is none.
+func delegationID(by store.Caller, token string) (id string) {
+	if token == "" && by.Delegation != "" {
+		person, _ := delegationOf(by) // verify reads it again
+		return person.TokenID
+	}
 	t, err := jose.Parse(token, cred.MaxTokenSize)
 	if err == nil {
 		_ = strictjson.EachMember(t.Payload, MaxDepth, func(name, value []byte) {

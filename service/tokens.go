@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"attestd/crypto/cred"
 	"attestd/crypto/dpop"
 	"attestd/crypto/keys"
 	"attestd/internal/keysets"
@@ -130,6 +131,13 @@ func (t *Tokens) Introspect(ctx context.Context, by store.Caller, issuer, text s
 		a.Subject = by.Company.Issuer.AgentID(found.Agent)
 		a.ClientID = a.Subject
 	}
+	if found.Delegation != "" {
+		d, err := delegationOf(found)
+		if err != nil {
+			return ActiveToken{}, false, err
+		}
+		a.Subject, a.ClientID, a.Act = d.Subject, found.Client, cred.StandardAct(d.Chain)
+	}
 	return a, true, nil
 }
 
@@ -140,7 +148,7 @@ var ErrNotItsToken = errors.New("unauthorized_client")
 // What is no such token has ended already.
 func (t *Tokens) Revoke(ctx context.Context, by store.Caller, text string) error {
 	found, active, err := t.Introspect(ctx, by, "", text)
-	own := by.Client != "" && found.ClientID == by.Client || by.Agent != "" && found.AgentID == by.Agent
+	own := by.Agent == "" && by.Client != "" && found.ClientID == by.Client || by.Agent != "" && found.AgentID == by.Agent
 	switch {
 	case err != nil || !active:
 		return err

@@ -22,6 +22,7 @@ type credential struct {
 	// of an agent that has signed in, or ""
 	agent, key string
 	federation string // by which it has signed in without a key of its own, or ""
+	delegation string // of the person for whom it does, or ""
 	jkt        string // thumbprint of the key that it is bound to, or ""
 	scope      Scope
 }
@@ -29,7 +30,7 @@ type credential struct {
 func (c *credential) caller(now time.Time) Caller {
 	return Caller{
 		Company: c.company, Credential: c.fingerprint, Role: c.scope.within(c.grant.Role), Expires: c.grant.Expires, At: now,
-		Client: c.client, Agent: c.agent, Key: c.key, Federation: c.federation, JKT: c.jkt, Scope: c.scope,
+		Client: c.client, Agent: c.agent, Key: c.key, Federation: c.federation, Delegation: c.delegation, JKT: c.jkt, Scope: c.scope,
 	}
 }
 
@@ -59,7 +60,7 @@ func (s Credentials) Introspect(ctx context.Context, by Caller, hash [32]byte) (
 	found, err := lookup(s.db, &s.db.introspected, tenantHash{by.Company.Chain, hash}, by.At, func() (credential, error) {
 		found, _, err := s.read(ctx, hash, introspectionQuery, by.Company.Chain)
 		if errors.Is(err, ErrNotFound) {
-			return s.findFederated(ctx, hash, by.Company.Chain)
+			return s.findFederated(ctx, hash, by.Company.Chain, by.At)
 		}
 		return found, err
 	})
@@ -169,7 +170,7 @@ func (s Credentials) check(ctx context.Context, company *Company, clientID sql.N
 func (s Credentials) find(ctx context.Context, hash [32]byte, now time.Time) (credential, error) {
 	found, use, err := s.read(ctx, hash, credentialQuery)
 	if errors.Is(err, ErrNotFound) {
-		return s.findFederated(ctx, hash, anyCompany)
+		return s.findFederated(ctx, hash, anyCompany, now)
 	}
 	if err == nil && use.id != (credentialID{}) && !found.grant.expired(now) {
 		s.db.lastUsed.enqueue(use.id, chain.FormatTime(now.Truncate(time.Hour)), use.last)

@@ -65,6 +65,8 @@ type Caller struct {
 	Key        string // thumbprint of the key with which the agent has signed in, or ""
 	// name of the federation by which the agent has signed in without a key of its own, or ""
 	Federation string
+	// canonical DelegationInfo of the person for whom the agent has signed in, or ""
+	Delegation string
 	// thumbprint of the key without whose DPoP proofs it counts for nothing, or ""
 	JKT     string
 	Scope   Scope     // of the access token that was presented

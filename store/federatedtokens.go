@@ -17,15 +17,20 @@ type Federated struct {
 	Rule       int // which has matched, from 0
 	Subject    string
 	AgentID    string
-	JKT        string      // thumbprint of the key to which the token is bound; "" for none
-	Proofs     []UsedProof // see TokenGrant
-	Ends       time.Time   // of the token
+	JKT        string // thumbprint of the key to which the token is bound; "" for none
+	// of a person's assertion: the OAuth client that has presented it, and the canonical
+	// DelegationInfo; "" for a workload
+	Client, Delegation string
+	Proofs             []UsedProof // see TokenGrant
+	Ends               time.Time   // of the token
 }
 
 // IssueFederated issues an access token (prefix oauth_) to a workload. It ends with the federation,
-// or when the agent is disabled. The first of a day, a rule and a subject has a control record.
-// ErrUsed for a proof or a token that was used; ErrNotFound and ErrDisabled of the agent.
-func (s Federations) IssueFederated(ctx context.Context, by Caller, f Federated) (token string, err error) {
+// or when the agent is disabled. The first of a day, a rule and a subject has a control record: for
+// most subjects of a rule, so that an issuer's users fill no control log. ErrTooMany for another,
+// which would have none; ErrUsed for a proof or a token that was used; ErrNotFound and
+// ErrDisabled of the agent.
+func (s Federations) IssueFederated(ctx context.Context, by Caller, f Federated, most int) (token string, err error) {
 	use := f.use(by)
 	known, err := s.isUsed(ctx, use)
 	if err == nil {
@@ -39,7 +44,7 @@ func (s Federations) IssueFederated(ctx context.Context, by Caller, f Federated)
 		if issue := s.issuing(by, f, token); known {
 			err = s.db.write(ctx, issue)
 		} else {
-			err = s.issueRecorded(ctx, by, f, use, issue)
+			err = s.issueRecorded(ctx, by, f, use, most, issue)
 		}
 	}
 	if err != nil {
@@ -50,7 +55,7 @@ func (s Federations) IssueFederated(ctx context.Context, by Caller, f Federated)
 
 // issueRecorded issues a token with the day's control record, unless another server has made that
 // meanwhile.
-func (s Federations) issueRecorded(ctx context.Context, by Caller, f Federated, use UsedProof, issue func(*conn) error) error {
+func (s Federations) issueRecorded(ctx context.Context, by Caller, f Federated, use UsedProof, most int, issue func(*conn) error) error {
 	return s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if err := issue(w); err != nil {
 			return nil, err
@@ -59,15 +64,40 @@ func (s Federations) issueRecorded(ctx context.Context, by Caller, f Federated, 
 		if errors.Is(err, ErrUsed) {
 			return nil, nil
 		}
-		return []controlEvent{{FederationUsed, subjectFederationUse(f.Federation.Name), map[string]any{
+		if err == nil {
+			err = f.countSubject(w, by, most)
+		}
+		details := map[string]any{
 			"federation": f.Federation.Name, "issuer": f.Federation.Issuer, "tokenSubject": f.Subject, "rule": f.Rule, "agentId": f.AgentID,
-		}}}, err
+		}
+		if f.Client != "" {
+			details["clientId"] = f.Client
+		}
+		return []controlEvent{{FederationUsed, subjectFederationUse(f.Federation.Name), details}}, err
 	})
 }
 
+// countSubject counts one more subject of the rule on the day; ErrTooMany where it has most. A
+// server whose clock is a little behind counts for the newer day.
+func (f Federated) countSubject(w *conn, by Caller, most int) error {
+	n, err := w.exec(`INSERT INTO federation_use (federation, rule, day, subjects)
+		SELECT id, ?1, ?2, 1 FROM federation WHERE company = ?3 AND name = ?4 AND created_at = ?5
+		ON CONFLICT (federation, rule) DO UPDATE SET
+			day = CASE WHEN federation_use.day < excluded.day THEN excluded.day ELSE federation_use.day END,
+			subjects = CASE WHEN federation_use.day < excluded.day THEN 1 ELSE federation_use.subjects + 1 END
+		WHERE federation_use.day < excluded.day OR federation_use.subjects < ?6`,
+		f.Rule, by.At.UTC().Unix()/secondsOfDay, by.Company.Chain, f.Federation.Name, f.Federation.CreatedAt, most)
+	if err == nil && n == 0 {
+		err = ErrTooMany
+	}
+	return err
+}
+
+const secondsOfDay = 24 * 60 * 60
+
 // issuing writes a token, unless its federation is gone since it was looked up.
 func (s Federations) issuing(by Caller, f Federated, token string) func(*conn) error {
-	row := federatedRow(keys.HashSecret(token), by.Company.Chain, f.Federation, f.AgentID, f.JKT, f.Ends.UnixMilli())
+	row := federatedRow(keys.HashSecret(token), by.Company.Chain, f)
 	return func(w *conn) error {
 		if err := s.db.Credentials.purge(w, by.At); err != nil {
 			return err
@@ -79,9 +109,10 @@ func (s Federations) issuing(by Caller, f Federated, token string) func(*conn) e
 		if err != nil {
 			return err
 		}
-		n, err := w.exec(`INSERT INTO federated_token (hash, company, federation, agent_id, jkt, expires_at, mac)
-			SELECT ?, company, id, ?, nullif(?, ''), ?, ? FROM federation WHERE company = ? AND name = ? AND created_at = ?`,
-			s.db.secrets.Index(row.hash), f.AgentID, f.JKT, row.expires, row.mac(key), row.company, f.Federation.Name, f.Federation.CreatedAt)
+		n, err := w.exec(`INSERT INTO federated_token (hash, company, federation, agent_id, jkt, expires_at, mac, delegation, client)
+			SELECT ?1, f.company, f.id, ?2, nullif(?3, ''), ?4, ?5, nullif(?6, ''), c.id FROM federation f LEFT JOIN oauth_client c ON c.company = f.company AND c.client_id = ?7
+			WHERE f.company = ?8 AND f.name = ?9 AND f.created_at = ?10 AND (?7 = '' OR c.id IS NOT NULL)`,
+			s.db.secrets.Index(row.hash), f.AgentID, f.JKT, row.expires, row.mac(key), f.Delegation, f.Client, row.company, f.Federation.Name, f.Federation.CreatedAt)
 		if err == nil && n == 0 {
 			err = ErrNoFederation
 		}
@@ -90,8 +121,12 @@ func (s Federations) issuing(by Caller, f Federated, token string) func(*conn) e
 }
 
 // federatedRow is the authenticated content of a token's row.
-func federatedRow(hash [sha256.Size]byte, company int64, of Federation, agentID, jkt string, expires int64) tokenRow {
-	return tokenRow{hash: hash, company: company, holder: "federation:" + of.Name + ":" + of.CreatedAt + ":" + agentID + ":" + jkt, expires: expires}
+func federatedRow(hash [sha256.Size]byte, company int64, f Federated) tokenRow {
+	holder := "federation:" + f.Federation.Name + ":" + f.Federation.CreatedAt + ":" + f.AgentID + ":" + f.JKT
+	if f.Delegation != "" { // JSON, which no thumbprint is
+		holder += ":" + f.Client + ":" + f.Delegation
+	}
+	return tokenRow{hash: hash, company: company, holder: holder, expires: f.Ends.UnixMilli()}
 }
 
 // use names that a subject uses a rule on a day, until some time after the day.
@@ -125,25 +160,34 @@ const anyCompany = 0
 
 // findFederated reads the token of a workload of a company, or of any, from the database, and
 // compares its federation with the newest control record about that; ErrNotFound.
-func (s Credentials) findFederated(ctx context.Context, hash [32]byte, of int64) (found credential, err error) {
+func (s Credentials) findFederated(ctx context.Context, hash [32]byte, of int64, now time.Time) (found credential, err error) {
 	var number, expires int64
 	var mac []byte
-	var jkt sql.NullString
+	var jkt, delegation, client sql.NullString
 	var latest sql.NullInt64
 	var f Federation
 	err = s.db.read(ctx, func(r *conn) error {
 		f, err = row(r, func(rows *sql.Rows) (Federation, error) {
-			return scanFederationAnd(rows, &number, &found.agent, &jkt, &expires, &mac, &latest)
-		}, "SELECT "+federationColumns+", "+`t.company, t.agent_id, t.jkt, t.expires_at, t.mac, `+latestOf("f.company", "'federation:' || f.name")+`
-			FROM federated_token t JOIN federation f ON f.id = t.federation AND f.company = t.company WHERE t.hash = ?1 AND (t.company = ?2 OR ?2 = 0)`, s.db.secrets.Index(hash), of)
+			return scanFederationAnd(rows, &number, &found.agent, &jkt, &expires, &mac, &delegation, &client, &latest)
+		}, "SELECT "+federationColumns+", "+`t.company, t.agent_id, t.jkt, t.expires_at, t.mac, t.delegation, c.client_id, `+latestOf("f.company", "'federation:' || f.name")+`
+			FROM federated_token t JOIN federation f ON f.id = t.federation AND f.company = t.company LEFT JOIN oauth_client c ON c.id = t.client AND c.company = t.company
+			WHERE t.hash = ?1 AND (t.company = ?2 OR ?2 = 0)`, s.db.secrets.Index(hash), of)
 		if err != nil {
 			return err
 		}
-		return s.checkToken(r, federatedRow(hash, number, f, found.agent, jkt.String, expires), mac)
+		return s.checkToken(r, federatedRow(hash, number, Federated{
+			Federation: f, AgentID: found.agent, JKT: jkt.String, Client: client.String, Delegation: delegation.String, Ends: time.UnixMilli(expires),
+		}), mac)
 	})
+	if err == nil && client.Valid { // and its row is what the control log says
+		if err = s.CheckClient(ctx, client.String, now); errors.Is(err, ErrBadClient) {
+			err = fmt.Errorf("client: %w", ErrNotFound)
+		}
+	}
 	if err != nil {
 		return credential{}, err
 	}
+	found.client, found.delegation = client.String, delegation.String
 	found.grant = Grant{Role: ActsAsAgent, Expires: time.UnixMilli(expires)}
 	found.fingerprint, found.federation, found.jkt = "federation:"+f.Name, f.Name, jkt.String
 	if found.company, err = s.db.Companies.now(ctx, number); err != nil {

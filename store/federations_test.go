@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +92,7 @@ func TestFederatedToken(t *testing.T) {
 	s, _, who, f := federated(t)
 	issue := func(jkt string, ends time.Duration) [32]byte {
 		t.Helper()
-		return keys.HashSecret(got(s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: "x", AgentID: "bot", JKT: jkt, Ends: now.Add(ends)}))(t))
+		return keys.HashSecret(got(s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: "x", AgentID: "bot", JKT: jkt, Ends: now.Add(ends)}, 100))(t))
 	}
 	token, bound := issue("", time.Minute), issue("thumb", time.Minute)
 	have := got(s.Credentials.Authenticate(ctx, token, now))(t)
@@ -112,7 +113,7 @@ func TestFederatedToken(t *testing.T) {
 	_, _, err := s.Agents.Disable(ctx, who, "bot")
 	must(t, err)
 	refused("disabled", token, now)
-	if _, err := s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: "x", AgentID: "bot", Ends: now.Add(time.Hour)}); !errors.Is(err, store.ErrDisabled) {
+	if _, err := s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: "x", AgentID: "bot", Ends: now.Add(time.Hour)}, 100); !errors.Is(err, store.ErrDisabled) {
 		t.Errorf("to a disabled agent: %v", err)
 	}
 	got(s.Agents.Enable(ctx, who, "bot"))(t)
@@ -132,7 +133,7 @@ func TestFederatedToken(t *testing.T) {
 	} {
 		wrong.Federation.CreatedAt = "2020-01-01T00:00:00.000Z"
 		wrong.Subject, wrong.Ends = "x", now.Add(time.Hour)
-		if _, err := s.Federations.IssueFederated(ctx, who, wrong.Federated); !errors.Is(err, wrong.want) {
+		if _, err := s.Federations.IssueFederated(ctx, who, wrong.Federated, 100); !errors.Is(err, wrong.want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -151,7 +152,7 @@ func TestAssertionCountsOnce(t *testing.T) {
 	won := 0
 	for _, err := range atOnce(16, func(i int) error {
 		use := store.Federated{Federation: f, Subject: "x", AgentID: "bot", Ends: now.Add(time.Hour), Proofs: []store.UsedProof{store.UsedAssertion(who, f.Issuer, "jti-1", now.Add(time.Hour))}}
-		_, err := servers[i%len(servers)].Federations.IssueFederated(ctx, who, use)
+		_, err := servers[i%len(servers)].Federations.IssueFederated(ctx, who, use, 100)
 		return err
 	}) {
 		if err == nil {
@@ -165,7 +166,7 @@ func TestAssertionCountsOnce(t *testing.T) {
 	}
 	issue := func(who store.Caller, subject string, rule int) {
 		t.Helper()
-		got(s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: subject, Rule: rule, AgentID: "bot", Ends: who.At.Add(time.Hour)}))(t)
+		got(s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: subject, Rule: rule, AgentID: "bot", Ends: who.At.Add(time.Hour)}, 100))(t)
 	}
 	for range 3 {
 		issue(who, "x", 0)
@@ -193,6 +194,9 @@ func TestForgedFederatedTokenIsRefused(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	for name, change := range map[string]string{
+		"for nobody":       `UPDATE federated_token SET delegation = NULL, client = NULL`,
+		"for another":      `UPDATE federated_token SET delegation = replace(delegation, 'alice', 'bob')`,
+		"another client":   `UPDATE federated_token SET client = (SELECT id FROM oauth_client WHERE client_id <> (SELECT min(client_id) FROM oauth_client))`,
 		"another agent":    `UPDATE federated_token SET agent_id = 'boss'`,
 		"longer":           `UPDATE federated_token SET expires_at = expires_at + 1`,
 		"unbound":          `UPDATE federated_token SET jkt = NULL`,
@@ -204,7 +208,16 @@ func TestForgedFederatedTokenIsRefused(t *testing.T) {
 		s, path, who, f := federated(t)
 		got(s.Agents.Register(ctx, who, "boss", nil, store.AgentBounds{Most: 10}))(t)
 		got(s.Federations.Create(ctx, who, aFederation("second"), 3))(t)
-		token := keys.HashSecret(got(s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: "x", AgentID: "bot", JKT: "thumb", Ends: now.Add(time.Hour)}))(t))
+		clients := []string{}
+		for range 2 {
+			client, _, err := s.Credentials.CreateClient(ctx, who, full, 10)
+			must(t, err)
+			clients = append(clients, client.ID)
+		}
+		token := keys.HashSecret(got(s.Federations.IssueFederated(ctx, who, store.Federated{
+			Federation: f, Subject: "x", AgentID: "bot", JKT: "thumb", Ends: now.Add(time.Hour), Client: min(clients[0], clients[1]), Delegation: `{"subject":"alice"}`,
+		}, 100))(t))
+		got(s.Credentials.Authenticate(ctx, token, now))(t)
 		must(t, s.Close())
 		must(t, other(t, path, append(guards(t, path), change)...).Close())
 		s = open(t, path)
@@ -212,4 +225,106 @@ func TestForgedFederatedTokenIsRefused(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, have, err)
 		}
 	}
+}
+
+// The token of a person's agent is authenticated with the person and the client, and ends with the
+// client.
+func TestTokenForPerson(t *testing.T) {
+	t.Parallel()
+	s, _, who, f := federated(t)
+	client, _, err := s.Credentials.CreateClient(ctx, who, full, 10)
+	must(t, err)
+	const person = `{"act":{"sub":"spiffe://attestd.local/company/acme/agent/bot"},"delegationChain":["https://idp#alice","spiffe://attestd.local/company/acme/agent/bot"],"subject":"https://idp#alice","tokenId":"1"}`
+	use := store.Federated{Federation: f, Subject: "alice", AgentID: "bot", Client: client.ID, Delegation: person, Ends: now.Add(time.Minute)}
+	token := keys.HashSecret(got(s.Federations.IssueFederated(ctx, who, use, 100))(t))
+	for _, have := range []store.Caller{got(s.Credentials.Authenticate(ctx, token, now))(t), got(s.Credentials.Introspect(ctx, who, token))(t)} {
+		if have.Delegation != person || have.Client != client.ID || have.Agent != "bot" || have.Role != store.ActsAsAgent {
+			t.Errorf("%+v", have)
+		}
+	}
+	_, err = s.Credentials.DeleteClient(ctx, who, client.ID)
+	must(t, err)
+	if _, err := s.Credentials.Authenticate(ctx, token, now); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the client is gone: %v", err)
+	}
+	if err := s.Credentials.Recheck(ctx, token, now); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the client is gone: %v", err)
+	}
+	if _, err := s.Federations.IssueFederated(ctx, who, use, 100); !errors.Is(err, store.ErrNoFederation) {
+		t.Errorf("to a client that is gone: %v", err)
+	}
+	records := strings.Join(controlRecords(t, s, who.Company), "\n")
+	if !strings.Contains(records, `"clientId":"`+client.ID+`","federation":"ci"`) {
+		t.Errorf("the control log has\n%s", records)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// A rule lets in so many subjects on a day and no more: each has a control record, those that have
+// one go on, other rules have a bound of their own, and the next day begins anew. A refusal leaves
+// nothing.
+func TestSubjectsOfARuleAreBounded(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	s, path, who, f := federated(t)
+	servers := []*store.Store{s}
+	if storetest.OnPostgres() {
+		servers = append(servers, open(t, path))
+	}
+	const most = 5
+	as := func(s *store.Store, who store.Caller, rule int, subject string) error {
+		use := store.Federated{Federation: f, Rule: rule, Subject: subject, AgentID: "bot", Ends: who.At.Add(time.Hour),
+			Proofs: []store.UsedProof{store.UsedAssertion(who, f.Issuer, fmt.Sprint(subject, rule, who.At), who.At.Add(time.Hour))}}
+		_, err := s.Federations.IssueFederated(ctx, who, use, most)
+		return err
+	}
+	in := map[string]bool{}
+	for i, err := range atOnce(3*most, func(i int) error { return as(servers[i%len(servers)], who, 0, fmt.Sprint("s", i)) }) {
+		if err == nil {
+			in[fmt.Sprint("s", i)] = true
+		} else if !errors.Is(err, store.ErrTooMany) {
+			t.Error(err)
+		}
+	}
+	used := func() (n int) {
+		for _, r := range controlRecords(t, s, who.Company) {
+			if strings.HasPrefix(r, "federation.used ") {
+				n++
+			}
+		}
+		return n
+	}
+	if len(in) != most || used() != most {
+		t.Errorf("%d subjects and %d control records, want %d", len(in), used(), most)
+	}
+	later := who
+	later.At = now.Add(time.Minute)
+	for i := range 3 * most {
+		subject := fmt.Sprint("s", i)
+		// a refused one has not used up what it presented
+		if err := as(s, who, 0, subject); !in[subject] && !errors.Is(err, store.ErrTooMany) || in[subject] && !errors.Is(err, store.ErrUsed) {
+			t.Errorf("%s again: %v", subject, err)
+		}
+		if err := as(s, later, 0, subject); in[subject] != (err == nil) {
+			t.Errorf("%s, which is in: %t: %v", subject, in[subject], err)
+		}
+	}
+	must(t, as(s, who, 1, "other rule"))
+	tomorrow := who
+	tomorrow.At = now.Add(24 * time.Hour)
+	for i := range most {
+		must(t, as(s, tomorrow, 0, fmt.Sprint("t", i)))
+	}
+	if err := as(s, tomorrow, 0, "one more"); !errors.Is(err, store.ErrTooMany) {
+		t.Error(err)
+	}
+	// a server whose clock is behind does not begin the day before anew
+	if err := as(s, later, 0, "one more"); !errors.Is(err, store.ErrTooMany) {
+		t.Error(err)
+	}
+	if n := used(); n != 2*most+1 {
+		t.Errorf("%d control records", n)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must(t, s.Federations.Delete(ctx, who, f.Name))
 }

@@ -12,7 +12,7 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 16
+	schemaVersion = 17
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
@@ -451,6 +451,19 @@ CREATE INDEX federated_token_federation ON federated_token (federation);
 CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation BEGIN SELECT RAISE(ABORT, 'a federation is only deleted'); END;
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token BEGIN SELECT RAISE(ABORT, 'a token is only deleted'); END;
 PRAGMA user_version = 16;`},
+
+	16: {sql: `
+ALTER TABLE federated_token ADD COLUMN client INTEGER REFERENCES oauth_client (id) ON DELETE CASCADE;
+ALTER TABLE federated_token ADD COLUMN delegation TEXT;
+CREATE INDEX federated_token_client ON federated_token (client) WHERE client IS NOT NULL;
+CREATE TABLE federation_use (
+  federation INTEGER NOT NULL REFERENCES federation (id) ON DELETE CASCADE,
+  rule       INTEGER NOT NULL,
+  day        INTEGER NOT NULL,
+  subjects   INTEGER NOT NULL,
+  PRIMARY KEY (federation, rule)
+) STRICT, WITHOUT ROWID;
+PRAGMA user_version = 17;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes,

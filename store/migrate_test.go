@@ -38,10 +38,11 @@ var older = map[string]time.Time{
 	"13": time.Date(2026, 11, 23, 7, 9, 54, 0, time.UTC),
 	"14": time.Date(2026, 11, 23, 7, 58, 50, 0, time.UTC),
 	"15": time.Date(2026, 11, 23, 8, 19, 21, 0, time.UTC),
+	"16": time.Date(2026, 11, 23, 11, 10, 50, 0, time.UTC),
 }
 
 // current is the schema of this program.
-const current = "16"
+const current = "17"
 
 // fixture is the content of schema-N.json: the companies of schema-N.db.
 type fixture map[string]struct {

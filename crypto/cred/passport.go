@@ -101,8 +101,8 @@ func (i *Issuer) CheckPassport(token string, now time.Time) (PassportClaims, err
 		return PassportClaims{}, err
 	}
 	sub, ok := strictjson.AsString(raw.sub)
-	company, agent, IsID := i.Domain.splitID(sub)
-	if !ok || !IsID || company != i.Company || agent == "" {
+	company, agent, isID := i.Domain.splitID(sub)
+	if !ok || !isID || company != i.Company || agent == "" {
 		return PassportClaims{}, refuse(CodeInvalidSubject, "passport subject is no agent of the company")
 	}
 	l, err := readLifetime(raw, MaxPassportTTL)

@@ -53,8 +53,13 @@ const (
 )
 
 // types are the values of typ, in lower case: those of tokens that say who somebody is. An identity
-// assertion (oauth-id-jag+jwt) says it of a person, a logout token of a session, and so on.
+// assertion says it of a person (see [Identity]), a logout token of a session, and so on.
 var types = []string{"", "jwt", "jose", "at+jwt"}
+
+// typeOf is the typ of a header as one spells it: a media type, which has no case (RFC 7515 §4.1.9)
+func typeOf(jws jose.Token) string {
+	return strings.TrimPrefix(strings.ToLower(jws.Header.Type), "application/")
+}
 
 // Token is a token of the right form. Its signature is not checked.
 type Token struct {
@@ -77,7 +82,9 @@ func (e *Error) Error() string { return e.Message }
 func refuse(message string) error { return &Error{"the assertion " + message} }
 
 // Parse reads a token. It requires the form alone; every error is an *Error.
-func Parse(compact string) (*Token, error) {
+func Parse(compact string) (*Token, error) { return parse(compact, types) }
+
+func parse(compact string, types []string) (*Token, error) {
 	if len(compact) <= MaxSize && strings.Count(compact, ".") == 4 {
 		return nil, refuse("is encrypted (JWE): send it signed alone")
 	}
@@ -89,8 +96,7 @@ func Parse(compact string) (*Token, error) {
 		return nil, refuse("header must not have a jwk: the key is one that the issuer publishes")
 	case !isAlgorithm(jws.Header.Algorithm):
 		return nil, refuse("must have an asymmetric algorithm as alg: RS256, PS256, ES256, EdDSA or a longer one")
-	// a media type, which has no case (RFC 7515 §4.1.9)
-	case !slices.Contains(types, strings.TrimPrefix(strings.ToLower(jws.Header.Type), "application/")):
+	case !slices.Contains(types, typeOf(jws)):
 		return nil, refuse("is of a typ that is not accepted here")
 	}
 	t, err := readClaims(jws.Payload)

@@ -11,6 +11,7 @@
 //	scope     "agent", which is what there is
 //	ttl       1 to 3600 seconds, for which an access token counts at most; 3600 where absent
 //	register  true registers the agent where it is not; false where absent
+//	person    true for identity assertions of persons alone; false for workloads alone, and absent
 //
 // A claim is named by its name, or by a JSON Pointer (RFC 6901) of two parts or more into objects:
 // /kubernetes.io/namespace. A claim that is absent, a list or an object matches nothing.
@@ -31,6 +32,10 @@
 //	project_path     the same
 //	repository_id, project_id, /kubernetes.io/serviceaccount/uid    without *
 //
+// A rule for persons must match client_id without *: the client presents the assertion, and
+// must show who it is. The person is whoever the issuer names to this client, and may be
+// matched beside.
+//
 // Otherwise a rule such as repo:*, or repo:octo-*/app, would let in whoever has an account at the
 // issuer. Parts are what stands between / and :, and a part in which a * stands is not whole.
 //
@@ -46,6 +51,7 @@ package federation
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 
 	"attestd/crypto/idtoken"
 )
@@ -75,6 +81,7 @@ type rule struct {
 	agent    template
 	ttl      int64
 	register bool
+	person   bool
 }
 
 // condition is a claim that must match.
@@ -97,7 +104,13 @@ type Refusal struct{ Message string }
 
 func (e *Refusal) Error() string { return e.Message }
 
-// String is the rules as canonical JSON (RFC 8785), all members with their defaults.
+// HavePersons reports whether a rule is for persons.
+func (r *Rules) HavePersons() bool {
+	return slices.ContainsFunc(r.rules, func(r rule) bool { return r.person })
+}
+
+// String is the rules as canonical JSON (RFC 8785), all members with their defaults, and person
+// where it is true.
 func (r *Rules) String() string { return r.text }
 
 // MarshalJSON writes String.
@@ -105,11 +118,11 @@ func (r *Rules) MarshalJSON() ([]byte, error) { return []byte(r.text), nil }
 
 var _ json.Marshaler = (*Rules)(nil)
 
-// Match returns what the first rule that matches gives to the claims of a token. The error is a
-// *Refusal.
-func (r *Rules) Match(claims idtoken.Claims) (Grant, error) {
+// Match returns what the first rule that matches gives to the claims of a workload's token, or
+// of an identity assertion of a person. The error is a *Refusal.
+func (r *Rules) Match(claims idtoken.Claims, person bool) (Grant, error) {
 	for i, rule := range r.rules {
-		if !rule.matches(claims) {
+		if rule.person != person || !rule.matches(claims) {
 			continue
 		}
 		agent, err := rule.agent.fill(claims)

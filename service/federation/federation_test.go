@@ -68,7 +68,7 @@ func TestRealClaims(t *testing.T) {
 	} {
 		text, err := os.ReadFile("testdata/" + test.issuer + ".json")
 		must(t, err)
-		grant, err := parse(t, rule(test.match, test.agentID)).Match(claimsOf(t, string(text)))
+		grant, err := parse(t, rule(test.match, test.agentID)).Match(claimsOf(t, string(text)), false)
 		var refusal *federation.Refusal
 		switch {
 		case test.want == "" && errors.As(err, &refusal) && strings.Contains(refusal.Message, "no rule"):
@@ -92,65 +92,71 @@ func TestRefusedRules(t *testing.T) {
 		return strings.Join(all, ",")
 	}
 	for name, test := range map[string]struct{ rules, pointer, want string }{
-		"none":              {`[]`, "", "1 to 50"},
-		"an object":         {`{}`, "", "1 to 50"},
-		"51":                {"[" + many(51, func(int) string { return `{"match":{"sub":"x"},"agentId":"a"}` }) + "]", "", "at most 50"},
-		"long":              {`[` + strings.Repeat(" ", 33000) + `]`, "", "bytes"},
-		"a text":            {`["x"]`, "/0", "object"},
-		"duplicate":         {`[{"match":{"sub":"x"},"match":{"sub":"y"},"agentId":"a"}]`, "", "1 to 50"},
-		"misspelt":          {`[{"match":{"sub":"x"},"agentId":"a","tll":5}]`, "/0", "tll"},
-		"second":            {`[{"match":{"sub":"x"},"agentId":"a"},{"match":{"sub":"x"}}]`, "/1/agentId", "string"},
-		"no match":          {`[{"agentId":"a"}]`, "/0/match", "1 to 16"},
-		"empty match":       {rule("", "a"), "/0/match", "1 to 16"},
-		"17 claims":         {rule(many(17, func(i int) string { return fmt.Sprintf(`"c%d":"x"`, i) }), "a"), "/0/match", "1 to 16"},
-		"list":              {rule(good+`,"aud":["x"]`, "a"), "/0/match/aud", "string, true, false"},
-		"null":              {rule(good+`,"x":null`, "a"), "/0/match/x", "string, true, false"},
-		"fraction":          {rule(good+`,"x":1.5`, "a"), "/0/match/x", "string, true, false"},
-		"great number":      {rule(good+`,"x":9007199254740993`, "a"), "/0/match/x", "2⁵³"},
-		"empty value":       {rule(`"sub":""`, "a"), "/0/match/sub", "bytes"},
-		"empty name":        {rule(good+`,"":"x"`, "a"), "/0/match/", "bytes"},
-		"short pointer":     {rule(`"/sub":"x"`, "a"), "/0/match/~1sub", "pointer"},
-		"**":                {rule(`"sub":"repo:octo-org/**"`, "a"), "/0/match/sub", "separator"},
-		"many *":            {rule(`"sub":"a:b:`+strings.Repeat("*-", 9)+`"`, "a"), "/0/match/sub", "at most 8"},
-		"no subject":        {rule(`"ref":"refs/heads/main"`, "a"), "/0/match", "only the workload"},
-		"owner alone":       {rule(`"repository_owner":"octo-org"`, "a"), "/0/match", "only the workload"},
-		"called workflow":   {rule(`"job_workflow_ref":"octo-org/w/.github/workflows/x.yml@refs/heads/main"`, "a"), "/0/match", "only the workload"},
-		"client alone":      {rule(`"client_id":"cc_1","azp":"cc_1"`, "a"), "/0/match", "only the workload"},
-		"environment alone": {rule(`"environment":"production"`, "a"), "/0/match", "only the workload"},
-		"namespace alone":   {rule(`"/kubernetes.io/namespace":"payments"`, "a"), "/0/match", "only the workload"},
-		"audience alone":    {rule(`"aud":"x","iss":"y"`, "a"), "/0/match", "only the workload"},
-		"subject *":         {rule(`"sub":"*"`, "a"), "/0/match", "only the workload"},
-		"any repository":    {rule(`"sub":"repo:*"`, "a"), "/0/match", "only the workload"},
-		"any owner":         {rule(`"sub":"repo:*/app:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
-		"owner beginning":   {rule(`"sub":"repo:octo-*/app:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
-		"owner by its ID":   {rule(`"sub":"repo:octo-org@*/app:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
-		"empty owner":       {rule(`"sub":"repo:/*:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
-		"repository *":      {rule(`"repository":"*/app"`, "a"), "/0/match", "only the workload"},
-		"repository begins": {rule(`"repository":"octo-*"`, "a"), "/0/match", "only the workload"},
-		"number begins":     {rule(`"repository_id":"7*"`, "a"), "/0/match", "only the workload"},
-		"any namespace":     {rule(`"sub":"system:serviceaccount:*:default"`, "a"), "/0/match", "only the workload"},
-		"namespace begins":  {rule(`"sub":"system:serviceaccount:pay*:default"`, "a"), "/0/match", "only the workload"},
-		"any trust domain":  {rule(`"sub":"spiffe://*/x"`, "a"), "/0/match", "only the workload"},
-		"whole domain":      {rule(`"sub":"spiffe://example.org/*"`, "a"), "/0/match", "only the workload"},
-		"host of an email":  {rule(`"sub":"*@example.com"`, "a"), "/0/match", "only the workload"},
-		"subject a number":  {rule(`"sub":5`, "a"), "/0/match", "only the workload"},
-		"subject true":      {rule(`"repository_id":true`, "a"), "/0/match", "only the workload"},
-		"name in capitals":  {rule(`"Sub":"x"`, "a"), "/0/match", "only the workload"},
-		"name that looks":   {rule(`"ѕub":"x"`, "a"), "/0/match", "only the workload"},
-		"agent absent":      {`[{"match":{"sub":"x"}}]`, "/0/agentId", "string"},
-		"agent empty":       {rule(good, ""), "/0/agentId", "bytes"},
-		"agent a path":      {rule(good, "a/b"), "/0/agentId", "characters"},
-		"agent dots":        {rule(good, ".."), "/0/agentId", "characters"},
-		"agent long":        {rule(good, strings.Repeat("a", 129)), "/0/agentId", "characters"},
-		"claim unmatched":   {rule(good, "a-{ref}"), "/0/agentId", "claims of match"},
-		"claim open":        {rule(good, "a-{sub"), "/0/agentId", "without a }"},
-		"claim closed":      {rule(good, "a-sub}"), "/0/agentId", "without a {"},
-		"claims adjacent":   {rule(good+`,"ref":"y"`, "{sub}{ref}"), "/0/agentId", "between two"},
-		"scope":             {`[{"match":{"sub":"x"},"agentId":"a","scope":"admin"}]`, "/0/scope", "agent"},
-		"ttl 0":             {`[{"match":{"sub":"x"},"agentId":"a","ttl":0}]`, "/0/ttl", "1 to 3600"},
-		"ttl 3601":          {`[{"match":{"sub":"x"},"agentId":"a","ttl":3601}]`, "/0/ttl", "1 to 3600"},
-		"ttl a text":        {`[{"match":{"sub":"x"},"agentId":"a","ttl":"60"}]`, "/0/ttl", "1 to 3600"},
-		"register a text":   {`[{"match":{"sub":"x"},"agentId":"a","register":"true"}]`, "/0/register", "true or false"},
+		"none":                    {`[]`, "", "1 to 50"},
+		"an object":               {`{}`, "", "1 to 50"},
+		"51":                      {"[" + many(51, func(int) string { return `{"match":{"sub":"x"},"agentId":"a"}` }) + "]", "", "at most 50"},
+		"long":                    {`[` + strings.Repeat(" ", 33000) + `]`, "", "bytes"},
+		"a text":                  {`["x"]`, "/0", "object"},
+		"duplicate":               {`[{"match":{"sub":"x"},"match":{"sub":"y"},"agentId":"a"}]`, "", "1 to 50"},
+		"misspelt":                {`[{"match":{"sub":"x"},"agentId":"a","tll":5}]`, "/0", "tll"},
+		"second":                  {`[{"match":{"sub":"x"},"agentId":"a"},{"match":{"sub":"x"}}]`, "/1/agentId", "string"},
+		"no match":                {`[{"agentId":"a"}]`, "/0/match", "1 to 16"},
+		"empty match":             {rule("", "a"), "/0/match", "1 to 16"},
+		"17 claims":               {rule(many(17, func(i int) string { return fmt.Sprintf(`"c%d":"x"`, i) }), "a"), "/0/match", "1 to 16"},
+		"list":                    {rule(good+`,"aud":["x"]`, "a"), "/0/match/aud", "string, true, false"},
+		"null":                    {rule(good+`,"x":null`, "a"), "/0/match/x", "string, true, false"},
+		"fraction":                {rule(good+`,"x":1.5`, "a"), "/0/match/x", "string, true, false"},
+		"great number":            {rule(good+`,"x":9007199254740993`, "a"), "/0/match/x", "2⁵³"},
+		"empty value":             {rule(`"sub":""`, "a"), "/0/match/sub", "bytes"},
+		"empty name":              {rule(good+`,"":"x"`, "a"), "/0/match/", "bytes"},
+		"short pointer":           {rule(`"/sub":"x"`, "a"), "/0/match/~1sub", "pointer"},
+		"**":                      {rule(`"sub":"repo:octo-org/**"`, "a"), "/0/match/sub", "separator"},
+		"many *":                  {rule(`"sub":"a:b:`+strings.Repeat("*-", 9)+`"`, "a"), "/0/match/sub", "at most 8"},
+		"no subject":              {rule(`"ref":"refs/heads/main"`, "a"), "/0/match", "only the workload"},
+		"owner alone":             {rule(`"repository_owner":"octo-org"`, "a"), "/0/match", "only the workload"},
+		"called workflow":         {rule(`"job_workflow_ref":"octo-org/w/.github/workflows/x.yml@refs/heads/main"`, "a"), "/0/match", "only the workload"},
+		"client alone":            {rule(`"client_id":"cc_1","azp":"cc_1"`, "a"), "/0/match", "only the workload"},
+		"environment alone":       {rule(`"environment":"production"`, "a"), "/0/match", "only the workload"},
+		"namespace alone":         {rule(`"/kubernetes.io/namespace":"payments"`, "a"), "/0/match", "only the workload"},
+		"audience alone":          {rule(`"aud":"x","iss":"y"`, "a"), "/0/match", "only the workload"},
+		"subject *":               {rule(`"sub":"*"`, "a"), "/0/match", "only the workload"},
+		"any repository":          {rule(`"sub":"repo:*"`, "a"), "/0/match", "only the workload"},
+		"any owner":               {rule(`"sub":"repo:*/app:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
+		"owner beginning":         {rule(`"sub":"repo:octo-*/app:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
+		"owner by its ID":         {rule(`"sub":"repo:octo-org@*/app:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
+		"empty owner":             {rule(`"sub":"repo:/*:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
+		"repository *":            {rule(`"repository":"*/app"`, "a"), "/0/match", "only the workload"},
+		"repository begins":       {rule(`"repository":"octo-*"`, "a"), "/0/match", "only the workload"},
+		"number begins":           {rule(`"repository_id":"7*"`, "a"), "/0/match", "only the workload"},
+		"any namespace":           {rule(`"sub":"system:serviceaccount:*:default"`, "a"), "/0/match", "only the workload"},
+		"namespace begins":        {rule(`"sub":"system:serviceaccount:pay*:default"`, "a"), "/0/match", "only the workload"},
+		"any trust domain":        {rule(`"sub":"spiffe://*/x"`, "a"), "/0/match", "only the workload"},
+		"whole domain":            {rule(`"sub":"spiffe://example.org/*"`, "a"), "/0/match", "only the workload"},
+		"host of an email":        {rule(`"sub":"*@example.com"`, "a"), "/0/match", "only the workload"},
+		"subject a number":        {rule(`"sub":5`, "a"), "/0/match", "only the workload"},
+		"subject true":            {rule(`"repository_id":true`, "a"), "/0/match", "only the workload"},
+		"name in capitals":        {rule(`"Sub":"x"`, "a"), "/0/match", "only the workload"},
+		"name that looks":         {rule(`"ѕub":"x"`, "a"), "/0/match", "only the workload"},
+		"agent absent":            {`[{"match":{"sub":"x"}}]`, "/0/agentId", "string"},
+		"agent empty":             {rule(good, ""), "/0/agentId", "bytes"},
+		"agent a path":            {rule(good, "a/b"), "/0/agentId", "characters"},
+		"agent dots":              {rule(good, ".."), "/0/agentId", "characters"},
+		"agent long":              {rule(good, strings.Repeat("a", 129)), "/0/agentId", "characters"},
+		"claim unmatched":         {rule(good, "a-{ref}"), "/0/agentId", "claims of match"},
+		"claim open":              {rule(good, "a-{sub"), "/0/agentId", "without a }"},
+		"claim closed":            {rule(good, "a-sub}"), "/0/agentId", "without a {"},
+		"claims adjacent":         {rule(good+`,"ref":"y"`, "{sub}{ref}"), "/0/agentId", "between two"},
+		"scope":                   {`[{"match":{"sub":"x"},"agentId":"a","scope":"admin"}]`, "/0/scope", "agent"},
+		"ttl 0":                   {`[{"match":{"sub":"x"},"agentId":"a","ttl":0}]`, "/0/ttl", "1 to 3600"},
+		"ttl 3601":                {`[{"match":{"sub":"x"},"agentId":"a","ttl":3601}]`, "/0/ttl", "1 to 3600"},
+		"ttl a text":              {`[{"match":{"sub":"x"},"agentId":"a","ttl":"60"}]`, "/0/ttl", "1 to 3600"},
+		"person a text":           {`[{"match":{"client_id":"cc_1"},"agentId":"a","person":"true"}]`, "/0/person", "true or false"},
+		"person, any client":      {`[{"match":{"sub":"x"},"agentId":"a","person":true}]`, "/0/match", "client_id without"},
+		"person, client begins":   {`[{"match":{"client_id":"cc_*"},"agentId":"a","person":true}]`, "/0/match", "client_id without"},
+		"person, client escaped":  {`[{"match":{"client_id":"cc_\u002a"},"agentId":"a","person":true}]`, "/0/match", "client_id without"},
+		"person, client a number": {`[{"match":{"client_id":1},"agentId":"a","person":true}]`, "/0/match", "client_id without"},
+		"client, and no person":   {`[{"match":{"client_id":"cc_1"},"agentId":"a","person":false}]`, "/0/match", "only the workload"},
+		"register a text":         {`[{"match":{"sub":"x"},"agentId":"a","register":"true"}]`, "/0/register", "true or false"},
 	} {
 		_, err := federation.Parse([]byte(test.rules))
 		var refused *federation.Error
@@ -209,7 +215,7 @@ func TestMatching(t *testing.T) {
 		{`"x":"a","y":"b"`, `"x":"a","y":"c"`, false},
 		{`"x":"a","y":"b"`, `"x":"a","y":"b"`, true},
 	} {
-		_, err := parse(t, rule(`"sub":"s",`+test.match, "a")).Match(claimsOf(t, `{"sub":"s",`+test.claims+`}`))
+		_, err := parse(t, rule(`"sub":"s",`+test.match, "a")).Match(claimsOf(t, `{"sub":"s",`+test.claims+`}`), false)
 		if (err == nil) != test.want {
 			t.Errorf("%s on %s: %v", test.match, test.claims, err)
 		}
@@ -226,8 +232,34 @@ func TestFirstRule(t *testing.T) {
 		`{"sub":"a:b:c"}`:         {Rule: 1, AgentID: "two", TTL: 3600, Register: true},
 		`{"sub":"a:b:d"}`:         {Rule: 2, AgentID: "three", TTL: 3600},
 	} {
-		if got, err := r.Match(claimsOf(t, claims)); err != nil || got != want {
+		if got, err := r.Match(claimsOf(t, claims), false); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", claims, got, err)
+		}
+	}
+}
+
+// A rule is for persons or for workloads, and never for both.
+func TestRulesForPersons(t *testing.T) {
+	t.Parallel()
+	r := parse(t, `[{"match":{"sub":"*","client_id":"cc_1"},"agentId":"one","person":true},{"match":{"sub":"a:b:c"},"agentId":"two","person":null},
+		{"match":{"client_id":"cc_2","sub":"a:b:c"},"agentId":"three","person":true}]`)
+	if !r.HavePersons() || parse(t, rule(`"sub":"x"`, "a")).HavePersons() || !strings.Contains(r.String(), `"person":true`) || strings.Contains(r.String(), `"person":false`) {
+		t.Errorf("%s", r)
+	}
+	for _, test := range []struct {
+		claims string
+		person bool
+		want   string
+	}{
+		{`{"sub":"x","client_id":"cc_1"}`, true, "one"},
+		{`{"sub":"x","client_id":"cc_1"}`, false, ""},
+		{`{"sub":"x","client_id":"cc_2"}`, true, ""},
+		{`{"sub":"a:b:c","client_id":"cc_2"}`, true, "three"},
+		{`{"sub":"a:b:c","client_id":"cc_2"}`, false, "two"},
+		{`{"sub":"a:b:c"}`, true, ""},
+	} {
+		if got, err := r.Match(claimsOf(t, test.claims), test.person); got.AgentID != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%s, %t: %+v, %v", test.claims, test.person, got, err)
 		}
 	}
 }
@@ -265,7 +297,7 @@ func TestAgentIDs(t *testing.T) {
 		if strings.Contains(test.agentID, "{y}") {
 			match += `,"y":"*"`
 		}
-		grant, err := parse(t, rule(match, test.agentID)).Match(claimsOf(t, string(claims)))
+		grant, err := parse(t, rule(match, test.agentID)).Match(claimsOf(t, string(claims)), false)
 		var refusal *federation.Refusal
 		if test.want == "" && !errors.As(err, &refusal) || test.want != "" && (err != nil || grant.AgentID != test.want) {
 			t.Errorf("%s of %q and %q: %+v, %v", test.agentID, test.x, test.y, grant, err)
@@ -304,7 +336,7 @@ func FuzzAgentIDs(f *testing.F) {
 			}
 			parsed, err := idtoken.ParseClaims(claims)
 			must(t, err)
-			grant, err := r.Match(parsed)
+			grant, err := r.Match(parsed, false)
 			if err != nil {
 				return
 			}

@@ -63,7 +63,7 @@ func parseRule(value []byte, at string) (r rule, text string, err error) {
 	unknown := ""
 	if strictjson.EachMember(value, maxDepth, func(name, value []byte) {
 		switch string(name) {
-		case "match", "agentId", "scope", "ttl", "register":
+		case "match", "agentId", "scope", "ttl", "register", "person":
 			if string(value) != "null" {
 				members[string(name)] = value
 			}
@@ -75,6 +75,9 @@ func parseRule(value []byte, at string) (r rule, text string, err error) {
 	}
 	if unknown != "" {
 		return r, "", &Error{at, "has a member that no rule has: " + strconv.Quote(unknown)}
+	}
+	if r.person, err = isTrue(members["person"], at+"/person"); err != nil {
+		return r, "", err
 	}
 	matched, match, err := r.parseMatch(members["match"], at+"/match")
 	if err != nil {
@@ -96,15 +99,26 @@ func parseRule(value []byte, at string) (r rule, text string, err error) {
 			return r, "", &Error{at + "/ttl", fmt.Sprintf("must be a whole number from 1 to %d", maxTTL)}
 		}
 	}
-	switch string(members["register"]) {
-	case "true":
-		r.register = true
-	case "false", "":
-	default:
-		return r, "", &Error{at + "/register", "must be true or false"}
+	if r.register, err = isTrue(members["register"], at+"/register"); err != nil {
+		return r, "", err
 	}
 	out := jcs.AppendString([]byte(`{"match":{`+match+`},"agentId":`), agent)
-	return r, fmt.Sprintf(`%s,"scope":%q,"ttl":%d,"register":%t}`, out, scopeAgent, r.ttl, r.register), nil
+	out = fmt.Appendf(out, `,"scope":%q,"ttl":%d,"register":%t`, scopeAgent, r.ttl, r.register)
+	if r.person { // rules of before have no such member
+		out = append(out, `,"person":true`...)
+	}
+	return r, string(out) + "}", nil
+}
+
+// isTrue reads true or false, which is false where it is absent.
+func isTrue(value []byte, at string) (bool, error) {
+	switch string(value) {
+	case "true":
+		return true, nil
+	case "false", "":
+		return false, nil
+	}
+	return false, &Error{at, "must be true or false"}
 }
 
 // parseMatch reads the claims of a rule, and returns their names, and its members as text.
@@ -124,7 +138,12 @@ func (r *rule) parseMatch(value []byte, at string) (matched map[string]bool, tex
 			return
 		}
 		r.match = append(r.match, c)
-		identified = identified || identifies(claim, value)
+		if r.person {
+			text, is := strictjson.AsString(value)
+			identified = identified || claim == "client_id" && is && !strings.Contains(text, "*")
+		} else {
+			identified = identified || identifies(claim, value)
+		}
 		matched[claim] = true
 		if text, is := strictjson.AsString(value); is {
 			value = jcs.AppendString(nil, text)
@@ -136,6 +155,8 @@ func (r *rule) parseMatch(value []byte, at string) (matched map[string]bool, tex
 		return nil, "", &Error{at, fmt.Sprintf("must be an object of 1 to %d claims", maxClaims)}
 	case failed != nil:
 		return nil, "", failed
+	case !identified && r.person:
+		return nil, "", &Error{at, "must match client_id without a *: the client that presents the assertion of a person"}
 	case !identified:
 		return nil, "", &Error{at, "must match a claim that only the workload has: sub, repository, repository_id, project_path, project_id or " +
 			"/kubernetes.io/serviceaccount/uid; with a * only behind the whole name of the owner, as in repo:octo-org/*:ref:refs/heads/main"}

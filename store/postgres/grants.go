@@ -39,6 +39,7 @@ func grants() []struct{ table, privileges string } {
 		{"token_key", "SELECT, INSERT, UPDATE (private, ended_at, compromised_at)"},
 		{"federation", "SELECT, INSERT, DELETE"},
 		{"federated_token", "SELECT, INSERT, DELETE"},
+		{"federation_use", "SELECT, INSERT, UPDATE (day, subjects)"},
 		{"attest_policy", "SELECT, INSERT, UPDATE (attest)"},
 		{"agent_session", "SELECT, INSERT"},
 		{"used_proof", "SELECT, INSERT, DELETE"},

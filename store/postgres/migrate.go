@@ -233,6 +233,24 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT, DELETE ON federation, federated_token TO %s', server);
   END LOOP;
 END $$`, 16},
+		{`ALTER TABLE federated_token ADD COLUMN client bigint REFERENCES oauth_client (id) ON DELETE CASCADE;
+ALTER TABLE federated_token ADD COLUMN delegation text COLLATE "C";
+CREATE INDEX federated_token_client ON federated_token (client) WHERE client IS NOT NULL;
+CREATE TABLE federation_use (
+  federation bigint NOT NULL REFERENCES federation (id) ON DELETE CASCADE,
+  rule       bigint NOT NULL,
+  day        bigint NOT NULL,
+  subjects   bigint NOT NULL,
+  PRIMARY KEY (federation, rule)
+);
+DO $$
+DECLARE server text;
+BEGIN
+  FOR server IN SELECT DISTINCT grantee::regrole FROM pg_class, aclexplode(relacl)
+    WHERE oid = 'node'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner AND grantee <> 0 LOOP
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE (day, subjects) ON federation_use TO %s', server);
+  END LOOP;
+END $$`, 17},
 	}
 }
 

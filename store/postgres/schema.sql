@@ -274,10 +274,21 @@ CREATE TABLE federated_token (
   agent_id   text COLLATE "C" NOT NULL,
   jkt        text COLLATE "C",
   expires_at bigint NOT NULL,
-  mac        bytea NOT NULL CHECK (length(mac) = 32)
+  mac        bytea NOT NULL CHECK (length(mac) = 32),
+  client     bigint REFERENCES oauth_client (id) ON DELETE CASCADE,
+  delegation text COLLATE "C"
 );
 CREATE INDEX federated_token_expiry ON federated_token (expires_at);
 CREATE INDEX federated_token_federation ON federated_token (federation);
+CREATE INDEX federated_token_client ON federated_token (client) WHERE client IS NOT NULL;
+
+CREATE TABLE federation_use (
+  federation bigint NOT NULL REFERENCES federation (id) ON DELETE CASCADE,
+  rule       bigint NOT NULL,
+  day        bigint NOT NULL,
+  subjects   bigint NOT NULL,
+  PRIMARY KEY (federation, rule)
+);
 
 CREATE TABLE oauth_token (
   hash       bytea PRIMARY KEY,
@@ -501,4 +512,4 @@ CREATE TRIGGER token_key_no_truncate BEFORE TRUNCATE ON token_key EXECUTE FUNCTI
 CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation EXECUTE FUNCTION refuse_change('a federation is only deleted');
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token EXECUTE FUNCTION refuse_change('a token is only deleted');
 
-INSERT INTO setting (name, value) VALUES ('schema', '16'), ('schema_compatible', '16');
+INSERT INTO setting (name, value) VALUES ('schema', '17'), ('schema_compatible', '17');

@@ -611,7 +611,7 @@ interface Federation {
   name: string;
   issuer: string;
   audience: string;
-  rules: { match: JSONText; agentId: string; ttl: number; register: boolean }[];
+  rules: { match: JSONText; agentId: string; ttl: number; register: boolean; person?: boolean }[];
   createdAt: string;
   keys: { count: number; fetchedAt: string | null; failure?: string };
   jwks?: JSONText;

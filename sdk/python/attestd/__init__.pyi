@@ -317,9 +317,9 @@ Delegated = TypedDict("Delegated", {
 
 DelegationInfo = TypedDict("DelegationInfo", {
     "act": Union[Act, None],
-    "delegationChain": SPIFFEIDs,
-    "subject": SPIFFEID,
-    "tokenId": JTI,
+    "delegationChain": list[Principal],
+    "subject": Principal,
+    "tokenId": str,
 })
 
 Disabling = TypedDict("Disabling", {
@@ -476,6 +476,7 @@ FederationList = TypedDict("FederationList", {
 FederationRule = TypedDict("FederationRule", {
     "agentId": str,
     "match": dict[str, Any],
+    "person": NotRequired[Union[bool, None]],
     "register": NotRequired[Union[bool, None]],
     "scope": NotRequired[Literal["agent", None]],
     "ttl": NotRequired[Union[int, None]],
@@ -865,6 +866,8 @@ PolicyRequest = TypedDict("PolicyRequest", {
     "attest": Literal["any", "key"],
     "dryRun": NotRequired[Union[bool, None]],
 })
+
+Principal: TypeAlias = str
 
 ProofNode = TypedDict("ProofNode", {
     "position": Literal["left", "right"],

@@ -679,6 +679,8 @@ export interface paths {
          *     or when the agent is disabled. With a DPoP proof it is bound to the key of that. Anything wrong with the assertion is 400
          *     `invalid_grant`, and the description names the check.
          *
+         *     A client presents the identity assertion of a person in the same way, and authenticates; see *Federation*.
+         *
          *     A client or an agent exchanges tokens of its own company with the same grant type of RFC 8693; see *Delegation*. Its
          *     errors are those of RFC 8693 §2.2.2: a token that cannot be exchanged is 400 `invalid_request`.
          *
@@ -2025,6 +2027,12 @@ export interface components {
          */
         Scopes: string[];
         /**
+         * @description A SPIFFE ID, or a person whom another issuer has named, `{issuer}#{sub}`; see *Federation*.
+         * @example spiffe://attestd.local/company/acme/agent/deploy-bot
+         * @example https://idp.example.com#248289761001
+         */
+        Principal: string;
+        /**
          * @description Principals, from the first to the proximate actor.
          * @example [
          *       "spiffe://attestd.local/company/acme",
@@ -2458,6 +2466,11 @@ export interface components {
              * @default false
              */
             register?: boolean | null;
+            /**
+             * @description Whether it is for identity assertions of persons, and not for workloads. In an answer it is there where it is `true`.
+             * @default false
+             */
+            person?: boolean | null;
         };
         NewFederation: {
             /** @description Not `.` or `..`. */
@@ -3025,11 +3038,16 @@ export interface components {
          *     }
          */
         DelegationInfo: {
-            subject: components["schemas"]["SPIFFEID"];
-            delegationChain: components["schemas"]["SPIFFEIDs"];
-            /** @description The `act` claim of the token, unchanged; `null` if the token has none. */
+            subject: components["schemas"]["Principal"];
+            /** @description Principals, from the first to the proximate actor. */
+            delegationChain: components["schemas"]["Principal"][];
+            /** @description The `act` claim of the token, in the nesting of *Delegation*; `null` if the token has none. */
             act: components["schemas"]["Act"] | null;
-            tokenId: components["schemas"]["JTI"];
+            /**
+             * @description `jti` of the token, a UUID; for a person `jti` of the identity assertion.
+             * @example 0a6b0c0e-3c3f-4d8e-9d57-0d6b0f6d7f11
+             */
+            tokenId: string;
         };
         /** @description An actor, which contains the next actor. */
         Act: {
@@ -3710,7 +3728,8 @@ export interface components {
             };
         };
         /**
-         * @description `FORBIDDEN_ROLE`: the role of the credential does not allow it. `FORBIDDEN_AGENT`: an agent asks for another one.
+         * @description `FORBIDDEN_ROLE`: the role of the credential does not allow it. `FORBIDDEN_AGENT`: an agent asks for another one, or
+         *     for what is its own with an access token for a person.
          *     `AGENT_DISABLED`: the agent is disabled. `ENROLMENT_INVALID`: the enrolment token was spent or has ended meanwhile.
          */
         ForbiddenAgent: {

@@ -11,7 +11,7 @@ const federation = having(
     name: string,
     issuer: string,
     audience: string,
-    rules: list(having({ match: json, agentId: string, ttl: integer, register: boolean })),
+    rules: list(having({ match: json, agentId: string, ttl: integer, register: boolean }, { person: boolean })),
     createdAt: timestamp,
     keys: having({ count: integer, fetchedAt: nullable(timestamp) }, { failure: string }),
   },

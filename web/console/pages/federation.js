@@ -44,7 +44,8 @@ function One({ of, onDelete }) {
           <tr key=${i} data-rule=${i}>
             <td data-label="Claims"><${JSONView} ...${rule.match} what="claims" /></td>
             <td data-label="Agent"><div><code><${Text} of=${rule.agentId} /></code>
-              <div class="small muted">${rule.register ? 'registered at its first use' : 'must be registered'}</div>
+              <div class="small muted">${rule.register ? 'registered at its first use' : 'must be registered'}
+                ${rule.person && ', for persons'}</div>
             </div></td>
             <td data-label="Token" class="nowrap">${rule.ttl} s at most</td>
           </tr>`,
