@@ -148,6 +148,7 @@ func TestWhoMayExchange(t *testing.T) {
 	if said["sub"] != id("bot") || said["act"] != nil || said["scope"] != "agent" || said["client_id"] != id("bot") {
 		t.Errorf("an agent's own token: %v", said)
 	}
+	admin.asks(t, []string{"may_act", id("b")}).gets(400, `{"error":"invalid_request","error_description":"may_act…"}`)
 	const noClient, unauthorized = `{"error":"invalid_client"}`, `{"error":"unauthorized_client","error_description":"…"}`
 	anyone.exchanges(t, a, actor(b)...).gets(401, noClient).sets("WWW-Authenticate: Basic…")
 	acme.with("svc_x").exchanges(t, a, actor(b)...).gets(401, noClient)

@@ -402,6 +402,7 @@ func TestWorkloadExchangesItsToken(t *testing.T) {
 		"&resource=https%3A%2F%2Fx.example": "invalid_target",
 		"&scope=admin":                      "invalid_scope",
 		"&scope=reader":                     "invalid_scope",
+		"&may_act=spiffe%3A%2F%2Fx":         "invalid_request",
 	} {
 		if answer := exchange("/v1/oauth/token", "jwt", more).status(400); answer.str("error") != want {
 			t.Errorf("%s: %s", more, answer.raw)

@@ -128,6 +128,9 @@ func (c *call) federate(in service.Federating, params object) (service.Token, er
 	if !ok && !isAbsent(params["scope"]) && string(params["scope"]) != `""` {
 		return service.Token{}, invalidScope()
 	}
+	if !isAbsent(params["may_act"]) {
+		return service.Token{}, invalidRequest("may_act is for the exchange of a token of the company")
+	}
 	if !isAbsent(params["audience"]) || !isAbsent(params["resource"]) {
 		return service.Token{}, &apiError{Status: http.StatusBadRequest, Message: "invalid_target", Description: "the access token is for this service alone"}
 	}

@@ -57,6 +57,9 @@ func oauthToken(c *call) error {
 	default:
 		return fail(http.StatusBadRequest, "unsupported_grant_type")
 	}
+	if !isAbsent(params["may_act"]) { // it would restrict nothing
+		return invalidRequest("may_act is for the exchange of a token of the company")
+	}
 	client, err := c.presented(params)
 	if err != nil {
 		return err

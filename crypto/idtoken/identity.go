@@ -25,7 +25,7 @@ const maxPerson = 255
 //	resource   text or a list of texts, where it is there
 //	cnf        where it is there, {"jkt"}: the key of which the client must have a proof
 //
-// One with act, may_act or authorization_details is refused: it says more than is understood here.
+// One with may_act or authorization_details is refused: it says more than is understood here.
 type Identity struct {
 	*Token
 	ClientID  string
@@ -49,7 +49,7 @@ func ParseIdentity(compact string) (*Identity, error) {
 	}
 	i := &Identity{Token: t}
 	claims := t.Claims.members
-	for _, name := range []string{"act", "may_act", "authorization_details"} {
+	for _, name := range []string{"may_act", "authorization_details"} {
 		if _, given := claims[name]; given {
 			return nil, refuse("has " + name + ", which is not accepted of a person")
 		}

@@ -52,7 +52,7 @@ func TestIdentityAssertions(t *testing.T) {
 		"resource an object":         {"resource", claim("resource", object{})},
 		"resource an empty list":     {"resource", claim("resource", []string{})},
 		"resource null":              {"resource", claim("resource", nil)},
-		"actor":                      {"act,", claim("act", object{"sub": "x"})},
+		"actor":                      {"act:", claim("act", object{"sub": "x"})},
 		"who may act":                {"may_act,", claim("may_act", object{"sub": "x"})},
 		"authorization details":      {"authorization_details", claim("authorization_details", []any{})},
 		"key by a certificate":       {"cnf", claim("cnf", object{"x5t#S256": "x"})},

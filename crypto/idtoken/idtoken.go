@@ -17,7 +17,8 @@
 //
 // Claims are strict JSON, at most 32 deep, without duplicate members at any depth. A token with the
 // header members crit, b64, jku, x5u, x5c or jwk is refused, and so are an encrypted one (JWE), one
-// around another, and a security event (RFC 8417), which says what happened and not who asks.
+// around another, a security event (RFC 8417), which says what happened and not who asks, and one
+// with act (RFC 8693 §4.1), which somebody else than its subject presents.
 //
 // # Check
 //
@@ -147,6 +148,9 @@ func readClaims(payload []byte) (*Token, error) {
 				return nil, refuse("has an " + name + " that is not in Unix seconds")
 			}
 		}
+	}
+	if _, acts := claims.members["act"]; acts {
+		return nil, refuse("has act: somebody else acts for its subject (RFC 8693 §4.1), and a workload acts for itself")
 	}
 	if _, event := claims.members["events"]; event {
 		return nil, refuse("is a security event, such as a logout, and no identity")

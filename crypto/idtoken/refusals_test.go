@@ -128,6 +128,7 @@ func TestRefusals(t *testing.T) {
 		{"logout token", "security event", claim("events", object{"http://schemas.openid.net/event/backchannel-logout": object{}})},
 		{"typ of a logout token", "typ that is not", header("typ", "logout+jwt")},
 		{"typ of a DPoP proof", "typ that is not", header("typ", "dpop+jwt")},
+		{"somebody else acts", "has act", claim("act", object{"sub": "x"})},
 		{"typ of an identity assertion", "typ that is not", header("typ", "oauth-id-jag+jwt")},
 		{"typ of a statement", "typ that is not", header("typ", "agent-statement+jwt")},
 
