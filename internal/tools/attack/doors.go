@@ -16,9 +16,12 @@ const (
 	doorDelegation = "POST /v1/attest, delegation"
 	doorSubject    = "POST /v1/token/exchange, subject_token"
 	doorActor      = "POST /v1/token/exchange, actor_token"
+	// of the same exchange at the token endpoint, which nests as RFC 8693 says
+	doorStandardSubject = "POST /v1/oauth/token, subject_token"
+	doorStandardActor   = "POST /v1/oauth/token, actor_token"
 )
 
-var doors = []string{doorVerify, doorRotate, doorDelegation, doorSubject, doorActor}
+var doors = []string{doorVerify, doorRotate, doorDelegation, doorSubject, doorActor, doorStandardSubject, doorStandardActor}
 
 // present creates the request that presents a token to an endpoint; svid is a valid one, for other
 // members of the request. ok is false if no request can carry the token unchanged: a header has no
@@ -47,6 +50,13 @@ func present(door, token, svid string) (r harness.Request, ok bool) {
 		r.Path, r.Body = "/v1/token/exchange", string(marshal(with(exchange, "subject_token", token)))
 	case doorActor:
 		r.Path, r.Body = "/v1/token/exchange", string(marshal(with(exchange, "actor_token", token)))
+	case doorStandardSubject, doorStandardActor:
+		name := "subject_token"
+		if door == doorStandardActor {
+			name = "actor_token"
+		}
+		r.Path, r.Body = "/v1/oauth/token", string(marshal(with(exchange, name, token)))
+		r.Header = []string{"Content-Type: application/json"}
 	}
 	return r, true
 }

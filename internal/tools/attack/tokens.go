@@ -42,7 +42,7 @@ func tokens(ctx context.Context, r *harness.Run) error {
 	svid := acme.names["subject_token"]
 
 	g := &gate{Run: r, addr: s.Addr, svid: svid}
-	if err := g.good(acme, kinds, []string{doorVerify, doorDelegation, doorSubject, doorActor}); err != nil {
+	if err := g.good(acme, kinds, []string{doorVerify, doorDelegation, doorSubject, doorActor, doorStandardSubject, doorStandardActor}); err != nil {
 		return err
 	}
 	time.Sleep(2 * time.Second) // the short-lived passport expires
@@ -105,11 +105,11 @@ func steal(db string, acme *tenant) (t thief, kinds []kind, err error) {
 	t.otherKID = keys.Describe(t.other.Public().(ed25519.PublicKey)).KID
 	t.namespace = "service"
 
-	svid, err := takeApart("SVID", acme.names["subject_token"], doorDelegation, doorSubject, doorActor)
+	svid, err := takeApart("SVID", acme.names["subject_token"], doorDelegation, doorSubject, doorActor, doorStandardSubject, doorStandardActor)
 	if err != nil {
 		return t, nil, err
 	}
-	delegation, err := takeApart("delegation", acme.names["delegation"], doorDelegation, doorSubject)
+	delegation, err := takeApart("delegation", acme.names["delegation"], doorDelegation, doorSubject, doorStandardSubject)
 	if err != nil {
 		return t, nil, err
 	}
