@@ -61,10 +61,10 @@ func TestStrangersAreOAuthClients(t *testing.T) {
 	if err != nil {
 		t.Fatalf("strangers are no OAuth clients: %v", err)
 	}
-	var done struct{ Discovered, Issued, Introspected, Revoked, Nonces, Refused int }
+	var done struct{ Discovered, Issued, Introspected, Revoked, Nonces, Refused, Exchanged int }
 	must(t, json.Unmarshal(out, &done))
 	t.Logf("%+v", done)
-	if done.Discovered != 7 || done.Issued != 35 || done.Introspected != 45 || done.Revoked != 35 || done.Nonces != 5 || done.Refused != 15 {
+	if done.Discovered != 7 || done.Issued != 35 || done.Introspected != 45 || done.Revoked != 35 || done.Nonces != 5 || done.Refused != 15 || done.Exchanged != 2 {
 		t.Error("too little was checked")
 	}
 }

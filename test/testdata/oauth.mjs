@@ -15,7 +15,7 @@ const openid = await import("openid-client");
 const [url, company, admin] = process.argv.slice(2);
 const issuer = new URL(`${url}/o/${company}`);
 const insecure = { [oauth.allowInsecureRequests]: true }; // the test's server has no TLS
-const count = { discovered: 0, issued: 0, introspected: 0, revoked: 0, nonces: 0, refused: 0 };
+const count = { discovered: 0, issued: 0, introspected: 0, revoked: 0, nonces: 0, refused: 0, exchanged: 0 };
 
 async function create(body) {
   const answer = await fetch(`${url}/v1/oauth/clients`, { method: "POST", headers: { "Content-Type": "application/json", Authorization: `Bearer ${admin}` }, body: JSON.stringify(body) });
@@ -126,4 +126,29 @@ for (const [client, auth, auth2] of ways) {
   count.introspected += 2;
   count.revoked++;
 }
+
+// Token exchange (RFC 8693) of two agents' SVIDs, and then of the result: the current actor is the outermost.
+const register = async (agentId) => {
+  const answer = await fetch(`${url}/v1/agents/register`, { method: "POST", headers: { "Content-Type": "application/json", Authorization: `Bearer ${admin}` }, body: JSON.stringify({ agentId }) });
+  assert.equal(answer.status, 201);
+  return answer.json();
+};
+const [planner, runner, last] = [await register("planner"), await register("runner"), await register("last")];
+const exchanger = await create({ role: "admin" });
+const client = { client_id: exchanger.clientId };
+const type = "urn:ietf:params:oauth:token-type:jwt";
+const grant = "urn:ietf:params:oauth:grant-type:token-exchange";
+const of = (subject, actor, more) => ({ subject_token: subject, subject_token_type: type, actor_token: actor, actor_token_type: type, ...more });
+const resource = "https://mcp.example/";
+const response = await oauth.genericTokenEndpointRequest(as, client, oauth.ClientSecretBasic(exchanger.clientSecret), grant, of(planner.svid, runner.svid), insecure);
+const first = await oauth.processGenericTokenEndpointResponse(as, client, response, { recognizedTokenTypes: { n_a: () => {} } });
+assert.equal(first.issued_token_type, type);
+const config = await openid.discovery(issuer, client.client_id, undefined, openid.ClientSecretPost(exchanger.clientSecret), { execute: [openid.allowInsecureRequests], algorithm: "oauth2" });
+const second = await openid.genericGrantRequest(config, grant, of(first.access_token, last.svid, { resource }));
+assert.equal(second.issued_token_type, "urn:ietf:params:oauth:token-type:access_token");
+const { payload } = await jose.jwtVerify(second.access_token, keys, { issuer: as.issuer, audience: resource, typ: "at+jwt" });
+assert.deepEqual([payload.sub, payload.act], [planner.spiffeId, { sub: last.spiffeId, act: { sub: runner.spiffeId } }]);
+const shown = await openid.tokenIntrospection(config, second.access_token);
+assert.deepEqual([shown.active, shown.act], [true, payload.act]);
+count.exchanged += 2;
 console.log(JSON.stringify(count));
