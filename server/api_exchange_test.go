@@ -183,6 +183,7 @@ func TestRefusedExchanges(t *testing.T) {
 	passport := acme.passport(t, "a", "")
 	client := acme.oauthClient(t, "admin")
 	foreign := acme.do(t, delegate, `{"agentId":"b","actingOn":"zoo","scope":"read write"}`).str("token")
+	powers := acme.do(t, delegate, `{"agentId":"b","actingOn":"acme","scope":"read admin"}`).str("token")
 	elsewhere := acme.do(t, "POST /v1/agents/a/token", `{"audience":"https://x.example"}`).str("token")
 	tenActors := a
 	for i := range 10 {
@@ -226,6 +227,8 @@ func TestRefusedExchanges(t *testing.T) {
 		"scope of nothing":                 {a, []string{"scope", "read"}, "invalid_scope"},
 		"scope wider":                      {foreign, []string{"scope", "read admin"}, "invalid_scope"},
 		"scope misspelt":                   {foreign, []string{"scope", "read  write"}, "invalid_scope"},
+		"scope of a role":                  {powers, nil, "invalid_scope the scope of subject_token names a role"},
+		"scope of a role for others":       {powers, []string{"scope", "admin", "resource", "https://x.example"}, "invalid_scope the scope of subject_token names a role"},
 		"scope in capitals":                {foreign, []string{"scope", "READ"}, "invalid_scope"},
 		"resource by http":                 {a, []string{"resource", "http://x.example"}, "invalid_target"},
 		"audience with a space":            {a, []string{"audience", "a b"}, "invalid_target"},

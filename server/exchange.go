@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -34,7 +35,8 @@ func (c *call) exchangeToken(params object) error {
 	case errors.Is(err, service.ErrMayNotExchange):
 		return &apiError{Status: http.StatusBadRequest, Message: "unauthorized_client", Description: "an exchange needs an agent, or a client of the role admin"}
 	case errors.Is(err, service.ErrInvalidScope):
-		return &apiError{Status: http.StatusBadRequest, Message: "invalid_scope", Description: "scope must be a part of the scope of subject_token"}
+		return &apiError{Status: http.StatusBadRequest, Message: "invalid_scope",
+			Description: cmp.Or(service.Reason(err, service.ErrInvalidScope), "scope must be a part of the scope of subject_token")}
 	case err != nil:
 		return c.oauthError(err, presented{})
 	}

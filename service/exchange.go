@@ -77,6 +77,9 @@ func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeReques
 	if !ok {
 		return token, ErrInvalidScope
 	}
+	if subject.chosen && store.NamesRole(scope) {
+		return token, errors.Join(ErrInvalidScope, errors.New("the scope of subject_token names a role of this API, which a delegation does not give: ask for a part of it without that"))
+	}
 	audience, ours, err := r.target()
 	if err == nil {
 		token.Type, err = r.issuedType(ours)

@@ -20,6 +20,8 @@ import (
 type ownToken struct {
 	cred.Delegation
 	mayAct *party // nil for anybody
+	// the scope is a text that whoever made the delegation has chosen, and gives no role
+	chosen bool
 }
 
 // party is a principal in a claim (RFC 8693 §4.1 and §4.4).
@@ -64,6 +66,7 @@ func (t *Tokens) readToken(ctx context.Context, by store.Caller, r ExchangeReque
 		token, bound, err = t.readOpaque(ctx, by, text)
 	case iss == by.Company.Issuer.Domain.Issuer() && kind == TokenTypeJWT:
 		token.Delegation, err = by.Company.Issuer.CheckDelegation(text, by.At)
+		token.chosen = true
 	default:
 		token, bound, err = t.readJWT(ctx, by, r, text, kind)
 	}
@@ -134,7 +137,7 @@ func (t *Tokens) readJWT(ctx context.Context, by store.Caller, r ExchangeRequest
 	if !by.Company.Issuer.Domain.IsID(c.Subject) && !isPerson(c.Subject) {
 		return token, "", ErrNotIssued
 	}
-	token = ownToken{d, c.MayAct}
+	token = ownToken{Delegation: d, mayAct: c.MayAct}
 	token.Ends = time.Unix(c.Expires, 0)
 	if c.Confirms != nil {
 		jkt = c.Confirms.JKT

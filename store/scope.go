@@ -30,6 +30,11 @@ func ParseScope(text string, has Role) (scope Scope, ok bool) {
 	return Scope(strings.Join(names, " ")), true
 }
 
+// NamesRole reports whether a scope names one of the roles.
+func NamesRole(scope string) bool {
+	return slices.ContainsFunc(strings.Split(scope, " "), func(name string) bool { return slices.Contains(scopes, Role(name)) })
+}
+
 func mayAsk(has, asked Role) bool {
 	return slices.Contains(scopes, asked) && (has == asked || has.Covers(asked))
 }

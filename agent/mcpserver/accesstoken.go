@@ -40,7 +40,7 @@ func (r *Resource) authorize(ctx context.Context, compact string, now time.Time)
 	}
 	token, err := idtoken.Parse(compact)
 	if err != nil {
-		return rights{}, refusedToken("must have iss, sub, exp and exactly one aud, and no key in its header")
+		return rights{}, refusedToken("must have iss, sub, exp and exactly one aud, no act, and no key in its header")
 	}
 	switch {
 	case token.Issuer != r.Issuer:
