@@ -73,6 +73,9 @@ func TestIssuerMetadata(t *testing.T) {
 	if r.header.Get("Vary") != "" {
 		t.Errorf("%v", r.header)
 	}
+	odd := start(t, func(c *server.Config) { c.BaseURL = `https://id.example/a"b\ü` })
+	odd.company(t, "acme")
+	odd.anyone().do(t, "GET /o/acme/.well-known/openid-configuration", "").has(`{"issuer":"https://id.example/a\"b\\ü/o/acme","revocation_endpoint":"https://id.example/a\"b\\ü/o/acme/revoke"}`)
 }
 
 // A browser asks first whether a page may send headers of its own, as clients of MCP do. The

@@ -137,21 +137,25 @@ func (c *call) permitAgent() error {
 // log writes the log line of a request. It has the route's pattern instead of the path, because
 // paths may contain API keys.
 func (c *call) log(level slog.Level, cause error) {
-	route := c.Pattern[strings.IndexByte(c.Pattern, ' ')+1:]
-	attrs := make([]slog.Attr, 0, 8)
-	attrs = append(attrs,
+	ctx, now := c.Context(), time.Now()
+	if !c.s.Log.Enabled(ctx, level) {
+		return
+	}
+	// Log.LogAttrs would look for the caller's source line, which is the same for all requests.
+	r := slog.NewRecord(now, level, "request", 0)
+	r.AddAttrs(
 		slog.String("id", c.id),
 		slog.String("method", method(c.Method)),
-		slog.String("route", route),
+		slog.String("route", c.Pattern[strings.IndexByte(c.Pattern, ' ')+1:]),
 		slog.Int("status", c.w.status),
-		slog.Duration("duration", time.Since(c.came).Round(time.Microsecond)))
+		slog.Duration("duration", now.Sub(c.came).Round(time.Microsecond)))
 	if c.caller.Company != nil {
-		attrs = append(attrs, slog.String("company", c.caller.Company.ID))
+		r.AddAttrs(slog.String("company", c.caller.Company.ID))
 	}
 	if cause != nil {
-		attrs = append(attrs, slog.String("error", cause.Error()))
+		r.AddAttrs(slog.String("error", cause.Error()))
 	}
-	c.s.Log.LogAttrs(c.Context(), level, "request", attrs...)
+	_ = c.s.Log.Handler().Handle(ctx, r) // as LogAttrs does: its failure could be logged nowhere
 }
 
 // method returns a known method, or "other", so that clients cannot put text into the log.

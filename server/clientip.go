@@ -44,13 +44,12 @@ func clientIP(r *http.Request, trusted []netip.Prefix) netip.Addr {
 
 // parseHop parses an address with or without a port. It returns the zero Addr if s is neither.
 func parseHop(s string) netip.Addr {
-	ip, err := netip.ParseAddr(s)
+	withPort, err := netip.ParseAddrPort(s) // which every request has
+	ip := withPort.Addr()
 	if err != nil {
-		withPort, err := netip.ParseAddrPort(s)
-		if err != nil {
+		if ip, err = netip.ParseAddr(s); err != nil {
 			return netip.Addr{}
 		}
-		ip = withPort.Addr()
 	}
 	return ip.Unmap().WithZone("")
 }

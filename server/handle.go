@@ -1,9 +1,11 @@
 package server
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -18,13 +20,13 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs,
 			undeclared: rt.undeclared}
 		h := w.Header()
-		h.Set("X-Request-ID", c.id)
-		h.Set("X-Content-Type-Options", "nosniff")
+		h["X-Request-Id"] = []string{c.id}
+		h["X-Content-Type-Options"] = noSniff
 		if rt.needs.anyPage {
-			h.Set("Access-Control-Allow-Origin", "*")
+			h["Access-Control-Allow-Origin"] = anyOrigin
 		}
 		// a cacheable response replaces this
-		h.Set("Cache-Control", "no-store")
+		h["Cache-Control"] = noStore
 		if len(r.TransferEncoding) > 0 {
 			// Content-Length may have been present too, and net/http drops it. Then a proxy in
 			// front may see the next request begin elsewhere (RFC 9112 §6.1).
@@ -43,6 +45,17 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 		}
 	}
 }
+
+// Header values of many responses. They are shared: a response replaces one as a whole, or appends
+// to it, which copies.
+var (
+	noSniff         = []string{"nosniff"}
+	anyOrigin       = []string{"*"}
+	noStore         = []string{"no-store"}
+	applicationJSON = []string{"application/json"}
+	fiveMinutes     = []string{cacheFiveMinutes}
+	hostAndProto    = []string{"Host, X-Forwarded-Proto"}
+)
 
 // admit authenticates the caller, counts the call, and checks that the handler may run.
 func (c *call) admit(rt route) error {
@@ -135,5 +148,8 @@ func requestID(r *http.Request) string {
 	if sane {
 		return id
 	}
-	return uuid.NewString()
+	// no secret, so the process's own generator will do
+	random := uuid.UUID(binary.NativeEndian.AppendUint64(binary.NativeEndian.AppendUint64(make([]byte, 0, 16), rand.Uint64()), rand.Uint64()))
+	random[6], random[8] = random[6]&0x0f|0x40, random[8]&0x3f|0x80 // version 4 (RFC 9562 §5.4)
+	return random.String()
 }

@@ -1,15 +1,15 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"attestd/crypto/assertion"
+	"attestd/crypto/jcs"
 	"attestd/crypto/tokenkey"
 	"attestd/service"
 	"attestd/store"
@@ -62,28 +62,14 @@ type issuerMetadata struct {
 	IDTokenAlgorithms      []string `json:"id_token_signing_alg_values_supported"`
 	SubjectTypesSupported  []string `json:"subject_types_supported"`
 	ClaimsSupported        []string `json:"claims_supported"`
-
-	inferred bool // the URLs in it are those of the request
-}
-
-func (m issuerMetadata) setHeader(h http.Header) {
-	h.Set("Cache-Control", cacheFiveMinutes)
-	if m.inferred {
-		h.Set("Vary", "Host, X-Forwarded-Proto")
-	}
 }
 
 // scopesSupported are the scopes that a token may have, the widest first.
 var scopesSupported = []string{"admin", "writer", "reader", "agent"}
 
-// issuerDocument returns the metadata. Clients of MCP demand an authorization endpoint and the
-// methods of PKCE, although nobody signs in with a browser here: see authorize.
-func (s *Server) issuerDocument(ctx context.Context, by store.Caller, r issuerRequest) (issuerMetadata, error) {
-	by, err := s.issuerOf(ctx, by, r.CompanyID)
-	if err != nil {
-		return issuerMetadata{}, err
-	}
-	issuer := service.IssuerOf(s.baseOf(r.Request), by.Company.ID)
+// metadataOf returns the metadata. Clients of MCP demand an authorization endpoint and the methods
+// of PKCE, although nobody signs in with a browser here: see authorize.
+func metadataOf(issuer string) issuerMetadata {
 	methods, algorithms := []string{"client_secret_basic", "client_secret_post", "private_key_jwt"}, assertion.ClientAlgorithms
 	return issuerMetadata{
 		Issuer:                 issuer,
@@ -106,8 +92,46 @@ func (s *Server) issuerDocument(ctx context.Context, by store.Caller, r issuerRe
 		IDTokenAlgorithms:      tokenkey.Algorithms,
 		SubjectTypesSupported:  []string{"public"},
 		ClaimsSupported:        []string{"iss", "sub", "aud", "iat", "nbf", "exp", "jti", "agent_id", "org", "cnf"},
-		inferred:               s.BaseURL == "",
-	}, nil
+	}
+}
+
+// issuerDocument is the text of an issuerMetadata. Verifiers fetch it often, so it is joined from
+// metadataPieces.
+type issuerDocument struct {
+	text     []byte
+	inferred bool // the URLs in it are those of the request
+}
+
+func (d issuerDocument) setHeader(h http.Header) { cacheIssuer(h, d.inferred) }
+
+func (d issuerDocument) writeTo(c *call, status int) error { return c.bytes(status, d.text) }
+
+// cacheIssuer is for a document about an issuer. Inferred URLs are those of the request.
+func cacheIssuer(h http.Header, inferred bool) {
+	h["Cache-Control"] = fiveMinutes
+	if inferred {
+		h["Vary"] = hostAndProto
+	}
+}
+
+// metadataPieces are the texts between the places of the issuer in its metadata.
+var metadataPieces = func() [][]byte {
+	const place = "issuer:" // nothing else in it
+	var text bytes.Buffer
+	if err := encodeJSON(&text, metadataOf(place)); err != nil {
+		panic(err)
+	}
+	return bytes.Split(text.Bytes(), []byte(place))
+}()
+
+func (s *Server) issuerDocument(ctx context.Context, by store.Caller, r issuerRequest) (issuerDocument, error) {
+	by, err := s.issuerOf(ctx, by, r.CompanyID)
+	if err != nil {
+		return issuerDocument{}, err
+	}
+	var space [256]byte
+	quoted := jcs.AppendString(space[:0], service.IssuerOf(s.baseOf(r.Request), by.Company.ID))
+	return issuerDocument{bytes.Join(metadataPieces, quoted[1:len(quoted)-1]), s.BaseURL == ""}, nil
 }
 
 type authorizeRequest struct {
@@ -122,55 +146,35 @@ func (s *Server) authorize(ctx context.Context, by store.Caller, r authorizeRequ
 	return none{}, fail(http.StatusBadRequest, "unsupported_response_type")
 }
 
-// keySet is the text of a JWK set (RFC 7517 §5), perhaps with more members. Verifiers fetch it
-// often, so it is joined from what each key has ready.
+// keySet is the text of a JWK set (RFC 7517 §5), perhaps with more members, which is shared.
 type keySet []byte
 
-func (keySet) setHeader(h http.Header) { h.Set("Cache-Control", cacheFiveMinutes) }
+func (keySet) setHeader(h http.Header) { cacheIssuer(h, false) }
 
 func (s keySet) writeTo(c *call, status int) error { return c.bytes(status, s) }
 
-func newKeySet(keys []store.TokenKey, use string) keySet {
-	set := keySet(`{"keys":[`)
-	for i, k := range keys {
-		if i > 0 {
-			set = append(set, ',')
-		}
-		set = append(set, k.Public.Published(use)...)
-	}
-	return append(set, `]}`...)
-}
-
 func (s *Server) issuerKeys(ctx context.Context, by store.Caller, r authorizeRequest) (keySet, error) {
-	published, _, err := s.published(ctx, by, r.CompanyID)
+	set, err := s.published(ctx, by, r.CompanyID)
 	if err != nil {
 		return nil, err
 	}
-	return newKeySet(published, "sig"), nil
+	return set.JWKS(), nil
 }
 
-func (s *Server) published(ctx context.Context, by store.Caller, companyID string) ([]store.TokenKey, time.Time, error) {
+func (s *Server) published(ctx context.Context, by store.Caller, companyID string) (*tokenkey.Set, error) {
 	by, err := s.issuerOf(ctx, by, companyID)
 	if err != nil {
-		return nil, time.Time{}, err
+		return nil, err
 	}
 	return s.issuers.KeySet(ctx, by)
 }
 
-// issuerBundle returns a SPIFFE bundle (SPIFFE Trust Domain and Bundle §4): the keys whose
-// algorithms a JWT-SVID may have, with the time of their last change as its sequence.
 func (s *Server) issuerBundle(ctx context.Context, by store.Caller, r authorizeRequest) (keySet, error) {
-	published, changed, err := s.published(ctx, by, r.CompanyID)
+	set, err := s.published(ctx, by, r.CompanyID)
 	if err != nil {
 		return nil, err
 	}
-	published = slices.DeleteFunc(published, func(k store.TokenKey) bool { return k.Algorithm == tokenkey.EdDSA })
-	sequence := int64(0)
-	if !changed.IsZero() {
-		sequence = changed.UnixMilli()
-	}
-	set := newKeySet(published, "jwt-svid")
-	return fmt.Appendf(set[:len(set)-1], `,"spiffe_sequence":%d,"spiffe_refresh_hint":300}`, sequence), nil
+	return set.Bundle(), nil
 }
 
 type agentTokenRequest struct {

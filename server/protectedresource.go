@@ -22,9 +22,7 @@ type protectedResource struct {
 	inferred bool // the URLs in it are those of the request
 }
 
-func (p protectedResource) setHeader(h http.Header) {
-	issuerMetadata{inferred: p.inferred}.setHeader(h)
-}
+func (p protectedResource) setHeader(h http.Header) { cacheIssuer(h, p.inferred) }
 
 type wholeResourceRequest struct{ *http.Request }
 

@@ -12,17 +12,21 @@ import (
 // json responds with v in JSON.
 func (c *call) json(status int, v any) error {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	if err := encodeJSON(&b, v); err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
 	return c.bytes(status, b.Bytes())
 }
 
+func encodeJSON(b *bytes.Buffer, v any) error {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
 // bytes responds with encoded JSON. It ignores errors, which mean that the client is gone.
 func (c *call) bytes(status int, body []byte) error {
-	c.w.Header().Set("Content-Type", "application/json")
+	c.w.Header()["Content-Type"] = applicationJSON
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(body)
 	return nil

@@ -64,12 +64,12 @@ func (i *Issuers) Check(ctx context.Context, by store.Caller, compact, typ strin
 	if err != nil || token.Header.Type != typ || token.Header.Others != 0 || token.Header.JWK != nil {
 		return nil, ErrNotIssued
 	}
-	published, _, err := i.Store.TokenKeys.Published(ctx, by)
+	published, err := i.Store.TokenKeys.Published(ctx, by)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(published, func(k store.TokenKey) bool { return k.KID == token.Header.KeyID })
-	if at < 0 || published[at].Public.Verify(token) != nil {
+	at := slices.IndexFunc(published.Keys, func(k store.TokenKey) bool { return k.KID == token.Header.KeyID })
+	if at < 0 || published.Keys[at].Public.Verify(token) != nil {
 		return nil, ErrNotIssued
 	}
 	var iss string
@@ -87,15 +87,19 @@ func (i *Issuers) Check(ctx context.Context, by store.Caller, compact, typ strin
 		}
 	})
 	now := by.At.Unix()
-	if err != nil || !strings.HasSuffix(iss, IssuerOf("", by.Company.ID)) || exp <= now || nbf > now || !published[at].MayDate(time.Unix(iat, 0)) {
+	if err != nil || !strings.HasSuffix(iss, IssuerOf("", by.Company.ID)) || exp <= now || nbf > now || !published.Keys[at].MayDate(time.Unix(iat, 0)) {
 		return nil, ErrNotIssued
 	}
 	return token.Payload, nil
 }
 
-// KeySet returns the keys with which a company's tokens verify, and when their set last changed.
-func (i *Issuers) KeySet(ctx context.Context, by store.Caller) ([]store.TokenKey, time.Time, error) {
-	return i.Store.TokenKeys.Published(ctx, by)
+// KeySet returns the keys with which a company's tokens verify.
+func (i *Issuers) KeySet(ctx context.Context, by store.Caller) (*tokenkey.Set, error) {
+	published, err := i.Store.TokenKeys.Published(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	return published.Set, nil
 }
 
 // AgentTokenRequest asks for a token that says who an agent is.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"attestd/chain"
@@ -83,38 +84,8 @@ func (k TokenKey) projected() projection.TokenKey {
 type tokenKeySet struct {
 	keys []TokenKey
 	gone string // when the last key left the set for its age; "" where none has
-}
-
-// Published returns the keys of the caller's company whose tokens may be valid at the caller's
-// time, or may be soon, in the order of their names, and when their set has last changed; the zero
-// time for never. Answers are cached; a key that is compromised is gone before RotateKey returns.
-func (s TokenKeys) Published(ctx context.Context, by Caller) (keys []TokenKey, changed time.Time, err error) {
-	known, err := s.known(ctx, by)
-	if err != nil {
-		return nil, changed, err
-	}
-	since := chain.FormatTime(by.At.Add(-TokenLife))
-	came, gone := "", known.gone
-	for _, k := range known.keys {
-		came = max(came, k.CreatedAt, k.CompromisedAt)
-		switch {
-		case k.CompromisedAt != "":
-		case k.EndedAt != "" && k.EndedAt <= since:
-			gone = max(gone, k.EndedAt)
-		default:
-			keys = append(keys, k)
-		}
-	}
-	if came != "" {
-		changed, err = parseTime(came)
-	}
-	if gone != "" && err == nil {
-		var last time.Time
-		if last, err = parseTime(gone); last.Add(TokenLife).After(changed) {
-			changed = last.Add(TokenLife)
-		}
-	}
-	return keys, changed, err
+	// as of the last time that was asked about
+	published *atomic.Pointer[PublishedKeys]
 }
 
 func (s TokenKeys) known(ctx context.Context, by Caller) (tokenKeySet, error) {
@@ -149,7 +120,7 @@ func (s TokenKeys) load(r *conn, company *Company, at time.Time) (set tokenKeySe
 	if err := r.one([]any{&gone}, `SELECT max(ended_at) FROM token_key WHERE company = ? AND ended_at <= ?`, company.Chain, since); err != nil {
 		return set, err
 	}
-	set.gone = gone.String
+	set.gone, set.published = gone.String, new(atomic.Pointer[PublishedKeys])
 	var latest []sql.NullInt64
 	err = r.each(func(rows *sql.Rows) error {
 		var l sql.NullInt64

@@ -23,9 +23,7 @@ func signer(t testing.TB, s *store.Store, c *store.Company, algorithm string, at
 // published returns the names of the published keys.
 func published(t testing.TB, s *store.Store, c *store.Company, at time.Time) (kids []string) {
 	t.Helper()
-	keys, _, err := s.TokenKeys.Published(ctx, by(c, at))
-	must(t, err)
-	for _, k := range keys {
+	for _, k := range got(s.TokenKeys.Published(ctx, by(c, at)))(t).Keys {
 		kids = append(kids, k.KID)
 	}
 	return kids
@@ -175,11 +173,8 @@ func TestTokenKeysRotate(t *testing.T) {
 		token := got(k.Sign("JWT", []byte(at.Format(`"15:04:05"`))))(t)
 		signed[token] = at.Add(store.TokenLife)
 		if at.Sub(fetched) >= 5*time.Minute && len(signed) > 1 || len(signed) == 1 {
-			before := changed
-			var err error
-			cached, changed, err = s.TokenKeys.Published(ctx, by(c, at))
-			must(t, err)
-			fetched = at
+			before, set := changed, got(s.TokenKeys.Published(ctx, by(c, at)))(t)
+			cached, changed, fetched = set.Keys, set.Changed, at
 			names := strings.Join(published(t, s, c, at), " ")
 			if known, is := sets[changed]; changed.Before(before) || changed.After(at.Add(time.Second)) || is && known != names {
 				t.Fatalf("after %v: the set changed at %v, before that at %v", at.Sub(now), changed, before)
@@ -211,6 +206,48 @@ func TestTokenKeysRotate(t *testing.T) {
 		t.Errorf("published %v of %v", kids, names)
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// Who asks again gets the same set while no key comes or goes, and another from the very moment on
+// when the last token of a key has ended, also where the keys are cached.
+func TestPublishedKeysAreShared(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	c, _ := company(t, s, "acme")
+	at := func(after time.Duration) *store.PublishedKeys {
+		t.Helper()
+		return got(s.TokenKeys.Published(ctx, by(c, now.Add(after))))(t)
+	}
+	if empty := at(0); string(empty.JWKS()) != `{"keys":[]}` || len(empty.Keys) != 0 || !empty.Changed.IsZero() {
+		t.Errorf("%s changed %v", empty.JWKS(), empty.Changed)
+	}
+	old := signer(t, s, c, tokenkey.ES256, now).Public()
+	first := at(0)
+	if again := at(time.Millisecond); again != first || string(first.JWKS()) != `{"keys":[`+string(old.Published("sig"))+`]}` {
+		t.Errorf("%s and then %s", first.JWKS(), again.JWKS())
+	}
+	c = rotate(t, s, c, now.Add(time.Minute), false)
+	if after := at(time.Minute); len(after.Keys) != 2 || strings.Count(string(after.JWKS()), `"kid"`) != 2 {
+		t.Errorf("after a rotation: %s", after.JWKS())
+	}
+	gone := time.Minute + 10*time.Minute + store.TokenLife // of the first key
+	for _, step := range []struct {
+		after time.Duration
+		keys  int
+	}{{gone - 20*time.Millisecond, 2}, {gone - time.Millisecond, 2}, {gone, 1}, {gone + 20*time.Millisecond, 1}, {gone - time.Millisecond, 2}, {gone, 1}} {
+		set := at(step.after)
+		if has := strings.Contains(string(set.JWKS()), old.KID); len(set.Keys) != step.keys || has != (step.keys == 2) {
+			t.Errorf("%v after the key has gone: %s", step.after-gone, set.JWKS())
+		}
+		if step.keys == 1 && !set.Changed.Equal(now.Add(gone).Truncate(time.Millisecond)) {
+			t.Errorf("the set without the key changed at %v, want %v", set.Changed, now.Add(gone))
+		}
+	}
+	last := at(gone)
+	c = rotate(t, s, c, now.Add(gone), true)
+	if after := at(gone); len(after.Keys) != 1 || after.Keys[0].KID == last.Keys[0].KID || strings.Contains(string(after.JWKS()), last.Keys[0].KID) {
+		t.Errorf("after a theft: %s, and before it %s", after.JWKS(), last.JWKS())
+	}
 }
 
 // After a theft no key counts whose tokens may still be valid, the one that was to come included,

@@ -12,8 +12,10 @@ import (
 const (
 	// writeWait is the time limit for each piece that is written to a peer. It ends connections
 	// whose peer does not read, whoever writes: a handler, net/http when it responds to pipelined
-	// requests, or a final flush.
+	// requests, or a final flush. A piece soon after another has the deadline of that one, and so
+	// may have waitSlack less.
 	writeWait = 30 * time.Second
+	waitSlack = time.Second
 	pieceSize = 64 << 10 // so a slow reader of a large response needs only 17 kbit/s
 
 	warnEvery = time.Minute
@@ -79,21 +81,21 @@ func (l *Listener) refuse(c net.Conn, why error) {
 }
 
 // conn is a connection on which every write has a deadline. A deadline set by SetWriteDeadline or
-// SetDeadline stays in effect until it is set to zero; otherwise each written piece gets its own,
+// SetDeadline stays in effect until it is set to zero; otherwise the written pieces get their own,
 // so that no write lacks one.
 type conn struct {
 	net.Conn
 	give  func()
 	fixed atomic.Bool // a deadline was set
+	// when the written pieces got their deadline; nil without one
+	timed atomic.Pointer[time.Time]
 }
 
 func (c *conn) Write(p []byte) (n int, err error) {
 	for {
 		piece := p[n:min(len(p), n+pieceSize)]
-		if !c.fixed.Load() {
-			if err := c.Conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
-				return n, err
-			}
+		if err := c.limitWrite(); err != nil {
+			return n, err
 		}
 		k, err := c.Conn.Write(piece)
 		if n += k; err != nil || n == len(p) {
@@ -102,14 +104,45 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 }
 
+// limitWrite gives the next piece a deadline.
+func (c *conn) limitWrite() error {
+	if c.fixed.Load() {
+		return nil
+	}
+	now := time.Now()
+	if timed := c.timed.Load(); timed != nil && now.Sub(*timed) < waitSlack {
+		return nil
+	}
+	if err := c.Conn.SetWriteDeadline(now.Add(writeWait)); err != nil {
+		return err
+	}
+	c.timed.Store(&now)
+	return nil
+}
+
+// SetWriteDeadline also ends what was set before, when t is zero. net/http does so after each
+// response, and then the deadline of its pieces may as well stay.
 func (c *conn) SetWriteDeadline(t time.Time) error {
-	c.fixed.Store(!t.IsZero())
+	if !c.fix(t) {
+		return nil
+	}
 	return c.Conn.SetWriteDeadline(t)
 }
 
 func (c *conn) SetDeadline(t time.Time) error {
-	c.fixed.Store(!t.IsZero())
+	if !c.fix(t) {
+		return c.Conn.SetReadDeadline(t)
+	}
 	return c.Conn.SetDeadline(t)
+}
+
+// fix reports whether a deadline replaces another one of the caller, or is one.
+func (c *conn) fix(t time.Time) bool {
+	if fixed := !t.IsZero(); !c.fixed.Swap(fixed) && !fixed {
+		return false
+	}
+	c.timed.Store(nil)
+	return true
 }
 
 // CloseWrite lets net/http finish a response to a request that it has not fully read, without a

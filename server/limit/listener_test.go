@@ -132,6 +132,43 @@ func TestCustomDeadlineReplacesDefault(t *testing.T) {
 	})
 }
 
+// What is written soon after another piece may have the time that this one had; net/http, which
+// takes back its own deadline after each response, takes back none of ours.
+func TestWritesShareDeadlineForASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		c := &conn{Conn: ours, give: func() {}}
+		written := func() {
+			t.Helper()
+			go func() { _, _ = theirs.Read(make([]byte, 1)) }()
+			if _, err := c.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.SetWriteDeadline(time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, step := range []struct{ pause, least time.Duration }{
+			{0, writeWait}, {waitSlack - 1, writeWait - waitSlack + 1}, {waitSlack, writeWait}, {time.Hour, writeWait},
+		} {
+			written()
+			time.Sleep(step.pause)
+			began := time.Now()
+			if _, err := c.Write([]byte("x")); !os.IsTimeout(err) || time.Since(began) != step.least {
+				t.Errorf("%v after another write, one that nobody reads ended after %v with %v, want %v", step.pause, time.Since(began), err, step.least)
+			}
+		}
+		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+		_ = c.SetDeadline(time.Time{}) // which a hijacker does
+		time.AfterFunc(time.Hour, func() { _ = theirs.Close() })
+		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("a read without a deadline ended with %v", err)
+		}
+		_ = c.Close()
+	})
+}
+
 // callers is a listener on which connections come from wherever a test says.
 type callers struct {
 	*pipes.Network
