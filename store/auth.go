@@ -118,8 +118,9 @@ func (s Credentials) Recheck(ctx context.Context, hash [32]byte, now time.Time) 
 	return err
 }
 
-// keyQuery and tokenQuery find a credential by the index of its hash, together with the ID of the
-// newest control record about the API key or the token's client.
+// keyQuery and tokenQuery find a credential by the index of its hash, that of a token or the one
+// before it, together with the ID of the newest control record about the API key or the token's
+// client.
 var (
 	keyQuery = `
 	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, NULL, '', '', 0, '', '', NULL, NULL, ` + latestOf("api_key.company", "'api-key:' || fingerprint") + `
@@ -132,8 +133,8 @@ var (
 	UNION ALL SELECT t.company, NULL, NULL, 'agent-key:' || k.thumbprint, NULL, 'agent', t.expires_at, NULL, NULL, NULL, t.mac, k.agent_id, k.thumbprint, t.bound, t.scope, '', NULL, NULL, NULL
 	FROM oauth_token t JOIN agent_key k ON k.id = t.agent_key AND k.company = t.company WHERE ` + which
 	}
-	credentialQuery    = keyQuery + " UNION ALL " + tokenQuery("t.hash = ?1")
-	introspectionQuery = tokenQuery("t.hash = ?1 AND t.company = ?2")
+	credentialQuery    = keyQuery + " UNION ALL " + tokenQuery("t.hash IN (?1, ?2)")
+	introspectionQuery = tokenQuery("t.hash IN (?1, ?2) AND t.company = ?3")
 )
 
 // checkToken returns ErrNotFound, as for an unknown token, if the row of an access token was not
@@ -195,7 +196,7 @@ func (s Credentials) read(ctx context.Context, hash [32]byte, query string, more
 		err := r.one([]any{
 			&number, &key, &client, &found.fingerprint, &used, &found.grant.Role, &expires, &clientID, &madeBy, &ownExpires,
 			&mac, &found.agent, &found.key, &bound, &found.scope, &found.jkt, &jwks, &jwksURI, &latest,
-		}, query, append([]any{s.db.secrets.Index(hash)}, more...)...)
+		}, query, append([]any{s.db.secrets.Index(hash), s.db.secrets.TokenIndex(hash)}, more...)...)
 		row := tokenRow{hash, number, clientID.String, expires.Int64, found.scope, found.jkt}
 		if found.agent != "" {
 			row.holder = heldBy(found.key, bound)

@@ -40,7 +40,8 @@ func (s Federations) IssueFederated(ctx context.Context, by Caller, f Federated,
 		err = s.db.Agents.Check(ctx, by, f.AgentID)
 	}
 	if err == nil {
-		token = keys.NewSecret("oauth")
+		token = keys.NewToken(by.At)
+		s.db.Credentials.knowTokenKey(ctx)
 		if issue := s.issuing(by, f, token); known {
 			err = s.db.write(ctx, issue)
 		} else {
@@ -112,7 +113,7 @@ func (s Federations) issuing(by Caller, f Federated, token string) func(*conn) e
 		n, err := w.exec(`INSERT INTO federated_token (hash, company, federation, agent_id, jkt, expires_at, mac, delegation, client)
 			SELECT ?1, f.company, f.id, ?2, nullif(?3, ''), ?4, ?5, nullif(?6, ''), c.id FROM federation f LEFT JOIN oauth_client c ON c.company = f.company AND c.client_id = ?7
 			WHERE f.company = ?8 AND f.name = ?9 AND f.created_at = ?10 AND (?7 = '' OR c.id IS NOT NULL)`,
-			s.db.secrets.Index(row.hash), f.AgentID, f.JKT, row.expires, row.mac(key), f.Delegation, f.Client, row.company, f.Federation.Name, f.Federation.CreatedAt)
+			s.db.secrets.TokenIndex(row.hash), f.AgentID, f.JKT, row.expires, row.mac(key), f.Delegation, f.Client, row.company, f.Federation.Name, f.Federation.CreatedAt)
 		if err == nil && n == 0 {
 			err = ErrNoFederation
 		}
@@ -171,7 +172,7 @@ func (s Credentials) findFederated(ctx context.Context, hash [32]byte, of int64,
 			return scanFederationAnd(rows, &number, &found.agent, &jkt, &expires, &mac, &delegation, &client, &latest)
 		}, "SELECT "+federationColumns+", "+`t.company, t.agent_id, t.jkt, t.expires_at, t.mac, t.delegation, c.client_id, `+latestOf("f.company", "'federation:' || f.name")+`
 			FROM federated_token t JOIN federation f ON f.id = t.federation AND f.company = t.company LEFT JOIN oauth_client c ON c.id = t.client AND c.company = t.company
-			WHERE t.hash = ?1 AND (t.company = ?2 OR ?2 = 0)`, s.db.secrets.Index(hash), of)
+			WHERE t.hash IN (?1, ?2) AND (t.company = ?3 OR ?3 = 0)`, s.db.secrets.Index(hash), s.db.secrets.TokenIndex(hash), of)
 		if err != nil {
 			return err
 		}

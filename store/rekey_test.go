@@ -29,6 +29,7 @@ type sealed struct {
 	path                  string
 	keys                  []string // API keys that are accepted
 	client, secret, token string
+	federated             string // token of a workload
 	cosigner              ed25519.PrivateKey
 	hook                  string
 	forOthers             string            // name of the token key
@@ -61,11 +62,15 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	f.client, f.secret = client.ID, secret
 	f.token, _, err = s.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, now)
 	must(t, err)
+	got(s.Agents.Register(ctx, by(c, now), "bot", nil, store.AgentBounds{New: true, Most: 10}))(t)
+	f.federated = got(s.Federations.IssueFederated(ctx, by(c, now), store.Federated{
+		Federation: got(s.Federations.Create(ctx, by(c, now), aFederation("ci"), 3))(t), Subject: "x", AgentID: "bot", Ends: now.Add(time.Hour)}))(t)
 	before, after := webhookSecret(), webhookSecret()
 	f.hook = got(s.Webhooks.Create(ctx, by(c, now), store.Webhook{URL: "https://hooks.example.com/"}, before, 16))(t).ID
 	got(s.Webhooks.RotateSecret(ctx, by(c, now), f.hook, after, now.Add(time.Hour)))(t)
 	f.signs, f.signed = after.Bytes, before.Bytes
-	f.traces = map[string][]byte{"a webhook's secret": f.signs, "a webhook's former secret": f.signed, "a key": []byte(first.Key[4:]), "a deleted key": []byte(gone.Key[4:]), "a client's secret": []byte(secret[3:]), "a token": []byte(f.token[6:]),
+	f.traces = map[string][]byte{"a webhook's secret": f.signs, "a webhook's former secret": f.signed, "a key": []byte(first.Key[4:]), "a deleted key": []byte(gone.Key[4:]), "a client's secret": []byte(secret[3:]), "a token": []byte(f.token[12:]),
+		"a workload's token":        []byte(f.federated[12:]),
 		"the witness's private key": f.cosigner.Seed()}
 	seeds := func(which string) {
 		var seed []byte
@@ -122,7 +127,7 @@ func (f sealed) check(t testing.TB, m *seal.Master) {
 	if k := got(s.TokenKeys.Signer(ctx, by(c, now.Add(time.Hour)), tokenkey.ES256))(t); k.Public().KID != f.forOthers {
 		t.Error("tokens for others are signed with another key")
 	}
-	for _, secret := range append(f.keys, f.token) {
+	for _, secret := range append(f.keys, f.token, f.federated) {
 		if who, err := s.Credentials.Authenticate(ctx, keys.HashSecret(secret), now); err != nil || who.Company.ID != "acme" {
 			t.Errorf("credential %.6s…: %v, %v", secret, who, err)
 		}

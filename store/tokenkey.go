@@ -96,6 +96,17 @@ func (s Credentials) NonceKey(ctx context.Context) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
+// knowTokenKey caches the key of the HMACs before a transaction that needs it. In one it cannot be
+// cached, because it may be of a change that fails. If it cannot be read, the transaction says why.
+func (s Credentials) knowTokenKey(ctx context.Context) {
+	if s.db.tokens.Load() == nil {
+		_ = s.db.read(ctx, func(r *conn) error {
+			_, err := s.tokenKey(r)
+			return err
+		})
+	}
+}
+
 // needTokenKey returns the key of the HMACs in a transaction, and creates it if there is none. If
 // two servers create one, both use the first.
 func (s Credentials) needTokenKey(w *conn) ([]byte, error) {

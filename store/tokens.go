@@ -49,7 +49,7 @@ func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, li
 	if ends = by.At.Add(lifetime); !expires.IsZero() && expires.Before(ends) {
 		ends = expires
 	}
-	token = keys.NewSecret("oauth")
+	token = keys.NewToken(by.At)
 	row := tokenRow{
 		hash: keys.HashSecret(token), company: by.Company.Chain, holder: by.Client, expires: ends.UnixMilli(),
 		scope: g.Scope, jkt: g.JKT,
@@ -57,6 +57,7 @@ func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, li
 	if by.Agent != "" { // its tokens are bound to its own key alone
 		row.holder, row.jkt = heldBy(by.Key, g.JKT != ""), ""
 	}
+	s.knowTokenKey(ctx)
 	err = s.db.write(ctx, func(w *conn) error {
 		if err := s.purge(w, by.At); err != nil {
 			return err
@@ -78,7 +79,7 @@ func (s Credentials) insertToken(w *conn, by Caller, row tokenRow, mac []byte, b
 	gone := ErrBadClient
 	query := `INSERT INTO oauth_token (hash, company, expires_at, mac, scope, bound, jkt, client)
 		SELECT ?, company, ?, ?, ?, 0, nullif(?, ''), id FROM oauth_client WHERE company = ? AND client_id = ?`
-	args := []any{s.db.secrets.Index(row.hash), row.expires, mac, row.scope, row.jkt, row.company, by.Client}
+	args := []any{s.db.secrets.TokenIndex(row.hash), row.expires, mac, row.scope, row.jkt, row.company, by.Client}
 	if by.Agent != "" {
 		gone = ErrNotFound
 		query = `INSERT INTO oauth_token (hash, company, expires_at, mac, scope, bound, agent_key)
@@ -87,7 +88,7 @@ func (s Credentials) insertToken(w *conn, by Caller, row tokenRow, mac []byte, b
 		if bound {
 			flag = 1
 		}
-		args = []any{s.db.secrets.Index(row.hash), row.expires, mac, row.scope, flag, row.company, by.Key, by.Agent}
+		args = []any{s.db.secrets.TokenIndex(row.hash), row.expires, mac, row.scope, flag, row.company, by.Key, by.Agent}
 	}
 	n, err := w.exec(query, args...)
 	if err == nil && n == 0 {
@@ -113,9 +114,10 @@ func (s Credentials) RevokeToken(ctx context.Context, by Caller, hash [32]byte) 
 	defer s.db.credentials.forget(hash)
 	defer s.db.introspected.forget(tenantHash{by.Company.Chain, hash})
 	err := s.db.write(ctx, func(w *conn) error {
-		_, err := w.exec(`DELETE FROM oauth_token WHERE hash = ? AND company = ?`, s.db.secrets.Index(hash), by.Company.Chain)
+		index, former := s.db.secrets.TokenIndex(hash), s.db.secrets.Index(hash)
+		_, err := w.exec(`DELETE FROM oauth_token WHERE hash IN (?, ?) AND company = ?`, index, former, by.Company.Chain)
 		if err == nil {
-			_, err = w.exec(`DELETE FROM federated_token WHERE hash = ? AND company = ?`, s.db.secrets.Index(hash), by.Company.Chain)
+			_, err = w.exec(`DELETE FROM federated_token WHERE hash IN (?, ?) AND company = ?`, index, former, by.Company.Chain)
 		}
 		return err
 	})

@@ -55,7 +55,7 @@ var patterns = []pattern{
 		regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)},
 	// attestd's own; the names below cover keys with another --service-name
 	{[]string{"svc_", "cs_", "oauth_", "whpk_"},
-		regexp.MustCompile(`(?:svc|cs|oauth)_[A-Za-z0-9_-]{43}`)},
+		regexp.MustCompile(`(?:svc|cs|oauth)_[A-Za-z0-9_-]{43,48}`)},
 
 	// Places of secrets: headers, URLs, command-line options, assignments.
 	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"attestd/agent/toolcall"
 	"attestd/crypto/keys"
@@ -16,6 +17,7 @@ const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789a
 // Each documented form of a secret is masked in a command, and the text around it is unchanged.
 func TestSecretsAreMasked(t *testing.T) {
 	t.Parallel()
+	token := keys.NewToken(time.Now())
 	jwt := "ey" + "JhbGciOiJF." + "ey" + "JzdWIiOiJh." + letters
 	for _, c := range []struct{ text, secret string }{
 		{"x AK" + "IA" + "ABCDEFGHIJKLMNOP y", "ABCDEFGHIJKLMNOP"},
@@ -37,6 +39,8 @@ func TestSecretsAreMasked(t *testing.T) {
 		{"x " + keys.NewSecret("svc") + " y", "svc_"},
 		{"x " + keys.NewSecret("cs") + " y", "cs_"},
 		{"x " + keys.NewSecret("oauth") + " y", "oauth_"},
+		{"x " + token + " y", "oauth_"},
+		{"x " + token + " y", token[len(token)-5:]},
 		{`curl -H "Authorization: Bearer abc.def" u`, "abc.def"},
 		{`curl -H 'authorization: Basic dXNlcjpw' u`, "dXNlcjpw"},
 		{`{"Authorization": "token hunter2"}`, "hunter2"},

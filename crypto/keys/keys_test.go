@@ -6,11 +6,14 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -113,6 +116,42 @@ func TestHashSecret(t *testing.T) {
 	// FIPS 180-4, the example "abc".
 	if got, want := fmt.Sprintf("%x", keys.HashSecret("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Tokens that are issued together have hashes that stand together, in the order of their issue, and
+// nothing else of a token can be told from its hash.
+func TestTokenHashBeginsWithTime(t *testing.T) {
+	t.Parallel()
+	form := regexp.MustCompile(`^oauth_[A-Za-z0-9_-]{48}$`)
+	at := time.UnixMilli(1767355200123)
+	var last [32]byte
+	for n := range 100 {
+		issued := at.Add(time.Duration(n) * time.Millisecond)
+		token, other := keys.NewToken(issued), keys.NewToken(issued)
+		hash := keys.HashSecret(token)
+		if !form.MatchString(token) || token == other || token[12:] == other[12:] {
+			t.Fatalf("%q and %q", token, other)
+		}
+		if sum := sha256.Sum256([]byte(token)); !bytes.Equal(hash[4:], sum[:28]) || binary.BigEndian.Uint32(hash[:4]) != uint32(issued.UnixMilli()) {
+			t.Fatalf("%q has the hash %x", token, hash)
+		}
+		if again := keys.HashSecret(other); bytes.Compare(last[:], hash[:]) >= 0 || again == hash || !bytes.Equal(again[:4], hash[:4]) {
+			t.Fatalf("%x after %x", hash, last)
+		}
+		last = hash
+	}
+	token := keys.NewToken(at)
+	for _, other := range []string{
+		token[:len(token)-1], token + "A", "svc_" + token[6:] + "AA", strings.ToUpper(token[:6]) + token[6:], token[:20] + "!" + token[21:], "oauth_" + strings.Repeat("A", 43), "",
+	} {
+		if got := keys.HashSecret(other); got != sha256.Sum256([]byte(other)) {
+			t.Errorf("%q has the hash %x", other, got)
+		}
+	}
+	// as programs before made them
+	if made := keys.NewSecret("oauth"); keys.HashSecret(made) != sha256.Sum256([]byte(made)) {
+		t.Error("the hash of a token of before is another")
 	}
 }
 

@@ -189,10 +189,20 @@ func (r *resealing) clientSecrets() error {
 }
 
 func (r *resealing) tokens() error {
-	return change(r, func(rows *sql.Rows) ([32]byte, error) {
-		return scanHash(rows)
-	}, `SELECT hash FROM oauth_token`, func(hash [32]byte) error {
-		_, err := r.Exec(`UPDATE oauth_token SET hash = ? WHERE hash = ?`, r.next.Index(hash), hash[:])
+	scan := func(rows *sql.Rows) ([32]byte, error) { return scanHash(rows) }
+	if err := change(r, scan, `SELECT hash FROM oauth_token`, func(hash [32]byte) error {
+		_, err := r.Exec(`UPDATE oauth_token SET hash = ? WHERE hash = ?`, r.next.TokenIndex(hash), hash[:])
+		return err
+	}); err != nil {
+		return err
+	}
+	// whose rows are never updated
+	return change(r, scan, `SELECT hash FROM federated_token`, func(hash [32]byte) error {
+		_, err := r.Exec(`INSERT INTO federated_token (hash, company, federation, agent_id, jkt, expires_at, mac)
+			SELECT ?, company, federation, agent_id, jkt, expires_at, mac FROM federated_token WHERE hash = ?`, r.next.TokenIndex(hash), hash[:])
+		if err == nil {
+			_, err = r.Exec(`DELETE FROM federated_token WHERE hash = ?`, hash[:])
+		}
 		return err
 	})
 }

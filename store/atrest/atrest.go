@@ -161,6 +161,17 @@ func (s Secrets) Index(hash [sha256.Size]byte) []byte {
 	return mac.Sum(nil)
 }
 
+// TokenIndex is Index for access tokens. It begins as their hash does, with the time of their
+// issue; see keys.HashSecret. Programs before this one have stored tokens by Index.
+func (s Secrets) TokenIndex(hash [sha256.Size]byte) []byte {
+	index := s.Index(hash)
+	if s.lookup != nil {
+		copy(index[4:], index)
+		copy(index, hash[:4])
+	}
+	return index
+}
+
 func seedPlace(company, generation int64) string {
 	return fmt.Sprintf("company_key\n%d\n%d", company, generation)
 }
