@@ -54,6 +54,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			s.tables.run,
 			func(ctx context.Context) error { return watchCheckpoints(ctx, s.Store, s.Log) },
 			func(ctx context.Context) error { return wipeTokenKeys(ctx, s.Store, s.Log) },
+			s.warmKeySets,
 		},
 	}
 	for _, p := range s.witnessPublishers {
@@ -77,6 +78,15 @@ func (s *Server) endStreams() {
 	ending.Wait()
 	s.webhooks.Close()
 	s.keySets.Close()
+}
+
+// warmKeySets fetches the key sets of federations once, beside requests. Where it fails, the first
+// workload of each waits for its keys.
+func (s *Server) warmKeySets(ctx context.Context) error {
+	if err := s.federations.Warm(ctx); err != nil && ctx.Err() == nil {
+		s.Log.Warn("key sets of federations are fetched when they are first needed", "error", err)
+	}
+	return nil
 }
 
 // recordStart records the current settings in the control logs before the first response. If the

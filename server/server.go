@@ -149,7 +149,8 @@ func New(cfg Config) *Server {
 	}
 	s.feed = feed.New(cfg.Store)
 	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, UserAgent: "attestd/" + cfg.Version})
-	s.federations = &service.Federations{Store: cfg.Store, Agents: s.agents, Nonces: s.nonces, Sets: s.keySets, CheckURL: fetcher.CheckURL, MostSubjects: cfg.Bounds.Subjects}
+	s.federations = service.NewFederations(cfg.Store, s.agents, s.nonces, s.keySets, fetcher.CheckURL)
+	s.federations.MostSubjects = cfg.Bounds.Subjects
 	s.deliverer = newDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
 	s.changes = newChanges()
 	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.MultiWriter())

@@ -148,7 +148,7 @@ func (s *Federations) judge(ctx context.Context, by store.Caller, f store.Federa
 	if err := said.Check(keys, idtoken.Wanted{Issuer: f.Issuer, Audience: f.Audience}, by.At); err != nil {
 		return federation.Grant{}, refusedGrant(err)
 	}
-	rules, err := federation.Parse([]byte(f.Rules))
+	rules, err := s.rules.of(f.Rules)
 	if err != nil {
 		return federation.Grant{}, err // they were checked when the federation was made
 	}
@@ -161,7 +161,7 @@ func (s *Federations) judge(ctx context.Context, by store.Caller, f store.Federa
 
 func (s *Federations) keys(ctx context.Context, by store.Caller, f store.Federation, said *idtoken.Token) (*idtoken.KeySet, error) {
 	if f.JWKS != "" {
-		return idtoken.ParseKeySet([]byte(f.JWKS))
+		return s.pinned.of(f.JWKS)
 	}
 	set, err := s.Sets.Get(ctx, by.Company.Chain, sourceOf(f), func(set *idtoken.KeySet) bool { return set.Knows(said) })
 	var unavailable *keysets.Unavailable

@@ -25,6 +25,33 @@ type Federations struct {
 	MostSubjects int
 	// what is wrong with a URL of a key set, or nil
 	CheckURL func(url string) error
+
+	rules  parsed[*federation.Rules]
+	pinned parsed[*idtoken.KeySet]
+}
+
+// NewFederations returns the federations of a store, whose fetched keys come from sets.
+func NewFederations(s *store.Store, agents *Agents, nonces *Nonces, sets *keysets.Sets, checkURL func(url string) error) *Federations {
+	return &Federations{Store: s, Agents: agents, Nonces: nonces, Sets: sets, CheckURL: checkURL,
+		rules: parsed[*federation.Rules]{parse: federation.Parse}, pinned: parsed[*idtoken.KeySet]{parse: idtoken.ParseKeySet}}
+}
+
+// warmed is how many key sets Warm fetches at most.
+const warmed = 1000
+
+// Warm fetches the key sets of federations, so that the first workload after a start does not wait
+// for an outside server. Requests need not wait for Warm.
+func (s *Federations) Warm(ctx context.Context) error {
+	found, err := s.Store.Federations.Fetched(ctx, warmed)
+	if err != nil {
+		return err
+	}
+	wanted := make([]keysets.Named, len(found))
+	for i, f := range found {
+		wanted[i] = keysets.Named{Company: f.Company, Source: sourceOf(store.Federation{Issuer: f.Issuer, JWKSURI: f.JWKSURI})}
+	}
+	s.Sets.Warm(ctx, wanted)
+	return nil
 }
 
 const (
@@ -58,7 +85,7 @@ func (s *Federations) show(by store.Caller, f store.Federation) Federation {
 	}
 	if f.JWKS != "" {
 		shown.JWKS = json.RawMessage(f.JWKS)
-		if set, err := idtoken.ParseKeySet([]byte(f.JWKS)); err == nil {
+		if set, err := s.pinned.of(f.JWKS); err == nil {
 			shown.Keys.Count = set.Len()
 		}
 		return shown

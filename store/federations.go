@@ -127,6 +127,30 @@ func (s Federations) Trusting(ctx context.Context, by Caller, issuer string) ([]
 	return found, nil
 }
 
+// Fetched is where a company's federation has its keys from, if not from its row.
+type Fetched struct {
+	Company         int64 // by its number
+	Issuer, JWKSURI string
+}
+
+// Fetched returns most federations of all companies whose keys are fetched: the newest of each
+// company, then the second of each, and so on.
+func (s Federations) Fetched(ctx context.Context, most int) (found []Fetched, err error) {
+	err = s.db.read(ctx, func(r *conn) error {
+		found, err = all(r, func(rows *sql.Rows) (f Fetched, err error) {
+			err = rows.Scan(&f.Company, &f.Issuer, &f.JWKSURI)
+			return f, err
+		}, `SELECT company, issuer, uri FROM (SELECT id, company, issuer, coalesce(jwks_uri, '') AS uri,
+			row_number() OVER (PARTITION BY company ORDER BY id DESC) AS nth FROM federation WHERE jwks IS NULL) AS f
+			ORDER BY nth, id LIMIT ?`, most)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("federations whose keys are fetched: %w", err)
+	}
+	return found, nil
+}
+
 // load reads the federations with an issuer, and compares each with the newest control record about
 // it. ErrNotFound where there is none: a stranger names the issuer, so that is not remembered.
 func (s Federations) load(r *conn, company *Company, issuer string) (found []Federation, err error) {

@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,35 @@ func TestFederations(t *testing.T) {
 	who.Company = got(s.Companies.Get(ctx, "acme"))(t)
 	if have := got(s.Federations.Trusting(ctx, who, f.Issuer))(t); len(have) != 2 {
 		t.Errorf("after a restart: %+v", have)
+	}
+}
+
+// Of the federations whose keys are fetched, each company's newest stands before the second of any,
+// so that no company has the first places for itself.
+func TestFetchedFederations(t *testing.T) {
+	t.Parallel()
+	s, _, who, _ := federated(t)
+	zoo, _ := company(t, s, "zoo")
+	for n := range 3 {
+		f := aFederation(fmt.Sprint("more", n))
+		f.Issuer, f.JWKSURI = fmt.Sprint("https://more.example/", n), ""
+		got(s.Federations.Create(ctx, who, f, 10))(t)
+	}
+	pinned := aFederation("pinned")
+	pinned.Issuer, pinned.JWKS, pinned.JWKSURI = "https://pinned.example", `{"keys":[]}`, ""
+	got(s.Federations.Create(ctx, who, pinned, 10))(t)
+	got(s.Federations.Create(ctx, by(zoo, now), aFederation("ci"), 10))(t)
+	acme := func(n int) store.Fetched {
+		return store.Fetched{Company: who.Company.Chain, Issuer: fmt.Sprint("https://more.example/", n)}
+	}
+	of := func(c *store.Company) store.Fetched {
+		return store.Fetched{Company: c.Chain, Issuer: aFederation("ci").Issuer, JWKSURI: aFederation("ci").JWKSURI}
+	}
+	want := []store.Fetched{acme(2), of(zoo), acme(1), acme(0), of(who.Company)}
+	for most := range 7 {
+		if have := got(s.Federations.Fetched(ctx, most))(t); !slices.Equal(have, want[:min(most, 5)]) {
+			t.Errorf("at most %d: %+v, want %+v", most, have, want[:min(most, 5)])
+		}
 	}
 }
 

@@ -94,9 +94,11 @@ func New(g Getter) *Sets {
 	return &Sets{getter: g, ctx: ctx, cancel: cancel, companies: map[int64]*company{}}
 }
 
-// Close ends all fetches and waits for them. There is no Get after it.
+// Close ends all fetches and waits for them. There is no Get after it, but perhaps a Warm.
 func (s *Sets) Close() {
+	s.mu.Lock() // no fetch begins from here on
 	s.cancel()
+	s.mu.Unlock()
 	s.fetches.Wait()
 }
 
