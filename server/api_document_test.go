@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -51,7 +50,7 @@ func obeysDocument(req *http.Request, status int, header http.Header, raw []byte
 	if status == http.StatusSwitchingProtocols || req.Method == http.MethodHead || header.Get("Content-Type") == "application/x-ndjson" || header.Get("Content-Type") == "application/octet-stream" {
 		return nil
 	}
-	route, params, err := router.FindRoute(req)
+	route, _, err := router.FindRoute(req)
 	if status == http.StatusForbidden && req.Header.Get("Origin") != "" && bytes.HasPrefix(raw, []byte(`{"error":"Origin not allowed`)) {
 		return outsideDocument(status, raw)
 	}
@@ -67,33 +66,79 @@ func obeysDocument(req *http.Request, status int, header http.Header, raw []byte
 	if err != nil {
 		return err
 	}
-	if err := openapi3filter.ValidateResponse(req.Context(), &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route},
-		Status:                 status,
-		Header:                 header,
-		Body:                   io.NopCloser(bytes.NewReader(raw)),
-		Options:                &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: true},
-	}); err != nil {
+	response, at := responseOf(route, status)
+	if response == nil {
+		return fmt.Errorf("status %d is not in the document", status)
+	}
+	if err := headersObey(response, at, header); err != nil {
 		return err
 	}
-	return bodyObeys(route, status, header.Get("Content-Type"), raw)
+	return bodyObeys(response, at, status, header.Get("Content-Type"), raw)
 }
 
-// bodies caches the compiled schemas of answers by their place in the document, because compiling
+// responseOf returns what the document says of a status, and where, or nil.
+func responseOf(route *routers.Route, status int) (response *openapi3.Response, at string) {
+	responses := route.Operation.Responses
+	name := strconv.Itoa(status)
+	ref := responses.Value(name)
+	if ref == nil {
+		name, ref = "default", responses.Default()
+	}
+	switch {
+	case ref == nil:
+		return nil, ""
+	case ref.Ref != "":
+		return ref.Value, ref.Ref
+	}
+	return ref.Value, "#/paths/" + escaped(route.Path) + "/" + strings.ToLower(route.Method) + "/responses/" + name
+}
+
+// headersObey compares the headers that the document names. openapi3filter would compile the schema
+// of each for each answer.
+func headersObey(response *openapi3.Response, at string, header http.Header) error {
+	for name, ref := range response.Headers {
+		if ref.Value.Content != nil || ref.Value.Schema == nil {
+			return fmt.Errorf("header %s has no schema in the document", name)
+		}
+		if len(header.Values(name)) == 0 {
+			if ref.Value.Required {
+				return fmt.Errorf("header %s is missing", name)
+			}
+			continue
+		}
+		pointer := at + "/headers/" + escaped(name)
+		if ref.Ref != "" {
+			pointer = ref.Ref
+		}
+		schema, err := schemaAt(pointer + "/schema")
+		if err != nil {
+			return err
+		}
+		var value any = header.Get(name)
+		switch kind := ref.Value.Schema.Value.Type; {
+		case kind.Is("integer"):
+			value = json.Number(header.Get(name))
+		case !kind.Is("string"):
+			return fmt.Errorf("header %s has the type %v in the document, which this test cannot read", name, kind)
+		}
+		if err := schema.Validate(value); err != nil {
+			return fmt.Errorf("header %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// compiled caches the compiled schemas of answers by their place in the document, because compiling
 // one takes far longer than using it.
-var bodies struct {
+var compiled struct {
 	sync.Mutex
 	compiler *jsonschema.Compiler
 	schemas  map[string]*jsonschema.Schema
 }
 
-func bodyObeys(route *routers.Route, status int, contentType string, raw []byte) error {
-	response := route.Operation.Responses.Status(status)
-	if response == nil {
-		response = route.Operation.Responses.Default()
-	}
+func bodyObeys(response *openapi3.Response, at string, status int, contentType string, raw []byte) error {
 	kind, _, _ := strings.Cut(contentType, ";")
-	content := response.Value.Content
+	content := response.Content
 	if len(content) == 0 {
 		if len(raw) > 0 && !strings.HasPrefix(kind, "text/") {
 			return fmt.Errorf("status %d has no body in the document, and here %q", status, raw)
@@ -107,14 +152,7 @@ func bodyObeys(route *routers.Route, status int, contentType string, raw []byte)
 	if media.Schema == nil || !strings.HasSuffix(kind, "json") {
 		return nil
 	}
-	at := "#/paths/" + escaped(route.Path) + "/" + strings.ToLower(route.Method) + "/responses/" + strconv.Itoa(status)
-	if route.Operation.Responses.Value(strconv.Itoa(status)) == nil {
-		at = strings.TrimSuffix(at, strconv.Itoa(status)) + "default"
-	}
-	if response.Ref != "" {
-		at = response.Ref
-	}
-	schema, err := bodySchema(at + "/content/" + escaped(kind) + "/schema")
+	schema, err := schemaAt(at + "/content/" + escaped(kind) + "/schema")
 	if err != nil {
 		return err
 	}
@@ -130,10 +168,10 @@ func escaped(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-func bodySchema(pointer string) (*jsonschema.Schema, error) {
-	bodies.Lock()
-	defer bodies.Unlock()
-	if bodies.compiler == nil {
+func schemaAt(pointer string) (*jsonschema.Schema, error) {
+	compiled.Lock()
+	defer compiled.Unlock()
+	if compiled.compiler == nil {
 		file, err := os.Open("../web/openapi.json")
 		if err != nil {
 			return nil, err
@@ -149,14 +187,14 @@ func bodySchema(pointer string) (*jsonschema.Schema, error) {
 		if err := c.AddResource("attestd:openapi.json", doc); err != nil {
 			return nil, err
 		}
-		bodies.compiler, bodies.schemas = c, map[string]*jsonschema.Schema{}
+		compiled.compiler, compiled.schemas = c, map[string]*jsonschema.Schema{}
 	}
-	if s := bodies.schemas[pointer]; s != nil {
+	if s := compiled.schemas[pointer]; s != nil {
 		return s, nil
 	}
-	s, err := bodies.compiler.Compile("attestd:openapi.json" + pointer)
+	s, err := compiled.compiler.Compile("attestd:openapi.json" + pointer)
 	if err == nil {
-		bodies.schemas[pointer] = s
+		compiled.schemas[pointer] = s
 	}
 	return s, err
 }

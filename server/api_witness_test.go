@@ -239,10 +239,11 @@ func asking(t testing.TB, w *service) func(*server.Config) {
 	}
 }
 
-// eventually calls until ok says so. Each call is one over HTTP.
+// eventually calls until ok says so. Each call is one over HTTP, and leaves the processors to what
+// it waits for meanwhile.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}

@@ -83,12 +83,14 @@ func TestRevocationVisibleOnAllServers(t *testing.T) {
 					stop := make(chan struct{})
 					var asking sync.WaitGroup
 					asking.Go(func() { // so that it is cached, whenever it is revoked
+						often := time.NewTicker(time.Millisecond) // it is cached for far longer
+						defer often.Stop()
 						for {
+							holds()
 							select {
 							case <-stop:
 								return
-							default:
-								holds()
+							case <-often.C:
 							}
 						}
 					})
