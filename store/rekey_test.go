@@ -64,7 +64,7 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	must(t, err)
 	got(s.Agents.Register(ctx, by(c, now), "bot", nil, store.AgentBounds{New: true, Most: 10}))(t)
 	f.federated = got(s.Federations.IssueFederated(ctx, by(c, now), store.Federated{
-		Federation: got(s.Federations.Create(ctx, by(c, now), aFederation("ci"), 3))(t), Subject: "x", AgentID: "bot", Ends: now.Add(time.Hour)}))(t)
+		Federation: got(s.Federations.Create(ctx, by(c, now), aFederation("ci"), 3))(t), Subject: "x", AgentID: "bot", Ends: now.Add(time.Hour)}, 100))(t)
 	before, after := webhookSecret(), webhookSecret()
 	f.hook = got(s.Webhooks.Create(ctx, by(c, now), store.Webhook{URL: "https://hooks.example.com/"}, before, 16))(t).ID
 	got(s.Webhooks.RotateSecret(ctx, by(c, now), f.hook, after, now.Add(time.Hour)))(t)
