@@ -371,8 +371,10 @@ CREATE TABLE attest_policy (
   PRIMARY KEY (company, agent_id)
 ) STRICT, WITHOUT ROWID;
 
--- Sessions in which agents have made statements, each noted before its first record. What stands in
--- a session is found by idempotency_key, which has a name for each of its places.
+-- Sessions of agents. Those in which they have made statements are each noted before their first
+-- record; kid is the thumbprint of the key. The others are noted after it; kid is their kind: hook,
+-- mcp, run or telemetry. What stands in a session is found by idempotency_key, which has a name for
+-- each of its records.
 CREATE TABLE agent_session (
   id       INTEGER PRIMARY KEY,
   company  INTEGER NOT NULL REFERENCES company (id),

@@ -49,6 +49,10 @@ func (g *group) keys() (keys []RecordKey) {
 		for _, k := range d.Keys {
 			keys = append(keys, RecordKey{k, g.from.Length + int64(i)})
 		}
+		if d.Series != (Series{}) {
+			index := g.from.Length + int64(i)
+			keys = append(keys, RecordKey{Key{Name: d.Series.At(index), Request: Hash(d.Series), Unique: true}, index})
+		}
 	}
 	return keys
 }

@@ -61,6 +61,9 @@ type Draft struct {
 	Delegation []byte // canonical DelegationInfo, or nil
 	// Keys make the append idempotent. There are none for drafts of Write.
 	Keys []Key
+	// Series names what the record belongs to together with others. The record gets a further key,
+	// Series.At of its index. The zero Series is none.
+	Series Series
 }
 
 // Head is the state of a chain after its last record. A Head is a value: its Frontier MUST NOT be

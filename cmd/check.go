@@ -40,7 +40,7 @@ func checkCommand() *cobra.Command {
 		Short: "Check an evidence file or the file of a session, offline",
 		Long: `Check a file from GET /v1/evidence or from GET /v1/sessions/{agentId}/{sid}, without a server and
 without a database. Prints one line for each check, then the verdict, then what no such file can
-prove.
+prove. The file of a session without statements is a report; attestd report prints its contents.
 
 Nothing in the file is trusted by itself. Name the signer with the fingerprint of any key of
 the company (--key) or with a policy (--policy, c2sp.org/tlog-policy) that you got elsewhere.
@@ -108,6 +108,12 @@ func checkFile(path, newer string, trust evidence.Trust) (v evidence.Verdict, er
 			return v, usagef("--newer is for evidence of one record, and %s is of a session", path)
 		}
 		return evidence.CheckSession(src, trust), nil
+	}
+	if evidence.IsReport(src) { // of a session without statements
+		if newer != "" || trust.AgentKey != "" {
+			return v, usagef("--newer and --agent-key are for evidence of single records and of signed sessions, and %s is a report", path)
+		}
+		return evidence.CheckReport(src, trust, func(*evidence.Report) {}, func(*evidence.Event) {}), nil
 	}
 	text, err := boundedText(f, src, evidence.MaxSize)
 	if err != nil {

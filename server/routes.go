@@ -93,6 +93,7 @@ var routes = []route{
 	{"POST", "/v1/hooks/claude-code", writerOrAgent, limit.Standard, strictQuery, claudeCodeHook()},
 	{"GET", "/v1/sessions", reader, limit.Standard, strict, endpoint(200, (*Server).listSessions)},
 	{"GET", "/v1/sessions/{agentId}/{sid}", reader, limit.Standard, strict, endpoint(200, (*Server).session)},
+	{"GET", "/v1/sessions/{agentId}/{sid}/records", reader, limit.Standard, strict, endpoint(200, (*Server).sessionRecords)},
 	{"GET", "/v1/chain", reader, limit.Standard, lenient, endpoint(200, (*Server).readChain)},
 	{"GET", "/v1/records", reader, limit.Standard, strict, endpoint(200, (*Server).searchRecords)},
 	{"GET", "/v1/records/histogram", reader, limit.Standard, strict, endpoint(200, (*Server).countRecords)},

@@ -3,13 +3,19 @@ package server
 import (
 	"context"
 	"net/http"
+	"strconv"
 
+	"attestd/chain"
 	"attestd/service"
 	"attestd/store"
 )
 
 type sessionsRequest struct {
 	AgentID string `query:"agentId"`
+	SID     string `query:"sid"`
+	Kind    string `query:"kind"`
+	From    string `query:"from"`
+	To      string `query:"to"`
 	Cursor  string `query:"cursor"`
 	Limit   int    `query:"limit" must:"number 1..100" default:"100"`
 }
@@ -19,10 +25,9 @@ type sessionsPage struct {
 	Next     string            `json:"next,omitempty"`
 }
 
-// listSessions is an addition to the specification: the runs of agents that have signed what they
-// did, the newest first.
+// listSessions is an addition to the specification: the runs of agents, the newest first.
 func (s *Server) listSessions(ctx context.Context, by store.Caller, r sessionsRequest) (sessionsPage, error) {
-	page, next, err := s.agentKeys.Sessions(ctx, by, r.AgentID, r.Cursor, r.Limit)
+	page, next, err := s.agentKeys.Sessions(ctx, by, service.SessionQuery(r))
 	return sessionsPage{page, next}, err
 }
 
@@ -30,13 +35,22 @@ type sessionRequest struct {
 	AgentID string `path:"agentId"`
 	SID     string `path:"sid"`
 	KID     string `query:"kid"`
+	Kind    string `query:"kind"`
 }
 
 // session is an addition to the specification: a session as one file, which is checked without a
-// server.
-func (s *Server) session(ctx context.Context, by store.Caller, r sessionRequest) (sessionFile, error) {
-	f, err := s.proofs.Session(ctx, by, r.AgentID, r.SID, r.KID)
-	return sessionFile{f}, err
+// server. That of a session without statements is a report of its time.
+func (s *Server) session(ctx context.Context, by store.Caller, r sessionRequest) (body, error) {
+	of, provable, err := s.proofs.Named(ctx, by, service.SessionName(r))
+	if err != nil {
+		return nil, err
+	}
+	if provable {
+		f, err := s.proofs.Session(ctx, by, of)
+		return sessionFile{f}, err
+	}
+	head, err := s.proofs.SessionReport(ctx, by, of)
+	return report{head, [2]int64{by.Company.Actions.Chain, by.Company.Control.Chain}}, err
 }
 
 // sessionFile is written as it is read, in constant memory.
@@ -49,4 +63,56 @@ func (f sessionFile) writeTo(c *call, status int) error {
 		return nil
 	}
 	return f.Write(c.Context(), c.w)
+}
+
+type sessionRecordsRequest struct {
+	AgentID string `path:"agentId"`
+	SID     string `path:"sid"`
+	KID     string `query:"kid"`
+	Kind    string `query:"kind"`
+	From    int64  `query:"from" must:"number 0..9223372036854775807" default:"0"`
+	Limit   int    `query:"limit" must:"number 1..1000" default:"1000"`
+}
+
+// sessionRecords is an addition to the specification: a page of the records of a session.
+func (s *Server) sessionRecords(ctx context.Context, by store.Caller, r sessionRecordsRequest) (body, error) {
+	of, _, err := s.proofs.Named(ctx, by, service.SessionName{AgentID: r.AgentID, SID: r.SID, KID: r.KID, Kind: r.Kind})
+	return sessionPage{by, of, r.From, r.Limit}, err
+}
+
+// sessionPage is written as it is read, in constant memory.
+type sessionPage struct {
+	by    store.Caller
+	of    store.Session
+	from  int64
+	limit int
+}
+
+func (a sessionPage) writeTo(c *call, status int) error {
+	out := &pieces{c: c, status: status, contentType: "application/json"}
+	if out.isHead() {
+		return nil
+	}
+	out.WriteString(`{"records":[`)
+	found := false
+	next, err := c.s.proofs.SessionRecords(c.Context(), a.by, a.of, a.from, a.limit, func(r *chain.Record) error {
+		if err := readable(r); err != nil {
+			return damage(err)
+		}
+		if found {
+			out.WriteByte(',')
+		}
+		found = true
+		out.Write(r.AppendJSON(out.AvailableBuffer()))
+		return out.send(rangeBytes)
+	})
+	if err != nil {
+		return err
+	}
+	out.WriteByte(']')
+	if next > 0 {
+		out.Write(strconv.AppendInt(append(out.AvailableBuffer(), `,"next":`...), next, 10))
+	}
+	out.WriteString("}\n")
+	return out.send(0)
 }

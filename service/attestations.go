@@ -51,8 +51,9 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 	all := make([]chain.Appended, len(items))
 	drafts := make([]chain.Draft, 0, len(items))
 	places := make([]int, 0, len(items)) // of the drafts among the items
+	var sessions []store.Session         // which the items name
 	for i := range items {
-		draft, err := a.draft(ctx, by, &items[i])
+		draft, said, err := a.draft(ctx, by, &items[i])
 		if err != nil && len(draft.Keys) > 0 {
 			var there *chain.Record
 			if there, err = a.orRecorded(ctx, by, draft.Keys, err); err == nil {
@@ -62,6 +63,12 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 		}
 		if err != nil {
 			return nil, &chain.DraftError{Draft: i, Err: err}
+		}
+		if said == nil || said.Session == "" {
+			if of, names := sessionNamed(&items[i]); names {
+				draft.Series = seriesOf(of)
+				sessions = append(sessions, of)
+			}
 		}
 		drafts, places = append(drafts, draft), append(places, i)
 	}
@@ -76,27 +83,27 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 		}
 		return nil, err
 	}
+	a.noteNamed(ctx, by, sessions)
 	for i := range appended {
 		all[places[i]] = appended[i]
 	}
 	return all, nil
 }
 
-// draft makes of an attestation what the log takes. With an error it has the keys under which the
-// record may stand already.
-func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attestation) (d chain.Draft, err error) {
+// draft makes of an attestation what the log takes, and its statement, or nil. With an error it has
+// the keys under which the record may stand already.
+func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attestation) (d chain.Draft, said *statement.Statement, err error) {
 	d.Chain = by.Company.Chain
 	if err := mayActAs(by, item.AgentID); err != nil {
-		return d, at(err, "/agentId")
+		return d, nil, at(err, "/agentId")
 	}
 	var action string // the hash of it
 	if d.Payload, d.Canonical, action, err = recordPayload(by.Company.ID, item); err != nil {
-		return d, err
+		return d, nil, err
 	}
-	var said *statement.Statement
 	if item.Statement != "" {
 		if said, err = a.checkStatement(ctx, by, item, action); err != nil {
-			return d, at(err, "/statement")
+			return d, said, at(err, "/statement")
 		}
 	}
 	if item.Key != "" {
@@ -106,18 +113,18 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 		d.Keys = append(d.Keys, statementKeys(said)...)
 	}
 	if err := a.Agents.MayAct(ctx, by, item.AgentID); err != nil {
-		return d, at(err, "/agentId")
+		return d, said, at(err, "/agentId")
 	}
 	if said == nil {
 		if err := a.Keys.mayDoWithout(ctx, by, item.AgentID); err != nil {
-			return d, at(err, "/statement")
+			return d, said, at(err, "/statement")
 		}
 	}
 	d.Delegation, err = a.Delegations.verify(ctx, by, item.Delegation)
 	if err == nil && said != nil && said.Session != "" {
 		err = a.Keys.noteSession(ctx, by, item.AgentID, said)
 	}
-	return d, at(err, "/delegation")
+	return d, said, at(err, "/delegation")
 }
 
 // recordPayload builds the payload object of a record: as it is stored, with the caller's value

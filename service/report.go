@@ -25,6 +25,11 @@ func (e *Evidence) Report(ctx context.Context, by store.Caller, from, to string)
 	if !chain.IsTimestamp(from) || !chain.IsTimestamp(to) || from > to || to > now {
 		return evidence.Report{}, refuse(Invalid, "from and to must be times, as in 2026-03-02T09:05:04.218Z, with from ≤ to ≤ now")
 	}
+	return e.reportOf(ctx, by, from, to)
+}
+
+// reportOf is Report of a period that was checked.
+func (e *Evidence) reportOf(ctx context.Context, by store.Caller, from, to string) (evidence.Report, error) {
 	g := gatherer{by: by}
 	r := evidence.Report{From: from, To: to}
 	var periods [2][2]int64 // sizes of the logs

@@ -1,11 +1,13 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"attestd/chain"
 	"attestd/chain/evidence"
@@ -27,19 +29,14 @@ type SessionFile struct {
 	store   *store.Store
 }
 
-// Session finds a session of an agent and signs what stands before its records; kid is "" where
-// only one key has used the name.
-func (e *Evidence) Session(ctx context.Context, by store.Caller, agentID, sid, kid string) (*SessionFile, error) {
-	of, err := e.namedSession(ctx, by, agentID, sid, kid)
-	if err != nil {
-		return nil, err
-	}
+// Session signs what stands before the records of a session of statements.
+func (e *Evidence) Session(ctx context.Context, by store.Caller, of store.Session) (*SessionFile, error) {
 	f := &SessionFile{of: of, log: by.Company.Actions, store: e.Store}
-	for p, err := range places(ctx, &e.Store.View, by, of) {
+	for p, err := range places(ctx, &e.Store.View, by, of, 0) {
 		if err != nil {
 			return nil, err
 		}
-		if f.records = append(f.records, p.Index); len(f.records) > maxSession {
+		if f.records = append(f.records, p.index); len(f.records) > maxSession {
 			return nil, refuse(TooLarge, fmt.Sprintf("The session has more than %d records, the most that a file has: prove them with GET /v1/evidence/{index}", maxSession))
 		}
 	}
@@ -69,22 +66,53 @@ func (e *Evidence) Session(ctx context.Context, by store.Caller, agentID, sid, k
 
 var noSession = refuse(NotFound, "Session not found: the agent has none of that name")
 
-// namedSession finds the session of a name, of which an agent may have one for each of its keys.
-func (e *Evidence) namedSession(ctx context.Context, by store.Caller, agentID, sid, kid string) (of store.Session, err error) {
-	named, err := e.Store.Sessions.Named(ctx, by, agentID, sid)
+// SessionName names a session. KID is "" where only one key has used the sid, and Kind where the
+// agent has sessions of that sid of one kind, or one of statements.
+type SessionName struct{ AgentID, SID, KID, Kind string }
+
+// Named finds the session of a name. provable says whether it is one of statements.
+func (e *Evidence) Named(ctx context.Context, by store.Caller, name SessionName) (of store.Session, provable bool, err error) {
+	if _, _, err := keyOfKind(name.Kind); err != nil {
+		return of, false, err
+	}
+	named, err := e.Store.Sessions.Named(ctx, by, name.AgentID, name.SID)
 	if err != nil {
-		return of, err
+		return of, false, err
 	}
-	if kid != "" {
-		named = slices.DeleteFunc(named, func(s store.Session) bool { return s.Key != kid })
+	isSigned := func(s store.Session) bool { return kindOf(s) == SessionOfStatements }
+	kind := name.Kind
+	if name.KID != "" || kind == "" && slices.ContainsFunc(named, isSigned) {
+		kind = cmp.Or(kind, SessionOfStatements)
 	}
-	switch len(named) {
-	case 0:
-		return of, noSession
-	case 1:
-		return named[0], nil
+	named = slices.DeleteFunc(named, func(s store.Session) bool {
+		return name.KID != "" && s.Key != name.KID || kind != "" && kindOf(s) != kind
+	})
+	switch {
+	case len(named) == 0:
+		return of, false, noSession
+	case len(named) == 1:
+		return named[0], isSigned(named[0]), nil
+	case kind == SessionOfStatements:
+		return of, false, &Error{Kind: Conflict, Code: "SESSION_AMBIGUOUS", Message: "Several keys of the agent have used this sid: say which by kid"}
 	}
-	return of, &Error{Kind: Conflict, Code: "SESSION_AMBIGUOUS", Message: "Several keys of the agent have used this sid: say which by kid"}
+	return of, false, &Error{Kind: Conflict, Code: "SESSION_AMBIGUOUS", Message: "The agent has sessions of several kinds with this sid: say which by kind"}
+}
+
+// SessionReport returns what stands before the records of a report of the time of a session without
+// statements, as Report does.
+func (e *Evidence) SessionReport(ctx context.Context, by store.Caller, of store.Session) (evidence.Report, error) {
+	s, err := readSession(ctx, &e.Store.View, by, of)
+	if err != nil {
+		return evidence.Report{}, err
+	}
+	if s.Records == 0 {
+		return evidence.Report{}, noSession
+	}
+	last, err := time.Parse(time.RFC3339Nano, s.LastAt)
+	if err != nil {
+		return evidence.Report{}, fmt.Errorf("%w: the time of the last record of a session: %w", store.ErrCorrupt, err)
+	}
+	return e.reportOf(ctx, by, s.FirstAt, chain.FormatTime(last.Add(time.Millisecond)))
 }
 
 // session gathers what stands before the records of a session.

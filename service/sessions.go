@@ -3,9 +3,11 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 
 	"attestd/chain"
@@ -14,17 +16,21 @@ import (
 )
 
 // Session is a run of an agent, as far as it is recorded: statements of one key under one sid, from
-// seq 0 on.
+// seq 0 on; or, without statements, the records that name it, of which nothing shows that one is
+// missing.
 type Session struct {
 	AgentID string     `json:"agentId"`
-	KID     string     `json:"kid"` // thumbprint of the key
+	Kind    string     `json:"kind"`   // see SessionKinds
+	Source  string     `json:"source"` // what recorded it, by the payload of its first record
+	KID     string     `json:"kid"`    // thumbprint of the key; "" without statements
 	SID     string     `json:"sid"`
-	First   int64      `json:"first"` // the least seq, and the greatest
+	First   int64      `json:"first"` // the least seq, and the greatest; 0 without statements
 	Last    int64      `json:"last"`
 	FirstAt string     `json:"firstAt"` // when their records were made
 	LastAt  string     `json:"lastAt"`
 	Records int64      `json:"records"`
-	State   string     `json:"state"`   // sealed, open or gap
+	State   string     `json:"state"`   // sealed, open, gap or unproven
+	Ended   bool       `json:"ended"`   // its last record says that it is the last
 	Missing [][2]int64 `json:"missing"` // ranges of seq, both ends included; at most 100
 
 	Cursor string `json:"-"` // to go on after it
@@ -32,41 +38,73 @@ type Session struct {
 
 // The states of a session.
 const (
-	SessionSealed = "sealed" // 0…end are all there
-	SessionOpen   = "open"
-	SessionGap    = "gap" // Missing are not there
+	SessionSealed   = "sealed" // 0…end are all there
+	SessionOpen     = "open"
+	SessionGap      = "gap"      // Missing are not there
+	SessionUnproven = "unproven" // without statements: whether all are there cannot be known
 )
 
 // maxMissing is how many ranges are listed at most.
 const maxMissing = 100
 
-// maxPlaces is of how many records a page of sessions is made: then it ends, whatever was asked.
-const maxPlaces = 200_000
+const (
+	// maxPlaces is of how many records a page of sessions is made: then it ends, whatever was
+	// asked.
+	maxPlaces = 200_000
+	// placesOfEnds is for how many of those it counts to look at the ends of a session alone.
+	placesOfEnds = 50
+)
 
 // noteSession makes sure that the session of a statement is listed.
 func (a *AgentKeys) noteSession(ctx context.Context, by store.Caller, agentID string, s *statement.Statement) error {
 	return a.Store.Sessions.Note(ctx, by, store.Session{AgentID: agentID, Key: s.KeyID, ID: s.Session})
 }
 
-// Sessions lists a page of at most so many sessions of an agent, or with "" of all agents, the
-// newest first, after a cursor. next is the cursor of the next page, "" at the end.
-func (a *AgentKeys) Sessions(ctx context.Context, by store.Caller, agentID, cursor string, most int) (page []Session, next string, err error) {
-	before := int64(math.MaxInt64)
-	if cursor != "" {
-		if before, err = strconv.ParseInt(cursor, 10, 64); err != nil || before < 1 {
+// SessionQuery narrows a list of sessions. What is "" narrows nothing.
+type SessionQuery struct {
+	AgentID, SID, Kind string
+	From, To           string // sessions with a record in [From, To), as far as first and last show
+	Cursor             string // of the page before
+	Limit              int
+}
+
+// Sessions lists a page of sessions, the newest first. next is the cursor of the next page, "" at
+// the end.
+func (a *AgentKeys) Sessions(ctx context.Context, by store.Caller, q SessionQuery) (page []Session, next string, err error) {
+	asked := store.SessionQuery{AgentID: q.AgentID, ID: q.SID, Before: math.MaxInt64}
+	if q.Cursor != "" {
+		if asked.Before, err = strconv.ParseInt(q.Cursor, 10, 64); err != nil || asked.Before < 1 {
 			return nil, "", refuse(Invalid, "Invalid query parameter: cursor is not one of a page before")
+		}
+	}
+	if asked.Key, asked.Signed, err = keyOfKind(q.Kind); err != nil {
+		return nil, "", err
+	}
+	for _, at := range []struct{ name, text string }{{"from", q.From}, {"to", q.To}} {
+		if at.text != "" && !chain.IsTimestamp(at.text) {
+			return nil, "", refuse(Invalid, "Invalid query parameter: "+at.name+" must be a time, as in 2026-03-02T09:05:04.218Z")
 		}
 	}
 	page = []Session{}
 	var read int64
-	for named, err := range a.Store.Sessions.List(ctx, by, agentID, before) {
+	for named, err := range a.Store.Sessions.List(ctx, by, asked) {
 		if err != nil {
 			return nil, "", err
 		}
-		if len(page) == most || read >= maxPlaces {
+		if len(page) == q.Limit || read >= maxPlaces {
 			return page, next, nil
 		}
 		next = strconv.FormatInt(named.Number, 10)
+		if q.From != "" || q.To != "" {
+			read += placesOfEnds
+			within, err := isWithin(ctx, &a.Store.View, by, named, q.From, q.To)
+			if err != nil {
+				return nil, "", err
+			}
+			if !within {
+				continue
+			}
+		}
 		s, err := readSession(ctx, &a.Store.View, by, named)
 		if err != nil {
 			return nil, "", err
@@ -78,65 +116,163 @@ func (a *AgentKeys) Sessions(ctx context.Context, by store.Caller, agentID, curs
 	return page, "", nil
 }
 
-// places yields the places of a session with their records, in the order of seq.
-func places(ctx context.Context, v *store.View, by store.Caller, of store.Session) iter.Seq2[store.Place, error] {
-	return func(yield func(store.Place, error) bool) {
-		session := sessionHash(of.Key, of.ID)
+// keyOfKind is how a store knows the sessions of a kind, "" for all.
+func keyOfKind(kind string) (key string, signed bool, err error) {
+	switch {
+	case kind == "":
+		return "", false, nil
+	case !slices.Contains(SessionKinds, kind):
+		return "", false, refuse(Invalid, "Invalid query parameter: kind must be statement, hook, mcp, run or telemetry")
+	case kind == SessionOfStatements:
+		return "", true, nil
+	}
+	return kind, false, nil
+}
+
+// seriesIn names the records of a session, by seq or, without statements, by index.
+func seriesIn(of store.Session) chain.Series {
+	if kindOf(of) == SessionOfStatements {
+		return statementSeries(of.Key, of.ID)
+	}
+	return seriesOf(of)
+}
+
+// place is a record of a session.
+type place struct{ number, index int64 } // seq or, without statements, index
+
+// places yields the places of a session from a number on, in the order of their numbers.
+func places(ctx context.Context, v *store.View, by store.Caller, of store.Session, from int64) iter.Seq2[place, error] {
+	return func(yield func(place, error) bool) {
+		series := seriesIn(of)
 		ended := false
-		err := v.Places(ctx, by, sessionName(session, 0), sessionName(session, math.MaxInt64), func(p store.Place) bool {
-			if p.Name != sessionName(session, seqOf(p.Name)) {
+		err := v.Places(ctx, by, series.At(from), series.At(math.MaxInt64), func(p store.Place) bool {
+			number, ok := series.Number(p.Name)
+			if !ok {
 				return true // its first half alone is that of the session
 			}
-			ended = !yield(p, nil)
+			ended = !yield(place{number, p.Index}, nil)
 			return !ended
 		})
 		if err != nil && !ended {
-			yield(store.Place{}, err)
+			yield(place{}, err)
 		}
 	}
 }
 
+// isWithin says whether a session has its first record before a time, and its last at or after
+// another; "" is none.
+func isWithin(ctx context.Context, v *store.View, by store.Caller, of store.Session, from, to string) (bool, error) {
+	series := seriesIn(of)
+	ends, err := v.PlaceEnds(ctx, by, series.At(0), series.At(math.MaxInt64))
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, end := range ends {
+		if _, ok := series.Number(end.Name); !ok { // another name stands at the end: all are read
+			s, err := readSession(ctx, v, by, of)
+			return s.Records > 0 && (to == "" || s.FirstAt < to) && s.LastAt >= from, err
+		}
+	}
+	begun, err := recordAt(ctx, v, by.Company.Actions, ends[0].Index)
+	if err != nil || to != "" && begun.Timestamp >= to {
+		return false, err
+	}
+	ended, err := recordAt(ctx, v, by.Company.Actions, ends[1].Index)
+	return ended.Timestamp >= from, err
+}
+
 // readSession reads how far a session has come.
 func readSession(ctx context.Context, v *store.View, by store.Caller, of store.Session) (Session, error) {
-	s := Session{AgentID: of.AgentID, KID: of.Key, SID: of.ID, State: SessionOpen, Missing: [][2]int64{}}
+	s := Session{AgentID: of.AgentID, Kind: kindOf(of), SID: of.ID, State: SessionUnproven, Missing: [][2]int64{}}
+	if s.Kind == SessionOfStatements {
+		s.KID, s.State = of.Key, SessionOpen
+	}
 	var first, last int64 // records
-	for p, err := range places(ctx, v, by, of) {
+	for p, err := range places(ctx, v, by, of, 0) {
 		if err != nil {
 			return s, err
 		}
-		seq := seqOf(p.Name)
-		expected := s.Last + 1
 		if s.Records == 0 {
-			s.First, first, expected = seq, p.Index, 0
+			first = p.index
 		}
-		if seq != expected {
-			s.State = SessionGap
-			if len(s.Missing) < maxMissing {
-				s.Missing = append(s.Missing, [2]int64{expected, seq - 1})
-			}
+		if s.Kind == SessionOfStatements {
+			s.addPlace(p.number)
 		}
-		s.Last, last = seq, p.Index
+		last = p.index
 		s.Records++
 	}
 	if s.Records == 0 {
 		return s, nil
 	}
-	begun, err := recordAt(ctx, v, by.Company.Actions, first)
+	begun, err := readSaid(ctx, v, by, first)
 	if err != nil {
 		return s, err
 	}
-	ended, err := recordAt(ctx, v, by.Company.Actions, last)
+	ended, err := readSaid(ctx, v, by, last)
 	if err != nil {
 		return s, err
 	}
-	said, err := statementOf(&ended)
-	if err != nil {
-		return s, err
-	}
-	if s.State == SessionOpen && said != nil && said.End {
+	s.FirstAt, s.LastAt, s.Source, s.Ended = begun.at, ended.at, begun.source, ended.last(s.Kind)
+	if s.State == SessionOpen && s.Ended {
 		s.State = SessionSealed
 	}
-	s.FirstAt, s.LastAt = begun.Timestamp, ended.Timestamp
+	return s, nil
+}
+
+// addPlace takes the next seq of a session of statements.
+func (s *Session) addPlace(seq int64) {
+	expected := s.Last + 1
+	if s.Records == 0 {
+		s.First, expected = seq, 0
+	}
+	if seq != expected {
+		s.State = SessionGap
+		if len(s.Missing) < maxMissing {
+			s.Missing = append(s.Missing, [2]int64{expected, seq - 1})
+		}
+	}
+	s.Last = seq
+}
+
+// said is what a record of a session says of it.
+type said struct {
+	at, action, source string
+	statement          *statement.Statement // nil where it has none
+}
+
+// last says whether the record says that it is the last of its session.
+func (r *said) last(kind string) bool {
+	if kind == SessionOfStatements {
+		return r.statement != nil && r.statement.End
+	}
+	return r.action == "session.ended" || r.action == "run.ended"
+}
+
+// readSaid reads what a record of the actions says of its session.
+func readSaid(ctx context.Context, v *store.View, by store.Caller, index int64) (s said, err error) {
+	r, err := recordAt(ctx, v, by.Company.Actions, index)
+	if err != nil {
+		return s, err
+	}
+	s.at = r.Timestamp
+	if s.statement, err = statementOf(&r); err != nil {
+		return s, err
+	}
+	var payload struct {
+		ActionType string
+		Payload    json.RawMessage
+	}
+	if err := json.Unmarshal(r.Payload, &payload); err != nil {
+		return s, fmt.Errorf("%w: the payload of record %d: %w", store.ErrCorrupt, r.Index, err)
+	}
+	s.action = payload.ActionType
+	var inner struct{ Source json.RawMessage }
+	if json.Unmarshal(payload.Payload, &inner) == nil && len(inner.Source) <= maxSessionID {
+		_ = json.Unmarshal(inner.Source, &s.source) // what is no string is no source
+	}
 	return s, nil
 }
 
@@ -150,4 +286,43 @@ func statementOf(r *chain.Record) (said *statement.Statement, err error) {
 		return nil, fmt.Errorf("%w: the statement of record %d: %w", store.ErrCorrupt, r.Index, err)
 	}
 	return said, nil
+}
+
+// SessionRecords calls yield for at most limit records of a session in the order of the log, from
+// an index on. next is where the next page begins; 0 at the end.
+func (e *Evidence) SessionRecords(ctx context.Context, by store.Caller, of store.Session, from int64, limit int, yield func(*chain.Record) error) (next int64, err error) {
+	signed, begin := kindOf(of) == SessionOfStatements, from
+	if signed {
+		begin = 0 // the order of seq may be another
+	}
+	var indexes []int64
+	for p, err := range places(ctx, &e.Store.View, by, of, begin) {
+		if err != nil {
+			return 0, err
+		}
+		if p.index >= from {
+			indexes = append(indexes, p.index)
+		}
+		if len(indexes) > limit && !signed {
+			break
+		}
+	}
+	slices.Sort(indexes)
+	if len(indexes) > limit {
+		next, indexes = indexes[limit], indexes[:limit]
+	}
+	f := &SessionFile{log: by.Company.Actions, store: e.Store}
+	for len(indexes) > 0 {
+		records, err := f.batch(ctx, indexes)
+		if err != nil {
+			return 0, err
+		}
+		for i := range records {
+			if err := yield(&records[i]); err != nil {
+				return 0, err
+			}
+		}
+		indexes = indexes[len(records):]
+	}
+	return next, nil
 }

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -78,12 +77,12 @@ func takenError(err error) error {
 }
 
 // statementKeys are the names that a statement takes for good: its jti, and its place in its
-// session. The names of a session stand beside one another, in the order of seq; see sessionName.
+// session. The names of a session stand beside one another, in the order of seq; see chain.Series.
 func statementKeys(s *statement.Statement) []chain.Key {
 	request := sha256.Sum256([]byte(s.Signed()))
 	keys := []chain.Key{{Name: statementName(s.KeyID, s.ID), Request: request, Unique: true}}
 	if s.Session != "" {
-		keys = append(keys, chain.Key{Name: sessionName(sessionHash(s.KeyID, s.Session), s.Seq), Request: request, Unique: true})
+		keys = append(keys, chain.Key{Name: statementSeries(s.KeyID, s.Session).At(s.Seq), Request: request, Unique: true})
 	}
 	return keys
 }
@@ -98,22 +97,10 @@ func statementName(kid, jti string) (name chain.Hash) {
 	return name
 }
 
-// sessionHash names a session.
-func sessionHash(kid, sid string) chain.Hash {
+// statementSeries names the places of a session, by seq.
+func statementSeries(kid, sid string) chain.Series {
 	return sha256.Sum256([]byte("statement sid\n" + kid + "\n" + sid))
 }
-
-// sessionName is the name of a place in a session: half the hash of the session, the place, and
-// more of that hash.
-func sessionName(session chain.Hash, seq int64) (name chain.Hash) {
-	copy(name[:], session[:16])
-	binary.BigEndian.PutUint64(name[16:], uint64(seq))
-	copy(name[24:], session[16:])
-	return name
-}
-
-// seqOf is the place in its session that a name of sessionName stands for.
-func seqOf(name chain.Hash) int64 { return int64(binary.BigEndian.Uint64(name[16:])) }
 
 // maxClockGap is how far the clocks of two servers may be apart for a key that one has just
 // enrolled to be used at the other.

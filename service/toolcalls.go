@@ -90,7 +90,7 @@ func (a *Attestations) isRecordedInClear(ctx context.Context, by store.Caller, i
 	if item.Key == "" {
 		return false, nil
 	}
-	draft, _ := a.draft(ctx, by, item) // what it refuses, the append refuses too
+	draft, _, _ := a.draft(ctx, by, item) // what it refuses, the append refuses too
 	if len(draft.Keys) == 0 {
 		return false, nil
 	}

@@ -5,15 +5,20 @@ import (
 	"database/sql"
 	"fmt"
 	"iter"
+	"slices"
 
 	"attestd/chain"
 )
 
-// Session is a run of an agent in which it has made statements. The table names sessions alone: how
-// far each has come stands in idempotency_key, which has a name for each place of it.
+// Session is a run of an agent. The table names sessions alone: what each holds stands in
+// idempotency_key, which has a name for each record of it; see chain.Series.
 type Session struct {
-	AgentID, Key, ID string // Key is the thumbprint: kid
-	Number           int64  // of the row, for the next page
+	AgentID string
+	// Key is kid: the thumbprint of the key that signed its statements, or the kind of a session
+	// without any.
+	Key    string
+	ID     string // sid
+	Number int64  // of the row, for the next page
 }
 
 // sessionID names a session in a cache.
@@ -22,29 +27,51 @@ type sessionID struct {
 	agentID, key, id string
 }
 
-// Note makes sure that a session is listed.
-func (s Sessions) Note(ctx context.Context, by Caller, session Session) error {
-	id := sessionID{by.Company.Chain, session.AgentID, session.Key, session.ID}
-	if _, noted := s.db.sessions.get(id); noted {
+// Note makes sure that sessions are listed.
+func (s Sessions) Note(ctx context.Context, by Caller, sessions ...Session) error {
+	idOf := func(of Session) sessionID { return sessionID{by.Company.Chain, of.AgentID, of.Key, of.ID} }
+	var unknown []Session
+	for _, of := range sessions {
+		if _, noted := s.db.sessions.get(idOf(of)); !noted && !slices.Contains(unknown, of) {
+			unknown = append(unknown, of)
+		}
+	}
+	if len(unknown) == 0 {
 		return nil
 	}
 	generation := s.db.sessions.now()
-	var there bool
+	var missing []Session
 	err := s.db.read(ctx, func(r *conn) error {
-		return r.one([]any{&there}, `SELECT EXISTS (SELECT 1 FROM agent_session WHERE company = ? AND agent_id = ? AND sid = ? AND kid = ?)`,
-			by.Company.Chain, session.AgentID, session.ID, session.Key)
+		missing = missing[:0]
+		for _, of := range unknown {
+			var there bool
+			if err := r.one([]any{&there}, `SELECT EXISTS (SELECT 1 FROM agent_session WHERE company = ? AND agent_id = ? AND sid = ? AND kid = ?)`,
+				by.Company.Chain, of.AgentID, of.ID, of.Key); err != nil {
+				return err
+			}
+			if !there {
+				missing = append(missing, of)
+			}
+		}
+		return nil
 	})
-	if err == nil && !there {
+	if err == nil && len(missing) > 0 {
 		err = s.db.write(ctx, func(w *conn) error {
-			_, err := w.exec(`INSERT INTO agent_session (company, agent_id, kid, sid) VALUES (?, ?, ?, ?) ON CONFLICT (company, agent_id, sid, kid) DO NOTHING`,
-				by.Company.Chain, session.AgentID, session.Key, session.ID)
-			return err
+			for _, of := range missing {
+				if _, err := w.exec(`INSERT INTO agent_session (company, agent_id, kid, sid) VALUES (?, ?, ?, ?) ON CONFLICT (company, agent_id, sid, kid) DO NOTHING`,
+					by.Company.Chain, of.AgentID, of.Key, of.ID); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("note a session of agent %q: %w", session.AgentID, err)
+		return fmt.Errorf("note a session of agent %q: %w", unknown[0].AgentID, err)
 	}
-	s.db.sessions.put(generation, id, struct{}{})
+	for _, of := range unknown {
+		s.db.sessions.put(generation, idOf(of), struct{}{})
+	}
 	return nil
 }
 
@@ -55,20 +82,37 @@ func scanSession(rows *sql.Rows) (s Session, err error) {
 	return s, err
 }
 
-// List yields the sessions of the company before a number, the newest first; those of one agent, or
-// with "" of all.
-func (s Sessions) List(ctx context.Context, by Caller, agentID string, before int64) iter.Seq2[Session, error] {
+// SessionQuery narrows a list of sessions. What is "" narrows nothing.
+type SessionQuery struct {
+	AgentID, ID string
+	// Key is exact. With Signed, the sessions are those of any key, and none without statements.
+	Key    string
+	Signed bool
+	Before int64 // the Number of the session after which to go on
+}
+
+// thumbprintSize is the length of a thumbprint. No kind of a session without statements has it.
+const thumbprintSize = 43
+
+// List yields the sessions of the company that a query asks for, the newest first.
+func (s Sessions) List(ctx context.Context, by Caller, q SessionQuery) iter.Seq2[Session, error] {
+	size := 0
+	if q.Signed {
+		size = thumbprintSize
+	}
 	return list(ctx, s.db, "sessions", scanSession, "SELECT "+sessionColumns+` FROM agent_session
-		WHERE company = ?1 AND (?2 = '' OR agent_id = ?2) AND id < ?3 ORDER BY id DESC`,
+		WHERE company = ?1 AND (?2 = '' OR agent_id = ?2) AND (?3 = '' OR sid = ?3) AND (?4 = '' OR kid = ?4)
+		AND (?5 = 0 OR length(kid) = ?5) AND id < ?6 ORDER BY id DESC`,
 		func(last Session) []any {
 			if last.Number == 0 {
-				last.Number = before
+				last.Number = q.Before
 			}
-			return []any{by.Company.Chain, agentID, last.Number}
+			return []any{by.Company.Chain, q.AgentID, q.ID, q.Key, size, last.Number}
 		})
 }
 
-// Named returns the sessions of an agent of one name: one for each of its keys that has used it.
+// Named returns the sessions of an agent of one name: one for each of its keys that has used it,
+// and one for each kind without statements.
 func (s Sessions) Named(ctx context.Context, by Caller, agentID, id string) (found []Session, err error) {
 	err = s.db.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
@@ -119,4 +163,24 @@ func (v *View) Places(ctx context.Context, by Caller, first, last chain.Hash, yi
 		}
 		first = batch[len(batch)-1].Name
 	}
+}
+
+// PlaceEnds returns the first and the last place of a range of names; ErrNotFound where it is
+// empty.
+func (v *View) PlaceEnds(ctx context.Context, by Caller, first, last chain.Hash) (ends [2]Place, err error) {
+	err = v.read(ctx, func(r *conn) error {
+		for i, order := range [2]string{"", " DESC"} {
+			var name []byte
+			if err := r.one([]any{&name, &ends[i].Index}, `SELECT name, idx FROM idempotency_key WHERE chain = ? AND name >= ? AND name <= ? ORDER BY name`+order+` LIMIT 1`,
+				by.Company.Chain, first[:], last[:]); err != nil {
+				return err
+			}
+			copy(ends[i].Name[:], name)
+		}
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("ends of a session: %w", err)
+	}
+	return ends, err
 }

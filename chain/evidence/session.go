@@ -80,7 +80,13 @@ func Reader(src io.Reader) *bufio.Reader { return bufio.NewReaderSize(src, maxLi
 // IsSession reports whether a file is one of a session, by its first line, and reads nothing from
 // src. What is no header of a session in its form may be one to this function, and the other way
 // round: every check refuses it as MALFORMED.
-func IsSession(src *bufio.Reader) (is bool) {
+func IsSession(src *bufio.Reader) bool { return begins(src, SessionFormat) }
+
+// IsReport is IsSession of a report.
+func IsReport(src *bufio.Reader) bool { return begins(src, ReportFormat) }
+
+// begins reports whether the first line of a file has a format.
+func begins(src *bufio.Reader, format string) (is bool) {
 	for n := 512; ; n *= 2 {
 		line, err := src.Peek(min(n, src.Size()))
 		if end := bytes.IndexByte(line, '\n'); end >= 0 {
@@ -91,7 +97,7 @@ func IsSession(src *bufio.Reader) (is bool) {
 		if Bounded(line) == nil {
 			_ = strictjson.EachMember(line, maxDepth, func(name, value []byte) {
 				text, _ := strictjson.AsString(value)
-				is = is || string(name) == "format" && text == SessionFormat
+				is = is || string(name) == "format" && text == format
 			})
 		}
 		return is

@@ -377,9 +377,22 @@ export interface paths {
         };
         /**
          * List sessions
-         * @description **Addition.** A session is one run of an agent: the statements of one key with one `sid`, `seq` from 0. The newest
-         *     session comes first. A page may have fewer sessions than `limit` and still a `next`. The list says what the server
-         *     has; only the file of a session proves it.
+         * @description **Addition.** A session is one run of an agent. Its `kind` says what makes it:
+         *
+         *     | `kind` | Its records | `sid` |
+         *     |---|---|---|
+         *     | `statement` | statements of one key with one `sid`, `seq` from 0, whatever they are about | that of the statements |
+         *     | `hook` | `tool.*` and `session.ended`, as hooks of coding agents send them | `sessionId` of the payload |
+         *     | `mcp` | the same with the `source` `mcp`, as `attestd mcp` sends them | `sessionId` of the payload |
+         *     | `run` | `run.started`, `git.commit` and `run.ended`, as `attestd run` sends them | `runId` of the payload |
+         *     | `telemetry` | `otel.*` | `sessionId` of the payload |
+         *
+         *     A record with a statement that has a `sid` belongs to that session alone. Of the other kinds nothing shows that a
+         *     record is missing: their `state` is `unproven`, whatever they hold. An ID of more than 256 bytes, or one that
+         *     together with `agentId` would be no clean path (an empty part, `.` or `..` between slashes), makes no session.
+         *
+         *     The newest session comes first. A page may have fewer sessions than `limit`, or none, and still a `next`. The list
+         *     says what the server has; only a file proves it.
          */
         get: operations["listSessions"];
         put?: never;
@@ -1070,12 +1083,38 @@ export interface paths {
         };
         /**
          * Get a session as one file
-         * @description **Addition.** All records of the session in the order of `seq`, with their proofs under one checkpoint, the control
-         *     records of its key, and cosignatures, as JSON lines. The package `evidence` specifies the format
-         *     (`attestd-session/v1`). `attestd check FILE` verifies it without a server, and says whether the session is
+         * @description **Addition.** Of a session of statements: all its records in the order of `seq`, with their proofs under one
+         *     checkpoint, the control records of its key, and cosignatures, as JSON lines. The package `evidence` specifies the
+         *     format (`attestd-session/v1`). `attestd check FILE` verifies it without a server, and says whether the session is
          *     complete, open, or lacks steps.
+         *
+         *     Of a session of another kind: the report (`attestd-report/v1`, as of `GET /v1/report`) from its first record to its
+         *     last. It holds **all** records of both logs in that time, also those of other agents, so it shows that nothing was
+         *     left out of the log between them; that the agent did nothing that nobody recorded, it cannot show. `attestd check
+         *     FILE` verifies it too.
          */
         get: operations["getSession"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{agentId}/{sid}/records": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the records of a session
+         * @description **Addition.** The records of a session in the order of the log, from an index on. To follow a session that goes on,
+         *     ask again from the index after the last record.
+         */
+        get: operations["listSessionRecords"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2164,22 +2203,34 @@ export interface components {
                 }[];
             };
         };
+        /**
+         * @description What makes a session: statements of a key of the agent, or what payloads of hooks, MCP, `attestd run` and telemetry name.
+         * @enum {string}
+         */
+        SessionKind: "statement" | "hook" | "mcp" | "run" | "telemetry";
         Session: {
             agentId: string;
-            kid: components["schemas"]["Thumbprint"];
+            kind: components["schemas"]["SessionKind"];
+            /** @description What recorded it, as the payload of its first record says: `claude-code`, `mcp`, `run`. Empty where that has no `source`. */
+            source: string;
+            /** @description RFC 7638 thumbprint of the key that signed the statements. Empty for the other kinds. */
+            kid: string;
+            /** @description Of a session of statements it has 1 to 128 of A-Z, a-z, 0-9 and `._~-`. */
             sid: string;
-            /** @description The least `seq`. */
+            /** @description The least `seq`; 0 for the other kinds. */
             first: number;
-            /** @description The greatest `seq`. */
+            /** @description The greatest `seq`; 0 for the other kinds. */
             last: number;
             firstAt: components["schemas"]["Timestamp"];
             lastAt: components["schemas"]["Timestamp"];
             records: number;
             /**
-             * @description `sealed`: 0 to the one with `end` are all there. `gap`: `missing` are not.
+             * @description `sealed`: 0 to the one with `end` are all there. `gap`: `missing` are not. `unproven`: the session has no statements, so nothing shows whether all are there.
              * @enum {string}
              */
-            state: "sealed" | "open" | "gap";
+            state: "sealed" | "open" | "gap" | "unproven";
+            /** @description Whether its last record says that it is the last: a statement with `end`, `session.ended` or `run.ended`. */
+            ended: boolean;
             /** @description Ranges of `seq` that are not there, both ends included. */
             missing: number[][];
         };
@@ -5111,6 +5162,26 @@ export interface operations {
                  */
                 agentId?: string;
                 /**
+                 * @description Only the sessions with this ID.
+                 * @example run-1
+                 */
+                sid?: string;
+                /**
+                 * @description Only the sessions of this kind.
+                 * @example hook
+                 */
+                kind?: components["schemas"]["SessionKind"];
+                /**
+                 * @description Only sessions whose last record is of this time or later.
+                 * @example 2026-03-02T09:00:00.000Z
+                 */
+                from?: string;
+                /**
+                 * @description Only sessions whose first record is earlier.
+                 * @example 2026-03-03T09:00:00.000Z
+                 */
+                to?: string;
+                /**
                  * @description Largest number of sessions of a page.
                  * @example 10
                  */
@@ -7080,6 +7151,11 @@ export interface operations {
                  * @example kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k
                  */
                 kid?: string;
+                /**
+                 * @description The kind of the session. Without it, one of statements comes before the others.
+                 * @example hook
+                 */
+                kind?: components["schemas"]["SessionKind"];
             };
             header?: never;
             path: {
@@ -7114,7 +7190,21 @@ export interface operations {
                     "application/x-ndjson": string;
                 };
             };
-            400: components["responses"]["Undeclared"];
+            /** @description A parameter is wrong. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenRole"];
             /** @description The agent has no such session. */
@@ -7132,7 +7222,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Several keys of the agent have used this `sid`, and `kid` does not say which. `code` is `SESSION_AMBIGUOUS`. */
+            /** @description Several keys of the agent have used this `sid`, and `kid` does not say which; or several kinds of sessions have, and `kind` does not. `code` is `SESSION_AMBIGUOUS`. */
             409: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -7164,6 +7254,122 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listSessionRecords: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Thumbprint of the key, where several keys of the agent have used this `sid`.
+                 * @example kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k
+                 */
+                kid?: string;
+                /**
+                 * @description The kind of the session. Without it, one of statements comes before the others.
+                 * @example hook
+                 */
+                kind?: components["schemas"]["SessionKind"];
+                /**
+                 * @description Index from which on records are returned.
+                 * @example 0
+                 */
+                from?: number;
+                /**
+                 * @description Largest number of records of a page.
+                 * @example 100
+                 */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The agent's name in its company.
+                 * @example deploy-bot
+                 */
+                agentId: components["parameters"]["AgentID"];
+                /**
+                 * @description The session.
+                 * @example run-1
+                 */
+                sid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of records. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        records: components["schemas"]["AttestationRecord"][];
+                        /** @description `from` of the next page; absent on the last. */
+                        next?: number;
+                    };
+                };
+            };
+            /** @description A parameter is wrong. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["ForbiddenRole"];
+            /** @description The agent has no such session. */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Several keys of the agent have used this `sid`, and `kid` does not say which; or several kinds of sessions have, and `kind` does not. `code` is `SESSION_AMBIGUOUS`. */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: string;
+                        /** @constant */
+                        code: "SESSION_AMBIGUOUS";
+                    };
                 };
             };
             429: components["responses"]["TooManyRequests"];

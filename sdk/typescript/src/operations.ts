@@ -49,8 +49,9 @@ export const operations = {
   getEnrolment: { call: "GET /v1/enrolment" },
   setAgentPolicy: { call: "PUT /v1/agents/{agentId}/policy", members: ["attest", "dryRun"], safe: true },
   setCompanyPolicy: { call: "PUT /v1/company/policy", members: ["attest", "dryRun"], safe: true },
-  listSessions: { call: "GET /v1/sessions", query: ["agentId", ...page] },
-  getSession: { call: "GET /v1/sessions/{agentId}/{sid}", query: ["kid"], answer: "lines" },
+  listSessions: { call: "GET /v1/sessions", query: ["agentId", "sid", "kind", "from", "to", ...page] },
+  getSession: { call: "GET /v1/sessions/{agentId}/{sid}", query: ["kid", "kind"], answer: "lines" },
+  listSessionRecords: { call: "GET /v1/sessions/{agentId}/{sid}/records", query: ["kid", "kind", "from", "limit"] },
 
   createKey: { call: "POST /v1/keys", members: ["label", "role", "expiresAt"], status: 201 },
   listKeys: { call: "GET /v1/keys" },
