@@ -17,6 +17,7 @@ func TestBrowserRejectsResponseToAnotherRequest(t *testing.T) {
 	key := administer(s)
 	told := ""
 	swap := func(answer []byte, from, to string) []byte { return bytes.ReplaceAll(answer, []byte(from), []byte(to)) }
+	s.api("POST", "/v1/attest", key, toolCall("planner", "s-1", "tool.requested", map[string]any{"callId": "c"}))
 	lies := map[string]struct {
 		path string
 		lie  func(answer []byte) []byte
@@ -28,6 +29,7 @@ func TestBrowserRejectsResponseToAnotherRequest(t *testing.T) {
 			return swap(builder, `builder"`, `planner"`)
 		}},
 		"passports": {"/v1/passports", func(answer []byte) []byte { return swap(answer, `"agentId":"planner"`, `"agentId":"builder"`) }},
+		"sessions":  {"/v1/sessions", func(answer []byte) []byte { return swap(answer, `"agentId":"planner"`, `"agentId":"builder"`) }},
 		"agents":    {"/v1/agents", func(answer []byte) []byte { return swap(answer, "planner", "builder") }},
 		"authority": {"/v1/authority/1", func(answer []byte) []byte { return swap(answer, `"index":1,`, `"index":0,`) }},
 		"evidence":  {"/v1/evidence/2", func([]byte) []byte { return s.raw(key, "/v1/evidence/1?log=control", "application/json") }},
@@ -53,6 +55,8 @@ func TestBrowserRejectsResponseToAnotherRequest(t *testing.T) {
 		{"SVID", "#/agents/planner", func() { b.press("Get an SVID") }, "its token is of another agent"},
 		{"passports", "#/agents/planner", nil, `it names "builder" as its agentId`},
 		{"passports", "#/passports?agent=planner", nil, `it names "builder" as its agentId`},
+		{"sessions", "#/sessions?agent=planner", nil, `it names "builder" as its agentId`},
+		{"sessions", "#/sessions/s-1?agent=planner&kind=hook", nil, `it names "builder" as its agentId`},
 		{"agents", "#/agents?q=plan", nil, "it lists the agent builder"},
 		{"authority", "#/agents/agent-1?record=1", nil, `it names 0 as its index`},
 		{"evidence", "#/control/2", func() { b.press("Save as evidence") }, `it names 1 as its index`},

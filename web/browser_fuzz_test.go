@@ -359,7 +359,7 @@ func TestBrowserFuzz(t *testing.T) {
 
 	// Answers: what each page asks for is asked once, and then answered otherwise.
 	hashes := eval[[]string](b, `[...document.querySelectorAll('nav a')].map((a) => a.getAttribute('href'))`)
-	hashes = append(hashes, "#/agents/agent-1", "#/proof/5", "#/chain/8")
+	hashes = append(hashes, "#/agents/agent-1", "#/proof/5", "#/chain/8", "#/sessions/run-1?agent=agent-1&kind=statement")
 	var genuineOnes, answers [][3]string
 	for _, hash := range hashes {
 		asked := eval[[][2]string](b, fmt.Sprintf(`(answered.length = 0, feedURL(%q).then(() => answered))`, hash))

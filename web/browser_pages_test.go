@@ -22,6 +22,8 @@ var pages = []struct{ name, hash, ready string }{
 	{"live", "#/live", `.pulse[data-tone="ok"]`},
 	{"records", "#/records", `[data-index="0"][data-check="ok"]`},
 	{"record", "#/records/8", `dialog [data-check="ok"]`},
+	{"sessions", "#/sessions", `[data-sessions="1"]`},
+	{"session", "#/sessions/run-1?agent=agent-1&kind=statement", `[data-call="0"][data-check="ok"]`},
 	{"proof", "#/proof/5", `[data-walk="ok"]`},
 	{"verify", "#/verify", `.progress, .button.primary`},
 	{"agents", "#/agents", `.rows li`},

@@ -27,6 +27,11 @@ const PAGES = [
   { id: 'start', name: 'Start', page: Start, open: true },
   { id: 'live', name: 'Live', page: Live },
   { id: 'records', name: 'Records', page: lazy('Records', () => import('./pages/records.js').then((m) => m.Records)) },
+  {
+    id: 'sessions',
+    name: 'Sessions',
+    page: lazy('Sessions', () => import('./pages/sessions.js').then((m) => m.Sessions)),
+  },
   { id: 'proof', name: 'Proof', page: Proof, open: true },
   { id: 'verify', name: 'Verify', page: Verify },
   { id: 'agents', name: 'Agents', page: lazy('Agents', () => import('./pages/agents.js').then((m) => m.Agents)) },
@@ -76,7 +81,7 @@ const FORMER = { chain: 'records' }; // names that pages had: their links go on 
 
 // How the navigation is divided. What no group names stands in none.
 const GROUPS = [
-  { name: 'Monitor', ids: ['start', 'live', 'records', 'proof', 'verify'] },
+  { name: 'Monitor', ids: ['start', 'live', 'records', 'sessions', 'proof', 'verify'] },
   { name: 'Identities', ids: ['agents', 'passports', 'keys', 'federation'] },
   { name: 'Trust', ids: ['control', 'checkpoints', 'report'] },
   { name: 'Develop', ids: ['webhooks', 'reference'] },

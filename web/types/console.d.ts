@@ -182,7 +182,7 @@ interface Word extends AgentName {
   is: 'agent' | 'company' | 'unsigned' | 'fails' | 'unknown';
   reason: string;
   chain: string[];
-  session?: { sid: string; seq: number };
+  session?: { sid: string; seq: number; prev: string; end: boolean; hash: string };
 }
 
 /** A change of a policy, at in ms; and control records of an agent's keys, by thumbprint. */
@@ -191,7 +191,30 @@ type KeyEvents = Map<string, (ControlEvent & { source: string })[]>;
 type JudgeWord = ReturnType<typeof import('../console/parts/word.js').useAgentTrust>;
 
 type ListedAgentKey = ReturnType<typeof import('../console/core/agent_keys.js').listedKey>;
-type ListedSession = ReturnType<typeof import('../console/core/agent_keys.js').sessionPage>['sessions'][number];
+type ListedSession = ReturnType<typeof import('../console/core/sessions.js').sessionPage>['sessions'][number];
+
+/** What names a session: kid is '' without statements. */
+interface SessionName { agentId: string; sid: string; kind: ListedSession['kind']; kid: string }
+/** The same as a URL may have it: what is '' is not known. */
+interface SessionQuery { agentId: string; sid: string; kind: string; kid: string }
+
+/** A record of a session: as it was read and checked, and what its payload says of a call. */
+interface SessionEntry { row: Row; record: LogRecord; at: number; said: SessionSaid }
+interface SessionSaid {
+  sid: string; source: string; tool: string; server: string; callId: string;
+  asked: string; came: string; durationMs: number | null; succeeded: boolean;
+}
+
+/** Records of a session that belong together: a call with its outcome, or one event. */
+interface SessionCall {
+  asked: SessionEntry | null;
+  pending: SessionEntry | null;
+  outcome: SessionEntry | null;
+  event: SessionEntry | null;
+  broken: Row | null;
+  note: string;
+}
+type SessionWhole = { is: 'checking' | 'fails' | 'lacking' | 'missing' | 'complete' | 'open' | 'unproven'; says: string };
 
 /** What may be recorded in an agent's name, as its policy says and that of the company. */
 interface Policies { own: 'any' | 'key'; company: 'any' | 'key' }

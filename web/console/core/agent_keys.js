@@ -3,7 +3,7 @@
 // an admin can change. Whose word a record is, core/words.js checks.
 import { boolean, having, integer, list, nullable, oneOf, string, stringThat, timestamp } from '../lib/form.js';
 import { isThumbprint } from '../lib/statement.js';
-import { call, callStream } from './api.js';
+import { call } from './api.js';
 import { NOTHING, eachNames, mustFit, mustName } from './asked.js';
 
 const thumbprint = stringThat(isThumbprint, 'the thumbprint of a key');
@@ -26,32 +26,6 @@ const dryRun = having({
   complete: boolean,
   agents: list(having({ agentId: string, refused: integer }), 100),
 });
-
-export const sessionPage = having(
-  {
-    sessions: list(
-      having({
-        agentId: string,
-        kid: thumbprint,
-        sid: string,
-        first: integer,
-        last: integer,
-        firstAt: timestamp,
-        lastAt: timestamp,
-        records: integer,
-        state: oneOf('sealed', 'open', 'gap'),
-        missing: list(list(integer, 2), 100),
-      }),
-    ),
-  },
-  { next: string },
-);
-
-/**
- * What a page of sessions of an agent must hold.
- * @param {{agentId: string}} asked
- */
-export const sessionsAsked = ({ agentId }) => eachNames('sessions', { agentId });
 
 /**
  * @param {string} agentId
@@ -123,12 +97,3 @@ export async function tryPolicy(agentId) {
 
 /** @param {string} agentId */
 const policyAt = (agentId) => (agentId ? at(agentId, 'policy') : '/v1/company/policy');
-
-/**
- * The file of a session, as it streams in.
- * @param {{agentId: string, sid: string, kid: string}} session
- */
-export async function sessionFile({ agentId, sid, kid }) {
-  const path = `/v1/sessions/${encodeURIComponent(agentId)}/${encodeURIComponent(sid)}?kid=${encodeURIComponent(kid)}`;
-  return new Response(await callStream(path)).blob();
-}

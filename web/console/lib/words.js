@@ -3,7 +3,7 @@
 // thumbprint, and of policies, by subject. Control records are given as they were checked.
 import { AgentKeys } from './evidence/agent_keys.js';
 import { having, nullable, oneOf, string } from './form.js';
-import { readEndorsement, readStatement } from './statement.js';
+import { readEndorsement, readStatement, statementHash } from './statement.js';
 
 /** A record may be under way while a key is revoked or a policy is set (ms). */
 export const SLACK = 5000;
@@ -105,10 +105,11 @@ export async function signed(record, keyOf) {
     if (alg === 'ES256' && !globalThis.crypto?.subtle)
       return word(record, 'unknown', 'This browser checks ES256 only in pages from https or localhost.');
     const { keys, chain } = await keyOf(kid);
-    const { claims: { sid, seq } } = await keys.signed(record);
+    const { claims: { sid, seq, prev = '', end = false } } = await keys.signed(record);
+    const hash = sid === undefined ? '' : await statementHash(record.statement ?? '');
     return word(record, 'agent', `${keys.who()}.`, {
       chain,
-      ...(sid !== undefined && { session: { sid, seq: seq ?? 0 } }),
+      ...(sid !== undefined && { session: { sid, seq: seq ?? 0, prev, end, hash } }),
     });
   } catch (err) {
     return word(record, 'fails', `What the record has as the agent’s statement does not hold: ${err.message}.`);

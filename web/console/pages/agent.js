@@ -165,8 +165,8 @@ export function Agent({ agentId }) {
           : html`<${Nobody} agentId=${agentId} onChange=${() => changed()} />`}
         ${agent.registeredAt && html`
           <${AgentKeys} agent=${{ ...agent, companyId: company.companyId }} version=${version}
-            onChange=${() => changed()} />
-          <${AgentSessions} agentId=${agentId} version=${version} companyKey=${key} />`}
+            onChange=${() => changed()} />`}
+        <${AgentSessions} agentId=${agentId} version=${version} companyKey=${key} />
         <${Delegations} agent=${agent} company=${company} companyKey=${key} />
         ${agent.registeredAt && html`<${Passports} agent=${agent} version=${version} onChange=${() => changed()} />`}
         <${Authority} agentId=${agentId} records=${records} companyKey=${key} />

@@ -9,6 +9,7 @@ const ICONS = {
   start: 'M4 11l8-7 8 7v9H4zM10 20v-6h4v6',
   live: 'M3 12h4l3-8 4 16 3-8h4',
   records: 'M10 7H7a5 5 0 0 0 0 10h3M14 7h3a5 5 0 0 1 0 10h-3M8 12h8',
+  sessions: 'M4 6h9M8 11h8M11 16h9M4 4v16',
   proof: 'M12 4v4M12 8c0 6-7 3-7 10M12 8c0 6 7 3 7 10M3 20h4M17 20h4M10 3h4',
   verify: 'M12 3l8 3v6c0 5-4 8-8 9-4-1-8-4-8-9V6zM8.5 12l2.5 2.5 4.5-5',
   agents: 'M5 9h14v10H5zM12 9V5M9 13h.01M15 13h.01M10 16.5h4M12 4h.01',

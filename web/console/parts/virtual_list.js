@@ -5,7 +5,8 @@
 import { html, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../vendor/preact-htm.js';
 
 const OVERSCAN = 8;
-const PRINTED = 500; // rows that a print has, from the one at the top on
+/** How many rows a print has, from the one at the top on. */
+export const PRINTED = 500;
 const PAPER = matchMedia('print');
 // Px; browsers lay out nothing much taller. A longer log moves by more than a pixel for each that
 // is scrolled.

@@ -1,0 +1,289 @@
+// @ts-check
+// A session as its calls: what was asked and what came of it, side by side. Records come in the
+// order of the log. What a payload says is the word of whoever recorded it; whether a record is of
+// the session, and whether all are there, is decided here and not by the server.
+import { member } from '../lib/json.js';
+import { readStatement } from '../lib/statement.js';
+
+const SNIPPET = 200; // characters of what was asked, or came
+
+/**
+ * @param {JSONNode | undefined} node
+ * @param {string} name
+ */
+function textIn(node, name) {
+  const value = member(node, name);
+  return value?.type === 'string' ? value.value : '';
+}
+
+/**
+ * The beginning of the first member that there is, as it stands; half of a surrogate pair is cut
+ * off with the rest.
+ * @param {LogRecord} record
+ * @param {string[]} names
+ */
+function snippetIn({ inner, source }, names) {
+  for (const name of names) {
+    const value = member(inner, name);
+    if (!value) continue;
+    const text = value.type === 'string' ? value.value.slice(0, SNIPPET)
+      : source.slice(value.start, Math.min(value.end, value.start + SNIPPET));
+    return text.replace(/\s+/g, ' ').replace(/[\ud800-\udbff]$/, '');
+  }
+  return '';
+}
+
+/**
+ * What the payload of a record says of its session and call.
+ * @param {LogRecord} record
+ * @returns {SessionSaid}
+ */
+export function saidOf(record) {
+  const { inner, actionType } = record;
+  const duration = member(inner, 'durationMs');
+  const ms = duration?.type === 'number' ? Number(duration.lexeme) : NaN;
+  const status = member(inner, 'exitStatus');
+  const isRun = /^(run\.|git\.)/.test(actionType);
+  return {
+    sid: textIn(inner, isRun ? 'runId' : 'sessionId'),
+    source: textIn(inner, 'source'),
+    tool: textIn(inner, 'tool'),
+    server: textIn(inner, 'server'),
+    callId: textIn(inner, 'callId') || (isRun && actionType !== 'git.commit' ? textIn(inner, 'runId') : ''),
+    asked: snippetIn(record, ['input', 'command', 'subject', 'attributes']),
+    came: snippetIn(record, ['reason', 'error', 'output', 'signal', 'exitStatus', 'status']),
+    durationMs: ms >= 0 && ms < 1e15 ? ms : null,
+    succeeded: !member(inner, 'error') && !member(inner, 'signal')
+      && !(status?.type === 'number' && status.lexeme !== '0'),
+  };
+}
+
+/**
+ * Why a record is not of a session; '' where it is.
+ * @param {LogRecord} record
+ * @param {SessionName} session
+ */
+export function strangerTo(record, { agentId, sid, kind, kid }) {
+  if (record.agentId !== agentId) return `it is of the agent ${record.agentId}`;
+  let signed;
+  try {
+    signed = record.statement === undefined ? null : readStatement(record.statement);
+  } catch (err) {
+    return kind === 'statement' ? `its statement has not the form of one: ${err.message}` : '';
+  }
+  if (kind === 'statement')
+    return signed?.claims.sid === sid && signed.kid === kid ? '' : 'it has no statement of this session and key';
+  if (signed?.claims.sid !== undefined) return `it is of the signed session ${signed.claims.sid}`;
+  const { actionType } = record;
+  const said = saidOf(record);
+  const is = actionType.startsWith('otel.') ? 'telemetry'
+    : /^(run\.(started|ended)|git\.commit)$/.test(actionType) ? 'run'
+      : actionType.startsWith('tool.') || actionType === 'session.ended'
+        ? said.source === 'mcp' ? 'mcp' : 'hook' : '';
+  if (is !== kind) return `its action ${actionType} is none of such a session`;
+  return said.sid === sid ? '' : `it is of the session ${said.sid || 'without a name'}`;
+}
+
+const ASKS = /^(tool\.requested|run\.started)$/;
+const ENDS = /^(tool\.(completed|failed|denied|ended)|run\.ended)$/;
+
+/** @returns {SessionCall} */
+const newCall = () => ({ asked: null, pending: null, outcome: null, event: null, broken: null, note: '' });
+
+/** The calls of a session, while its records come. */
+export class SessionCalls {
+  /** @type {SessionCall[]} */
+  list = [];
+
+  /** @type {SessionEntry[]} */
+  entries = [];
+
+  /** @type {Row[]} */
+  broken = []; // what stands where a record should be
+
+  /** @type {Map<string, SessionCall>} */
+  #named = new Map(); // by source and ID, the newest call
+
+  /** @type {Map<string, Set<SessionCall>>} */
+  #nameless = new Map(); // open calls without an ID, by source and tool
+
+  /** @param {Row} row */
+  addBroken(row) {
+    this.broken.push(row);
+    this.list.push({ ...newCall(), broken: row });
+  }
+
+  /**
+   * @param {Row} row
+   * @param {LogRecord} record
+   */
+  add(row, record) {
+    const said = saidOf(record);
+    const entry = { row, record, said, at: Date.parse(record.timestamp) };
+    this.entries.push(entry);
+    const { actionType: action } = record;
+    if (ASKS.test(action)) return this.#ask(entry);
+    if (!ENDS.test(action) && action !== 'tool.pending') {
+      this.list.push({ ...newCall(), event: entry });
+      return;
+    }
+    let call = this.#find(said);
+    if (!call || call.outcome) {
+      call = { ...newCall(), note: call ? 'a second outcome of its call' : 'what was asked is not on record' };
+      this.list.push(call);
+    }
+    if (action === 'tool.pending') call.pending = entry;
+    else {
+      call.outcome = entry;
+      this.#nameless.get(this.#name(said, said.tool))?.delete(call);
+    }
+  }
+
+  /**
+   * @param {SessionSaid} said
+   * @param {string} of
+   */
+  #name = ({ source }, of) => `${source.length} ${source} ${of}`;
+
+  /** @param {SessionEntry} entry */
+  #ask(entry) {
+    const { said } = entry;
+    const call = { ...newCall(), asked: entry };
+    this.list.push(call);
+    if (said.callId) {
+      const name = this.#name(said, said.callId);
+      if (this.#named.has(name)) call.note = 'the ID of an earlier call';
+      this.#named.set(name, call);
+      return;
+    }
+    const name = this.#name(said, said.tool);
+    this.#nameless.set(name, (this.#nameless.get(name) ?? new Set()).add(call));
+  }
+
+  /**
+   * The call of an outcome. Without an ID it is of the one open call of its tool; of several,
+   * nobody can say which.
+   * @param {SessionSaid} said
+   */
+  #find(said) {
+    if (said.callId) return this.#named.get(this.#name(said, said.callId));
+    const open = [...(this.#nameless.get(this.#name(said, said.tool)) ?? [])];
+    return open.length === 1 ? open[0] : undefined;
+  }
+
+  /** Whether the last record says that it is the last. */
+  get ended() {
+    const last = this.entries.at(-1);
+    return Boolean(last) && (/^(session|run)\.ended$/.test(last?.record.actionType ?? '')
+      || last?.row.word?.session?.end === true);
+  }
+
+  /** When the first and the last record were made (ms). */
+  get span() {
+    let [from, to] = [Infinity, -Infinity];
+    for (const one of this.list) {
+      const { start, end } = timesOf(one);
+      if (start === null || end === null) continue;
+      [from, to] = [Math.min(from, start), Math.max(to, end)];
+    }
+    return from <= to ? { from, to } : { from: 0, to: 0 };
+  }
+}
+
+/**
+ * The entries of a call.
+ * @param {SessionCall} call
+ */
+export const entriesOf = ({ asked, pending, outcome, event }) =>
+  [asked, pending, outcome, event].filter((entry) => entry !== null);
+
+/**
+ * When a call began and ended, and for how long it ran, in ms; null where that is not known. What
+ * was measured beside the agent comes before the times of the records.
+ * @param {SessionCall} call
+ * @returns {{start: number | null, end: number | null, ms: number | null}}
+ */
+export function timesOf({ asked, pending, outcome, event }) {
+  const last = outcome ?? event;
+  const measured = last?.said.durationMs ?? null;
+  const end = last?.at ?? pending?.at ?? asked?.at ?? null;
+  const start = asked?.at ?? (end === null ? null : end - (measured ?? 0));
+  return { start, end, ms: measured ?? (asked && outcome ? outcome.at - asked.at : null) };
+}
+
+/**
+ * What became of a call: completed, failed, denied, ended (nobody knows how), pending, none, event
+ * or broken.
+ * @param {SessionCall} call
+ */
+export function stateOf({ pending, outcome, event, broken }) {
+  if (broken) return 'broken';
+  if (event) return 'event';
+  if (!outcome) return pending ? 'pending' : 'none';
+  const action = outcome.record.actionType;
+  if (action === 'run.ended') return outcome.said.succeeded ? 'completed' : 'failed';
+  return action.slice('tool.'.length);
+}
+
+/** @param {[number, number][]} gaps */
+const gapsText = (gaps) =>
+  gaps.slice(0, 10).map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(', ') +
+  (gaps.length > 10 ? ' and more' : '');
+
+/**
+ * What the agent's own numbers say of a session of statements, all of which hold.
+ * @param {SessionEntry[]} entries
+ * @param {string} sid
+ * @returns {SessionWhole}
+ */
+function numbered(entries, sid) {
+  const steps = entries.flatMap(({ row, record }) =>
+    (row.word?.session?.sid === sid ? [{ ...row.word.session, index: record.index }] : []));
+  if (steps.length < entries.length)
+    return { is: 'fails', says: 'a statement does not hold, or could not be checked' };
+  steps.sort((a, b) => a.seq - b.seq);
+  /** @type {[number, number][]} */
+  const gaps = [];
+  let last = { seq: -1, hash: '', end: false, index: -1 };
+  for (const step of steps) {
+    if (step.seq === last.seq)
+      return { is: 'fails', says: `the agent’s key signed two statements with the seq ${step.seq}` };
+    if (last.end) return { is: 'fails', says: `seq ${step.seq} follows the end of the session` };
+    if (step.seq > last.seq + 1) gaps.push([last.seq + 1, step.seq - 1]);
+    else if (last.seq >= 0 && step.prev !== last.hash)
+      return { is: 'fails', says: `the statement of record ${step.index} does not follow the one before it` };
+    last = step;
+  }
+  if (gaps.length) return { is: 'missing', says: `missing ${gapsText(gaps)}` };
+  if (!last.end) return { is: 'open', says: `open at ${last.seq}` };
+  return { is: 'complete', says: `complete: 0 to ${last.seq}` };
+}
+
+/**
+ * What was found here of a session as a whole. listed: what the server says of it; done: whether it
+ * has given all that it has; due: indexes of records of it that it has shown elsewhere.
+ * @param {SessionCalls} calls
+ * @param {ListedSession} listed
+ * @param {boolean} done
+ * @param {Iterable<number>} [due]
+ * @returns {SessionWhole}
+ */
+export function wholeOf({ entries, broken }, listed, done, due = []) {
+  const failed = entries.filter(({ row }) => row.check && !row.check.ok).length + broken.length;
+  if (failed) return { is: 'fails', says: failed === 1 ? 'a record fails' : `${failed} records fail` };
+  const signed = listed.kind === 'statement';
+  if (!done || entries.some(({ row }) => !row.check || (signed && !row.word)))
+    return { is: 'checking', says: 'being checked' };
+  if (entries.length < listed.records)
+    return {
+      is: 'lacking',
+      says: `the server lists ${listed.records} records of this session, and returned ${entries.length}`,
+    };
+  const given = new Set(entries.map(({ record }) => record.index));
+  for (const index of due)
+    if (!given.has(index)) return { is: 'lacking', says: `record ${index} came over the stream, and is left out here` };
+  if (!signed) return { is: 'unproven', says: 'completeness cannot be proven' };
+  const found = numbered(entries, listed.sid);
+  const claims = listed.state === 'sealed' && found.is !== 'complete';
+  return claims ? { ...found, says: `${found.says}, though the server says that it is sealed` } : found;
+}

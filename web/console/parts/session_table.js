@@ -1,0 +1,72 @@
+// @ts-check
+// A list of sessions, as the server claims it. Each leads to its page.
+import { html } from '../vendor/preact-htm.js';
+import { count, plural, short, timeText } from '../core/format.js';
+import { href } from '../core/router.js';
+import { KIND_NAMES } from '../core/sessions.js';
+import { visible } from '../lib/visible.js';
+import { Badge, Failure } from './basic.js';
+import { SaveSession } from './session_file.js';
+import { Text } from './text.js';
+
+const SHOWN = 10; // ranges that are missing
+
+/** @param {ListedSession} session */
+const missingOf = ({ missing }) =>
+  missing.slice(0, SHOWN).map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(', ') +
+  (missing.length > SHOWN ? ' and more' : '');
+
+/**
+ * The page of a session.
+ * @param {SessionName} session
+ */
+export const sessionHref = ({ agentId, sid, kind, kid }) => href('sessions', sid, { agent: agentId, kind, kid });
+
+/**
+ * What the server says of a session, in few words.
+ * @param {ListedSession} session
+ */
+export function claimOf(session) {
+  const { state, last, ended } = session;
+  if (state === 'gap') return `missing ${missingOf(session)}`;
+  if (state === 'open') return `open at ${last}`;
+  return state === 'unproven' ? `unproven, ${ended ? 'ended' : 'no end on record'}` : state;
+}
+
+/** @param {{session: ListedSession, companyKey: ServiceKey, withAgent?: boolean}} props */
+function Line({ session: s, companyKey, withAgent }) {
+  return html`
+    <tr data-session=${visible(s.sid)} data-state=${s.state} data-kind=${s.kind}>
+      <td data-label="Session"><a href=${sessionHref(s)}><code><${Text} of=${s.sid} /></code></a>
+        <div class="small muted">${KIND_NAMES[s.kind]}${s.source && s.source !== s.kind
+          && html` · <${Text} of=${s.source} />`}</div>
+        ${s.kid && html`<div class="small muted" title=${visible(s.kid)}>key ${visible(short(s.kid, 8, 4))}</div>`}</td>
+      ${withAgent && html`<td data-label="Agent">
+        <a href=${href('agents', s.agentId)}><${Text} of=${s.agentId} /></a></td>`}
+      <td data-label="State"><${Badge} tone=${s.state === 'gap' ? 'bad' : ''}>${claimOf(s)}<//></td>
+      <td data-label="Records">${count(s.records)}</td>
+      <td data-label="Time" title="${s.firstAt} to ${s.lastAt}">${timeText(s.firstAt)}
+        <div class="small muted">to ${timeText(s.lastAt)}</div></td>
+      <td><${SaveSession} session=${s} companyKey=${companyKey} /></td>
+    </tr>`;
+}
+
+/**
+ * paged: as of usePaged. none: what is said where there is none.
+ * @param {{paged: Paged<ListedSession>, companyKey: ServiceKey, withAgent?: boolean,
+ *   none: string}} props
+ */
+export function SessionTable({ paged: { items, more, retry, hasMore, busy, error }, companyKey, withAgent, none }) {
+  return html`
+    <${Failure} error=${error} retry=${retry} />
+    ${items?.length === 0 && !hasMore && html`<p class="empty">${none}</p>`}
+    ${items && items.length > 0 && html`
+      <table class="table passports sessions">
+        <thead><tr><th>Session</th>${withAgent && html`<th>Agent</th>`}<th>State</th><th>Records</th><th>Time</th>
+          <th><span class="visually-hidden">File</span></th></tr></thead>
+        <tbody>${items.map((s) => html`<${Line} key=${`${s.agentId} ${s.kind} ${s.kid} ${s.sid}`} session=${s}
+          companyKey=${companyKey} withAgent=${withAgent} />`)}</tbody>
+      </table>`}
+    ${hasMore && html`<div class="buttons"><button type="button" class="button" disabled=${busy} onClick=${more}>
+      Show more</button><span class="small muted">${plural(items?.length ?? 0, 'session')} so far</span></div>`}`;
+}

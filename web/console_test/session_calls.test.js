@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { recordForm } from '../console/lib/record.js';
+import { parse } from '../console/lib/json.js';
+import { SessionCalls, entriesOf, stateOf, strangerTo, timesOf, wholeOf } from '../console/core/session_calls.js';
+
+const hook = { agentId: 'bot', sid: 's', kind: 'hook', kid: '' };
+const at = (i) => new Date(1750000000000 + i * 100).toISOString();
+
+/** A record at a place, with a payload of a call. */
+function recordOf(index, actionType, payload, { agentId = 'bot', ...more } = {}) {
+  const text = JSON.stringify({
+    index, timestamp: at(index), payload: { agentId, companyId: 'acme', actionType, payload, ...more },
+    hash: '0'.repeat(64), signature: 'A'.repeat(86),
+  });
+  return recordForm(parse(text), text, 'it');
+}
+
+/** The calls of [action, payload] one after the other, all of which hold. */
+function callsOf(...records) {
+  const calls = new SessionCalls();
+  records.forEach(([action, payload, word], index) => {
+    const record = recordOf(index, action, { source: 'x', sessionId: 's', ...payload });
+    calls.add({ index, check: { ok: true, reason: '' }, ...(word && { word }) }, record);
+  });
+  return calls;
+}
+
+const said = (calls) =>
+  calls.list.map((call) => `${stateOf(call)} ${entriesOf(call).map(({ record }) => record.index)} ${call.note}`.trim());
+const listed = (records, more) => ({ ...hook, state: 'unproven', records, ...more });
+
+test('an outcome stands beside what was asked, whatever comes between', () => {
+  const calls = callsOf(
+    ['tool.requested', { tool: 'Bash', callId: 'a' }], ['tool.requested', { tool: 'Read', callId: 'b' }],
+    ['tool.completed', { tool: 'Read', callId: 'b', durationMs: 42 }], ['tool.pending', { tool: 'Bash', callId: 'a' }],
+    ['tool.denied', { tool: 'Bash', callId: 'a', reason: 'no' }], ['tool.requested', { tool: 'Bash', callId: 'c' }],
+    ['session.ended', {}],
+  );
+  assert.deepEqual(said(calls), ['denied 0,3,4', 'completed 1,2', 'none 5', 'event 6']);
+  assert.deepEqual(timesOf(calls.list[1]), { start: Date.parse(at(1)), end: Date.parse(at(2)), ms: 42 });
+  assert.equal(timesOf(calls.list[0]).ms, 400);
+  assert.equal(calls.list[0].outcome.said.came, 'no');
+  assert.equal(calls.ended, true);
+  assert.deepEqual(calls.span, { from: Date.parse(at(0)), to: Date.parse(at(6)) });
+});
+
+test('an ID that comes twice hides nothing, and an outcome without its request is shown', () => {
+  const calls = callsOf(
+    ['tool.requested', { tool: 'a', callId: '1' }], ['tool.completed', { tool: 'a', callId: '1' }],
+    ['tool.requested', { tool: 'b', callId: '1' }], ['tool.failed', { tool: 'b', callId: '1', error: 'e' }],
+    ['tool.completed', { tool: 'b', callId: '1' }], ['tool.completed', { tool: 'z', callId: '9' }],
+    ['tool.completed', { tool: 'a', callId: '1', source: 'y' }], // of another source
+  );
+  assert.deepEqual(said(calls), [
+    'completed 0,1', 'failed 2,3 the ID of an earlier call', 'completed 4 a second outcome of its call',
+    'completed 5 what was asked is not on record', 'completed 6 what was asked is not on record',
+  ]);
+});
+
+test('without an ID an outcome is of the one open call of its tool, and of none where there are several', () => {
+  const one = callsOf(['tool.requested', { tool: 'a' }], ['tool.requested', { tool: 'b' }], ['tool.failed', { tool: 'a' }],
+    ['tool.requested', { tool: 'a' }], ['tool.completed', { tool: 'a' }]);
+  assert.deepEqual(said(one), ['failed 0,2', 'none 1', 'completed 3,4']);
+  const two = callsOf(['tool.requested', { tool: 'a' }], ['tool.requested', { tool: 'a' }], ['tool.completed', { tool: 'a' }]);
+  assert.deepEqual(said(two), ['none 0', 'none 1', 'completed 2 what was asked is not on record']);
+});
+
+test('a run is a call of its command, and fails by its exit status', () => {
+  const run = (...records) => said(callsOf(...records.map(([a, p]) => [a, { source: 'run', runId: 'r', ...p }])));
+  assert.deepEqual(run(['run.started', { command: ['go'] }], ['git.commit', { subject: 'x' }], ['run.ended', { exitStatus: 0 }]),
+    ['completed 0,2', 'event 1']);
+  assert.deepEqual(run(['run.started', {}], ['run.ended', { exitStatus: 1 }]), ['failed 0,1']);
+  assert.deepEqual(run(['run.started', {}], ['run.ended', { signal: 'killed' }]), ['failed 0,1']);
+});
+
+test('a record of another agent, session or kind is none of the session', () => {
+  const of = (action, payload, more) => strangerTo(recordOf(0, action, payload, more), hook);
+  assert.equal(of('tool.requested', { source: 'x', sessionId: 's' }), '');
+  assert.equal(of('session.ended', { source: 'x', sessionId: 's' }), '');
+  for (const [action, payload, more] of [
+    ['tool.requested', { source: 'x', sessionId: 't' }], ['tool.requested', {}], ['tool.requested', [1]],
+    ['tool.requested', { source: 'mcp', sessionId: 's' }], ['otel.x', { sessionId: 's' }], ['note', { sessionId: 's' }],
+    ['tool.requested', { source: 'x', sessionId: 's' }, { agentId: 'other' }],
+    ['tool.requested', { source: 'x', sessionId: ['s'] }],
+  ]) assert.notEqual(of(action, payload, more), '', JSON.stringify([action, payload, more]));
+  assert.notEqual(strangerTo(recordOf(0, 'note', {}), { ...hook, kind: 'statement', kid: 'k' }), '');
+});
+
+test('of a session without statements the whole is never proven, and records that are left out show', () => {
+  const calls = callsOf(['tool.requested', { callId: '1' }], ['tool.completed', { callId: '1' }]);
+  assert.equal(wholeOf(calls, listed(2), true).is, 'unproven');
+  assert.equal(wholeOf(calls, listed(2), false).is, 'checking');
+  assert.equal(wholeOf(calls, listed(3), true).is, 'lacking');
+  assert.equal(wholeOf(calls, listed(2), true, [0, 1]).is, 'unproven');
+  assert.equal(wholeOf(calls, listed(2), true, [2]).is, 'lacking');
+  calls.entries[1].row.check = null;
+  assert.equal(wholeOf(calls, listed(2), true).is, 'checking');
+  calls.entries[1].row.check = { ok: false, reason: 'r' };
+  assert.equal(wholeOf(calls, listed(2), true).is, 'fails');
+  const broken = callsOf(['tool.requested', {}]);
+  broken.addBroken({ index: null, check: { ok: false, reason: 'r' } });
+  assert.equal(wholeOf(broken, listed(1), true).is, 'fails');
+  assert.equal(said(broken)[1], 'broken');
+});
+
+test('of a session of statements the agent’s own numbers say what is missing', () => {
+  const step = (seq, { end = false, prev = seq ? `h${seq - 1}` : '', hash = `h${seq}`, is = 'agent' } = {}) =>
+    ['note', {}, { is, session: { sid: 's', seq, prev, hash, end } }];
+  const whole = (steps, state = 'open') =>
+    wholeOf(callsOf(...steps), listed(steps.length, { kind: 'statement', kid: 'k', state }), true);
+  assert.deepEqual(whole([step(0), step(1, { end: true })], 'sealed'), { is: 'complete', says: 'complete: 0 to 1' });
+  assert.deepEqual(whole([step(1, { end: true }), step(0)]), { is: 'complete', says: 'complete: 0 to 1' });
+  assert.deepEqual(whole([step(0), step(1)]), { is: 'open', says: 'open at 1' });
+  assert.deepEqual(whole([step(1), step(4, { end: true })], 'sealed'),
+    { is: 'missing', says: 'missing 0, 2–3, though the server says that it is sealed' });
+  for (const steps of [
+    [step(0), step(1), step(1)], [step(0), step(1, { prev: 'x' })], [step(0, { end: true }), step(1)],
+    [step(0), ['note', {}, { is: 'fails' }]],
+  ]) assert.equal(whole(steps).is, 'fails', JSON.stringify(steps));
+  assert.equal(whole([step(0), ['note', {}]]).is, 'checking'); // whose word it is, is not known yet
+});
+
+test('five thousand calls are put together in no time', () => {
+  const calls = new SessionCalls();
+  const records = Array.from({ length: 10000 }, (_, i) =>
+    recordOf(i, i % 2 ? 'tool.completed' : 'tool.requested', { source: 'x', sessionId: 's', tool: 't', callId: `${i >> 1}` }));
+  const before = performance.now();
+  records.forEach((record, index) => calls.add({ index, check: { ok: true, reason: '' } }, record));
+  assert.equal(calls.list.length, 5000);
+  assert.ok(calls.list.every((call) => stateOf(call) === 'completed'));
+  assert.ok(performance.now() - before < 2000);
+});
