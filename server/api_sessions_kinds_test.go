@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain/evidence"
 	"attestd/crypto/jose"
+	"attestd/sdk/attestd"
 	"attestd/store"
 )
 
@@ -219,5 +220,39 @@ func TestRefusedRecordsMakeNoSessions(t *testing.T) {
 	}
 	if fmt.Sprint(listed) != "[kept]" {
 		t.Errorf("rows of sessions: %q", listed)
+	}
+}
+
+// The Go client reads a session of any kind, page after page.
+func TestClientReadsSessions(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	const records = 1003 // more than a page
+	for from := 0; from < records; from += 501 {
+		var items []string
+		for i := from; i < min(records, from+501); i++ {
+			items = append(items, called("bot", "tool.requested", "mcp", "sessionId", "a b"))
+		}
+		acme.do(t, "POST /v1/attest/batch", `{"records":[`+strings.Join(items, ",")+`]}`).status(201)
+	}
+	c, err := attestd.New(attestd.Config{URL: s.url, Credential: attestd.Key(acme.credential)})
+	must(t, err)
+	found := 0
+	for session, err := range c.Sessions(t.Context(), "") {
+		must(t, err)
+		if session.Kind != "mcp" || session.State != "unproven" || session.Records != records {
+			t.Errorf("%+v", session)
+		}
+		for record, err := range c.SessionRecords(t.Context(), session) {
+			must(t, err)
+			if record.Index != int64(found) {
+				t.Fatalf("record %d comes as number %d", record.Index, found)
+			}
+			found++
+		}
+	}
+	if found != records {
+		t.Errorf("%d records of %d", found, records)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"path"
 	"strings"
+	"time"
 
 	"attestd/chain"
 	"attestd/crypto/strictjson"
@@ -83,9 +84,17 @@ func seriesOf(of store.Session) chain.Series {
 	return chain.Series(h.Sum(nil))
 }
 
+// noteTime bounds how long the answer to an append waits for its sessions to be listed.
+const noteTime = 5 * time.Second
+
 // noteNamed makes sure that the sessions of appended records without statements are listed. It
 // comes after the append, so that nothing is stored of what was refused. The records are durable
 // whatever becomes of this: the next one of its session lists a session that this left out.
 func (a *Attestations) noteNamed(ctx context.Context, by store.Caller, sessions []store.Session) {
-	_ = a.Store.Sessions.Note(context.WithoutCancel(ctx), by, sessions...)
+	if len(sessions) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+	defer cancel()
+	_ = a.Store.Sessions.Note(ctx, by, sessions...)
 }

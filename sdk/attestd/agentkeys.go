@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -144,14 +145,17 @@ func (c *Client) SetCompanyPolicy(ctx context.Context, p AttestPolicy) error {
 // SessionInfo describes a session of an agent.
 type SessionInfo struct {
 	AgentID string     `json:"agentId"`
-	KeyID   string     `json:"kid"` // thumbprint
+	Kind    string     `json:"kind"`   // statement, hook, mcp, run or telemetry
+	Source  string     `json:"source"` // what recorded it, as its first record says; may be ""
+	KeyID   string     `json:"kid"`    // thumbprint; "" unless Kind is statement
 	ID      string     `json:"sid"`
 	First   int64      `json:"first"`
 	Last    int64      `json:"last"`
 	FirstAt string     `json:"firstAt"`
 	LastAt  string     `json:"lastAt"`
 	Records int64      `json:"records"`
-	State   string     `json:"state"`   // sealed, open or gap
+	State   string     `json:"state"`   // sealed, open or gap; unproven unless Kind is statement
+	Ended   bool       `json:"ended"`   // its last record says that it is the last
 	Missing [][2]int64 `json:"missing"` // the first ranges of places without a record
 }
 
@@ -162,13 +166,36 @@ func (c *Client) Sessions(ctx context.Context, agentID string) iter.Seq2[Session
 			Sessions []SessionInfo
 			Next     string
 		}
-		err := c.get(ctx, "/v1/sessions", pageQuery(cursor, "agentId", agentID), &page)
+		err := c.get(ctx, "/v1/sessions", pageQuery(cursor, "agentId", agentID, "limit", "100"), &page)
 		return page.Sessions, page.Next, err
 	})
 }
 
-// SessionEvidence returns the evidence file of a session, which `attestd check` checks. kid is the
-// thumbprint of its key; "" if one key alone has used the ID. The caller MUST close it.
+// SessionRecords returns the records of a session in the order of the log. It fetches one page at a
+// time.
+func (c *Client) SessionRecords(ctx context.Context, s SessionInfo) iter.Seq2[Record, error] {
+	return pages(func(from string) ([]Record, string, error) {
+		query := url.Values{}
+		for name, value := range map[string]string{"kind": s.Kind, "kid": s.KeyID, "from": from} {
+			if value != "" {
+				query.Set(name, value)
+			}
+		}
+		var page struct {
+			Records []Record
+			Next    int64
+		}
+		err := c.get(ctx, "/v1/sessions/{agentId}/{sid}/records", query, &page, s.AgentID, s.ID)
+		if page.Next == 0 {
+			return page.Records, "", err
+		}
+		return page.Records, strconv.FormatInt(page.Next, 10), err
+	})
+}
+
+// SessionEvidence returns the evidence file of a session, which `attestd check` checks. Of a
+// session without statements that is a report of its time. kid is the thumbprint of its key; "" if
+// one key alone has used the ID, or none. The caller MUST close it.
 func (c *Client) SessionEvidence(ctx context.Context, agentID, id, kid string) (io.ReadCloser, error) {
 	query := url.Values{}
 	if kid != "" {

@@ -17,7 +17,7 @@ var operations = map[string]string{
 	"issuePassport": "IssuePassport", "rotatePassport": "RotatePassport", "verifyPassport": "VerifyPassport", "listPassports": "Passports",
 	"listRevokedPassports": "RevokedPassports", "revokePassport": "RevokePassport", "getPassportStatus": "PassportStatus",
 	"enrolAgentKey": "EnrolKey", "listAgentKeys": "AgentKeys", "revokeAgentKey": "RevokeAgentKey", "createEnrolment": "CreateEnrolment", "getEnrolment": "Enrolment",
-	"setAgentPolicy": "SetAgentPolicy", "setCompanyPolicy": "SetCompanyPolicy", "listSessions": "Sessions", "getSession": "SessionEvidence",
+	"setAgentPolicy": "SetAgentPolicy", "setCompanyPolicy": "SetCompanyPolicy", "listSessions": "Sessions", "getSession": "SessionEvidence", "listSessionRecords": "SessionRecords",
 	"createKey": "CreateKey", "listKeys": "Keys", "deleteKey": "DeleteKey", "listCredentials": "Credentials",
 	"createOAuthClient": "CreateOAuthClient", "listOAuthClients": "OAuthClients", "deleteOAuthClient": "DeleteOAuthClient", "getOAuthToken": "OAuthToken",
 	"getCompanyToken": "CompanyToken", "introspectToken": "IntrospectToken", "revokeToken": "RevokeToken",
