@@ -19,7 +19,7 @@ test('nothing needs a look where nothing happened, and what may not be read says
 
 test('each thing that needs a look leads to its rows', () => {
   assert.deepEqual(words({ denied: 1, failed: 1200 }), ['1 tool call denied → records', '1,200 tool calls failed → records']);
-  assert.deepEqual(words({ sessions: [{ state: 'gap' }, { state: 'open' }, { state: 'sealed' }] }), ['1 session with missing steps → agents']);
+  assert.deepEqual(words({ sessions: [{ state: 'gap' }, { state: 'open' }, { state: 'sealed' }] }), ['1 session with missing steps → sessions']);
   const ends = ['2026-03-02T09:29:00.000Z', '2026-03-02T09:31:00.000Z', '2026-03-16T09:29:00.000Z', '2026-03-16T09:31:00.000Z'];
   assert.deepEqual(words({ credentials: [{}, ...ends.map((expiresAt) => ({ expiresAt }))] }), ['2 keys or clients will expire within two weeks → keys']);
   const webhooks = [{ failedAttempts: 0 }, { failedAttempts: 2 }, { failedAttempts: 0, disabledAt: 'then' }];

@@ -49,7 +49,7 @@ export function needsALook({ since, denied, failed, sessions, credentials, webho
   add(denied, `${plural(denied, 'tool call')} denied`, 'records', { action: 'tool.denied', since });
   add(failed, `${plural(failed, 'tool call')} failed`, 'records', { action: 'tool.failed', since });
   const gaps = sessions.filter(({ state }) => state === 'gap').length;
-  add(gaps, `${plural(gaps, 'session')} with missing steps`, 'agents');
+  add(gaps, `${plural(gaps, 'session')} with missing steps`, 'sessions');
   const ends = credentials?.filter(({ expiresAt }) => expiresAt && Date.parse(expiresAt) > now
     && Date.parse(expiresAt) - now < SOON).length ?? 0;
   add(ends, `${plural(ends, 'key or client', 'keys or clients')} will expire within two weeks`, 'keys',

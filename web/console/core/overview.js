@@ -1,14 +1,13 @@
 // @ts-check
 // What the first page says of the last day: who acted when, what was changed, and what needs a
 // look. All of it is the server's word.
-import { sessionPage } from './agent_keys.js';
 import { call } from './api.js';
-import { NOTHING } from './asked.js';
 import { HOURS, lastHours, needsALook } from './attention.js';
 import { newestChanges } from './control_log.js';
 import { readCredentials } from './credentials.js';
 import { readFederations } from './federations.js';
 import { countsByAgent, histogramOf, searchOf } from './search.js';
+import { sessionPage, sessionsAsked } from './sessions.js';
 import { readWebhooks } from './webhooks.js';
 
 const CHANGES = 5;
@@ -37,7 +36,7 @@ export async function readOverview(now) {
     countOf('tool.denied'),
     countOf('tool.failed'),
     newestChanges(CHANGES),
-    call(sessionPage, 'GET', `/v1/sessions?limit=${SESSIONS}`, { asked: NOTHING }),
+    call(sessionPage, 'GET', `/v1/sessions?limit=${SESSIONS}`, { asked: sessionsAsked({}) }),
     allowed(readCredentials()),
     allowed(readWebhooks()),
     allowed(readFederations()),

@@ -13,6 +13,7 @@ import { visible } from '../lib/visible.js';
 import { Badge, Failure, useTask } from './basic.js';
 import { Change } from './change.js';
 import { useAssess } from './key_trust.js';
+import { sessionHref } from './session_table.js';
 import { Text } from './text.js';
 
 /** @param {{companyKey: CompanyKey}} props */
@@ -82,9 +83,9 @@ function Newest({ of: { changes, sessions }, companyKey }) {
         <${Change} key=${change.record.index} change=${change} assess=${assess} />`)}</ul>
       ${sessions.length > 0 && html`
         <h3>Newest sessions</h3>
-        <ul class="attention small">${sessions.map(({ agentId, sid, firstAt, state }) => html`
-          <li><a href=${href('agents', agentId)}><${Text} of=${agentId} /></a>, <code><${Text} of=${sid} /></code>,
-            since ${timeText(firstAt, 16)}: ${state}</li>`)}</ul>`}
+        <ul class="attention small">${sessions.map((session) => html`
+          <li><a href=${sessionHref(session)}><${Text} of=${session.sid} /></a> of <${Text} of=${session.agentId} />,
+            since ${timeText(session.firstAt, 16)}</li>`)}</ul>`}
     </section>`;
 }
 
