@@ -22,7 +22,7 @@ var keyed = []string{
 	"POST /v1/token-exchange", "POST /v1/token/exchange",
 	"POST /v1/agents/bot/passport", "POST /v1/agents/bot/passport/rotate", "POST /v1/passport/verify", "GET /v1/passports",
 	"POST /v1/passports/x/revoke", "GET /v1/passports/revoked", "GET /v1/ocsp/x",
-	"POST /v1/hooks/claude-code",
+	"POST /v1/hooks/claude-code", "POST /v1/otlp/v1/traces", "POST /v1/otlp/v1/logs",
 }
 
 // Every such endpoint asks for a credential before it reads anything else.

@@ -49,8 +49,17 @@ func (c *call) read() ([]byte, error) {
 	return c.readAtMost(most)
 }
 
-// readAtMost reads a body of at most most bytes.
+// readAtMost reads a body of JSON of at most most bytes, and charges the call for decoding it.
 func (c *call) readAtMost(most int64) ([]byte, error) {
+	raw, err := c.readBytes(most)
+	if err != nil {
+		return nil, err
+	}
+	return raw, c.charge(raw)
+}
+
+// readBytes reads a body of at most most bytes.
+func (c *call) readBytes(most int64) ([]byte, error) {
 	if c.ContentLength > most {
 		c.w.Header().Set("Connection", "close") // otherwise net/http would first read some of it
 		return nil, &http.MaxBytesError{Limit: most}
@@ -58,7 +67,7 @@ func (c *call) readAtMost(most int64) ([]byte, error) {
 	body, err := limit.ReadBody(c.s.bodies, c.holder(), http.MaxBytesReader(c.w, c.Body, most), c.ContentLength)
 	if err == nil {
 		c.body = body
-		return body.Bytes, c.charge(body.Bytes)
+		return body.Bytes, nil
 	}
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) || errors.Is(err, limit.ErrFull) {

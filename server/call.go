@@ -37,6 +37,7 @@ type call struct {
 	query   url.Values // declared parameters
 
 	undeclared undeclared // policy of the route
+	form       *requestForm
 }
 
 // handler implements a route.

@@ -18,7 +18,7 @@ import (
 func (s *Server) handle(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs,
-			undeclared: rt.undeclared}
+			undeclared: rt.undeclared, form: rt.handler.form}
 		h := w.Header()
 		h["X-Request-Id"] = []string{c.id}
 		h["X-Content-Type-Options"] = noSniff
@@ -126,6 +126,9 @@ func (c *call) refuse(e *apiError) error {
 	if c.caller.Company == nil && c.body == nil && c.ContentLength != 0 {
 		// otherwise net/http would wait for a stranger's body
 		c.w.Header().Set("Connection", "close")
+	}
+	if c.form != nil && c.form.refuse != nil && c.form.refuse(c, e) {
+		return nil
 	}
 	if e.Body != nil {
 		return c.json(e.Status, e.Body)

@@ -4,7 +4,7 @@ import "net/http"
 
 // singular are the headers of which a request has one at most, for two readers may take different
 // ones of two: what they decide is who asks, and for what.
-var singular = []string{"Authorization", "Idempotency-Key", "Content-Type", "Origin", "Dpop"}
+var singular = []string{"Authorization", "Idempotency-Key", "Content-Type", "Content-Encoding", "Origin", "Dpop"}
 
 // checkHeaders refuses a request that has one of them twice.
 func (c *call) checkHeaders() error {

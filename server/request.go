@@ -42,6 +42,9 @@ type requestForm struct {
 	missing string
 	refuses []string
 	repeats []string // parameters that a form may have several times
+	// sends an error in a form of the route's own, or returns false for that of all others; nil for
+	// that
+	refuse func(c *call, e *apiError) bool
 }
 
 // field is one field of a request.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"attestd/server/limit"
+	"attestd/service/telemetry"
 	"attestd/store"
 	"attestd/web"
 )
@@ -91,6 +92,8 @@ var routes = []route{
 	{"POST", "/v1/attest/batch", writerOrAgent, limit.Standard, strict, endpoint(201, (*Server).attestBatch)},
 	// so do its records
 	{"POST", "/v1/hooks/claude-code", writerOrAgent, limit.Standard, strictQuery, claudeCodeHook()},
+	{"POST", "/v1/otlp/v1/traces", writerOrAgent, limit.Standard, strictQuery, telemetryExport(telemetry.Traces)},
+	{"POST", "/v1/otlp/v1/logs", writerOrAgent, limit.Standard, strictQuery, telemetryExport(telemetry.Logs)},
 	{"GET", "/v1/sessions", reader, limit.Standard, strict, endpoint(200, (*Server).listSessions)},
 	{"GET", "/v1/sessions/{agentId}/{sid}", reader, limit.Standard, strict, endpoint(200, (*Server).session)},
 	{"GET", "/v1/sessions/{agentId}/{sid}/records", reader, limit.Standard, strict, endpoint(200, (*Server).sessionRecords)},

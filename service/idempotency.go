@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"strconv"
+	"strings"
 
 	"attestd/chain"
 	"attestd/store"
@@ -27,6 +29,15 @@ func derivedKey(by store.Caller, key string) string {
 		return ""
 	}
 	return "\x00" + by.Credential + "\x00" + key
+}
+
+// derivedKeyAt is derivedKey for what has a time, in nanoseconds since 1970. Such keys stand beside
+// one another on disk if their times do. The other ones have their second control character at
+// another place.
+func derivedKeyAt(by store.Caller, unixNano uint64, key string) string {
+	const digits = 15 // of 16: keyName keeps the order of so many
+	at := strconv.FormatUint(unixNano>>4, 16)
+	return "\x00" + strings.Repeat("0", digits-len(at)) + at + by.Credential + "\x00" + key
 }
 
 // requestOf is what a key is bound to: all that POST /v1/attest is asked for. An item of a batch is

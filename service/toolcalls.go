@@ -50,8 +50,7 @@ func (a *Attestations) AppendCalls(ctx context.Context, by store.Caller, agent s
 }
 
 func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent string, records []toolcall.Record, late bool) error {
-	items := make([]Attestation, 0, len(records))
-	others := make([]string, 0, len(records)) // the keys of those whose own is taken
+	items := make([]derived, 0, len(records))
 	for _, r := range records {
 		item := Attestation{AgentID: agent, ActionType: r.ActionType, Payload: r.Payload, Key: r.Key}
 		there, err := a.isRecordedInClear(ctx, by, &item)
@@ -62,25 +61,13 @@ func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent s
 			continue
 		}
 		item.Key = derivedKey(by, r.Key)
-		items, others = append(items, item), append(others, derivedKey(by, r.OtherKey()))
-	}
-	for len(items) > 0 {
-		_, err := a.Append(ctx, by, items...)
-		var refused *chain.DraftError
-		if !errors.As(err, &refused) {
-			return err
+		d := derived{Attestation: item}
+		if !late {
+			d.other = func() string { return derivedKey(by, r.OtherKey()) }
 		}
-		at, other := refused.Draft, others[refused.Draft]
-		switch {
-		case !errors.Is(err, chain.ErrKeyReused), items[at].Key == other:
-			return err
-		case late:
-			items, others = slices.Delete(items, at, at+1), slices.Delete(others, at, at+1)
-		default:
-			items[at].Key = other
-		}
+		items = append(items, d)
 	}
-	return nil
+	return a.appendDerived(ctx, by, items, func(_ *derived, refused error) error { return refused })
 }
 
 // isRecordedInClear says whether the very same record stands under its key as earlier versions

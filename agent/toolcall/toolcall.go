@@ -154,6 +154,9 @@ const maxName = 256
 
 func name(s string) string { return mask(cut(s, maxName)) }
 
+// Name returns the recorded form of a name or ID: its first 256 bytes, with secrets masked.
+func Name(s string) string { return name(s) }
+
 func optional(s string) []byte {
 	if s == "" {
 		return nil

@@ -24,7 +24,7 @@ func (p Policy) value(raw json.RawMessage, hashed bool) []byte {
 	if len(raw) == 0 {
 		return nil
 	}
-	canonical, err := jcs.Append(nil, sanitize(raw), maxDepth)
+	canonical, err := jcs.Append(nil, sanitize(raw, false), maxDepth)
 	if err != nil { // it is not JSON, or has no canonical form
 		return p.text(string(raw), hashed)
 	}
@@ -37,6 +37,30 @@ func (p Policy) text(s string, hashed bool) []byte {
 		return nil
 	}
 	return p.bound(appendText(nil, mask(s)), hashed)
+}
+
+// Member returns the recorded form of a JSON value that stands under a name: everything below the
+// name of a secret is masked. With hashed it is its hash and size.
+func (p Policy) Member(name string, raw json.RawMessage, hashed bool) []byte {
+	if !secretName.MatchString(name) {
+		return p.value(raw, hashed)
+	}
+	canonical, err := jcs.Append(nil, sanitize(raw, true), maxDepth)
+	if err != nil {
+		return appendText(nil, masked)
+	}
+	return p.bound(canonical, hashed)
+}
+
+// MemberText is Member for a text.
+func (p Policy) MemberText(name, s string, hashed bool) []byte {
+	switch {
+	case s == "":
+		return []byte(`""`)
+	case secretName.MatchString(name):
+		return appendText(nil, masked)
+	}
+	return p.text(s, hashed)
 }
 
 // bound returns the canonical value, or its hash and size if it is too long or redacted.
@@ -60,11 +84,11 @@ func (p Policy) bound(canonical []byte, hashed bool) []byte {
 	return append(short, '}')
 }
 
-// sanitize rewrites a JSON value well-formed and masked. It returns nil for a value that it cannot
-// parse.
-func sanitize(raw []byte) []byte {
+// sanitize rewrites a JSON value well-formed and masked. secret says that it is below the name of a
+// secret. It returns nil for a value that it cannot parse.
+func sanitize(raw []byte, secret bool) []byte {
 	m := sanitizer{dec: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
-	if !m.value(0, false) {
+	if !m.value(0, secret) {
 		return nil
 	}
 	if _, err := m.dec.ReadToken(); err == nil { // something follows the value

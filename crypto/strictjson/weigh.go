@@ -7,6 +7,7 @@ type Weight struct {
 	Members  int // most members that the objects have together that are open at one place
 	Elements int // elements of all arrays, and empty arrays
 	Growing  int // numbers with an exponent, whose canonical form may be longer
+	Objects  int
 }
 
 // small is a size below which nothing in a text weighs much.
@@ -30,6 +31,9 @@ func Weigh(src []byte) (w Weight) {
 			i = endOfString(src, i)
 		case '{', '[':
 			depth = min(depth+1, len(open)-1)
+			if src[i] == '{' {
+				w.Objects++
+			}
 			members -= open[depth].members
 			open[depth] = container{array: src[i] == '['}
 			if open[depth].array {

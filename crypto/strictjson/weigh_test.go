@@ -12,7 +12,8 @@ import (
 // pad makes a text so long that it is weighed.
 var pad = strings.Repeat(" ", 1100)
 
-// A weight counts the members of all open objects, all elements, and strings that may grow.
+// A weight counts the members of all open objects, all elements and objects, and strings that may
+// grow.
 func TestWeigh(t *testing.T) {
 	t.Parallel()
 	var many []string
@@ -24,19 +25,19 @@ func TestWeigh(t *testing.T) {
 		in   string
 		want strictjson.Weight
 	}{
-		{`{}`, strictjson.Weight{}},
-		{`{"a":1,"b":2}`, strictjson.Weight{Members: 2}},
-		{`{"a":{"b":1,"c":2},"d":{"e":3}}`, strictjson.Weight{Members: 3}},
-		{`[{"a":1},{"b":2},{"c":3}]`, strictjson.Weight{Members: 1, Elements: 3}},
+		{`{}`, strictjson.Weight{Objects: 1}},
+		{`{"a":1,"b":2}`, strictjson.Weight{Members: 2, Objects: 1}},
+		{`{"a":{"b":1,"c":2},"d":{"e":3}}`, strictjson.Weight{Members: 3, Objects: 3}},
+		{`[{"a":1},{"b":2},{"c":3}]`, strictjson.Weight{Members: 1, Elements: 3, Objects: 3}},
 		{`[[],[1,2],[3]]`, strictjson.Weight{Elements: 7}},
-		{`{"a":":,[{\"","b\\":"\\\\","c":[1,"]"]}`, strictjson.Weight{Members: 3, Elements: 2}},
+		{`{"a":":,[{\"","b\\":"\\\\","c":[1,"]"]}`, strictjson.Weight{Members: 3, Elements: 2, Objects: 1}},
 		{`[1e20,2E5,true,false,"1e5",1.5]`, strictjson.Weight{Elements: 6, Growing: 2}},
-		{object, strictjson.Weight{Members: 5000}},
-		{`{"a":` + object + `,"b":` + object + `}`, strictjson.Weight{Members: 5002}},
-		{`[` + object + `,` + object + `]`, strictjson.Weight{Members: 5000, Elements: 2}},
-		{`{"a":"open`, strictjson.Weight{Members: 1}},
+		{object, strictjson.Weight{Members: 5000, Objects: 1}},
+		{`{"a":` + object + `,"b":` + object + `}`, strictjson.Weight{Members: 5002, Objects: 3}},
+		{`[` + object + `,` + object + `]`, strictjson.Weight{Members: 5000, Elements: 2, Objects: 2}},
+		{`{"a":"open`, strictjson.Weight{Members: 1, Objects: 1}},
 		{strings.Repeat(`[`, 5000), strictjson.Weight{Elements: 5000}},
-		{strings.Repeat(`]}`, 5000) + `{"a":1`, strictjson.Weight{Members: 1}},
+		{strings.Repeat(`]}`, 5000) + `{"a":1`, strictjson.Weight{Members: 1, Objects: 1}},
 		{`"` + strings.Repeat(`\"`, 5000), strictjson.Weight{}},
 	} {
 		if got := strictjson.Weigh([]byte(test.in + pad)); got != test.want {

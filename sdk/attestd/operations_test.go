@@ -21,7 +21,7 @@ var operations = map[string]string{
 	"createKey": "CreateKey", "listKeys": "Keys", "deleteKey": "DeleteKey", "listCredentials": "Credentials",
 	"createOAuthClient": "CreateOAuthClient", "listOAuthClients": "OAuthClients", "deleteOAuthClient": "DeleteOAuthClient", "getOAuthToken": "OAuthToken",
 	"getCompanyToken": "CompanyToken", "introspectToken": "IntrospectToken", "revokeToken": "RevokeToken",
-	"attest": "Attest", "attestBatch": "AttestBatch", "claudeCodeHook": "ClaudeCodeHook", "getChain": "Records", "searchRecords": "Search", "countRecords": "Count", "verifyChain": "VerifyChain", "getProof": "Proof", "getConsistency": "Consistency",
+	"attest": "Attest", "attestBatch": "AttestBatch", "claudeCodeHook": "ClaudeCodeHook", "exportTraces": "ExportTraces", "exportLogs": "ExportLogs", "getChain": "Records", "searchRecords": "Search", "countRecords": "Count", "verifyChain": "VerifyChain", "getProof": "Proof", "getConsistency": "Consistency",
 	"getAuthority": "Authority", "getEvidence": "Evidence", "getReport": "Report",
 	"listLogs": "Logs", "getCheckpoint": "Checkpoint", "getTile": "Tile", "getLogProof": "LogProof", "getLogConsistency": "LogConsistency",
 	"addCheckpoint": "AddCheckpoint", "getWitness": "Witness", "getCosignedCheckpoint": "CosignedCheckpoint",

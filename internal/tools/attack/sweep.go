@@ -192,6 +192,9 @@ func (w *sweep) judge(op operation, st state, asked string, a harness.Answer) (w
 	case op.public:
 	case st.who == stranger:
 		body := strings.TrimSuffix(string(a.Body), "\n")
+		if op.isExport() && a.Header.Get("Content-Type") == "application/json" && strings.HasPrefix(body, `{"code"`) {
+			refused = `{"code":16,"message":"Unauthorized","error":"Unauthorized"}`
+		}
 		if a.Status != 401 || body != refused && !(body == "" && strings.HasPrefix(asked, "HEAD")) {
 			wrong = append(wrong, fmt.Sprintf("status %d, not 401: %.200s", a.Status, body))
 		}
@@ -205,6 +208,10 @@ func (w *sweep) judge(op operation, st state, asked string, a harness.Answer) (w
 	}
 	return wrong
 }
+
+// isExport reports whether a route is one of OTLP, which answers errors in the encoding of the
+// request.
+func (op operation) isExport() bool { return strings.HasPrefix(op.path, "/v1/otlp/") }
 
 // authenticatesClients reports whether a route of no role finds out for itself who calls.
 func (op operation) authenticatesClients() bool {

@@ -80,6 +80,8 @@ OPERATIONS = {  # all of the API reference, by their names there
     "revokePassport": Route("POST /v1/passports/{jti}/revoke", members=("reason",)),
     "getPassportStatus": Route("GET /v1/ocsp/{jti}"),
     "claudeCodeHook": Route("POST /v1/hooks/claude-code", members=("*",), query=("agent", "redact", "require"), safe=True),
+    "exportTraces": Route("POST /v1/otlp/v1/traces", members=("*",), query=("agent", "all", "content"), safe=True),
+    "exportLogs": Route("POST /v1/otlp/v1/logs", members=("*",), query=("agent", "all", "content"), safe=True),
     "createFederation": Route("POST /v1/federation", members=("name", "issuer", "audience", "jwks", "jwksUri", "rules"), status=201),
     "listFederations": Route("GET /v1/federation"),
     "getFederation": Route("GET /v1/federation/{name}"),

@@ -871,6 +871,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/otlp/v1/traces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Record spans
+         * @description **Addition.** OTLP/HTTP 1.x. The answer is 200 only when each item is recorded, or refused: then `partialSuccess` has how many
+         *     are, and why. Those that are not of agents, models or tools are refused so, and those of an agent that is disabled
+         *     or must sign what it does. An export has at most 10,000 items, and 500,000 values; an item at most 1000 attributes,
+         *     events and links each, and values that nest 32 deep. The limit of bodies holds for what gzip unpacks to.
+         *
+         *     Errors are `google.rpc.Status` in the encoding of the request, as protobuf or as JSON, there also with `error`. Exporters try again
+         *     after 429 and 503, which have `Retry-After`. An error about an export that has no media type of OTLP is as with other
+         *     operations.
+         *
+         *     The request counts once as `standard`, and each record as `attest`. An export with more records than `attest` allows in a minute is
+         *     400.
+         */
+        post: operations["exportTraces"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/otlp/v1/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Record log records
+         * @description **Addition.** OTLP/HTTP 1.x. The answer is 200 only when each item is recorded, or refused: then `partialSuccess` has how many
+         *     are, and why. Those that are not of agents, models or tools are refused so, and those of an agent that is disabled
+         *     or must sign what it does. An export has at most 10,000 items, and 500,000 values; an item at most 1000 attributes,
+         *     events and links each, and values that nest 32 deep. The limit of bodies holds for what gzip unpacks to.
+         *
+         *     Errors are `google.rpc.Status` in the encoding of the request, as protobuf or as JSON, there also with `error`. Exporters try again
+         *     after 429 and 503, which have `Retry-After`. An error about an export that has no media type of OTLP is as with other
+         *     operations.
+         *
+         *     The request counts once as `standard`, and each record as `attest`. An export with more records than `attest` allows in a minute is
+         *     400.
+         */
+        post: operations["exportLogs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/chain": {
         parameters: {
             query?: never;
@@ -1999,6 +2059,12 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description `google.rpc.Status` as JSON, with `error` as all errors have it. `code` is that of gRPC. */
+        ExportStatus: {
+            code: number;
+            message: string;
+            error: string;
+        };
         /**
          * Format: date-time
          * @description ISO 8601, UTC, milliseconds.
@@ -3715,7 +3781,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The request has `Authorization`, `Idempotency-Key`, `Content-Type` or `Origin` twice. Not listed with the operations. */
+        /** @description The request has `Authorization`, `Idempotency-Key`, `Content-Type`, `Content-Encoding` or `Origin` twice. Not listed with the operations. */
         HeaderTwice: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -3949,6 +4015,137 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Unavailable"];
+            };
+        };
+        /** @description The body cannot be decoded or is beyond a bound, a parameter is none of those above, or the export has more records than a minute allows. */
+        ExportMalformed: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ExportStatus"] | components["schemas"]["Error"];
+                "application/x-protobuf": string;
+            };
+        };
+        /** @description The credential is missing, unknown, deleted or expired. */
+        ExportUnauthorized: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ExportStatus"] | components["schemas"]["Unauthorized"];
+                "application/x-protobuf": string;
+            };
+        };
+        /** @description The role of the credential does not allow it (`FORBIDDEN_ROLE`). */
+        ExportForbidden: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ExportStatus"] | components["schemas"]["ForbiddenRole"];
+                "application/x-protobuf": string;
+            };
+        };
+        /** @description The body, or what gzip unpacks to, is over the limit, by default 4 MiB. */
+        ExportTooLarge: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ExportStatus"] | components["schemas"]["Error"];
+                "application/x-protobuf": string;
+            };
+        };
+        /** @description The media type or the content coding is none of OTLP/HTTP. */
+        ExportUnsupported: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ExportStatus"] | components["schemas"]["Error"];
+                "application/x-protobuf": string;
+            };
+        };
+        /** @description Over the rate limit. */
+        ExportTooMany: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ExportStatus"] | components["schemas"]["TooManyRequests"];
+                "application/x-protobuf": string;
+            };
+        };
+        /** @description An internal error. The log has its cause under the request ID. */
+        ExportFault: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ExportStatus"] | components["schemas"]["InternalError"];
+                "application/x-protobuf": string;
+            };
+        };
+        /** @description The request was not acknowledged. Exporters send it again, which is safe whatever became of it. */
+        ExportUnavailable: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ExportStatus"] | components["schemas"]["Unavailable"];
+                "application/x-protobuf": string;
             };
         };
     };
@@ -6555,6 +6752,130 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    exportTraces: {
+        parameters: {
+            query?: {
+                /**
+                 * @description In whose name all items are recorded, 1 to 256 characters. Without it, see *Telemetry*.
+                 * @example travel-bot
+                 */
+                agent?: string;
+                /**
+                 * @description With `true`, items that are not of agents, models or tools are recorded as well.
+                 * @example true
+                 */
+                all?: "true" | "false" | "";
+                /**
+                 * @description With `keep`, prompts, completions, arguments and results of tools, and errors are recorded as they are, with secrets masked.
+                 * @example keep
+                 */
+                content?: "hash" | "keep" | "";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+                "application/x-protobuf": string;
+            };
+        };
+        responses: {
+            /** @description Each item is recorded or refused. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        partialSuccess?: {
+                            /** @description How many spans are refused, a 64-bit integer as JSON of protobuf has it. */
+                            rejectedSpans: string;
+                            errorMessage: string;
+                        };
+                    };
+                    "application/x-protobuf": string;
+                };
+            };
+            400: components["responses"]["ExportMalformed"];
+            401: components["responses"]["ExportUnauthorized"];
+            403: components["responses"]["ExportForbidden"];
+            413: components["responses"]["ExportTooLarge"];
+            415: components["responses"]["ExportUnsupported"];
+            429: components["responses"]["ExportTooMany"];
+            500: components["responses"]["ExportFault"];
+            503: components["responses"]["ExportUnavailable"];
+        };
+    };
+    exportLogs: {
+        parameters: {
+            query?: {
+                /**
+                 * @description In whose name all items are recorded, 1 to 256 characters. Without it, see *Telemetry*.
+                 * @example travel-bot
+                 */
+                agent?: string;
+                /**
+                 * @description With `true`, items that are not of agents, models or tools are recorded as well.
+                 * @example true
+                 */
+                all?: "true" | "false" | "";
+                /**
+                 * @description With `keep`, prompts, completions, arguments and results of tools, and errors are recorded as they are, with secrets masked.
+                 * @example keep
+                 */
+                content?: "hash" | "keep" | "";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+                "application/x-protobuf": string;
+            };
+        };
+        responses: {
+            /** @description Each item is recorded or refused. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        partialSuccess?: {
+                            /** @description How many log records are refused, a 64-bit integer as JSON of protobuf has it. */
+                            rejectedLogRecords: string;
+                            errorMessage: string;
+                        };
+                    };
+                    "application/x-protobuf": string;
+                };
+            };
+            400: components["responses"]["ExportMalformed"];
+            401: components["responses"]["ExportUnauthorized"];
+            403: components["responses"]["ExportForbidden"];
+            413: components["responses"]["ExportTooLarge"];
+            415: components["responses"]["ExportUnsupported"];
+            429: components["responses"]["ExportTooMany"];
+            500: components["responses"]["ExportFault"];
+            503: components["responses"]["ExportUnavailable"];
         };
     };
     getChain: {

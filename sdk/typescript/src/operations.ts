@@ -95,6 +95,8 @@ export const operations = {
   getPassportStatus: { call: "GET /v1/ocsp/{jti}" },
 
   claudeCodeHook: { call: "POST /v1/hooks/claude-code", members: ["*"], query: ["agent", "redact", "require"], safe: true },
+  exportTraces: { call: "POST /v1/otlp/v1/traces", members: ["*"], query: ["agent", "all", "content"], safe: true },
+  exportLogs: { call: "POST /v1/otlp/v1/logs", members: ["*"], query: ["agent", "all", "content"], safe: true },
   createFederation: { call: "POST /v1/federation", members: ["name", "issuer", "audience", "jwks", "jwksUri", "rules"], status: 201 },
   listFederations: { call: "GET /v1/federation" },
   getFederation: { call: "GET /v1/federation/{name}" },

@@ -1,0 +1,125 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"attestd/server/limit"
+	"attestd/service"
+	"attestd/service/telemetry"
+)
+
+// exportRequest has the query parameters of an export of telemetry. Package telemetry decodes the
+// body.
+type exportRequest struct {
+	Agent   string `query:"agent"`
+	All     string `query:"all"`
+	Content string `query:"content"`
+}
+
+// telemetryExport implements OTLP/HTTP 1.x for a signal: each span or log record of an agent
+// becomes a record. The answer is 200 only when each is recorded, or refused by partial_success.
+func telemetryExport(signal telemetry.Signal) handler {
+	form := formOf[exportRequest]()
+	form.refuse = (*call).refuseExport
+	serve := func(c *call) error {
+		var r exportRequest
+		if err := form.read(c, &r); err != nil {
+			return err
+		}
+		options, err := r.options()
+		if err != nil {
+			return err
+		}
+		encoding, err := c.exportEncoding()
+		if err != nil {
+			return err
+		}
+		export, err := c.readExport(signal, encoding)
+		if err != nil {
+			return err
+		}
+		if err := c.reauthenticate(); err != nil {
+			return err
+		}
+		if options.Agent == "" { // a caller that is one agent acts for no other
+			options.Agent = c.caller.Agent
+		}
+		items := export.Select(options)
+		if err := c.spendExport(items); err != nil {
+			return err
+		}
+		if err := c.s.attestations.AppendTelemetry(c.Context(), c.caller, items, options); err != nil {
+			return err
+		}
+		return c.answerExport(signal, encoding, items)
+	}
+	return handler{serve, form}
+}
+
+func (r *exportRequest) options() (o telemetry.Options, err error) {
+	if o.Agent = r.Agent; !utf8.ValidString(r.Agent) || utf8.RuneCountInString(r.Agent) > maxName {
+		return o, fail(http.StatusBadRequest, "Invalid query parameter: agent must have 1 to 256 characters")
+	}
+	if o.All = r.All == "true"; !o.All && r.All != "" && r.All != "false" {
+		return o, fail(http.StatusBadRequest, "Invalid query parameter: all must be true or false")
+	}
+	if o.Keep = r.Content == "keep"; !o.Keep && r.Content != "" && r.Content != "hash" {
+		return o, fail(http.StatusBadRequest, "Invalid query parameter: content must be hash or keep")
+	}
+	return o, nil
+}
+
+// spendExport counts the items that are to be recorded as that many calls of POST /v1/attest.
+func (c *call) spendExport(items []telemetry.Item) error {
+	n := 0
+	for i := range items {
+		if items[i].Refused == "" {
+			n++
+		}
+	}
+	most := c.s.limiter.Most(limit.Attest)
+	switch {
+	case n == 0:
+		return nil
+	case most > 0 && n > most:
+		return fail(http.StatusBadRequest, fmt.Sprintf("An export of %d records is more than the %d that this server lets a credential attest in a minute; "+
+			"export smaller batches (OTEL_BSP_MAX_EXPORT_BATCH_SIZE, OTEL_BLRP_MAX_EXPORT_BATCH_SIZE), or have the operator raise attest in --rate-limits", n, most))
+	}
+	return c.spend(limit.Attest, n)
+}
+
+// The memory that decoding an export is charged for beyond its bytes and their copies: for each
+// message in it, and for each record of the part that is appended at once.
+const (
+	messageCost = 256
+	exportCost  = 4 << 10
+)
+
+// readExport reads and decodes the body, which stays charged until the response.
+func (c *call) readExport(signal telemetry.Signal, encoding telemetry.Encoding) (*telemetry.Export, error) {
+	raw, err := c.readCompressed()
+	if err != nil {
+		return nil, err
+	}
+	messages, err := telemetry.Weigh(signal, encoding, raw)
+	if err != nil {
+		return nil, malformedExport(err)
+	}
+	if len(raw) > uncharged {
+		cost := int64(messages)*messageCost + copies*int64(len(raw)) + int64(min(messages, service.MaxItems))*exportCost
+		if c.decoded, err = c.s.decoding.Take(c.Context(), cost, c.holder()); err != nil {
+			return nil, err
+		}
+	}
+	export, err := telemetry.Decode(signal, encoding, raw)
+	if err != nil {
+		return nil, malformedExport(err)
+	}
+	return export, nil
+}
+
+func malformedExport(err error) error {
+	return fail(http.StatusBadRequest, "Malformed export: "+telemetry.Reason(err))
+}

@@ -1,0 +1,129 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"attestd/chain"
+	"attestd/store"
+)
+
+// derived is an attestation under a key that the service derives from what was sent.
+type derived struct {
+	Attestation
+	// returns the key of one whose own stands for another request's record; nil leaves it out
+	other    func() string
+	replaced bool // Key is the other one
+	place    int  // among what the caller has
+}
+
+// maxKeyRounds bounds how often the keys of items are looked up again, because others have taken
+// them meanwhile.
+const maxKeyRounds = 4
+
+// appendDerived appends items, all at once, but for those that are there already, and those of
+// which refuse returns nil. It calls refuse for each item that may not be recorded, with the
+// reason, and returns its error.
+func (a *Attestations) appendDerived(ctx context.Context, by store.Caller, items []derived, refuse func(item *derived, refused error) error) error {
+	for rounds := 0; len(items) > 0; {
+		attestations := make([]Attestation, len(items))
+		for i := range items {
+			attestations[i] = items[i].Attestation
+		}
+		_, err := a.Append(ctx, by, attestations...)
+		var item *chain.DraftError
+		if !errors.As(err, &item) {
+			return err
+		}
+		var refused *Error
+		at := &items[item.Draft]
+		switch isRefused := errors.As(item.Err, &refused); {
+		case errors.Is(item.Err, chain.ErrKeyReused) && !at.replaced && rounds < maxKeyRounds:
+			// All are looked up at once: each failed append costs as much as all items together.
+			rounds++
+			items, err = a.withFreeKeys(ctx, by, items)
+		case !isRefused:
+			return err
+		case refused.Kind == Forbidden: // it is about the agent
+			agent := at.AgentID
+			items, err = a.without(ctx, by, items, item.Err, func(d *derived) bool { return d.AgentID == agent }, refuse)
+		default:
+			items, err = a.without(ctx, by, items, item.Err, func(d *derived) bool { return d == at }, refuse)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withFreeKeys returns the items that are not recorded yet. Those whose keys stand for something
+// else, be it for an item before them, have their other keys, or are left out.
+func (a *Attestations) withFreeKeys(ctx context.Context, by store.Caller, items []derived) ([]derived, error) {
+	free := make([]derived, 0, len(items))
+	first := make(map[string]*derived, len(items))
+	for i := range items {
+		item := &items[i]
+		there, err := a.isRecorded(ctx, by, item)
+		before := first[item.Key]
+		if errors.Is(err, chain.ErrKeyReused) || item.Key != "" && before != nil && !item.equals(before) {
+			switch {
+			case item.replaced:
+				return nil, chain.ErrKeyReused
+			case item.other == nil:
+				continue
+			}
+			item.Key, item.replaced = item.other(), true
+			there, err = a.isRecorded(ctx, by, item)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if first[item.Key] = item; !there {
+			free = append(free, *item)
+		}
+	}
+	return free, nil
+}
+
+func (d *derived) equals(other *derived) bool {
+	return d.AgentID == other.AgentID && d.ActionType == other.ActionType && bytes.Equal(d.Payload, other.Payload)
+}
+
+// without returns the items that are not meant, and calls refuse for those that are and are not
+// recorded yet: what was recorded before it was forbidden stays so.
+func (a *Attestations) without(ctx context.Context, by store.Caller, items []derived, refused error, meant func(*derived) bool, refuse func(*derived, error) error) (rest []derived, err error) {
+	rest = make([]derived, 0, len(items))
+	for i := range items {
+		item := &items[i]
+		if !meant(item) {
+			rest = append(rest, *item)
+			continue
+		}
+		there, err := a.isRecorded(ctx, by, item)
+		if err != nil && !errors.Is(err, chain.ErrKeyReused) {
+			return nil, err
+		}
+		if !there {
+			if err := refuse(item, refused); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return rest, nil
+}
+
+// isRecorded says whether the very same record stands under the key of an item; with
+// chain.ErrKeyReused, another one does.
+func (a *Attestations) isRecorded(ctx context.Context, by store.Caller, item *derived) (bool, error) {
+	draft, _ := a.draft(ctx, by, &item.Attestation) // what it refuses, the append refuses too
+	if len(draft.Keys) == 0 {
+		return false, nil
+	}
+	_, err := a.Store.Recorded(ctx, by, &draft.Keys[0])
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
