@@ -70,6 +70,8 @@ func TestIsolation(t *testing.T) {
 			{does: "revoke a revoked passport", as: them, call: "POST /v1/passports/" + revokedID + "/revoke", status: 404, gets: `{"error":"…","code":"PASSPORT_NOT_FOUND"}`},
 			{does: "verify a passport", as: them, call: "POST /v1/passport/verify", body: `{"passport":"` + passport + `"}`, status: 400, gets: `{"valid":false,"error":"…","code":"SIGNATURE_INVALID"}`},
 			{does: "a passport that opens a tool", as: them, call: "POST /v1/hooks/claude-code?agent=secret-agent&require=passport", body: `{"hook_event_name":"Stop"}`, status: 200, gets: `{}`},
+			{does: "spans of an agent", as: them, call: "POST /v1/otlp/v1/traces?agent=secret-agent", body: `{"resourceSpans":[]}`, status: 200, gets: `{}`},
+			{does: "log records of an agent", as: them, call: "POST /v1/otlp/v1/logs?agent=secret-agent", body: `{"resourceLogs":[]}`, status: 200, gets: `{}`},
 			{does: "rotate a passport", as: them, call: rotate, headers: []string{passportName + passport}, status: 403, gets: `{"error":"Passport was not issued by the authenticated company"}`},
 		}
 		table(t, rows)
