@@ -39,10 +39,13 @@ func (p Policy) text(s string, hashed bool) []byte {
 	return p.bound(appendText(nil, mask(s)), hashed)
 }
 
-// Member returns the recorded form of a JSON value that stands under a name: everything below the
-// name of a secret is masked. With hashed it is its hash and size.
-func (p Policy) Member(name string, raw json.RawMessage, hashed bool) []byte {
-	if !secretName.MatchString(name) {
+// NamesSecret reports whether everything below a name is masked.
+func NamesSecret(name string) bool { return secretName.MatchString(name) }
+
+// Member returns the recorded form of a JSON value, of which everything is masked if it is below
+// the name of a secret. With hashed it is its hash and size.
+func (p Policy) Member(raw json.RawMessage, secret, hashed bool) []byte {
+	if !secret {
 		return p.value(raw, hashed)
 	}
 	canonical, err := jcs.Append(nil, sanitize(raw, true), maxDepth)
@@ -53,11 +56,11 @@ func (p Policy) Member(name string, raw json.RawMessage, hashed bool) []byte {
 }
 
 // MemberText is Member for a text.
-func (p Policy) MemberText(name, s string, hashed bool) []byte {
+func (p Policy) MemberText(s string, secret, hashed bool) []byte {
 	switch {
 	case s == "":
 		return []byte(`""`)
-	case secretName.MatchString(name):
+	case secret:
 		return appendText(nil, masked)
 	}
 	return p.text(s, hashed)

@@ -155,7 +155,7 @@ func (r *Recorder) log(i *Item) []byte {
 	}
 	if body := l.GetBody(); body.GetValue() != nil && body.GetStringValue() != i.event() {
 		_, isNumber := body.GetValue().(*commonpb.AnyValue_IntValue)
-		dst = w.value(member(dst, "body"), "body", body, !isNumber)
+		dst = w.value(member(dst, "body"), body, false, !isNumber)
 	}
 	if len(l.GetAttributes()) > 0 {
 		dst = w.attributes(member(dst, "attributes"), l.GetAttributes())
@@ -188,14 +188,14 @@ func (r *Recorder) tail(dst []byte, from *origin) []byte {
 		}
 		from.recorded = []byte{}
 		if len(text) > 0 {
-			from.recorded = append(member(nil, "scope"), bounded.Member("", object(text, 0), false)...)
+			from.recorded = append(member(nil, "scope"), bounded.Member(object(text, 0), false, false)...)
 		}
 	}
 	if of := from.resource; of.recorded == nil {
 		of.recorded = []byte{}
 		if len(of.attributes) > 0 {
 			text := r.writer.attributes(nil, of.attributes)
-			of.recorded = append(member(nil, "resource"), toolcall.Policy{Limit: maxOrigin}.Member("", text, false)...)
+			of.recorded = append(member(nil, "resource"), toolcall.Policy{Limit: maxOrigin}.Member(text, false, false)...)
 		}
 	}
 	return append(append(append(dst, from.recorded...), from.resource.recorded...), '}')

@@ -12,33 +12,37 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// writer writes the payloads of an export. Names of attributes repeat, so what follows from them is
-// remembered.
+// writer writes the payloads of an export. Names of attributes and short values repeat, so what
+// follows from them is remembered.
 type writer struct {
 	keep   bool // content is recorded and not hashed
 	names  map[string]nameFacts
-	seen   map[string]int // the recorded names of the list that is being written
+	texts  map[string][]byte // the recorded forms of short texts
+	seen   map[string]int    // the recorded names of the list that is being written
 	policy toolcall.Policy
 }
 
 func newWriter(keep bool) *writer {
-	return &writer{keep: keep, names: map[string]nameFacts{}, seen: map[string]int{}}
+	return &writer{keep: keep, names: map[string]nameFacts{}, texts: map[string][]byte{}, seen: map[string]int{}}
 }
 
 // nameFacts are what follows from the name of an attribute.
 type nameFacts struct {
-	recorded         string
-	content, measure bool
+	recorded                 string
+	content, measure, secret bool
 }
 
-// maxNames bounds what is remembered of names.
-const maxNames = 10_000
+// The bounds of what is remembered.
+const (
+	maxRemembered = 10_000
+	maxShort      = 64 // bytes of a text
+)
 
 func (w *writer) name(name string) nameFacts {
 	known, ok := w.names[name]
 	if !ok {
-		known = nameFacts{toolcall.Name(name), namesContent(name), namesMeasure(name)}
-		if len(w.names) < maxNames {
+		known = nameFacts{toolcall.Name(name), namesContent(name), namesMeasure(name), toolcall.NamesSecret(name)}
+		if len(w.names) < maxRemembered {
 			w.names[name] = known
 		}
 	}
@@ -56,7 +60,7 @@ func (w *writer) attributes(dst []byte, list []*commonpb.KeyValue) []byte {
 		}
 		of := w.name(a.GetKey())
 		dst = append(jcs.AppendString(dst, unique(w.seen, of.recorded)), ':')
-		dst = w.value(dst, a.GetKey(), a.GetValue(), isContent(of.content, of.measure, a.GetValue()))
+		dst = w.value(dst, a.GetValue(), of.secret, isContent(of.content, of.measure, a.GetValue()))
 	}
 	return append(dst, '}')
 }
@@ -71,16 +75,25 @@ func unique(seen map[string]int, name string) string {
 	return unique(seen, name+"#"+strconv.Itoa(n))
 }
 
-// value appends the recorded form of the value that stands under a name.
-func (w *writer) value(dst []byte, name string, v *commonpb.AnyValue, content bool) []byte {
+// value appends the recorded form of a value.
+func (w *writer) value(dst []byte, v *commonpb.AnyValue, secret, content bool) []byte {
 	hashed := content && !w.keep
 	switch v := v.GetValue().(type) {
 	case *commonpb.AnyValue_StringValue:
-		return append(dst, w.policy.MemberText(name, v.StringValue, hashed)...)
+		if secret || hashed || len(v.StringValue) > maxShort {
+			return append(dst, w.policy.MemberText(v.StringValue, secret, hashed)...)
+		}
+		known, ok := w.texts[v.StringValue]
+		if !ok {
+			if known = w.policy.MemberText(v.StringValue, false, false); len(w.texts) < maxRemembered {
+				w.texts[v.StringValue] = known
+			}
+		}
+		return append(dst, known...)
 	case *commonpb.AnyValue_BoolValue:
 		return strconv.AppendBool(dst, v.BoolValue)
 	}
-	return append(dst, w.policy.Member(name, appendValue(nil, v), hashed)...)
+	return append(dst, w.policy.Member(appendValue(nil, v), secret, hashed)...)
 }
 
 // text appends a member with a text, unless that is empty.
@@ -88,7 +101,7 @@ func (w *writer) text(dst []byte, name, text string, content bool) []byte {
 	if text == "" {
 		return dst
 	}
-	return append(member(dst, name), w.policy.MemberText(name, text, content && !w.keep)...)
+	return append(member(dst, name), w.policy.MemberText(text, false, content && !w.keep)...)
 }
 
 // member appends a comma and the name of a member.

@@ -47,6 +47,7 @@ var sections = []struct {
 	{"append", (*bench).retries},
 	{"signed", (*bench).signed},
 	{"hooks", (*bench).hooks},
+	{"otlp", (*bench).otlp},
 	{"credentials", (*bench).credentials},
 	{"issuer", (*bench).issuer},
 	{"length", (*bench).length},
