@@ -224,6 +224,28 @@ func TestExportPartialSuccess(t *testing.T) {
 	}
 }
 
+// Many agents in one export that may not act are found at once: their refusals cost what so many
+// look-ups cost, and not as many attempts to append.
+func TestExportOfManyForbiddenAgents(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	var list []string
+	for i := range 700 {
+		list = append(list, chat(i+1, attribute("gen_ai.agent.name", "on")))
+	}
+	for i := range 200 {
+		agent := fmt.Sprint("off-", i)
+		acme.agent(t, agent)
+		acme.do(t, "POST /v1/agents/"+agent+"/disable", "").status(200)
+		list = append(list, chat(1000+i, attribute("gen_ai.agent.name", agent)))
+	}
+	acme.do(t, exportTraces, spans("x", list...), asJSON).gets(200, `{"partialSuccess":{"rejectedSpans":"200","errorMessage":"1 refused: Agent is disabled: off-0; … and 195 other reasons"}}`)
+	if n := len(acme.hooked(t)); n != 700 {
+		t.Errorf("%d records", n)
+	}
+}
+
 // A credential that is one agent's own records in its name, whatever an item names, and in no
 // other.
 func TestAgentExportsForItself(t *testing.T) {

@@ -108,7 +108,11 @@ func (c *call) readExport(signal telemetry.Signal, encoding telemetry.Encoding) 
 		return nil, malformedExport(err)
 	}
 	if len(raw) > uncharged {
-		cost := int64(messages)*messageCost + copies*int64(len(raw)) + int64(min(messages, service.MaxItems))*exportCost
+		size := int64(len(raw))
+		if encoding == telemetry.JSON && !utf8.Valid(raw) {
+			size *= int64(len("\uFFFD")) // which replaces each byte that is no text
+		}
+		cost := int64(messages)*messageCost + copies*size + int64(min(messages, service.MaxItems))*exportCost
 		if c.decoded, err = c.s.decoding.Take(c.Context(), cost, c.holder()); err != nil {
 			return nil, err
 		}

@@ -45,11 +45,19 @@ func (a *Attestations) appendDerived(ctx context.Context, by store.Caller, items
 			items, err = a.withFreeKeys(ctx, by, items)
 		case !isRefused:
 			return err
-		case refused.Kind == Forbidden: // it is about the agent
-			agent := at.AgentID
-			items, err = a.without(ctx, by, items, item.Err, func(d *derived) bool { return d.AgentID == agent }, refuse)
+		case refused.Kind == Forbidden: // it is about the agent, and perhaps about others too
+			forbidden := map[string]error{at.AgentID: item.Err}
+			if err := a.findForbidden(ctx, by, items, forbidden); err != nil {
+				return err
+			}
+			items, err = a.without(ctx, by, items, func(d *derived) error { return forbidden[d.AgentID] }, refuse)
 		default:
-			items, err = a.without(ctx, by, items, item.Err, func(d *derived) bool { return d == at }, refuse)
+			items, err = a.without(ctx, by, items, func(d *derived) error {
+				if d == at {
+					return item.Err
+				}
+				return nil
+			}, refuse)
 		}
 		if err != nil {
 			return err
@@ -91,13 +99,39 @@ func (d *derived) equals(other *derived) bool {
 	return d.AgentID == other.AgentID && d.ActionType == other.ActionType && bytes.Equal(d.Payload, other.Payload)
 }
 
-// without returns the items that are not meant, and calls refuse for those that are and are not
+// findForbidden adds the agents of items that may not act, or not without a statement, with the
+// reason.
+func (a *Attestations) findForbidden(ctx context.Context, by store.Caller, items []derived, forbidden map[string]error) error {
+	checked := map[string]bool{}
+	for i := range items {
+		agent := items[i].AgentID
+		if checked[agent] || forbidden[agent] != nil {
+			continue
+		}
+		checked[agent] = true
+		err := a.Agents.MayAct(ctx, by, agent)
+		if err == nil {
+			err = a.Keys.mayDoWithout(ctx, by, agent)
+		}
+		var refused *Error
+		switch {
+		case errors.As(err, &refused):
+			forbidden[agent] = err
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// without returns the items that are not refused, and calls refuse for those that are and are not
 // recorded yet: what was recorded before it was forbidden stays so.
-func (a *Attestations) without(ctx context.Context, by store.Caller, items []derived, refused error, meant func(*derived) bool, refuse func(*derived, error) error) (rest []derived, err error) {
+func (a *Attestations) without(ctx context.Context, by store.Caller, items []derived, reason func(*derived) error, refuse func(*derived, error) error) (rest []derived, err error) {
 	rest = make([]derived, 0, len(items))
 	for i := range items {
 		item := &items[i]
-		if !meant(item) {
+		refused := reason(item)
+		if refused == nil {
 			rest = append(rest, *item)
 			continue
 		}
