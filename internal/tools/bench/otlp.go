@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -74,10 +75,12 @@ func (b *bench) otlp(ctx context.Context) (err error) {
 	return nil
 }
 
-// template is a request with numbers to fill in, each of 16 hexadecimal digits or 8 bytes.
+// template is a request with numbers to fill in, each of 16 hexadecimal digits or 8 bytes, and the
+// times at which spans start, of 19 digits or 8 bytes.
 type template struct {
 	text   []byte
 	places []int
+	starts []int
 	binary bool
 }
 
@@ -92,29 +95,39 @@ func (t *template) request(next *atomic.Uint64) []byte {
 			copy(filled[place:], fmt.Sprintf("%016x", n))
 		}
 	}
+	now := uint64(time.Now().UnixNano())
+	for i, place := range t.starts {
+		if t.binary {
+			binary.LittleEndian.PutUint64(filled[place:], now+uint64(i))
+		} else {
+			strconv.AppendUint(filled[place:place], now+uint64(i), 10)
+		}
+	}
 	return filled
 }
 
-const placeholder = "@@@@@@@@@@@@@@@@"
+const (
+	placeholder = "@@@@@@@@@@@@@@@@"
+	nanoseconds = "@nanoseconds_______"
+)
 
-// textTemplate is a template with numbers in the places of the placeholder.
-func textTemplate(text []byte) *template {
-	t := &template{text: text}
-	for at := 0; ; at++ {
-		n := bytes.Index(text[at:], []byte(placeholder))
+// all returns the places of a text in a longer one.
+func all(text []byte, of string) (places []int) {
+	for at := 0; ; at += len(of) {
+		n := bytes.Index(text[at:], []byte(of))
 		if n < 0 {
-			return t
+			return places
 		}
 		at += n
-		t.places = append(t.places, at)
-		at += len(placeholder) - 1
+		places = append(places, at)
 	}
 }
 
 // recordBatch is a batch of as many records as an export has spans.
 func recordBatch(t tenant, payload []byte) *template {
 	item := `{"agentId":"travel-bot","actionType":"otel.model","payload":` + string(payload) + `,"idempotencyKey":"` + placeholder + `"}`
-	return textTemplate(request("POST", "/v1/attest/batch", t.key, jsonType, `{"records":[`+strings.TrimSuffix(strings.Repeat(item+",", spansInExport), ",")+`]}`))
+	text := request("POST", "/v1/attest/batch", t.key, jsonType, `{"records":[`+strings.TrimSuffix(strings.Repeat(item+",", spansInExport), ",")+`]}`)
+	return &template{text: text, places: all(text, placeholder)}
 }
 
 // spanAttributes are what instrumentation of a model's client says of a request.
@@ -136,7 +149,7 @@ func spanExport(t tenant) *template {
 	}
 	span := bytes.Join([][]byte{
 		field(1, []byte("0123456789abcdef")), field(2, []byte(placeholder[:8])), field(4, []byte("parentid")), field(5, []byte("chat gpt-4o")), {6 << 3, 3},
-		fixed(7, uint64(time.Now().UnixNano())), fixed(8, uint64(time.Now().UnixNano())+1_250_000_000),
+		{7<<3 | 1}, []byte("nanosecs"), fixed(8, uint64(time.Now().UnixNano())+60_000_000_000),
 	}, nil)
 	for _, a := range spanAttributes {
 		span = append(span, field(9, attribute(a[0], a[1]))...)
@@ -144,14 +157,8 @@ func spanExport(t tenant) *template {
 	scope := bytes.Repeat(field(2, span), spansInExport)
 	resource := field(1, field(1, attribute("service.name", "travel-app")))
 	body := field(1, append(resource, field(2, append(field(1, field(1, []byte("opentelemetry.instrumentation.openai_v2"))), scope...))...))
-	made := &template{text: request("POST", "/v1/otlp/v1/traces", t.key, "application/x-protobuf", string(body)), binary: true}
-	for at := bytes.Index(made.text, []byte(placeholder[:8])); len(made.places) < spansInExport; {
-		made.places = append(made.places, at)
-		if n := bytes.Index(made.text[at+8:], []byte(placeholder[:8])); n >= 0 {
-			at += 8 + n
-		}
-	}
-	return made
+	text := request("POST", "/v1/otlp/v1/traces", t.key, "application/x-protobuf", string(body))
+	return &template{text, all(text, placeholder[:8]), all(text, "nanosecs"), true}
 }
 
 // spanExportJSON is the same export as JSON.
@@ -161,9 +168,10 @@ func spanExportJSON(t tenant) *template {
 		value, _ := json.Marshal(a[1]) // a string
 		attributes = append(attributes, fmt.Sprintf(`{"key":%q,"value":{"stringValue":%s}}`, a[0], value))
 	}
-	span := fmt.Sprintf(`{"traceId":"%x","spanId":"%s","parentSpanId":"%x","name":"chat gpt-4o","kind":3,"startTimeUnixNano":"%d","endTimeUnixNano":"%d","attributes":[%s]}`,
-		"0123456789abcdef", placeholder, "parentid", time.Now().UnixNano(), time.Now().UnixNano()+1_250_000_000, strings.Join(attributes, ","))
+	span := fmt.Sprintf(`{"traceId":"%x","spanId":"%s","parentSpanId":"%x","name":"chat gpt-4o","kind":3,"startTimeUnixNano":"%s","endTimeUnixNano":"%d","attributes":[%s]}`,
+		"0123456789abcdef", placeholder, "parentid", nanoseconds, time.Now().UnixNano()+60_000_000_000, strings.Join(attributes, ","))
 	body := `{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"travel-app"}}]},"scopeSpans":[{"scope":{"name":"opentelemetry.instrumentation.openai_v2"},"spans":[` +
 		strings.TrimSuffix(strings.Repeat(span+",", spansInExport), ",") + `]}]}]}`
-	return textTemplate(request("POST", "/v1/otlp/v1/traces", t.key, jsonType, body))
+	text := request("POST", "/v1/otlp/v1/traces", t.key, jsonType, body)
+	return &template{text, all(text, placeholder), all(text, nanoseconds), false}
 }
