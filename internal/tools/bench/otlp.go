@@ -69,11 +69,18 @@ func (b *bench) otlp(ctx context.Context) (err error) {
 		}
 		if c.target != nil {
 			b.report.add("otlp", "2 exporters", "spans/s", r.perSecond*spansInExport, perSecond, atLeast(10_000))
+			if r.hasCPU {
+				b.report.add("otlp", "2 exporters", "  server processor time a span", perSpan(r.cpu), micro, nil)
+				b.report.add("otlp", "2 exporters", "  the same of a record in a batch", perSpan(r.bareCPU), micro, nil)
+			}
 		}
 		b.report.add("otlp", "2 exporters", "  "+c.name, r.ratio, ratio, c.target)
 	}
 	return nil
 }
+
+// perSpan returns the share of one span in the time of an export, in microseconds.
+func perSpan(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) / spansInExport }
 
 // template is a request with numbers to fill in, each of 16 hexadecimal digits or 8 bytes, and the
 // times at which spans start, of 19 digits or 8 bytes.
