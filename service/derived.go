@@ -151,7 +151,7 @@ func (a *Attestations) without(ctx context.Context, by store.Caller, items []der
 // isRecorded says whether the very same record stands under the key of an item; with
 // chain.ErrKeyReused, another one does.
 func (a *Attestations) isRecorded(ctx context.Context, by store.Caller, item *derived) (bool, error) {
-	draft, _ := a.draft(ctx, by, &item.Attestation) // what it refuses, the append refuses too
+	draft, _, _ := a.draft(ctx, by, &item.Attestation) // what it refuses, the append refuses too
 	if len(draft.Keys) == 0 {
 		return false, nil
 	}
