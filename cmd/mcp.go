@@ -19,12 +19,17 @@ import (
 	"attestd/agent/mcpproxy"
 	"attestd/agent/toolcall"
 	"attestd/sdk/attestd"
-	"attestd/sdk/attestd/spool"
 )
 
+// mcpFlags are the flags of `attestd mcp`.
+type mcpFlags struct {
+	agent, fail, server, redact, state string
+	passport                           passportFlags
+	remote                             remoteFlags
+}
+
 func mcpCommand() *cobra.Command {
-	var agent, fail, server, redact, state string
-	var passport passportFlags
+	var f mcpFlags
 	cmd := &cobra.Command{
 		Use:   "mcp [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run an MCP server and attest each call of its tools",
@@ -33,6 +38,8 @@ attest each tools/call and its outcome. Put this command in front of the server'
 the client's settings. The proxy forwards messages unchanged in every revision of the protocol,
 forwards signals and the exit status, leaves standard error alone and opens no port. It does
 not pass ATTESTD_KEY to the server.
+
+` + remoteHelp + `
 
 With --fail open, the proxy forwards a call when its record is synced to the spool on this
 machine. With --fail closed, it waits until attestd has acknowledged the record. If attestd
@@ -48,66 +55,99 @@ closed is set.
 A session of signed records is one connection of a client.
 
 ` + agentHelp,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			closed, err := parseFail(fail)
-			if err != nil {
-				return err
+		Args: func(_ *cobra.Command, args []string) error {
+			if f.remote.upstream == "" && len(args) == 0 {
+				return usagef("name the server: its command after --, or its address with --upstream")
 			}
-			policy, err := toolcall.ParseRedaction(redact)
-			if err != nil {
-				return usagef("--redact: %v", err)
-			}
-			if err := passport.check(); err != nil {
-				return err
-			}
-			if agent == "" {
-				agent = cmp.Or(passport.agent(), "mcp")
-			}
-			at, err := connectionOf(cmd, agent, state, warnOf)
-			if err != nil {
-				return err
-			}
-			c, err := attestd.New(at.Config)
-			if err != nil {
-				return usageError{err}
-			}
-			defer c.Close()
-			queue, err := at.openSpool()
-			if err != nil {
-				return err
-			}
-			warn := func(text string) { printError("attestd: %s\n", text) }
-			config := mcpproxy.Config{Agent: agent, Server: server, Policy: policy, FailClosed: closed, Warn: warn}
-			if config.Server == "" {
-				config.Server = filepath.Base(args[0])
-			}
-			if err := passport.gate(cmd.Context(), at, &config); err != nil {
-				return err
-			}
-			var session *spool.Session
-			if at.identity != nil {
-				config.Session, config.Signed = mcpproxy.NewSession(), true
-				if session, err = queue.Session(at.identity, config.Session); err != nil {
-					return err
-				}
-			}
-			recorder := mcpproxy.NewSpooled(c, queue, session, warn)
-			config.Recorder = recorder
-			return serveMCP(config, recorder, args)
+			return f.remote.check(args)
 		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	cmd.Flags().SetInterspersed(false) // flags after COMMAND belong to COMMAND
 	urlFlag(cmd)
-	agentFlag(cmd, &agent, "")
-	cmd.Flags().StringVar(&fail, "fail", "open",
+	agentFlag(cmd, &f.agent, "")
+	cmd.Flags().StringVar(&f.fail, "fail", "open",
 		"when attestd is unreachable, `open` allows calls and closed refuses them")
-	cmd.Flags().StringVar(&server, "server", "", "`name` of the server in the records (default: the name of the command)")
-	cmd.Flags().StringVar(&state, "state", "",
+	cmd.Flags().StringVar(&f.server, "server", "",
+		"`name` of the server in the records (default: the name of the command, or the host of --upstream)")
+	cmd.Flags().StringVar(&f.state, "state", "",
 		"`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
-	cmd.Flags().StringVar(&redact, "redact", "", "record only the hash of `input,output` or one of them")
-	passport.add(cmd)
+	cmd.Flags().StringVar(&f.redact, "redact", "", "record only the hash of `input,output` or one of them")
+	f.passport.add(cmd)
+	f.remote.add(cmd)
 	return cmd
+}
+
+func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
+	closed, err := parseFail(f.fail)
+	if err != nil {
+		return err
+	}
+	policy, err := toolcall.ParseRedaction(f.redact)
+	if err != nil {
+		return usagef("--redact: %v", err)
+	}
+	if err := f.passport.check(); err != nil {
+		return err
+	}
+	remote, err := f.remote.remote()
+	if err != nil {
+		return err
+	}
+	if f.agent == "" {
+		f.agent = cmp.Or(f.passport.agent(), "mcp")
+	}
+	at, err := connectionOf(cmd, f.agent, f.state, warnOf)
+	if err != nil {
+		return err
+	}
+	c, err := attestd.New(at.Config)
+	if err != nil {
+		return usageError{err}
+	}
+	defer c.Close()
+	queue, err := at.openSpool()
+	if err != nil {
+		return err
+	}
+	warn := func(text string) { printError("attestd: %s\n", text) }
+	config := mcpproxy.Config{Agent: f.agent, Server: f.server, Policy: policy, FailClosed: closed, Warn: warn, Signed: at.identity != nil}
+	switch {
+	case config.Server != "":
+	case remote != nil:
+		config.Server = remote.URL.Hostname()
+	default:
+		config.Server = filepath.Base(args[0])
+	}
+	if err := f.passport.gate(cmd.Context(), at, &config); err != nil {
+		return err
+	}
+	recorder := mcpproxy.NewSpooled(c, queue, warn)
+	// A session of signed records has its own place in the spool.
+	begin := func(session string) (mcpproxy.Recorder, error) {
+		if at.identity == nil {
+			return recorder, nil
+		}
+		s, err := queue.Session(at.identity, session)
+		if err != nil {
+			return nil, err
+		}
+		return recorder.In(s), nil
+	}
+	sending, stop := context.WithCancel(context.Background())
+	var sender sync.WaitGroup
+	sender.Go(func() { recorder.Send(sending) })
+	defer sender.Wait()
+	defer stop()
+	debug.SetGCPercent(proxyGCPercent)
+	if remote != nil {
+		return f.remote.listenAndServe(cmd, config, remote, begin)
+	}
+	config.Session = mcpproxy.NewSession()
+	if config.Recorder, err = begin(config.Session); err != nil {
+		return err
+	}
+	return serveMCP(config, args)
 }
 
 // proxyGCPercent limits the growth of a proxy's heap, which is a megabyte or two, between
@@ -115,8 +155,7 @@ A session of signed records is one connection of a client.
 const proxyGCPercent = 25
 
 // serveMCP runs the server and returns its exit status as an error, unless that is 0.
-func serveMCP(config mcpproxy.Config, recorder *mcpproxy.Spooled, args []string) error {
-	debug.SetGCPercent(proxyGCPercent)
+func serveMCP(config mcpproxy.Config, args []string) error {
 	// The session ends when the server does. Signals are forwarded to the server.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwardedSignals...)
@@ -125,12 +164,6 @@ func serveMCP(config mcpproxy.Config, recorder *mcpproxy.Spooled, args []string)
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
-
-	sending, stop := context.WithCancel(context.Background())
-	var sender sync.WaitGroup
-	sender.Go(func() { recorder.Send(sending) })
-	defer sender.Wait()
-	defer stop()
 
 	server := exec.Command(args[0], args[1:]...)
 	server.Stderr = os.Stderr

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -21,12 +20,8 @@ import (
 
 // listenMCP serves HTTP until a signal arrives: as a protected resource, where one is named.
 func listenMCP(cmd *cobra.Command, listen string, config mcpserver.Config, resource, issuer string) error {
-	if err := checkListen(listen); err != nil {
+	if err := checkLoopback(listen, "credentials arrive unencrypted"); err != nil {
 		return err
-	}
-	host, _, _ := net.SplitHostPort(listen)
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return usagef("--listen must be a loopback address, because credentials arrive unencrypted; got %q", listen)
 	}
 	if resource != "" {
 		return listenProtected(cmd, listen, config, resource, issuer)

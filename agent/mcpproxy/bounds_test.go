@@ -37,15 +37,15 @@ func TestLineTooLong(t *testing.T) {
 func TestTooManyCalls(t *testing.T) {
 	cs, now := newCalls(), time.Now()
 	for n := range maxCalls {
-		if _, err := cs.add(fmt.Append(nil, n), toolCall{name: "x"}, now); err != nil {
+		if _, err := cs.add(0, fmt.Append(nil, n), toolCall{name: "x"}, now); err != nil {
 			t.Fatal(n)
 		}
 	}
-	if _, err := cs.add([]byte("-1"), toolCall{name: "x"}, now); !errors.Is(err, errTooManyCalls) {
+	if _, err := cs.add(0, []byte("-1"), toolCall{name: "x"}, now); !errors.Is(err, errTooManyCalls) {
 		t.Fatal("a call over the limit was accepted")
 	}
-	cs.forget([]byte("7"), cs.open["7"])
-	if _, err := cs.add([]byte("-1"), toolCall{name: "x"}, now); err != nil {
+	cs.forget(cs.open[keyOf(0, []byte("7"))])
+	if _, err := cs.add(0, []byte("-1"), toolCall{name: "x"}, now); err != nil {
 		t.Fatal("a call was refused below the limit")
 	}
 	if n := len(cs.overdue(now.Add(callLife))); n != maxCalls || cs.count != 0 || len(cs.open)+len(cs.parked) != 0 {

@@ -24,6 +24,7 @@ const (
 
 // call is a request of the client without a response, or a call with a response that is no outcome.
 type call struct {
+	key      requestKey
 	kind     kind
 	number   uint64 // sequence number in this session, from 1
 	tool     string
@@ -58,6 +59,13 @@ var (
 	errDuplicateID  = errors.New("another open request has its ID")
 )
 
+// requestKey identifies an open request. The requests of a session share one space of IDs, the
+// exchange 0. Over HTTP without a session each exchange has its own.
+type requestKey struct {
+	exchange uint64
+	id       string
+}
+
 // calls are the client's open requests in a session. The server's requests are not among them: they
 // have an ID space of their own.
 type calls struct {
@@ -65,23 +73,23 @@ type calls struct {
 	ended     bool           // add refuses further calls
 	undecided sync.WaitGroup // calls that are neither forwarded nor dropped
 	last      uint64
-	count     int              // open and parked calls
-	others    int              // other open requests
-	open      map[string]*call // by request ID
+	count     int // open and parked calls
+	others    int // other open requests
+	open      map[requestKey]*call
 	// calls whose response was no outcome, by the key of the client's continuation: tool and state,
 	// or task
 	parked map[string][]*call
 }
 
 func newCalls() *calls {
-	return &calls{open: make(map[string]*call), parked: make(map[string][]*call)}
+	return &calls{open: make(map[requestKey]*call), parked: make(map[string][]*call)}
 }
 
 // add opens a call. It returns no call after the server has ended. Otherwise the caller MUST call
 // undecided.Done when the call is forwarded or refused. A call with an error is not open and MUST
 // NOT be forwarded. A call that brings requested input replaces the call that it continues and
 // inherits its name.
-func (cs *calls) add(id []byte, t toolCall, now time.Time) (*call, error) {
+func (cs *calls) add(exchange uint64, id []byte, t toolCall, now time.Time) (*call, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.ended {
@@ -90,7 +98,7 @@ func (cs *calls) add(id []byte, t toolCall, now time.Time) (*call, error) {
 	cs.undecided.Add(1)
 	cs.last++
 	c := &call{
-		kind: toolCalled, number: cs.last, tool: truncate(t.name), name: t.toolUseID, trace: t.trace,
+		key: keyOf(exchange, id), kind: toolCalled, number: cs.last, tool: truncate(t.name), name: t.toolUseID, trace: t.trace,
 		modern: t.modern, deadline: now.Add(callLife),
 	}
 	if c.name == "" {
@@ -105,7 +113,7 @@ func (cs *calls) add(id []byte, t toolCall, now time.Time) (*call, error) {
 	switch {
 	case id == nil: // a call without an ID has no response
 		return c, nil
-	case cs.open[idKey(id)] != nil:
+	case cs.open[c.key] != nil:
 		return c, errDuplicateID
 	}
 	if place := inputPlace(c.tool, t.state); t.retry && len(cs.parked[place]) > 0 {
@@ -116,46 +124,47 @@ func (cs *calls) add(id []byte, t toolCall, now time.Time) (*call, error) {
 	if cs.count >= maxCalls {
 		return c, errTooManyCalls
 	}
-	cs.open[idKey(id)] = c
+	cs.open[c.key] = c
 	cs.count++
 	return c, nil
 }
 
 // track opens a request that is not a call, so that its response is not attributed to a call.
-func (cs *calls) track(id []byte, k kind, task string, now time.Time) (*call, error) {
+func (cs *calls) track(exchange uint64, id []byte, k kind, task string, now time.Time) (*call, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
+	key := keyOf(exchange, id)
 	switch {
 	case cs.ended:
 		return nil, errEnded
-	case cs.open[idKey(id)] != nil:
+	case cs.open[key] != nil:
 		return nil, errDuplicateID
 	case cs.others >= maxCalls:
 		return nil, errTooManyCalls
 	}
-	c := &call{kind: otherRequest}
+	c := &call{key: key, kind: otherRequest}
 	if list := cs.parked[taskPlace(task)]; task != "" && len(list) > 0 {
 		// Every response is recorded separately, because a server may answer each request
 		// differently.
 		cs.last++
 		of := list[0]
 		c = &call{
-			kind: k, number: cs.last, tool: of.tool, name: of.name, trace: of.trace,
+			key: key, kind: k, number: cs.last, tool: of.tool, name: of.name, trace: of.trace,
 			modern: of.modern, deadline: now.Add(callLife), task: of,
 		}
 	}
-	cs.open[idKey(id)] = c
+	cs.open[key] = c
 	cs.others++
 	return c, nil
 }
 
-// idKey returns a map key of bounded size for an ID.
-func idKey(id []byte) string {
+// keyOf returns a key of bounded size for an ID.
+func keyOf(exchange uint64, id []byte) requestKey {
 	if len(id) <= maxCallName {
-		return string(id)
+		return requestKey{exchange, string(id)}
 	}
 	sum := sha256.Sum256(id)
-	return "#" + string(sum[:])
+	return requestKey{exchange, "#" + string(sum[:])}
 }
 
 func truncate(s string) string {
@@ -166,11 +175,11 @@ func truncate(s string) string {
 }
 
 // drop removes an open request. cs.mu is held.
-func (cs *calls) drop(key string, c *call) {
-	if cs.open[key] != c {
+func (cs *calls) drop(c *call) {
+	if cs.open[c.key] != c {
 		return
 	}
-	delete(cs.open, key)
+	delete(cs.open, c.key)
 	if c.kind == toolCalled {
 		cs.count--
 	} else {
@@ -179,17 +188,52 @@ func (cs *calls) drop(key string, c *call) {
 }
 
 // forget drops a request that is not forwarded.
-func (cs *calls) forget(id []byte, c *call) {
+func (cs *calls) forget(c *call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.drop(idKey(id), c)
+	cs.drop(c)
+}
+
+// abandon ends the wait for the responses to requests whose HTTP response is over, and returns the
+// requests. If the response may be resumed, they stay open, and why is the error to record if it is
+// not.
+func (cs *calls) abandon(list []*call, why string, resumable bool, now time.Time) (unanswered []*call) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, c := range list {
+		if cs.open[c.key] != c {
+			continue
+		}
+		if c.cancelled == "" {
+			c.cancelled = truncate(why)
+		}
+		if resumable {
+			if c.deadline.IsZero() {
+				c.deadline = now.Add(callLife)
+			}
+			continue
+		}
+		cs.drop(c)
+		unanswered = append(unanswered, c)
+		if c.kind == taskResult { // the missing response is the outcome
+			c.task.fetched = true
+		}
+	}
+	return unanswered
 }
 
 // isOpen reports whether a request with that ID has no response yet.
-func (cs *calls) isOpen(id []byte) bool {
+func (cs *calls) isOpen(exchange uint64, id []byte) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	return cs.open[idKey(id)] != nil
+	return cs.open[keyOf(exchange, id)] != nil
+}
+
+// isIdle reports whether no request waits for anything.
+func (cs *calls) isIdle() bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.count == 0 && cs.others == 0
 }
 
 // markSent sets the time at which requests were forwarded.
@@ -203,10 +247,10 @@ func (cs *calls) markSent(list []*call, now time.Time) {
 
 // cancel marks a request as cancelled by the client. It stays open, because a response may still
 // come.
-func (cs *calls) cancel(id []byte, reason string, now time.Time) {
+func (cs *calls) cancel(exchange uint64, id []byte, reason string, now time.Time) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	c := cs.open[idKey(id)]
+	c := cs.open[keyOf(exchange, id)]
 	if c == nil {
 		return
 	}
@@ -219,16 +263,15 @@ func (cs *calls) cancel(id []byte, reason string, now time.Time) {
 
 // answered removes and returns the request with that ID. It returns nil if there is none, or if the
 // response arrived before the request was forwarded.
-func (cs *calls) answered(id []byte, arrived time.Time) *call {
+func (cs *calls) answered(exchange uint64, id []byte, arrived time.Time) *call {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, spelling := range [][]byte{id, otherIDType(id)} {
 		if spelling == nil {
 			continue
 		}
-		key := idKey(spelling)
-		if c := cs.open[key]; c != nil && !c.began.IsZero() && !c.began.After(arrived) {
-			cs.drop(key, c)
+		if c := cs.open[keyOf(exchange, spelling)]; c != nil && !c.began.IsZero() && !c.began.After(arrived) {
+			cs.drop(c)
 			return c
 		}
 	}
@@ -265,9 +308,9 @@ func (cs *calls) overdue(now time.Time) (list []*call) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	over := func(c *call) bool { return now.IsZero() || !c.deadline.IsZero() && !now.Before(c.deadline) }
-	for key, c := range cs.open {
+	for _, c := range cs.open {
 		if over(c) {
-			cs.drop(key, c)
+			cs.drop(c)
 			list = append(list, c)
 			if c.kind == taskResult { // the missing response is the outcome
 				c.task.fetched = true

@@ -56,12 +56,22 @@ func (p *Proxy) filter(line []byte, arrived time.Time) (on []byte, outcomes []en
 		p.warn("a line of the server is withheld: %v", err)
 		return withheldLine(), nil
 	}
+	instead, outcomes := p.judge(0, messages, batch, arrived)
+	if instead == nil {
+		return line, outcomes
+	}
+	return withEnd(instead), outcomes
+}
+
+// judge returns what to forward in place of messages of the server, or nil if they are forwarded as
+// they are, and the outcomes to record.
+func (p *Proxy) judge(exchange uint64, messages []message, batch bool, arrived time.Time) (instead []byte, outcomes []ended) {
 	parts, withholds := make([][]byte, len(messages)), false
 	for i, m := range messages {
 		parts[i] = m.raw
 		var c *call
 		if m.outcome {
-			c = p.calls.answered(m.id, arrived)
+			c = p.calls.answered(exchange, m.id, arrived)
 		}
 		why := m.flaw
 		if why == "" && m.outcome && c == nil {
@@ -85,11 +95,11 @@ func (p *Proxy) filter(line []byte, arrived time.Time) (on []byte, outcomes []en
 	}
 	switch {
 	case !withholds:
-		return line, outcomes
+		return nil, outcomes
 	case batch:
-		return array(parts), outcomes
+		return list(parts), outcomes
 	}
-	return withEnd(parts[0]), outcomes
+	return parts[0], outcomes
 }
 
 // answered appends the event to record for a response.

@@ -31,7 +31,7 @@ func (l *lines) next() ([]byte, error) {
 		line = append(line, part...)
 		switch {
 		case err == nil, err == io.EOF && len(line) > 0:
-			return l.escape(line)
+			return escapeSeparators(line, l.limit)
 		case err != bufio.ErrBufferFull:
 			return nil, err
 		}
@@ -44,8 +44,8 @@ var separators = []struct{ raw, escaped []byte }{
 	{[]byte("\u0085"), []byte(`\u0085`)}, {[]byte("\u2028"), []byte(`\u2028`)}, {[]byte("\u2029"), []byte(`\u2029`)},
 }
 
-// escape escapes the separators in a line, so that all readers see one line.
-func (l *lines) escape(line []byte) ([]byte, error) {
+// escapeSeparators escapes the separators in a line, so that all readers see one line.
+func escapeSeparators(line []byte, limit int) ([]byte, error) {
 	size := len(line)
 	for _, s := range separators {
 		size += bytes.Count(line, s.raw) * (len(s.escaped) - len(s.raw))
@@ -53,8 +53,8 @@ func (l *lines) escape(line []byte) ([]byte, error) {
 	if size == len(line) {
 		return line, nil
 	}
-	if size > l.limit {
-		return nil, fmt.Errorf("%w: over %d bytes", errLineTooLong, l.limit)
+	if size > limit {
+		return nil, fmt.Errorf("%w: over %d bytes", errLineTooLong, limit)
 	}
 	for _, s := range separators {
 		line = bytes.ReplaceAll(line, s.raw, s.escaped)

@@ -134,14 +134,7 @@ func NewSession() string { return uuid.Must(uuid.NewV7()).String() }
 func (p *Proxy) Run(ctx context.Context, fromClient io.Reader, toClient io.Writer, fromServer io.Reader, toServer io.WriteCloser) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var background sync.WaitGroup
-	background.Go(func() { p.sweep(ctx) })
-
-	kept := make(chan struct{})
-	go func() {
-		defer close(kept)
-		p.recordOutcomes(context.WithoutCancel(ctx))
-	}()
+	finish := p.open(ctx)
 
 	up := make(chan error, 1)
 	hangUp := sync.OnceFunc(func() { _ = toServer.Close() })
@@ -157,17 +150,34 @@ func (p *Proxy) Run(ctx context.Context, fromClient io.Reader, toClient io.Write
 	default:
 	}
 	cancel()
-	p.calls.end()
-	for _, c := range p.calls.overdue(time.Time{}) {
-		p.recordUnanswered(c, "the server ended before it answered")
+	return errors.Join(err, finish("the server ended before it answered"))
+}
+
+// open starts to record a session. When no message is forwarded any more, the caller MUST call
+// finish, which records open calls as failed with a reason, and returns when all is recorded.
+func (p *Proxy) open(ctx context.Context) (finish func(why string) error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { p.sweep(ctx) })
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		p.recordOutcomes(context.WithoutCancel(ctx))
+	}()
+	return func(why string) error {
+		cancel()
+		p.calls.end()
+		for _, c := range p.calls.overdue(time.Time{}) {
+			p.recordUnanswered(c, why)
+		}
+		background.Wait()
+		close(p.queue)
+		<-kept
+		if p.Signed {
+			return p.seal(context.WithoutCancel(ctx))
+		}
+		return nil
 	}
-	background.Wait()
-	close(p.queue)
-	<-kept
-	if p.Signed {
-		err = errors.Join(err, p.seal(context.WithoutCancel(ctx)))
-	}
-	return err
 }
 
 // seal records the end of the session.

@@ -48,16 +48,21 @@ var errBatch = errors.New("more than 1000 messages in a line")
 // allow. It accepts escapes of lone surrogates, because servers execute such calls. A line that is
 // not UTF-8 is not JSON (RFC 8259 section 8.1).
 func readLine(line []byte) (messages []message, batch bool, err error) {
-	if !utf8.Valid(line) {
-		return nil, false, errors.New("the line is not UTF-8")
-	}
-	if messages, batch, err = readMessages(line); err != nil || !hasCarriageReturn(line) {
+	if messages, batch, err = readBody(line); err != nil || !hasCarriageReturn(line) {
 		return messages, batch, err
 	}
 	for i := range messages {
 		messages[i].flaw = flawCarriageReturn
 	}
 	return messages, batch, nil
+}
+
+// readBody parses what readLine does where a carriage return ends no line, as in an HTTP body.
+func readBody(body []byte) (messages []message, batch bool, err error) {
+	if !utf8.Valid(body) {
+		return nil, false, errors.New("it is not UTF-8")
+	}
+	return readMessages(body)
 }
 
 // hasCarriageReturn reports whether a line has a carriage return other than in its CRLF at the end.

@@ -59,8 +59,11 @@ func answer(id []byte, outcome string) []byte {
 	return []byte(`{"jsonrpc":"2.0","id":` + string(id) + `,` + outcome + `}`)
 }
 
-func array(values [][]byte) []byte {
-	return withEnd(append(append([]byte{'['}, bytes.Join(values, []byte{','})...), ']'))
+func array(values [][]byte) []byte { return withEnd(list(values)) }
+
+// list is a JSON array of values.
+func list(values [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(values, []byte{','})...), ']')
 }
 
 func withEnd(line []byte) []byte { return append(line, '\n') }

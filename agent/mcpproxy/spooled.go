@@ -25,10 +25,16 @@ type Spooled struct {
 // request.
 const maxRequests = 8
 
-// NewSpooled returns a Spooled, which signs in the session, if there is one. The caller MUST run
-// Send, which sends the spool.
-func NewSpooled(c *attestd.Client, s *spool.Spool, session *spool.Session, warn func(text string)) *Spooled {
-	return &Spooled{client: c, spool: s, session: session, warn: warn, added: make(chan struct{}, 1), turn: make(chan struct{}, maxRequests)}
+// NewSpooled returns a Spooled that does not sign. The caller MUST run Send, which sends the spool.
+func NewSpooled(c *attestd.Client, s *spool.Spool, warn func(text string)) *Spooled {
+	return &Spooled{client: c, spool: s, warn: warn, added: make(chan struct{}, 1), turn: make(chan struct{}, maxRequests)}
+}
+
+// In returns a Recorder that signs in a session. Send of s sends its records, too.
+func (s *Spooled) In(session *spool.Session) *Spooled {
+	in := *s
+	in.session = session
+	return &in
 }
 
 // Persist adds a record to the spool. If the spool is full or its disk fails, it sends the record

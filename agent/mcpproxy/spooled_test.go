@@ -85,7 +85,7 @@ func spooled(t *testing.T, b *batches) (s *Spooled, warnings func() string) {
 	}
 	var mu sync.Mutex
 	var said strings.Builder
-	return NewSpooled(c, queue, nil, func(text string) {
+	return NewSpooled(c, queue, func(text string) {
 			mu.Lock()
 			defer mu.Unlock()
 			said.WriteString(text + "\n")

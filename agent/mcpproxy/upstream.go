@@ -17,11 +17,13 @@ import (
 // departure is a line from the client in the queue to the server. When decided is closed, the other
 // fields say what to forward and what to answer.
 type departure struct {
-	decided chan struct{}
-	size    int64
-	line    []byte  // to forward: the line, the allowed part of a batch, or nil
-	answer  []byte  // the proxy's own response to the client, or nil
-	calls   []*call // the requests in line
+	decided  chan struct{}
+	exchange uint64 // of the requests; see requestKey
+	size     int64
+	line     []byte   // to forward: the line, the allowed part of a batch, or nil
+	answer   []byte   // the proxy's own response to the client, or nil
+	answers  [][]byte // the responses in answer
+	calls    []*call  // the requests in line
 }
 
 // upstream forwards lines from the client to the server until the client ends. Calls are recorded
@@ -86,19 +88,25 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 		close(d.decided)
 		return
 	}
+	p.admit(ctx, d, line, messages, batch)
+}
+
+// admit decides which of a line's messages to forward. It returns when their calls are open, and
+// closes d.decided when they are recorded.
+func (p *Proxy) admit(ctx context.Context, d *departure, line []byte, messages []message, batch bool) {
 	answers := make([][]byte, len(messages)) // to refused messages
 	var undecided sync.WaitGroup
 	calling := false
 	for i, m := range messages {
 		if m.method != "tools/call" {
 			if why := p.trackOther(d, m); why != nil {
-				answers[i] = invalid(p.answerable(m), why.Error())
+				answers[i] = invalid(p.answerable(d.exchange, m), why.Error())
 				p.warn("a message of the client is refused: %v", why)
 			}
 			continue
 		}
 		t := readToolCall(m.params)
-		c, why := p.calls.add(m.id, t, time.Now())
+		c, why := p.calls.add(d.exchange, m.id, t, time.Now())
 		if c == nil {
 			answers[i] = refusal(m.id, t.modern, why)
 			continue
@@ -116,7 +124,7 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 				return
 			}
 			// no request has that ID, or another open one has it
-			if p.calls.forget(m.id, c); m.id == nil || errors.Is(why, errDuplicateID) {
+			if p.calls.forget(c); m.id == nil || errors.Is(why, errDuplicateID) {
 				answers[i] = invalid(nil, why.Error())
 				return
 			}
@@ -145,7 +153,7 @@ func (p *Proxy) trackOther(d *departure, m message) error {
 		var id []byte
 		var reason string
 		if id, reason, duplicate = readCancelled(m.params); !duplicate {
-			p.calls.cancel(id, reason, time.Now())
+			p.calls.cancel(d.exchange, id, reason, time.Now())
 		}
 	case m.method == "tasks/result":
 		request = taskResult
@@ -160,7 +168,7 @@ func (p *Proxy) trackOther(d *departure, m message) error {
 	if m.method == "" || m.id == nil { // a response or a notification
 		return nil
 	}
-	c, err := p.calls.track(m.id, request, task, time.Now())
+	c, err := p.calls.track(d.exchange, m.id, request, task, time.Now())
 	if err == nil {
 		d.calls = append(d.calls, c)
 	}
@@ -169,8 +177,8 @@ func (p *Proxy) trackOther(d *departure, m message) error {
 
 // answerable returns the ID for the refusal of a client's message. It is nil for a response, and if
 // another request with that ID is open, so that the refusal is not taken for its response.
-func (p *Proxy) answerable(m message) []byte {
-	if m.method == "" && m.outcome || p.calls.isOpen(m.id) {
+func (p *Proxy) answerable(exchange uint64, m message) []byte {
+	if m.method == "" && m.outcome || p.calls.isOpen(exchange, m.id) {
 		return nil
 	}
 	return m.id
@@ -179,12 +187,12 @@ func (p *Proxy) answerable(m message) []byte {
 // assemble sets the line to forward and the answer. It removes refused messages from a batch and
 // leaves the others unchanged, byte for byte.
 func (d *departure) assemble(line []byte, messages []message, batch bool, answers [][]byte) {
-	var left, back [][]byte
+	var left [][]byte
 	for i, m := range messages {
 		if answers[i] == nil {
 			left = append(left, m.raw)
 		} else if m.hasID {
-			back = append(back, answers[i])
+			d.answers = append(d.answers, answers[i])
 		}
 	}
 	switch {
@@ -194,10 +202,10 @@ func (d *departure) assemble(line []byte, messages []message, batch bool, answer
 		d.line = array(left)
 	}
 	switch {
-	case len(back) > 0 && batch:
-		d.answer = array(back)
-	case len(back) > 0:
-		d.answer = withEnd(back[0])
+	case len(d.answers) > 0 && batch:
+		d.answer = array(d.answers)
+	case len(d.answers) > 0:
+		d.answer = withEnd(d.answers[0])
 	}
 }
 

@@ -55,7 +55,7 @@ func (p *protected) serveTools(w http.ResponseWriter, r *http.Request) {
 		server := p.factory.server(p.Service, given)
 		mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 			Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody,
-			DisableLocalhostProtection: true, // see localOnly
+			DisableLocalhostProtection: true, // see localhttp.Only
 		}).ServeHTTP(w, r)
 	}
 }

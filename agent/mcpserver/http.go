@@ -2,14 +2,12 @@ package mcpserver
 
 import (
 	"errors"
-	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"attestd/agent/localhttp"
 	"attestd/sdk/attestd"
 )
 
@@ -47,7 +45,7 @@ func (f *Factory) Handler(service attestd.Config, port string) http.Handler {
 			http.Error(w, "the attestd server is unavailable", http.StatusBadGateway)
 		}
 	})
-	return localOnly(port, nil, mux)
+	return localhttp.Only(port, nil, mux)
 }
 
 var errNoBearer = errors.New("no bearer")
@@ -71,35 +69,4 @@ func clientOf(service attestd.Config, r *http.Request) (*attestd.Client, error) 
 	}
 	service.Credential = attestd.Key(token)
 	return attestd.New(service)
-}
-
-// localOnly refuses requests for another host, as after DNS rebinding, and from another origin. A
-// proxy may have the requests of a public URL, or nil.
-func localOnly(port string, public *url.URL, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocal(r.Host, port) && (public == nil || !strings.EqualFold(r.Host, public.Host)) {
-			http.Error(w, "unknown host", http.StatusForbidden)
-			return
-		}
-		for _, origin := range r.Header.Values("Origin") {
-			if public != nil && origin == public.Scheme+"://"+public.Host {
-				continue
-			}
-			if u, err := url.Parse(origin); err != nil || u.Scheme != "http" || !isLocal(u.Host, port) || origin != "http://"+u.Host {
-				http.Error(w, "this origin is not allowed", http.StatusForbidden)
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// isLocal reports whether host:port names the loopback and our port.
-func isLocal(address, port string) bool {
-	host, named, err := net.SplitHostPort(address)
-	if err != nil || named != port {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback() && ip.Zone() == ""
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"attestd/agent/localhttp"
 	"attestd/sdk/attestd"
 )
 
@@ -74,7 +75,7 @@ func (f *Factory) Protected(r *Resource, port string) http.Handler {
 	if path == "" {
 		path = "/"
 	}
-	tools := localOnly(port, at, http.HandlerFunc(p.serveTools))
+	tools := localhttp.Only(port, at, http.HandlerFunc(p.serveTools))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.EscapedPath() {
 		case path:

@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 		switch os.Getenv(role) {
 		case "server":
 			os.Exit(serveTools())
+		case "http":
+			os.Exit(serveHTTPTools(os.Args[1], os.Args[2] == "stateless"))
 		case "tee":
 			os.Exit(tee(os.Args[1], os.Args[2:]))
 		}

@@ -21,8 +21,16 @@ func text(s string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
 }
 
-// serveTools is an MCP server on go-sdk with a tool for each thing that a proxy could spoil.
+// serveTools serves the tools over standard input and output.
 func serveTools() int {
+	if err := toolServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "server:", err)
+	}
+	return 0
+}
+
+// toolServer is an MCP server on go-sdk with a tool for each thing that a proxy could spoil.
+func toolServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
 	add := func(name string, call func(context.Context, *mcp.CallToolRequest, textInput) (*mcp.CallToolResult, error)) {
 		mcp.AddTool(s, &mcp.Tool{Name: name}, func(ctx context.Context, r *mcp.CallToolRequest, in textInput) (*mcp.CallToolResult, any, error) {
@@ -66,10 +74,7 @@ func serveTools() int {
 		os.Exit(3)
 		return nil, nil
 	})
-	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "server:", err)
-	}
-	return 0
+	return s
 }
 
 // ask asks the user, in the way of the revision: by an answer that needs input, which the SDK turns

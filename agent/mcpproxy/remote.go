@@ -1,0 +1,189 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"attestd/agent/localhttp"
+)
+
+// Remote is an MCP server that is reached over streamable HTTP.
+type Remote struct {
+	URL *url.URL
+	// Header has headers with credentials. They replace the client's.
+	Header http.Header
+	// PassAuthorization forwards the client's Authorization header, and WWW-Authenticate to it.
+	PassAuthorization bool
+
+	http *http.Client
+}
+
+// NewRemote returns the server at an address. Only a server on this machine may be named with http,
+// unless allowHTTP.
+func NewRemote(address string, allowHTTP bool) (*Remote, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("must be an absolute URL, such as https://mcp.example.com/mcp")
+	case u.User != nil:
+		return nil, errors.New("must not hold a password, because the list of processes shows it")
+	case u.Fragment != "":
+		return nil, errors.New("must not have a fragment")
+	case u.Scheme == "http" && !allowHTTP && !localhttp.IsLoopback(u.Hostname()):
+		return nil, errors.New("must be https, because others could read and change the calls; --allow-http allows http")
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
+		ForceAttemptHTTP2: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeaderBytes,
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+	}
+	return &Remote{URL: u, http: &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+const (
+	dialTimeout    = 10 * time.Second
+	maxHeaderBytes = 64 << 10
+)
+
+// refusedHeaders are a client's headers that are not forwarded: those of one connection, those that
+// say how a body is to be read, which the proxy has checked, and those that belong to this machine.
+var refusedHeaders = map[string]bool{
+	"Accept-Encoding": true, "Authorization": true, "Connection": true, "Content-Encoding": true, "Content-Length": true,
+	"Content-Type": true, "Cookie": true, "Expect": true, "Forwarded": true, "Host": true, "Keep-Alive": true, "Origin": true,
+	"Referer": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true, "Via": true, "X-Real-Ip": true,
+}
+
+// refusedPrefixes are the beginnings of further names of such headers.
+var refusedPrefixes = []string{"Access-Control-", "Proxy-", "Sec-", "X-Forwarded-", "X-Http-Method", "X-Method-"}
+
+// forwardedHeader returns the headers of a client's request to forward.
+func (r *Remote) forwardedHeader(from http.Header) http.Header {
+	to := make(http.Header, len(from))
+	named := strings.Split(strings.Join(from["Connection"], ","), ",") // belong to the connection
+	for name, values := range from {
+		if refusedHeaders[name] && (name != "Authorization" || !r.PassAuthorization) || hasAnyPrefix(name, refusedPrefixes) {
+			continue
+		}
+		to[name] = values
+	}
+	for _, name := range named {
+		if name = strings.TrimSpace(name); !strings.HasPrefix(http.CanonicalHeaderKey(name), "Mcp-") {
+			to.Del(name)
+		}
+	}
+	return to
+}
+
+func hasAnyPrefix(s string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// returnedHeaders are the headers of a response that are forwarded, besides Mcp-….
+var returnedHeaders = []string{"Allow", "Cache-Control", "Retry-After", "X-Accel-Buffering"}
+
+// returnHeader copies the headers of a response to forward.
+func (r *Remote) returnHeader(to, from http.Header) {
+	names := returnedHeaders
+	if r.PassAuthorization {
+		names = append(names[:len(names):len(names)], "Www-Authenticate")
+	}
+	for _, name := range names {
+		if values := from[name]; values != nil {
+			to[name] = values
+		}
+	}
+	for name, values := range from {
+		if strings.HasPrefix(name, "Mcp-") {
+			to[name] = values
+		}
+	}
+}
+
+// send sends a request with these headers and those of r. The response is not compressed.
+func (r *Remote) send(ctx context.Context, method string, header http.Header, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, r.URL.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body == nil {
+		req.Body, req.GetBody = nil, nil
+	}
+	req.Header = header.Clone()
+	if body != nil {
+		req.Header.Set("Content-Type", jsonType)
+	}
+	for name, values := range r.Header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Accept-Encoding", "identity")
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return nil, plainError(err)
+	}
+	err = checkResponse(resp)
+	if err != nil {
+		_ = resp.Body.Close()
+		return nil, err
+	}
+	return resp, nil
+}
+
+// checkResponse refuses a response that is for somebody else or that cannot be read.
+func checkResponse(resp *http.Response) error {
+	if c := resp.StatusCode; c >= 300 && c < 400 {
+		if to, err := resp.Location(); err == nil {
+			return fmt.Errorf("the server redirects to %s://%s%s, which the proxy does not follow: name it with --upstream",
+				to.Scheme, to.Host, to.EscapedPath())
+		}
+		return fmt.Errorf("the server redirects (HTTP %d), which the proxy does not follow", c)
+	}
+	for _, coding := range resp.Header.Values("Content-Encoding") {
+		if !strings.EqualFold(strings.TrimSpace(coding), "identity") {
+			return fmt.Errorf("the server compressed its response although it was asked not to (%.40q)", coding)
+		}
+	}
+	return nil
+}
+
+// plainError returns an error without the server's address, whose query may hold a secret.
+func plainError(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	return err
+}
+
+const (
+	jsonType = "application/json"
+	sseType  = "text/event-stream"
+)
+
+// mediaType returns a media type without parameters, in lower case; "" unless there is exactly one.
+func mediaType(h http.Header) string {
+	if len(h["Content-Type"]) != 1 {
+		return ""
+	}
+	t, _, _ := strings.Cut(h["Content-Type"][0], ";")
+	return strings.ToLower(strings.TrimSpace(t))
+}

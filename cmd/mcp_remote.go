@@ -1,0 +1,111 @@
+package cmd
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"attestd/agent/localhttp"
+	"attestd/agent/mcpproxy"
+)
+
+// remoteFlags are the flags of `attestd mcp` for a server that is reached over HTTP.
+type remoteFlags struct {
+	upstream, listen  string
+	allowHTTP         bool
+	passAuthorization bool
+}
+
+const remoteHelp = `With --upstream and --listen, the server is one that is reached over streamable HTTP, and the proxy
+serves its path on a loopback address for any number of clients, in the revisions 2025-03-26 to
+2026-07-28. It refuses web pages of other origins, follows no redirect, and forwards neither
+cookies nor, without --pass-authorization, the clients' Authorization. A signal ends it, and
+with it the requests in progress. The transport HTTP+SSE of 2024-11-05 is not supported.`
+
+func (f *remoteFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.upstream, "upstream", "",
+		"`URL` of an MCP server that is reached over streamable HTTP, in place of a command")
+	cmd.Flags().StringVar(&f.listen, "listen", "", "serve the upstream's path on this loopback `address`, such as 127.0.0.1:8090")
+	cmd.Flags().BoolVar(&f.allowHTTP, "allow-http", false, "allow an http:// upstream on another machine")
+	cmd.Flags().BoolVar(&f.passAuthorization, "pass-authorization", false, "forward the clients' Authorization header to the upstream")
+	// ATTESTD_LISTEN is the address of attestd serve, and each command names its server.
+	for _, name := range []string{"upstream", "listen", "allow-http", "pass-authorization"} {
+		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
+	}
+}
+
+// check returns usage errors.
+func (f *remoteFlags) check(args []string) error {
+	switch {
+	case f.upstream != "" && len(args) > 0:
+		return usagef("name one server: a command, or --upstream")
+	case f.upstream == "" && (f.listen != "" || f.allowHTTP || f.passAuthorization):
+		return usagef("--listen, --allow-http and --pass-authorization need --upstream")
+	case f.upstream != "" && f.listen == "":
+		return usagef("--upstream needs --listen")
+	case f.listen == "":
+		return nil
+	}
+	return checkLoopback(f.listen, "other machines could call tools")
+}
+
+// checkLoopback refuses an address that other machines reach.
+func checkLoopback(listen, why string) error {
+	if err := checkListen(listen); err != nil {
+		return err
+	}
+	if host, _, _ := net.SplitHostPort(listen); !localhttp.IsLoopback(host) {
+		return usagef("--listen must be a loopback address, because %s; got %q", why, listen)
+	}
+	return nil
+}
+
+// remote returns the server that --upstream names, or nil.
+func (f *remoteFlags) remote() (*mcpproxy.Remote, error) {
+	if f.upstream == "" {
+		return nil, nil
+	}
+	r, err := mcpproxy.NewRemote(f.upstream, f.allowHTTP)
+	if err != nil {
+		return nil, usagef("--upstream %v", err)
+	}
+	r.PassAuthorization = f.passAuthorization
+	return r, nil
+}
+
+// stopTime is what clients have after a signal to send and read what is on its way.
+const stopTime = 2 * time.Second
+
+// listenAndServe runs a proxy that listens until a signal arrives.
+func (f *remoteFlags) listenAndServe(cmd *cobra.Command, config mcpproxy.Config, remote *mcpproxy.Remote, open func(string) (mcpproxy.Recorder, error)) error {
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	gateway := mcpproxy.NewGateway(mcpproxy.GatewayConfig{Config: config, Remote: remote, Port: port, Open: open})
+	server := &http.Server{
+		Handler: gateway.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+	printError("attestd mcp serves %s on http://%s%s\n", config.Server, listener.Addr(), remote.URL.EscapedPath())
+	group, ctx := errgroup.WithContext(cmd.Context())
+	group.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		// A connection on which a request is still read or a response still written is closed.
+		hurry := time.AfterFunc(stopTime, func() { _ = server.Close() })
+		defer hurry.Stop()
+		err := gateway.Close()
+		return errors.Join(err, server.Close())
+	})
+	return group.Wait()
+}

@@ -1,0 +1,196 @@
+package mcptest
+
+//lint:file-ignore SA1019 Sampling is deprecated since 2026-07-28, and goes through the proxy all the same.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"attestd/internal/testenv"
+)
+
+// Several clients call tools over HTTP through the proxy, 200 at once while attestd is killed and
+// comes back, with messages of 8 MiB, progress, cancellation, elicitation and sampling. Each call
+// that the server has received is recorded once, with its outcome, in a session of its client.
+func TestHTTPRevisions(t *testing.T) {
+	for _, revision := range []string{"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"} {
+		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			log := logFile(t)
+			modern := revision >= "2026"
+			upstream := httpTools(t, log, modern)
+			proxy := s.listening("127.0.0.1:0", filepath.Join(t.TempDir(), "state"), upstream.addr)
+			var e events
+			clients := []*proxied{
+				{ClientSession: dialHTTP(t, e.client(), proxy.addr, revision)}, {ClientSession: dialHTTP(t, new(events).client(), proxy.addr, revision)},
+			}
+			p := clients[0]
+			if got := p.InitializeResult().ProtocolVersion; got != revision {
+				t.Fatal("the session speaks", got)
+			}
+			var calls sync.WaitGroup
+			for n := range 200 {
+				calls.Go(func() {
+					clients[n%2].says(t, "echo", fmt.Sprint("parallel \u2028 ", n), fmt.Sprint("parallel \u2028 ", n))
+				})
+				if n == 50 {
+					s.kill()
+				}
+			}
+			p.says(t, "echo", "away", "away")
+			calls.Wait()
+			s.back()
+			big := strings.Repeat("0123456789abcdef", 8<<16)
+			p.says(t, "echo", big, big)
+			p.says(t, "fail", "no way", "no way")
+			p.says(t, "progress", "", "done")
+			if revision >= "2025-06-18" { // has elicitation
+				p.says(t, "ask", "", "the user said Ada")
+				p.says(t, "sample", "", "hello")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := p.CallTool(ctx, &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"text": ""}}); err == nil {
+				t.Error("a call that hangs was answered")
+			}
+			clients[1].says(t, "echo", "last", "last")
+			for _, c := range clients {
+				must(t, c.Close())
+			}
+			if e.progress.Load() != 5 {
+				t.Errorf("progress %d", e.progress.Load())
+			}
+			must(t, proxy.Process.Signal(os.Interrupt))
+			must(t, proxy.Wait())
+			asked := count(received(t, log), `"method":"tools/call"`)
+			list := s.verified()
+			n := counts(list)
+			if n["requested"] != asked || n["completed"]+n["failed"]+n["pending"] != asked || n["failed"] != 2 || asked < 205 {
+				t.Errorf("%d calls made %v", asked, n)
+			}
+			sessions := map[string]bool{}
+			for _, c := range list {
+				sessions[c.SessionID] = true
+				if c.Agent != "bot" || c.Server != "tools" || c.CallID == "" {
+					t.Errorf("%+v", c)
+				}
+			}
+			if want := 2; len(sessions) != want && !modern {
+				t.Errorf("%d sessions, want %d", len(sessions), want)
+			}
+		})
+	}
+}
+
+// The TypeScript client and the protocol's own server of examples work over HTTP through the proxy.
+func TestHTTPTypeScript(t *testing.T) {
+	node := testenv.Path(t, "node")
+	everything := filepath.Join("testdata", "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")
+	if _, err := os.Stat(everything); err != nil {
+		testenv.Missing(t, "there is no server-everything: npm ci --prefix test/mcp/testdata")
+	}
+	for _, c := range []struct{ revision, server string }{
+		{"2025-06-18", "everything"}, {"2025-11-25", "everything"}, {"2025-11-25", "tools"}, {"2026-07-28", "tools"},
+	} {
+		t.Run(c.revision+"_"+c.server, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			var upstream *program
+			if c.server == "tools" {
+				upstream = httpTools(t, logFile(t), c.revision >= "2026")
+			} else {
+				cmd := exec.Command(node, everything, "streamableHttp")
+				port := freePort(t)
+				cmd.Env = append(os.Environ(), "PORT="+port)
+				upstream = startProgram(t, cmd, "listening on port ")
+				upstream.addr = "http://127.0.0.1:" + port + "/mcp"
+			}
+			proxy := s.listening("127.0.0.1:0", filepath.Join(t.TempDir(), "state"), upstream.addr)
+			plan, err := json.Marshal(map[string]any{"url": proxy.addr, "revision": c.revision, "server": c.server})
+			must(t, err)
+			run := exec.Command(node, "typescript.mjs", string(plan))
+			run.Dir = "testdata"
+			out, err := run.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%.2000s", err, out)
+			}
+			calls, err := strconv.Atoi(strings.TrimSpace(string(out)))
+			must(t, err)
+			must(t, proxy.Process.Signal(os.Interrupt))
+			must(t, proxy.Wait())
+			n := counts(s.verified())
+			if n["requested"] != calls+n["pending"] || n["completed"]+n["failed"] != calls {
+				t.Errorf("%d calls made %v", calls, n)
+			}
+		})
+	}
+}
+
+// The command that docs/agents.md shows serves the address that it names.
+func TestHTTPAsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/agents.md")
+	must(t, err)
+	_, section, _ := strings.Cut(string(page), "\n## MCP servers over HTTP\n")
+	_, rest, _ := strings.Cut(section, "```\nattestd ")
+	line, rest, ok := strings.Cut(rest, "\n```")
+	address := regexp.MustCompile("`(http://127.0.0.1:8090/mcp)`").FindString(rest)
+	if !ok || address == "" {
+		t.Fatal("docs/agents.md does not show the command and the address")
+	}
+	s := serve(t)
+	port := freePort(t)
+	upstream := httpTools(t, logFile(t), true)
+	args := strings.Fields(strings.NewReplacer("8090", port, "https://mcp.example.com/mcp", upstream.addr).Replace(line))
+	cmd := exec.Command(lab.Binary(), append(args, "--state", filepath.Join(t.TempDir(), "state"))...)
+	cmd.Env = append(cmd.Environ(), "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key)
+	proxy := startProgram(t, cmd, " on ")
+	if want := strings.Trim(strings.Replace(address, "8090", port, 1), "`"); proxy.addr != want {
+		t.Errorf("%s, want %s", proxy.addr, want)
+	}
+	p := &proxied{ClientSession: dialHTTP(t, new(events).client(), proxy.addr, "2026-07-28")}
+	p.says(t, "echo", "one", "one")
+	must(t, p.Close())
+	must(t, proxy.Process.Signal(os.Interrupt))
+	must(t, proxy.Wait())
+	if list := s.verified(); len(list) != 2 || list[0].Agent != "claude" || list[0].Server != "127.0.0.1" {
+		t.Errorf("%+v", list)
+	}
+}
+
+// A page of another origin, and a name that leads here, get nothing from the proxy.
+func TestHTTPOrigin(t *testing.T) {
+	s := serve(t)
+	log := logFile(t)
+	proxy := s.listening("127.0.0.1:0", filepath.Join(t.TempDir(), "state"), httpTools(t, log, true).addr)
+	for _, change := range []func(*http.Request){
+		func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
+		func(r *http.Request) { r.Host = "evil.example" },
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.addr, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`))
+		must(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		change(req)
+		resp, err := http.DefaultClient.Do(req)
+		must(t, err)
+		if resp.Body.Close(); resp.StatusCode != http.StatusForbidden {
+			t.Errorf("HTTP %d", resp.StatusCode)
+		}
+	}
+	if len(received(t, log)) != 0 || len(s.verified()) != 0 {
+		t.Error("a refused request went on")
+	}
+}
