@@ -2,8 +2,11 @@ package cmd
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,13 +21,19 @@ type remoteFlags struct {
 	upstream, listen  string
 	allowHTTP         bool
 	passAuthorization bool
+	bearerEnv         string
+	headerEnv         []string
 }
 
 const remoteHelp = `With --upstream and --listen, the server is one that is reached over streamable HTTP, and the proxy
 serves its path on a loopback address for any number of clients, in the revisions 2025-03-26 to
 2026-07-28. It refuses web pages of other origins, follows no redirect, and forwards neither
 cookies nor, without --pass-authorization, the clients' Authorization. A signal ends it, and
-with it the requests in progress. The transport HTTP+SSE of 2024-11-05 is not supported.`
+with it the requests in progress. The transport HTTP+SSE of 2024-11-05 is not supported.
+
+A credential for the upstream comes from the environment, because everybody sees a command line:
+--bearer-env NAME sends the value of the variable NAME as a bearer token, and --header-env
+X-Api-Key=NAME sends it in another header.`
 
 func (f *remoteFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.upstream, "upstream", "",
@@ -32,8 +41,10 @@ func (f *remoteFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.listen, "listen", "", "serve the upstream's path on this loopback `address`, such as 127.0.0.1:8090")
 	cmd.Flags().BoolVar(&f.allowHTTP, "allow-http", false, "allow an http:// upstream on another machine")
 	cmd.Flags().BoolVar(&f.passAuthorization, "pass-authorization", false, "forward the clients' Authorization header to the upstream")
+	cmd.Flags().StringVar(&f.bearerEnv, "bearer-env", "", "`variable` with a bearer token for the upstream")
+	cmd.Flags().StringArrayVar(&f.headerEnv, "header-env", nil, "`Header=variable`: a header for the upstream and the variable with its value; may be repeated")
 	// ATTESTD_LISTEN is the address of attestd serve, and each command names its server.
-	for _, name := range []string{"upstream", "listen", "allow-http", "pass-authorization"} {
+	for _, name := range []string{"upstream", "listen", "allow-http", "pass-authorization", "bearer-env", "header-env"} {
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
 	}
 }
@@ -43,8 +54,8 @@ func (f *remoteFlags) check(args []string) error {
 	switch {
 	case f.upstream != "" && len(args) > 0:
 		return usagef("name one server: a command, or --upstream")
-	case f.upstream == "" && (f.listen != "" || f.allowHTTP || f.passAuthorization):
-		return usagef("--listen, --allow-http and --pass-authorization need --upstream")
+	case f.upstream == "" && (f.listen != "" || f.allowHTTP || f.passAuthorization || f.bearerEnv != "" || len(f.headerEnv) > 0):
+		return usagef("--listen, --allow-http, --pass-authorization, --bearer-env and --header-env need --upstream")
 	case f.upstream != "" && f.listen == "":
 		return usagef("--upstream needs --listen")
 	case f.listen == "":
@@ -74,7 +85,30 @@ func (f *remoteFlags) remote() (*mcpproxy.Remote, error) {
 		return nil, usagef("--upstream %v", err)
 	}
 	r.PassAuthorization = f.passAuthorization
+	if f.bearerEnv != "" {
+		if err := addFromEnvironment(r, "Authorization", f.bearerEnv, "Bearer "); err != nil {
+			return nil, usagef("--bearer-env: %v", err)
+		}
+	}
+	for _, pair := range f.headerEnv {
+		name, variable, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, usagef("--header-env must be Header=variable, such as X-Api-Key=EXAMPLE_KEY")
+		}
+		if err := addFromEnvironment(r, name, variable, ""); err != nil {
+			return nil, usagef("--header-env: %v", err)
+		}
+	}
 	return r, nil
+}
+
+// addFromEnvironment has each request carry a header with the value of a variable.
+func addFromEnvironment(r *mcpproxy.Remote, name, variable, before string) error {
+	value := strings.TrimSpace(os.Getenv(variable))
+	if value == "" {
+		return fmt.Errorf("the variable %.100q is not set", variable)
+	}
+	return r.AddHeader(name, before+value)
 }
 
 // stopTime is what clients have after a signal to send and read what is on its way.

@@ -341,6 +341,30 @@ func TestRemoteAddress(t *testing.T) {
 	}
 }
 
+// A credential is sent neither unencrypted to another machine nor in a header of the protocol.
+func TestRemoteCredentials(t *testing.T) {
+	for _, c := range []struct {
+		address, name, value string
+		ok                   bool
+	}{
+		{"https://mcp.example.com/mcp", "Authorization", "Bearer x", true},
+		{"http://127.0.0.1/mcp", "X-Api-Key", "x", true},
+		{"http://mcp.example.com/mcp", "Authorization", "Bearer x", false},
+		{"https://mcp.example.com/mcp", "Host", "x", false},
+		{"https://mcp.example.com/mcp", "mcp-session-id", "x", false},
+		{"https://mcp.example.com/mcp", "X Y", "x", false},
+		{"https://mcp.example.com/mcp", "X", "a\nb", false},
+	} {
+		r, err := NewRemote(c.address, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.AddHeader(c.name, c.value); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 // FuzzEvents compares the forwarded form of events with parsers that end lines elsewhere: they all
 // find the same data in it.
 func FuzzEvents(f *testing.F) {

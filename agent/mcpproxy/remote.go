@@ -17,12 +17,11 @@ import (
 // Remote is an MCP server that is reached over streamable HTTP.
 type Remote struct {
 	URL *url.URL
-	// Header has headers with credentials. They replace the client's.
-	Header http.Header
 	// PassAuthorization forwards the client's Authorization header, and WWW-Authenticate to it.
 	PassAuthorization bool
 
-	http *http.Client
+	header http.Header // with credentials; they replace the client's
+	http   *http.Client
 }
 
 // NewRemote returns the server at an address. Only a server on this machine may be named with http,
@@ -49,10 +48,39 @@ func NewRemote(address string, allowHTTP bool) (*Remote, error) {
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
-	return &Remote{URL: u, http: &http.Client{
+	return &Remote{URL: u, header: make(http.Header), http: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
+}
+
+// AddHeader has each request carry a header with a credential, which is not sent unencrypted to
+// another machine.
+func (r *Remote) AddHeader(name, value string) error {
+	isControl := func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
+	canonical := http.CanonicalHeaderKey(name)
+	switch {
+	case name == "" || strings.ContainsFunc(name, func(c rune) bool { return !isTokenRune(c) }):
+		return fmt.Errorf("%.100q is not the name of a header", name)
+	case canonical != "Authorization" && refusedHeaders[canonical] || strings.HasPrefix(canonical, "Mcp-"):
+		return fmt.Errorf("the header %s belongs to the protocol", canonical)
+	case strings.ContainsFunc(value, isControl):
+		return fmt.Errorf("the value of the header %s has a control character", canonical)
+	case r.isExposed():
+		return errors.New("a credential is not sent over http to another machine")
+	}
+	r.header[canonical] = []string{value}
+	return nil
+}
+
+// isTokenRune reports whether a character may stand in a header's name (RFC 9110 section 5.6.2).
+func isTokenRune(c rune) bool {
+	return c < 0x80 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", c))
+}
+
+// isExposed reports whether others on the network can read requests.
+func (r *Remote) isExposed() bool {
+	return r.URL.Scheme == "http" && !localhttp.IsLoopback(r.URL.Hostname())
 }
 
 const (
@@ -132,7 +160,7 @@ func (r *Remote) send(ctx context.Context, method string, header http.Header, bo
 	if body != nil {
 		req.Header.Set("Content-Type", jsonType)
 	}
-	for name, values := range r.Header {
+	for name, values := range r.header {
 		req.Header[name] = values
 	}
 	req.Header.Set("Accept-Encoding", "identity")

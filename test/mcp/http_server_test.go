@@ -53,11 +53,12 @@ func serveHTTPTools(log string, stateless bool) int {
 type program struct {
 	*exec.Cmd
 	addr string
+	read chan struct{} // closed when everything that it prints is read
 }
 
 // startProgram starts a program and waits for the line with its address, after this prefix, on
 // standard output or, as attestd does, on standard error.
-func startProgram(t *testing.T, cmd *exec.Cmd, prefix string) *program {
+func startProgram(t *testing.T, cmd *exec.Cmd, prefix string, said io.Writer) *program {
 	t.Helper()
 	read, write, err := os.Pipe()
 	must(t, err)
@@ -71,9 +72,11 @@ func startProgram(t *testing.T, cmd *exec.Cmd, prefix string) *program {
 			t.Fatalf("%v: %v", cmd.Args, err)
 		}
 		if at := strings.Index(line, prefix); at >= 0 {
-			p := &program{cmd, strings.TrimSpace(line[at+len(prefix):])}
+			p := &program{cmd, strings.TrimSpace(line[at+len(prefix):]), make(chan struct{})}
+			_, _ = io.WriteString(said, line)
 			go func() {
-				_, _ = io.Copy(testLog{t}, lines)
+				defer close(p.read)
+				_, _ = io.Copy(said, lines)
 				read.Close()
 			}()
 			t.Cleanup(p.kill)
@@ -99,7 +102,7 @@ func httpTools(t *testing.T, log string, stateless bool) *program {
 	}
 	cmd := exec.Command(self, log, kind)
 	cmd.Env = asRole("http")
-	return startProgram(t, cmd, "127.0.0.1:").at("http://127.0.0.1:", "/mcp")
+	return startProgram(t, cmd, "127.0.0.1:", testLog{t}).at("http://127.0.0.1:", "/mcp")
 }
 
 // at completes the address.
@@ -114,7 +117,16 @@ func (s *service) listening(listen, state, upstream string, flags ...string) *pr
 	args := []string{"mcp", "--listen", listen, "--upstream", upstream, "--agent", "bot", "--server", "tools", "--state", state}
 	cmd := exec.Command(lab.Binary(), append(args, flags...)...)
 	cmd.Env = append(cmd.Environ(), "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key)
-	return startProgram(s.t, cmd, " on ")
+	return startProgram(s.t, cmd, " on ", testLog{s.t})
+}
+
+// listeningWith is listening with further variables, and says what the proxy has printed.
+func (s *service) listeningWith(said io.Writer, environment []string, upstream string, flags ...string) *program {
+	s.t.Helper()
+	args := []string{"mcp", "--listen", "127.0.0.1:0", "--upstream", upstream, "--state", filepath.Join(s.t.TempDir(), "state")}
+	cmd := exec.Command(lab.Binary(), append(args, flags...)...)
+	cmd.Env = append(append(cmd.Environ(), "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key), environment...)
+	return startProgram(s.t, cmd, " on ", said)
 }
 
 func dialHTTP(t *testing.T, c *mcp.Client, address, revision string) *mcp.ClientSession {

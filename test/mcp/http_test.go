@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"attestd/internal/testenv"
+	"attestd/sdk/attestd"
 )
 
 // Several clients call tools over HTTP through the proxy, 200 at once while attestd is killed and
@@ -116,7 +118,7 @@ func TestHTTPTypeScript(t *testing.T) {
 				cmd := exec.Command(node, everything, "streamableHttp")
 				port := freePort(t)
 				cmd.Env = append(os.Environ(), "PORT="+port)
-				upstream = startProgram(t, cmd, "listening on port ")
+				upstream = startProgram(t, cmd, "listening on port ", testLog{t})
 				upstream.addr = "http://127.0.0.1:" + port + "/mcp"
 			}
 			proxy := s.listening("127.0.0.1:0", filepath.Join(t.TempDir(), "state"), upstream.addr)
@@ -140,6 +142,59 @@ func TestHTTPTypeScript(t *testing.T) {
 	}
 }
 
+// A credential of the environment reaches the server in place of the client's, and nothing else; the
+// client's own reaches it with --pass-authorization alone.
+func TestHTTPCredentials(t *testing.T) {
+	s := serve(t)
+	seen := make(chan http.Header, 10)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen <- r.Header
+		http.Error(w, "not this one", http.StatusUnauthorized)
+	}))
+	t.Cleanup(upstream.Close)
+	for _, c := range []struct {
+		flags         []string
+		bearer, other string
+	}{
+		{nil, "", "theirs"},
+		{[]string{"--bearer-env", "UPSTREAM_TOKEN", "--header-env", "X-Api-Key=UPSTREAM_KEY"}, "Bearer hush-1", "hush-2"},
+		{[]string{"--pass-authorization"}, "Bearer theirs", "theirs"},
+	} {
+		said := new(strings.Builder)
+		proxy := s.listeningWith(said, []string{"UPSTREAM_TOKEN=hush-1", "UPSTREAM_KEY=hush-2"}, upstream.URL+"/mcp?key=hush-3", c.flags...)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSuffix(proxy.addr, "?key=hush-3"),
+			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`))
+		must(t, err)
+		req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer theirs"}, "X-Api-Key": {"theirs"}, "Cookie": {"a=b"}}
+		resp, err := http.DefaultClient.Do(req)
+		must(t, err)
+		resp.Body.Close()
+		h := <-seen
+		if h.Get("Authorization") != c.bearer || h.Get("X-Api-Key") != c.other || h.Get("Cookie") != "" {
+			t.Errorf("%v: %v", c.flags, h)
+		}
+		must(t, proxy.Process.Signal(os.Interrupt))
+		must(t, proxy.Wait())
+		<-proxy.read
+		if strings.Contains(said.String(), "hush") {
+			t.Errorf("the proxy printed %s", said)
+		}
+	}
+	s.verified()
+	for r, err := range s.client.Records(t.Context(), attestd.Range{}) {
+		must(t, err)
+		if strings.Contains(string(r.Payload.Payload), "hush") {
+			t.Errorf("a record has %s", r.Payload.Payload)
+		}
+	}
+	for _, flags := range [][]string{{"--bearer-env", "NOT_SET_ANYWHERE"}, {"--header-env", "X"}, {"--header-env", "Host=HOME"}, {"--allow-http"}} {
+		args := append([]string{"mcp", "--listen", "127.0.0.1:0", "--upstream", "http://mcp.example.com/mcp", "--bearer-env", "HOME"}, flags...)
+		if out, err := exec.Command(lab.Binary(), args...).CombinedOutput(); err == nil || strings.Contains(string(out), os.Getenv("HOME")) {
+			t.Errorf("%v: %v %s", flags, err, out)
+		}
+	}
+}
+
 // The command that docs/agents.md shows serves the address that it names.
 func TestHTTPAsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/agents.md")
@@ -157,7 +212,7 @@ func TestHTTPAsDocumented(t *testing.T) {
 	args := strings.Fields(strings.NewReplacer("8090", port, "https://mcp.example.com/mcp", upstream.addr).Replace(line))
 	cmd := exec.Command(lab.Binary(), append(args, "--state", filepath.Join(t.TempDir(), "state"))...)
 	cmd.Env = append(cmd.Environ(), "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key)
-	proxy := startProgram(t, cmd, " on ")
+	proxy := startProgram(t, cmd, " on ", testLog{t})
 	if want := strings.Trim(strings.Replace(address, "8090", port, 1), "`"); proxy.addr != want {
 		t.Errorf("%s, want %s", proxy.addr, want)
 	}
