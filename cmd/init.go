@@ -24,6 +24,7 @@ func initCommand() *cobra.Command {
 	for _, kind := range setup.Kinds {
 		cmd.AddCommand(initAgentCommand(kind))
 	}
+	cmd.AddCommand(initMCPCommand())
 	return cmd
 }
 

@@ -55,9 +55,11 @@ closed is set.
 A session of signed records is one connection of a client.
 
 ` + agentHelp,
-		Args: func(_ *cobra.Command, args []string) error {
-			if f.remote.upstream == "" && len(args) == 0 {
-				return usagef("name the server: its command after --, or its address with --upstream")
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.remote.upstream == "" {
+				if err := cobra.MinimumNArgs(1)(cmd, args); err != nil {
+					return err
+				}
 			}
 			return f.remote.check(args)
 		},
@@ -140,12 +142,15 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 	defer sender.Wait()
 	defer stop()
 	debug.SetGCPercent(proxyGCPercent)
-	if remote != nil {
+	if f.remote.listen != "" {
 		return f.remote.listenAndServe(cmd, config, remote, begin)
 	}
 	config.Session = mcpproxy.NewSession()
 	if config.Recorder, err = begin(config.Session); err != nil {
 		return err
+	}
+	if remote != nil {
+		return mcpproxy.New(config).ServeRemote(cmd.Context(), remote, os.Stdin, os.Stdout)
 	}
 	return serveMCP(config, args)
 }

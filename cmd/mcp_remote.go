@@ -25,9 +25,10 @@ type remoteFlags struct {
 	headerEnv         []string
 }
 
-const remoteHelp = `With --upstream and --listen, the server is one that is reached over streamable HTTP, and the proxy
-serves its path on a loopback address for any number of clients, in the revisions 2025-03-26 to
-2026-07-28. It refuses web pages of other origins, follows no redirect, and forwards neither
+const remoteHelp = `With --upstream URL in place of a command, the server is one that is reached over streamable HTTP,
+in the revisions 2025-03-26 to 2026-07-28. The client still uses standard input and output.
+With --listen too, the proxy serves the server's path on a loopback address, for any number of
+clients that use HTTP. It refuses web pages of other origins, follows no redirect, and forwards neither
 cookies nor, without --pass-authorization, the clients' Authorization. A signal ends it, and
 with it the requests in progress. The transport HTTP+SSE of 2024-11-05 is not supported.
 
@@ -38,7 +39,7 @@ X-Api-Key=NAME sends it in another header.`
 func (f *remoteFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.upstream, "upstream", "",
 		"`URL` of an MCP server that is reached over streamable HTTP, in place of a command")
-	cmd.Flags().StringVar(&f.listen, "listen", "", "serve the upstream's path on this loopback `address`, such as 127.0.0.1:8090")
+	cmd.Flags().StringVar(&f.listen, "listen", "", "serve the upstream's path on this loopback `address`, such as 127.0.0.1:8090, instead of standard input and output")
 	cmd.Flags().BoolVar(&f.allowHTTP, "allow-http", false, "allow an http:// upstream on another machine")
 	cmd.Flags().BoolVar(&f.passAuthorization, "pass-authorization", false, "forward the clients' Authorization header to the upstream")
 	cmd.Flags().StringVar(&f.bearerEnv, "bearer-env", "", "`variable` with a bearer token for the upstream")
@@ -56,8 +57,6 @@ func (f *remoteFlags) check(args []string) error {
 		return usagef("name one server: a command, or --upstream")
 	case f.upstream == "" && (f.listen != "" || f.allowHTTP || f.passAuthorization || f.bearerEnv != "" || len(f.headerEnv) > 0):
 		return usagef("--listen, --allow-http, --pass-authorization, --bearer-env and --header-env need --upstream")
-	case f.upstream != "" && f.listen == "":
-		return usagef("--upstream needs --listen")
 	case f.listen == "":
 		return nil
 	}

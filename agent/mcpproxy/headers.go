@@ -41,3 +41,11 @@ func headerText(value string) string {
 func mismatch(id []byte, flaw string) []byte {
 	return withEnd(answer(id, `"error":{"code":-32020,"message":"Header mismatch: `+flaw+`"}`))
 }
+
+// headerValue encodes a text for such a header.
+func headerValue(text string) string {
+	if isPrintable(text) && !strings.HasPrefix(text, base64Prefix) {
+		return text
+	}
+	return base64Prefix + base64.StdEncoding.EncodeToString([]byte(text)) + base64Suffix
+}

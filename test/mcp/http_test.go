@@ -5,9 +5,13 @@ package mcptest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,10 +105,6 @@ func TestHTTPRevisions(t *testing.T) {
 // The TypeScript client and the protocol's own server of examples work over HTTP through the proxy.
 func TestHTTPTypeScript(t *testing.T) {
 	node := testenv.Path(t, "node")
-	everything := filepath.Join("testdata", "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")
-	if _, err := os.Stat(everything); err != nil {
-		testenv.Missing(t, "there is no server-everything: npm ci --prefix test/mcp/testdata")
-	}
 	for _, c := range []struct{ revision, server string }{
 		{"2025-06-18", "everything"}, {"2025-11-25", "everything"}, {"2025-11-25", "tools"}, {"2026-07-28", "tools"},
 	} {
@@ -115,11 +115,7 @@ func TestHTTPTypeScript(t *testing.T) {
 			if c.server == "tools" {
 				upstream = httpTools(t, logFile(t), c.revision >= "2026")
 			} else {
-				cmd := exec.Command(node, everything, "streamableHttp")
-				port := freePort(t)
-				cmd.Env = append(os.Environ(), "PORT="+port)
-				upstream = startProgram(t, cmd, "listening on port ", testLog{t})
-				upstream.addr = "http://127.0.0.1:" + port + "/mcp"
+				upstream = everythingHTTP(t, node)
 			}
 			proxy := s.listening("127.0.0.1:0", filepath.Join(t.TempDir(), "state"), upstream.addr)
 			plan, err := json.Marshal(map[string]any{"url": proxy.addr, "revision": c.revision, "server": c.server})
@@ -142,8 +138,164 @@ func TestHTTPTypeScript(t *testing.T) {
 	}
 }
 
-// A credential of the environment reaches the server in place of the client's, and nothing else; the
-// client's own reaches it with --pass-authorization alone.
+// A client that uses standard input and output calls the tools of a server over HTTP, in each
+// revision, in our server and in the protocol's own.
+func TestHTTPByStdio(t *testing.T) {
+	for _, revision := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
+		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			log := logFile(t)
+			upstream := httpTools(t, log, revision >= "2026")
+			cmd := s.bridging(filepath.Join(t.TempDir(), "state"), upstream.addr)
+			var e events
+			session, err := e.client().Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+			must(t, err)
+			p := &proxied{ClientSession: session}
+			if got := p.InitializeResult().ProtocolVersion; got != revision {
+				t.Fatal("the session speaks", got)
+			}
+			var calls sync.WaitGroup
+			for n := range 200 {
+				calls.Go(func() { p.says(t, "echo", fmt.Sprint("parallel \u2028 ", n), fmt.Sprint("parallel \u2028 ", n)) })
+			}
+			calls.Wait()
+			big := strings.Repeat("0123456789abcdef", 8<<16)
+			p.says(t, "echo", big, big)
+			p.says(t, "fail", "no way", "no way")
+			p.says(t, "progress", "", "done")
+			p.says(t, "ask", "", "the user said Ada")
+			p.says(t, "sample", "", "hello")
+			if revision < "2026" {
+				p.says(t, "grow", "", "grown1")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := p.CallTool(ctx, &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"text": ""}}); err == nil {
+				t.Error("a call that hangs was answered")
+			}
+			p.says(t, "echo", "last", "last")
+			must(t, p.Close())
+			if e.progress.Load() != 5 || e.asked.Load() != 1 || e.sampled.Load() != 1 || revision < "2026" && e.changed.Load() == 0 {
+				t.Errorf("progress %d, elicitation %d, sampling %d, changes %d", e.progress.Load(), e.asked.Load(), e.sampled.Load(), e.changed.Load())
+			}
+			asked := count(received(t, log), `"method":"tools/call"`)
+			n := counts(s.verified())
+			if n["requested"] != asked || n["completed"]+n["failed"]+n["pending"] != asked || n["failed"] != 2 || asked < 206 {
+				t.Errorf("%d calls made %v", asked, n)
+			}
+		})
+	}
+	t.Run("everything", func(t *testing.T) {
+		t.Parallel()
+		node := testenv.Path(t, "node")
+		s := serve(t)
+		plan, err := json.Marshal(map[string]any{
+			"command": s.bridging(filepath.Join(t.TempDir(), "state"), everythingHTTP(t, node).addr).Args, "revision": "2025-11-25", "server": "everything", "small": true,
+		})
+		must(t, err)
+		run := exec.Command(node, "typescript.mjs", string(plan))
+		run.Dir, run.Env = "testdata", append(os.Environ(), "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key)
+		out, err := run.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%.2000s", err, out)
+		}
+		calls, err := strconv.Atoi(strings.TrimSpace(string(out)))
+		must(t, err)
+		if n := counts(s.verified()); n["requested"] != calls || n["completed"]+n["failed"] != calls {
+			t.Errorf("%d calls made %v", calls, n)
+		}
+	})
+}
+
+// The settings that attestd init mcp writes run: a client that starts the command in them calls the
+// tools, with the headers of before, and --remove makes the file what it was.
+func TestHTTPInit(t *testing.T) {
+	s := serve(t)
+	log, folder := logFile(t), t.TempDir()
+	tools := httpTools(t, log, false)
+	behind, err := url.Parse(tools.addr)
+	must(t, err)
+	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind.Host})
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer hush" {
+			http.Error(w, "who?", http.StatusUnauthorized)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(upstream.Close)
+	file := filepath.Join(folder, ".mcp.json")
+	before := "{ \"mcpServers\":\n  {\"tools\" : {\"type\":\"http\", \"url\":\"" + upstream.URL + "/mcp\", \"headers\": {\"Authorization\": \"Bearer hush\"}}}}"
+	must(t, os.WriteFile(file, []byte(before), 0o644))
+	environment := append(os.Environ(), "XDG_CONFIG_HOME="+folder, "HOME="+folder, "XDG_STATE_HOME="+folder, "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key)
+	initMCP := func(flag string) {
+		t.Helper()
+		cmd := exec.Command(lab.Binary(), "init", "mcp", "--agent", "bot", "--settings", file, flag)
+		cmd.Env = environment
+		if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "hush") && flag == "--write" {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	initMCP("--write")
+	text, err := os.ReadFile(file)
+	must(t, err)
+	var settings struct {
+		MCPServers map[string]struct {
+			Command string
+			Args    []string
+			Env     map[string]string
+		}
+	}
+	must(t, json.Unmarshal(text, &settings))
+	entry := settings.MCPServers["tools"]
+	cmd := exec.Command(entry.Command, entry.Args...)
+	cmd.Env, cmd.Stderr = environment, testLog{t}
+	for name, value := range entry.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	session, err := new(events).client().Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	must(t, err)
+	p := &proxied{ClientSession: session}
+	p.says(t, "echo", "one", "one")
+	must(t, p.Close())
+	if list := s.verified(); len(list) != 2 || list[0].Agent != "bot" || list[0].Server != "tools" {
+		t.Errorf("%+v", list)
+	}
+	initMCP("--remove")
+	if text, err = os.ReadFile(file); err != nil || string(text) != before {
+		t.Errorf("%s, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "attestd", "mcp-servers.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the former entries are still stored")
+	}
+}
+
+// bridging is the command of a proxy between standard input and output and a server over HTTP.
+func (s *service) bridging(state, upstream string, flags ...string) *exec.Cmd {
+	args := append([]string{"mcp", "--state", state, "--agent", "bot", "--upstream", upstream}, flags...)
+	cmd := exec.Command(lab.Binary(), args...)
+	cmd.Env = append(cmd.Environ(), "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key)
+	cmd.Stderr = testLog{s.t}
+	return cmd
+}
+
+// everythingHTTP starts the protocol's server of examples over HTTP.
+func everythingHTTP(t *testing.T, node string) *program {
+	t.Helper()
+	script := filepath.Join("testdata", "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")
+	if _, err := os.Stat(script); err != nil {
+		testenv.Missing(t, "there is no server-everything: npm ci --prefix test/mcp/testdata")
+	}
+	cmd, port := exec.Command(node, script, "streamableHttp"), freePort(t)
+	cmd.Env = append(os.Environ(), "PORT="+port)
+	p := startProgram(t, cmd, "listening on port ", io.Discard)
+	p.addr = "http://127.0.0.1:" + port + "/mcp"
+	return p
+}
+
+// A credential of the environment reaches the server in place of the client's, and nothing else.
+// The client's own reaches it with --pass-authorization alone.
 func TestHTTPCredentials(t *testing.T) {
 	s := serve(t)
 	seen := make(chan http.Header, 10)

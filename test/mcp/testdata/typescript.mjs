@@ -1,10 +1,10 @@
 // A session of the TypeScript client: node typescript.mjs '{"command":[…],"revision":"2025-11-25","server":"everything"}'. With
-// "url" in place of "command" it is reached over HTTP. The server is that of
+// "url" in place of "command" it is reached over HTTP; "small" says that messages of 8 MiB are refused. The server is that of
 // @modelcontextprotocol/server-everything, or "tools", the one of these tests. It prints how many tools it has called.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 
-const { command, url, revision, server } = JSON.parse(process.argv[2])
+const { command, url, small, revision, server } = JSON.parse(process.argv[2])
 const modern = revision >= '2026'
 const client = new Client({ name: 'typescript', version: '1' }, {
   capabilities: { elicitation: { form: {} }, sampling: {}, roots: { listChanged: true } },
@@ -42,7 +42,7 @@ const echo = async text => {
   demand(result.content[0].text === (everything ? 'Echo: ' : '') + text, 'echo')
 }
 await Promise.all(Array.from({ length: 200 }, (_, n) => echo(`parallel ${n} \u2028 é 😀`)))
-await echo('x'.repeat(url && everything ? 3 << 20 : 8 << 20)) // its limit over HTTP is 4 MiB
+await echo('x'.repeat((url || small) && everything ? 3 << 20 : 8 << 20)) // its limit over HTTP is 4 MiB
 const onprogress = () => asked.progress++
 await (everything ? call('trigger-long-running-operation', { duration: 0.2, steps: 4 }, { onprogress }) : call('progress', { text: '' }, { onprogress }))
 await (everything ? call('trigger-elicitation-request', {}) : call('ask', { text: '' }))
