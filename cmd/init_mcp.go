@@ -26,7 +26,8 @@ func initMCPCommand() *cobra.Command {
 		Short: "Record the calls of MCP servers that a client reaches over HTTP",
 		Long: `Rewrite the MCP servers in a client's settings that are reached over streamable HTTP (mcpServers or
 servers, with url), so that the client runs "attestd mcp --upstream URL" in their place, which
-records each call. Their headers move into the environment of that command. Without --write the
+records each call. Their headers move into the environment of that command, and servers without a
+header Authorization get --sign-in. Without --write the
 command prints the settings. Everything else in the file stays as it is, and a second run
 changes nothing.
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"attestd/agent/localhttp"
 	"attestd/agent/mcpserver"
 	"attestd/internal/keysets"
 	"attestd/sdk/attestd"
@@ -83,8 +84,7 @@ func checkIssuer(text string) error {
 	if err != nil || !visible || u.Host == "" || u.User != nil || strings.ContainsAny(text, "?#") || strings.HasSuffix(text, "/") {
 		return usagef("--issuer must look like https://attest.example.com/o/acme, got %q", text)
 	}
-	ip, _ := netip.ParseAddr(u.Hostname())
-	if u.Scheme != "https" && (u.Scheme != "http" || u.Hostname() != "localhost" && !ip.IsLoopback()) {
+	if u.Scheme != "https" && (u.Scheme != "http" || !localhttp.IsLoopback(u.Hostname())) {
 		return usagef("--issuer must begin with https://, unless it is of this machine; got %q", text)
 	}
 	return nil

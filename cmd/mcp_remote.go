@@ -23,6 +23,7 @@ type remoteFlags struct {
 	passAuthorization bool
 	bearerEnv         string
 	headerEnv         []string
+	signIn            bool
 }
 
 const remoteHelp = `With --upstream URL in place of a command, the server is one that is reached over streamable HTTP,
@@ -34,7 +35,8 @@ with it the requests in progress. The transport HTTP+SSE of 2024-11-05 is not su
 
 A credential for the upstream comes from the environment, because everybody sees a command line:
 --bearer-env NAME sends the value of the variable NAME as a bearer token, and --header-env
-X-Api-Key=NAME sends it in another header.`
+X-Api-Key=NAME sends it in another header. With --sign-in, an upstream that asks for OAuth opens the
+user's browser; the tokens are stored in attestd/tokens of the user's configuration folder.`
 
 func (f *remoteFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.upstream, "upstream", "",
@@ -44,8 +46,9 @@ func (f *remoteFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.passAuthorization, "pass-authorization", false, "forward the clients' Authorization header to the upstream")
 	cmd.Flags().StringVar(&f.bearerEnv, "bearer-env", "", "`variable` with a bearer token for the upstream")
 	cmd.Flags().StringArrayVar(&f.headerEnv, "header-env", nil, "`Header=variable`: a header for the upstream and the variable with its value; may be repeated")
+	cmd.Flags().BoolVar(&f.signIn, "sign-in", false, "when the upstream asks for OAuth, sign in with the user's browser")
 	// ATTESTD_LISTEN is the address of attestd serve, and each command names its server.
-	for _, name := range []string{"upstream", "listen", "allow-http", "pass-authorization", "bearer-env", "header-env"} {
+	for _, name := range []string{"upstream", "listen", "allow-http", "pass-authorization", "bearer-env", "header-env", "sign-in"} {
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
 	}
 }
@@ -55,8 +58,10 @@ func (f *remoteFlags) check(args []string) error {
 	switch {
 	case f.upstream != "" && len(args) > 0:
 		return usagef("name one server: a command, or --upstream")
-	case f.upstream == "" && (f.listen != "" || f.allowHTTP || f.passAuthorization || f.bearerEnv != "" || len(f.headerEnv) > 0):
-		return usagef("--listen, --allow-http, --pass-authorization, --bearer-env and --header-env need --upstream")
+	case f.upstream == "" && (f.listen != "" || f.allowHTTP || f.passAuthorization || f.bearerEnv != "" || len(f.headerEnv) > 0 || f.signIn):
+		return usagef("--listen, --allow-http, --pass-authorization, --bearer-env, --header-env and --sign-in need --upstream")
+	case f.signIn && (f.passAuthorization || f.bearerEnv != ""):
+		return usagef("--sign-in, --bearer-env and --pass-authorization exclude each other")
 	case f.listen == "":
 		return nil
 	}
@@ -96,6 +101,15 @@ func (f *remoteFlags) remote() (*mcpproxy.Remote, error) {
 		}
 		if err := addFromEnvironment(r, name, variable, ""); err != nil {
 			return nil, usagef("--header-env: %v", err)
+		}
+	}
+	if f.signIn {
+		s, err := signInOf(r.URL)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.SetSignIn(s); err != nil {
+			return nil, usagef("--sign-in: %v", err)
 		}
 	}
 	return r, nil

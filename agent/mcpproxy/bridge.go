@@ -32,7 +32,7 @@ func (p *Proxy) ServeRemote(ctx context.Context, remote *Remote, in io.Reader, o
 
 const (
 	maxBridged    = 1024             // requests in progress
-	orderTime     = 10 * time.Second // that a message waits for the server to take the one before it
+	orderTime     = 10 * time.Second // that a message waits for the one before it
 	minReconnect  = time.Second
 	maxReconnect  = 30 * time.Second
 	maxReconnects = 5 // without an event in between

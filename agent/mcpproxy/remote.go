@@ -19,6 +19,7 @@ type Remote struct {
 	URL *url.URL
 	// PassAuthorization forwards the client's Authorization header, and WWW-Authenticate to it.
 	PassAuthorization bool
+	signIn            *SignIn // nil: it does not sign in
 
 	header http.Header // with credentials; they replace the client's
 	http   *http.Client
@@ -76,6 +77,15 @@ func (r *Remote) AddHeader(name, value string) error {
 // isTokenRune reports whether a character may stand in a header's name (RFC 9110 section 5.6.2).
 func isTokenRune(c rune) bool {
 	return c < 0x80 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", c))
+}
+
+// SetSignIn has the user sign in when the server asks for it.
+func (r *Remote) SetSignIn(s *SignIn) error {
+	if r.isExposed() {
+		return errors.New("a credential is not sent over http to another machine")
+	}
+	r.signIn = s
+	return nil
 }
 
 // isExposed reports whether others on the network can read requests.
@@ -147,8 +157,27 @@ func (r *Remote) returnHeader(to, from http.Header) {
 	}
 }
 
-// send sends a request with these headers and those of r. The response is not compressed.
+// send sends a request with these headers and those of r. When the server asks for authorization,
+// the user signs in, if r can do that, and the request is sent again. The server is asked not to
+// compress its response.
 func (r *Remote) send(ctx context.Context, method string, header http.Header, body []byte) (*http.Response, error) {
+	resp, err := r.once(ctx, method, header, body)
+	if err != nil || r.signIn == nil || !asksForSignIn(resp) {
+		return resp, err
+	}
+	if err := r.signIn.authorize(ctx, resp); err != nil {
+		return nil, fmt.Errorf("sign in: %w", err)
+	}
+	return r.once(ctx, method, header, body)
+}
+
+// asksForSignIn reports whether a request may succeed after the user has signed in.
+func asksForSignIn(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusUnauthorized ||
+		resp.StatusCode == http.StatusForbidden && strings.Contains(strings.Join(resp.Header["Www-Authenticate"], ","), "insufficient_scope")
+}
+
+func (r *Remote) once(ctx context.Context, method string, header http.Header, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, r.URL.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -159,6 +188,15 @@ func (r *Remote) send(ctx context.Context, method string, header http.Header, bo
 	req.Header = header.Clone()
 	if body != nil {
 		req.Header.Set("Content-Type", jsonType)
+	}
+	if r.signIn != nil {
+		token, err := r.signIn.token()
+		if err != nil {
+			return nil, err
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
 	}
 	for name, values := range r.header {
 		req.Header[name] = values

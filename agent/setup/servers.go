@@ -160,6 +160,9 @@ func (s Servers) rewrite(name string, entry []byte) (now []byte, why string, err
 	if err := addHeaders(o.get("headers", "{}"), &args, &environment); err != nil {
 		return nil, "", err
 	}
+	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "Authorization=") }) {
+		args = append(args, "--sign-in") // which the client did
+	}
 	if len(o.get("type", "")) > 0 {
 		o.set("type", marshal("stdio"))
 	}

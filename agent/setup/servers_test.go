@@ -21,7 +21,7 @@ func TestServersAreRewritten(t *testing.T) {
 	for _, want := range []string{
 		"{\n  \"other\": [1,  2],\n",
 		`"docs" :  {"type":"stdio","timeout":7,"command":"attestd","args":["mcp","--agent","claude","--server","docs","--fail","closed","--upstream","https://mcp.example.com/mcp","--header-env","Authorization=ATTESTD_HEADER_1","--header-env","X-Tools=ATTESTD_HEADER_2"],"env":{"ATTESTD_HEADER_1":"Bearer ${TOKEN}","ATTESTD_HEADER_2":"a,b"}},`,
-		`"gemini": {"command":"attestd","args":["mcp","--agent","claude","--server","gemini","--fail","closed","--upstream","https://g.example/mcp"]}, "local": {"command":"x"},`,
+		`"gemini": {"command":"attestd","args":["mcp","--agent","claude","--server","gemini","--fail","closed","--upstream","https://g.example/mcp","--sign-in"]}, "local": {"command":"x"},`,
 		`"old": {"type":"sse","url":"https://o.example/sse"}, "older":{"url":"https://o.example/sse"},`,
 	} {
 		if !strings.Contains(string(rewritten), want) {

@@ -1,0 +1,249 @@
+package mcpproxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+
+	"attestd/agent/localhttp"
+)
+
+const (
+	signInTime  = 5 * time.Minute // for the user
+	signInPause = time.Minute     // after a failure, so that no browser opens again and again
+	oauthTime   = 30 * time.Second
+)
+
+// SignIn gets tokens for a server by the authorization code flow with PKCE, in which the user signs
+// in with a browser. All fields are required.
+type SignIn struct {
+	// Load returns what Save has stored, or "". It is private to the user.
+	Load func() (string, error)
+	Save func(text string) error
+	// Browse shows the user an address.
+	Browse func(address string)
+	Client *http.Client // for requests to the authorization server
+
+	mu     sync.Mutex // held while the user signs in
+	failed time.Time
+
+	source sync.Mutex
+	loaded bool
+	tokens oauth2.TokenSource // nil for none
+}
+
+// NewSignIn returns a SignIn for servers that are reached without a redirect.
+func NewSignIn(load func() (string, error), save func(string) error, browse func(string)) *SignIn {
+	return &SignIn{Load: load, Save: save, Browse: browse, Client: &http.Client{
+		Timeout:       oauthTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// grant is what is stored of a sign-in: all that a new token needs.
+type grant struct {
+	ClientID     string           `json:"clientId"`
+	ClientSecret string           `json:"clientSecret,omitempty"`
+	TokenURL     string           `json:"tokenUrl"`
+	AuthStyle    oauth2.AuthStyle `json:"authStyle"`
+	Token        *oauth2.Token    `json:"token"`
+}
+
+// token returns an access token, or "" if the user has to sign in.
+func (s *SignIn) token() (string, error) {
+	s.source.Lock()
+	defer s.source.Unlock()
+	if !s.loaded {
+		text, err := s.Load()
+		if err != nil {
+			return "", fmt.Errorf("read the stored tokens: %w", err)
+		}
+		var g grant
+		if s.loaded = true; text != "" && json.Unmarshal([]byte(text), &g) == nil && g.Token != nil {
+			s.tokens = s.renewing(&oauth2.Config{
+				ClientID: g.ClientID, ClientSecret: g.ClientSecret, Endpoint: oauth2.Endpoint{TokenURL: g.TokenURL, AuthStyle: g.AuthStyle},
+			}, g.Token)
+		}
+	}
+	if s.tokens == nil {
+		return "", nil
+	}
+	t, err := s.tokens.Token()
+	if err != nil {
+		s.tokens = nil // the text of the error may hold what the authorization server has answered
+		return "", nil
+	}
+	return t.AccessToken, nil
+}
+
+// renewing returns a source of tokens that stores each new one.
+func (s *SignIn) renewing(c *oauth2.Config, first *oauth2.Token) oauth2.TokenSource {
+	ctx := context.WithValue(context.Background(), oauth2.HTTPClient, s.Client)
+	return &storing{sign: s, config: c, last: first.AccessToken, source: c.TokenSource(ctx, first)}
+}
+
+type storing struct {
+	sign   *SignIn
+	config *oauth2.Config
+	source oauth2.TokenSource
+	last   string // the token that is stored; SignIn.source or SignIn.mu is held
+}
+
+func (s *storing) Token() (*oauth2.Token, error) {
+	t, err := s.source.Token()
+	if err != nil || t.AccessToken == s.last {
+		return t, err
+	}
+	s.last = t.AccessToken
+	return t, s.sign.store(s.config, t)
+}
+
+func (s *SignIn) store(c *oauth2.Config, t *oauth2.Token) error {
+	text, err := json.Marshal(grant{c.ClientID, c.ClientSecret, c.Endpoint.TokenURL, c.Endpoint.AuthStyle, t})
+	if err != nil {
+		return err
+	}
+	return s.Save(string(text) + "\n")
+}
+
+// authorize has the user sign in after a response that asks for it. Concurrent requests wait for
+// one sign-in.
+func (s *SignIn) authorize(ctx context.Context, resp *http.Response) error {
+	used := resp.Request.Header.Get("Authorization")
+	done := make(chan error, 1)
+	go func() { // it goes on when the client does not wait
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if now, err := s.token(); err == nil && now != "" && "Bearer "+now != used {
+			done <- nil // somebody has signed in meanwhile
+			return
+		}
+		if time.Since(s.failed) < signInPause {
+			done <- errors.New("the last sign-in has failed; it can be tried again in a minute")
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signInTime)
+		defer cancel()
+		err := s.flow(ctx, resp)
+		if err != nil {
+			s.failed = time.Now()
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// flow signs in.
+func (s *SignIn) flow(ctx context.Context, resp *http.Response) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	back := newCallback()
+	server := &http.Server{Handler: localhttp.Only(port, nil, back), ReadHeaderTimeout: oauthTime, MaxHeaderBytes: 64 << 10}
+	go func() { _ = server.Serve(listener) }() // until Close
+	defer server.Close()
+	redirect := "http://127.0.0.1:" + port + callbackPath
+	var got oauth2.TokenSource
+	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			ClientName: "attestd", RedirectURIs: []string{redirect}, TokenEndpointAuthMethod: "none",
+			GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+		}},
+		RedirectURL: redirect, RequestRefreshToken: true, AcceptUnadvertisedIss: true, Client: s.Client,
+		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			at, err := url.Parse(args.URL)
+			if err != nil || at.Scheme != "https" && !localhttp.IsLoopback(at.Hostname()) {
+				return nil, errors.New("the authorization server's address is not https")
+			}
+			back.expect(at.Query().Get("state"))
+			s.Browse(args.URL)
+			select {
+			case r := <-back.result:
+				return r.AuthorizationResult, r.err
+			case <-ctx.Done():
+				return nil, errors.New("nobody has signed in")
+			}
+		},
+		NewTokenSource: func(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
+			got = s.renewing(c, t)
+			return got, s.store(c, t)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := handler.Authorize(ctx, resp.Request, resp); err != nil {
+		var refused *oauth2.RetrieveError
+		if errors.As(err, &refused) { // its text has the response, which may hold secrets
+			return fmt.Errorf("the authorization server refused the code: %.100q", refused.ErrorCode)
+		}
+		return plainError(err)
+	}
+	if got != nil {
+		s.source.Lock()
+		defer s.source.Unlock()
+		s.tokens, s.loaded = got, true
+	}
+	return nil
+}
+
+const callbackPath = "/callback"
+
+// callback receives the browser after the user has signed in.
+type callback struct {
+	mu     sync.Mutex
+	state  string
+	result chan callbackResult
+}
+
+type callbackResult struct {
+	*auth.AuthorizationResult
+	err error
+}
+
+func newCallback() *callback { return &callback{result: make(chan callbackResult, 1)} }
+
+func (c *callback) expect(state string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = state
+}
+
+// ServeHTTP takes one result, and only with the state that the authorization server was given.
+func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Method != http.MethodGet || r.URL.Path != callbackPath || c.state == "" || q.Get("state") != c.state {
+		http.Error(w, "this sign-in is not known", http.StatusBadRequest)
+		return
+	}
+	c.state = ""
+	result := callbackResult{AuthorizationResult: &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}}
+	text := "Signed in. You can close this page."
+	if q.Get("code") == "" {
+		result.err = fmt.Errorf("the authorization server refused the sign-in: %.100q", q.Get("error"))
+		text = "The sign-in was refused. You can close this page."
+	}
+	c.result <- result
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = fmt.Fprintln(w, text)
+}

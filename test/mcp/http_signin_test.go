@@ -1,0 +1,223 @@
+package mcptest
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// authServer is an MCP server of the SDK that asks for OAuth, and its authorization server.
+type authServer struct {
+	*httptest.Server
+	tools     http.Handler
+	signedIn  atomic.Int64
+	refreshed atomic.Int64
+
+	mu        sync.Mutex
+	challenge map[string]string // by code
+	token     string            // the one that is valid
+}
+
+func newAuthServer(t *testing.T) *authServer {
+	tools := toolServer()
+	s := &authServer{
+		challenge: make(map[string]string),
+		tools:     mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, &mcp.StreamableHTTPOptions{Stateless: true}),
+	}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *authServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := func(v any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v) // the client reports what is missing
+	}
+	s.mu.Lock()
+	token := s.token
+	s.mu.Unlock()
+	switch r.URL.Path {
+	case "/mcp":
+		if token == "" || r.Header.Get("Authorization") != "Bearer "+token {
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.URL+`/metadata"`)
+			http.Error(w, "sign in", http.StatusUnauthorized)
+			return
+		}
+		s.tools.ServeHTTP(w, r)
+	case "/metadata":
+		answer(map[string]any{"resource": s.URL + "/mcp", "authorization_servers": []string{s.URL}})
+	case "/.well-known/oauth-authorization-server":
+		answer(map[string]any{
+			"issuer": s.URL, "authorization_endpoint": s.URL + "/authorize", "token_endpoint": s.URL + "/token",
+			"registration_endpoint": s.URL + "/register", "code_challenge_methods_supported": []string{"S256"}, "response_types_supported": []string{"code"},
+		})
+	case "/register":
+		var metadata map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&metadata) // an empty one is answered likewise
+		metadata["client_id"] = "client-1"
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(metadata)
+	case "/authorize":
+		s.signedIn.Add(1)
+		q := r.URL.Query()
+		if q.Get("code_challenge_method") != "S256" || q.Get("resource") != s.URL+"/mcp" {
+			http.Error(w, "no PKCE or no resource", http.StatusBadRequest)
+			return
+		}
+		s.mu.Lock()
+		s.challenge["hush-code"] = q.Get("code_challenge")
+		s.mu.Unlock()
+		http.Redirect(w, r, q.Get("redirect_uri")+"?code=hush-code&state="+q.Get("state"), http.StatusFound)
+	case "/token":
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if r.FormValue("grant_type") == "refresh_token" {
+			s.refreshed.Add(1)
+			if r.FormValue("refresh_token") != "hush-refresh" {
+				http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
+				return
+			}
+			s.token = "hush-second"
+		} else {
+			sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+			if s.challenge[r.FormValue("code")] != base64.RawURLEncoding.EncodeToString(sum[:]) {
+				http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
+				return
+			}
+			s.token = "hush-first"
+		}
+		answer(map[string]any{"access_token": s.token, "token_type": "Bearer", "refresh_token": "hush-refresh", "expires_in": 3600})
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// browser is standard error of the proxy. It opens the first address to sign in, as the user would.
+type browser struct {
+	t    *testing.T
+	mu   sync.Mutex
+	said strings.Builder
+	used map[string]bool
+}
+
+var signInAddress = regexp.MustCompile(`with your browser: (http\S+)\n`)
+
+func (b *browser) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said.Write(text)
+	for _, m := range signInAddress.FindAllStringSubmatch(b.said.String(), -1) {
+		if address := m[1]; !b.used[address] {
+			b.used[address] = true
+			go b.open(address)
+		}
+	}
+	return len(text), nil
+}
+
+func (b *browser) open(address string) {
+	// a page of another program knows the port, and not the state
+	if at := regexp.MustCompile(`redirect_uri=http%3A%2F%2F127\.0\.0\.1%3A(\d+)`).FindStringSubmatch(address); at != nil {
+		resp, err := http.Get("http://127.0.0.1:" + at[1] + "/callback?code=evil&state=x")
+		if err != nil || resp.StatusCode != http.StatusBadRequest {
+			b.t.Errorf("a callback with another state: %v, %v", resp, err)
+		}
+	}
+	resp, err := http.Get(address)
+	if err != nil {
+		b.t.Error(err)
+		return
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); !strings.HasPrefix(string(text), "Signed in.") {
+		b.t.Errorf("the browser shows %s", text)
+	}
+}
+
+// An upstream that asks for OAuth has the user sign in once, for many calls at a time. The tokens
+// are private, outlive the proxy, are renewed, and stand nowhere else.
+func TestHTTPSignIn(t *testing.T) {
+	s, upstream, folder := serve(t), newAuthServer(t), t.TempDir()
+	run := func(calls int) *browser {
+		t.Helper()
+		b := &browser{t: t, used: map[string]bool{}}
+		cmd := s.bridging(filepath.Join(folder, "state"), upstream.URL+"/mcp", "--sign-in")
+		cmd.Env = append(cmd.Env, "XDG_CONFIG_HOME="+folder, "HOME="+folder, "PATH="+folder)
+		cmd.Stderr = b
+		session, err := new(events).client().Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: "2026-07-28"})
+		must(t, err)
+		p := &proxied{ClientSession: session}
+		var all sync.WaitGroup
+		for range calls {
+			all.Go(func() { p.says(t, "echo", "one", "one") })
+		}
+		all.Wait()
+		must(t, p.Close())
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if strings.Contains(b.said.String(), "hush") {
+			t.Errorf("the proxy printed %s", b.said.String())
+		}
+		return b
+	}
+	run(20)
+	if n := upstream.signedIn.Load(); n != 1 {
+		t.Errorf("the user signed in %d times", n)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "attestd", "tokens", "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	info, err := os.Stat(files[0])
+	must(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	run(1)
+	if n := upstream.signedIn.Load(); n != 1 {
+		t.Errorf("the user signed in %d times", n)
+	}
+	text, err := os.ReadFile(files[0])
+	must(t, err)
+	expired := regexp.MustCompile(`"expiry":"[^"]+"`).ReplaceAllString(string(text), `"expiry":"2020-01-01T00:00:00Z"`)
+	must(t, os.WriteFile(files[0], []byte(expired), 0o600))
+	run(1)
+	if n, r := upstream.signedIn.Load(), upstream.refreshed.Load(); n != 1 || r != 1 {
+		t.Errorf("the user signed in %d times, %d tokens were renewed", n, r)
+	}
+	if text, err = os.ReadFile(files[0]); err != nil || !strings.Contains(string(text), "hush-second") {
+		t.Errorf("the new token is not stored: %v", err)
+	}
+	// a token that the server no longer takes
+	upstream.mu.Lock()
+	upstream.token = "hush-other"
+	upstream.mu.Unlock()
+	run(3)
+	if n := upstream.signedIn.Load(); n != 2 {
+		t.Errorf("the user signed in %d times", n)
+	}
+	for _, c := range s.verified() {
+		if c.Action == "tool.failed" {
+			t.Errorf("%+v", c)
+		}
+	}
+	out, err := exec.Command(lab.Binary(), "mcp", "--upstream", "http://mcp.example.com/mcp", "--allow-http", "--sign-in").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "not sent over http") {
+		t.Errorf("%v %s", err, out)
+	}
+}
