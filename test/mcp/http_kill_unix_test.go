@@ -21,8 +21,8 @@ import (
 )
 
 // Client, proxy or server is killed at any moment of a flood of calls over HTTP, in either way to
-// fail. No call that the server has received is unrecorded, none is recorded twice, and none has two
-// outcomes.
+// fail. No call that the server has received is unrecorded, none is recorded twice, and none has
+// two outcomes.
 func TestHTTPKilledAtAnyPoint(t *testing.T) {
 	s := serve(t)
 	state := filepath.Join(t.TempDir(), "state")

@@ -54,6 +54,7 @@ var sections = []struct {
 	{"records", (*bench).records},
 	{"stream", (*bench).stream},
 	{"mcp", (*bench).mcp},
+	{"mcp-http", (*bench).mcpHTTP},
 	{"webhooks", (*bench).webhooks},
 	{"postgres", (*bench).postgres},
 }

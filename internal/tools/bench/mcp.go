@@ -110,7 +110,7 @@ func (b *bench) mcp(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		err = b.compareTools(ctx, "fail "+fail, direct, through)
+		err = b.compareTools(ctx, "mcp", "fail "+fail, 20, through.cmd.Process.Pid, direct, through)
 		if err := errors.Join(err, through.end()); err != nil {
 			return err
 		}
@@ -118,8 +118,13 @@ func (b *bench) mcp(ctx context.Context) (err error) {
 	return nil
 }
 
-func (b *bench) compareTools(ctx context.Context, column string, direct, through *toolSession) error {
-	sessions := [2]*toolSession{direct, through}
+// toolCaller makes n concurrent calls of a tool.
+type toolCaller interface{ call(n int) error }
+
+// compareTools compares a server directly and through a proxy, a process that may take so many
+// mebibytes.
+func (b *bench) compareTools(ctx context.Context, group, column string, memory float64, pid int, direct, through toolCaller) error {
+	sessions := [2]toolCaller{direct, through}
 	var times [2][]float64
 	for range pick(b.quick, 200, 2000) {
 		for i, s := range sessions {
@@ -133,22 +138,22 @@ func (b *bench) compareTools(ctx context.Context, column string, direct, through
 			return err
 		}
 	}
-	resident, ok := residentBytes(through.cmd.Process.Pid)
-	growth := watchMemory(through.cmd.Process.Pid)
+	resident, ok := residentBytes(pid)
+	growth := watchMemory(pid)
 	began := time.Now()
 	if err := through.call(200); err != nil {
 		return err
 	}
 	took := millis(time.Since(began))
 	grown, watched := growth()
-	b.report.add("mcp", column, "lone call, direct, median", median(times[0]), milli, nil)
-	b.report.add("mcp", column, "through the proxy, median", median(times[1]), milli, nil)
-	b.report.add("mcp", column, "the proxy adds", median(times[1])-median(times[0]), milli, atMost(2))
-	b.report.add("mcp", column, "200 calls at once, all answered after", took, milli, nil)
+	b.report.add(group, column, "lone call, direct, median", median(times[0]), milli, nil)
+	b.report.add(group, column, "through the proxy, median", median(times[1]), milli, nil)
+	b.report.add(group, column, "the proxy adds", median(times[1])-median(times[0]), milli, atMost(2))
+	b.report.add(group, column, "200 calls at once, all answered after", took, milli, nil)
 	if ok && watched {
-		b.report.add("mcp", column, "memory after lone calls", float64(resident)/(1<<20), mebibytes, atMost(20))
-		b.report.add("mcp", column, "most while there are 200 calls at once", float64(resident+grown)/(1<<20), mebibytes,
-			atMost(20))
+		b.report.add(group, column, "memory after lone calls", float64(resident)/(1<<20), mebibytes, atMost(memory))
+		b.report.add(group, column, "most while there are 200 calls at once", float64(resident+grown)/(1<<20), mebibytes,
+			atMost(memory))
 	}
 	return nil
 }
