@@ -75,7 +75,7 @@ func (x *exchange) post() {
 	p.calls.markSent(d.calls, time.Now())
 	resp, err := x.Remote.send(x.ctx, http.MethodPost, x.Remote.forwardedHeader(x.r.Header), d.line)
 	if err != nil {
-		x.fail(d, err)
+		x.fail(d, unreachable, err)
 		return
 	}
 	defer resp.Body.Close()
@@ -103,9 +103,15 @@ func statusOf(answers [][]byte) int {
 	return http.StatusBadRequest
 }
 
+// What has failed when there is no response.
+const (
+	unreachable = "the server could not be reached: "
+	notRead     = "the server's response could not be read: "
+)
+
 // fail answers for a server that has not.
-func (x *exchange) fail(d *departure, err error) {
-	why := "the server could not be reached: " + err.Error()
+func (x *exchange) fail(d *departure, what string, err error) {
+	why := what + err.Error()
 	if x.ctx.Err() != nil {
 		why = x.reason().Error()
 	} else {
@@ -174,7 +180,7 @@ func (x *exchange) relay(d *departure, resp *http.Response) {
 func (x *exchange) relayJSON(d *departure, resp *http.Response) {
 	body, err := readAll(resp.Body, x.MaxLine, x.budget)
 	if err != nil {
-		x.fail(d, plainError(err))
+		x.fail(d, notRead, plainError(err))
 		return
 	}
 	p, arrived := x.session.proxy, time.Now()
@@ -267,7 +273,7 @@ func (x *exchange) abandon(d *departure, resumable bool) {
 func (x *exchange) get() {
 	resp, err := x.Remote.send(x.ctx, http.MethodGet, x.Remote.forwardedHeader(x.r.Header), nil)
 	if err != nil {
-		x.fail(new(departure), err)
+		x.fail(new(departure), unreachable, err)
 		return
 	}
 	defer resp.Body.Close()
@@ -282,7 +288,7 @@ func (x *exchange) get() {
 func (x *exchange) delete() {
 	resp, err := x.Remote.send(x.ctx, http.MethodDelete, x.Remote.forwardedHeader(x.r.Header), nil)
 	if err != nil {
-		x.fail(new(departure), err)
+		x.fail(new(departure), unreachable, err)
 		return
 	}
 	defer resp.Body.Close()

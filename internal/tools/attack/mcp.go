@@ -129,5 +129,14 @@ func mcp(ctx context.Context, r *harness.Run) error {
 	}
 	r.Count(len(hidden), "lines with a hidden call")
 	r.Count(len(hidingAnswers), "answers that hide something")
-	return nil
+	return mcpHTTP(ctx, r, s, key, func() (string, error) {
+		var all strings.Builder
+		for from := 0; ; from += 500 {
+			a, err := c.Do(harness.Request{Method: "GET", Path: fmt.Sprintf("/v1/chain?limit=500&from=%d", from), Key: key})
+			if err != nil || !strings.Contains(string(a.Body), `"actionType"`) {
+				return all.String(), err
+			}
+			all.Write(a.Body)
+		}
+	})
 }
