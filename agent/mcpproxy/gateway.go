@@ -171,6 +171,7 @@ func (g *Gateway) enter(id string) (*gatewaySession, error) {
 			return nil, errors.New("a session cannot be recorded")
 		}
 		s = &gatewaySession{proxy: New(c)}
+		s.proxy.quiet = true
 		s.ctx, s.stop = context.WithCancelCause(g.ctx)
 		s.finish = s.proxy.open(s.ctx)
 		g.sessions[id] = s

@@ -103,6 +103,7 @@ type Proxy struct {
 	// first
 	keys  string
 	calls *calls
+	quiet bool // a session without a call leaves no record
 
 	queued   *semaphore.Weighted // bytes
 	outcomes *semaphore.Weighted // bytes
@@ -173,7 +174,7 @@ func (p *Proxy) open(ctx context.Context) (finish func(why string) error) {
 		background.Wait()
 		close(p.queue)
 		<-kept
-		if p.Signed {
+		if p.Signed && (p.calls.last > 0 || !p.quiet) {
 			return p.seal(context.WithoutCancel(ctx))
 		}
 		return nil

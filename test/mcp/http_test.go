@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -268,6 +269,46 @@ func TestHTTPInit(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(folder, "attestd", "mcp-servers.json")); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the former entries are still stored")
+	}
+}
+
+// Where the agent has a key, each client's session is a sealed session of signed records, and
+// requests that call no tool leave none.
+func TestHTTPSessionsAreSigned(t *testing.T) {
+	s, folder := serve(t), t.TempDir()
+	environment := append(os.Environ(), "XDG_CONFIG_HOME="+folder, "HOME="+folder, "XDG_STATE_HOME="+folder, "ATTESTD_URL=http://"+s.addr)
+	enrol := exec.Command(lab.Binary(), "init", "claude-code", "--agent", "bot")
+	enrol.Env = append(environment, "ATTESTD_KEY="+s.key)
+	if out, err := enrol.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(lab.Binary(), "mcp", "--agent", "bot", "--listen", "127.0.0.1:0", "--upstream", httpTools(t, logFile(t), false).addr)
+	cmd.Env = environment
+	proxy := startProgram(t, cmd, " on ", testLog{t})
+	for range 2 {
+		p := &proxied{ClientSession: dialHTTP(t, new(events).client(), proxy.addr, "2025-11-25")}
+		p.says(t, "echo", "one", "one")
+		must(t, p.Close())
+	}
+	must(t, proxy.Process.Signal(os.Interrupt))
+	must(t, proxy.Wait())
+	s.verified()
+	actions := map[string][]string{}
+	for r, err := range s.client.Records(t.Context(), attestd.Range{}) {
+		must(t, err)
+		var of struct{ SessionID string }
+		must(t, json.Unmarshal(r.Payload.Payload, &of))
+		if of.SessionID != "" {
+			actions[of.SessionID] = append(actions[of.SessionID], r.Payload.ActionType)
+		}
+	}
+	if len(actions) != 2 {
+		t.Errorf("%v", actions)
+	}
+	for id, list := range actions {
+		if !slices.Equal(list, []string{"tool.requested", "tool.completed", "session.ended"}) {
+			t.Errorf("%s: %v", id, list)
+		}
 	}
 }
 
