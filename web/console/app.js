@@ -159,6 +159,24 @@ function Side({ page }) {
     </header>`;
 }
 
+const Palette = lazy('', () => import('./parts/palette.js').then((m) => m.Palette));
+
+function GoTo() {
+  const [open, setOpen] = useState(false);
+  useEffect(() => {
+    /** @param {KeyboardEvent} event */
+    const onKey = (event) => {
+      if (event.key.toLowerCase() !== 'k' || event.altKey || event.shiftKey) return;
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      if (!document.querySelector('dialog[open]')) setOpen(true);
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  return open && html`<${Palette} pages=${PAGES} onClose=${() => setOpen(false)} />`;
+}
+
 function App() {
   const { page, argument } = useStore(route);
   const { status, company, turn } = useStore(session);
@@ -204,6 +222,7 @@ function App() {
         <div class="news"><${News} page=${shown.id} open=${shown.open} /></div>
         <div class="page">${body}</div>
       </main>
+      <${GoTo} />
     </div>`;
 }
 

@@ -641,6 +641,15 @@ interface Federation {
   jwksUri?: string;
 }
 
+/** A place to which Ctrl-K goes. */
+interface Destination {
+  kind: 'Page' | 'Record' | 'Records' | 'Agent';
+  name: string;
+  page: string;
+  argument: string;
+  query: Record<string, string>;
+}
+
 /** An endpoint to which the service sends the company's records. */
 interface Webhook {
   webhookId: string;

@@ -5,7 +5,8 @@ import { visible } from '../lib/visible.js';
 import { Failure, useTask } from './basic.js';
 import { Text } from './text.js';
 
-function useModal() {
+/** A ref for a <dialog>, which is open while it is there. */
+export function useModal() {
   const ref = useRef(null);
   // Before the next paint, so that no key pressed meanwhile goes to the page behind.
   useLayoutEffect(() => {
