@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the picture of rooms into docs/de
 // and what runs beside an agent reaches a server by HTTP alone.
 var imports = map[string]string{
 	"main":     "cmd",
-	"cmd":      "server service store agent sdk chain crypto internal",
+	"cmd":      "server service store agent sdk chain crypto web internal",
 	"server":   "service store agent sdk chain crypto web internal",
 	"service":  "store agent chain crypto internal",
 	"store":    "chain crypto internal",

@@ -106,7 +106,7 @@ func TestOperationsAreComplete(t *testing.T) {
 		}
 		for status, r := range op.Responses.Map() {
 			for kind, media := range r.Value.Content {
-				if len(media.Examples) == 0 {
+				if len(media.Examples) == 0 && kind != "application/x-protobuf" { // which is no text
 					t.Errorf("%s: %s %s has no example", name, status, kind)
 				}
 			}
@@ -268,7 +268,7 @@ func isOptional(answer, member string) bool {
 		return strings.HasPrefix(answer, "GET /v1/oauth/clients 200")
 	case "authorization_servers", "jwks_uri": // of the whole API
 		return strings.HasPrefix(answer, "GET /.well-known/oauth-protected-resource")
-	case "topAgents":
+	case "topAgents", "partialSuccess":
 		return true
 	case "agents", "actions", "description", "disabledAt", "disabledReason":
 		return strings.Contains(answer, " /v1/webhooks") || strings.Contains(answer, "/records/histogram")

@@ -199,7 +199,7 @@ function App() {
   }, [shown.id, status]);
 
   useEffect(() => {
-    if (status === 'in') startStream();
+    if (session.get().status === 'in') startStream(); // it may have ended since this was shown
     else stopStream();
   }, [status, company?.companyId, turn]);
 

@@ -6,12 +6,14 @@ import { call, getCredential } from '../core/api.js';
 import { href } from '../core/router.js';
 import { session, signIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
+import { visible } from '../lib/visible.js';
 import { CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
 import { ConfirmKey, Fingerprint, KeyBadge, useKeyState } from '../parts/key_trust.js';
 import { lazy } from '../parts/lazy.js';
 import { StaySignedIn, SignInForm, SignedOut } from '../parts/sign_in.js';
 import { Text } from '../parts/text.js';
 
+const Welcome = lazy('', () => import('../parts/welcome.js').then((m) => m.Welcome));
 const Overview = lazy('', () => import('../parts/overview.js').then((m) => m.Overview));
 
 /** @param {{onKey: (key: string) => void}} props */
@@ -131,6 +133,8 @@ function CompanyKey({ company, companyKey }) {
       <p>Everything here is checked with the key that this server publishes for <${Text} of=${company.companyId} />
         . Only the company can confirm that it is theirs.</p>
       <${Fingerprint} of=${companyKey} />
+      ${is !== 'confirmed' && html`<p class="small muted">Typed on the server’s own machine, this prints it:
+        <code>curl -s "${location.origin}/v1/ca/public-key?companyId=${visible(company.companyId)}"</code></p>`}
       <${ConfirmKey} keyOf=${companyKey} action="Confirm key" />
       <p class="small muted">Stored in this browser. Green: verified by this browser with a key that you confirmed.
         Amber: verified, key unconfirmed. Claims of the server are never green.</p>
@@ -151,6 +155,7 @@ export function Start() {
         lead="Every record here is signed and linked into a Merkle tree. This console recomputes hashes, signatures and
           proofs in your browser, so you don’t have to trust the server.">
         <${SignedOut} /><${Insecure} />
+        <${Welcome} />
         <div class="columns"><${Register} onKey=${setNewKey} /><${SignInForm} /></div>
         <${Demo} onKey=${setNewKey} />
         <p class="small muted without-key"><span>Without a key:</span>
