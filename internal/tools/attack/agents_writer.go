@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"attestd/crypto/jose"
+	"attestd/crypto/keys"
 	"attestd/crypto/statement"
 	"attestd/internal/harness"
 )
@@ -74,7 +75,7 @@ func (p *plot) prepareWriters(ctx context.Context, db string) ([]scribbling, err
 	signsIn := func(key *jose.PrivateKey) harness.Request {
 		return signIn(forgedJWS(key, object{"alg": key.Key().Algorithm, "kid": key.Key().Thumbprint}, v.said(localDomain.Issuer())))
 	}
-	hash := func(token string) string { return fmt.Sprintf("x'%x'", sha256.Sum256([]byte(token))) }
+	hash := func(token string) string { return fmt.Sprintf("x'%x'", keys.HashSecret(token)) }
 	made := "enr_" + rawID() + rawID()
 	fingerprint := fmt.Sprintf("%x", sha256.Sum256([]byte(made)))[:16]
 	add := fmt.Sprintf(`INSERT INTO agent_key (company, thumbprint, agent_id, jwk, created_at) SELECT company, '%s', 'bot', '%s', created_at FROM agent_key WHERE thumbprint = '%s'`,

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"database/sql"
 	"encoding/base64"
 	"errors"
@@ -13,6 +12,7 @@ import (
 
 	_ "modernc.org/sqlite" // to make a token expire
 
+	"attestd/crypto/keys"
 	"attestd/internal/harness"
 )
 
@@ -64,8 +64,8 @@ func credentials(ctx context.Context, r *harness.Run) error {
 			if err != nil {
 				return err
 			}
-			if before != after {
-				r.Failf("what acme reads of itself has changed under the hands of others")
+			if paths := differences(before, after); len(paths) > 0 {
+				r.Failf("what acme reads of itself has changed under the hands of others: %s", strings.Join(paths, "; "))
 			}
 		}
 		r.Step(i, len(states), "states")
@@ -181,7 +181,7 @@ func expire(db, token string) error {
 		return err
 	}
 	defer file.Close()
-	hash := sha256.Sum256([]byte(token))
+	hash := keys.HashSecret(token)
 	result, err := file.Exec("UPDATE oauth_token SET expires_at = 1 WHERE hash = ?", hash[:])
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	"encoding/base64"
 	"encoding/json"
@@ -18,6 +17,7 @@ import (
 
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
+	"attestd/crypto/keys"
 	"attestd/internal/harness"
 )
 
@@ -183,7 +183,7 @@ func (d *desk) keepRows(ctx context.Context) error {
 // hash is the SQL of the hash of a token.
 func (d *desk) hash(token string) string { return hashOf(d.tokens[token]) }
 
-func hashOf(secret string) string { return fmt.Sprintf("x'%x'", sha256.Sum256([]byte(secret))) }
+func hashOf(secret string) string { return fmt.Sprintf("x'%x'", keys.HashSecret(secret)) }
 
 func form(path, key string, params ...string) harness.Request {
 	values := url.Values{}

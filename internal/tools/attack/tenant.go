@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"attestd/internal/harness"
@@ -153,23 +154,37 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	return t, err
 }
 
-// state returns everything that the tenant can read about itself.
-func (t *tenant) state() (string, error) {
-	var all strings.Builder
+// differences names what the tenant reads otherwise than before.
+func differences(before, after map[string]string) (paths []string) {
+	for path := range after {
+		if before[path] != after[path] {
+			paths = append(paths, fmt.Sprintf("%s: %.300s, before %.300s", path, after[path], before[path]))
+		}
+	}
+	return paths
+}
+
+// fetched is how the last fetch of an issuer's keys went. Whoever shows a token that names the issuer
+// may have them fetched.
+var fetched = regexp.MustCompile(`,"keys":\{"count":[^{}]*\}`)
+
+// state returns everything that the tenant can read about itself, by path.
+func (t *tenant) state() (map[string]string, error) {
+	all := map[string]string{}
 	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/oauth/clients", "/v1/webhooks", "/v1/federation",
 		"/v1/chain", "/v1/chain?log=control", "/v1/records", "/v1/passports", "/v1/passports/revoked",
 		"/v1/agents/deploy-bot/keys", "/v1/sessions"} {
 		a, err := t.Do(harness.Request{Method: "GET", Path: path, Key: t.key})
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if a.Status != http.StatusOK {
-			return "", fmt.Errorf("GET %s answers %d: %.300s", path, a.Status, a.Body)
+			return nil, fmt.Errorf("GET %s answers %d: %.300s", path, a.Status, a.Body)
 		}
-		fmt.Fprintf(&all, "%s %s", path, a.Body)
+		all[path] = fetched.ReplaceAllString(string(a.Body), "")
 		t.seen = append(append(t.seen, a.Body...), '\n')
 	}
-	return all.String(), nil
+	return all, nil
 }
 
 // secrets returns the texts in responses to this tenant that nobody else may see: all but short
