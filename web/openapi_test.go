@@ -106,7 +106,7 @@ func TestOperationsAreComplete(t *testing.T) {
 		}
 		for status, r := range op.Responses.Map() {
 			for kind, media := range r.Value.Content {
-				if len(media.Examples) == 0 && kind != "application/x-protobuf" { // which is no text
+				if len(media.Examples) == 0 && kind != "application/x-protobuf" {
 					t.Errorf("%s: %s %s has no example", name, status, kind)
 				}
 			}

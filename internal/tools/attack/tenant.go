@@ -164,8 +164,8 @@ func differences(before, after map[string]string) (paths []string) {
 	return paths
 }
 
-// fetched is how the last fetch of an issuer's keys went. Whoever shows a token that names the issuer
-// may have them fetched.
+// fetched is how the last fetch of an issuer's keys went. Whoever shows a token that names the
+// issuer may have them fetched.
 var fetched = regexp.MustCompile(`,"keys":\{"count":[^{}]*\}`)
 
 // state returns everything that the tenant can read about itself, by path.
