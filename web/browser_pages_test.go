@@ -18,7 +18,7 @@ import (
 // pages are all pages of the console with something on them: where each is, and what is there once
 // it is complete.
 var pages = []struct{ name, hash, ready string }{
-	{"start", "#/start", `.guide-step`},
+	{"start", "#/start", `[data-overview="ready"] .heat td`},
 	{"live", "#/live", `.pulse[data-tone="ok"]`},
 	{"records", "#/records", `[data-index="0"][data-check="ok"]`},
 	{"record", "#/records/8", `dialog [data-check="ok"]`},
@@ -42,7 +42,7 @@ var pages = []struct{ name, hash, ready string }{
 
 // unconfirmed are pages that look otherwise before the company's key is confirmed.
 var unconfirmed = []struct{ name, hash, ready string }{
-	{"start-unconfirmed", "#/start", `.confirm-key`},
+	{"start-unconfirmed", "#/start", `[data-overview="ready"] ~ .beside .confirm-key`},
 	{"live-unconfirmed", "#/live", `.pulse[data-tone="warn"]`},
 	{"record-unconfirmed", "#/records/8", `dialog [data-check="warn"]`},
 	{"proof-unconfirmed", "#/proof/5", `[data-walk="warn"]`},

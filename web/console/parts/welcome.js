@@ -5,7 +5,7 @@ import { CopyButton } from './basic.js';
 
 const STEPS = [
   { x: 8, title: 'Your agent', line: 'acts, and signs' },
-  { x: 208, title: 'attestd', line: 'signs a record, appends it' },
+  { x: 208, title: 'attestd', line: 'signs and appends' },
   { x: 408, title: 'Anyone', line: 'checks it, without us' },
 ];
 
