@@ -50,6 +50,7 @@ type issuerMetadata struct {
 	AuthorizationEndpoint  string   `json:"authorization_endpoint"`
 	ResponseTypesSupported []string `json:"response_types_supported"`
 	GrantTypesSupported    []string `json:"grant_types_supported"`
+	GrantProfiles          []string `json:"authorization_grant_profiles_supported"`
 	AuthMethodsSupported   []string `json:"token_endpoint_auth_methods_supported"`
 	AuthAlgorithms         []string `json:"token_endpoint_auth_signing_alg_values_supported"`
 	IntrospectionMethods   []string `json:"introspection_endpoint_auth_methods_supported"`
@@ -80,6 +81,7 @@ func metadataOf(issuer string) issuerMetadata {
 		AuthorizationEndpoint:  issuer + "/authorize",
 		ResponseTypesSupported: []string{},
 		GrantTypesSupported:    []string{"client_credentials", jwtBearer, tokenExchange},
+		GrantProfiles:          []string{"urn:ietf:params:oauth:grant-profile:id-jag"},
 		AuthMethodsSupported:   methods,
 		AuthAlgorithms:         algorithms,
 		IntrospectionMethods:   methods,

@@ -589,6 +589,7 @@ IssuedJWT: TypeAlias = str
 
 IssuerMetadata = TypedDict("IssuerMetadata", {
     "authorization_endpoint": str,
+    "authorization_grant_profiles_supported": list[str],
     "claims_supported": list[str],
     "code_challenge_methods_supported": list[str],
     "dpop_signing_alg_values_supported": list[str],

@@ -2478,6 +2478,8 @@ export interface components {
             authorization_endpoint: string;
             response_types_supported: string[];
             grant_types_supported: string[];
+            /** @description Identity assertions of persons; see *Federation*. */
+            authorization_grant_profiles_supported: string[];
             token_endpoint_auth_methods_supported: string[];
             token_endpoint_auth_signing_alg_values_supported: string[];
             introspection_endpoint_auth_methods_supported: string[];
