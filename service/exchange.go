@@ -129,11 +129,8 @@ func (t *Tokens) boundTo(ctx context.Context, by store.Caller, r ExchangeRequest
 	if by.JKT != "" || r.Proof == "" { // the proof was that of the caller's own token
 		return by.JKT, nil
 	}
-	proof, err := dpop.Check(r.Proof, dpop.Request{Method: r.Method, URL: r.URL}, by.Key, by.At)
+	proof, err := t.Nonces.checkProof(ctx, r.Proof, dpop.Request{Method: r.Method, URL: r.URL}, by.Key, by.At)
 	if err != nil {
-		return "", errors.Join(ErrInvalidProof, err)
-	}
-	if err := t.Nonces.Check(ctx, proof.Nonce, by.At); err != nil {
 		return "", err
 	}
 	err = t.Store.Credentials.Use(ctx, UsedProof(&proof), by.At)

@@ -83,11 +83,8 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 		use.Proofs = append(use.Proofs, store.UsedAssertion(by, said.Issuer, said.ID, said.Ends))
 	}
 	if in.Proof != "" {
-		proof, err := dpop.Check(in.Proof, dpop.Request{Method: in.Method, URL: in.URL}, "", now)
+		proof, err := s.Nonces.checkProof(ctx, in.Proof, dpop.Request{Method: in.Method, URL: in.URL}, "", now)
 		if err != nil {
-			return Token{}, errors.Join(ErrInvalidProof, err)
-		}
-		if err := s.Nonces.Check(ctx, proof.Nonce, now); err != nil {
 			return Token{}, err
 		}
 		use.JKT, use.Proofs = proof.Key.Thumbprint, append(use.Proofs, UsedProof(&proof))

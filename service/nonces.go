@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"time"
 
+	"attestd/crypto/dpop"
 	"attestd/store"
 )
 
@@ -46,6 +48,17 @@ func (n *Nonces) Check(ctx context.Context, nonce string, now time.Time) error {
 		}
 	}
 	return &NonceError{makeNonce(key, window)}
+}
+
+// checkProof checks a DPoP proof that comes to the token endpoint, with its nonce. jkt is the key
+// that it must be of, "" for any. The caller MUST use the proof up. The error joins
+// ErrInvalidProof, or is a *NonceError.
+func (n *Nonces) checkProof(ctx context.Context, text string, of dpop.Request, jkt string, now time.Time) (dpop.Proof, error) {
+	proof, err := dpop.Check(text, of, jkt, now)
+	if err != nil {
+		return proof, errors.Join(ErrInvalidProof, err)
+	}
+	return proof, n.Check(ctx, proof.Nonce, now)
 }
 
 // Current is the nonce for the next proof, or "" where none is required.

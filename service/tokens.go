@@ -61,11 +61,8 @@ func (t *Tokens) Issue(ctx context.Context, by store.Caller, once []store.UsedPr
 	token := Token{Bound: r.Proof != ""}
 	grant := store.TokenGrant{Proofs: once}
 	if r.Proof != "" {
-		proof, err := dpop.Check(r.Proof, dpop.Request{Method: r.Method, URL: r.URL}, by.Key, by.At)
+		proof, err := t.Nonces.checkProof(ctx, r.Proof, dpop.Request{Method: r.Method, URL: r.URL}, by.Key, by.At)
 		if err != nil {
-			return Token{}, errors.Join(ErrInvalidProof, err)
-		}
-		if err := t.Nonces.Check(ctx, proof.Nonce, by.At); err != nil {
 			return Token{}, err
 		}
 		grant.JKT, grant.Proofs = proof.Key.Thumbprint, append(grant.Proofs, UsedProof(&proof))

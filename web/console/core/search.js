@@ -117,13 +117,14 @@ export function pathOf(search, more = {}, what = '/v1/records') {
 const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: string });
 const progressForm = having({ read: integer, at: integer, size: integer });
 const endForm = having({ read: integer, found: integer }, { next: string });
-const histogramForm = having({
+const histogram = {
   since: timestamp,
   until: timestamp,
   total: integer,
   size: integer,
   buckets: list(having({ since: timestamp, count: integer }), 200),
-});
+};
+const histogramForm = having(histogram);
 
 /**
  * A page of what a search finds after another one (null for the first): {records: [{node, source}],
@@ -167,11 +168,7 @@ export const histogramOf = (search, buckets, options) =>
   });
 
 const byAgentForm = having({
-  since: timestamp,
-  until: timestamp,
-  total: integer,
-  size: integer,
-  buckets: list(having({ since: timestamp, count: integer }), 200),
+  ...histogram,
   agents: integer,
   topAgents: list(having({ agentId: string, total: integer, counts: list(integer, 200) }), 20),
 });
