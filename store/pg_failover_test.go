@@ -13,7 +13,7 @@ import (
 // and by SIGKILL, and its standby is promoted. No acknowledged record is lost, there is no gap and
 // no duplicate, and no answer was wrong. Appending resumes without intervention.
 func TestFailover(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	rounds := 2
 	if testenv.Night() {

@@ -24,6 +24,7 @@ const ignoring = "ignore_startup_parameters = default_transaction_isolation,idle
 // that stalls in a transaction delays the others for at most its timeout, whichever startup
 // parameters the pooler drops.
 func TestPoolerInSessionMode(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	for name, options := range map[string]string{"as it comes": "", "ignoring what it does not know": ignoring} {
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func withoutServer(t *testing.T, w write) {
 // Wherever a server falls silent while a connection is being made, the attempt ends by itself, also
 // for a caller that has no deadline.
 func TestSilenceWhileConnecting(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.NotRaced, testenv.Plain)
 	t.Parallel()
 	n, url := through(t, pgtest.Database(t))
 	connect := func() error {

@@ -137,7 +137,7 @@ func TestOtherServersChangesNameTheirCompany(t *testing.T) {
 // The primary is killed under load and its standby promoted: a subscriber of the other server
 // receives every acknowledged record, in order and without a gap.
 func TestListenersOverAFailover(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	cluster := pgtest.NewCluster(t)
 	a, b := listen(t, cluster.URL()), listen(t, cluster.URL())

@@ -13,7 +13,7 @@ import (
 // What an agent has signed under a key of its caller's has one place in its session, however often
 // it is tried while the service is away, and by whichever process: no place is lost to it.
 func TestSessionRetryKeepsItsPlace(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	othersRun(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	for i, script := range []string{"retried.mjs", "retried.py"} {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"attestd/internal/testenv"
 )
 
 // limited is a service that records nothing but what came, under a limit like the real one's with a
@@ -117,6 +119,7 @@ func (l *limited) take(w http.ResponseWriter, items []limitedItem, single bool) 
 // leaves room for new records. An item that the service will never accept is set apart once; an
 // item whose key belongs to another request is sent under a new key.
 func TestClientSpoolsDrainUnderARateLimit(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	othersRun(t)
 	for _, script := range waiting {
 		t.Run(script, func(t *testing.T) {

@@ -17,6 +17,7 @@ func kills() int { return testenv.Rounds(8, 130) }
 // A process that fills a spool and sends it is killed at random moments, by SIGKILL: what it was
 // told to be safe on disk is in the chain at the end, and nothing is there twice.
 func TestClientSpoolsSurviveKills(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	othersRun(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	for i, script := range []string{"spool.mjs", "spool.py"} {

@@ -263,7 +263,7 @@ func TestClientSessionSurvivesKills(t *testing.T) {
 // A process that signs in a session of a client's spool is killed at random moments, and the next
 // one goes on where it was.
 func TestOtherClientsSessionsSurviveKills(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	othersRun(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	for i, script := range []string{"session.mjs", "session.py"} {

@@ -15,7 +15,7 @@ import (
 // Another module uses the Go client as docs/agents.md describes: the test enters the commands and
 // builds and runs the program from that page.
 func TestGoClientInAnotherModule(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	text, err := os.ReadFile("../docs/agents.md")
 	must(t, err)

@@ -156,12 +156,12 @@ func Main(flags *flag.FlagSet, o *Options, cases []Case) int {
 		return 1
 	}
 	defer lab.Close()
-	status := 0
+	var failed []string
 	for _, c := range chosen {
 		r := &Run{Lab: lab, Short: o.Short, Chance: rand.New(rand.NewPCG(o.Seed, 0)), name: c.Name, screen: screen}
 		result := r.carryOut(ctx, c)
 		if !result.Held {
-			status = 1
+			failed = append(failed, c.Name)
 		}
 		if o.JSON {
 			// a write error means that the reader has closed the pipe
@@ -173,10 +173,11 @@ func Main(flags *flag.FlagSet, o *Options, cases []Case) int {
 			return 1
 		}
 	}
-	if status != 0 {
-		fmt.Fprintf(os.Stderr, "%s: not all held; --seed %d\n", flags.Name(), o.Seed)
+	if len(failed) > 0 {
+		fmt.Fprintf(os.Stderr, "%s: not all held; repeat with --seed %d --only %s\n", flags.Name(), o.Seed, strings.Join(failed, ","))
+		return 1
 	}
-	return status
+	return 0
 }
 
 func choose(cases []Case, only string) ([]Case, error) {
