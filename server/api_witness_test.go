@@ -388,6 +388,7 @@ func TestWitnessThatDoesNotKnowTheLog(t *testing.T) {
 	if s.log.says(acme.actions(t).Origin) == 0 {
 		t.Error("the log does not say which log is not cosigned")
 	}
+	s.witnessesBehind(t, 1)
 	eventually(t, "the checkpoint covers all", func() bool { return acme.checkpoint(t, acme.actions(t)).Size == 3 })
 	if n := refusals(); n > 3 {
 		t.Errorf("the log says %d times that the witness refuses, of two logs of a company and the log of the companies", n)
@@ -423,6 +424,7 @@ func TestWitnessThatCannotBeReached(t *testing.T) {
 		acme.actions(t)
 		return s.log.says("the witness cannot be asked") > 0
 	})
+	s.witnessesBehind(t, 1)
 	if seen := acme.checkpoint(t, acme.actions(t)); seen.Size == 0 {
 		t.Errorf("%+v", seen)
 	}
@@ -434,4 +436,15 @@ func TestWitnessThatCannotBeReached(t *testing.T) {
 	if n := s.log.says("the witness cannot be asked"); n != 1 {
 		t.Errorf("the log says %d times that the witness cannot be asked", n)
 	}
+}
+
+// witnessesBehind waits until /readyz counts so many witnesses that do not cosign every log. They
+// stop nothing.
+func (s *service) witnessesBehind(t *testing.T, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("readyz counts %d witnesses that are behind", n), func() bool {
+		r := s.anyone().do(t, "GET /readyz", "").status(200)
+		behind, _ := r.json.(map[string]any)["witnessesBehind"].(float64)
+		return int(behind) == n && r.str("status") == "ready"
+	})
 }

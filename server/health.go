@@ -25,6 +25,9 @@ func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, 
 		RolledBack: len(s.Store.Rollback.Halted())}
 	for _, p := range s.witnessPublishers {
 		r.WitnessAlarms += int(p.alarms.Load())
+		if p.behind.Load() {
+			r.WitnessesBehind++
+		}
 	}
 	if s.Store.Cosigner.Stopped() != nil {
 		r.Cosigner = "behind"
@@ -44,6 +47,8 @@ type readiness struct {
 	RolledBack int `json:"rolledBack,omitempty"`
 	// number of logs that witnesses contest without proof, counted per witness
 	WitnessAlarms int `json:"witnessAlarms,omitempty"`
+	// number of witnesses that do not answer, or refuse a log
+	WitnessesBehind int `json:"witnessesBehind,omitempty"`
 	// "behind" while this server, as a witness, signs nothing because it has lost what it signed
 	Cosigner string `json:"cosigner,omitempty"`
 }

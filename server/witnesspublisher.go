@@ -45,6 +45,7 @@ type witnessPublisher struct {
 	overtook map[int64]bool
 
 	alarms atomic.Int64 // logs that the witness contests
+	behind atomic.Bool  // the witness does not answer, or refuses a log
 
 	// Owned by run.
 	refused     map[int64]refusal // by chain, for logs that are not cosigned
@@ -114,6 +115,7 @@ func (p *witnessPublisher) run(ctx context.Context) error {
 			pause = min(2*pause, retryInterval)
 		}
 		p.logReachability(err)
+		p.behind.Store(err != nil || len(p.refused) > 0)
 		if err := p.rest(ctx, pause, again.C); err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ func TestBrowserOverview(t *testing.T) {
 	b := openBrowser(t, s.base)
 	b.signIn(key)
 	b.shows(`[data-attention="0"]`)
-	b.reads(`[aria-label="Activity"]`, "No agent has acted.")
+	b.reads(`[aria-label="Activity"]`, "No agent has acted in this time.")
 	const evil = `<img src=x onerror="violations.push('script ran')">`
 	for _, agent := range []string{"quiet", "busy"} {
 		s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": agent})

@@ -200,13 +200,14 @@ func (b *browser) loadAxe() {
 	b.t.Helper()
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")
 	must(b.t, err)
-	eval[bool](b, string(axe)+"; true")
+	eval[bool](b, "(() => {"+string(axe)+"\nreturn true; })()")
 }
 
-// settle waits until what was just changed is painted.
+// settle waits until what was just changed is painted. In what is folded away Firefox begins
+// transitions and does not go on with them.
 func (b *browser) settle() {
 	b.t.Helper()
-	b.wait(`document.getAnimations().every((a) => a.playState !== 'running')`)
+	b.wait(`document.getAnimations().every((a) => a.playState !== 'running' || !a.effect.target.checkVisibility())`)
 	eval[bool](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 }
 
@@ -225,8 +226,7 @@ func pictures() string { return os.Getenv("ATTESTD_SCREENSHOTS") }
 // ATTESTD_SCREENSHOTS.
 func (b *browser) picture(name, scrollTo string) {
 	b.t.Helper()
-	dir := pictures()
-	if dir == "" {
+	if pictures() == "" {
 		return
 	}
 	eval[bool](b, `(document.activeElement?.blur?.(), scrollTo(0, 0), true)`)
@@ -234,10 +234,26 @@ func (b *browser) picture(name, scrollTo string) {
 		eval[bool](b, fmt.Sprintf(`(document.querySelector(%q).scrollIntoView(), true)`, scrollTo))
 	}
 	b.settle()
+	b.keep(name+".png", b.screenshot())
+}
+
+// keep writes a file to the directory in ATTESTD_SCREENSHOTS.
+func (b *browser) keep(name string, content []byte) {
+	b.t.Helper()
+	if dir := pictures(); dir != "" {
+		must(b.t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
+	}
+}
+
+func (b *browser) screenshot() []byte {
+	b.t.Helper()
+	if b.firefox != nil {
+		return b.firefox.screenshot(b)
+	}
 	shot := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{})
 	png, err := base64.StdEncoding.DecodeString(string(shot.Data))
 	if err != nil || !strings.HasPrefix(string(png), "\x89PNG") {
 		png = []byte(shot.Data)
 	}
-	must(b.t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644))
+	return png
 }

@@ -31,10 +31,11 @@ import (
 
 // browser is one tab, and all that went wrong in it.
 type browser struct {
-	t    *testing.T
-	ctx  context.Context
-	mu   sync.Mutex
-	evil []string // policy violations, exceptions, requests to other hosts
+	t       *testing.T
+	ctx     context.Context
+	firefox *firefox // nil where it is Chromium, which most tests use
+	mu      sync.Mutex
+	evil    []string // policy violations, exceptions, requests to other hosts
 }
 
 // chromiumsOwn are hosts that the browser itself asks, whatever is shown. A request of a page to
@@ -193,7 +194,13 @@ func (b *browser) reportEvil() {
 // eval returns the value of a JavaScript expression, awaited.
 func eval[T any](b *browser, expression string) T {
 	b.t.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	var v T
+	var err error
+	if b.firefox != nil {
+		err = b.firefox.evaluate(b.ctx, expression, &v)
+	} else {
+		v, err = chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	}
 	if err != nil {
 		b.t.Fatalf("%s: %v", expression, err)
 	}
@@ -272,6 +279,10 @@ func (b *browser) fill(selector, text string) {
 	b.t.Helper()
 	b.shows(selector)
 	eval[bool](b, fmt.Sprintf(`((field) => (field.focus(), field.select(), true))(document.querySelector(%q))`, selector))
+	if b.firefox != nil {
+		eval[bool](b, fmt.Sprintf(`document.execCommand('insertText', false, %s)`, jsString(text)))
+		return
+	}
 	if len(text) > 30 {
 		call(b, input.InsertText, input.InsertTextParams{Text: text})
 		return
@@ -292,6 +303,10 @@ func (b *browser) drop(name, content string) {
 // look makes the window this wide, in a colour scheme, without motion.
 func (b *browser) look(l look) {
 	b.t.Helper()
+	if b.firefox != nil {
+		b.firefox.resize(b, l)
+		return
+	}
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.width, Height: 800, DeviceScaleFactor: 1})
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 		{Name: "prefers-color-scheme", Value: l.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},

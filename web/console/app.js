@@ -127,6 +127,7 @@ function Side({ page }) {
   return html`
     <header class="side ${open ? 'open' : ''}">
       <a class="brand" href=${href('start')}><img src="/favicon.svg" alt="" />attestd</a>
+      <${GoTo} />
       <button type="button" class="button small menu-button" aria-expanded=${open ? 'true' : 'false'}
         aria-controls="nav" onClick=${() => setOpen(!open)}>
         <${Icon} name="menu" />Menu</button>
@@ -174,7 +175,10 @@ function GoTo() {
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, []);
-  return open && html`<${Palette} pages=${PAGES} onClose=${() => setOpen(false)} />`;
+  return html`
+    <button type="button" class="button small go-to" onClick=${() => setOpen(true)} title="Ctrl-K"
+      aria-keyshortcuts="Control+K">Go to</button>
+    ${open && html`<${Palette} pages=${PAGES} onClose=${() => setOpen(false)} />`}`;
 }
 
 function App() {
@@ -222,7 +226,6 @@ function App() {
         <div class="news"><${News} page=${shown.id} open=${shown.open} /></div>
         <div class="page">${body}</div>
       </main>
-      <${GoTo} />
     </div>`;
 }
 

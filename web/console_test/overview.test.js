@@ -4,7 +4,8 @@ import test from 'node:test';
 import { lastHours, needsALook, shadeOf } from '../console/core/attention.js';
 
 const now = Date.parse('2026-03-02T09:30:00.000Z');
-const nothing = { since: 's', denied: 0, failed: 0, sessions: [], credentials: [], webhooks: [], federations: [] };
+const nothing = { since: 's', denied: 0, failed: 0, sessions: [], credentials: [], webhooks: [], federations: [],
+  service: { status: 'ready' } };
 /** @param {object} more */
 const words = (more) => needsALook({ ...nothing, ...more }, now).map((one) => `${one.words} → ${one.page}`);
 
@@ -25,6 +26,20 @@ test('each thing that needs a look leads to its rows', () => {
   const webhooks = [{ failedAttempts: 0 }, { failedAttempts: 2 }, { failedAttempts: 0, disabledAt: 'then' }];
   assert.deepEqual(words({ webhooks }), ['2 webhooks failing or disabled → webhooks']);
   assert.deepEqual(words({ federations: [{ keys: { failure: 'no answer' } }, { keys: {} }] }), ['1 federation whose keys could not be fetched → federation']);
+});
+
+test('what the service says of itself needs a look only where something is wrong', () => {
+  const of = (/** @type {object} */ service) => words({ service });
+  assert.deepEqual(of({ status: 'ready', headFile: 'written' }), []);
+  assert.deepEqual(of({ status: 'ready', headFile: 'behind' }), ['The service cannot write its head file → reference']);
+  assert.deepEqual(of({ status: 'ready', witnessesBehind: 1 }), ['1 witness that does not cosign every log → checkpoints']);
+  assert.deepEqual(of({ status: 'degraded', witnessesBehind: 2, witnessAlarms: 3 }),
+    ['3 logs contested by a witness → checkpoints', '2 witnesses that do not cosign every log → checkpoints']);
+  assert.deepEqual(of({ status: 'degraded', rolledBack: 1, tablesChanged: 2, cosigner: 'behind' }),
+    ['1 company halted: a log was rolled back → reference', '2 companies whose tables were changed → reference',
+      'The service, as a witness, cosigns nothing → reference']);
+  assert.deepEqual(of({ status: 'ROLLED_BACK' }), ['The service writes nothing now: ROLLED_BACK → reference']);
+  assert.deepEqual(of({ status: 'unknown' }), ['The state of the service could not be read → reference']);
 });
 
 test('a shade grows with the number, from none to the fifth', () => {

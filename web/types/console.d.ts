@@ -651,6 +651,17 @@ interface Destination {
 }
 
 /** An endpoint to which the service sends the company's records. */
+/** What GET /readyz says; status is the code of a refusal, or unknown. */
+interface ServiceState {
+  status: string;
+  headFile?: string;
+  tablesChanged?: number;
+  rolledBack?: number;
+  witnessAlarms?: number;
+  witnessesBehind?: number;
+  cosigner?: string;
+}
+
 interface Webhook {
   webhookId: string;
   url: string;

@@ -906,6 +906,7 @@ Ready = TypedDict("Ready", {
     "status": Literal["ready", "degraded"],
     "tablesChanged": NotRequired[int],
     "witnessAlarms": NotRequired[int],
+    "witnessesBehind": NotRequired[int],
 })
 
 RecordDamaged = TypedDict("RecordDamaged", {

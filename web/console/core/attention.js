@@ -1,6 +1,7 @@
 // @ts-check
 // What needs a look on the first page, which hours it shows, and how dark a number of records is.
 import { plural } from './format.js';
+import { wordsOfService } from './service_state.js';
 
 const HOUR = 3_600_000;
 export const HOURS = 24;
@@ -32,11 +33,11 @@ export function shadeOf(n, most) {
  * What needs a look: in words, and the page that has the rows behind it.
  * @param {{since: string, denied: number, failed: number, sessions: {state: string}[],
  *   credentials: {expiresAt?: string}[] | null, federations: {keys: {failure?: string}}[] | null,
- *   webhooks: {disabledAt?: string, failedAttempts: number}[] | null}} found
+ *   webhooks: {disabledAt?: string, failedAttempts: number}[] | null, service: ServiceState}} found
  * @param {number} now
- * @returns {{words: string, page: string, query: Record<string, string>}[]}
+ * @returns {{words: string, page: string, argument: string, query: Record<string, string>}[]}
  */
-export function needsALook({ since, denied, failed, sessions, credentials, webhooks, federations }, now) {
+export function needsALook({ since, denied, failed, sessions, credentials, webhooks, federations, service }, now) {
   /** @type {ReturnType<typeof needsALook>} */
   const all = [];
   /**
@@ -45,7 +46,8 @@ export function needsALook({ since, denied, failed, sessions, credentials, webho
    * @param {string} page
    * @param {Record<string, string>} [query]
    */
-  const add = (n, words, page, query = {}) => { if (n > 0) all.push({ words, page, query }); };
+  const add = (n, words, page, query = {}) => { if (n > 0) all.push({ words, page, argument: '', query }); };
+  for (const one of wordsOfService(service)) all.push({ argument: '', query: {}, ...one });
   add(denied, `${plural(denied, 'tool call')} denied`, 'records', { action: 'tool.denied', since });
   add(failed, `${plural(failed, 'tool call')} failed`, 'records', { action: 'tool.failed', since });
   const gaps = sessions.filter(({ state }) => state === 'gap').length;

@@ -7,6 +7,7 @@ import { newestChanges } from './control_log.js';
 import { readCredentials } from './credentials.js';
 import { readFederations } from './federations.js';
 import { countsByAgent, histogramOf, searchOf } from './search.js';
+import { readService } from './service_state.js';
 import { sessionPage, sessionsAsked } from './sessions.js';
 import { readWebhooks } from './webhooks.js';
 
@@ -31,7 +32,7 @@ export async function readOverview(now) {
   const { since, until } = lastHours(now);
   /** @param {string} action */
   const countOf = async (action) => (await histogramOf(searchOf({ action, since, until }, now), 1)).total;
-  const [activity, denied, failed, changes, sessions, credentials, webhooks, federations] = await Promise.all([
+  const [activity, denied, failed, changes, sessions, credentials, webhooks, federations, service] = await Promise.all([
     countsByAgent(since, until, HOURS),
     countOf('tool.denied'),
     countOf('tool.failed'),
@@ -40,13 +41,14 @@ export async function readOverview(now) {
     allowed(readCredentials()),
     allowed(readWebhooks()),
     allowed(readFederations()),
+    readService(),
   ]);
   return {
     activity,
     changes,
     sessions: sessions.sessions.slice(0, SHOWN),
     attention: needsALook(
-      { since, denied, failed, sessions: sessions.sessions, credentials, webhooks, federations },
+      { since, denied, failed, sessions: sessions.sessions, credentials, webhooks, federations, service },
       now,
     ),
     limited: !credentials,

@@ -135,6 +135,12 @@ function Bar({ call, span: { from, to } }) {
 }
 
 /**
+ * A text that ends in dots where its cell does, and is whole on paper.
+ * @param {string} said
+ */
+const clipped = (said) => html`<span class="call-text">${withText(said)}</span>`;
+
+/**
  * @param {{call: SessionCall, link?: string, tab: number, span: {from: number, to: number},
  *   ended: boolean, assess: Assess, judge: JudgeWord}} of
  */
@@ -171,13 +177,13 @@ function cells({ call, link, tab, span, ended, assess, judge }) {
         <span aria-hidden="true">↪</span><span class="visually-hidden">delegated by
         ${visible(delegation.subject)}</span></span>`}</span>
     ${cell('asked', broken ? html`<span class="bad-text">${says}</span>`
-      : event ? html`${word(event)}${withText(event.said.asked || event.said.came)}`
-        : asked ? html`${word(asked)}${withText(asked.said.asked)}`
+      : event ? html`${word(event)}${clipped(event.said.asked || event.said.came)}`
+        : asked ? html`${word(asked)}${clipped(asked.said.asked)}`
           : html`<span class="muted">not on record</span>`)}
     ${cell('outcome', !broken && !event && html`
       ${word(came)}<span class=${state === 'denied' || state === 'failed' ? 'call-state strong' : 'call-state'}>
       ${state === 'none' && !ended ? 'no outcome yet' : STATES[state]}</span>${' '}
-      ${came && withText(came.said.came)}${note && html`${' '}<em>${note}</em>`}`)}
+      ${came && clipped(came.said.came)}${note && html`${' '}<em>${note}</em>`}`)}
     ${cell('fall', html`<${Bar} call=${call} span=${span} />`)}
     ${cell('lasted', ms === null ? '' : lasted(ms))}`;
 }
@@ -207,6 +213,8 @@ function Summary({ rows, listed, whole, tone, isLive }) {
           <button type="button" class="button small" onClick=${() => print()}>Print</button>
           <${SaveSession} session=${listed} companyKey=${key}
             records=${calls.entries.map(({ record }) => record.index)} /></div></div>
+      ${whole.is === 'unproven' && html`<p class="small muted">Nobody has signed how many records belong to this
+        session. Its saved file shows that the log leaves out nothing between its first and its last record.</p>`}
       <dl class="facts">
         <dt>Agent</dt><dd><a href=${href('agents', listed.agentId)}><${Text} of=${listed.agentId} /></a></dd>
         <dt>Recorded by</dt><dd>${KIND_NAMES[listed.kind]}
@@ -220,11 +228,8 @@ function Summary({ rows, listed, whole, tone, isLive }) {
         <dt>Records</dt><dd><span data-checked=${rows.checked}>
           ${`${count(rows.checked)} of ${count(Math.max(listed.records, calls.entries.length + broken))}`} checked
           here</span></dd>
-        <dt>Server’s word</dt><dd class="muted">${claimOf(listed)}, ${plural(listed.records, 'record')}</dd>
+        <dt>Server claims</dt><dd class="muted">${claimOf(listed)}, ${plural(listed.records, 'record')}</dd>
       </dl>
-      ${whole.is === 'unproven' && html`<p class="small muted">Nobody has signed how many records belong to this
-        session. Its file shows that nothing was left out of the log in its time; what was never recorded, nobody can
-        show.</p>`}
     </section>`;
 }
 

@@ -47,22 +47,6 @@ function Register({ onKey }) {
     </form>`;
 }
 
-/** @param {{onKey: (key: string) => void}} props */
-function Demo({ onKey }) {
-  const [step, setStep] = useState('');
-  const [run, busy, error] = useTask();
-  const play = () => run(async () => onKey(await (await import('../core/demo.js')).playDemo(setStep)));
-  return html`
-    <section class="card" aria-label="Demo">
-      <h2>Just look around</h2>
-      <p class="muted">Registers the company <code>demo</code> with a day’s work of four agents: a delegation,
-        passports, and calls that failed or were denied. Records are never deleted.</p>
-      <${Failure} error=${error} />
-      <p role="status" class="small muted">${busy && step && html`The demo <${Text} of=${step} /> …`}</p>
-      <div><button type="button" class="button" disabled=${busy} onClick=${play}>Fill a demo company</button></div>
-    </section>`;
-}
-
 /**
  * Lines for a shell. The key itself stands in none of them, so that they can be shown and shared.
  * @param {string} base
@@ -155,9 +139,8 @@ export function Start() {
         lead="Every record here is signed and linked into a Merkle tree. This console recomputes hashes, signatures and
           proofs in your browser, so you don’t have to trust the server.">
         <${SignedOut} /><${Insecure} />
-        <${Welcome} />
+        <${Welcome} onKey=${setNewKey} />
         <div class="columns"><${Register} onKey=${setNewKey} /><${SignInForm} /></div>
-        <${Demo} onKey=${setNewKey} />
         <p class="small muted without-key"><span>Without a key:</span>
           <a href=${href('proof')}>check an evidence file</a><a href=${href('passports')}>inspect a token</a>
             <a href=${href('reference')}>read the API’s reference</a></p>

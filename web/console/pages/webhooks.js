@@ -132,10 +132,10 @@ function New({ load }) {
       ${(p) => html`<input ...${p} class="input" name=${name} required=${name === 'url'} autocomplete="off"
         spellcheck="false" value=${form[name]} onInput=${(e) => setForm({ ...form, [name]: e.target.value })} />`}<//>`;
   return html`
-    <section class="card" aria-label="New webhook">
+    <section class="card no-print" aria-label="New webhook">
       <h2>New webhook</h2>
-      <p class="muted small">The service sends each record to it once the record is stored, signed with a secret of its
-        own, and repeats what is not taken.</p>
+      <p class="muted small">The service sends it each record once that is stored, signed with a secret of this webhook,
+        and tries again until the endpoint answers with a status of 2xx.</p>
       <form class="stack" onSubmit=${create}>
         ${input('url', 'URL', 'An https endpoint with a public address.')}
         ${input('description', 'Description (optional)', 'What it is for.')}
@@ -158,7 +158,7 @@ export function Webhooks() {
   useEffect(() => { load(); }, []);
   return html`
     <${Page} title="Webhooks"
-      lead="Endpoints to which the service sends the records of the company, and how far each has come.">
+      lead="Endpoints to which the service sends the records of the company, and how much each has received.">
       ${error?.code === 'FORBIDDEN_ROLE' ? html`<${Notice}>${error.message}.<//>`
         : html`<${Failure} error=${error} retry=${load} />`}
       ${secret && html`<${Secret} secret=${secret}

@@ -25,17 +25,17 @@ function Checked({ companyKey }) {
   return html`
     <p data-checked=${tone || 'none'}>
       <${Badge} tone=${tone}>${count(checked)} of ${count(Math.max(server?.length ?? 0, range?.to ?? 0))} records<//>
-      checked in this page. ${!state.whole && html`<a href=${href('verify')}>Verify the whole log</a>`}</p>`;
+      ${' '}checked in this page. ${!state.whole && html`<a href=${href('verify')}>Verify the whole log</a>`}</p>`;
 }
 
 /** @param {{of: Awaited<ReturnType<typeof readOverview>>}} props */
 function Attention({ of: { attention, limited } }) {
   return html`
-    <section class="card" aria-label="Needs a look" data-attention=${attention.length}>
+    <section class="card across" aria-label="Needs a look" data-attention=${attention.length}>
       <h2>Needs a look</h2>
       ${attention.length === 0 && html`<p class="muted">Nothing, by what this server says of the last day.</p>`}
-      <ul class="attention">${attention.map(({ words, page, query }) => html`
-        <li key=${words}><a href=${href(page, '', query)}>${words}</a></li>`)}</ul>
+      <ul class="attention">${attention.map(({ words, page, argument, query }) => html`
+        <li key=${words}><a href=${href(page, argument, query)}>${words}</a></li>`)}</ul>
       ${limited && html`<p class="small muted">Keys, webhooks and federations are shown to an admin.</p>`}
     </section>`;
 }
@@ -49,14 +49,15 @@ function HeatMap({ of: { buckets, topAgents, agents, total, until } }) {
   return html`
     <section class="card across" aria-label="Activity" data-activity=${total}>
       <div class="card-head"><h2>The last ${HOURS} hours</h2>
-        <span class="small muted">${plural(total, 'record')} of ${plural(agents, 'agent')}</span></div>
-      ${topAgents.length === 0 && html`<p class="muted">No agent has acted.</p>`}
+        <span class="small muted">${plural(total, 'record')} of ${plural(agents, 'agent')}, by hour
+        (${zoneOf(new Date(until))})</span></div>
+      ${topAgents.length === 0 && html`<p class="muted">No agent has acted in this time.</p>`}
       ${topAgents.length > 0 && html`
         <div class="heat-scroll" tabindex="0" role="group" aria-label="Records by agent and hour">
         <table class="heat">
           <thead><tr><th>Agent</th>${buckets.map(({ since }, i) => html`
             <th scope="col"><span class=${i % 6 ? 'visually-hidden' : ''}>${bare(since, 13).slice(11)}</span></th>`)}
-            <th scope="col">Records</th></tr></thead>
+            <th scope="col" class="number">Records</th></tr></thead>
           <tbody>${topAgents.map(({ agentId, total: sum, counts }) => html`
             <tr key=${agentId} data-agent=${visible(agentId)}>
               <th scope="row"><a href=${href('agents', agentId)}><${Text} of=${agentId} /></a></th>
@@ -81,11 +82,13 @@ function Newest({ of: { changes, sessions }, companyKey }) {
       <div class="card-head"><h2>Newest changes of rights</h2><a href=${href('control')}>All</a></div>
       <ul class="change-list">${changes.map((change) => html`
         <${Change} key=${change.record.index} change=${change} assess=${assess} />`)}</ul>
-      ${sessions.length > 0 && html`
-        <h3>Newest sessions</h3>
-        <ul class="attention small">${sessions.map((session) => html`
-          <li><a href=${sessionHref(session)}><${Text} of=${session.sid} /></a> of <${Text} of=${session.agentId} />,
-            since ${timeText(session.firstAt, 16)}</li>`)}</ul>`}
+    </section>
+    <section class="card" aria-label="Newest sessions">
+      <div class="card-head"><h2>Newest sessions</h2><a href=${href('sessions')}>All</a></div>
+      ${sessions.length === 0 && html`<p class="muted">No session is on record.</p>`}
+      <ul class="attention">${sessions.map((session) => html`
+        <li key=${sessionHref(session)}><a href=${sessionHref(session)}><${Text} of=${session.sid} /></a> of
+          ${' '}<${Text} of=${session.agentId} />, since ${timeText(session.firstAt, 16)}</li>`)}</ul>
     </section>`;
 }
 
@@ -101,7 +104,8 @@ export function Overview({ companyKey }) {
         <button type="button" class="button small" disabled=${busy} onClick=${load}>Refresh</button></div>
       <${Failure} error=${error} retry=${retry} />
       ${found && html`
+        <${Attention} of=${found} />
         <${HeatMap} of=${found.activity} />
-        <${Attention} of=${found} /><${Newest} of=${found} companyKey=${companyKey} />`}
+        <${Newest} of=${found} companyKey=${companyKey} />`}
     </div>`;
 }
