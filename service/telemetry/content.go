@@ -13,7 +13,7 @@ var contentWords = wordSet(`answer answers args argument arguments body chunk ch
 	result results schema sql stacktrace statement summary text thinking thought thoughts transcript tools value values vector`)
 
 // metadata are the names of attributes that are no content although a word in them is.
-var metadata = wordSet(`error.type error_type error.code gen_ai.conversation.id gen_ai.output.type gen_ai.prompt.name gen_ai.request.model
+var metadata = wordSet(`error.type error_type error.code conversation.id gen_ai.conversation.id gen_ai.output.type gen_ai.prompt.name gen_ai.request.model
 	gen_ai.request.choice.count gen_ai.request.encoding_formats gen_ai.request.service_tier gen_ai.response.finish_reasons gen_ai.response.id
 	gen_ai.response.model gen_ai.response.service_tier gen_ai.openai.request.service_tier gen_ai.openai.response.service_tier
 	gen_ai.openai.response.system_fingerprint openai.request.service_tier openai.response.service_tier openai.response.system_fingerprint

@@ -17,9 +17,11 @@ type facts struct {
 	agentName string // gen_ai.agent.name
 	service   string // service.name
 	tool      string
+	function  string // function_name, by which Gemini CLI names a tool
 	callID    string
 	session   string
 	model     bool // it names a model
+	tokens    bool // it counts the tokens of a request to a model, as Codex does
 	known     bool // an attribute is of one of the conventions
 }
 
@@ -45,12 +47,16 @@ func (f *facts) read(attributes []*commonpb.KeyValue) {
 			into = &f.service
 		case "gen_ai.tool.name", "tool.name", "tool_name":
 			into = &f.tool
-		case "gen_ai.tool.call.id", "tool_call.id", "tool_use_id":
+		case "function_name":
+			into = &f.function
+		case "gen_ai.tool.call.id", "gen_ai.tool.call_id", "tool_call.id", "tool_use_id", "call_id":
 			into = &f.callID
-		case "gen_ai.conversation.id", "session.id":
+		case "gen_ai.conversation.id", "session.id", "conversation.id":
 			into = &f.session
 		case "gen_ai.request.model", "gen_ai.response.model", "llm.model_name":
 			f.model = true
+		case "input_token_count":
+			f.tokens = true
 		}
 		if into != nil && *into == "" {
 			*into = a.GetValue().GetStringValue()
@@ -82,11 +88,11 @@ func codingAgent(name string) (event string, ok bool) {
 // action returns the actionType for what a convention names.
 func (f *facts) action() string {
 	switch f.operation {
-	case "execute_tool":
+	case "execute_tool", "tool_call": // the second of each are Gemini CLI's
 		return "otel.tool"
-	case "chat", "text_completion", "generate_content", "embeddings":
+	case "chat", "llm_call", "text_completion", "generate_content", "embeddings":
 		return "otel.model"
-	case "invoke_agent", "create_agent", "invoke_workflow":
+	case "invoke_agent", "agent_call", "create_agent", "invoke_workflow":
 		return "otel.agent"
 	case "":
 	default:
@@ -137,6 +143,9 @@ func (f *facts) spanAction(name string) string {
 // agent, model or tool.
 func (f *facts) logAction(name string) string {
 	if event, ok := codingAgent(name); ok {
+		if f.tool == "" {
+			f.tool = f.function
+		}
 		switch event {
 		case "tool_result", "tool_call":
 			return "otel.tool"
@@ -144,6 +153,11 @@ func (f *facts) logAction(name string) string {
 			return "otel.decision"
 		case "api_request", "api_response", "api_error":
 			return "otel.model"
+		case "sse_event", "websocket_event": // one for each piece of what a model streams to Codex
+			if f.tokens {
+				return "otel.model"
+			}
+			return ""
 		}
 		return "otel.event"
 	}

@@ -62,12 +62,16 @@ func (e *Export) Select(o Options) []Item {
 	return items
 }
 
-// event returns the name of a log record's event. Coding agents also have it as the body, and in
-// the attribute event.name, there without their own.
+// event returns the name of a log record's event. Claude Code also has it as the body, and in the
+// attribute event.name without its own name before. Codex has it in that attribute alone: the
+// event name of its log records is a place in its source.
 func (i *Item) event() string {
 	body := i.log.GetBody().GetStringValue()
 	if _, ok := codingAgent(body); ok && isEventName(body) {
 		return body
+	}
+	if _, ok := codingAgent(i.facts.event); ok {
+		return i.facts.event
 	}
 	if name := i.log.GetEventName(); name != "" {
 		return name

@@ -141,11 +141,24 @@ func deskWithoutHooks(t *testing.T) (d *desk, key string) {
 	trusted, err := json.Marshal(map[string]any{"projects": map[string]any{d.project: map[string]bool{"hasTrustDialogAccepted": true}}})
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(d.home, ".claude.json"), trusted, 0o600))
-	var made struct{ APIKey, Key string }
-	must(t, json.Unmarshal(d.ask("POST", "/v1/companies", `{"companyId":"local"}`), &made))
+	d.register()
+	return d, d.writerKey()
+}
+
+// register registers the user's company.
+func (d *desk) register() {
+	d.t.Helper()
+	var made struct{ APIKey string }
+	must(d.t, json.Unmarshal(d.ask("POST", "/v1/companies", `{"companyId":"local"}`), &made))
 	d.admin = made.APIKey
-	must(t, json.Unmarshal(d.ask("POST", "/v1/keys", `{"role":"writer"}`), &made))
-	return d, made.Key
+}
+
+// writerKey returns a new API key of the role writer.
+func (d *desk) writerKey() string {
+	d.t.Helper()
+	var made struct{ Key string }
+	must(d.t, json.Unmarshal(d.ask("POST", "/v1/keys", `{"role":"writer"}`), &made))
+	return made.Key
 }
 
 // event is one of Claude Code's on record.
