@@ -24,6 +24,7 @@ type remoteFlags struct {
 	bearerEnv         string
 	headerEnv         []string
 	signIn            bool
+	client            oauthClientFlags
 }
 
 const remoteHelp = `With --upstream URL in place of a command, the server is one that is reached over streamable HTTP,
@@ -36,7 +37,10 @@ with it the requests in progress. The transport HTTP+SSE of 2024-11-05 is not su
 A credential for the upstream comes from the environment, because everybody sees a command line:
 --bearer-env NAME sends the value of the variable NAME as a bearer token, and --header-env
 X-Api-Key=NAME sends it in another header. With --sign-in, an upstream that asks for OAuth opens the
-user's browser; the tokens are stored in attestd/tokens of the user's configuration folder.`
+user's browser; the tokens are stored in attestd/tokens of the user's configuration folder. Where the
+authorization server registers no clients by itself, register one there and name it with --client-id:
+its ID, or the URL of a client ID metadata document. Its secret, if it has one, comes from
+--client-secret-file and goes to the authorization server of --issuer alone.`
 
 func (f *remoteFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.upstream, "upstream", "",
@@ -47,8 +51,9 @@ func (f *remoteFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.bearerEnv, "bearer-env", "", "`variable` with a bearer token for the upstream")
 	cmd.Flags().StringArrayVar(&f.headerEnv, "header-env", nil, "`Header=variable`: a header for the upstream and the variable with its value; may be repeated")
 	cmd.Flags().BoolVar(&f.signIn, "sign-in", false, "when the upstream asks for OAuth, sign in with the user's browser")
+	f.client.add(cmd)
 	// ATTESTD_LISTEN is the address of attestd serve, and each command names its server.
-	for _, name := range []string{"upstream", "listen", "allow-http", "pass-authorization", "bearer-env", "header-env", "sign-in"} {
+	for _, name := range []string{"upstream", "listen", "allow-http", "pass-authorization", "bearer-env", "header-env", "sign-in", "client-id", "client-secret-file", "issuer", "redirect-url"} {
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
 	}
 }
@@ -62,6 +67,8 @@ func (f *remoteFlags) check(args []string) error {
 		return usagef("--listen, --allow-http, --pass-authorization, --bearer-env, --header-env and --sign-in need --upstream")
 	case f.signIn && (f.passAuthorization || f.bearerEnv != ""):
 		return usagef("--sign-in, --bearer-env and --pass-authorization exclude each other")
+	case f.client != (oauthClientFlags{}) && !f.signIn:
+		return usagef("--client-id, --client-secret-file, --issuer and --redirect-url need --sign-in")
 	case f.listen == "":
 		return nil
 	}
@@ -106,6 +113,9 @@ func (f *remoteFlags) remote() (*mcpproxy.Remote, error) {
 	if f.signIn {
 		s, err := signInOf(r.URL)
 		if err != nil {
+			return nil, err
+		}
+		if s.OAuth, err = f.client.client(); err != nil {
 			return nil, err
 		}
 		if err := r.SetSignIn(s); err != nil {

@@ -54,6 +54,7 @@ type bridge struct {
 	mu       sync.Mutex
 	closed   bool
 	count    int
+	streams  int    // of count: subscriptions, which end with the client
 	session  string // Mcp-Session-Id
 	version  string // the revision of the session
 	listens  bool   // a stream of the server's messages is open, or has been refused
@@ -72,6 +73,7 @@ type bridged struct {
 	sent    func()            // call it when the server has taken the message
 	session bool              // it has an initialize, whose response begins the session
 	listen  bool              // the server may send messages of its own after it
+	stream  bool              // it is a subscription, whose response does not end
 }
 
 // Write sends a line. It does not wait for the response.
@@ -97,6 +99,7 @@ func (b *bridge) Write(line []byte) (int, error) {
 			m.listen = true
 		}
 		m.session = m.session || one.method == "initialize"
+		m.stream = one.method == "subscriptions/listen" && len(messages) == 1
 	}
 	version := b.version
 	if !batch && len(messages) == 1 {
@@ -123,6 +126,9 @@ func (b *bridge) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	b.count++
+	if m.stream {
+		b.streams++
+	}
 	m.sent = func() {}
 	if m.session || len(m.pending) == 0 { // the next messages rely on it
 		passed := make(chan struct{})
@@ -141,6 +147,9 @@ func (b *bridge) Write(line []byte) (int, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.count--
+		if m.stream {
+			b.streams--
+		}
 		for _, message := range messages {
 			delete(b.open, string(message.id))
 		}
@@ -404,13 +413,13 @@ func (b *bridge) Close() error {
 	return nil
 }
 
-// await waits until no request is in progress, for a moment at most.
+// await waits until no request is in progress but subscriptions, for a moment at most.
 func (b *bridge) await() {
 	ctx, cancel := context.WithTimeout(b.ctx, endGrace)
 	defer cancel()
 	for {
 		b.mu.Lock()
-		count := b.count
+		count := b.count - b.streams
 		b.mu.Unlock()
 		if count == 0 || !sleepFor(ctx, 10*time.Millisecond) {
 			return

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A client that uses standard input and output gets the session, resumed streams and errors of HTTP
@@ -113,4 +114,40 @@ func TestBridgeCancels(t *testing.T) {
 		t.Error(err)
 	}
 	equal(t, r.lines(t, true), []string{"failed ü 1 cancelled by the client", "requested ü 1"})
+}
+
+// A client that leaves an open subscription ends at once: the subscription has no last message to
+// wait for.
+func TestBridgeEndsWithSubscription(t *testing.T) {
+	arrived, ended := make(chan bool, 1), make(chan bool, 1)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, ": open\n\n")
+		_ = http.NewResponseController(w).Flush()
+		arrived <- true
+		<-r.Context().Done()
+		ended <- true
+	}))
+	defer upstream.Close()
+	remote, err := NewRemote(upstream.URL, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, client := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		done <- New(Config{Agent: "bot", Server: "s", Recorder: new(recorder)}).ServeRemote(t.Context(), remote, in, io.Discard)
+	}()
+	send(t, client, `{"id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+	<-arrived
+	left := time.Now()
+	client.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	<-ended
+	if waited := time.Since(left); waited >= endGrace {
+		t.Errorf("it ended after %v", waited)
+	}
 }

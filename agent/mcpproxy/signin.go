@@ -1,18 +1,17 @@
 package mcpproxy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
 	"attestd/agent/localhttp"
@@ -25,8 +24,9 @@ const (
 )
 
 // SignIn gets tokens for a server by the authorization code flow with PKCE, in which the user signs
-// in with a browser. All fields are required.
+// in with a browser. All fields but OAuth are required.
 type SignIn struct {
+	OAuth OAuthClient
 	// Load returns what Save has stored, or "". It is private to the user.
 	Load func() (string, error)
 	Save func(text string) error
@@ -50,10 +50,12 @@ func NewSignIn(load func() (string, error), save func(string) error, browse func
 	}}
 }
 
-// grant is what is stored of a sign-in: all that a new token needs.
+// grant is what is stored of a sign-in: all that a new token needs, but for a secret that is read
+// from a file.
 type grant struct {
 	ClientID     string           `json:"clientId"`
 	ClientSecret string           `json:"clientSecret,omitempty"`
+	Issuer       string           `json:"issuer,omitempty"` // that of OAuthClient
 	TokenURL     string           `json:"tokenUrl"`
 	AuthStyle    oauth2.AuthStyle `json:"authStyle"`
 	Token        *oauth2.Token    `json:"token"`
@@ -69,7 +71,11 @@ func (s *SignIn) token() (string, error) {
 			return "", fmt.Errorf("read the stored tokens: %w", err)
 		}
 		var g grant
-		if s.loaded = true; text != "" && json.Unmarshal([]byte(text), &g) == nil && g.Token != nil {
+		s.loaded = true
+		if text != "" && json.Unmarshal([]byte(text), &g) == nil && g.Token != nil && s.OAuth.owns(g) {
+			if s.OAuth.ID != "" {
+				g.ClientSecret = s.OAuth.Secret
+			}
 			s.tokens = s.renewing(&oauth2.Config{
 				ClientID: g.ClientID, ClientSecret: g.ClientSecret, Endpoint: oauth2.Endpoint{TokenURL: g.TokenURL, AuthStyle: g.AuthStyle},
 			}, g.Token)
@@ -109,7 +115,11 @@ func (s *storing) Token() (*oauth2.Token, error) {
 }
 
 func (s *SignIn) store(c *oauth2.Config, t *oauth2.Token) error {
-	text, err := json.Marshal(grant{c.ClientID, c.ClientSecret, c.Endpoint.TokenURL, c.Endpoint.AuthStyle, t})
+	secret := c.ClientSecret
+	if s.OAuth.ID != "" {
+		secret = "" // it stands in a file of the user's
+	}
+	text, err := json.Marshal(grant{c.ClientID, secret, s.OAuth.Issuer, c.Endpoint.TokenURL, c.Endpoint.AuthStyle, t})
 	if err != nil {
 		return err
 	}
@@ -150,28 +160,24 @@ func (s *SignIn) authorize(ctx context.Context, resp *http.Response) error {
 
 // flow signs in.
 func (s *SignIn) flow(ctx context.Context, resp *http.Response) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, redirect, err := s.OAuth.listen()
 	if err != nil {
 		return err
 	}
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	back := newCallback()
+	port, back := redirect.Port(), newCallback(cmp.Or(redirect.Path, "/"))
 	server := &http.Server{Handler: localhttp.Only(port, nil, back), ReadHeaderTimeout: oauthTime, MaxHeaderBytes: 64 << 10}
 	go func() { _ = server.Serve(listener) }() // until Close
 	defer server.Close()
-	redirect := "http://127.0.0.1:" + port + callbackPath
 	var got oauth2.TokenSource
-	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: "attestd", RedirectURIs: []string{redirect}, TokenEndpointAuthMethod: "none",
-			GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
-		}},
-		RedirectURL: redirect, RequestRefreshToken: true, AcceptUnadvertisedIss: true, Client: s.Client,
+	asked := false
+	config := &auth.AuthorizationCodeHandlerConfig{
+		RedirectURL: redirect.String(), RequestRefreshToken: true, AcceptUnadvertisedIss: true, Client: s.Client,
 		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			at, err := url.Parse(args.URL)
 			if err != nil || at.Scheme != "https" && !localhttp.IsLoopback(at.Hostname()) {
 				return nil, errors.New("the authorization server's address is not https")
 			}
+			asked = true
 			back.expect(at.Query().Get("state"))
 			s.Browse(args.URL)
 			select {
@@ -185,7 +191,9 @@ func (s *SignIn) flow(ctx context.Context, resp *http.Response) error {
 			got = s.renewing(c, t)
 			return got, s.store(c, t)
 		},
-	})
+	}
+	s.OAuth.configure(config)
+	handler, err := auth.NewAuthorizationCodeHandler(config)
 	if err != nil {
 		return err
 	}
@@ -194,7 +202,11 @@ func (s *SignIn) flow(ctx context.Context, resp *http.Response) error {
 		if errors.As(err, &refused) { // its text has the response, which may hold secrets
 			return fmt.Errorf("the authorization server refused the code: %.100q", refused.ErrorCode)
 		}
-		return plainError(err)
+		err = plainError(err)
+		if !asked && s.OAuth.ID == "" {
+			err = fmt.Errorf("%w (where clients cannot register themselves, register one and name it with --client-id)", err)
+		}
+		return err
 	}
 	if got != nil {
 		s.source.Lock()
@@ -204,10 +216,10 @@ func (s *SignIn) flow(ctx context.Context, resp *http.Response) error {
 	return nil
 }
 
-const callbackPath = "/callback"
-
 // callback receives the browser after the user has signed in.
 type callback struct {
+	path string
+
 	mu     sync.Mutex
 	state  string
 	result chan callbackResult
@@ -218,7 +230,9 @@ type callbackResult struct {
 	err error
 }
 
-func newCallback() *callback { return &callback{result: make(chan callbackResult, 1)} }
+func newCallback(path string) *callback {
+	return &callback{path: path, result: make(chan callbackResult, 1)}
+}
 
 func (c *callback) expect(state string) {
 	c.mu.Lock()
@@ -231,7 +245,7 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.Method != http.MethodGet || r.URL.Path != callbackPath || c.state == "" || q.Get("state") != c.state {
+	if r.Method != http.MethodGet || r.URL.Path != c.path || c.state == "" || q.Get("state") != c.state {
 		http.Error(w, "this sign-in is not known", http.StatusBadRequest)
 		return
 	}

@@ -162,11 +162,14 @@ func (s Servers) rewrite(name string, entry []byte) (now []byte, why string, err
 	}
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "Authorization=") }) {
 		args = append(args, "--sign-in") // which the client did
+		if why, err := addOAuthClient(o.get("oauth", "{}"), &args); why != "" || err != nil {
+			return nil, why, err
+		}
 	}
 	if len(o.get("type", "")) > 0 {
 		o.set("type", marshal("stdio"))
 	}
-	for _, member := range []string{"url", "serverUrl", "httpUrl", "headers"} {
+	for _, member := range []string{"url", "serverUrl", "httpUrl", "headers", "oauth"} {
 		o.remove(member)
 	}
 	o.set("command", marshal(s.Program))
@@ -193,6 +196,33 @@ func addHeaders(headers []byte, args *[]string, environment *object) error {
 		environment.set(variable, marshal(value))
 	}
 	return nil
+}
+
+// addOAuthClient names the OAuth client of an entry, in the forms of Claude Code and of Gemini CLI.
+func addOAuthClient(entry []byte, args *[]string) (why string, err error) {
+	var client struct {
+		ClientID     string `json:"clientId"`
+		ClientSecret string `json:"clientSecret"`
+		CallbackPort int    `json:"callbackPort"`
+		RedirectURI  string `json:"redirectUri"`
+	}
+	if err := json.Unmarshal(entry, &client); err != nil {
+		return "", errors.New("its oauth is not understood")
+	}
+	switch {
+	case client.ClientSecret != "":
+		return "its OAuth client has a secret, which the list of processes would show: write its command with --client-secret-file", nil
+	case client.ClientID == "":
+		return "", nil
+	}
+	*args = append(*args, "--client-id", client.ClientID)
+	if client.CallbackPort != 0 {
+		client.RedirectURI = fmt.Sprintf("http://localhost:%d/callback", client.CallbackPort)
+	}
+	if client.RedirectURI != "" {
+		*args = append(*args, "--redirect-url", client.RedirectURI)
+	}
+	return "", nil
 }
 
 // ReadServers reads the changes that WriteServers has stored. A missing file has none.

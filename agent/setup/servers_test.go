@@ -50,3 +50,28 @@ func TestServersAreRewritten(t *testing.T) {
 		}
 	}
 }
+
+// The OAuth client that an entry names becomes that of the proxy, but for one with a secret.
+func TestServersKeepTheirOAuthClient(t *testing.T) {
+	t.Parallel()
+	for entry, want := range map[string]string{
+		`{"url":"https://a.example/mcp","oauth":{"clientId":"c1","callbackPort":8765}}`:                          `"--sign-in","--client-id","c1","--redirect-url","http://localhost:8765/callback"]}`,
+		`{"httpUrl":"https://a.example/mcp","oauth":{"clientId":"c1","redirectUri":"http://localhost:7777/cb"}}`: `"--sign-in","--client-id","c1","--redirect-url","http://localhost:7777/cb"]}`,
+		`{"url":"https://a.example/mcp","oauth":{"enabled":true}}`:                                               `"--sign-in"]}`,
+		`{"url":"https://a.example/mcp","oauth":{"clientId":"c1","clientSecret":"hush"}}`:                        "",
+		`{"url":"https://a.example/mcp","oauth":7}`:                                                              "",
+	} {
+		settings := `{"mcpServers":{"a":` + entry + `}}`
+		rewritten, changes, skipped, err := Servers{Program: "attestd", Agent: "claude"}.Rewrite([]byte(settings))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" {
+			if len(changes) != 0 || len(skipped) != 1 || strings.Contains(skipped[0], "hush") || string(rewritten) != settings {
+				t.Errorf("%s: %q, %s", entry, skipped, rewritten)
+			}
+		} else if !strings.HasSuffix(string(rewritten), want+"}}") {
+			t.Errorf("%s: %s", entry, rewritten)
+		}
+	}
+}
