@@ -3,6 +3,8 @@ package toolcall
 import (
 	"regexp"
 	"strings"
+
+	"attestd/internal/lazyregexp"
 )
 
 // masked replaces a secret.
@@ -12,7 +14,7 @@ const masked = "[masked]"
 // case. The search for hints comes first, so most texts need no regular expression.
 type pattern struct {
 	hints  []string
-	secret *regexp.Regexp // the first group is the secret; without a group, the whole match
+	secret func() *regexp.Regexp // the first group is the secret; without a group, the whole match
 }
 
 // names matches the ends of names whose values are secrets.
@@ -31,7 +33,7 @@ const quotation = `(?:\\*["'])?`
 // privateKey matches a PEM private key, also one without its end.
 var privateKey = pattern{
 	[]string{"private key"},
-	regexp.MustCompile(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|$)`),
+	lazyregexp.New(`(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|$)`),
 }
 
 // patterns are the other forms of secrets, each within a line; docs/agents.md lists them for users.
@@ -40,33 +42,33 @@ var patterns = []pattern{
 	// Keys and tokens of well-known forms.
 	// AWS
 	{[]string{"a3t", "akia", "asia", "abia", "acca", "agpa", "aida", "aipa", "anpa", "anva", "aroa"},
-		regexp.MustCompile(`\b(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AIPA|ANPA|ANVA|AROA)[A-Z0-9]{16}`)},
+		lazyregexp.New(`\b(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AIPA|ANPA|ANVA|AROA)[A-Z0-9]{16}`)},
 	{[]string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"},
-		regexp.MustCompile(`(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_.-]{20,})`)},
+		lazyregexp.New(`(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_.-]{20,})`)},
 	{[]string{"sk-", "sk_", "rk_", "whsec_"}, // Anthropic, OpenAI, Stripe, Standard Webhooks
-		regexp.MustCompile(`\b(?:sk-[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=_-]{16,})`)},
+		lazyregexp.New(`\b(?:sk-[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=_-]{16,})`)},
 	{[]string{"xox", "xapp-", "hooks.slack.com/"}, // Slack
-		regexp.MustCompile(`\b(?:xox[a-z]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}|hooks\.slack\.com/services/[A-Za-z0-9/]+)`)},
+		lazyregexp.New(`\b(?:xox[a-z]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}|hooks\.slack\.com/services/[A-Za-z0-9/]+)`)},
 	{[]string{"aiza", "ya29.", "gocspx-"}, // Google
-		regexp.MustCompile(`\b(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,})`)},
+		lazyregexp.New(`\b(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,})`)},
 	{[]string{"npm_", "pypi-", "hf_", "sg.", "dop_v1_", "age-secret-key-"},
-		regexp.MustCompile(`\b(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|dop_v1_[a-f0-9]{64}|AGE-SECRET-KEY-1[A-Z0-9]{50,})`)},
+		lazyregexp.New(`\b(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|dop_v1_[a-f0-9]{64}|AGE-SECRET-KEY-1[A-Z0-9]{50,})`)},
 	{[]string{"eyj"}, // signed tokens: JWTs, ours among them
-		regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)},
+		lazyregexp.New(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)},
 	// attestd's own; the names below cover keys with another --service-name
 	{[]string{"svc_", "cs_", "oauth_", "whpk_"},
-		regexp.MustCompile(`(?:svc|cs|oauth)_[A-Za-z0-9_-]{43,48}`)},
+		lazyregexp.New(`(?:svc|cs|oauth)_[A-Za-z0-9_-]{43,48}`)},
 
 	// Places of secrets: headers, URLs, command-line options, assignments.
-	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)},
-	{[]string{"authorization"}, regexp.MustCompile(`(?i)authorization` + quotation + `\s*[:=]\s*` + quotation + `((?:[a-z]+[ \t]+)?[^\s"'\\,;]+)`)},
-	{[]string{"cookie"}, regexp.MustCompile(`(?i)cookie` + quotation + `\s*:\s*` + quotation + `([^\r\n"'\\]+)`)},
-	{[]string{"://"}, regexp.MustCompile(`://[^\s/:@"'\\]*:([^\s/@"'\\]+)@`)},
-	{[]string{"curl"}, regexp.MustCompile(`\bcurl\b[^|;&]*?\s(?:-[A-Za-z]{0,8}[uU]\s*|--(?:proxy-)?user[\s=]+)("[^"]*"?|'[^']*'?|[^\s"']+)`)},
-	{[]string{"curl"}, regexp.MustCompile(`\bcurl\b[^|;&]*?\s(?:-[A-Za-z]{0,8}b\s*)("[^"]*"?|'[^']*'?|[^\s"']+)`)},
-	{[]string{"--cookie"}, regexp.MustCompile(`(?i)--cookie[\s=]+("[^"]*"?|'[^']*'?|[^\s"']+)`)},
+	{[]string{"bearer", "basic"}, lazyregexp.New(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`)},
+	{[]string{"authorization"}, lazyregexp.New(`(?i)authorization` + quotation + `\s*[:=]\s*` + quotation + `((?:[a-z]+[ \t]+)?[^\s"'\\,;]+)`)},
+	{[]string{"cookie"}, lazyregexp.New(`(?i)cookie` + quotation + `\s*:\s*` + quotation + `([^\r\n"'\\]+)`)},
+	{[]string{"://"}, lazyregexp.New(`://[^\s/:@"'\\]*:([^\s/@"'\\]+)@`)},
+	{[]string{"curl"}, lazyregexp.New(`\bcurl\b[^|;&]*?\s(?:-[A-Za-z]{0,8}[uU]\s*|--(?:proxy-)?user[\s=]+)("[^"]*"?|'[^']*'?|[^\s"']+)`)},
+	{[]string{"curl"}, lazyregexp.New(`\bcurl\b[^|;&]*?\s(?:-[A-Za-z]{0,8}b\s*)("[^"]*"?|'[^']*'?|[^\s"']+)`)},
+	{[]string{"--cookie"}, lazyregexp.New(`(?i)--cookie[\s=]+("[^"]*"?|'[^']*'?|[^\s"']+)`)},
 	{[]string{"passw", "passphrase", "secret", "token", "key", "authorization", "credential"},
-		regexp.MustCompile(`(?i)(?:` + names + `\\*["']?\s*(?::=|[:=])\s*|(?:^|\s)--?[a-z0-9-]*` + names + `[\s\\]+)` +
+		lazyregexp.New(`(?i)(?:` + names + `\\*["']?\s*(?::=|[:=])\s*|(?:^|\s)--?[a-z0-9-]*` + names + `[\s\\]+)` +
 			`(\\+"[^"\\]*|"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'\\,;&)}\]=][^\s"'\\,;&)}\]]*)`)},
 }
 
@@ -107,7 +109,7 @@ func lineLength(text string) int {
 }
 
 func (p pattern) mask(text string) string {
-	found := p.secret.FindAllStringSubmatchIndex(text, -1)
+	found := p.secret().FindAllStringSubmatchIndex(text, -1)
 	if found == nil {
 		return text
 	}

@@ -3,7 +3,6 @@ package evidence
 import (
 	"crypto/ed25519"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"attestd/chain"
@@ -11,13 +10,14 @@ import (
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
 	"attestd/crypto/strictjson"
+	"attestd/internal/lazyregexp"
 )
 
 var (
-	companyForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
-	logIDForm   = regexp.MustCompile(`^[0-9a-f]{32}$`)
-	kidForm     = regexp.MustCompile(`^[0-9a-f]{16}$`)
-	uuidForm    = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+	companyForm = lazyregexp.New(`^[A-Za-z0-9._-]{1,128}$`)
+	logIDForm   = lazyregexp.New(`^[0-9a-f]{32}$`)
+	kidForm     = lazyregexp.New(`^[0-9a-f]{16}$`)
+	uuidForm    = lazyregexp.New(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 )
 
 // read parses a file and checks its format only.

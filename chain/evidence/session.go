@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
+	"attestd/internal/lazyregexp"
 )
 
 // SessionFormat is the first member of every file of a session.
@@ -49,7 +49,7 @@ const (
 	maxMissing = 100 // ranges in a verdict
 )
 
-var sidForm = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)
+var sidForm = lazyregexp.New(`^[A-Za-z0-9._~-]{1,128}$`)
 
 // States of a session.
 const (

@@ -88,9 +88,9 @@ func (v value) text() string {
 }
 
 // like checks for a string that matches form.
-func (v value) like(form *regexp.Regexp, what string) string {
+func (v value) like(form func() *regexp.Regexp, what string) string {
 	s := v.text()
-	if !form.MatchString(s) {
+	if !form().MatchString(s) {
 		v.form.refuse("%s is not %s", v.name, what)
 	}
 	return s

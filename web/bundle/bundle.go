@@ -7,23 +7,24 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"attestd/internal/lazyregexp"
 )
 
 // The forms of import and export that our modules and the vendored ones have; what is left of
 // others is refused by leftover.
 var (
-	importForm  = regexp.MustCompile(`(?m)^import (\{[^}]*\}|\* as \w+) from ['"](\.[^'"]+)['"];`)
-	dynamicForm = regexp.MustCompile(`\bimport\(['"](\.[^'"]+)['"]\)`)
-	listForm    = regexp.MustCompile(`(?m)(^|;)export ?\{([^}]*)\};?$`)
-	exportForm  = regexp.MustCompile(`(?m)^export ((?:async )?function\*?|const|class) (\w+)`)
-	leftover    = regexp.MustCompile(`(?m)^(import|export)\b|\bimport(\(|\.meta)|</script|<!--`)
-	comment     = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	importForm  = lazyregexp.New(`(?m)^import (\{[^}]*\}|\* as \w+) from ['"](\.[^'"]+)['"];`)
+	dynamicForm = lazyregexp.New(`\bimport\(['"](\.[^'"]+)['"]\)`)
+	listForm    = lazyregexp.New(`(?m)(^|;)export ?\{([^}]*)\};?$`)
+	exportForm  = lazyregexp.New(`(?m)^export ((?:async )?function\*?|const|class) (\w+)`)
+	leftover    = lazyregexp.New(`(?m)^(import|export)\b|\bimport(\(|\.meta)|</script|<!--`)
+	comment     = lazyregexp.New(`(?s)/\*.*?\*/`)
 	// Types and what they are of stand in comments of their own lines: for who edits a module, and
 	// not for who loads it. Licences (/*!) stay.
-	docComment = regexp.MustCompile(`(?m)^[ \t]*/\*\*[ \n](?:[^*]|\*+[^*/])*\*+/\n`)
+	docComment = lazyregexp.New(`(?m)^[ \t]*/\*\*[ \n](?:[^*]|\*+[^*/])*\*+/\n`)
 )
 
 // Bundle is ES modules as one script. Each module becomes a function that is called once, in an
@@ -65,7 +66,7 @@ func (b *Bundle) Module() string {
 	if len(b.taken) > 0 {
 		fmt.Fprintf(&text, "import { %s } from '%s';\n", strings.Join(b.taken, ", "), b.SharedURL)
 	}
-	text.Write(docComment.ReplaceAll(b.out.Bytes(), nil))
+	text.Write(docComment().ReplaceAll(b.out.Bytes(), nil))
 	constants := make([]string, len(b.names))
 	for i := range b.names {
 		constants[i] = b.constant(i)
@@ -132,8 +133,8 @@ func (b *Bundle) Add(name string) (string, error) {
 		}
 		return module
 	}
-	text := importForm.ReplaceAllStringFunc(string(src), func(s string) string {
-		m := importForm.FindStringSubmatch(s)
+	text := importForm().ReplaceAllStringFunc(string(src), func(s string) string {
+		m := importForm().FindStringSubmatch(s)
 		names := strings.TrimPrefix(m[1], "* as ")
 		defer func() {
 			if err == nil && names == m[1] {
@@ -142,8 +143,8 @@ func (b *Bundle) Add(name string) (string, error) {
 		}()
 		return "const " + strings.ReplaceAll(names, " as ", ": ") + " = " + imported(m[2]) + ";"
 	})
-	text = dynamicForm.ReplaceAllStringFunc(text, func(s string) string {
-		from := dynamicForm.FindStringSubmatch(s)[1]
+	text = dynamicForm().ReplaceAllStringFunc(text, func(s string) string {
+		from := dynamicForm().FindStringSubmatch(s)[1]
 		if b.Later == nil {
 			return "Promise.resolve(" + imported(from) + ")"
 		}
@@ -157,8 +158,8 @@ func (b *Bundle) Add(name string) (string, error) {
 		return "", err
 	}
 	var exports, names []string
-	text = listForm.ReplaceAllStringFunc(text, func(s string) string {
-		m := listForm.FindStringSubmatch(s)
+	text = listForm().ReplaceAllStringFunc(text, func(s string) string {
+		m := listForm().FindStringSubmatch(s)
 		for _, item := range strings.Split(strings.Trim(strings.TrimSpace(m[2]), ","), ",") {
 			local, as, renamed := strings.Cut(strings.TrimSpace(item), " as ")
 			if !renamed {
@@ -170,11 +171,11 @@ func (b *Bundle) Add(name string) (string, error) {
 		}
 		return m[1]
 	})
-	for _, m := range exportForm.FindAllStringSubmatch(text, -1) {
+	for _, m := range exportForm().FindAllStringSubmatch(text, -1) {
 		exports, names = append(exports, m[2]), append(names, m[2])
 	}
-	text = exportForm.ReplaceAllString(text, "$1 $2")
-	if at := leftover.FindString(comment.ReplaceAllString(text, "")); at != "" {
+	text = exportForm().ReplaceAllString(text, "$1 $2")
+	if at := leftover().FindString(comment().ReplaceAllString(text, "")); at != "" {
 		return "", fmt.Errorf("%s has %q, for which there is no form", name, at)
 	}
 	b.last = names

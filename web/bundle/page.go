@@ -2,12 +2,13 @@ package bundle
 
 import (
 	"errors"
-	"regexp"
+
+	"attestd/internal/lazyregexp"
 )
 
 var (
-	styleLink  = regexp.MustCompile(`(?m)^<link rel="stylesheet" href="([^"]+)">\n`)
-	scriptLink = regexp.MustCompile(`(?m)^<script type="module" src="([^"]+)"></script>\n`)
+	styleLink  = lazyregexp.New(`(?m)^<link rel="stylesheet" href="([^"]+)">\n`)
+	scriptLink = lazyregexp.New(`(?m)^<script type="module" src="([^"]+)"></script>\n`)
 )
 
 // Page is a page of HTML and what it loads: its styles in their order and the module that it begins
@@ -21,14 +22,14 @@ type Page struct {
 // ReadPage reads a page that has one module.
 func ReadPage(src []byte) (Page, error) {
 	var p Page
-	for _, m := range styleLink.FindAllSubmatch(src, -1) {
+	for _, m := range styleLink().FindAllSubmatch(src, -1) {
 		p.Styles = append(p.Styles, string(m[1]))
 	}
-	scripts := scriptLink.FindAllSubmatch(src, -1)
+	scripts := scriptLink().FindAllSubmatch(src, -1)
 	if len(scripts) != 1 {
 		return Page{}, errors.New("the page has not one script")
 	}
 	p.Script = string(scripts[0][1])
-	p.Text = string(scriptLink.ReplaceAll(styleLink.ReplaceAll(src, nil), nil))
+	p.Text = string(scriptLink().ReplaceAll(styleLink().ReplaceAll(src, nil), nil))
 	return p, nil
 }
