@@ -10,6 +10,7 @@ import (
 // In revision 2025-03-26 a line may be an array of messages. The calls in it are recorded one by
 // one, and it goes on as it is.
 func TestBatch(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	folder := t.TempDir()
 	cmd := s.proxy(folder, filepath.Join(folder, "state"), tools(t), "--server", "tools")

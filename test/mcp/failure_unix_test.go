@@ -37,6 +37,7 @@ func (p *proxied) refusal(t *testing.T, tool string) string {
 // With --fail closed nothing runs that attestd has not acknowledged: while it is away the server
 // sees no call, and the agent reads why.
 func TestFailClosed(t *testing.T) {
+	t.Parallel()
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
@@ -65,6 +66,7 @@ func TestFailClosed(t *testing.T) {
 // A proxy that is killed while attestd is away has left what was asked in the spool, and the next
 // start sends it: no call is unrecorded, none twice.
 func TestProxyKilled(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	state := filepath.Join(t.TempDir(), "state")
 	p := s.connect(new(events).client(), "2025-11-25", state)
@@ -113,6 +115,7 @@ func TestProxyKilled(t *testing.T) {
 // Killed at any moment of a flood of calls, in either way to fail, a proxy leaves no call that the
 // server has seen unrecorded, and none recorded twice.
 func TestProxyKilledAtAnyPoint(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	state := filepath.Join(t.TempDir(), "state")
 	asked := 0
@@ -192,6 +195,7 @@ func killProxy(t *testing.T, folder string) {
 // A passport opens the tools of its scopes. What it does not cover is refused here and recorded,
 // the server never sees it; a revoked one opens nothing.
 func TestPassport(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	_, err := s.client.RegisterAgent(t.Context(), attestd.NewAgent{AgentID: "bot"})
 	must(t, err)

@@ -20,6 +20,7 @@ import (
 // The server suite of @modelcontextprotocol/conformance has the same results with the SDK's server
 // directly and through the proxy, and each call that the server receives is recorded.
 func TestHTTPConformance(t *testing.T) {
+	t.Parallel()
 	node := testenv.Path(t, "node")
 	suite := filepath.Join("testdata", "node_modules", "conformance-server", "dist", "index.js")
 	if _, err := os.Stat(suite); err != nil {

@@ -252,6 +252,7 @@ func TestHTTPSignIn(t *testing.T) {
 // Where clients cannot register themselves, the proxy signs in as one that was registered: a public
 // one, one with a secret, or one that a document describes. The secret stands in no other file.
 func TestHTTPSignInAsRegisteredClient(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		client, secret string
 		documents      bool

@@ -33,9 +33,13 @@ import (
 // comes back, with messages of 8 MiB, progress, cancellation, elicitation and sampling. Each call
 // that the server has received is recorded once, with its outcome, in a session of its client.
 func TestHTTPRevisions(t *testing.T) {
+	t.Parallel()
 	for _, revision := range []string{"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
+			if revision == "2025-03-26" || revision == "2025-06-18" {
+				testenv.Needs(t, testenv.Slow) // the next one shows most of it
+			}
 			s := serve(t)
 			log := logFile(t)
 			modern := revision >= "2026"
@@ -105,12 +109,16 @@ func TestHTTPRevisions(t *testing.T) {
 
 // The TypeScript client and the protocol's own server of examples work over HTTP through the proxy.
 func TestHTTPTypeScript(t *testing.T) {
+	t.Parallel()
 	node := testenv.Path(t, "node")
 	for _, c := range []struct{ revision, server string }{
 		{"2025-06-18", "everything"}, {"2025-11-25", "everything"}, {"2025-11-25", "tools"}, {"2026-07-28", "tools"},
 	} {
 		t.Run(c.revision+"_"+c.server, func(t *testing.T) {
 			t.Parallel()
+			if c.revision == "2025-06-18" {
+				testenv.Needs(t, testenv.Slow) // the next one shows most of it
+			}
 			s := serve(t)
 			var upstream *program
 			if c.server == "tools" {
@@ -142,9 +150,13 @@ func TestHTTPTypeScript(t *testing.T) {
 // A client that uses standard input and output calls the tools of a server over HTTP, in each
 // revision, in our server and in the protocol's own.
 func TestHTTPByStdio(t *testing.T) {
+	t.Parallel()
 	for _, revision := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
+			if revision == "2025-06-18" {
+				testenv.Needs(t, testenv.Slow) // the next one shows most of it
+			}
 			s := serve(t)
 			log := logFile(t)
 			upstream := httpTools(t, log, revision >= "2026")
@@ -212,6 +224,7 @@ func TestHTTPByStdio(t *testing.T) {
 // The settings that attestd init mcp writes run: a client that starts the command in them calls the
 // tools, with the headers of before, and --remove makes the file what it was.
 func TestHTTPInit(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	log, folder := logFile(t), t.TempDir()
 	tools := httpTools(t, log, false)
@@ -275,6 +288,7 @@ func TestHTTPInit(t *testing.T) {
 // Where the agent has a key, each client's session is a sealed session of signed records, and
 // requests that call no tool leave none.
 func TestHTTPSessionsAreSigned(t *testing.T) {
+	t.Parallel()
 	s, folder := serve(t), t.TempDir()
 	environment := append(os.Environ(), "XDG_CONFIG_HOME="+folder, "HOME="+folder, "XDG_STATE_HOME="+folder, "ATTESTD_URL=http://"+s.addr)
 	enrol := exec.Command(lab.Binary(), "init", "claude-code", "--agent", "bot")
@@ -338,6 +352,7 @@ func everythingHTTP(t *testing.T, node string) *program {
 // A credential of the environment reaches the server in place of the client's, and nothing else.
 // The client's own reaches it with --pass-authorization alone.
 func TestHTTPCredentials(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	seen := make(chan http.Header, 10)
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -390,6 +405,7 @@ func TestHTTPCredentials(t *testing.T) {
 
 // The command that docs/agents.md shows serves the address that it names.
 func TestHTTPAsDocumented(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../docs/agents.md")
 	must(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## MCP servers over HTTP\n")
@@ -421,6 +437,7 @@ func TestHTTPAsDocumented(t *testing.T) {
 
 // A page of another origin, and a name that leads here, get nothing from the proxy.
 func TestHTTPOrigin(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	log := logFile(t)
 	proxy := s.listening("127.0.0.1:0", filepath.Join(t.TempDir(), "state"), httpTools(t, log, true).addr)

@@ -48,6 +48,7 @@ func (s *service) stdio(revision string, flags ...string) *mcp.ClientSession {
 
 // The tools of attestd mcp-server do what their operations do, in both eras of the protocol.
 func TestServerTools(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	key, err := s.client.PublicKey(t.Context(), "acme")
 	must(t, err)
@@ -99,6 +100,7 @@ func TestServerTools(t *testing.T) {
 
 // A search returns the records of one agent, newest first, in pages without gaps and duplicates.
 func TestSearch(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	var all []attestd.Attestation
 	for n := range 700 {
@@ -151,6 +153,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 // Over HTTP each request brings its own credential and has its rights; the process's own is never
 // used. Other hosts and origins are refused.
 func TestServerHTTP(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	cmd := exec.Command(lab.Binary(), "mcp-server", "--listen", "127.0.0.1:0")
 	cmd.Env = append(cmd.Environ(), "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key)
@@ -237,6 +240,7 @@ func TestServerHTTP(t *testing.T) {
 // A tool takes the arguments of its schema and no others, however they are written, and says which
 // one it does not know: a misspelt delegation is not left out of a record.
 func TestToolsRefuseUnknownArguments(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	session := s.stdio("2025-11-25", "--agent", "bot")
 	list, err := session.ListTools(t.Context(), nil)

@@ -54,6 +54,7 @@ func (p *proxied) says(t *testing.T, tool, input, want string) {
 // changes of the list, errors of both kinds. Afterwards the chain has every call once, with its
 // outcome.
 func TestRevisions(t *testing.T) {
+	t.Parallel()
 	for _, revision := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
@@ -123,6 +124,7 @@ func TestRevisions(t *testing.T) {
 // A server that dies leaves its open calls failed in the records, and its exit status is the
 // proxy's.
 func TestServerDies(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	p := s.connect(new(events).client(), "2025-11-25", "")
 	var calls sync.WaitGroup

@@ -15,6 +15,7 @@ import (
 // The TypeScript client goes through the proxy unchanged as well, with the protocol's own server of
 // examples and with that of go-sdk.
 func TestTypeScript(t *testing.T) {
+	t.Parallel()
 	node := testenv.Path(t, "node")
 	everything := filepath.Join("testdata", "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")
 	if _, err := os.Stat(everything); err != nil {
@@ -33,6 +34,9 @@ func TestTypeScript(t *testing.T) {
 	} {
 		t.Run(c.revision+"_"+c.server, func(t *testing.T) {
 			t.Parallel()
+			if c.revision == "2025-06-18" {
+				testenv.Needs(t, testenv.Slow) // the next one shows most of it
+			}
 			s := serve(t)
 			folder := t.TempDir()
 			proxy := s.proxy(folder, filepath.Join(folder, "state"), c.command, "--server", c.server)
