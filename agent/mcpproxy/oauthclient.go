@@ -24,8 +24,8 @@ type OAuthClient struct {
 	Redirect *url.URL // the registered one, by ParseRedirect; nil for a free port and /callback
 }
 
-// ParseRedirect parses a redirect URI of this machine. Without a port it stands for each port, as in
-// RFC 8252 §7.3.
+// ParseRedirect parses a redirect URI of this machine. Without a port it stands for each port, as
+// in RFC 8252 §7.3.
 func ParseRedirect(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" || !localhttp.IsLoopback(u.Hostname()) || u.User != nil || u.Opaque != "" || strings.ContainsAny(text, "?#") {

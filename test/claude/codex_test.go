@@ -78,8 +78,8 @@ apps = false
 `
 
 // The real Codex is used: init reports that it needs trust. Without trust a call runs and nothing
-// is recorded; with it the call is in the chain, as --check had announced, and so are the call of an
-// MCP server behind `attestd mcp` and what Codex itself tells by OpenTelemetry.
+// is recorded; with it the call is in the chain, as --check had announced, and so are the call of
+// an MCP server behind `attestd mcp` and what Codex itself tells by OpenTelemetry.
 func TestCodex(t *testing.T) {
 	d, model := newOtherDesk(t, "codex", codexModel(t))
 	said := d.attestd("", "init", "codex", "--write")

@@ -3,10 +3,10 @@
 package claude
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,7 +14,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
 // geminiModel is a mock of the API that Gemini CLI asks: it calls a command, then a tool of an MCP
@@ -57,29 +56,24 @@ const geminiSettings = `{
 }
 `
 
-// serveMCP starts an MCP server over HTTP, whose tools are attestd's own, and which wants an API key.
+// serveMCP starts an MCP server over HTTP, which has attestd's own tools and wants an API key.
 func (d *desk) serveMCP(listen string) {
 	d.t.Helper()
 	path, err := binary()
 	must(d.t, err)
 	cmd := exec.Command(path, "mcp-server", "--listen", listen)
 	cmd.Env = d.environment()
+	log, err := cmd.StderrPipe()
+	must(d.t, err)
 	must(d.t, cmd.Start())
 	d.t.Cleanup(func() { end(cmd) })
-	for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		connection, err := net.Dial("tcp", listen)
-		if err == nil {
-			connection.Close()
-			return
-		}
-		if time.Now().After(until) {
-			d.t.Fatal(err)
-		}
+	if line, err := bufio.NewReader(log).ReadString('\n'); err != nil || !strings.Contains(line, "serves MCP on") {
+		d.t.Fatal(line, err)
 	}
 }
 
-// The real Gemini CLI: a call is in the chain as its hooks report it, one of an MCP server over HTTP
-// as `attestd mcp` does too, and both as its own telemetry does. After --remove none is.
+// The real Gemini CLI: a call is in the chain as its hooks report it, one of an MCP server over
+// HTTP as `attestd mcp` does too, and both as its own telemetry does. After --remove none is.
 func TestGeminiCLI(t *testing.T) {
 	d, model := newOtherDesk(t, "gemini", geminiModel(t))
 	d.register()

@@ -1,6 +1,6 @@
 // Package claude runs the real Claude Code, Gemini CLI and Codex against mocks of the models that
-// they ask, and against the built attestd, with the settings that `attestd init` writes. All of them
-// have a network of their own, in which there is nothing else.
+// they ask, and against the built attestd, with the settings that `attestd init` writes. All of
+// them have a network of their own, in which there is nothing else.
 package claude
 
 import (

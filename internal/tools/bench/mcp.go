@@ -139,6 +139,7 @@ func (b *bench) compareTools(ctx context.Context, group, column string, memory f
 		}
 	}
 	resident, ok := residentBytes(pid)
+	own, _ := ownBytes(pid)
 	growth := watchMemory(pid)
 	began := time.Now()
 	if err := through.call(200); err != nil {
@@ -151,6 +152,7 @@ func (b *bench) compareTools(ctx context.Context, group, column string, memory f
 	b.report.add(group, column, "the proxy adds", median(times[1])-median(times[0]), milli, atMost(2))
 	b.report.add(group, column, "200 calls at once, all answered after", took, milli, nil)
 	if ok && watched {
+		b.report.add(group, column, "memory of its own, without the file's pages", float64(own)/(1<<20), mebibytes, nil)
 		b.report.add(group, column, "memory after lone calls", float64(resident)/(1<<20), mebibytes, atMost(memory))
 		b.report.add(group, column, "most while there are 200 calls at once", float64(resident+grown)/(1<<20), mebibytes,
 			atMost(memory))

@@ -36,12 +36,18 @@ func parseCPUTime(stat []byte) (time.Duration, bool) {
 }
 
 // residentBytes returns the resident memory of a process.
-func residentBytes(pid int) (int64, bool) {
+func residentBytes(pid int) (int64, bool) { return statusBytes(pid, "VmRSS") }
+
+// ownBytes returns the resident memory of a process without pages of files, which all processes of
+// a program share.
+func ownBytes(pid int) (int64, bool) { return statusBytes(pid, "RssAnon") }
+
+func statusBytes(pid int, name string) (int64, bool) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, false
 	}
-	_, rest, found := bytes.Cut(status, []byte("\nVmRSS:"))
+	_, rest, found := bytes.Cut(status, []byte("\n"+name+":"))
 	fields := bytes.Fields(rest)
 	if !found || len(fields) == 0 {
 		return 0, false
