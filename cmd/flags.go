@@ -99,6 +99,12 @@ func checkListen(address string) error {
 	return nil
 }
 
+// portOf returns the port of an address on which a listener listens.
+func portOf(a net.Addr) string {
+	_, port, _ := net.SplitHostPort(a.String())
+	return port
+}
+
 // parseBaseURL checks a public address and returns it without a trailing slash.
 func parseBaseURL(text string) (string, error) {
 	if text == "" {

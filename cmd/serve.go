@@ -33,6 +33,7 @@ type serveFlags struct {
 	noRecoverEndpoint, acceptClock, webhooksAllowPrivate, federationAllowPrivate, dpopNonce bool
 	bounds                                                                                  server.Bounds
 	master                                                                                  masterKeyFlags
+	tls                                                                                     tlsFlags
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -101,6 +102,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.StringVar(&f.witnessName, "witness-name", "",
 		"`name` of this witness; fixed at its first start (default: host of --base-url, or trust domain, then /witness)")
 	flags.StringSliceVar(&f.witnesses, "witness", nil, "`URL=VKEY`,… of witnesses that cosign the logs of this server")
+	f.tls.add(cmd)
 	flags.StringVar(&f.logFormat, "log-format", "text", "format of log lines: `text|json`")
 	return cmd
 }
@@ -150,6 +152,12 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		return fmt.Errorf("cannot listen on %s (choose another address with --listen): %w", f.listen, err)
 	}
 	defer listener.Close()
+	if cfg.TLS, err = f.tls.open(f.version, portOf(listener.Addr()), cfg.Log); err != nil {
+		return err
+	}
+	if cfg.TLS != nil && cfg.TLS.Redirect != nil {
+		defer cfg.TLS.Redirect.Close()
+	}
 	report, finish := progress()
 	cfg.Store, err = store.Open(ctx, f.db, f.schema,
 		store.Options{Domain: domain, Master: master, LogHost: hostOf(cfg.BaseURL), Heads: headsPath(f.heads, f.db),
@@ -172,7 +180,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	if len(cosigned) > 0 {
 		cfg.CosignFor = cosignedName(cosigned)
 	}
-	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), cfg.Store.IsNew())
+	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), cfg.BaseURL, cfg.Store.IsNew())
 	logs.flush()
 	for _, notice := range cfg.Store.Notices() {
 		cfg.Log.Warn(notice)
@@ -195,9 +203,12 @@ func keysAtRest(s *store.Store) string {
 }
 
 // announce prints the address of the service, the place of its data, and the first command to run.
-func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, keys string, isNew bool) {
+func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, keys, baseURL string, isNew bool) {
 	path := store.Name(f.db)
-	url := "http://" + addr.String()
+	url := f.tls.scheme() + "://" + addr.String()
+	if f.tls.on() && baseURL != "" { // for which the certificate is
+		url = baseURL
+	}
 	if f.logFormat == "json" {
 		log.Info("listening", "url", url, "db", path, "keys", keys)
 	} else {

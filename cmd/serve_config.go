@@ -23,6 +23,9 @@ func (f serveFlags) config() (cfg server.Config, err error) {
 	if cfg.BaseURL, err = parseBaseURL(f.baseURL); err != nil {
 		return cfg, err
 	}
+	if err = f.tls.check(&cfg.BaseURL, f.listen, f.db); err != nil {
+		return cfg, err
+	}
 	if cfg.Limits, err = limit.Parse(f.rateLimits); err != nil {
 		return cfg, usagef("--rate-limits: %v", err)
 	}

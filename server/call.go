@@ -24,14 +24,17 @@ type call struct {
 	needs   need      // of the route
 	bearer  string    // credential as presented
 	claimed bool      // whether one was presented, be it an empty one
-	hash    [32]byte  // of bearer
+	hash    [32]byte  // of bearer, or of the agent of the certificate
 	authErr error     // that it could not be found out whose credential it is
 	// who asks; its Company is nil without a valid credential, and never so on a route that needs a
 	// role
 	caller store.Caller
 	client *store.Company // of the OAuth client that called by HTTP Basic, or nil
-	proof  *dpop.Proof    // of the key that its access token is bound to; nil without one
-	body   *limit.Body    // nil until it is read
+	// whether the connection has a client certificate, and whether nothing else was presented
+	certified, onlyCertified bool
+	certErr                  error       // why that certificate does not count, alone or beside the rest
+	proof                    *dpop.Proof // of the key that its access token is bound to; nil without one
+	body                     *limit.Body // nil until it is read
 	// releases the charge for decoding the body; nil if there is none
 	decoded func()
 	query   url.Values // declared parameters
@@ -63,6 +66,7 @@ func (c *call) authenticate() {
 	case c.needs.client && strings.EqualFold(scheme, "Basic"):
 		c.countClient()
 	}
+	c.certify()
 }
 
 // identify looks up the caller of a presented credential. There is none for an unknown credential.
@@ -75,6 +79,9 @@ func (c *call) identify(credential string) {
 
 // lookUp finds whose credential it is at a time: a caller without a company where it is nobody's.
 func (c *call) lookUp(now time.Time) (caller store.Caller, err error) {
+	if c.onlyCertified {
+		return c.certifiedAgent(now)
+	}
 	caller, err = c.s.Store.Credentials.Authenticate(c.Context(), c.hash, now)
 	if errors.Is(err, store.ErrNotFound) && strings.HasPrefix(c.bearer, store.EnrolmentPrefix) {
 		caller, err = c.s.Store.AgentKeys.Enrolment(c.Context(), c.hash, now)
@@ -100,6 +107,9 @@ func (c *call) reauthenticate() error {
 		return nil
 	}
 	caller, err := c.lookUp(now)
+	if err == nil {
+		err = c.recertify(caller)
+	}
 	if err != nil {
 		return err
 	}

@@ -97,9 +97,17 @@ func (c *call) authenticateClient(p presented) (by store.Caller, once []store.Us
 	if err := c.reauthenticate(); err != nil {
 		return by, nil, err
 	}
+	if c.certErr != nil {
+		return by, nil, c.certErr
+	}
 	by, once, err = c.s.tokens.Authenticate(c.Context(), p.Presented, c.caller.At)
 	if err == nil && !c.ofThisCompany(by) {
 		err = service.ErrInvalidClient
+	}
+	if err == nil && c.certified {
+		if err := c.recertify(by); err != nil {
+			return store.Caller{}, nil, err
+		}
 	}
 	if err != nil {
 		return store.Caller{}, nil, c.oauthError(err, p)

@@ -120,12 +120,14 @@ const statusClientGone = 499
 // refuse sends an error response.
 func (c *call) refuse(e *apiError) error {
 	for name, values := range e.Header {
+		if c.ProtoMajor >= 2 && (name == "Connection" || name == "Upgrade") { // RFC 9113 §8.2.2
+			continue
+		}
 		c.w.Header()[name] = values
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
 	if c.caller.Company == nil && c.body == nil && c.ContentLength != 0 {
-		// otherwise net/http would wait for a stranger's body
-		c.w.Header().Set("Connection", "close")
+		c.closeAfter() // otherwise net/http would wait for a stranger's body
 	}
 	if c.form != nil && c.form.refuse != nil && c.form.refuse(c, e) {
 		return nil
@@ -138,6 +140,14 @@ func (c *call) refuse(e *apiError) error {
 		body.RequestID = c.id
 	}
 	return c.json(e.Status, body)
+}
+
+// closeAfter ends the connection after the response to a request whose body is not read. Over
+// HTTP/2, net/http ends the stream instead, and the connection is for others too.
+func (c *call) closeAfter() {
+	if c.ProtoMajor < 2 {
+		c.w.Header().Set("Connection", "close")
+	}
 }
 
 // requestID returns a valid X-Request-ID (1 to 128 visible ASCII characters) of the request, or a

@@ -45,13 +45,17 @@ func isOwnLoopback(origin string, r *http.Request) bool {
 		return false
 	}
 	address, err := netip.ParseAddrPort(local.String())
-	host, isHTTP := strings.CutPrefix(strings.ToLower(origin), "http://")
-	if err != nil || !isHTTP || !loopbackHost(host) {
+	scheme, defaultPort := "http://", "80"
+	if r.TLS != nil {
+		scheme, defaultPort = "https://", "443"
+	}
+	host, ours := strings.CutPrefix(strings.ToLower(origin), scheme)
+	if err != nil || !ours || !loopbackHost(host) {
 		return false
 	}
 	name, port, err := net.SplitHostPort(host)
 	if err != nil { // the default port of the scheme is omitted
-		name, port = host, "80"
+		name, port = host, defaultPort
 	}
 	return name != "" && port == strconv.Itoa(int(address.Port()))
 }

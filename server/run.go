@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -60,7 +61,11 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	for _, p := range s.witnessPublishers {
 		l.workers = append(l.workers, p.run)
 	}
-	return l.run(ctx, limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log))
+	connections := limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log)
+	if s.TLS != nil {
+		s.TLS.addTo(&l, connections, s.recordStart)
+	}
+	return l.run(ctx, connections)
 }
 
 // write runs the goroutine that writes the database. It stops after the last request.
@@ -106,7 +111,7 @@ func (s *Server) trustSettings() map[string]string {
 		witnesses = append(witnesses, w.Key().String())
 	}
 	switchedOn := map[bool]string{true: "on", false: "off"}
-	return map[string]string{
+	trust := map[string]string{
 		"program":              "attestd/" + s.Version,
 		"publicAddress":        s.BaseURL,
 		"stream":               s.Stream.String(),
@@ -122,6 +127,10 @@ func (s *Server) trustSettings() map[string]string {
 		"bounds":         s.Bounds.String(),
 		"trustedProxies": fmt.Sprint(s.TrustedProxies),
 	}
+	if s.TLS != nil && s.TLS.ClientCAs != nil {
+		trust["clientCAs"] = s.TLS.ClientCAs.Fingerprint()
+	}
+	return trust
 }
 
 // worker runs until ctx is done. It may then return ctx.Err().
@@ -136,6 +145,11 @@ type lifecycle struct {
 	streams func()
 	workers []worker
 	log     *slog.Logger
+
+	tls *tls.Config // nil serves plain HTTP
+	// serves plain HTTP on a listener of its own; nil serves none
+	plain         *http.Server
+	plainListener net.Listener
 }
 
 func (l lifecycle) run(ctx context.Context, ln net.Listener) error {
@@ -163,16 +177,30 @@ func (l lifecycle) run(ctx context.Context, ln net.Listener) error {
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		TLSConfig:         l.tls,
+		HTTP2:             http2Bounds(),
 		// errors of clients; the server's own are logged by handle and warnedListener
 		ErrorLog: slog.NewLogLogger(l.log.Handler(), slog.LevelDebug),
 	}
-	g.Go(func() error {
-		l.begin(work)
-		if err := srv.Serve(warnedListener{ln, l.log}); stop.Err() == nil {
-			return err
+	serve := func(run func() error) func() error {
+		return func() error {
+			if err := run(); stop.Err() == nil {
+				return err
+			}
+			return nil
 		}
-		return nil
-	})
+	}
+	g.Go(serve(func() error {
+		l.begin(work)
+		if l.tls != nil {
+			return srv.ServeTLS(warnedListener{ln, l.log}, "", "")
+		}
+		return srv.Serve(warnedListener{ln, l.log})
+	}))
+	if l.plain != nil {
+		l.plain.ErrorLog = srv.ErrorLog
+		g.Go(serve(func() error { return l.plain.Serve(warnedListener{l.plainListener, l.log}) }))
+	}
 	g.Go(func() error {
 		<-stop.Done()
 		defer stopWork()
@@ -189,6 +217,9 @@ func (l lifecycle) drain(srv *http.Server, ln net.Listener) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	_ = ln.Close() // Serve returns; an error means that ln is closed already
+	if l.plain != nil {
+		_ = l.plain.Close() // what it answers can be asked again
+	}
 	l.streams()
 	// Any other error of Shutdown is from closing ln again, and occurs after the last request.
 	if err := srv.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) {

@@ -56,6 +56,8 @@ type Config struct {
 	// the same of the key sets of other issuers
 	FederationAllowPrivate bool
 
+	TLS *TLS // nil serves plain HTTP
+
 	Log *slog.Logger
 }
 

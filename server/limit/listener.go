@@ -30,6 +30,8 @@ type Listener struct {
 	pool    *Pool
 	proxies []netip.Prefix
 	log     *slog.Logger
+	// whether connections begin with a TLS handshake, so that a refusal has no answer
+	tls bool
 
 	// owned by Accept, which one goroutine calls
 	warned time.Time
@@ -42,6 +44,27 @@ func Listen(ln net.Listener, size Size, proxies []netip.Prefix, log *slog.Logger
 	return &Listener{Listener: ln, pool: NewPool(size), proxies: proxies, log: log}
 }
 
+// TLS makes the listener refuse connections without an answer, because clients expect a handshake.
+func (l *Listener) TLS() *Listener {
+	l.tls = true
+	return l
+}
+
+// Beside returns a Listener in front of another ln, whose connections count with those of l.
+func (l *Listener) Beside(ln net.Listener) *Listener {
+	return &Listener{Listener: ln, pool: l.pool, proxies: l.proxies, log: l.log}
+}
+
+// Seat takes a place among the connections for a request that shares its connection with others, as
+// in HTTP/2. It returns a function to give it back, or ErrFull or ErrShare.
+func (l *Listener) Seat(peer string) (give func(), err error) {
+	h := l.holder(peer)
+	if err := l.pool.Take(1, h); err != nil {
+		return nil, err
+	}
+	return func() { l.pool.Give(1, h) }, nil
+}
+
 // Accept returns the next connection that there is room for.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
@@ -49,7 +72,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		h := l.holder(inner)
+		h := l.holder(inner.RemoteAddr().String())
 		if err := l.pool.Take(1, h); err != nil {
 			l.refuse(inner, err)
 			continue
@@ -58,8 +81,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *Listener) holder(c net.Conn) Holder {
-	peer, err := netip.ParseAddrPort(c.RemoteAddr().String())
+func (l *Listener) holder(remote string) Holder {
+	peer, err := netip.ParseAddrPort(remote)
 	switch {
 	case err != nil: // not an IP address
 		return Holder{}
@@ -70,8 +93,10 @@ func (l *Listener) holder(c net.Conn) Holder {
 }
 
 func (l *Listener) refuse(c net.Conn, why error) {
-	_ = c.SetWriteDeadline(time.Now().Add(refusalFor))
-	_, _ = c.Write([]byte(refusal))
+	if !l.tls {
+		_ = c.SetWriteDeadline(time.Now().Add(refusalFor))
+		_, _ = c.Write([]byte(refusal))
+	}
 	_ = c.Close()
 	l.since++
 	if time.Since(l.warned) >= warnEvery {

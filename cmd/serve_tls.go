@@ -1,0 +1,182 @@
+package cmd
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/mail"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"attestd/internal/printable"
+	"attestd/server"
+	"attestd/server/https"
+	"attestd/store"
+)
+
+// tlsFlags are the flags of `attestd serve` about TLS as typed.
+type tlsFlags struct {
+	cert, key, clientCA                               string
+	domains                                           []string
+	directory, directoryCA, email, cache, redirection string
+}
+
+func (f *tlsFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.cert, "tls-cert", "", "`file` with the certificate for https, and its intermediates, in PEM; read again when it changes")
+	flags.StringVar(&f.key, "tls-key", "", "`file` with its private key in PEM, which only its owner may read")
+	flags.StringVar(&f.clientCA, "tls-client-ca", "", "`file` with CAs whose client certificates sign in as the agent of their SPIFFE ID")
+	flags.StringSliceVar(&f.domains, "acme-domain", nil, "`name`,… for which to get the certificate for https from an ACME CA; accepts its terms")
+	flags.StringVar(&f.directory, "acme-directory", "", "`URL` of the ACME CA's directory (default Let's Encrypt's)")
+	flags.StringVar(&f.directoryCA, "acme-ca", "", "`file` with the CAs of that URL's own certificate, where they are private")
+	flags.StringVar(&f.email, "acme-email", "", "`address` to which the ACME CA writes")
+	flags.StringVar(&f.cache, "acme-cache", "", "`folder` for certificates and keys from the ACME CA (default the database with .acme)")
+	flags.StringVar(&f.redirection, "http-redirect", "", "`address` on which plain HTTP is redirected to https, such as :80")
+}
+
+func (f *tlsFlags) on() bool { return f.cert != "" || len(f.domains) > 0 }
+
+// scheme is that of the URLs of the service.
+func (f *tlsFlags) scheme() string {
+	if f.on() {
+		return "https"
+	}
+	return "http"
+}
+
+// check refuses flags that do not go together. Where no base URL is set, it is that of the first
+// domain, with the port of listen.
+func (f *tlsFlags) check(baseURL *string, listen, db string) error {
+	acme := len(f.domains) > 0
+	switch {
+	case (f.cert == "") != (f.key == ""):
+		return usagef("--tls-cert and --tls-key require each other")
+	case f.cert != "" && acme:
+		return usagef("--tls-cert and --acme-domain exclude each other")
+	case !f.on() && (f.clientCA != "" || f.redirection != ""):
+		return usagef("--tls-client-ca and --http-redirect require --tls-cert or --acme-domain")
+	case !acme && (f.directory != "" || f.directoryCA != "" || f.email != "" || f.cache != ""):
+		return usagef("--acme-directory, --acme-ca, --acme-email and --acme-cache require --acme-domain")
+	case f.on() && strings.HasPrefix(*baseURL, "http://"):
+		return usagef("--base-url must begin with https://, because this server speaks TLS; got %q", *baseURL)
+	}
+	if f.redirection != "" {
+		if _, _, err := net.SplitHostPort(f.redirection); err != nil {
+			return usagef("--http-redirect must look like :80 or 192.0.2.1:80, got %q", f.redirection)
+		}
+	}
+	if !acme {
+		return nil
+	}
+	return f.checkACME(baseURL, listen, db)
+}
+
+var domainName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+func (f *tlsFlags) checkACME(baseURL *string, listen, db string) error {
+	for i, name := range f.domains {
+		f.domains[i] = strings.ToLower(strings.TrimSpace(name))
+		if !domainName.MatchString(f.domains[i]) || net.ParseIP(f.domains[i]) != nil || len(f.domains[i]) > 253 {
+			return usagef("--acme-domain must list names such as attest.example.com, got %q", name)
+		}
+	}
+	if f.directory != "" {
+		if u, err := url.Parse(f.directory); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+			return usagef("--acme-directory must be a URL that begins with https://, got %q", f.directory)
+		}
+	}
+	if f.email != "" {
+		if a, err := mail.ParseAddress(f.email); err != nil || a.Address != f.email {
+			return usagef("--acme-email must be an address such as ops@example.com, got %q", f.email)
+		}
+	}
+	if f.cache == "" {
+		if store.IsPostgres(db) {
+			return usagef("--acme-domain on PostgreSQL requires --acme-cache, a folder for certificates and their keys")
+		}
+		f.cache = db + ".acme"
+	}
+	if *baseURL == "" {
+		*baseURL = "https://" + f.domains[0]
+		if _, port, _ := net.SplitHostPort(listen); port != "443" && port != "https" {
+			*baseURL += ":" + port
+		}
+	}
+	return nil
+}
+
+// open reads the certificates and listens for what is redirected. It returns nil without TLS.
+func (f *tlsFlags) open(version string, port string, log *slog.Logger) (t *server.TLS, err error) {
+	if !f.on() {
+		return nil, nil
+	}
+	t = new(server.TLS)
+	if len(f.domains) > 0 {
+		t.Certificates, err = f.openACME(version, log)
+	} else {
+		t.Certificates, err = https.OpenFiles(f.cert, f.key, readTLSKey, https.ReadEvery, log)
+	}
+	if err == nil && f.clientCA != "" {
+		t.ClientCAs, err = https.OpenClientCAs(f.clientCA, https.ReadEvery, log)
+	}
+	if err == nil && f.redirection != "" {
+		if port != "443" {
+			t.RedirectPort = port
+		}
+		if t.Redirect, err = net.Listen("tcp", f.redirection); err != nil {
+			err = fmt.Errorf("cannot listen on %s (choose another address with --http-redirect): %w", f.redirection, err)
+		}
+	}
+	return t, err
+}
+
+func (f *tlsFlags) openACME(version string, log *slog.Logger) (server.Certificates, error) {
+	o := https.ACMEOptions{Domains: f.domains, Cache: f.cache, Directory: f.directory, Email: f.email, UserAgent: "attestd/" + version, Log: log}
+	if err := os.Mkdir(f.cache, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("--acme-cache: %w", err)
+	}
+	switch info, err := os.Stat(f.cache); {
+	case err != nil:
+		return nil, fmt.Errorf("--acme-cache: %w", err)
+	case !info.IsDir() || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
+		return nil, fmt.Errorf("%w: --acme-cache: %s must be a folder that only its owner can read, because it holds keys; chmod 700 %s", store.ErrRefused, f.cache, printable.ShellWord(f.cache))
+	}
+	if f.directoryCA != "" {
+		text, err := os.ReadFile(f.directoryCA)
+		if err != nil {
+			return nil, fmt.Errorf("--acme-ca: %w", err)
+		}
+		o.Roots = x509.NewCertPool()
+		if !o.Roots.AppendCertsFromPEM(text) {
+			return nil, usagef("--acme-ca: %s holds no certificate in PEM", f.directoryCA)
+		}
+	}
+	return https.NewACME(o), nil
+}
+
+// readTLSKey reads a private key. It refuses a file that others may read.
+func readTLSKey(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		return nil, fmt.Errorf("%w: others than the owner can read or write %s; chmod 600 %s", store.ErrRefused, filepath.Base(path), printable.ShellWord(path))
+	}
+	return io.ReadAll(io.LimitReader(f, maxPrivateFile))
+}

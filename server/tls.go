@@ -1,0 +1,62 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+
+	"attestd/server/https"
+	"attestd/server/limit"
+)
+
+// TLS says how a server speaks TLS itself.
+type TLS struct {
+	Certificates Certificates
+	// whose client certificates say who asks; nil asks for none
+	ClientCAs *https.ClientCAs
+	// on which plain HTTP is answered with redirects to https; nil answers none
+	Redirect net.Listener
+	// port of the URLs to which it redirects, "" for the scheme's own
+	RedirectPort string
+}
+
+// Certificates are those that the server shows: of files, or of a CA.
+type Certificates interface {
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	Protocols() []string           // of ALPN, beside HTTP's
+	Run(ctx context.Context) error // until ctx is done
+	Status() https.Status          // may be called at any time
+}
+
+// addTo makes a lifecycle speak TLS. A connection has its seat during the handshake, for which
+// net/http gives it readHeaderTimeout. Changes of client CAs are recorded as settings are at a start.
+func (t *TLS) addTo(l *lifecycle, connections *limit.Listener, recordStart func(context.Context)) {
+	connections.TLS()
+	l.tls = https.Config(t.Certificates.GetCertificate, t.Certificates.Protocols(), t.ClientCAs)
+	l.handler = strictTransport(boundStreams(l.handler, connections))
+	l.workers = append(l.workers, t.Certificates.Run)
+	if t.ClientCAs != nil {
+		l.workers = append(l.workers, func(ctx context.Context) error {
+			return t.ClientCAs.Run(ctx, func() { recordStart(ctx) })
+		})
+	}
+	if t.Redirect != nil {
+		l.plain, l.plainListener = t.redirects(), connections.Beside(t.Redirect)
+	}
+}
+
+// hstsHeader makes browsers use https alone for the host for 30 days (RFC 6797), so that whoever
+// gives TLS up waits no year. Subdomains are not ours.
+var hstsHeader = []string{"max-age=2592000"}
+
+// strictTransport sends hstsHeader, but not for a name of this machine: other programs on it have
+// the same name, and may have no TLS.
+func strictTransport(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS != nil && !loopbackHost(r.Host) {
+			w.Header()["Strict-Transport-Security"] = hstsHeader
+		}
+		h.ServeHTTP(w, r)
+	})
+}
