@@ -65,7 +65,11 @@ func (s *secure) install(t testing.TB, ca *testenv.CA) {
 // as is a client of the service that has a certificate, if any. Each has connections of its own.
 func (s *secure) as(t testing.TB, h2 bool, certs ...tls.Certificate) *http.Client {
 	t.Helper()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.ca.Pool(), Certificates: certs}, ForceAttemptHTTP2: h2}
+	config := &tls.Config{RootCAs: s.ca.Pool()}
+	if len(certs) > 0 { // which is sent whatever CAs the server names
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certs[0], nil }
+	}
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: h2}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
@@ -155,7 +159,7 @@ func TestPlainHTTP(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		method, host, path, credential, location string
-		status                                    int
+		status                                   int
 	}{
 		{"GET", "attest.example.com", "/v1/health?a=b", "", "https://attest.example.com:8443/v1/health?a=b", 308},
 		{"HEAD", "attest.example.com:80", "/", "", "https://attest.example.com:8443/", 308},
@@ -270,4 +274,3 @@ func TestHandshakesHaveSeats(t *testing.T) {
 		}
 	}
 }
-

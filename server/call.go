@@ -107,8 +107,8 @@ func (c *call) reauthenticate() error {
 		return nil
 	}
 	caller, err := c.lookUp(now)
-	if err == nil {
-		err = c.recertify(caller)
+	if err == nil && !c.onlyCertified {
+		err = c.recertify(caller, now)
 	}
 	if err != nil {
 		return err

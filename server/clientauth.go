@@ -1,8 +1,10 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"attestd/crypto/assertion"
 	"attestd/crypto/keys"
@@ -98,21 +100,30 @@ func (c *call) authenticateClient(p presented) (by store.Caller, once []store.Us
 		return by, nil, err
 	}
 	if c.certErr != nil {
-		return by, nil, c.certErr
+		return by, nil, notTheClient(c.certErr)
 	}
 	by, once, err = c.s.tokens.Authenticate(c.Context(), p.Presented, c.caller.At)
 	if err == nil && !c.ofThisCompany(by) {
 		err = service.ErrInvalidClient
 	}
-	if err == nil && c.certified {
-		if err := c.recertify(by); err != nil {
-			return store.Caller{}, nil, err
+	if err == nil {
+		if err := c.recertify(by, c.caller.At); err != nil {
+			return store.Caller{}, nil, notTheClient(err)
 		}
 	}
 	if err != nil {
 		return store.Caller{}, nil, c.oauthError(err, p)
 	}
 	return by, once, nil
+}
+
+// notTheClient is the answer to a refused certificate in the form of RFC 6749 §5.2.
+func notTheClient(err error) error {
+	var refused *apiError
+	if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
+		return invalidClient(strings.TrimPrefix(refused.Message, "Unauthorized: "))
+	}
+	return err
 }
 
 // ofThisCompany says whether a caller is of the company of the path, if it names one.

@@ -34,13 +34,13 @@ func (c *call) certify() {
 	}
 }
 
-// recertify verifies the certificate at the time when the request is whole, beside a credential that
-// was looked up then.
-func (c *call) recertify(by store.Caller) error {
-	if !c.certified || c.onlyCertified {
+// recertify verifies the certificate, if there is one, at the time when the request is whole, beside
+// a credential that was looked up then.
+func (c *call) recertify(by store.Caller, now time.Time) error {
+	if !c.certified {
 		return nil
 	}
-	agent, err := c.certifiedAgent(by.At)
+	agent, err := c.certifiedAgent(now)
 	if err != nil {
 		return err
 	}

@@ -133,3 +133,16 @@ func signed(t testing.TB, template, parent *x509.Certificate, public any, by *ec
 func pemOf(kind string, raw []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw})
 }
+
+// SelfSigned returns the certificate of a client that nobody has signed.
+func SelfSigned(t testing.TB, id string) tls.Certificate {
+	t.Helper()
+	template := leafTemplate(x509.ExtKeyUsageClientAuth)
+	uri, err := url.Parse(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.URIs = []*url.URL{uri}
+	key := newKey(t)
+	return tls.Certificate{Certificate: [][]byte{signed(t, template, template, &key.PublicKey, key).Raw}, PrivateKey: key}
+}
