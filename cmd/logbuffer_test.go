@@ -188,7 +188,7 @@ func TestDroppedLines(t *testing.T) {
 		"text": `level=WARN msg="3 log lines were dropped: standard error could not be written"` + "\n",
 		"json": `"level":"WARN","msg":"3 log lines were dropped: standard error could not be written"}` + "\n",
 	} {
-		if line := (serveFlags{logFormat: format}).droppedLines(3); !strings.HasSuffix(line, want) || strings.Count(line, "\n") != 1 {
+		if line := (serveFlags{logs: logFlags{format: format}}).droppedLines(3); !strings.HasSuffix(line, want) || strings.Count(line, "\n") != 1 {
 			t.Errorf("%s: %q", format, line)
 		}
 	}

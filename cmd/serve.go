@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,7 @@ import (
 type serveFlags struct {
 	// of the program
 	version, schema                                                                         string
-	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody, logFormat   string
+	listen, db, trustDomain, serviceName, baseURL, rateLimits, stream, maxBody              string
 	registration, registrationTokenFile, maxInflight                                        string
 	maxConnections, maxConnectionsPerAddress, maxStreams                                    int64
 	heads, cosignFor, witnessName                                                           string
@@ -34,6 +35,7 @@ type serveFlags struct {
 	bounds                                                                                  server.Bounds
 	master                                                                                  masterKeyFlags
 	tls                                                                                     tlsFlags
+	logs                                                                                    logFlags
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -103,7 +105,7 @@ func serveCommand(version, schema string) *cobra.Command {
 		"`name` of this witness; fixed at its first start (default: host of --base-url, or trust domain, then /witness)")
 	flags.StringSliceVar(&f.witnesses, "witness", nil, "`URL=VKEY`,… of witnesses that cosign the logs of this server")
 	f.tls.add(cmd)
-	flags.StringVar(&f.logFormat, "log-format", "text", "format of log lines: `text|json`")
+	f.logs.add(cmd)
 	return cmd
 }
 
@@ -131,9 +133,14 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		}
 	}
 	signal.Ignore(syscall.SIGPIPE) // the service goes on when the reader of its log ends
+	began := time.Now()
+	if file, ok := stderr.(*os.File); ok {
+		appendOnly(file)
+		f.logs.journal = leadsToJournal(file, os.Getenv("JOURNAL_STREAM"))
+	}
 	logs := startLog(stderr, f.droppedLines)
 	defer logs.stop()
-	cfg.Log = slog.New(urgentHandler{f.logTo(logs), logs})
+	cfg.Log = slog.New(urgentHandler{f.logs.handler(logs, f.version), logs})
 	if most := cfg.Budgets.Connections.Most; most < f.maxConnections {
 		cfg.Log.Warn("the limit of open files allows fewer connections than --max-connections", "connections", most)
 	}
@@ -166,13 +173,9 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err = errors.Join(err, cfg.Store.Close()); err == nil {
-			cfg.Log.Info("stopped")
-		}
-	}()
+	defer func() { err = stopped(ctx, cfg.Log, began, errors.Join(err, cfg.Store.Close())) }()
 	defer context.AfterFunc(ctx, func() {
-		cfg.Log.Info("stopping: waiting for running requests; a second signal ends at once")
+		cfg.Log.Info("stopping: waiting for running requests; a second signal ends at once", "reason", context.Cause(ctx).Error())
 	})()
 	if err = f.openCosigner(ctx, &cfg, cosigned); err != nil {
 		return err
@@ -194,6 +197,21 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	return server.New(cfg).Run(ctx, listener)
 }
 
+// stopped logs why the server stops and how long it ran, and returns the error with which it does.
+// The process prints that.
+func stopped(ctx context.Context, log *slog.Logger, began time.Time, err error) error {
+	ran := time.Since(began).Round(time.Millisecond)
+	switch {
+	case err != nil:
+		log.Error("stopped", "reason", "failure", "ran", ran.String())
+	case ctx.Err() != nil:
+		log.Info("stopped", "reason", context.Cause(ctx).Error(), "ran", ran.String())
+	default:
+		log.Info("stopped", "ran", ran.String())
+	}
+	return err
+}
+
 // keysAtRest says whether the keys in the database are sealed.
 func keysAtRest(s *store.Store) string {
 	if id := s.MasterKeyID(); id != "" {
@@ -209,7 +227,7 @@ func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, ke
 	if f.tls.on() && baseURL != "" { // for which the certificate is
 		url = baseURL
 	}
-	if f.logFormat == "json" {
+	if f.logs.announced() {
 		log.Info("listening", "url", url, "db", path, "keys", keys)
 	} else {
 		printable.Fprintf(logs, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s, keys %s\n",

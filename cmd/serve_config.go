@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 
@@ -58,24 +57,14 @@ func (f serveFlags) config() (cfg server.Config, err error) {
 	if f.witnessName != "" && f.cosignFor == "" {
 		return cfg, usagef("--witness-name requires --cosign-for")
 	}
-	if f.logFormat != "text" && f.logFormat != "json" {
-		return cfg, usagef("--log-format must be text or json, got %q", f.logFormat)
-	}
-	return cfg, nil
-}
-
-// logTo returns a handler that writes to out in the format of --log-format.
-func (f serveFlags) logTo(out io.Writer) slog.Handler {
-	if f.logFormat == "json" {
-		return slog.NewJSONHandler(out, nil)
-	}
-	return slog.NewTextHandler(out, nil)
+	cfg.AccessLog, err = f.logs.config()
+	return cfg, err
 }
 
 // droppedLines returns a log line that reports n dropped ones.
 func (f serveFlags) droppedLines(n int) string {
 	var line strings.Builder
-	slog.New(f.logTo(&line)).Warn(fmt.Sprintf("%d log lines were dropped: standard error could not be written", n))
+	slog.New(f.logs.handler(&line, f.version)).Warn(fmt.Sprintf("%d log lines were dropped: standard error could not be written", n))
 	return line.String()
 }
 

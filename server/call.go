@@ -152,6 +152,10 @@ func (c *call) log(level slog.Level, cause error) {
 	if !c.s.Log.Enabled(ctx, level) {
 		return
 	}
+	ok, skipped := c.s.hasLine(c.w.status, level, now)
+	if !ok {
+		return
+	}
 	// Log.LogAttrs would look for the caller's source line, which is the same for all requests.
 	r := slog.NewRecord(now, level, "request", 0)
 	r.AddAttrs(
@@ -159,7 +163,11 @@ func (c *call) log(level slog.Level, cause error) {
 		slog.String("method", method(c.Method)),
 		slog.String("route", c.Pattern[strings.IndexByte(c.Pattern, ' ')+1:]),
 		slog.Int("status", c.w.status),
-		slog.Duration("duration", now.Sub(c.came).Round(time.Microsecond)))
+		slog.Duration("duration", now.Sub(c.came).Round(time.Microsecond)),
+		slog.Int64("bytes", c.w.bytes))
+	if skipped > 0 {
+		r.AddAttrs(slog.Int("skipped", skipped))
+	}
 	if c.caller.Company != nil {
 		r.AddAttrs(slog.String("company", c.caller.Company.ID))
 	}

@@ -32,10 +32,12 @@ func (c *call) bytes(status int, body []byte) error {
 	return nil
 }
 
-// response remembers the status for the log, and whether the response was begun.
+// response remembers the status and the size of the body for the log, and whether the response was
+// begun.
 type response struct {
 	http.ResponseWriter
 	status int
+	bytes  int64
 }
 
 func (w *response) WriteHeader(status int) {
@@ -49,7 +51,9 @@ func (w *response) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	return w.ResponseWriter.Write(b)
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
 }
 
 // Unwrap supports http.ResponseController.

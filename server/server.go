@@ -58,7 +58,8 @@ type Config struct {
 
 	TLS *TLS // nil serves plain HTTP
 
-	Log *slog.Logger
+	AccessLog AccessLog
+	Log       *slog.Logger
 }
 
 // Bounds are how much of each kind one company may have.
@@ -109,6 +110,8 @@ type Server struct {
 
 	verifications *verifications // of GET /v1/verify
 	searches      *limit.Pool    // of GET /v1/records and its histogram
+
+	sampled sampler // of the lines of requests
 
 	// of 1: the turn of a search that reads each payload, or all records
 	longSearch *semaphore.Weighted

@@ -1,0 +1,123 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"attestd/server"
+)
+
+// logFlags are the flags of `attestd serve` about its log as typed.
+type logFlags struct {
+	format, level, access string
+	journal               bool // standard error leads to the journal of systemd
+}
+
+func (f *logFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.format, "log-format", "text", "format of log lines: `text|json|ecs`, ecs with the names of the Elastic Common Schema")
+	flags.StringVar(&f.level, "log-level", "info", "least severe lines in the log: `debug|info|warn|error`")
+	flags.StringVar(&f.access, "access-log", "all", "requests that have a line in the log: `all|sampled|errors|off`; failures of the server always have one")
+}
+
+var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+// config checks the flags.
+func (f *logFlags) config() (access server.AccessLog, err error) {
+	if f.format != "text" && f.format != "json" && f.format != "ecs" {
+		return 0, usagef("--log-format must be text, json or ecs, got %q", f.format)
+	}
+	if _, ok := logLevels[f.level]; !ok {
+		return 0, usagef("--log-level must be debug, info, warn or error, got %q", f.level)
+	}
+	if access, err = server.ParseAccessLog(f.access); err != nil {
+		return 0, usagef("--access-log: %v", err)
+	}
+	return access, nil
+}
+
+// handler returns a handler that writes lines of the format to out.
+func (f *logFlags) handler(out io.Writer, version string) slog.Handler {
+	if f.journal {
+		return newJournalHandler(func(w io.Writer) slog.Handler { return f.plain(w, version) }, out)
+	}
+	return f.plain(out, version)
+}
+
+func (f *logFlags) plain(out io.Writer, version string) slog.Handler {
+	o := &slog.HandlerOptions{Level: logLevels[f.level]}
+	switch f.format {
+	case "json":
+		return slog.NewJSONHandler(out, o)
+	case "ecs":
+		return newECSHandler(out, o.Level, version)
+	}
+	return slog.NewTextHandler(out, o)
+}
+
+// announced reports whether the address stands in a line of the log, and not in sentences.
+func (f *logFlags) announced() bool { return f.format != "text" }
+
+// journalHandler puts the severity of syslog(3) in front of each line, as sd-daemon(3) describes, so
+// that journalctl -p finds warnings and errors.
+type journalHandler struct{ err, warn, info, debug slog.Handler }
+
+// newJournalHandler makes a handler for each severity, because a line is written in one piece.
+func newJournalHandler(lines func(io.Writer) slog.Handler, out io.Writer) journalHandler {
+	of := func(severity int) slog.Handler { return lines(prefixed{fmt.Appendf(nil, "<%d>", severity), out}) }
+	return journalHandler{err: of(3), warn: of(4), info: of(6), debug: of(7)}
+}
+
+func (h journalHandler) of(level slog.Level) slog.Handler {
+	switch {
+	case level >= slog.LevelError:
+		return h.err
+	case level >= slog.LevelWarn:
+		return h.warn
+	case level >= slog.LevelInfo:
+		return h.info
+	}
+	return h.debug
+}
+
+func (h journalHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.info.Enabled(ctx, level)
+}
+
+func (h journalHandler) Handle(ctx context.Context, r slog.Record) error {
+	return h.of(r.Level).Handle(ctx, r)
+}
+
+func (h journalHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return journalHandler{h.err.WithAttrs(attrs), h.warn.WithAttrs(attrs), h.info.WithAttrs(attrs), h.debug.WithAttrs(attrs)}
+}
+
+func (h journalHandler) WithGroup(name string) slog.Handler {
+	return journalHandler{h.err.WithGroup(name), h.warn.WithGroup(name), h.info.WithGroup(name), h.debug.WithGroup(name)}
+}
+
+// prefixed writes a prefix in front of each line that is written to it.
+type prefixed struct {
+	prefix []byte
+	out    io.Writer
+}
+
+func (p prefixed) Write(line []byte) (int, error) {
+	if _, err := p.out.Write(append(append(make([]byte, 0, len(p.prefix)+len(line)), p.prefix...), line...)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// leadsToJournal reports whether a file is the stream of the journal that systemd names in
+// JOURNAL_STREAM, as device and inode. Behind a pipe or in a file, a prefix would be text.
+func leadsToJournal(file *os.File, stream string) bool {
+	name, err := deviceAndInode(file)
+	return err == nil && stream != "" && strings.TrimSpace(stream) == name
+}
