@@ -28,6 +28,7 @@ credential, because the list of processes shows flags to all users.`
 
 func urlFlag(cmd *cobra.Command) {
 	cmd.Flags().String("url", "", "`address` of the server (default "+defaultURL+")")
+	cmd.Flags().String("ca-file", "", "`file` with private CAs to trust for https, beside those of the system")
 }
 
 func agentFlag(cmd *cobra.Command, agent *string, def string) {

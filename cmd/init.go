@@ -38,6 +38,7 @@ type initFlags struct {
 	check, remove     bool
 	unsigned          bool
 	identity          *attestd.Identity // with which the hooks sign; nil for none
+	trusted           [][2]string       // setting of the connection file for private CAs
 }
 
 func initAgentCommand(kind setup.Kind) *cobra.Command {

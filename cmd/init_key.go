@@ -22,6 +22,7 @@ import (
 // connect registers the agent and stores a key for it in the connection file, unless that has been
 // done. It returns a client with that key.
 func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Client, path string, err error) {
+	f.trusted = caFileSetting(cmd)
 	path, file, err := readConnectionFile()
 	if err != nil {
 		return nil, "", err
@@ -112,7 +113,8 @@ func (f *initFlags) storeKey(ctx context.Context, s setup.Steps, path string, ad
 	if err != nil {
 		return nil, err
 	}
-	text := setup.Environment([2]string{"ATTESTD_URL", admin.URL()}, [2]string{"ATTESTD_KEY", key}) + comments
+	settings := append([][2]string{{"ATTESTD_URL", admin.URL()}, {"ATTESTD_KEY", key}}, f.trusted...)
+	text := setup.Environment(settings...) + comments
 	if err := setup.WritePrivate(path, text); err != nil {
 		return nil, err
 	}

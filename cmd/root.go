@@ -57,6 +57,9 @@ func Run(version, schema string) int {
 		if err := fromEnvironment(cmd); err != nil {
 			return err
 		}
+		if err := trustCA(cmd); err != nil {
+			return err
+		}
 		return completeURL(cmd)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
