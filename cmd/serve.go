@@ -159,7 +159,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		return fmt.Errorf("cannot listen on %s (choose another address with --listen): %w", f.listen, err)
 	}
 	defer listener.Close()
-	if cfg.TLS, err = f.tls.open(f.version, portOf(listener.Addr()), cfg.Log); err != nil {
+	if cfg.TLS, err = f.tls.open(f.version, f.db, portOf(listener.Addr()), cfg.Log); err != nil {
 		return err
 	}
 	if cfg.TLS != nil && cfg.TLS.Redirect != nil {

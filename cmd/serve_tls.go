@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -100,11 +101,8 @@ func (f *tlsFlags) checkACME(baseURL *string, listen, db string) error {
 			return usagef("--acme-email must be an address such as ops@example.com, got %q", f.email)
 		}
 	}
-	if f.cache == "" {
-		if store.IsPostgres(db) {
-			return usagef("--acme-domain on PostgreSQL requires --acme-cache, a folder for certificates and their keys")
-		}
-		f.cache = db + ".acme"
+	if f.cache == "" && store.IsPostgres(db) {
+		return usagef("--acme-domain on PostgreSQL requires --acme-cache, a folder for certificates and their keys")
 	}
 	if *baseURL == "" {
 		*baseURL = "https://" + f.domains[0]
@@ -116,13 +114,13 @@ func (f *tlsFlags) checkACME(baseURL *string, listen, db string) error {
 }
 
 // open reads the certificates and listens for what is redirected. It returns nil without TLS.
-func (f *tlsFlags) open(version string, port string, log *slog.Logger) (t *server.TLS, err error) {
+func (f *tlsFlags) open(version, db, port string, log *slog.Logger) (t *server.TLS, err error) {
 	if !f.on() {
 		return nil, nil
 	}
 	t = new(server.TLS)
 	if len(f.domains) > 0 {
-		t.Certificates, err = f.openACME(version, log)
+		t.Certificates, err = f.openACME(version, cmp.Or(f.cache, db+".acme"), log)
 	} else {
 		t.Certificates, err = https.OpenFiles(f.cert, f.key, readTLSKey, https.ReadEvery, log)
 	}
@@ -140,16 +138,16 @@ func (f *tlsFlags) open(version string, port string, log *slog.Logger) (t *serve
 	return t, err
 }
 
-func (f *tlsFlags) openACME(version string, log *slog.Logger) (server.Certificates, error) {
-	o := https.ACMEOptions{Domains: f.domains, Cache: f.cache, Directory: f.directory, Email: f.email, UserAgent: "attestd/" + version, Log: log}
-	if err := os.Mkdir(f.cache, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+func (f *tlsFlags) openACME(version, cache string, log *slog.Logger) (server.Certificates, error) {
+	o := https.ACMEOptions{Domains: f.domains, Cache: cache, Directory: f.directory, Email: f.email, UserAgent: "attestd/" + version, Log: log}
+	if err := os.Mkdir(cache, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("--acme-cache: %w", err)
 	}
-	switch info, err := os.Stat(f.cache); {
+	switch info, err := os.Stat(cache); {
 	case err != nil:
 		return nil, fmt.Errorf("--acme-cache: %w", err)
 	case !info.IsDir() || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
-		return nil, fmt.Errorf("%w: --acme-cache: %s must be a folder that only its owner can read, because it holds keys; chmod 700 %s", store.ErrRefused, f.cache, printable.ShellWord(f.cache))
+		return nil, fmt.Errorf("%w: --acme-cache: %s must be a folder that only its owner can read, because it holds keys; chmod 700 %s", store.ErrRefused, cache, printable.ShellWord(cache))
 	}
 	if f.directoryCA != "" {
 		text, err := os.ReadFile(f.directoryCA)

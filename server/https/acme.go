@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -71,7 +72,20 @@ func NewACME(o ACMEOptions) *ACME {
 func (a *ACME) Protocols() []string { return []string{acme.ALPNProto} }
 
 // HTTPChallenges answers challenges by HTTP (RFC 8555 §8.3), and everything else by other.
-func (a *ACME) HTTPChallenges(other http.Handler) http.Handler { return a.manager.HTTPHandler(other) }
+func (a *ACME) HTTPChallenges(other http.Handler) http.Handler {
+	challenges := a.manager.HTTPHandler(http.NotFoundHandler())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/.well-known/acme-challenge/") {
+			other.ServeHTTP(w, r)
+			return
+		}
+		asked := *r // the library compares the host with the domains, and a private CA may use a port
+		if name, _, err := net.SplitHostPort(r.Host); err == nil {
+			asked.Host = name
+		}
+		challenges.ServeHTTP(w, &asked)
+	})
+}
 
 var errNoCertificate = errors.New("there is no certificate for this name, or not yet")
 
