@@ -219,3 +219,46 @@ func TestHTTP2IdlePeer(t *testing.T) {
 		}
 	})
 }
+
+// A client that does not begin its handshake, or stops within it, loses its connection after the time
+// of a header.
+func TestHandshakeTimeout(t *testing.T) {
+	t.Parallel()
+	ca := testenv.NewCA(t)
+	pair, err := tls.X509KeyPair(ca.Server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, sends := range map[string][]byte{"nothing": nil, "a part of a hello": {22, 3, 1, 2, 0, 1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				network := pipes.New()
+				l := lifecycle{
+					handler: http.NotFoundHandler(), begin: func(context.Context) {}, streams: func() {}, log: slog.New(slog.DiscardHandler),
+					tls: &tls.Config{Certificates: []tls.Certificate{pair}},
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- l.run(ctx, limit.Listen(network, limit.Size{Most: 10, Share: 10}, nil, l.log).TLS()) }()
+				conn, err := network.Dial(ctx, "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(sends) > 0 {
+					if _, err := conn.Write(sends); err != nil {
+						t.Fatal(err)
+					}
+				}
+				began := time.Now()
+				_, _ = io.Copy(io.Discard, conn)
+				if took := time.Since(began); took < readHeaderTimeout || took > readHeaderTimeout+5*time.Second {
+					t.Errorf("the connection was closed after %v", took)
+				}
+				_ = conn.Close()
+				stop()
+				<-ended
+			})
+		})
+	}
+}
