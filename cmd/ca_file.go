@@ -15,8 +15,9 @@ import (
 const caFileVariable = "ATTESTD_CA_FILE"
 
 // trustCA makes the process trust the CAs in the file that --ca-file, ATTESTD_CA_FILE or the
-// connection file names, beside those of the system, when it connects to the server. All our clients
-// begin with http.DefaultTransport, which nothing has used yet. What a command runs is not affected.
+// connection file names, beside those of the system, when it connects to the server. All our
+// clients begin with http.DefaultTransport, which nothing has used yet. What a command runs is not
+// affected.
 func trustCA(cmd *cobra.Command) error {
 	flag := cmd.Flag("ca-file")
 	if flag == nil {

@@ -64,8 +64,8 @@ func (f *logFlags) plain(out io.Writer, version string) slog.Handler {
 // announced reports whether the address stands in a line of the log, and not in sentences.
 func (f *logFlags) announced() bool { return f.format != "text" }
 
-// journalHandler puts the severity of syslog(3) in front of each line, as sd-daemon(3) describes, so
-// that journalctl -p finds warnings and errors.
+// journalHandler puts the severity of syslog(3) in front of each line, as sd-daemon(3) describes,
+// so that journalctl -p finds warnings and errors.
 type journalHandler struct{ err, warn, info, debug slog.Handler }
 
 // newJournalHandler makes a handler for each severity, because a line is written in one piece.

@@ -62,7 +62,8 @@ func (s *sampler) line(refused bool, now time.Time) (ok bool, skipped int) {
 	return true, skipped
 }
 
-// hasLine reports whether a request has a line in the log, and how many had none since the last one.
+// hasLine reports whether a request has a line in the log, and how many had none since the last
+// one.
 func (s *Server) hasLine(status int, level slog.Level, now time.Time) (ok bool, skipped int) {
 	refused := status >= http.StatusBadRequest
 	switch {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A sampled log has 20 lines a second of requests that were carried out and 20 of refused ones, says
-// how many were left out, and has all failures.
+// A sampled log has 20 lines a second of requests that were carried out and 20 of refused ones,
+// says how many were left out, and has all failures.
 func TestSampledAccessLog(t *testing.T) {
 	t.Parallel()
 	s := &Server{Config: Config{AccessLog: AccessSampled}}

@@ -27,8 +27,8 @@ func (s *secure) certified(t testing.TB, id string, h2 bool, certs ...tls.Certif
 
 const botURI = "spiffe://attestd.local/company/acme/agent/bot"
 
-// A client certificate signs in as the agent that its SPIFFE ID names, with the role of an agent: it
-// attests for itself alone, and nothing else of its company is open to it.
+// A client certificate signs in as the agent that its SPIFFE ID names, with the role of an agent:
+// it attests for itself alone, and nothing else of its company is open to it.
 func TestClientCertificateSignsInAgent(t *testing.T) {
 	t.Parallel()
 	s := startTLS(t)

@@ -74,8 +74,8 @@ func (s *secure) as(t testing.TB, h2 bool, certs ...tls.Certificate) *http.Clien
 	return &http.Client{Transport: transport}
 }
 
-// The API answers over HTTP/2 and HTTP/1.1, with at least TLS 1.2. Browsers are told to come back by
-// https, but not to other programs of this machine.
+// The API answers over HTTP/2 and HTTP/1.1, with at least TLS 1.2. Browsers are told to come back
+// by https, but not to other programs of this machine.
 func TestServesTLS(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -141,8 +141,8 @@ func TestStreamOverTLS(t *testing.T) {
 	}
 }
 
-// Plain HTTP on the port of TLS is a 400. On the listener that redirects, readers are sent to https,
-// and whoever sends a credential or a change learns that it went unencrypted.
+// Plain HTTP on the port of TLS is a 400. On the listener that redirects, readers are sent to
+// https, and whoever sends a credential or a change learns that it went unencrypted.
 func TestPlainHTTP(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

@@ -32,9 +32,10 @@ type call struct {
 	client *store.Company // of the OAuth client that called by HTTP Basic, or nil
 	// whether the connection has a client certificate, and whether nothing else was presented
 	certified, onlyCertified bool
-	certErr                  error       // why that certificate does not count, alone or beside the rest
-	proof                    *dpop.Proof // of the key that its access token is bound to; nil without one
-	body                     *limit.Body // nil until it is read
+	certErr                  error // why it does not count, alone or beside the rest
+	// of the key that its access token is bound to; nil without one
+	proof *dpop.Proof
+	body  *limit.Body // nil until it is read
 	// releases the charge for decoding the body; nil if there is none
 	decoded func()
 	query   url.Values // declared parameters

@@ -34,8 +34,8 @@ func (c *call) certify() {
 	}
 }
 
-// recertify verifies the certificate, if there is one, at the time when the request is whole, beside
-// a credential that was looked up then.
+// recertify verifies the certificate, if there is one, at the time when the request is whole,
+// beside a credential that was looked up then.
 func (c *call) recertify(by store.Caller, now time.Time) error {
 	if !c.certified {
 		return nil

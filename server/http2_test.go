@@ -220,8 +220,8 @@ func TestHTTP2IdlePeer(t *testing.T) {
 	})
 }
 
-// A client that does not begin its handshake, or stops within it, loses its connection after the time
-// of a header.
+// A client that does not begin its handshake, or stops within it, loses its connection after the
+// time of a header.
 func TestHandshakeTimeout(t *testing.T) {
 	t.Parallel()
 	ca := testenv.NewCA(t)

@@ -30,7 +30,8 @@ type Certificates interface {
 }
 
 // addTo makes a lifecycle speak TLS. A connection has its seat during the handshake, for which
-// net/http gives it readHeaderTimeout. Changes of client CAs are recorded as settings are at a start.
+// net/http gives it readHeaderTimeout. Changes of client CAs are recorded as settings are at a
+// start.
 func (t *TLS) addTo(l *lifecycle, connections *limit.Listener, recordStart func(context.Context)) {
 	connections.TLS()
 	l.tls = https.Config(t.Certificates.GetCertificate, t.Certificates.Protocols(), t.ClientCAs)

@@ -86,7 +86,8 @@ func serveTLS(t *testing.T, flags ...string) *secureServer {
 	return s
 }
 
-// attestd runs a command in the server's folder and returns what it prints and whether it ended well.
+// attestd runs a command in the server's folder and returns what it prints, and whether it ended
+// well.
 func (s *secureServer) attestd(t *testing.T, environment []string, args ...string) (out string, ok bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), s.program, args...)
@@ -119,8 +120,12 @@ func TestServeTLS(t *testing.T) {
 		t.Errorf("without the CA: %s", out)
 	}
 	for name, run := range map[string]func() (string, bool){
-		"flag":     func() (string, bool) { return s.attestd(t, []string{"ATTESTD_KEY=" + key}, append(attest, "--ca-file", "ca.pem")...) },
-		"variable": func() (string, bool) { return s.attestd(t, []string{"ATTESTD_KEY=" + key, "ATTESTD_CA_FILE=ca.pem"}, attest...) },
+		"flag": func() (string, bool) {
+			return s.attestd(t, []string{"ATTESTD_KEY=" + key}, append(attest, "--ca-file", "ca.pem")...)
+		},
+		"variable": func() (string, bool) {
+			return s.attestd(t, []string{"ATTESTD_KEY=" + key, "ATTESTD_CA_FILE=ca.pem"}, attest...)
+		},
 	} {
 		if out, ok := run(); !ok {
 			t.Errorf("%s: %s", name, out)

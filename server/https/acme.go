@@ -79,7 +79,8 @@ func (a *ACME) HTTPChallenges(other http.Handler) http.Handler {
 			other.ServeHTTP(w, r)
 			return
 		}
-		asked := *r // the library compares the host with the domains, and a private CA may use a port
+		// the library compares the host with the domains, and a private CA may use a port
+		asked := *r
 		if name, _, err := net.SplitHostPort(r.Host); err == nil {
 			asked.Host = name
 		}
@@ -222,6 +223,7 @@ func (c *cancelable) RoundTrip(r *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	context.AfterFunc(r.Context(), cancel) // the client's, which ends with the body or its time limit
+	// the client's context ends with the body or the time limit
+	context.AfterFunc(r.Context(), cancel)
 	return response, nil
 }

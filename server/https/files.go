@@ -85,7 +85,7 @@ func (f *Files) Run(ctx context.Context) error {
 
 // Status may be called at any time.
 func (f *Files) Status() Status {
-	at, err, failedAt := f.pair.state()
+	at, failedAt, err := f.pair.state()
 	leaf := f.pair.value.Load().Leaf
 	s := Status{Names: leaf.DNSNames, NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter, Loaded: at, LastErrorAt: failedAt}
 	if err != nil {

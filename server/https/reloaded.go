@@ -64,8 +64,8 @@ func (r *reloaded[T]) run(ctx context.Context, each func(now time.Time, changed 
 	}
 }
 
-// again reads the files and takes what they hold into use, if it is new and good. It reports whether
-// it was.
+// again reads the files and takes what they hold into use, if it is new and good. It reports
+// whether it was.
 func (r *reloaded[T]) again() (changed bool) {
 	raw, value, err := r.read()
 	content := sha256.Sum256(raw)
@@ -100,8 +100,8 @@ func (r *reloaded[T]) note(err error) {
 
 // state returns when the value was taken into use, and what is wrong with the files since, if
 // anything.
-func (r *reloaded[T]) state() (at time.Time, lastErr error, lastAt time.Time) {
+func (r *reloaded[T]) state() (at, lastAt time.Time, lastErr error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.at, r.lastErr, r.lastAt
+	return r.at, r.lastAt, r.lastErr
 }
