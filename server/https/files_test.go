@@ -1,0 +1,105 @@
+package https
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"attestd/internal/testenv"
+)
+
+// A pair is taken into use once it is whole; while its two files differ nothing is said for one
+// read. What is bad stays out, is logged once, and is in the status until it is mended. The end of a
+// certificate is logged once a day from 14 days before.
+func TestFilesAreReadAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir, ca := t.TempDir(), testenv.NewCA(t)
+		certPath, keyPath := filepath.Join(dir, "crt"), filepath.Join(dir, "key")
+		write := func(path string, text []byte) {
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until := func(end time.Duration) func(*x509.Certificate) {
+			return func(c *x509.Certificate) { c.NotAfter = time.Now().Add(end).Truncate(time.Second) }
+		}
+		cert, key := ca.Server(t, until(20*24*time.Hour))
+		write(certPath, cert)
+		write(keyPath, key)
+		const every = 10 * time.Minute // as often as a test of days can read
+		readable := true
+		var log bytes.Buffer
+		f, err := OpenFiles(certPath, keyPath, func(path string) ([]byte, error) {
+			if !readable {
+				return nil, errors.New("others may read it")
+			}
+			return os.ReadFile(path)
+		}, every, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- f.Run(ctx) }()
+		time.Sleep(time.Second) // between two reads
+		first := f.Status()
+		later := func(reads int) Status {
+			time.Sleep(time.Duration(reads) * every)
+			synctest.Wait()
+			return f.Status()
+		}
+		cert, key = ca.Server(t, until(30*24*time.Hour))
+		write(certPath, cert)
+		if s := later(1); s.LastError != "" || !s.NotAfter.Equal(first.NotAfter) || log.Len() > 0 {
+			t.Errorf("half a pair: %+v\n%s", s, log.String())
+		}
+		write(keyPath, key)
+		second := later(2)
+		if !second.NotAfter.After(first.NotAfter) || !second.Loaded.After(first.Loaded) {
+			t.Errorf("the new pair is not in use: %+v", second)
+		}
+		expired, expiredKey := ca.Server(t, until(-time.Minute))
+		for name, bad := range map[string]func(){
+			"expired":           func() { write(certPath, expired); write(keyPath, expiredKey) },
+			"another's key":     func() { write(certPath, expired); write(keyPath, key) },
+			"no certificate":    func() { write(certPath, nil) },
+			"a key that leaked": func() { readable = false },
+			"gone":              func() { _ = os.Remove(certPath) },
+		} {
+			log.Reset()
+			bad()
+			s := later(10)
+			if s.LastError == "" || s.LastErrorAt.IsZero() || !s.NotAfter.Equal(second.NotAfter) || strings.Count(log.String(), "was not taken into use") != 1 {
+				t.Errorf("%s: %+v\n%s", name, s, log.String())
+			}
+			readable = true
+			write(certPath, cert)
+			write(keyPath, key)
+			if s := later(2); s.LastError != "" {
+				t.Errorf("%s was mended: %+v", name, s)
+			}
+		}
+		log.Reset()
+		time.Sleep(15 * 24 * time.Hour)
+		if n := strings.Count(log.String(), "expires soon"); n != 0 {
+			t.Errorf("%d warnings 15 days before the end", n)
+		}
+		time.Sleep(3 * 24 * time.Hour)
+		if n := strings.Count(log.String(), "expires soon"); n != 2 && n != 3 {
+			t.Errorf("%d warnings in 2 days", n)
+		}
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
