@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +18,29 @@ import (
 	"attestd/internal/testenv"
 )
 
+// journal is a log that a test reads while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+// drain returns what was written since the last time.
+func (j *journal) drain() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	defer j.text.Reset()
+	return j.text.String()
+}
+
 // A pair is taken into use once it is whole; while its two files differ nothing is said for one
-// read. What is bad stays out, is logged once, and is in the status until it is mended. The end of a
-// certificate is logged once a day from 14 days before.
+// read. What is bad stays out, is logged once, and is in the status until it is mended. The end of
+// a certificate is logged once a day from 14 days before.
 func TestFilesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,10 +58,10 @@ func TestFilesAreReadAgain(t *testing.T) {
 		write(certPath, cert)
 		write(keyPath, key)
 		const every = 10 * time.Minute // as often as a test of days can read
-		readable := true
-		var log bytes.Buffer
+		var leaked atomic.Bool
+		var log journal
 		f, err := OpenFiles(certPath, keyPath, func(path string) ([]byte, error) {
-			if !readable {
+			if leaked.Load() {
 				return nil, errors.New("others may read it")
 			}
 			return os.ReadFile(path)
@@ -59,8 +81,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 		}
 		cert, key = ca.Server(t, until(30*24*time.Hour))
 		write(certPath, cert)
-		if s := later(1); s.LastError != "" || !s.NotAfter.Equal(first.NotAfter) || log.Len() > 0 {
-			t.Errorf("half a pair: %+v\n%s", s, log.String())
+		if s := later(1); s.LastError != "" || !s.NotAfter.Equal(first.NotAfter) || log.drain() != "" {
+			t.Errorf("half a pair: %+v", s)
 		}
 		write(keyPath, key)
 		second := later(2)
@@ -72,29 +94,29 @@ func TestFilesAreReadAgain(t *testing.T) {
 			"expired":           func() { write(certPath, expired); write(keyPath, expiredKey) },
 			"another's key":     func() { write(certPath, expired); write(keyPath, key) },
 			"no certificate":    func() { write(certPath, nil) },
-			"a key that leaked": func() { readable = false },
+			"a key that leaked": func() { leaked.Store(true) },
 			"gone":              func() { _ = os.Remove(certPath) },
 		} {
-			log.Reset()
+			log.drain()
 			bad()
-			s := later(10)
-			if s.LastError == "" || s.LastErrorAt.IsZero() || !s.NotAfter.Equal(second.NotAfter) || strings.Count(log.String(), "was not taken into use") != 1 {
-				t.Errorf("%s: %+v\n%s", name, s, log.String())
+			s, said := later(10), log.drain()
+			if s.LastError == "" || s.LastErrorAt.IsZero() || !s.NotAfter.Equal(second.NotAfter) || strings.Count(said, "was not taken into use") != 1 {
+				t.Errorf("%s: %+v\n%s", name, s, said)
 			}
-			readable = true
+			leaked.Store(false)
 			write(certPath, cert)
 			write(keyPath, key)
 			if s := later(2); s.LastError != "" {
 				t.Errorf("%s was mended: %+v", name, s)
 			}
 		}
-		log.Reset()
+		log.drain()
 		time.Sleep(15 * 24 * time.Hour)
-		if n := strings.Count(log.String(), "expires soon"); n != 0 {
+		if n := strings.Count(log.drain(), "expires soon"); n != 0 {
 			t.Errorf("%d warnings 15 days before the end", n)
 		}
 		time.Sleep(3 * 24 * time.Hour)
-		if n := strings.Count(log.String(), "expires soon"); n != 2 && n != 3 {
+		if n := strings.Count(log.drain(), "expires soon"); n != 2 && n != 3 {
 			t.Errorf("%d warnings in 2 days", n)
 		}
 		stop()
