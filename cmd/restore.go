@@ -1,7 +1,13 @@
 package cmd
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -9,16 +15,21 @@ import (
 	"attestd/internal/printable"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/admin/backups"
 )
 
 func restoreCommand(schema string) *cobra.Command {
-	var db string
+	var db, identity string
+	var s3 s3Flags
 	var force, acceptRollback bool
 	cmd := &cobra.Command{
 		Use:   "restore IN",
 		Short: "Replace the database with a backup",
 		Long: `Verify a backup completely and put it in place of the database. An existing database is replaced
 only with --force, and never while it is in use.
+
+IN is a file, or s3://bucket/prefix/NAME with ?versionId=ID for an older version. A backup that
+is encrypted needs --identity.
 
 With --force alone, the command refuses a restore that would lose something (exit status 5) and
 lists the losses: records, companies, keys, clients, agents and passports that the backup
@@ -37,7 +48,7 @@ attestd accept-rollback.`,
 				return usagef("--accept-rollback requires --force")
 			}
 			report, finish := progress()
-			undone, err := admin.Restore(cmd.Context(), args[0], db, schema,
+			undone, err := restore(cmd.Context(), args[0], db, schema, identity, s3,
 				admin.RestoreOptions{Force: force, AcceptRollback: acceptRollback, At: time.Now(), Progress: report})
 			finish()
 			for _, line := range undone.Lines {
@@ -57,8 +68,61 @@ attestd accept-rollback.`,
 		},
 	}
 	databaseFlag(cmd, &db)
+	cmd.Flags().StringVar(&identity, "identity", "", "`file` of secret keys of age, with which an encrypted backup is opened")
+	s3.add(cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "replace an existing database, if nothing is lost")
 	cmd.Flags().BoolVar(&acceptRollback, "accept-rollback", false,
 		"with --force: replace it although something is lost or undone")
 	return cmd
+}
+
+// restore puts the backup at in, a file or an object of a bucket, in place of the database.
+func restore(ctx context.Context, in, db, schema, identity string, s3 s3Flags, o admin.RestoreOptions) (undone admin.Rollback, err error) {
+	identities, err := readIdentities("--identity", identity)
+	if err != nil {
+		return undone, err
+	}
+	if !strings.HasPrefix(in, "s3://") {
+		file, err := os.Open(in)
+		if err != nil {
+			return admin.Restore(ctx, in, db, schema, o) // which says what is wrong with it
+		}
+		defer file.Close()
+		if start := make([]byte, 64); !isEncrypted(file, start) {
+			return admin.Restore(ctx, in, db, schema, o)
+		}
+		return backups.Restore(ctx, file, db, schema, identities, o)
+	}
+	options, err := s3.options()
+	if err != nil {
+		return undone, err
+	}
+	address, version, _ := strings.Cut(in, "?versionId=")
+	bucket, key, err := backups.ParseBucket(address)
+	if err != nil {
+		return undone, err
+	}
+	prefix, name := path.Split(key)
+	place, err := backups.OpenBucket("s3://"+bucket+"/"+prefix, options)
+	if err != nil {
+		return undone, err
+	}
+	r, err := place.Read(ctx, name, version)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	}
+	if err != nil {
+		return undone, err
+	}
+	defer r.Close()
+	return backups.Restore(ctx, r, db, schema, identities, o)
+}
+
+// isEncrypted reports whether a plain file is encrypted, and goes back to its start.
+func isEncrypted(file *os.File, start []byte) bool {
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	n, _ := file.ReadAt(start, 0)
+	return backups.IsEncrypted(start[:n])
 }

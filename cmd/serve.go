@@ -36,6 +36,7 @@ type serveFlags struct {
 	master                                                                                  masterKeyFlags
 	tls                                                                                     tlsFlags
 	logs                                                                                    logFlags
+	backup                                                                                  serveBackupFlags
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -62,6 +63,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags := cmd.Flags()
 	databaseFlag(cmd, &f.db)
 	headsFlag(cmd, &f.heads)
+	f.backup.add(cmd)
 	f.master.add(cmd, "", "the master key that seals the keys in the database, existing or new")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
 	flags.StringVar(&f.trustDomain, "trust-domain", "attestd.local",
@@ -132,6 +134,10 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 			return err
 		}
 	}
+	place, err := f.backup.check(f.db)
+	if err != nil {
+		return err
+	}
 	signal.Ignore(syscall.SIGPIPE) // the service goes on when the reader of its log ends
 	began := time.Now()
 	if file, ok := stderr.(*os.File); ok {
@@ -183,6 +189,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	if len(cosigned) > 0 {
 		cfg.CosignFor = cosignedName(cosigned)
 	}
+	cfg.Backups = f.backup.schedule(place, cfg.Store, f.db, headsPath(f.heads, f.db), cfg.Log)
 	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), cfg.BaseURL, cfg.Store.IsNew())
 	logs.flush()
 	for _, notice := range cfg.Store.Notices() {

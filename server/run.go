@@ -61,6 +61,9 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	for _, p := range s.witnessPublishers {
 		l.workers = append(l.workers, p.run)
 	}
+	if s.Backups != nil {
+		l.workers = append(l.workers, s.Backups.Run)
+	}
 	connections := limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log)
 	if s.TLS != nil {
 		s.TLS.addTo(&l, connections, s.recordStart)

@@ -20,6 +20,7 @@ import (
 	"attestd/server/webhook"
 	"attestd/service"
 	"attestd/store"
+	"attestd/store/admin/backups"
 	"attestd/store/feed"
 )
 
@@ -48,6 +49,8 @@ type Config struct {
 	Witnesses []*witness.Client // witnesses that cosign our logs
 	// minimum time between requests to a witness about the same log; 0 is 2 seconds
 	PublishEvery time.Duration
+
+	Backups *backups.Schedule // nil makes none
 
 	DPoPNonce bool // whether DPoP proofs need a nonce of ours
 

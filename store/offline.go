@@ -1,10 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"slices"
 
 	"attestd/chain"
+	"attestd/store/headfile"
 	"attestd/store/sqlite"
 )
 
@@ -79,3 +82,42 @@ func On(name string, c Conn) *Store {
 // PostgresError adds the name of a database and the sentinel of this package to an error of package
 // postgres. It returns nil for nil.
 func PostgresError(name string, err error) error { return namedServer(name, err) }
+
+// CopyPaced copies the database of a connection to the empty file at path; see sqlite.CopyPaced.
+func (c Conn) CopyPaced(ctx context.Context, path string, paced func(done, total int64) error) error {
+	return sentinel(sqlite.CopyPaced(ctx, c.conn.sql, path, paced))
+}
+
+// DatabaseID identifies a database and its copies.
+func (s *Store) DatabaseID(ctx context.Context) (headfile.ID, error) { return s.databaseID(ctx) }
+
+// Heads returns the state of all logs, in the order of their chains.
+func (s Rollback) Heads(ctx context.Context) ([]headfile.Head, error) {
+	logs, err := s.loggedHeads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	heads := make([]headfile.Head, 0, len(logs))
+	for _, l := range logs {
+		heads = append(heads, l.Head)
+	}
+	slices.SortFunc(heads, func(a, b headfile.Head) int { return cmp.Compare(a.Chain, b.Chain) })
+	return heads, nil
+}
+
+// CheckHeads compares a database with known heads. It returns a *RolledBackError if the database is
+// behind one of them, or has another history.
+func (s Rollback) CheckHeads(ctx context.Context, known []headfile.Head) error {
+	behind, err := s.compare(ctx, func(yield func(headfile.Head) error) error {
+		for _, h := range known {
+			if err := yield(h); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && len(behind) > 0 {
+		err = &RolledBackError{behind}
+	}
+	return err
+}

@@ -73,7 +73,7 @@ func checkedCopy(
 		return tmp, err
 	}
 	progress("check", 0, info.Size())
-	if err := checkFile(ctx, copied, schema); err != nil {
+	if err := CheckFile(ctx, copied, schema); err != nil {
 		return tmp, fmt.Errorf("check the copy of %s: %w", from, err)
 	}
 	progress("check", info.Size(), info.Size())
@@ -112,8 +112,8 @@ func compactCopy(
 	return tmp, nil
 }
 
-// checkFile lets SQLite check every page and index of the file, and then calls Store.Check.
-func checkFile(ctx context.Context, s *store.Store, schema string) error {
+// CheckFile lets SQLite check every page and index of the file, and then calls Store.Check.
+func CheckFile(ctx context.Context, s *store.Store, schema string) error {
 	if err := s.Read(ctx, func(r store.Conn) error { return r.CheckPages(ctx) }); err != nil {
 		return err
 	}

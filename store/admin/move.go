@@ -105,7 +105,7 @@ func sound(ctx context.Context, s *store.Store, name, schema string, o MoveOptio
 	if store.IsPostgres(name) {
 		return s.Check(ctx, schema)
 	}
-	return checkFile(ctx, s, schema)
+	return CheckFile(ctx, s, schema)
 }
 
 // unrecordedMove returns the pending control record about a move.

@@ -77,3 +77,17 @@ func openLocked(path string) (*os.File, error) {
 	}
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
+
+// LockAlone locks a file of ours that is still being written, so that others can see whether its
+// writer lives. It returns ErrInUse if another process has locked it. On systems without such a
+// lock, isLocked is false.
+func LockAlone(path string) (release func(), isLocked bool, err error) {
+	f, err := openLocked(path)
+	if errors.Is(err, errLocked) {
+		return nil, false, inUse(path)
+	}
+	if err != nil || f == nil {
+		return func() {}, false, err
+	}
+	return func() { _ = closeLocked(f) }, true, nil
+}
