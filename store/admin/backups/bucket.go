@@ -1,6 +1,7 @@
 package backups
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,9 +50,12 @@ type Bucket struct {
 	lock minio.RetentionMode
 }
 
-// partSize is the size of a part of an upload, which is held in memory. 10,000 parts are the most
-// that S3 takes, so a backup has at most 160 GB, or as much as its size needs if that is known.
-const partSize = 16 << 20
+// partSize is the size of a part of an upload, which is held in memory. S3 takes at most 10,000
+// parts, so those of a backup beyond 140 GB are larger.
+const (
+	partSize  = 16 << 20
+	mostParts = 9000
+)
 
 // tries is the number of attempts at a request that a service refuses for now.
 const tries = 4
@@ -176,14 +180,24 @@ func (b *Bucket) List(ctx context.Context) (names []string, err error) {
 }
 
 func (b *Bucket) Write(ctx context.Context, name string, r io.Reader, size int64) (s Stored, err error) {
-	o := minio.PutObjectOptions{ContentType: "application/octet-stream", PartSize: partSize, NumThreads: 1, SendContentMd5: b.lock != ""}
+	o := minio.PutObjectOptions{ContentType: "application/octet-stream", NumThreads: 1, SendContentMd5: b.lock != ""}
 	if b.lock != "" {
 		// one second more, for S3 stores whole seconds
 		s.Lock, s.RetainUntil = strings.ToLower(string(b.lock)), b.options.Now().UTC().Add(b.options.LockFor+time.Second).Truncate(time.Second)
 		o.Mode, o.RetainUntilDate = b.lock, s.RetainUntil
 	}
-	counted := &counter{r: r}
-	info, err := b.client.PutObject(ctx, b.bucket, b.prefix+name, counted, size, o)
+	// What is sent stands in memory, so that it can be sent again.
+	o.PartSize = uint64(max(partSize, size/mostParts))
+	start, err := io.ReadAll(io.LimitReader(r, partSize))
+	if err != nil {
+		return s, err
+	}
+	counted, length := &counter{r: io.MultiReader(bytes.NewReader(start), r)}, int64(-1)
+	body := io.Reader(counted)
+	if len(start) < partSize {
+		body, length, counted.n = bytes.NewReader(start), int64(len(start)), int64(len(start))
+	}
+	info, err := b.client.PutObject(ctx, b.bucket, b.prefix+name, body, length, o)
 	if err == nil && info.Size != counted.n {
 		err = fmt.Errorf("%w: the service has stored %d of %d bytes", store.ErrUnavailable, info.Size, counted.n)
 	}

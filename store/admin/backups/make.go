@@ -238,14 +238,14 @@ func (b *making) write(ctx context.Context) error {
 	plainDigest, sent := newDigest(), newDigest()
 	progress := &counted{report: func(n int64) { b.Progress("write", n, info.Size()) }}
 	source := io.TeeReader(pacedReader{plain, b.pace(ctx, b.to.Room())}, io.MultiWriter(plainDigest, progress))
-	r, size := source, info.Size()
+	r := source
 	if len(b.Recipients) > 0 {
 		encrypted := encrypt(source, b.Recipients)
 		defer encrypted.Close()
-		r, size = encrypted, -1
+		r = encrypted
 	}
 	b.written = true
-	stored, err := b.to.Write(ctx, b.name.String(), io.TeeReader(r, sent), size)
+	stored, err := b.to.Write(ctx, b.name.String(), io.TeeReader(r, sent), info.Size())
 	b.manifest.Version = stored.Version
 	if err != nil {
 		return err

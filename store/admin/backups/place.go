@@ -24,7 +24,7 @@ type Place interface {
 	Check(ctx context.Context) error
 	// List returns all names in the place.
 	List(ctx context.Context) ([]string, error)
-	// Write stores a file under a new name, durably. size is -1 if it is unknown.
+	// Write stores a file under a new name, durably. size says about how large it is.
 	Write(ctx context.Context, name string, r io.Reader, size int64) (Stored, error)
 	// Finish makes a file of Write one that others see, if it is not yet.
 	Finish(ctx context.Context, name string) error

@@ -83,6 +83,8 @@ func (b *making) prune(ctx context.Context) (removed, left []string) {
 			left = append(left, fmt.Sprintf("%s: %v", b.to.Address(n.String()), err))
 		case kept < b.Keep:
 			kept++
+		case m.RetainUntil != nil && b.At.Before(*m.RetainUntil):
+			// it is locked, and a later backup removes it
 		default:
 			if err := b.remove(ctx, n, m); err != nil {
 				left = append(left, fmt.Sprintf("%s: %v", b.to.Address(n.String()), err))
@@ -97,9 +99,6 @@ func (b *making) prune(ctx context.Context) (removed, left []string) {
 // remove removes an old backup. Its manifest goes first: if the process is killed in between, the
 // rest is unfinished and removed later.
 func (b *making) remove(ctx context.Context, n Name, m Manifest) error {
-	if m.RetainUntil != nil && b.At.Before(*m.RetainUntil) {
-		return nil // it is removed by a later backup
-	}
 	known, err := m.heads()
 	if err != nil {
 		return err
