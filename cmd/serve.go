@@ -189,9 +189,9 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	if len(cosigned) > 0 {
 		cfg.CosignFor = cosignedName(cosigned)
 	}
-	cfg.Backups = f.backup.schedule(place, cfg.Store, f.db, headsPath(f.heads, f.db), cfg.Log)
 	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), cfg.BaseURL, cfg.Store.IsNew())
 	logs.flush()
+	cfg.Backups = f.backup.schedule(place, cfg.Store, f.db, headsPath(f.heads, f.db), cfg.Log)
 	for _, notice := range cfg.Store.Notices() {
 		cfg.Log.Warn(notice)
 	}

@@ -53,9 +53,7 @@ func TestBackupIsReadBackVerifiedAndRestored(t *testing.T) {
 			}
 			list, err := backups.List(t.Context(), place)
 			must(t, err)
-			for _, listed := range list {
-				must(t, backups.Verify(t.Context(), place, listed, t.TempDir(), o))
-			}
+			must(t, backups.Verify(t.Context(), place, list[step], t.TempDir(), o))
 		}
 		if names := done(t, place); len(names) != 3 {
 			t.Errorf("%s: done: %v", name, names)

@@ -1,0 +1,87 @@
+package backups_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"attestd/store/admin/backups"
+)
+
+// A backup is made when the newest is as old as the interval, and at the interval from then on. One
+// that fails is an error in the log each time, and is tried again sooner.
+func TestScheduleMakesBackups(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var log bytes.Buffer
+		var begun []time.Duration
+		failing := false
+		s := &backups.Schedule{To: "there", Every: 6 * time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Newest: func(context.Context) (time.Time, error) { return start.Add(-4 * time.Hour), nil },
+			Make: func(context.Context) (m backups.Made, err error) {
+				begun = append(begun, time.Since(start))
+				time.Sleep(time.Minute)
+				if failing {
+					return m, errors.New("the disk is full")
+				}
+				m.Name, m.Records = "new", 7
+				return m, nil
+			}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.Run(ctx) }()
+		synctest.Wait()
+		if now := s.Status(); !now.Next.Equal(start.Add(2*time.Hour)) || !now.LastSuccess.Equal(start.Add(-4*time.Hour)) || now.Running || now.Overdue(time.Now()) {
+			t.Errorf("at the start: %+v", now)
+		}
+		time.Sleep(2*time.Hour + time.Second)
+		if now := s.Status(); !now.Running || !now.LastStart.Equal(start.Add(2*time.Hour)) {
+			t.Errorf("while it runs: %+v", now)
+		}
+		time.Sleep(time.Hour)
+		if now := s.Status(); now.Running || now.Name != "new" || now.Records != 7 || now.Duration != time.Minute || !now.LastSuccess.Equal(now.LastStart) || !now.Next.Equal(start.Add(8*time.Hour)) {
+			t.Errorf("after it: %+v", now)
+		}
+		failing = true
+		time.Sleep(12 * time.Hour)
+		now := s.Status()
+		if now.Failures < 20 || now.Err != "the disk is full" || now.Name != "new" || !now.Overdue(time.Now()) || strings.Count(log.String(), "level=ERROR") != now.Failures {
+			t.Errorf("while it fails: %+v\n%s", now, log.String())
+		}
+		failing = false
+		time.Sleep(20 * time.Minute)
+		if now := s.Status(); now.Failures != 0 || now.Err != "" || now.Overdue(time.Now()) {
+			t.Errorf("when it works again: %+v", now)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// Without a backup, and after a clock that was ahead when the newest was made, one is due at once.
+func TestScheduleBeginsAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, newest := range map[string]time.Time{"none": {}, "ahead": time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			s := &backups.Schedule{Every: time.Hour, Log: slog.New(slog.DiscardHandler),
+				Newest: func(context.Context) (time.Time, error) { return newest, nil },
+				Make: func(context.Context) (backups.Made, error) {
+					cancel()
+					return backups.Made{}, nil
+				}}
+			start := time.Now()
+			if err := s.Run(ctx); !errors.Is(err, context.Canceled) || !time.Now().Equal(start) {
+				t.Errorf("%s: after %s: %v", name, time.Since(start), err)
+			}
+		})
+	}
+}
