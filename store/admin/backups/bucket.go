@@ -210,11 +210,22 @@ func (b *Bucket) Write(ctx context.Context, name string, r io.Reader, size int64
 
 // checkLock asks the service for the retention of an object.
 func (b *Bucket) checkLock(ctx context.Context, name string, s Stored) error {
-	mode, until, err := b.client.GetObjectRetention(ctx, b.bucket, b.prefix+name, s.Version)
-	switch {
-	case err != nil:
+	info, err := b.client.StatObject(ctx, b.bucket, b.prefix+name, minio.StatObjectOptions{VersionID: s.Version})
+	if err != nil {
 		return fmt.Errorf("its retention cannot be seen: %w", err)
-	case mode == nil || until == nil || !strings.EqualFold(string(*mode), s.Lock) || until.Before(s.RetainUntil.Add(-time.Second)):
+	}
+	mode := info.Headers.Get("X-Amz-Object-Lock-Mode")
+	until, err := time.Parse(time.RFC3339, info.Headers.Get("X-Amz-Object-Lock-Retain-Until-Date"))
+	if mode == "" || err != nil { // some services say it only when they are asked for it
+		found, end, err := b.client.GetObjectRetention(ctx, b.bucket, b.prefix+name, s.Version)
+		if err != nil {
+			return fmt.Errorf("its retention cannot be seen: %w", err)
+		}
+		if found != nil && end != nil {
+			mode, until = string(*found), *end
+		}
+	}
+	if !strings.EqualFold(mode, s.Lock) || until.Before(s.RetainUntil.Add(-time.Second)) {
 		return fmt.Errorf("%w: the service has not set the retention until %s that was asked for", store.ErrUnavailable,
 			s.RetainUntil.Format(time.RFC3339))
 	}

@@ -64,7 +64,13 @@ func (l *live) open(t testing.TB) {
 // attest appends n records.
 func (l *live) attest(t testing.TB, n int) {
 	t.Helper()
-	payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"acme","payload":{"ok":true}}`)
+	l.attestText(t, n, "ok")
+}
+
+// attestText appends n records with a text in them.
+func (l *live) attestText(t testing.TB, n int, text string) {
+	t.Helper()
+	payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"acme","payload":"` + text + `"}`)
 	var drafts []chain.Draft
 	for range n {
 		drafts = append(drafts, chain.Draft{Chain: l.company.Chain, Payload: payload, Canonical: payload})

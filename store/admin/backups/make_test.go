@@ -27,6 +27,7 @@ func TestBackupIsReadBackVerifiedAndRestored(t *testing.T) {
 	l, k := serve(t), key(t)
 	l.attest(t, 300)
 	bucket, locked := newS3(t, false), newS3(t, true)
+	locked.saysLock = true
 	for name, place := range map[string]backups.Place{"folder": folder(t), "bucket": bucket.place(t), "locked bucket": locked.place(t)} {
 		for step, encryption := range []string{"none", "opened", "not opened"} {
 			o := l.options(t, step)

@@ -24,6 +24,8 @@ import (
 type s3 struct {
 	url    string
 	locked bool // the bucket has object lock
+	// whether headers of an object say its retention, or only a request for it
+	saysLock bool
 
 	mu       sync.Mutex
 	versions int
@@ -286,6 +288,10 @@ func (f *s3) get(w http.ResponseWriter, r *http.Request, key, version string) {
 	}
 	w.Header().Set("ETag", etag(body))
 	w.Header().Set("X-Amz-Version-Id", o.version)
+	if o.mode != "" && f.saysLock {
+		w.Header().Set("X-Amz-Object-Lock-Mode", o.mode)
+		w.Header().Set("X-Amz-Object-Lock-Retain-Until-Date", o.until.UTC().Format(time.RFC3339))
+	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	http.ServeContent(w, r, "", time.Now().Add(-time.Hour), bytes.NewReader(body))
 }
