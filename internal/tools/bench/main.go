@@ -56,6 +56,7 @@ var sections = []struct {
 	{"mcp", (*bench).mcp},
 	{"mcp-http", (*bench).mcpHTTP},
 	{"webhooks", (*bench).webhooks},
+	{"backup", (*bench).backups},
 	{"postgres", (*bench).postgres},
 }
 
