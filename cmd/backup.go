@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"os"
 
@@ -22,7 +21,7 @@ func backupCommand(version, schema string) *cobra.Command {
 	var flags backupFlags
 	var supervised, asJSON bool
 	cmd := &cobra.Command{
-		Use:   "backup [OUT]",
+		Use:   "backup OUT",
 		Short: "Copy the database into a new file or a place of backups, while a server runs or not",
 		Long: `Copy the database into a new file that only its owner can read. Every chain of the copy is verified
 before the file gets its name. An existing file is never overwritten.
@@ -38,8 +37,11 @@ protect the database.`,
 			if err := fileOnly("backup", insteadOfBackup, append([]string{db}, args...)...); err != nil {
 				return err
 			}
-			if (len(args) == 1) == (flags.to != "") {
-				return usagef("give either OUT or --backup-to")
+			if len(args) == 0 && flags.to == "" {
+				return usagef("accepts 1 arg(s), received 0: give OUT, or --backup-to")
+			}
+			if len(args) == 1 && flags.to != "" {
+				return usagef("give either OUT or --backup-to, and not both")
 			}
 			if len(args) == 1 && len(flags.recipients) > 0 {
 				return usagef("--backup-recipient requires --backup-to; OUT is never encrypted")
@@ -68,6 +70,13 @@ protect the database.`,
 	return cmd
 }
 
+// Nice values of a backup. While it copies, it holds up the write-ahead log, so it is only polite;
+// what follows may take its time.
+const (
+	politePriority = 5
+	idlePriority   = 15
+)
+
 // makeOne makes one backup in --backup-to.
 func (f backupFlags) makeOne(cmd *cobra.Command, db, heads, version, schema string, supervised, asJSON bool) error {
 	ctx := cmd.Context()
@@ -92,7 +101,8 @@ func (f backupFlags) makeOne(cmd *cobra.Command, db, heads, version, schema stri
 		return err
 	}
 	o.Program, o.Heads = "attestd/"+version, heads
-	o.Copied = lowerPriority
+	lowerPriority(politePriority)
+	o.Copied = func() { lowerPriority(idlePriority) }
 	report, finish := progress()
 	o.Progress = report
 	made, err := backups.Make(ctx, db, place, o)
@@ -101,7 +111,7 @@ func (f backupFlags) makeOne(cmd *cobra.Command, db, heads, version, schema stri
 		return err
 	}
 	if asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(made)
+		return printable.JSON(cmd.OutOrStdout(), made)
 	}
 	printable.Fprintf(cmd.ErrOrStderr(), "backed up %s to %s (%s) and %s\n", db, made.Address, humanize.IBytes(uint64(made.Size)), provenBy(made.Manifest))
 	for _, name := range made.Removed {

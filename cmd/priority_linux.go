@@ -8,17 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lowPriority is the nice value of what may take its time.
-const lowPriority = 10
-
-// lowerPriority lets every other process go first, and takes at most half of the cores. Linux has a
-// priority for each thread, and new threads have that of the one that makes them.
-func lowerPriority() {
-	runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2))
+// lowerPriority gives this process a nice value, so that others go first, and at most half of the
+// cores. Linux has a priority for each thread, and new threads have that of the one that makes them.
+func lowerPriority(nice int) {
+	runtime.GOMAXPROCS(max(1, runtime.NumCPU()/2))
 	threads, _ := os.ReadDir("/proc/self/task")
 	for _, t := range threads {
 		if id, err := strconv.Atoi(t.Name()); err == nil {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, id, lowPriority) // without it, a backup is only less polite
+			// where it is refused, a backup disturbs others more
+			_ = unix.Setpriority(unix.PRIO_PROCESS, id, nice)
 		}
 	}
 }

@@ -5,4 +5,4 @@ package cmd
 import "runtime"
 
 // lowerPriority takes at most half of the cores.
-func lowerPriority() { runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2)) }
+func lowerPriority(int) { runtime.GOMAXPROCS(max(1, runtime.NumCPU()/2)) }

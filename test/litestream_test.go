@@ -106,7 +106,7 @@ func TestLitestreamRestoresReplicatedRecords(t *testing.T) {
 			}
 		}
 		t.Logf("round %d: %d replicated, %d acknowledged, %d restored", round, replicated, len(acknowledged), len(found))
-		// the restored file takes the place of the database, as after a lost disk, with a replica anew
+		// the restored file takes the place of the database, as after a lost disk
 		for _, left := range []string{db, db + "-wal", db + "-shm", db + ".heads"} {
 			must(t, os.RemoveAll(left))
 		}

@@ -14,8 +14,8 @@ import (
 const copyPages = 256
 
 // CopyPaced copies the database of a connection, as it is at one moment, to the empty file at path,
-// which MUST be absolute. It calls paced after each step with the bytes copied so far and the total;
-// an error of paced ends the copy and is returned unchanged.
+// which MUST be absolute. It calls paced after each step with the bytes copied so far and the
+// total; an error of paced ends the copy and is returned unchanged.
 //
 // A read transaction holds the moment, so that a writer does not make the copy begin again. The
 // write-ahead log cannot become shorter meanwhile. The copy has the free pages of the source.

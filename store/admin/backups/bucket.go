@@ -69,7 +69,7 @@ func ParseBucket(address string) (bucket, key string, err error) {
 	key = strings.Trim(u.Path, "/")
 	for part := range strings.SplitSeq(key, "/") {
 		if part == "." || part == ".." || part == "" && key != "" {
-			return "", "", fmt.Errorf("%w: the prefix of %s must not have empty parts, . or ..", store.ErrRefused, "s3://"+u.Host)
+			return "", "", fmt.Errorf("%w: the prefix of %s must not have parts that are empty or only dots", store.ErrRefused, "s3://"+u.Host)
 		}
 	}
 	return u.Host, key, nil

@@ -261,7 +261,8 @@ func TestUnsafeFolder(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	must(t, err)
-	if len(entries) != 7 || len(done(t, place)) != 1 { // one backup of two files, and what was laid there
+	// one backup of two files, and what was laid there
+	if len(entries) != 7 || len(done(t, place)) != 1 {
 		t.Errorf("%v", entries)
 	}
 }

@@ -78,9 +78,9 @@ func (f *Folder) List(context.Context) (names []string, err error) {
 	return names, err
 }
 
-// syncEvery is the number of bytes after which a file is synced while it is written. One sync at
-// the end would hold up those of the database for long.
-const syncEvery = 8 << 20
+// syncEvery is the number of bytes after which a file is synced while it is written. A commit of
+// the database waits for what is being synced, so that is little.
+const syncEvery = 1 << 20
 
 func (f *Folder) Write(ctx context.Context, name string, r io.Reader, _ int64) (s Stored, err error) {
 	return s, f.in(func(root *os.Root) (err error) {

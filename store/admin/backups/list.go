@@ -135,8 +135,8 @@ func fetchTo(path string, r io.Reader, identities []age.Identity) error {
 	return errors.Join(err, f.Close())
 }
 
-// Restore puts the backup that r reads at path, as admin.Restore does with a file. It needs room for
-// two copies there.
+// Restore puts the backup that r reads at path, as admin.Restore does with a file. It needs room
+// for two copies there.
 func Restore(ctx context.Context, r io.Reader, path, schema string, identities []age.Identity, o admin.RestoreOptions) (undone admin.Rollback, err error) {
 	if path, err = store.Absolute(path); err != nil {
 		return undone, err

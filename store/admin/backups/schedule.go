@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// retryAfter is the time after which a failed backup is tried again, if the interval is not shorter.
+// retryAfter is the time after which a failed backup is tried again, unless the interval is
+// shorter.
 const retryAfter = 15 * time.Minute
 
 // Schedule makes backups at an interval. Fields MUST NOT change after Run was called.
