@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 
 	"github.com/dustin/go-humanize"
@@ -84,13 +83,11 @@ Exit status 4 when a chain does not verify, and 8 when something else is wrong.`
 			if err != nil {
 				return err
 			}
-			temp := flags.temp
-			if temp == "" {
-				temp = os.TempDir()
-			}
-			if temp, err = filepath.Abs(temp); err != nil {
+			temp, remove, err := backups.VerifyFolder(flags.temp)
+			if err != nil {
 				return err
 			}
+			defer remove()
 			report, finish := progress()
 			defer finish()
 			o.Progress = report

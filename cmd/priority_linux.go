@@ -11,7 +11,7 @@ import (
 // lowerPriority gives this process a nice value, so that others go first, and at most half of the
 // cores. Linux has a priority for each thread, and new threads have that of the one that makes them.
 func lowerPriority(nice int) {
-	runtime.GOMAXPROCS(max(1, runtime.NumCPU()/2))
+	runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), max(1, runtime.NumCPU()/2)))
 	threads, _ := os.ReadDir("/proc/self/task")
 	for _, t := range threads {
 		if id, err := strconv.Atoi(t.Name()); err == nil {

@@ -122,8 +122,9 @@ func (f serveBackupFlags) run(ctx context.Context, db, heads string) (made backu
 
 // runningProgram returns the path of this program, also if a newer one has taken its place.
 func runningProgram() (string, error) {
-	if runtime.GOOS == "linux" {
-		return "/proc/self/exe", nil
+	const self = "/proc/self/exe"
+	if _, err := os.Lstat(self); err == nil && runtime.GOOS == "linux" {
+		return self, nil
 	}
 	return os.Executable()
 }

@@ -120,10 +120,16 @@ func (s Rollback) Check(ctx context.Context, heads string) error {
 		return fmt.Errorf("head file: %w", err)
 	}
 	defer file.Close()
-	behind, err := s.compare(ctx, inFile(file))
-	if err == nil && len(behind) > 0 {
-		return &RolledBackError{behind}
+	// The file is read before the database: a server that runs beside this may extend both.
+	var known []headfile.Head
+	err = inFile(file)(func(h headfile.Head) error {
+		known = append(known, h)
+		return nil
+	})
+	if err == nil {
+		err = s.CheckHeads(ctx, known)
 	}
+	var behind []Behind
 	if err == nil && s.db.schema.Load() >= witnessSchema {
 		behind, err = s.db.Cosigner.compare(ctx, file)
 	}

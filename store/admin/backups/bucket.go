@@ -63,7 +63,7 @@ const tries = 4
 // ParseBucket parses s3://bucket/prefix. Key is "" or ends in no slash.
 func ParseBucket(address string) (bucket, key string, err error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Port() != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Port() != "" || u.RawQuery != "" || u.Fragment != "" {
 		return "", "", fmt.Errorf("%w: the address must look like s3://bucket/prefix, without credentials", store.ErrRefused)
 	}
 	key = strings.Trim(u.Path, "/")

@@ -212,7 +212,7 @@ func TestUnsafeBucketIsRefused(t *testing.T) {
 		{"s3://b", "http://[::1]:9000", false, true}, {"s3://b", "http://s3.example.com", false, false}, {"s3://b", "http://s3.example.com", true, true},
 		{"s3://b", "http://127.0.0.1.example.com", false, false}, {"s3://b", "ftp://s3.example.com", false, false},
 		{"s3://b", "https://key:secret@s3.example.com", false, false}, {"s3://key:secret@b/p", "", false, false},
-		{"s3://b/../c", "", false, false}, {"s3://b/a//c", "", false, false}, {"s3://", "", false, false}, {"https://b/p", "", false, false},
+		{"s3://b/../c", "", false, false}, {"s3://b/a//c", "", false, false}, {"s3://b/p?x=y", "", false, false}, {"s3://", "", false, false}, {"https://b/p", "", false, false},
 	} {
 		o.Endpoint, o.AllowHTTP = c.endpoint, c.allow
 		if _, err := backups.OpenBucket(c.address, o); (err == nil) != c.ok || err != nil && strings.Contains(err.Error(), "secret") {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"filippo.io/age"
 
@@ -105,6 +106,35 @@ func Verify(ctx context.Context, p Place, l Listed, temp string, o Options) (err
 		return fmt.Errorf("%w: its heads are not those of its manifest", store.ErrCorrupt)
 	}
 	return nil
+}
+
+// verifyPattern is that of the folders that VerifyFolder makes.
+const verifyPattern = "attestd-verify-*"
+
+// VerifyFolder returns the folder at path for the copies of Verify, or for "" a new one of its own:
+// SQLite uses a journal beside a database, whoever has put it there. It removes what killed
+// processes have left. The caller MUST call remove.
+func VerifyFolder(path string) (dir string, remove func(), err error) {
+	if path != "" {
+		if dir, err = store.Absolute(path); err != nil {
+			return "", nil, err
+		}
+		_, err = sqlite.CheckAccess(filepath.Join(dir, "attestd.db"))
+		return dir, func() {}, err
+	}
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), verifyPattern))
+	for _, old := range left {
+		if info, err := os.Lstat(old); err == nil && info.IsDir() && !sqlite.OthersMay(info, 0o077) {
+			sqlite.Sweep(old)
+			if time.Since(info.ModTime()) > abandoned {
+				_ = os.Remove(old) // it stays while something is in it
+			}
+		}
+	}
+	if dir, err = os.MkdirTemp("", verifyPattern); err != nil {
+		return "", nil, err
+	}
+	return dir, func() { _ = os.Remove(dir) }, nil
 }
 
 // ageHeader begins each file of age.

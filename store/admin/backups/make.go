@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -170,10 +171,8 @@ func (b *making) copy(ctx context.Context) (err error) {
 	if b.begin, err = source.Rollback.Heads(ctx); err != nil {
 		return err
 	}
-	if b.Heads != "" {
-		if err := source.Rollback.Check(ctx, b.Heads); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("the database is not what its head file says, so no backup of it is made and none is removed: %w", err)
-		}
+	if err := b.checkHeadFile(ctx, source); err != nil {
+		return fmt.Errorf("the database is not what its head file says, so no backup of it is made and none is removed: %w", err)
 	}
 	if err := b.sweep(ctx, id); err != nil {
 		return err
@@ -206,6 +205,30 @@ func (b *making) copy(ctx context.Context) (err error) {
 		return fmt.Errorf("copy the database: %w", err)
 	}
 	return nil
+}
+
+// checkHeadFile compares the database with its head file, if there is one.
+func (b *making) checkHeadFile(ctx context.Context, source *store.Store) error {
+	if b.Heads == "" {
+		return nil
+	}
+	err := source.Rollback.Check(ctx, b.Heads)
+	// What a witness signs stands in its head file a moment before it is in the database.
+	for range 3 {
+		if cosigner := (*store.CosignerError)(nil); !errors.As(err, &cosigner) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+		err = source.Rollback.Check(ctx, b.Heads)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // checkRooms refuses a backup that would fill a disk.
