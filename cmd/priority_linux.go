@@ -9,7 +9,7 @@ import (
 )
 
 // lowerPriority gives this process a nice value, so that others go first, and at most half of the
-// cores. Linux has a priority for each thread, and new threads have that of the one that makes them.
+// cores. Linux has a priority for each thread, and a new thread has that of its maker.
 func lowerPriority(nice int) {
 	runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), max(1, runtime.NumCPU()/2)))
 	threads, _ := os.ReadDir("/proc/self/task")
