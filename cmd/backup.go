@@ -73,8 +73,8 @@ protect the database.`,
 // Nice values of a backup. While it copies, it holds up the write-ahead log, so it is only polite;
 // what follows may take its time.
 const (
-	politePriority = 5
-	idlePriority   = 15
+	politePriority = 10
+	idlePriority   = 19
 )
 
 // makeOne makes one backup in --backup-to.
