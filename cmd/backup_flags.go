@@ -80,7 +80,7 @@ func (f *backupFlags) addPlace(cmd *cobra.Command) {
 	flags.StringVar(&f.to, "backup-to", "", "`folder`, or s3://bucket/prefix, in which backups are")
 	flags.StringVar(&f.identity, "backup-identity", "", "`file` of secret keys of age, with which encrypted backups are opened and verified")
 	flags.StringVar(&f.temp, "backup-temp", "", "`folder` of temporary copies, in plaintext (default: that of the database)")
-	flags.StringVar(&f.rate, "backup-rate", "32MiB", "most bytes a second that a backup copies, sends and reads back, a `size`; or off")
+	flags.StringVar(&f.rate, "backup-rate", "16MiB", "most bytes a second that a backup copies, sends and reads back, a `size`; or off")
 }
 
 func (f *backupFlags) add(cmd *cobra.Command) {
