@@ -32,7 +32,11 @@ func (g *gateway) start(t *testing.T) {
 	g.cmd = exec.Command(testenv.Tool(t, "versitygw"), "--port", g.address, "--access", "root-access", "--secret", "root-secret", "--quiet",
 		"posix", "--versioning-dir", filepath.Join(g.dir, "versions"), filepath.Join(g.dir, "buckets"))
 	must(t, g.cmd.Start())
-	t.Cleanup(g.kill)
+	started := g.cmd
+	t.Cleanup(func() {
+		_ = started.Process.Kill() // it may have been killed in the test
+		_ = started.Wait()
+	})
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		c, err := net.DialTimeout("tcp", g.address, time.Second)
 		if err == nil {
