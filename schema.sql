@@ -1,4 +1,4 @@
--- The database of attestd, schema 17; store/postgres/schema.sql is the same for PostgreSQL. A file
+-- The database of attestd, schema 18; store/postgres/schema.sql is the same for PostgreSQL. A file
 -- of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
@@ -166,7 +166,7 @@ CREATE TABLE summary (
 -- The state of each chain after its last record, written in the transaction that wrote the record.
 -- Records cut off the end are found by it. frontier is the roots of the perfect subtrees that make
 -- up the tree, the largest first, 32 bytes each; log_root and log_frontier are the same of the log
--- tree.
+-- tree. bytes counts those of all payloads and delegations, for quotas.
 CREATE TABLE head (
   chain        INTEGER PRIMARY KEY REFERENCES log (chain),
   length       INTEGER NOT NULL,
@@ -174,7 +174,8 @@ CREATE TABLE head (
   frontier     BLOB NOT NULL CHECK (length(frontier) % 32 = 0),
   timestamp    TEXT NOT NULL,
   log_root     BLOB CHECK (length(log_root) = 32),
-  log_frontier BLOB CHECK (length(log_frontier) % 32 = 0)
+  log_frontier BLOB CHECK (length(log_frontier) % 32 = 0),
+  bytes        INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- The last checkpoint that was signed and published of each log, as it was.
@@ -290,6 +291,22 @@ CREATE TABLE agent (
   disabled_at   TEXT,
   PRIMARY KEY (company, agent_id)
 ) STRICT, WITHOUT ROWID;
+
+-- The companies that an operator has ever suspended; suspended_at is NULL again in one that was
+-- resumed. A suspended company writes nothing and is issued nothing.
+CREATE TABLE company_suspension (
+  company      INTEGER PRIMARY KEY REFERENCES company (id),
+  suspended_at TEXT,
+  reason       TEXT
+) STRICT;
+
+-- The quotas that an operator has set for a company: how many records, and bytes of payloads and
+-- delegations, each of its two logs may have. NULL is the quota of the server, 0 none.
+CREATE TABLE company_quota (
+  company     INTEGER PRIMARY KEY REFERENCES company (id),
+  max_records INTEGER CHECK (max_records >= 0),
+  max_bytes   INTEGER CHECK (max_bytes >= 0)
+) STRICT;
 
 -- How much of what is bounded a company has, so that a bound of a million is kept without counting
 -- a million rows, and how many of its passports have been revoked, ever: where fewer are, a
@@ -536,4 +553,4 @@ CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation BEGIN SELECT RAI
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token BEGIN SELECT RAISE(ABORT, 'a token is only deleted'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 17;
+PRAGMA user_version = 18;

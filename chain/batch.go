@@ -120,6 +120,13 @@ func (w *writer) plan(tx Transaction, batch []*waiter) (groups []group, failed [
 	if failed, err := resolve(tx, batch); err != nil {
 		return nil, failed, err
 	}
+	room := tx.Room()
+	if err := tx.Err(); err != nil {
+		return nil, batch, err
+	}
+	if failed, err := admit(room, bases, batch); err != nil {
+		return nil, failed, err
+	}
 	groups = groupByChain(batch)
 	for i := range groups {
 		groups[i].from = bases[groups[i].chain]
@@ -226,7 +233,7 @@ func (w *writer) bases(tx Transaction, batch []*waiter) (bases map[int64]signedH
 			}
 			return nil, failed, fmt.Errorf("chain: head of chain %d: %w", chain, err)
 		}
-		bases[chain] = signedHead{Head: b.Head, epoch: b.Epoch, key: b.Key, keyDigest: tlog.KeyDigest(b.Key.Public().(ed25519.PublicKey)), shared: b.Shared}
+		bases[chain] = signedHead{Head: b.Head, epoch: b.Epoch, key: b.Key, limit: b.Limit, keyDigest: tlog.KeyDigest(b.Key.Public().(ed25519.PublicKey)), shared: b.Shared}
 	}
 	return bases, nil, nil
 }

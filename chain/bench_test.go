@@ -90,6 +90,7 @@ func (nowhere) Bases(chains []int64) []chain.Base {
 	return slices.Repeat([]chain.Base{{Head: chain.EmptyHead(), Key: key}}, len(chains))
 }
 func (nowhere) Rekeyed() []int64 { return nil }
+func (nowhere) Room() chain.Room { return chain.Room{} }
 func (nowhere) KeyEntries(map[int64][]chain.Hash, func(int64, chain.Hash, chain.KeyEntry)) (int64, error) {
 	return 0, nil
 }

@@ -106,7 +106,16 @@ func (e *Extension) grow(leaves []tlog.Hash) {
 	for i := range nodes { // both trees complete the same subtrees in the same order
 		e.Nodes[i].LogHash = nodes[i].Hash
 	}
-	e.Head = Head{t.length, t.root(), t.frontier, e.Records[len(e.Records)-1].Timestamp, log, log.Root()}
+	e.Head = Head{t.length, t.root(), t.frontier, e.Records[len(e.Records)-1].Timestamp, log, log.Root(), e.bytes()}
+}
+
+// bytes returns how many bytes the chain has after the extension.
+func (e *Extension) bytes() int64 {
+	n := e.From.Bytes
+	for i := range e.Records {
+		n += int64(len(e.Records[i].Payload) + len(e.Records[i].Delegation))
+	}
+	return n
 }
 
 // parallel calls work for each i in [0, n) and returns when all calls have returned. It uses one

@@ -64,6 +64,9 @@ type Draft struct {
 	// Series names what the record belongs to together with others. The record gets a further key,
 	// Series.At of its index. The zero Series is none.
 	Series Series
+	// Exempt lets the record be written whatever the Limit of its chain and the Room of the storage
+	// say: it ends a right, or an operator demands it. It counts all the same.
+	Exempt bool
 }
 
 // Head is the state of a chain after its last record. A Head is a value: its Frontier MUST NOT be
@@ -76,6 +79,8 @@ type Head struct {
 
 	Log     tlog.Frontier // of the log tree
 	LogRoot tlog.Hash
+
+	Bytes int64 // of the payloads and delegations of all records
 }
 
 // NoLog is the Size of Head.Log in a database from before the log tree existed.
@@ -134,6 +139,8 @@ type Base struct {
 	// Shared reports that other processes write this chain now, so that its head must not be
 	// cached.
 	Shared bool
+	// Limit bounds the chain. A change of it changes Epoch, or the chain is in Rekeyed.
+	Limit Limit
 	// Err is the error of reading the base. It applies to this chain only, while the transaction's
 	// Err is nil.
 	Err error
@@ -153,9 +160,11 @@ type Transaction interface {
 	// Bases returns the bases of chains, in the order of the argument, as the transaction sees
 	// them. The log calls it before KeyEntries and Record.
 	Bases(chains []int64) []Base
-	// Rekeyed returns the chains whose signing key the transaction's row functions have changed.
-	// The new key signs all records of the transaction.
+	// Rekeyed returns the chains whose signing key or Limit the transaction's row functions have
+	// changed. Both are in force for all records of the transaction.
 	Rekeyed() []int64
+	// Room returns how much may be added to all chains together.
+	Room() Room
 	// KeyEntries yields the entries of idempotency keys, given by chain and name, as the
 	// transaction sees them. An error applies to the returned chain.
 	KeyEntries(names map[int64][]Hash, yield func(chain int64, name Hash, entry KeyEntry)) (chain int64, err error)

@@ -40,6 +40,8 @@ type disk struct {
 	steps   map[string]int // calls of each step
 	batches []int          // sizes of the committed batches
 	tx      *transaction   // the one that is open
+	limits  map[int64]chain.Limit
+	room    chain.Room
 }
 
 // transaction is a chain.Transaction: what will be on disk when it commits.
@@ -182,9 +184,9 @@ func (tx *transaction) base(c int64) chain.Base {
 		return chain.Base{Err: fmt.Errorf("head: %w", chain.ErrMissing)}
 	}
 	if k, changed := tx.keys[c]; changed {
-		return chain.Base{Head: s.head, Key: k.private}
+		return chain.Base{Head: s.head, Key: k.private, Limit: tx.d.limits[c]}
 	}
-	return chain.Base{Head: s.head, Key: s.keys.private}
+	return chain.Base{Head: s.head, Key: s.keys.private, Limit: tx.d.limits[c]}
 }
 
 // rekey changes the key of a chain, as a row function does.
@@ -201,6 +203,8 @@ func (d *disk) rekey(c int64, k ed25519.PrivateKey) {
 }
 
 func (tx *transaction) Rekeyed() []int64 { return tx.rekeyed }
+
+func (tx *transaction) Room() chain.Room { return tx.d.room }
 
 func (tx *transaction) Extend(e *chain.Extension) error {
 	if err := tx.d.step("extend", e.Chain); err != nil {

@@ -15,8 +15,9 @@ type signedHead struct {
 	epoch     int64 // see Base
 	key       ed25519.PrivateKey
 	keyDigest [sha256.Size]byte // of its public part, for leaves
-	cached    bool              // from an earlier batch
-	shared    bool              // must not be cached, because other processes write the chain
+	limit     Limit
+	cached    bool // from an earlier batch
+	shared    bool // must not be cached, because other processes write the chain
 }
 
 // heads is the only owner of what a process builds on: the heads of chains as it has committed

@@ -22,6 +22,7 @@ type call struct {
 	id      string    // request ID
 	came    time.Time // when its header was read
 	needs   need      // of the route
+	writes  bool      // the route is closed to a suspended company
 	bearer  string    // credential as presented
 	claimed bool      // whether one was presented, be it an empty one
 	hash    [32]byte  // of bearer, or of the agent of the certificate
@@ -118,8 +119,24 @@ func (c *call) reauthenticate() error {
 	return c.permit()
 }
 
-// permit checks that the caller may use the route.
+// permit checks that the caller may use the route, and that its company is not suspended where that
+// matters.
 func (c *call) permit() error {
+	if err := c.permitRole(); err != nil || c.needs.isPublic() {
+		return err
+	}
+	return c.active(c.caller)
+}
+
+// active refuses a caller whose company is suspended, where the route writes or issues something.
+func (c *call) active(by store.Caller) error {
+	if !c.writes {
+		return nil
+	}
+	return c.s.Store.Companies.Active(c.Context(), by)
+}
+
+func (c *call) permitRole() error {
 	switch {
 	case c.needs.isPublic(): // a handler of a client's route sees to it
 		return nil

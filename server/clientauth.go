@@ -114,7 +114,7 @@ func (c *call) authenticateClient(p presented) (by store.Caller, once []store.Us
 	if err != nil {
 		return store.Caller{}, nil, c.oauthError(err, p)
 	}
-	return by, once, nil
+	return by, once, c.active(by)
 }
 
 // notTheClient is the answer to a refused certificate in the form of RFC 6749 §5.2.

@@ -50,8 +50,8 @@ type companySVIDBody struct {
 	SVID      string `json:"svid"`
 }
 
-func (s *Server) companySVID(_ context.Context, by store.Caller, _ none) (companySVIDBody, error) {
-	if err := s.Store.Tables.Changeable(by); err != nil {
+func (s *Server) companySVID(ctx context.Context, by store.Caller, _ none) (companySVIDBody, error) {
+	if err := s.Store.Tables.Changeable(ctx, by); err != nil {
 		return companySVIDBody{}, err
 	}
 	id := by.Company.Issuer.CompanyID()

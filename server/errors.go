@@ -122,6 +122,10 @@ func classify(err error) *apiError {
 	case errors.Is(err, chain.ErrKeyReused):
 		return &apiError{Status: http.StatusUnprocessableEntity, Code: "IDEMPOTENCY_KEY_REUSED",
 			Message: "This idempotency key was used for another request; take a new one for a new record"}
+	case errors.Is(err, store.ErrSuspended):
+		return suspended()
+	case errors.Is(err, store.ErrQuota):
+		return quotaExceeded(err)
 	case errors.Is(err, store.ErrUnknown): // before the others, because it also wraps its reason
 		return unavailable("OUTCOME_UNKNOWN", "it is not known whether the request was carried out; "+
 			"read the chain, or list what it would have made or changed, before you repeat it", err)

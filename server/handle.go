@@ -17,7 +17,7 @@ import (
 // error response and the log line.
 func (s *Server) handle(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs,
+		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs, writes: rt.writes(),
 			undeclared: rt.undeclared, form: rt.handler.form}
 		h := w.Header()
 		h["X-Request-Id"] = []string{c.id}
@@ -100,7 +100,8 @@ func (c *call) finish(err error) {
 	}
 	e := classify(err)
 	level := slog.LevelInfo
-	if e.Status >= 500 {
+	// a tenant beyond its quota is no failure of ours
+	if e.Status >= 500 && e.Status != http.StatusInsufficientStorage {
 		level = slog.LevelError
 	}
 	if c.w.status != 0 {

@@ -164,5 +164,5 @@ func (c *call) bearerOfCompany() (store.Caller, error) {
 	case by.Client == "" && by.Agent == "" && !by.Role.Covers(store.Admin):
 		return by, c.outsideRole(store.Admin)
 	}
-	return by, nil
+	return by, c.active(by)
 }

@@ -28,6 +28,8 @@ type need struct {
 	enrolment bool       // an enrolment token as well, for its agent
 	anyPage   bool       // pages of all origins as well (CORS), which read what is public
 	client    bool       // an OAuth client or an agent, which its handler authenticates
+	// a suspended company may call it although it is no GET, or not although it is one
+	reads, issues bool
 }
 
 // isPublic reports whether everybody may call it.
@@ -44,6 +46,9 @@ var (
 	adminOrAgent  = need{role: store.Admin, agent: true}
 	enrolling     = need{role: store.Admin, agent: true, enrolment: true}
 	clientOrAgent = need{client: true}
+	clientAsks    = need{client: true, reads: true}
+	agentAsks     = need{role: store.Writer, agent: true, reads: true}
+	adminIssues   = need{role: store.Admin, agent: true, issues: true}
 	enrolmentOnly = need{role: store.Enrolling, enrolment: true}
 )
 
@@ -69,7 +74,7 @@ var routes = []route{
 	{"PUT", "/v1/agents/{agentId}/policy", admin, limit.Standard, strict, endpoint(200, (*Server).setAgentPolicy)},
 	{"PUT", "/v1/company/policy", admin, limit.Standard, strict, endpoint(200, (*Server).setCompanyPolicy)},
 	{"POST", "/v1/agents/{agentId}/token", adminOrAgent, limit.Standard, strict, endpoint(201, (*Server).agentToken)},
-	{"GET", "/v1/agents/{agentId}/svid", adminOrAgent, limit.Standard, lenient, endpoint(200, (*Server).agentSVID)},
+	{"GET", "/v1/agents/{agentId}/svid", adminIssues, limit.Standard, lenient, endpoint(200, (*Server).agentSVID)},
 
 	{"POST", "/v1/keys", admin, limit.Standard, lenient, endpoint(201, (*Server).createKey)},
 	{"GET", "/v1/keys", admin, limit.Standard, lenient, endpoint(200, (*Server).listKeys)},
@@ -84,7 +89,7 @@ var routes = []route{
 	{"GET", "/v1/credentials", admin, limit.Standard, strict, endpoint(200, (*Server).listCredentials)},
 	{"POST", "/v1/oauth/token", public, limit.Sensitive, lenient, handler{oauthToken, tokenForm}},
 	{"POST", "/o/{companyId}/token", public, limit.Sensitive, strictQuery, handler{oauthToken, tokenForm.onPath("companyId")}},
-	{"POST", "/o/{companyId}/introspect", clientOrAgent, limit.Standard, strictQuery, handler{introspectToken, aboutTokenForm}},
+	{"POST", "/o/{companyId}/introspect", clientAsks, limit.Standard, strictQuery, handler{introspectToken, aboutTokenForm}},
 	{"POST", "/o/{companyId}/revoke", clientOrAgent, limit.Standard, strictQuery, handler{revokeToken, aboutTokenForm}},
 
 	{"POST", "/v1/attest", writerOrAgent, limit.Attest, lenient, endpointOf(attestForm, 201, (*Server).attest)},
@@ -131,7 +136,7 @@ var routes = []route{
 
 	{"POST", "/v1/agents/{agentId}/passport", admin, limit.Standard, lenient, endpoint(201, (*Server).issuePassport)},
 	{"POST", "/v1/agents/{agentId}/passport/rotate", adminOrAgent, limit.Standard, lenient, endpoint(200, (*Server).rotatePassport)},
-	{"POST", "/v1/passport/verify", writerOrAgent, limit.Standard, lenient, endpoint(200, (*Server).verifyPassport)},
+	{"POST", "/v1/passport/verify", agentAsks, limit.Standard, lenient, endpoint(200, (*Server).verifyPassport)},
 	{"GET", "/v1/passports", reader, limit.Standard, strict, endpoint(200, (*Server).listPassports)},
 	{"POST", "/v1/passports/{jti}/revoke", admin, limit.Standard, lenient, endpoint(200, (*Server).revokePassport)},
 	{"GET", "/v1/passports/revoked", reader, limit.Standard, lenient, endpoint(200, (*Server).revokedPassports)},
@@ -153,6 +158,12 @@ var routes = []route{
 	{"GET", "/v1/health", public, limit.Standard, lenient, endpoint(200, (*Server).health)},
 	{"GET", "/readyz", public, limit.Standard, strict, endpoint(200, (*Server).ready)},
 	{"GET", "/v1/ws", public, limit.Standard, lenient, handler{follow, formOf[followRequest]()}},
+}
+
+// writes reports whether the route writes or issues something for a company, and so is closed while
+// that is suspended.
+func (rt route) writes() bool {
+	return (rt.method != "GET" || rt.needs.issues) && !rt.needs.reads
 }
 
 // Handler is the whole service: the API below /v1/, the console elsewhere.

@@ -75,7 +75,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 func (s *Server) write(ctx context.Context) error {
 	return s.Store.Run(ctx, store.RunOptions{Publish: s.monitor.Publish, Grown: s.grown,
 		Appended: func(records int) { s.deliverer.pace.appended(records, time.Now()) }, Others: s.monitor.Grown,
-		Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Steady: steadyClock(), Log: s.Log})
+		Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Quotas: s.Quotas, Steady: steadyClock(), Log: s.Log})
 }
 
 // endStreams ends the stream's connections and the webhook deliveries, concurrently.

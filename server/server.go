@@ -41,6 +41,7 @@ type Config struct {
 	AllowedOrigins  []string          // URLs of pages elsewhere that may use the API from a browser
 	Bounds          Bounds            // of what a company may have
 	AcceptClock     bool              // see store.RunOptions
+	Quotas          store.Quotas      // of what companies may have
 	Cosigner        *witness.Cosigner // cosigns the logs of others; nil cosigns none
 	// why Cosigner is nil although configured, or nil
 	CosignerStopped error

@@ -81,7 +81,7 @@ func newSVID(by store.Caller, id string) AgentSVID {
 
 // SVID issues an SVID to an agent.
 func (a *Agents) SVID(ctx context.Context, by store.Caller, id string) (AgentSVID, error) {
-	if err := a.Store.Tables.Changeable(by); err != nil {
+	if err := a.Store.Tables.Changeable(ctx, by); err != nil {
 		return AgentSVID{}, err
 	}
 	if err := a.Check(ctx, by, id); err != nil {

@@ -18,7 +18,7 @@ type Delegations struct {
 
 // Issue issues a token with which an agent of the company acts on behalf of a company.
 func (t *Delegations) Issue(ctx context.Context, by store.Caller, agentID, actingOn, scope string) (token string, d cred.Delegation, err error) {
-	if err := t.Store.Tables.Changeable(by); err != nil {
+	if err := t.Store.Tables.Changeable(ctx, by); err != nil {
 		return "", d, err
 	}
 	if err := t.Agents.Check(ctx, by, agentID); err != nil {
@@ -33,7 +33,7 @@ func (t *Delegations) Issue(ctx context.Context, by store.Caller, agentID, actin
 // Exchange is the token exchange of RFC 8693: the actor comes to act for all that the subject token
 // names.
 func (t *Delegations) Exchange(ctx context.Context, by store.Caller, subjectToken, actorToken string) (token string, d cred.Delegation, err error) {
-	if err := t.Store.Tables.Changeable(by); err != nil {
+	if err := t.Store.Tables.Changeable(ctx, by); err != nil {
 		return "", d, err
 	}
 	issuer := by.Company.Issuer

@@ -42,7 +42,7 @@ func IssuerOf(base, companyID string) string { return base + "/o/" + companyID }
 // Sign makes a token with claims, the text of a JSON object, whose exp MUST be no later than
 // [store.TokenLife] after the caller's time.
 func (i *Issuers) Sign(ctx context.Context, by store.Caller, algorithm, typ string, claims []byte) (string, error) {
-	if err := i.Store.Tables.Changeable(by); err != nil {
+	if err := i.Store.Tables.Changeable(ctx, by); err != nil {
 		return "", err
 	}
 	key, err := i.Store.TokenKeys.Signer(ctx, by, algorithm)

@@ -72,4 +72,6 @@ type Caller struct {
 	Scope   Scope     // of the access token that was presented
 	Expires time.Time // when the credential does; zero for never
 	At      time.Time // when the request was whole
+	// acts for whoever runs the service, who may also change a company that is suspended
+	Operator bool
 }

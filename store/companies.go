@@ -37,7 +37,7 @@ func (s Companies) Create(
 	if id == InstallationID {
 		return nil, APIKey{}, fmt.Errorf("company %q: %w", id, ErrExists)
 	}
-	if err := s.db.Tables.Changeable(Caller{Company: &Company{Chain: Installation}}); err != nil {
+	if err := s.db.Tables.Changeable(ctx, Caller{Company: &Company{Chain: Installation}}); err != nil {
 		return nil, APIKey{}, fmt.Errorf("create company %q: %w", id, err)
 	}
 	_, private, err := ed25519.GenerateKey(nil)
@@ -48,6 +48,9 @@ func (s Companies) Create(
 	label := "bootstrap"
 	key := s.db.Credentials.newKey(&label, now)
 	_, err = s.db.change(ctx, func(w *conn) ([]chain.Draft, error) {
+		if err := s.mayRegister(w, now); err != nil {
+			return nil, err
+		}
 		if err := w.one([]any{&c.Chain}, `INSERT INTO company (id, company_id, registered_at, metadata)
 			VALUES ((SELECT coalesce(max(id), 0) + 1 FROM company WHERE id < ?), ?, ?, ?) RETURNING id`,
 			int64(Installation), c.ID, c.RegisteredAt, textOrNull(metadata)); err != nil {

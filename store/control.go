@@ -53,6 +53,9 @@ const (
 	FederationUsed     ControlAction = "federation.used"
 	AgentPolicy        ControlAction = "agent.policy-changed"
 	CompanyPolicy      ControlAction = "company.policy-changed"
+	CompanySuspended   ControlAction = "company.suspended"
+	CompanyResumed     ControlAction = "company.resumed"
+	CompanyQuota       ControlAction = "company.quota-changed"
 	RowAdopted         ControlAction = projection.RowAdopted
 	RowAccepted        ControlAction = projection.RowAccepted
 	TablesAdopted      ControlAction = projection.TablesAdopted
@@ -82,6 +85,12 @@ func subjectFederationUse(name string) string { return "federation-use:" + name 
 // record about a row says what the row is.
 func subjectRecovery(fingerprint string) string { return "recovery:" + fingerprint }
 
+// The subjects of what an operator has decided about the company.
+const (
+	subjectSuspension = "suspension"
+	subjectQuota      = "quota"
+)
+
 // SubjectDatabase is of what concerns all companies of the file alike.
 const SubjectDatabase = "database"
 
@@ -98,8 +107,22 @@ type controlEvent struct {
 func (e controlEvent) takesAway() bool {
 	switch e.action {
 	case APIKeyDeleted, OAuthClientDeleted, AgentDisabled, AgentEnabled, PassportRevoked, SigningKeyRotated, WebhookDeleted, WebhookDisabled, WebhookRotated, AgentKeyRevoked, AgentPolicy, CompanyPolicy,
-		TokenKeyCreated, TokenKeyEnded, FederationCreated, FederationDeleted:
+		TokenKeyCreated, TokenKeyEnded, FederationCreated, FederationDeleted, CompanySuspended, CompanyResumed:
 		return true
+	}
+	return false
+}
+
+// gives says whether the change gives somebody something, and so is refused beyond a quota. What
+// ends a right is always possible; of what a tenant can do, only as often as it was given that, and
+// rotations of keys as often as they are counted.
+func (e controlEvent) gives() bool {
+	switch e.action {
+	case CompanyRegistered, CompanyListed, APIKeyCreated, OAuthClientCreated, AgentRegistered, AgentEnabled, PassportIssued, WebhookCreated,
+		WebhookEnabled, WebhookRotated, AgentKeyEnrolled, TokenKeyCreated, EnrolmentCreated, FederationCreated, FederationUsed:
+		return true
+	case AgentPolicy, CompanyPolicy:
+		return e.details["attest"] != AttestKey
 	}
 	return false
 }
@@ -110,7 +133,7 @@ func (e controlEvent) takesAway() bool {
 // away is so everywhere when controlled returns, and so is what was so already: another server may
 // have made it so just now.
 func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]controlEvent, error)) error {
-	if err := s.Tables.Changeable(by); err != nil {
+	if err := s.Tables.Changeable(ctx, by); err != nil {
 		return err
 	}
 	return s.recorded(ctx, by, s.change, rows)
@@ -168,7 +191,7 @@ func (s *Store) controlDraft(by Caller, e controlEvent) (chain.Draft, error) {
 	if err != nil {
 		return chain.Draft{}, fmt.Errorf("control record %s: %w", e.action, err)
 	}
-	return chain.Draft{Chain: by.Company.Control.Chain, Payload: text, Canonical: text}, nil
+	return chain.Draft{Chain: by.Company.Control.Chain, Payload: text, Canonical: text, Exempt: !e.gives()}, nil
 }
 
 // maxControlDepth is more than what a control record nests.

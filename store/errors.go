@@ -20,9 +20,13 @@ var (
 	ErrNoFederation = errors.New("the federation is gone")
 	ErrNotAsIssued  = errors.New("the passport is not the one that was issued under this ID")
 	ErrDisabled     = errors.New("the agent is disabled")
-	ErrTooMany      = errors.New("the company has as many as it may")
-	ErrUsed         = errors.New("the proof was used before")
-	ErrBadClient    = errors.New("unknown client or wrong secret")
+	// an operator has suspended the company
+	ErrSuspended = chain.ErrClosedChain
+	// a *chain.QuotaError or *RegistrationQuotaError
+	ErrQuota     = chain.ErrQuota
+	ErrTooMany   = errors.New("the company has as many as it may")
+	ErrUsed      = errors.New("the proof was used before")
+	ErrBadClient = errors.New("unknown client or wrong secret")
 	// disk full, I/O error, busy for too long: nothing was written
 	ErrUnavailable = sqlite.ErrUnavailable
 	ErrUnknown     = chain.ErrUnknown // a write that may or may not be on disk

@@ -34,7 +34,7 @@ func (s Federations) IssueFederated(ctx context.Context, by Caller, f Federated,
 	use := f.use(by)
 	known, err := s.isUsed(ctx, use)
 	if err == nil {
-		err = s.db.Tables.Changeable(by)
+		err = s.db.Tables.Changeable(ctx, by)
 	}
 	if err == nil {
 		err = s.db.Agents.Check(ctx, by, f.AgentID)

@@ -94,7 +94,7 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 	if err = c.one([]any{&version}, "PRAGMA data_version"); err == nil {
 		if external = version != w.version; external {
 			w.version = version
-			w.clock.known = false
+			w.clock.known, w.used.known = false, false
 			w.summaries.Clear()
 		}
 		w.checkExternalWrite(now, external)

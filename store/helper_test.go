@@ -187,7 +187,7 @@ func verified(t testing.TB, s *store.Store) (verdicts []store.ChainVerdict) {
 	return verdicts
 }
 
-func ptr(s string) *string { return &s }
+func ptr[T any](v T) *T { return &v }
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 

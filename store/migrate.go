@@ -12,7 +12,7 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 17
+	schemaVersion = 18
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
@@ -464,6 +464,25 @@ CREATE TABLE federation_use (
   PRIMARY KEY (federation, rule)
 ) STRICT, WITHOUT ROWID;
 PRAGMA user_version = 17;`},
+
+	17: {sql: `
+DROP TRIGGER head_only_grows;
+ALTER TABLE head ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+UPDATE head SET bytes = (SELECT coalesce(sum(octet_length(payload) + coalesce(octet_length(delegation), 0)), 0) FROM record
+  WHERE id BETWEEN head.chain * 1099511627776 AND head.chain * 1099511627776 + 1099511627775);
+CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.length <= OLD.length OR NEW.chain <> OLD.chain
+  BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
+CREATE TABLE company_suspension (
+  company      INTEGER PRIMARY KEY REFERENCES company (id),
+  suspended_at TEXT,
+  reason       TEXT
+) STRICT;
+CREATE TABLE company_quota (
+  company     INTEGER PRIMARY KEY REFERENCES company (id),
+  max_records INTEGER CHECK (max_records >= 0),
+  max_bytes   INTEGER CHECK (max_bytes >= 0)
+) STRICT;
+PRAGMA user_version = 18;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes,

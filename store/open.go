@@ -80,6 +80,7 @@ type Store struct {
 	tokenKeys     cache[int64, dated[tokenKeySet]]  // by the number of the company
 	federations   cache[owned, dated[[]Federation]] // by issuer
 	policies      cache[owned, dated[bool]]         // whether only what a key signed counts
+	suspensions   cache[int64, dated[bool]]         // by the number of the company
 	sessions      cache[sessionID, struct{}]        // that are noted
 	clients       cache[string, dated[oauthSecret]]
 	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
@@ -91,8 +92,10 @@ type Store struct {
 	// companies whose tables differ from their control logs
 	changed changedSet
 	// companies of which a checkpoint shows that a log went back
-	halted   changedSet
-	cosigned cosigned // what is known of the logs of others
+	halted        changedSet
+	refusedWrites refusedCount
+	quotas        atomic.Pointer[Quotas] // of RunOptions; nil before Run
+	cosigned      cosigned               // what is known of the logs of others
 	// of RunOptions, for what any goroutine finds; nil before Run
 	journal atomic.Pointer[slog.Logger]
 	trust   atomic.Pointer[map[string]string] // what RecordStart was given
@@ -306,7 +309,7 @@ func newStore(path string) *Store {
 	s := &Store{path: path, idle: make(chan *conn, readers), suspected: make(chan error, 1), generating: make(chan struct{}, 1)}
 	s.store, s.groups = s, s.group()
 	s.closing, s.close = context.WithCancel(context.Background())
-	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.introspected.max, &s.revokedTokens.max, &s.passports.max, &s.agents.max, &s.agentKeys.max, &s.tokenKeys.max, &s.federations.max, &s.policies.max, &s.sessions.max, &s.clients.max} {
+	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.introspected.max, &s.revokedTokens.max, &s.passports.max, &s.agents.max, &s.agentKeys.max, &s.tokenKeys.max, &s.federations.max, &s.policies.max, &s.suspensions.max, &s.sessions.max, &s.clients.max} {
 		*limit = maxCached
 	}
 	return s
@@ -405,6 +408,7 @@ func (s *Store) forget() {
 	s.tokenKeys.forget()
 	s.federations.forget()
 	s.policies.forget()
+	s.suspensions.forget()
 	s.sessions.forget()
 	s.agents.forget()
 	s.clients.forget()

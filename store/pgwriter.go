@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"attestd/chain"
@@ -161,7 +162,8 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 					"chain", number, "records", h.Length, "were", was)
 			}
 			b.Shared, b.Epoch = h.Shared, h.Epoch
-			b.Head.Length, b.Head.Timestamp = h.Length, h.Timestamp
+			b.Head.Length, b.Head.Timestamp, b.Head.Bytes = h.Length, h.Timestamp, h.Bytes
+			b.Limit = tx.w.quotas.limit(company, limits{h.Suspended, h.MaxRecords, h.MaxBytes})
 			fillHead(&b.Head, h.Root, h.Frontier, h.LogRoot, h.LogFrontier)
 			b.Key, b.Err = tx.w.secrets.PrivateKey(company, h.Generation, h.Seed, h.Public)
 			if p, is := known[number]; is && b.Err == nil {
@@ -174,6 +176,9 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 
 // Rekeyed implements chain.Transaction.
 func (tx *pgTransaction) Rekeyed() []int64 { return tx.w.rekeyed }
+
+// Room implements chain.Transaction.
+func (tx *pgTransaction) Room() chain.Room { return tx.w.room(tx.conn) }
 
 // KeyEntries implements chain.Transaction.
 func (tx *pgTransaction) KeyEntries(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.KeyEntry)) (int64, error) {
@@ -241,10 +246,16 @@ func (tx *pgTransaction) Commit() (stale []int64, err error) {
 		return nil, tx.fatal
 	}
 	if stale, err = tx.w.to.Commit(tx.extensions, tx.summaries, tx.now.Add(KeyLifetime), tx.w.changed); err != nil {
+		tx.w.used.known = false
 		return nil, namedPG(err)
 	}
 	tx.w.clock.advance(tx.now)
 	tx.w.summaries.Keep(stale)
+	for i := range tx.extensions {
+		if !slices.Contains(stale, tx.extensions[i].Chain) {
+			tx.w.used.add(usageOf(&tx.extensions[i]))
+		}
+	}
 	return stale, nil
 }
 

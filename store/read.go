@@ -15,8 +15,8 @@ func (v *View) Tip(ctx context.Context, number int64) (h chain.Head, next int64,
 	var root, frontier, logRoot, logFrontier []byte
 	var last sql.NullInt64
 	err = v.read(ctx, func(r *conn) error {
-		return r.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &last}, `SELECT length, root, frontier, timestamp,
-			`+v.since(logTrees, "log_root, log_frontier", "NULL, NULL")+`,
+		return r.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &h.Bytes, &last}, `SELECT length, root, frontier, timestamp,
+			`+v.since(logTrees, "log_root, log_frontier", "NULL, NULL")+`, `+v.since(quotaSchema, "bytes", "0")+`,
 			(SELECT id FROM record WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1) FROM `+v.since(twoLogs, "head", ofOneLog("head"))+` WHERE chain = ?`,
 			recordID(number, 0), recordID(number, indexMask), number)
 	})

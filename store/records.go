@@ -23,9 +23,9 @@ func RecordIDs(chain int64) (first, last int64) {
 // Extend implements chain.Transaction. An existing row, which only an altered file has, is
 // ErrCorrupt.
 func (tx *transaction) Extend(e *chain.Extension) error {
-	moved, err := tx.exec(`UPDATE head SET length = ?, root = ?, frontier = ?, timestamp = ?, log_root = ?, log_frontier = ?
+	moved, err := tx.exec(`UPDATE head SET length = ?, root = ?, frontier = ?, timestamp = ?, log_root = ?, log_frontier = ?, bytes = ?
 		WHERE chain = ? AND length = ? AND root = ?`,
-		e.Head.Length, e.Head.Root[:], joinHashes(e.Head.Frontier), e.Head.Timestamp, e.Head.LogRoot[:], joinHashes(e.Head.Log.Roots), e.Chain, e.From.Length, e.From.Root[:])
+		e.Head.Length, e.Head.Root[:], joinHashes(e.Head.Frontier), e.Head.Timestamp, e.Head.LogRoot[:], joinHashes(e.Head.Log.Roots), e.Head.Bytes, e.Chain, e.From.Length, e.From.Root[:])
 	if err != nil {
 		return err
 	}
@@ -46,6 +46,7 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 			return beyondHead(fmt.Sprintf("record %d", r.Index), err)
 		}
 	}
+	tx.added.add(usageOf(e))
 	if err := tx.keep(e); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -49,13 +50,16 @@ func (c *changedSet) all() []error {
 }
 
 // Changeable returns nil if the caller's company may be changed, a *RolledBackError if one of its
-// logs was rolled back, or a *TablesChangedError if its tables differ from its control log.
-// Operations that change rights or issue tokens call it first.
-func (s Tables) Changeable(by Caller) error {
+// logs was rolled back, a *TablesChangedError if its tables differ from its control log, or
+// ErrSuspended. Operations that change rights or issue tokens call it first.
+func (s Tables) Changeable(ctx context.Context, by Caller) error {
 	if err := s.db.halted.of(by.Company.Chain); err != nil {
 		return err
 	}
-	return s.db.changed.of(by.Company.Chain)
+	if err := s.db.changed.of(by.Company.Chain); err != nil {
+		return err
+	}
+	return s.db.Companies.Active(ctx, by)
 }
 
 // Changed returns the first difference of each company that has one, each a *TablesChangedError.

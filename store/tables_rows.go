@@ -93,6 +93,17 @@ var obeyedTables = []obeyedTable{
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.Policy(r.name, r.row.(projection.Policy))
 		}},
+	// those of the company, one row at most, have the name ""
+	{projection.TableSuspension, `SELECT company, suspended_at, reason FROM company_suspension WHERE company = ?1 AND `,
+		"''", "company", []any{0}, scanSuspensionRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.Suspension(r.row.(projection.Suspension))
+		}},
+	{projection.TableQuota, `SELECT company, max_records, max_bytes FROM company_quota WHERE company = ?1 AND `,
+		"''", "company", []any{0}, scanQuotaRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.Quota(r.row.(projection.Quota))
+		}},
 }
 
 // tablePage is how many rows are read at once: no read lasts long.
@@ -280,6 +291,20 @@ func scanPolicyRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error
 	var has projection.Policy
 	err = rows.Scan(&agentID, &has.Attest)
 	return obeyedRow{name: agentID, key: agentID, cursor: []any{"=" + agentID}, row: has}, err
+}
+
+func scanSuspensionRow(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {
+	var company int64
+	var at, reason sql.NullString
+	err := rows.Scan(&company, &at, &reason)
+	return obeyedRow{key: "", cursor: []any{company}, row: projection.Suspension{SuspendedAt: at.String, Reason: reason.String}}, err
+}
+
+func scanQuotaRow(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {
+	var company int64
+	var q quotaRow
+	err := rows.Scan(&company, &q.records, &q.bytes)
+	return obeyedRow{key: "", cursor: []any{company}, row: q.projected()}, err
 }
 
 // readSettings compares what was given to the last start with what the log says of it.

@@ -111,6 +111,13 @@ var obeyed = map[string]string{
 	"attest_policy.agent_id": `UPDATE attest_policy SET agent_id = 'gone' WHERE agent_id = 'bot'`,
 	"attest_policy.attest":   `UPDATE attest_policy SET attest = 'any' WHERE agent_id = ''`,
 
+	"company_suspension.company":      `UPDATE company_suspension SET company = 2`,
+	"company_suspension.suspended_at": `UPDATE company_suspension SET suspended_at = '2026-03-04T05:06:07.008Z'`,
+	"company_suspension.reason":       `UPDATE company_suspension SET reason = 'another'`,
+	"company_quota.company":           `UPDATE company_quota SET company = 2`,
+	"company_quota.max_records":       `UPDATE company_quota SET max_records = 0`,
+	"company_quota.max_bytes":         `UPDATE company_quota SET max_bytes = 7`,
+
 	"setting.value": `UPDATE setting SET value = '{"registration":"closed"}' WHERE name = 'trust_settings'`,
 }
 
@@ -133,6 +140,10 @@ var rows = map[string]string{
 	"a federation that nobody made":       `INSERT INTO federation (company, name, issuer, audience, rules, created_at) VALUES (1, 'forged', 'https://evil.example', 'a', '[]', '2026-03-04T05:06:07.008Z')`,
 	"a federation that is gone":           `DELETE FROM federation WHERE name = 'pinned'`,
 	"a policy that is gone":               `DELETE FROM attest_policy WHERE agent_id = ''`,
+	"a suspension that is gone":           `DELETE FROM company_suspension`,
+	"a suspension that nobody made":       `INSERT INTO company_suspension (company, suspended_at) VALUES (2, '2026-03-04T05:06:07.008Z')`,
+	"a quota that is gone":                `DELETE FROM company_quota`,
+	"bytes that were not counted":         `UPDATE head SET bytes = bytes - 1 WHERE chain = -1`,
 	"two roles swapped":                   `UPDATE api_key SET role = CASE role WHEN 'reader' THEN 'admin' ELSE 'reader' END WHERE company = 1`,
 }
 
@@ -170,6 +181,7 @@ var harmless = map[string]string{
 	"head.timestamp":             "the same",
 	"head.log_root":              "the same",
 	"head.log_frontier":          "the same",
+	"head.bytes":                 "the same",
 	"summary.id":                 "compared with the records by verify",
 	"summary.terms":              "the same",
 	"checkpoint.log_id":          "signed, and checked by whoever reads it",
@@ -322,6 +334,10 @@ func filled(t *testing.T) string {
 	rotate(t, s, c, now, false)
 	c = got(s.Companies.Get(ctx, "acme"))(t)
 	rotate(t, s, c, now, true)
+	who := store.Caller{Company: c, Operator: true, At: now}
+	got(s.Companies.Suspend(ctx, who, "unpaid"))(t)
+	got(s.Companies.Resume(ctx, who, "paid"))(t)
+	must(t, s.Companies.SetQuota(ctx, who, store.Quota{Records: ptr(int64(1000))}, "small"))
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, s.Close())
 	return path

@@ -43,7 +43,7 @@ func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, li
 		}
 		expires = key.ExpiresAt
 	}
-	if err := s.db.Tables.Changeable(by); err != nil {
+	if err := s.db.Tables.Changeable(ctx, by); err != nil {
 		return "", ends, err
 	}
 	if ends = by.At.Add(lifetime); !expires.IsZero() && expires.Before(ends) {

@@ -18,6 +18,7 @@ type transaction struct {
 
 	keyTime time.Time // time by which idempotency keys expire
 	leapt   bool      // now is distrusted
+	added   usage     // by the extensions
 }
 
 // Bases implements chain.Transaction.
@@ -25,19 +26,22 @@ func (tx *transaction) Bases(chains []int64) []chain.Base {
 	bases := make([]chain.Base, len(chains))
 	for i, number := range chains {
 		b := &bases[i]
-		b.Head, b.Key, b.Err = tx.head(number)
+		b.Head, b.Key, b.Limit, b.Err = tx.head(number)
 	}
 	return bases
 }
 
-// head returns the head of a chain, and the key that signs its next record.
-func (tx *transaction) head(number int64) (h chain.Head, key ed25519.PrivateKey, err error) {
+// head returns the head of a chain, the key that signs its next record, and what bounds it.
+func (tx *transaction) head(number int64) (h chain.Head, key ed25519.PrivateKey, limit chain.Limit, err error) {
 	company, _ := logOf(number)
 	var root, frontier, logRoot, logFrontier, seed, public []byte
 	var generation int64
-	err = tx.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &generation, &seed, &public},
-		`SELECT length, root, frontier, timestamp, log_root, log_frontier, generation, seed, public_key
-		FROM head JOIN company_key ON company = ? AND ended_at IS NULL WHERE chain = ?`, company, number)
+	var has limits
+	err = tx.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &h.Bytes, &generation, &seed, &public,
+		&has.suspended, &has.records, &has.bytes},
+		`SELECT length, root, frontier, timestamp, log_root, log_frontier, bytes, generation, seed, public_key, suspended_at IS NOT NULL, max_records, max_bytes
+		FROM head JOIN company_key k ON k.company = ?1 AND ended_at IS NULL
+			LEFT JOIN company_suspension s ON s.company = ?1 LEFT JOIN company_quota q ON q.company = ?1 WHERE chain = ?2`, company, number)
 	if errors.Is(err, ErrCorrupt) {
 		tx.fatal = nil // damage found by this read is no reason to refuse other chains
 	}
@@ -48,14 +52,17 @@ func (tx *transaction) head(number int64) (h chain.Head, key ed25519.PrivateKey,
 		key, err = tx.w.secrets.PrivateKey(company, generation, seed, public)
 	}
 	if err != nil {
-		return chain.Head{}, nil, err
+		return chain.Head{}, nil, limit, err
 	}
 	fillHead(&h, root, frontier, logRoot, logFrontier)
-	return h, key, nil
+	return h, key, tx.w.quotas.limit(company, has), nil
 }
 
 // Rekeyed implements chain.Transaction.
 func (tx *transaction) Rekeyed() []int64 { return tx.w.rekeyed }
+
+// Room implements chain.Transaction.
+func (tx *transaction) Room() chain.Room { return tx.w.room(tx.conn) }
 
 // Savepoint implements chain.Transaction.
 func (tx *transaction) Savepoint(rows func() error) error {
@@ -86,7 +93,9 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 		defer tx.Rollback()
 		return nil, tx.fatal
 	}
-	tx.suspect = nil // later failures cannot be retried
+	counted := tx.w.used.known
+	tx.w.used.known = false // unless the commit succeeds
+	tx.suspect = nil        // later failures cannot be retried
 	if _, err := tx.exec("COMMIT"); err != nil {
 		tx.Rollback()
 		if sqlite.RolledBack(err) || tx.overwrite() == nil {
@@ -101,6 +110,8 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 	tx.w.works()
 	tx.w.clock.advance(tx.now)
 	tx.w.summaries.Keep(nil)
+	tx.w.used.known = counted
+	tx.w.used.add(tx.added)
 	return nil, nil
 }
 

@@ -34,6 +34,8 @@ type RunOptions struct {
 	Now func() time.Time
 	// monotonic clock for detecting leaps of Now; nil is the process's
 	Steady func() time.Duration
+	// how much companies may have; the zero value bounds nothing
+	Quotas Quotas
 	// trust the clock at the start, however long after the newest time in the file it is
 	AcceptClock bool
 	// receives errors about the files and the head file; may be nil
@@ -78,6 +80,8 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 		s.writer.clock.advance(vouched)
 	}
 	s.writer.keyClock.start(o.Steady, vouched)
+	s.writer.quotas = o.Quotas
+	s.quotas.Store(&o.Quotas)
 	publish := func(batch []chain.Extension, external bool) {
 		records := 0
 		for i := range batch {
@@ -144,7 +148,8 @@ func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Ap
 			return nil, err
 		}
 	}
-	return s.log.AppendAll(ctx, drafts)
+	appended, err := s.log.AppendAll(ctx, drafts)
+	return appended, s.refusedWrites.count(err)
 }
 
 // writeFunc commits rows, and with them the records of the drafts that rows returns; see
@@ -156,7 +161,8 @@ func (s *Store) change(ctx context.Context, rows func(*conn) ([]chain.Draft, err
 	if s.writer == nil {
 		return nil, errReadOnly
 	}
-	return s.log.Write(ctx, s.changing(rows))
+	records, err := s.log.Write(ctx, s.changing(rows))
+	return records, s.refusedWrites.count(err)
 }
 
 func (s *Store) changing(rows func(*conn) ([]chain.Draft, error)) func() ([]chain.Draft, error) {
@@ -190,7 +196,9 @@ type writer struct {
 
 	conn     *conn // nil after the connection was closed
 	keys     keySweep
-	rekeyed  []int64 // chains whose key the open transaction has changed
+	rekeyed  []int64 // chains whose key or limit the open transaction has changed
+	quotas   Quotas
+	used     used
 	clock    clock
 	keyClock keyClock
 

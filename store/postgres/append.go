@@ -15,25 +15,25 @@ import (
 // them, and the receipt lists these chains.
 const (
 	appendHeads = `WITH mine AS (SELECT id FROM writer WHERE id = $1 AND ` + mine + ` FOR UPDATE),
-want AS (SELECT * FROM unnest($3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[], $10::text[], $11::bytea[], $12::bytea[])
-	AS w (chain, from_length, from_root, epoch, length, root, frontier, timestamp, log_root, log_frontier)),
+want AS (SELECT * FROM unnest($3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[], $10::text[], $11::bytea[], $12::bytea[], $13::bigint[])
+	AS w (chain, from_length, from_root, epoch, length, root, frontier, timestamp, log_root, log_frontier, bytes)),
 locked AS (SELECT h.chain FROM head h JOIN want w ON w.chain = h.chain
 	WHERE EXISTS (SELECT FROM mine) AND h.length = w.from_length AND h.root = w.from_root AND h.epoch = w.epoch ORDER BY h.chain FOR UPDATE OF h`
 	appendRecords = `),
-moved AS (UPDATE head h SET length = w.length, root = w.root, frontier = w.frontier, timestamp = w.timestamp, log_root = w.log_root, log_frontier = w.log_frontier
+moved AS (UPDATE head h SET length = w.length, root = w.root, frontier = w.frontier, timestamp = w.timestamp, log_root = w.log_root, log_frontier = w.log_frontier, bytes = w.bytes
 	FROM want w WHERE h.chain = w.chain AND h.chain IN (SELECT chain FROM locked) RETURNING h.chain, h.length),
 records AS (INSERT INTO record (id, hash, signature, timestamp, payload, delegation)
-	SELECT * FROM unnest($13::bigint[], $14::bytea[], $15::bytea[], $16::text[], $17::text[], $18::text[]) AS r (id, hash, signature, timestamp, payload, delegation)
+	SELECT * FROM unnest($14::bigint[], $15::bytea[], $16::bytea[], $17::text[], $18::text[], $19::text[]) AS r (id, hash, signature, timestamp, payload, delegation)
 	WHERE r.id >> 40 IN (SELECT chain FROM moved)),
 noted AS (INSERT INTO feed (chains, lengths) SELECT array_agg(chain), array_agg(length) FROM moved HAVING count(*) > 0),
 `
 	appendNodes = `nodes AS (INSERT INTO node (chain, level, idx, hash, log_hash)
-	SELECT * FROM unnest($19::bigint[], $20::bigint[], $21::bigint[], $22::bytea[], $23::bytea[]) AS n (chain, level, idx, hash, log_hash)
+	SELECT * FROM unnest($20::bigint[], $21::bigint[], $22::bigint[], $23::bytea[], $24::bytea[]) AS n (chain, level, idx, hash, log_hash)
 	WHERE n.chain IN (SELECT chain FROM moved)),
-summaries AS (INSERT INTO summary (id, terms) SELECT * FROM unnest($29::bigint[], $30::bytea[]) AS s (id, terms)
+summaries AS (INSERT INTO summary (id, terms) SELECT * FROM unnest($30::bigint[], $31::bytea[]) AS s (id, terms)
 	WHERE s.id >> 32 IN (SELECT chain FROM moved) ON CONFLICT (id) DO NOTHING),
 keys AS (INSERT INTO idempotency_key (chain, name, request, idx, expires_at)
-	SELECT * FROM unnest($24::bigint[], $25::bytea[], $26::bytea[], $27::bigint[], $28::bigint[]) AS k (chain, name, request, idx, expires_at)
+	SELECT * FROM unnest($25::bigint[], $26::bytea[], $27::bytea[], $28::bigint[], $29::bigint[]) AS k (chain, name, request, idx, expires_at)
 	WHERE k.chain IN (SELECT chain FROM moved) ORDER BY k.chain, k.name
 	ON CONFLICT (chain, name) DO UPDATE SET request = excluded.request, idx = excluded.idx, expires_at = excluded.expires_at),
 `
@@ -52,6 +52,7 @@ const (
 // rows are the array parameters of the statement.
 type rows struct {
 	chain, fromLength, epoch, length []int64
+	bytes                            []int64
 	fromRoot, root, frontier         [][]byte
 	headTime                         []string
 	logRoot, logFrontier             [][]byte
@@ -85,7 +86,7 @@ func (r *rows) add(e *chain.Extension, keysExpire time.Time) {
 	h := &e.Head
 	r.chain, r.fromLength, r.epoch, r.length = append(r.chain, e.Chain), append(r.fromLength, e.From.Length), append(r.epoch, e.Epoch), append(r.length, h.Length)
 	r.fromRoot, r.root, r.frontier = append(r.fromRoot, e.From.Root[:]), append(r.root, h.Root[:]), append(r.frontier, join(h.Frontier))
-	r.headTime = append(r.headTime, h.Timestamp)
+	r.headTime, r.bytes = append(r.headTime, h.Timestamp), append(r.bytes, h.Bytes)
 	r.logRoot, r.logFrontier = append(r.logRoot, h.LogRoot[:]), append(r.logFrontier, join(h.Log.Roots))
 	for i := range e.Records {
 		a := &e.Records[i]
@@ -124,7 +125,7 @@ func (r *rows) addSummaries(ready []search.Ready) {
 // queue puts the statement into a batch.
 func (r *rows) queue(b *pgx.Batch, writer, seq int64, skipping bool) *pgx.QueuedQuery {
 	text, args := appendText, []any{
-		writer, seq, r.chain, r.fromLength, r.fromRoot, r.epoch, r.length, r.root, r.frontier, r.headTime, r.logRoot, r.logFrontier,
+		writer, seq, r.chain, r.fromLength, r.fromRoot, r.epoch, r.length, r.root, r.frontier, r.headTime, r.logRoot, r.logFrontier, r.bytes,
 		r.id, r.hash, r.signature, r.timestamp, r.payload, r.delegation,
 	}
 	if skipping || len(r.level) > 0 || len(r.keyName) > 0 {

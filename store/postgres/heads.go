@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"database/sql"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -27,7 +28,10 @@ type Head struct {
 	Timestamp                            string
 	Generation                           int64
 	Seed, Public                         []byte
-	Shared                               bool // other servers have extended the chain recently
+	Bytes                                int64
+	Suspended                            bool
+	MaxRecords, MaxBytes                 sql.NullInt64 // of the company; NULL for the server's
+	Shared                               bool          // other servers have extended the chain recently
 	// rows exist beyond the head, which only somebody else can have written
 	Beyond bool
 }
@@ -36,13 +40,14 @@ type Head struct {
 // statement that waits for a lock sees other rows as they were before.
 const (
 	holdHeads = `SELECT FROM head WHERE chain = ANY ($1) ORDER BY chain FOR UPDATE`
-	readHeads = `SELECT h.chain, h.length, h.root, h.frontier, h.timestamp, h.log_root, h.log_frontier, h.epoch, k.generation, k.seed, k.public_key,
+	readHeads = `SELECT h.chain, h.length, h.root, h.frontier, h.timestamp, h.log_root, h.log_frontier, h.epoch, k.generation, k.seed, k.public_key, h.bytes, s.suspended_at IS NOT NULL, q.max_records, q.max_bytes,
 	EXISTS (SELECT FROM record WHERE id BETWEEN (h.chain << 40) + h.length AND (h.chain << 40) + 1099511627775)
 	OR EXISTS (SELECT FROM node n WHERE n.chain = h.chain AND n.level = 8 AND n.idx >= h.length >> 8)
 `
 	readNodes = `	OR EXISTS (SELECT FROM unnest(ARRAY[16, 24, 32]) AS l (level), node n WHERE n.chain = h.chain AND n.level = l.level AND n.idx >= h.length >> l.level)
 `
-	fromHeads = `FROM head h JOIN company_key k ON k.company = abs(h.chain) AND k.ended_at IS NULL WHERE h.chain = ANY ($1)`
+	fromHeads = `FROM head h JOIN company_key k ON k.company = abs(h.chain) AND k.ended_at IS NULL
+	LEFT JOIN company_suspension s ON s.company = abs(h.chain) LEFT JOIN company_quota q ON q.company = abs(h.chain) WHERE h.chain = ANY ($1)`
 
 	readHeadsOnly = readHeads + fromHeads
 	// also checks rows that are written only once in 65,536 records
@@ -73,7 +78,7 @@ func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 			var c int64
 			var h Head
 			if err := rows.Scan(&c, &h.Length, &h.Root, &h.Frontier, &h.Timestamp, &h.LogRoot, &h.LogFrontier, &h.Epoch,
-				&h.Generation, &h.Seed, &h.Public, &h.Beyond); err != nil {
+				&h.Generation, &h.Seed, &h.Public, &h.Bytes, &h.Suspended, &h.MaxRecords, &h.MaxBytes, &h.Beyond); err != nil {
 				return err
 			}
 			h.Shared = w.look(c, h.Length)

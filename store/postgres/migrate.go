@@ -251,6 +251,32 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT, UPDATE (day, subjects) ON federation_use TO %s', server);
   END LOOP;
 END $$`, 17},
+		// Servers of schema 17 do not count bytes, and do not know that a company is suspended.
+		{`ALTER TABLE head ADD COLUMN bytes bigint NOT NULL DEFAULT 0;
+ALTER TABLE head DISABLE TRIGGER head_only_grows;
+UPDATE head SET bytes = (SELECT coalesce(sum(octet_length(payload) + coalesce(octet_length(delegation), 0)), 0) FROM record
+  WHERE id BETWEEN head.chain * 1099511627776 AND head.chain * 1099511627776 + 1099511627775);
+ALTER TABLE head ENABLE TRIGGER head_only_grows;
+CREATE TABLE company_suspension (
+  company      bigint PRIMARY KEY REFERENCES company (id),
+  suspended_at text COLLATE "C",
+  reason       text COLLATE "C"
+);
+CREATE TABLE company_quota (
+  company     bigint PRIMARY KEY REFERENCES company (id),
+  max_records bigint CHECK (max_records >= 0),
+  max_bytes   bigint CHECK (max_bytes >= 0)
+);
+DO $$
+DECLARE server text;
+BEGIN
+  FOR server IN SELECT DISTINCT grantee::regrole FROM pg_class, aclexplode(relacl)
+    WHERE oid = 'node'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner AND grantee <> 0 LOOP
+    EXECUTE format('GRANT UPDATE (bytes) ON head TO %s', server);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE (suspended_at, reason) ON company_suspension TO %s', server);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE (max_records, max_bytes) ON company_quota TO %s', server);
+  END LOOP;
+END $$`, 18},
 	}
 }
 

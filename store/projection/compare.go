@@ -118,6 +118,16 @@ func (c Comparison) Policy(agentID string, has Policy) *Difference {
 	return taken(TablePolicy, c.state.Policies, agentID, has)
 }
 
+// Suspension takes the suspension of the company.
+func (c Comparison) Suspension(has Suspension) *Difference {
+	return taken(TableSuspension, c.state.Suspensions, "", has)
+}
+
+// Quota takes the quota of the company.
+func (c Comparison) Quota(has Quota) *Difference {
+	return taken(TableQuota, c.state.Quotas, "", has)
+}
+
 // Settings takes all settings that bear on trust. A log that tells of none is of a company that has
 // had no start since.
 func (c Comparison) Settings(has map[string]string) *Difference {
@@ -136,7 +146,8 @@ func (c Comparison) Missing() iter.Seq[*Difference] {
 			missing(TableClient, c.state.Clients, yield) && missing(TableAgent, c.state.Agents, yield) &&
 			missing(TablePassport, c.state.Passports, yield) && missing(TableWebhook, c.state.Webhooks, yield) &&
 			missing(TableAgentKey, c.state.AgentKeys, yield) && missing(TableTokenKey, c.state.TokenKeys, yield) && missing(TableEnrolment, c.state.Enrolments, yield) &&
-			missing(TableFederation, c.state.Federations, yield) && missing(TablePolicy, c.state.Policies, yield)
+			missing(TableFederation, c.state.Federations, yield) && missing(TablePolicy, c.state.Policies, yield) &&
+			missing(TableSuspension, c.state.Suspensions, yield) && missing(TableQuota, c.state.Quotas, yield)
 	}
 }
 

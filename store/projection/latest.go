@@ -188,6 +188,21 @@ func (l *Latest) Policy(agentID string, has Policy) *Difference {
 	return l.compare(TablePolicy, agentID, false, err, func() *Difference { return differs(TablePolicy, agentID, has, Entry[Policy]{want, l.Index}) })
 }
 
+// Suspension compares a suspension; the zero one stands for a row that is not there.
+func (l *Latest) Suspension(has Suspension) *Difference {
+	switch {
+	case l == nil && has == (Suspension{}):
+		return nil
+	case l == nil:
+		return unrecorded(TableSuspension, "", has)
+	}
+	want, _, is, err := row[Suspension](l)
+	if !is {
+		want = l.Payload.suspension()
+	}
+	return l.compare(TableSuspension, "", false, err, func() *Difference { return differs(TableSuspension, "", has, Entry[Suspension]{want, l.Index}) })
+}
+
 // Company compares the row of a company with its registration, or with what was adopted or accepted
 // of it since.
 func (l *Latest) Company(has Company) *Difference {

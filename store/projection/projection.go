@@ -52,7 +52,9 @@ type State struct {
 	Enrolments  map[string]Entry[Enrolment]  // by fingerprint
 	Federations map[string]Entry[Federation] // by name
 	Policies    map[string]Entry[Policy]     // by agentId, "" for the company's
-	Settings    map[string]string            // that bear on trust
+	Suspensions map[string]Entry[Suspension] // the company's alone, by "", as in Quotas
+	Quotas      map[string]Entry[Quota]
+	Settings    map[string]string // that bear on trust
 
 	companyID      string
 	whole, adopted bool
@@ -80,6 +82,7 @@ func New(companyID string) *State {
 		Passports: map[string]Entry[Passport]{}, Webhooks: map[string]Entry[Webhook]{},
 		AgentKeys: map[string]Entry[AgentKey]{}, TokenKeys: map[string]Entry[TokenKey]{}, Enrolments: map[string]Entry[Enrolment]{},
 		Federations: map[string]Entry[Federation]{}, Policies: map[string]Entry[Policy]{}, Settings: map[string]string{},
+		Suspensions: map[string]Entry[Suspension]{}, Quotas: map[string]Entry[Quota]{},
 		disabled: map[string][]disabling{}, texts: map[string]string{},
 	}
 }
@@ -186,6 +189,10 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 		delete(s.Federations, d.Federation)
 	case "agent.policy-changed", "company.policy-changed":
 		s.Policies[d.AgentID] = Entry[Policy]{Policy{d.Attest}, index}
+	case "company.suspended", "company.resumed":
+		s.Suspensions[""] = Entry[Suspension]{d.suspension(), index}
+	case "company.quota-changed":
+		s.Quotas[""] = Entry[Quota]{d.quota(), index}
 	case RowAdopted, RowAccepted:
 		return s.set(index, d)
 	case TablesAdopted, TablesAccepted:
@@ -353,7 +360,11 @@ func (s *State) set(index int64, d *details) error {
 	case TableFederation:
 		return enter(s.Federations, index, d)
 	case TablePolicy:
-		return s.setPolicy(index, d)
+		return enterAny(s.Policies, index, d)
+	case TableSuspension:
+		return enterAny(s.Suspensions, index, d)
+	case TableQuota:
+		return enterAny(s.Quotas, index, d)
 	}
 	return fmt.Errorf("is about a table %q, which is unknown", d.Table)
 }
@@ -369,15 +380,15 @@ func enter[R comparable](rows map[string]Entry[R], index int64, d *details) erro
 	})
 }
 
-// setPolicy enters a policy, whose name is "" for that of the company.
-func (s *State) setPolicy(index int64, d *details) error {
+// enterAny enters a row whose name may be "", which stands for the company.
+func enterAny[R comparable](rows map[string]Entry[R], index int64, d *details) error {
 	if string(d.Row) == "null" {
-		delete(s.Policies, d.Name)
+		delete(rows, d.Name)
 		return nil
 	}
-	var p Policy
-	err := json.Unmarshal(d.Row, &p)
-	s.Policies[d.Name] = Entry[Policy]{p, index}
+	var row R
+	err := json.Unmarshal(d.Row, &row)
+	rows[d.Name] = Entry[R]{row, index}
 	return err
 }
 

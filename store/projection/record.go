@@ -58,6 +58,10 @@ type details struct {
 	Enrolment  *string        `json:"enrolment"`
 	Attest     string         `json:"attest"`
 
+	SuspendedAt string `json:"suspendedAt"`
+	MaxRecords  *int64 `json:"maxRecords"`
+	MaxBytes    *int64 `json:"maxBytes"`
+
 	Federation string         `json:"federation"` // its name
 	Issuer     string         `json:"issuer"`
 	Audience   string         `json:"audience"`
@@ -123,6 +127,21 @@ func (d *details) tokenKey() (TokenKey, error) {
 
 func (d *details) federation() (Federation, error) {
 	return Federation{Issuer: d.Issuer, Audience: d.Audience, JWKS: list(d.JWKS), JWKSURI: d.JWKSURI, Rules: string(d.Rules)}, nil
+}
+
+func (d *details) suspension() Suspension {
+	return Suspension{SuspendedAt: d.SuspendedAt, Reason: valueOf(d.Reason)}
+}
+
+func (d *details) quota() Quota {
+	return Quota{orServers(d.MaxRecords), orServers(d.MaxBytes)}
+}
+
+func orServers(n *int64) int64 {
+	if n == nil {
+		return ServersQuota
+	}
+	return *n
 }
 
 func (d *details) enrolment() (Enrolment, error) {

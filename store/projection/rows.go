@@ -98,6 +98,21 @@ type Policy struct {
 	Attest string `json:"attest"` // any or key; "" for any
 }
 
+// Suspension says whether an operator has suspended the company.
+type Suspension struct {
+	SuspendedAt string `json:"suspendedAt"` // "" while it is not
+	Reason      string `json:"reason"`
+}
+
+// Quota is what an operator lets each log of the company have.
+type Quota struct {
+	MaxRecords int64 `json:"maxRecords"` // 0 for no bound, ServersQuota for that of the server
+	MaxBytes   int64 `json:"maxBytes"`
+}
+
+// ServersQuota stands for the quota that a server has for companies without their own.
+const ServersQuota = -1
+
 // Entry is a row with the newest control record about it.
 type Entry[R comparable] struct {
 	Row   R
@@ -118,5 +133,7 @@ const (
 	TableEnrolment  = "enrolment"
 	TableFederation = "federation"
 	TablePolicy     = "attest_policy"
+	TableSuspension = "company_suspension"
+	TableQuota      = "company_quota"
 	TableSetting    = "setting"
 )

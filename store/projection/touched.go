@@ -60,6 +60,10 @@ func (t *Touched) explains(d *Difference) bool {
 	case TableEnrolment: // which a key of its agent spends
 		e, _ := d.Has.(Enrolment)
 		return t.subjects["enrolment:"+d.Row] || t.agents[e.AgentID]
+	case TableSuspension:
+		return t.subjects["suspension"]
+	case TableQuota:
+		return t.subjects["quota"]
 	case TablePolicy:
 		return t.subjects["policy:"+d.Row]
 	}

@@ -150,7 +150,11 @@ func blamed(err error) bool {
 	case http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed:
 		return false
 	}
-	return answer.Code != "FORBIDDEN_ROLE" && answer.Code != "FORBIDDEN_AGENT"
+	switch answer.Code {
+	case "FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "COMPANY_SUSPENDED":
+		return false
+	}
+	return true
 }
 
 // added is an attestation at its place.

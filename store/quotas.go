@@ -1,0 +1,212 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"attestd/chain"
+)
+
+// quotaSchema is the first whose heads count bytes.
+const quotaSchema = 18
+
+// Quotas bound what companies make a server store. 0 is no bound. Bytes are those of payloads and
+// delegations; what a record needs beside them is bounded by the number of records.
+type Quotas struct {
+	Records, Bytes       int64 // of each log of a company that has no quota of its own
+	AllRecords, AllBytes int64 // of all logs together
+	Companies            int64 // that may register
+	CompaniesPerDay      int64 // that may register within 24 hours
+}
+
+// limits is what the rows of a company say of it.
+type limits struct {
+	suspended      bool
+	records, bytes sql.NullInt64 // NULL for those of Quotas
+}
+
+// limit returns the limit of a log of a company. The log of the companies has none of its own.
+func (q *Quotas) limit(company int64, has limits) chain.Limit {
+	if company == Installation {
+		return chain.Limit{}
+	}
+	l := chain.Limit{Records: q.Records, Bytes: q.Bytes, Closed: has.suspended}
+	if has.records.Valid {
+		l.Records = has.records.Int64
+	}
+	if has.bytes.Valid {
+		l.Bytes = has.bytes.Int64
+	}
+	return l
+}
+
+// usage is how much logs have.
+type usage struct{ records, bytes int64 }
+
+func (u *usage) add(more usage) { u.records, u.bytes = u.records+more.records, u.bytes+more.bytes }
+
+func usageOf(e *chain.Extension) usage {
+	return usage{e.Head.Length - e.From.Length, e.Head.Bytes - e.From.Bytes}
+}
+
+// used is what all logs together have, as the writer has read it and has added to since. On a file
+// that is exact. Other servers that share a database add to it unseen until it is read again.
+type used struct {
+	usage
+	known bool
+	read  time.Time // by the process's clock
+
+	// the same for other goroutines
+	records, bytes atomic.Int64
+}
+
+const (
+	usedAgain = 10 * time.Second // until what other servers have added is read
+	usedSoon  = time.Second      // the same near a bound
+)
+
+func (u *used) add(more usage) {
+	if u.usage.add(more); u.known {
+		u.show()
+	}
+}
+
+func (u *used) show() {
+	u.records.Store(u.usage.records)
+	u.bytes.Store(u.usage.bytes)
+}
+
+// room returns how much may be added to all logs together. If that cannot be read, nothing may be:
+// the error of the read is the transaction's.
+func (w *writer) room(c *conn) chain.Room {
+	q := &w.quotas
+	isBounded := q.AllRecords > 0 || q.AllBytes > 0
+	if !isBounded && (w.used.known || c.dialect.isRemote) {
+		return chain.Room{}
+	}
+	if w.used.isOld(q, c.dialect.isRemote) {
+		if err := w.used.count(c); err != nil {
+			return chain.Room{Bounded: true}
+		}
+	}
+	if !isBounded {
+		return chain.Room{}
+	}
+	left := func(most, has int64) int64 {
+		if most == 0 {
+			return unbounded
+		}
+		return most - has
+	}
+	return chain.Room{Bounded: true, Records: left(q.AllRecords, w.used.usage.records), Bytes: left(q.AllBytes, w.used.usage.bytes)}
+}
+
+const unbounded = 1 << 62
+
+func (u *used) isOld(q *Quotas, shared bool) bool {
+	if !u.known || !shared {
+		return !u.known
+	}
+	age := time.Since(u.read)
+	isNear := q.AllRecords > 0 && u.usage.records > q.AllRecords/10*9 || q.AllBytes > 0 && u.usage.bytes > q.AllBytes/10*9
+	return age > usedAgain || isNear && age > usedSoon
+}
+
+// count reads the heads, not the records.
+func (u *used) count(c *conn) error {
+	var now usage
+	if err := c.one([]any{&now.records, &now.bytes}, countUsed); err != nil {
+		return err
+	}
+	u.usage, u.known, u.read = now, true, time.Now()
+	u.show()
+	return nil
+}
+
+const countUsed = `SELECT CAST(coalesce(sum(length), 0) AS BIGINT), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM head`
+
+// RegistrationQuotaError means that as many companies have registered as may.
+type RegistrationQuotaError struct {
+	Most   int64
+	Within time.Duration // in which they have; 0 for ever
+	Again  time.Time     // when the next one may; zero if Within is 0
+}
+
+func (e *RegistrationQuotaError) Error() string {
+	if e.Within == 0 {
+		return fmt.Sprintf("%v: %d companies may register", ErrQuota, e.Most)
+	}
+	return fmt.Sprintf("%v: %d companies may register within %v", ErrQuota, e.Most, e.Within)
+}
+
+func (e *RegistrationQuotaError) Unwrap() error { return ErrQuota }
+
+const registrationDay = 24 * time.Hour
+
+// mayRegister refuses another company beyond the quotas. Companies are numbered in the order of
+// their registration, so it reads one row.
+func (s Companies) mayRegister(w *conn, now time.Time) error {
+	q := s.db.writer.quotas
+	if q.Companies == 0 && q.CompaniesPerDay == 0 {
+		return nil
+	}
+	var has int64
+	if err := w.one([]any{&has}, `SELECT coalesce(max(id), 0) FROM company WHERE id < ?`, int64(Installation)); err != nil {
+		return err
+	}
+	if q.Companies > 0 && has >= q.Companies {
+		return &RegistrationQuotaError{Most: q.Companies}
+	}
+	if q.CompaniesPerDay == 0 || has < q.CompaniesPerDay {
+		return nil
+	}
+	var text string
+	err := w.one([]any{&text}, `SELECT registered_at FROM company WHERE id = ?`, has-q.CompaniesPerDay+1)
+	if errors.Is(err, ErrNotFound) {
+		return nil // somebody has taken it away, which verify finds
+	}
+	if err != nil {
+		return err
+	}
+	registered, err := parseTime(text)
+	if again := registered.Add(registrationDay); err == nil && now.Before(again) {
+		return &RegistrationQuotaError{q.CompaniesPerDay, registrationDay, again}
+	}
+	return err
+}
+
+// QuotaStatus is what the writer knows of quotas.
+type QuotaStatus struct {
+	Quotas         Quotas
+	Records, Bytes int64 // of all logs; on a database that other servers write, as read last
+	// since the start: what was refused beyond a quota, and of companies that are suspended
+	RefusedByQuota, RefusedSuspended int64
+}
+
+// refusedCount counts what quotas and suspensions have refused.
+type refusedCount struct{ quota, suspended atomic.Int64 }
+
+// count counts an error of a write, and returns it.
+func (r *refusedCount) count(err error) error {
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrQuota):
+		r.quota.Add(1)
+	case errors.Is(err, ErrSuspended):
+		r.suspended.Add(1)
+	}
+	return err
+}
+
+// QuotaStatus may be called at any time.
+func (s Companies) QuotaStatus() QuotaStatus {
+	status := QuotaStatus{RefusedByQuota: s.db.refusedWrites.quota.Load(), RefusedSuspended: s.db.refusedWrites.suspended.Load()}
+	if q := s.db.quotas.Load(); q != nil {
+		status.Quotas = *q
+		status.Records, status.Bytes = s.db.writer.used.records.Load(), s.db.writer.used.bytes.Load()
+	}
+	return status
+}

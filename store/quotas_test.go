@@ -1,0 +1,197 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
+)
+
+// bounded opens a new database with quotas.
+func bounded(t testing.TB, q store.Quotas) (*store.Store, string) {
+	t.Helper()
+	path := storetest.New(t)
+	return openWith(t, path, store.RunOptions{Quotas: q}), path
+}
+
+// flood appends from many goroutines to companies, and returns how many appends succeeded.
+func flood(t testing.TB, servers []*store.Store, companies ...*store.Company) int64 {
+	t.Helper()
+	var done atomic.Int64
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			for n := range 20 {
+				_, err := servers[i%len(servers)].Append(ctx, saying(companies[i%len(companies)], fmt.Sprintf(`{"n":%d}`, n)))
+				switch {
+				case err == nil:
+					done.Add(1)
+				case !errors.Is(err, store.ErrQuota):
+					t.Errorf("append: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return done.Load()
+}
+
+func TestRecordQuotaIsExactUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	s, _ := bounded(t, store.Quotas{Records: 100})
+	c, _ := company(t, s, "acme")
+	other, _ := company(t, s, "zoo")
+	must(t, s.Companies.SetQuota(ctx, operator(other), store.Quota{Records: ptr(int64(0))}, "ours"))
+	if n := flood(t, []*store.Store{s}, c); n != 100 || length(t, s, c) != 100 {
+		t.Errorf("%d appends, %d records", n, length(t, s, c))
+	}
+	attest(t, s, other, 200)
+	// a batch that does not fit is refused as a whole, and a smaller one is not
+	must(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(102))}, "two more"))
+	if _, err := s.AppendAll(ctx, []chain.Draft{draft(c), draft(c), draft(c)}); !errors.Is(err, store.ErrQuota) {
+		t.Error(err)
+	}
+	if _, err := s.AppendAll(ctx, []chain.Draft{draft(c), draft(c)}); err != nil {
+		t.Error(err)
+	}
+	if status := s.Companies.QuotaStatus(); status.RefusedByQuota == 0 || status.Quotas.Records != 100 {
+		t.Errorf("%+v", status)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+func TestByteQuotaIsExactUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	s, path := bounded(t, store.Quotas{Bytes: 5000})
+	c, _ := company(t, s, "acme")
+	flood(t, []*store.Store{s}, c)
+	size := tip(t, s, c).Bytes
+	if one := int64(len(draft(c).Payload)); size > 5000 || size < 5000-2*one {
+		t.Errorf("%d bytes", size)
+	}
+	var counted int64
+	for _, r := range read(t, s, c.Chain, 0, 1<<40) {
+		counted += int64(len(r.Payload) + len(r.Delegation))
+	}
+	if counted != size {
+		t.Errorf("%d bytes counted, %d are there", size, counted)
+	}
+	must(t, s.Close())
+	s = openWith(t, path, store.RunOptions{Quotas: store.Quotas{Bytes: 5000}}) // what was counted holds after a start
+	if _, err := s.Append(ctx, saying(c, `{"text":"`+strings.Repeat("x", 500)+`"}`)); !errors.Is(err, store.ErrQuota) {
+		t.Error(err)
+	}
+}
+
+// What ends a right is possible beyond a quota, and what gives one is not.
+func TestRightsEndBeyondTheQuota(t *testing.T) {
+	t.Parallel()
+	s, _ := bounded(t, store.Quotas{})
+	c, key := company(t, s, "acme")
+	who := by(c, time.Now())
+	got(s.Agents.Register(ctx, who, "bot", nil, many))(t)
+	second := got(s.Credentials.CreateKey(ctx, who, nil, full, 10))(t)
+	must(t, s.Passports.Record(ctx, who, store.Passport{JTI: "p", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: now.Unix(), ExpiresAt: time.Now().Add(time.Hour).Unix()}))
+	must(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(1))}, "full"))
+	refused := map[string]error{}
+	_, refused["register"] = s.Agents.Register(ctx, who, "more", nil, many)
+	_, refused["key"] = s.Credentials.CreateKey(ctx, who, nil, full, 10)
+	refused["passport"] = s.Passports.Record(ctx, who, store.Passport{JTI: "q", AgentID: "bot", Scopes: []string{"*"}, ExpiresAt: time.Now().Add(time.Hour).Unix()})
+	for what, err := range refused {
+		if !errors.Is(err, store.ErrQuota) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	got(s.Passports.Revoke(ctx, who, "p", nil))(t)
+	_, _, err := s.Agents.Disable(ctx, who, "bot")
+	must(t, err)
+	must(t, s.Credentials.DeleteKey(ctx, who, second.Key))
+	_, _, err = s.Companies.RotateKey(ctx, who, true)
+	must(t, err)
+	if _, err := s.Agents.Enable(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), time.Now()), "bot"); !errors.Is(err, store.ErrQuota) {
+		t.Errorf("enable: %v", err)
+	}
+	_ = key
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// The quota of all companies together is exact on a file, over restarts, and counts what is refused
+// to nobody.
+func TestQuotaOfAllCompanies(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	s, path := bounded(t, store.Quotas{AllRecords: 200})
+	c, _ := company(t, s, "acme")
+	zoo, _ := company(t, s, "zoo")
+	before := got(s.Companies.Total(ctx))(t)
+	if n := flood(t, []*store.Store{s}, c, zoo); n != 200-before.Records {
+		t.Errorf("%d appends beside %d records", n, before.Records)
+	}
+	if total := got(s.Companies.Total(ctx))(t); total.Records != 200 || total.Companies != 2 || total.Bytes == 0 {
+		t.Errorf("%+v", total)
+	}
+	if status := s.Companies.QuotaStatus(); status.Records != 200 {
+		t.Errorf("%+v", status)
+	}
+	if _, _, err := s.Companies.Create(ctx, "more", nil, now); !errors.Is(err, store.ErrQuota) {
+		t.Errorf("registration: %v", err)
+	}
+	must(t, s.Close())
+	s = openWith(t, path, store.RunOptions{Quotas: store.Quotas{AllRecords: 200}})
+	if _, err := s.Append(ctx, draft(c)); !errors.Is(err, store.ErrQuota) {
+		t.Error(err)
+	}
+	got(s.Companies.Suspend(ctx, operator(c), "full"))(t) // an operator is never refused
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+func TestQuotaOfRegistrations(t *testing.T) {
+	t.Parallel()
+	s, _ := bounded(t, store.Quotas{Companies: 4, CompaniesPerDay: 2})
+	register := func(n int, at time.Time) error {
+		_, _, err := s.Companies.Create(ctx, fmt.Sprintf("company-%d", n), nil, at)
+		return err
+	}
+	must(t, register(1, now))
+	must(t, register(2, now.Add(time.Hour)))
+	var refused *store.RegistrationQuotaError
+	if err := register(3, now.Add(2*time.Hour)); !errors.As(err, &refused) || !refused.Again.Equal(now.Add(24*time.Hour)) {
+		t.Errorf("third: %v", err)
+	}
+	must(t, register(3, now.Add(24*time.Hour)))
+	if err := register(4, now.Add(24*time.Hour)); !errors.As(err, &refused) {
+		t.Errorf("fourth: %v", err)
+	}
+	must(t, register(4, now.Add(25*time.Hour)))
+	if err := register(5, now.Add(100*time.Hour)); !errors.As(err, &refused) || refused.Within != 0 {
+		t.Errorf("fifth: %v", err)
+	}
+}
+
+// The quota of a company is exact on several servers. That of all companies is exceeded by what
+// other servers append before a server reads it again.
+func TestQuotaOnSeveralServers(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	var servers []*store.Store
+	for range 3 {
+		servers = append(servers, openWith(t, database, store.RunOptions{Quotas: store.Quotas{Records: 50}}))
+	}
+	c, _ := company(t, servers[0], "acme")
+	if n := flood(t, servers, c); n != 50 || length(t, servers[0], c) != 50 {
+		t.Errorf("%d appends, %d records", n, length(t, servers[0], c))
+	}
+	must(t, servers[1].Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(60))}, "more"))
+	if n := flood(t, servers, c); n != 10 {
+		t.Errorf("%d appends after the quota was raised", n)
+	}
+	must(t, servers[2].VerifyAll(ctx, "", 2, nil, nil))
+}

@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"attestd/chain"
+	"attestd/store/projection"
+)
+
+// Suspension says since when a company is suspended, and why. The zero value is of none.
+type Suspension struct {
+	At     string
+	Reason string
+}
+
+// Suspend suspends the caller's company, for a reason that its control log says. When Suspend
+// returns, no server appends anything for it or issues anything to it; see Active. It reports false
+// if the company is suspended already.
+func (s Companies) Suspend(ctx context.Context, by Caller, reason string) (bool, error) {
+	return s.suspend(ctx, by, Suspension{chain.FormatTime(by.At), reason})
+}
+
+// Resume ends a suspension, for a reason that the control log says. It reports false if there is
+// none.
+func (s Companies) Resume(ctx context.Context, by Caller, reason string) (bool, error) {
+	return s.suspend(ctx, by, Suspension{Reason: reason})
+}
+
+func (s Companies) suspend(ctx context.Context, by Caller, next Suspension) (changed bool, err error) {
+	company := by.Company.Chain
+	defer s.db.suspensions.forget(company) // whatever the outcome
+	err = s.db.recorded(ctx, by, s.db.change, func(w *conn) ([]controlEvent, error) {
+		var at, reason sql.NullString
+		err := w.one([]any{&at, &reason}, `SELECT suspended_at, reason FROM company_suspension WHERE company = ?`, company)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		if changed = at.Valid != (next.At != ""); !changed {
+			return nil, nil
+		}
+		if _, err := w.exec(`INSERT INTO company_suspension (company, suspended_at, reason) VALUES (?, nullif(?, ''), ?) ON CONFLICT (company) DO UPDATE
+			SET suspended_at = excluded.suspended_at, reason = excluded.reason`, company, next.At, next.Reason); err != nil {
+			return nil, err
+		}
+		event := controlEvent{CompanySuspended, subjectSuspension, map[string]any{"suspendedAt": next.At, "reason": next.Reason}}
+		if next.At == "" {
+			event = controlEvent{CompanyResumed, subjectSuspension, map[string]any{"reason": next.Reason}}
+		}
+		return []controlEvent{event}, s.relimit(w, by.Company)
+	})
+	if err != nil {
+		return false, fmt.Errorf("suspend or resume company %q: %w", by.Company.ID, err)
+	}
+	return changed, nil
+}
+
+// relimit makes the writers of all servers read the limits of a company again before they append to
+// its logs.
+func (s Companies) relimit(w *conn, c *Company) error {
+	for _, l := range c.Logs() {
+		if err := w.one([]any{new(int64)}, w.dialect.rekey, l.Chain); err != nil {
+			return err
+		}
+		s.db.writer.rekeyed = append(s.db.writer.rekeyed, l.Chain)
+	}
+	return nil
+}
+
+// Active returns ErrSuspended if the caller's company is suspended, unless an operator acts.
+// Answers are cached; a change takes effect before Suspend or Resume returns. What the company
+// appends is decided by the log's writer, which never appends behind the record of the suspension.
+func (s Companies) Active(ctx context.Context, by Caller) error {
+	if by.Operator || by.Company.Chain == Installation {
+		return nil
+	}
+	suspended, err := lookup(s.db, &s.db.suspensions, by.Company.Chain, by.At, func() (bool, error) {
+		found, err := s.Suspension(ctx, by.Company)
+		return found.At != "", err
+	})
+	if err == nil && suspended {
+		err = s.db.refusedWrites.count(ErrSuspended)
+	}
+	if err != nil {
+		return fmt.Errorf("company %q: %w", by.Company.ID, err)
+	}
+	return nil
+}
+
+// Suspension reads the suspension of a company, and compares it with the newest control record
+// about it.
+func (s Companies) Suspension(ctx context.Context, c *Company) (found Suspension, err error) {
+	err = s.db.read(ctx, func(r *conn) error {
+		var at, reason sql.NullString
+		var latest sql.NullInt64
+		if err := r.one([]any{&at, &reason, &latest}, `SELECT suspended_at, reason, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
+			FROM (SELECT 1) AS one LEFT JOIN company_suspension ON company = ?1`, c.Chain, subjectSuspension); err != nil {
+			return err
+		}
+		found = Suspension{at.String, reason.String}
+		l, err := r.controlRecord(c, latest)
+		if err != nil {
+			return s.db.Tables.noted(c, err)
+		}
+		return s.db.Tables.checked(c, l.Suspension(projection.Suspension{SuspendedAt: found.At, Reason: found.Reason}))
+	})
+	return found, err
+}

@@ -1,0 +1,121 @@
+package store_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/store"
+	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
+)
+
+// operator is who suspends and resumes.
+func operator(c *store.Company) store.Caller {
+	return store.Caller{Company: c, Operator: true, At: now}
+}
+
+// suspended fails unless nothing can be appended or changed for a company that can be read.
+func suspended(t testing.TB, s *store.Store, c *store.Company) {
+	t.Helper()
+	who := by(c, time.Now())
+	before := length(t, s, c)
+	_, err := s.Append(ctx, draft(c))
+	if !errors.Is(err, store.ErrSuspended) {
+		t.Errorf("append: %v", err)
+	}
+	if _, err := s.Agents.Register(ctx, who, "more", nil, many); !errors.Is(err, store.ErrSuspended) {
+		t.Errorf("register: %v", err)
+	}
+	if err := s.Tables.Changeable(ctx, who); !errors.Is(err, store.ErrSuspended) {
+		t.Errorf("issue: %v", err)
+	}
+	if length(t, s, c) != before {
+		t.Error("something was appended")
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+func TestSuspendedCompanyWritesNothing(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	c, _ := company(t, s, "acme")
+	other, _ := company(t, s, "zoo")
+	attest(t, s, c, 3)
+	if !got(s.Companies.Suspend(ctx, operator(c), "unpaid"))(t) || got(s.Companies.Suspend(ctx, operator(c), "again"))(t) {
+		t.Error("a company is suspended once")
+	}
+	suspended(t, s, c)
+	attest(t, s, other, 3)
+	if found := got(s.Companies.Suspension(ctx, c))(t); found.Reason != "unpaid" || found.At == "" {
+		t.Errorf("%+v", found)
+	}
+	// the operator may still end its rights
+	if _, _, err := s.Companies.RotateKey(ctx, operator(c), true); err != nil {
+		t.Error(err)
+	}
+	if !got(s.Companies.Resume(ctx, operator(c), "paid"))(t) || got(s.Companies.Resume(ctx, operator(c), "again"))(t) {
+		t.Error("a company is resumed once")
+	}
+	c = got(s.Companies.Get(ctx, "acme"))(t)
+	attest(t, s, c, 3)
+	got(s.Agents.Register(ctx, by(c, now), "more", nil, many))(t)
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	if list := said(t, s, c, "company.suspended"); len(list) != 1 || !strings.Contains(list[0], `"reason":"unpaid"`) {
+		t.Errorf("%q", list)
+	}
+	if list := said(t, s, c, "company.resumed"); len(list) != 1 || !strings.Contains(list[0], `"reason":"paid"`) {
+		t.Errorf("%q", list)
+	}
+}
+
+// Whoever clears the suspension in the database gains nothing but TABLES_CHANGED, and verify names
+// the table.
+func TestClearedSuspensionIsFound(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	for _, change := range []string{"DELETE FROM company_suspension", "UPDATE company_suspension SET suspended_at = NULL"} {
+		s, path := fresh(t)
+		c, _ := company(t, s, "acme")
+		got(s.Companies.Suspend(ctx, operator(c), "unpaid"))(t)
+		must(t, s.Close())
+		must(t, other(t, path, change).Close())
+		s = open(t, path)
+		c = got(s.Companies.Get(ctx, "acme"))(t)
+		if err := s.Companies.Active(ctx, by(c, now)); !errors.Is(err, store.ErrTablesChanged) {
+			t.Errorf("%s: %v", change, err)
+		}
+		err := s.VerifyAll(ctx, "", 2, nil, nil)
+		if err == nil || !strings.Contains(err.Error(), "company_suspension") {
+			t.Errorf("%s: verify says %v", change, err)
+		}
+	}
+}
+
+// A suspension by one server holds on all others when Suspend returns, and so does its end. What
+// they append meanwhile stands before its record.
+func TestSuspensionHoldsOnAllServers(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	var servers []*store.Store
+	for range 3 {
+		servers = append(servers, openWith(t, database, store.RunOptions{}))
+	}
+	c, _ := company(t, servers[0], "acme")
+	for _, s := range servers { // each remembers that the company is active
+		attest(t, s, c, 3)
+		must(t, s.Companies.Active(ctx, by(c, time.Now())))
+	}
+	for range 3 {
+		got(servers[0].Companies.Suspend(ctx, operator(c), "unpaid"))(t)
+		for _, s := range servers {
+			suspended(t, s, c)
+		}
+		got(servers[1].Companies.Resume(ctx, operator(c), "paid"))(t)
+		for _, s := range servers {
+			attest(t, s, c, 3)
+			must(t, s.Companies.Active(ctx, by(c, time.Now())))
+		}
+	}
+}
