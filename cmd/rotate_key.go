@@ -2,26 +2,21 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"attestd/crypto/keyring"
-	"attestd/crypto/keys"
 	"attestd/internal/printable"
+	"attestd/server/local"
 	"attestd/store"
-	"attestd/store/admin"
 )
 
 func rotateKeyCommand(schema string) *cobra.Command {
-	var db, heads, company string
-	var compromised bool
-	var master masterKeyFlags
+	f := operatorFlags{schema: schema}
+	var r local.Rotation
 	cmd := &cobra.Command{
 		Use:   "rotate-key --company ID",
-		Short: "Give a company a new signing key",
+		Short: "Give a company a new signing key, while a server runs or not",
 		Long: `Give a company a new signing key for its tokens and its next records. The old and the new key
 both sign the rotation. Tokens signed with the old key are valid until they expire. With
 --compromised, they are refused from now on.
@@ -29,53 +24,26 @@ both sign the rotation. Tokens signed with the old key are valid until they expi
 With --company @installation, the key of the log of the companies changes. Witnesses then need
 its new line, which attestd company-log prints.
 
-For a database file, no server may have it open: while one runs, use POST
-/v1/companies/rotate-keys. For PostgreSQL, servers may run meanwhile.`,
+While a server has the database file open, it rotates the key itself; this command asks it over
+the socket beside the file, which only the server's user and root can use.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if company == "" {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if r.CompanyID == "" {
 				return usagef("--company is required")
 			}
-			if err := refuseOlder(cmd.Context(), db); err != nil {
-				return err
-			}
-			options := store.Options{Heads: headsPath(heads, db)}
-			if options.Master, err = master.read(cmd.Context()); err != nil {
-				return err
-			}
-			s, err := store.Open(cmd.Context(), db, schema, options)
-			if errors.Is(err, store.ErrInUse) {
-				return fmt.Errorf("%w; while a server runs, use POST /v1/companies/rotate-keys", err)
-			}
-			if err != nil {
-				return err
-			}
-			var old, next keyring.Key
-			err = admin.Run(cmd.Context(), s, store.RunOptions{}, func() error {
-				of, err := s.Companies.Get(cmd.Context(), company)
-				if company == store.InstallationID {
-					of, err = s.Companies.Installation(cmd.Context())
-				}
+			return f.change(cmd.Context(), func(o operations) error {
+				next, err := o.RotateKey(cmd.Context(), r)
 				if err == nil {
-					old, next, err = s.Companies.RotateKey(cmd.Context(), store.Caller{Company: of, Role: store.Admin, At: time.Now()},
-						compromised)
+					printable.Fprintf(cmd.OutOrStdout(), "%s: key %s signs from record %d on, fingerprint %s; key %s is retired\n",
+						r.CompanyID, next.KID, next.From, next.Fingerprint, next.Retired)
 				}
 				return err
 			})
-			if err != nil {
-				return err
-			}
-			public := keys.Describe(next.Public)
-			printable.Fprintf(cmd.OutOrStdout(), "%s: key %s signs from record %d on, fingerprint %s; key %s is retired\n",
-				company, public.KID, next.From, public.Fingerprint, keys.Describe(old.Public).KID)
-			return nil
 		},
 	}
-	databaseFlag(cmd, &db)
-	headsFlag(cmd, &heads)
-	master.add(cmd, "", masterKeyUse)
-	cmd.Flags().StringVar(&company, "company", "", "`ID` of the company")
-	cmd.Flags().BoolVar(&compromised, "compromised", false, "refuse all tokens signed with the old key")
+	f.add(cmd)
+	cmd.Flags().StringVar(&r.CompanyID, "company", "", "`ID` of the company")
+	cmd.Flags().BoolVar(&r.Compromised, "compromised", false, "refuse all tokens signed with the old key")
 	return cmd
 }
 

@@ -37,6 +37,7 @@ type serveFlags struct {
 	tls                                                                                     tlsFlags
 	logs                                                                                    logFlags
 	backup                                                                                  serveBackupFlags
+	quotas                                                                                  quotaFlags
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -108,6 +109,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	flags.StringSliceVar(&f.witnesses, "witness", nil, "`URL=VKEY`,… of witnesses that cosign the logs of this server")
 	f.tls.add(cmd)
 	f.logs.add(cmd)
+	f.quotas.add(cmd)
 	return cmd
 }
 
@@ -201,6 +203,8 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		}
 		cfg.Log.Error("read-only: the database is older than its head file, or has another history; restore the right one, or see attestd help accept-rollback")
 	}
+	f.quotas.warn(cfg, listener.Addr())
+	cfg.Local = openLocal(cfg.Store, f.db, cfg.Log)
 	return server.New(cfg).Run(ctx, listener)
 }
 

@@ -37,6 +37,9 @@ func (f serveFlags) config() (cfg server.Config, err error) {
 	if min(f.bounds.Keys, f.bounds.Clients, f.bounds.Agents, f.bounds.Webhooks, f.bounds.Subjects) < 1 {
 		return cfg, usagef("--max-keys, --max-clients, --max-agents, --max-webhooks and --max-subjects must be at least 1")
 	}
+	if cfg.Quotas, err = f.quotas.config(); err != nil {
+		return cfg, err
+	}
 	if cfg.Stream, err = stream.ParseMode(f.stream); err != nil {
 		return cfg, usagef("--stream: %v", err)
 	}

@@ -125,7 +125,11 @@ func (d *deliverer) run(ctx context.Context) error {
 			d.restart(work, c.EnabledWebhook)
 			close(c.done)
 		case company := <-d.others:
-			d.lookAt(work, company)
+			if company == everyCompany {
+				d.lookForMore(work)
+			} else {
+				d.lookAt(work, company)
+			}
 		case d.onDuty = <-d.duty:
 			if !d.onDuty {
 				d.stopAll(work)
@@ -149,6 +153,9 @@ func (d *deliverer) stopAll(ctx context.Context) {
 		d.log.Warn("webhook progress not saved; another server will send some messages again with the same IDs", "error", err)
 	}
 }
+
+// everyCompany stands for a look for webhooks that should be running and are not.
+const everyCompany = 0
 
 // recheck returns when deliveries to a company's webhooks follow the changes of another server.
 func (d *deliverer) recheck(company int64) {
@@ -229,7 +236,7 @@ func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 	}
 	found, err := d.store.Webhooks.Delivery(ctx, e.Company, e.ID)
 	if err != nil || found.DisabledAt != "" {
-		if err != nil && !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
+		if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrSuspended) && ctx.Err() == nil {
 			d.log.Error("a webhook cannot be read", "webhook", e.ID, "error", err)
 		}
 		return

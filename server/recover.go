@@ -45,7 +45,7 @@ func (s *Server) notLocal(r *http.Request) string {
 		return "this endpoint is switched off"
 	case !s.loopback || s.BaseURL != "" || len(s.TrustedProxies) > 0:
 		return "this endpoint is off where the server listens on more than loopback, or --base-url or --trusted-proxies is set"
-	case !local(r):
+	case !isLocal(r):
 		return "only for callers on this machine that come without a proxy"
 	case !sameUser(r):
 		return "only for processes of root or of the server's own user"
@@ -53,10 +53,10 @@ func (s *Server) notLocal(r *http.Request) string {
 	return ""
 }
 
-// local reports whether a request comes from this machine without a proxy. A proxy is recognized by
+// isLocal reports whether a request comes from this machine without a proxy. A proxy is recognized by
 // a forwarding header, by a Host that is not loopback, or, with an old default, by HTTP/1.0. A web
 // page is recognized by Origin.
-func local(r *http.Request) bool {
+func isLocal(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() || !r.ProtoAtLeast(1, 1) || !loopbackHost(r.Host) {
 		return false

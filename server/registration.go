@@ -54,7 +54,7 @@ func mayRegister(c *call) error {
 	switch r := c.s.Registration; {
 	case r.Mode == RegistrationOpen:
 		return nil
-	case r.Mode == RegistrationLoopback && local(c.Request):
+	case r.Mode == RegistrationLoopback && isLocal(c.Request):
 		return nil
 	case r.Mode == RegistrationLoopback:
 		return registrationClosed("companies are registered from the server's own machine, without a proxy")

@@ -58,6 +58,9 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			s.warmKeySets,
 		},
 	}
+	if s.Local != nil {
+		l.workers = append(l.workers, s.Local.Run)
+	}
 	for _, p := range s.witnessPublishers {
 		l.workers = append(l.workers, p.run)
 	}
@@ -128,6 +131,7 @@ func (s *Server) trustSettings() map[string]string {
 		"cosignFor":      s.CosignFor,
 		"limits":         s.Limits.String(),
 		"bounds":         s.Bounds.String(),
+		"quotas":         s.Quotas.String(),
 		"trustedProxies": fmt.Sprint(s.TrustedProxies),
 	}
 	if s.TLS != nil && s.TLS.ClientCAs != nil {

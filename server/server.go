@@ -16,6 +16,7 @@ import (
 	"attestd/chain/witness"
 	"attestd/internal/keysets"
 	"attestd/server/limit"
+	"attestd/server/local"
 	"attestd/server/stream"
 	"attestd/server/webhook"
 	"attestd/service"
@@ -48,6 +49,8 @@ type Config struct {
 	// names of the logs that Cosigner cosigns, for the control log
 	CosignFor string
 	Witnesses []*witness.Client // witnesses that cosign our logs
+	// serves commands on this machine; nil where they open the database themselves
+	Local *local.Server
 	// minimum time between requests to a witness about the same log; 0 is 2 seconds
 	PublishEvery time.Duration
 
@@ -162,6 +165,9 @@ func New(cfg Config) *Server {
 	s.federations.MostSubjects = cfg.Bounds.Subjects
 	s.deliverer = newDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
 	s.changes = newChanges()
+	if cfg.Local != nil {
+		cfg.Local.Changed = s.companyChanged
+	}
 	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.MultiWriter())
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s

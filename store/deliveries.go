@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -17,14 +18,15 @@ type Delivery struct {
 	Until   time.Time // end of Former
 }
 
-// Enabled yields the enabled webhooks of all companies.
+// Enabled yields the enabled webhooks of all companies that are not suspended.
 func (s Webhooks) Enabled(ctx context.Context) iter.Seq2[EnabledWebhook, error] {
 	scan := func(rows *sql.Rows) (e EnabledWebhook, err error) {
 		err = rows.Scan(&e.row, &e.Company, &e.ID)
 		return e, err
 	}
 	return list(ctx, s.db, "enabled webhooks", scan,
-		`SELECT id, company, webhook_id FROM webhook WHERE disabled_at IS NULL AND id > ? ORDER BY id`,
+		`SELECT id, company, webhook_id FROM webhook WHERE disabled_at IS NULL AND id > ?
+			AND NOT EXISTS (SELECT 1 FROM company_suspension s WHERE s.company = webhook.company AND suspended_at IS NOT NULL) ORDER BY id`,
 		func(last EnabledWebhook) []any { return []any{last.row} })
 }
 
@@ -36,7 +38,8 @@ type EnabledWebhook struct {
 	row int64
 }
 
-// Delivery reads what is needed to send records to a webhook of a company, or returns ErrNotFound.
+// Delivery reads what is needed to send records to a webhook of a company. It returns ErrNotFound,
+// and ErrSuspended while nothing may be sent.
 func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Delivery, err error) {
 	var secret, former []byte
 	var until sql.NullInt64
@@ -49,6 +52,9 @@ func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Del
 		}
 		if err := s.check(r, d.Company, id); err != nil {
 			return err
+		}
+		if found, err := s.db.Companies.loadSuspension(r, d.Company); err != nil || found.At != "" {
+			return cmp.Or(err, ErrSuspended)
 		}
 		return r.one([]any{&secret, &former, &until}, `SELECT secret, former_secret, former_until FROM webhook WHERE id = ?`,
 			d.row)

@@ -22,6 +22,12 @@ type Quotas struct {
 	CompaniesPerDay      int64 // that may register within 24 hours
 }
 
+// String is in the form of the flags.
+func (q Quotas) String() string {
+	return fmt.Sprintf("records=%d,bytes=%d,total-records=%d,total-bytes=%d,companies=%d,companies-per-day=%d", q.Records, q.Bytes,
+		q.AllRecords, q.AllBytes, q.Companies, q.CompaniesPerDay)
+}
+
 // limits is what the rows of a company say of it.
 type limits struct {
 	suspended      bool

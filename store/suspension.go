@@ -93,18 +93,23 @@ func (s Companies) Active(ctx context.Context, by Caller) error {
 // about it.
 func (s Companies) Suspension(ctx context.Context, c *Company) (found Suspension, err error) {
 	err = s.db.read(ctx, func(r *conn) error {
-		var at, reason sql.NullString
-		var latest sql.NullInt64
-		if err := r.one([]any{&at, &reason, &latest}, `SELECT suspended_at, reason, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
-			FROM (SELECT 1) AS one LEFT JOIN company_suspension ON company = ?1`, c.Chain, subjectSuspension); err != nil {
-			return err
-		}
-		found = Suspension{at.String, reason.String}
-		l, err := r.controlRecord(c, latest)
-		if err != nil {
-			return s.db.Tables.noted(c, err)
-		}
-		return s.db.Tables.checked(c, l.Suspension(projection.Suspension{SuspendedAt: found.At, Reason: found.Reason}))
+		found, err = s.loadSuspension(r, c)
+		return err
 	})
 	return found, err
+}
+
+func (s Companies) loadSuspension(r *conn, c *Company) (found Suspension, err error) {
+	var at, reason sql.NullString
+	var latest sql.NullInt64
+	if err := r.one([]any{&at, &reason, &latest}, `SELECT suspended_at, reason, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
+		FROM (SELECT 1) AS one LEFT JOIN company_suspension ON company = ?1`, c.Chain, subjectSuspension); err != nil {
+		return found, err
+	}
+	found = Suspension{at.String, reason.String}
+	l, err := r.controlRecord(c, latest)
+	if err != nil {
+		return found, s.db.Tables.noted(c, err)
+	}
+	return found, s.db.Tables.checked(c, l.Suspension(projection.Suspension{SuspendedAt: found.At, Reason: found.Reason}))
 }

@@ -1,0 +1,211 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"attestd/internal/printable"
+	"attestd/server/local"
+)
+
+func companyCommand(schema string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "company",
+		Short: "List, suspend and bound companies, while a server runs or not",
+		Long: `What the operator decides about companies. Every decision needs a reason, which the company's
+control log records permanently.
+
+While a server has the database file open, these commands change it through the server, over
+the socket beside the file (attestd.db.sock), which only the server's user and root can use.
+For PostgreSQL, they change the database themselves, and all servers follow at once.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(companyListCommand(schema), companyShowCommand(schema), companySuspendCommand(schema), companyResumeCommand(schema),
+		companyQuotaCommand(schema))
+	return cmd
+}
+
+func companyListCommand(schema string) *cobra.Command {
+	f := operatorFlags{schema: schema}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List all companies with what they have", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out := cmd.OutOrStdout()
+			return f.read(cmd.Context(), func(o operations) error {
+				for c, err := range o.List(cmd.Context()) {
+					if err != nil {
+						return err
+					}
+					if asJSON {
+						err = printable.JSON(out, c)
+					} else {
+						printable.Fprintf(out, "%s: %s, %d records, %s, %d agents\n", c.CompanyID, standing(c),
+							c.Records+c.ControlRecords, humanize.IBytes(uint64(c.Bytes+c.ControlBytes)), c.Agents)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	databaseFlag(cmd, &f.db)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	return cmd
+}
+
+func companyShowCommand(schema string) *cobra.Command {
+	f := operatorFlags{schema: schema}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show what a company has and may have", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.read(cmd.Context(), func(o operations) error {
+				c, err := o.Show(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printable.JSON(cmd.OutOrStdout(), c)
+				}
+				printCompany(cmd.OutOrStdout(), c)
+				return nil
+			})
+		},
+	}
+	databaseFlag(cmd, &f.db)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}
+
+func companySuspendCommand(schema string) *cobra.Command {
+	return decisionCommand(schema, "suspend ID --reason TEXT", "Suspend a company: it records nothing and is issued nothing",
+		`Suspend a company. From then on, on all servers, everything that its credentials do to write or
+to be issued something is answered 403 COMPANY_SUSPENDED: records, agents, keys, tokens,
+passports. Its webhooks stop. It can still read its records, proofs, evidence and logs; its
+public keys, checkpoints and proofs stay published, and what is read can be verified.
+
+A suspension revokes nothing: a passport or token that was issued before verifies until it
+expires. Disable agents or revoke passports first where that matters. rotate-key --compromised
+ends all tokens at once.`, operations.Suspend)
+}
+
+func companyResumeCommand(schema string) *cobra.Command {
+	return decisionCommand(schema, "resume ID --reason TEXT", "End the suspension of a company",
+		`End the suspension of a company. Its webhooks go on where they stopped.`, operations.Resume)
+}
+
+// decisionCommand is a command that decides something about a company.
+func decisionCommand(schema, use, short, long string, decide func(operations, context.Context, local.Decision) (local.Company, error)) *cobra.Command {
+	f := operatorFlags{schema: schema}
+	var d local.Decision
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if d.CompanyID = args[0]; d.Reason == "" {
+				return usagef("--reason is required")
+			}
+			return f.change(cmd.Context(), func(o operations) error {
+				c, err := decide(o, cmd.Context(), d)
+				if err != nil {
+					return err
+				}
+				printCompany(cmd.OutOrStdout(), c)
+				return nil
+			})
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&d.Reason, "reason", "", "`text` for the control log")
+	return cmd
+}
+
+func companyQuotaCommand(schema string) *cobra.Command {
+	f := operatorFlags{schema: schema}
+	var q local.Quota
+	var records, bytes string
+	cmd := &cobra.Command{
+		Use: "quota ID --reason TEXT", Short: "Set what a company may store",
+		Long: `Set the quota of a company. Each of its two logs, the actions and the control log, may have so
+many records, and so many bytes of payloads and delegations. "server" is the quota of attestd
+serve (--max-records, --max-bytes), 0 is no limit. A limit that is not given becomes "server".
+
+What exceeds a quota is answered 507 QUOTA_EXCEEDED and not written. What ends a right, such as
+a revocation, is always possible.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if q.CompanyID = args[0]; q.Reason == "" {
+				return usagef("--reason is required")
+			}
+			if q.MaxRecords, err = parseQuota("--max-records", records, parseQuotaNumber); err != nil {
+				return err
+			}
+			if q.MaxBytes, err = parseQuota("--max-bytes", bytes, parseQuotaSize); err != nil {
+				return err
+			}
+			return f.change(cmd.Context(), func(o operations) error {
+				c, err := o.SetQuota(cmd.Context(), q)
+				if err != nil {
+					return err
+				}
+				printCompany(cmd.OutOrStdout(), c)
+				return nil
+			})
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&q.Reason, "reason", "", "`text` for the control log")
+	cmd.Flags().StringVar(&records, "max-records", ofServer, "largest `number` of records in each log, or 0, or server")
+	cmd.Flags().StringVar(&bytes, "max-bytes", ofServer, "largest `size` of the payloads in each log, or 0, or server")
+	// ATTESTD_MAX_RECORDS and ATTESTD_MAX_BYTES are the quotas of a server.
+	for _, name := range []string{"max-records", "max-bytes"} {
+		cmd.Flag(name).Annotations = map[string][]string{typedOnly: {"yes"}}
+	}
+	return cmd
+}
+
+// ofServer stands for the quota of the server.
+const ofServer = "server"
+
+func parseQuota(flag, text string, parse func(flag, text string) (int64, error)) (*int64, error) {
+	if text == ofServer {
+		return nil, nil
+	}
+	n, err := parse(flag, text)
+	return &n, err
+}
+
+// standing says whether a company is suspended.
+func standing(c local.Company) string {
+	if c.SuspendedAt == "" {
+		return "active"
+	}
+	return fmt.Sprintf("SUSPENDED since %s (%s)", c.SuspendedAt, c.Reason)
+}
+
+func printCompany(out io.Writer, c local.Company) {
+	quota := func(n *int64, show func(uint64) string) string {
+		switch {
+		case n == nil:
+			return "the server's limit"
+		case *n == 0:
+			return "no limit"
+		}
+		return "at most " + show(uint64(*n))
+	}
+	printable.Fprintf(out, `%s: %s
+registered %s, %d agents
+actions: %d records, %s
+control: %d records, %s
+quota of each log: records: %s; bytes: %s
+`, c.CompanyID, standing(c), c.RegisteredAt, c.Agents, c.Records, humanize.IBytes(uint64(c.Bytes)), c.ControlRecords,
+		humanize.IBytes(uint64(c.ControlBytes)), quota(c.MaxRecords, func(n uint64) string { return fmt.Sprint(n) }),
+		quota(c.MaxBytes, humanize.IBytes))
+}

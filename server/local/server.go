@@ -1,0 +1,232 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"attestd/store"
+)
+
+const (
+	maxBody        = 64 << 10
+	maxConnections = 16
+	headerTimeout  = 5 * time.Second
+	idleTimeout    = 30 * time.Second
+	drainTimeout   = 5 * time.Second
+)
+
+// Server serves the socket of a database. The zero value of its counters is usable.
+type Server struct {
+	Operations
+	Log *slog.Logger
+
+	path     string
+	listener net.Listener
+
+	open, served, refused atomic.Int64
+}
+
+// Status is what a server has done.
+type Status struct {
+	Path            string // of the socket; "" while there is none
+	Served, Refused int64  // requests, and connections of others
+}
+
+// Status may be called at any time.
+func (s *Server) Status() Status { return Status{s.path, s.served.Load(), s.refused.Load()} }
+
+// Listen opens the socket of a database file, which this process has locked. It takes away the
+// socket of a server that was killed, and nothing else.
+func (s *Server) Listen(db string) error {
+	path, err := place(db)
+	if err != nil {
+		return err
+	}
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s is there and is no socket: remove it", path)
+	default:
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	err = reachable(path, func(path string) (err error) {
+		s.listener, err = privately(func() (net.Listener, error) { return net.Listen("unix", path) })
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.listener.(*net.UnixListener).SetUnlinkOnClose(false) // its name may be one through a folder
+	if err := os.Chmod(path, 0o600); err != nil {
+		s.Close()
+		return err
+	}
+	s.path = path
+	return nil
+}
+
+// Close takes the socket away, unless another one is there by now.
+func (s *Server) Close() {
+	if s.listener != nil {
+		_ = s.listener.Close()
+		_ = os.Remove(s.path)
+	}
+}
+
+// Run serves until ctx is done, and returns when the last request has ended. Without Listen it
+// waits.
+func (s *Server) Run(ctx context.Context) error {
+	if s.listener == nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	defer s.Close()
+	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: 8 << 10, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(&own{s.listener, s}) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if server.Shutdown(drain) != nil {
+		_ = server.Close()
+	}
+	<-ended
+	return ctx.Err()
+}
+
+// own accepts connections of our own user and of root.
+type own struct {
+	net.Listener
+	s *Server
+}
+
+func (l *own) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if uid, known := peer(c); known && uid != 0 && uid != os.Geteuid() {
+			l.s.refused.Add(1)
+			l.s.Log.Warn("a process of another user was refused at the local socket", "uid", uid)
+			_ = c.Close()
+			continue
+		}
+		if l.s.open.Add(1) > maxConnections {
+			l.s.open.Add(-1)
+			_ = c.Close()
+			continue
+		}
+		return &counted{Conn: c, open: &l.s.open}, nil
+	}
+}
+
+// counted counts a connection until it is closed.
+type counted struct {
+	net.Conn
+	open   *atomic.Int64
+	closed atomic.Bool
+}
+
+func (c *counted) Close() error {
+	if !c.closed.Swap(true) {
+		c.open.Add(-1)
+	}
+	return c.Conn.Close()
+}
+
+// handler has the operations alone: no other part of the service can be reached here.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /company/list", s.list)
+	mux.HandleFunc("POST /company/show", operation(s, func(ctx context.Context, r struct {
+		CompanyID string `json:"companyId"`
+	}) (Company, error) {
+		return s.Show(ctx, r.CompanyID)
+	}))
+	mux.HandleFunc("POST /company/suspend", operation(s, s.Suspend))
+	mux.HandleFunc("POST /company/resume", operation(s, s.Resume))
+	mux.HandleFunc("POST /company/quota", operation(s, s.SetQuota))
+	mux.HandleFunc("POST /rotate-key", operation(s, s.RotateKey))
+	return mux
+}
+
+// operation decodes a request, runs the operation and encodes its answer.
+func operation[Request, Answer any](s *Server, run func(context.Context, Request) (Answer, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.served.Add(1)
+		var request Request
+		err := json.UnmarshalRead(http.MaxBytesReader(w, r.Body, maxBody), &request, json.RejectUnknownMembers(true))
+		if err != nil {
+			answer(w, http.StatusBadRequest, failure{Error: err.Error()})
+			return
+		}
+		// A change is not given up halfway because the command has gone.
+		found, err := run(context.WithoutCancel(r.Context()), request)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		s.Log.Info("local command", "command", r.URL.Path)
+		answer(w, http.StatusOK, found)
+	}
+}
+
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+	s.served.Add(1)
+	began := false
+	for c, err := range s.List(r.Context()) {
+		if err != nil && began {
+			panic(http.ErrAbortHandler)
+		}
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		began = true
+		line, err := json.Marshal(c)
+		if err == nil {
+			_, err = w.Write(append(line, '\n'))
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// fail answers with an error and the sentinel that it wraps.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	s.Log.Warn("local command failed", "command", r.URL.Path, "error", err)
+	f, status := failure{Error: err.Error()}, http.StatusInternalServerError
+	for kind, sentinel := range kinds {
+		if errors.Is(err, sentinel) && (f.Kind == "" || sentinel == store.ErrUnknown) {
+			f.Kind, status = kind, http.StatusConflict
+		}
+	}
+	answer(w, status, f)
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.MarshalWrite(w, body) // the command is gone
+}
