@@ -111,7 +111,7 @@ func statusCode(status int) uint64 {
 		return 16 // UNAUTHENTICATED
 	case http.StatusForbidden:
 		return 7 // PERMISSION_DENIED
-	case http.StatusTooManyRequests:
+	case http.StatusTooManyRequests, http.StatusInsufficientStorage:
 		return 8 // RESOURCE_EXHAUSTED
 	case http.StatusInternalServerError:
 		return 13 // INTERNAL

@@ -24,8 +24,7 @@ func quotaExceeded(err error) *apiError {
 	var of *chain.QuotaError
 	switch {
 	case errors.As(err, &registration) && registration.Within > 0:
-		answer.Status = http.StatusTooManyRequests
-		answer.Message = fmt.Sprintf("Too Many Requests: this service registers at most %d companies within 24 hours", registration.Most)
+		answer.Message = fmt.Sprintf("Insufficient Storage: this service registers at most %d companies within 24 hours", registration.Most)
 		wait := max(1, int64(time.Until(registration.Again)/time.Second)+1)
 		return answer.with("Retry-After", strconv.FormatInt(wait, 10))
 	case registration != nil:

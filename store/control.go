@@ -114,12 +114,12 @@ func (e controlEvent) takesAway() bool {
 }
 
 // gives says whether the change gives somebody something, and so is refused beyond a quota. What
-// ends a right is always possible; of what a tenant can do, only as often as it was given that, and
-// rotations of keys as often as they are counted.
+// ends a right is always possible, and so are rotations, with the token keys that they bring: what a
+// tenant can do without end is bounded by the rate limits.
 func (e controlEvent) gives() bool {
 	switch e.action {
 	case CompanyRegistered, CompanyListed, APIKeyCreated, OAuthClientCreated, AgentRegistered, AgentEnabled, PassportIssued, WebhookCreated,
-		WebhookEnabled, WebhookRotated, AgentKeyEnrolled, TokenKeyCreated, EnrolmentCreated, FederationCreated, FederationUsed:
+		WebhookEnabled, WebhookRotated, AgentKeyEnrolled, EnrolmentCreated, FederationCreated, FederationUsed:
 		return true
 	case AgentPolicy, CompanyPolicy:
 		return e.details["attest"] != AttestKey

@@ -261,6 +261,11 @@ CompanySVID = TypedDict("CompanySVID", {
     "svid": JWT,
 })
 
+CompanySuspended = TypedDict("CompanySuspended", {
+    "code": Literal["COMPANY_SUSPENDED"],
+    "error": str,
+})
+
 Consistency = TypedDict("Consistency", {
     "from": int,
     "fromRoot": SHA256,
@@ -497,7 +502,7 @@ FetchedKeys = TypedDict("FetchedKeys", {
 Fingerprint: TypeAlias = str
 
 ForbiddenAgent = TypedDict("ForbiddenAgent", {
-    "code": Literal["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "AGENT_DISABLED", "ENROLMENT_INVALID"],
+    "code": Literal["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "AGENT_DISABLED", "ENROLMENT_INVALID", "COMPANY_SUSPENDED"],
     "error": str,
 })
 
@@ -738,7 +743,7 @@ NewWebhook = TypedDict("NewWebhook", {
 })
 
 NotInItsName = TypedDict("NotInItsName", {
-    "code": Literal["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "AGENT_DISABLED", "AGENT_KEY_REQUIRED", "STATEMENT_KEY_UNKNOWN"],
+    "code": Literal["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "AGENT_DISABLED", "AGENT_KEY_REQUIRED", "STATEMENT_KEY_UNKNOWN", "COMPANY_SUSPENDED"],
     "error": str,
     "pointer": NotRequired[str],
 })
@@ -897,6 +902,12 @@ PublicKeys = TypedDict("PublicKeys", {
     "logs": list[LogKeys],
     "origin": str,
     "spiffeId": SPIFFEID,
+})
+
+QuotaExceeded = TypedDict("QuotaExceeded", {
+    "code": Literal["QUOTA_EXCEEDED"],
+    "error": str,
+    "requestId": str,
 })
 
 Ready = TypedDict("Ready", {
