@@ -466,7 +466,7 @@ CREATE TABLE federation_use (
 PRAGMA user_version = 17;`},
 
 	17: {sql: `
-DROP TRIGGER head_only_grows;
+DROP TRIGGER IF EXISTS head_only_grows;
 ALTER TABLE head ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
 UPDATE head SET bytes = (SELECT coalesce(sum(octet_length(payload) + coalesce(octet_length(delegation), 0)), 0) FROM record
   WHERE id BETWEEN head.chain * 1099511627776 AND head.chain * 1099511627776 + 1099511627775);

@@ -115,7 +115,7 @@ var obeyed = map[string]string{
 	"company_suspension.suspended_at": `UPDATE company_suspension SET suspended_at = '2026-03-04T05:06:07.008Z'`,
 	"company_suspension.reason":       `UPDATE company_suspension SET reason = 'another'`,
 	"company_quota.company":           `UPDATE company_quota SET company = 2`,
-	"company_quota.max_records":       `UPDATE company_quota SET max_records = 0`,
+	"company_quota.max_records":       `UPDATE company_quota SET max_records = 7`,
 	"company_quota.max_bytes":         `UPDATE company_quota SET max_bytes = 7`,
 
 	"setting.value": `UPDATE setting SET value = '{"registration":"closed"}' WHERE name = 'trust_settings'`,
@@ -334,10 +334,6 @@ func filled(t *testing.T) string {
 	rotate(t, s, c, now, false)
 	c = got(s.Companies.Get(ctx, "acme"))(t)
 	rotate(t, s, c, now, true)
-	who := store.Caller{Company: c, Operator: true, At: now}
-	got(s.Companies.Suspend(ctx, who, "unpaid"))(t)
-	got(s.Companies.Resume(ctx, who, "paid"))(t)
-	must(t, s.Companies.SetQuota(ctx, who, store.Quota{Records: ptr(int64(1000))}, "small"))
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, s.Close())
 	return path
@@ -368,6 +364,9 @@ func fill(t *testing.T, s *store.Store, id string) *store.Company {
 		got(s.TokenKeys.Signer(ctx, who, algorithm))(t)
 	}
 	federations(t, s, who, "bot")
+	got(s.Companies.Suspend(ctx, operator(c), "unpaid"))(t)
+	got(s.Companies.Resume(ctx, operator(c), "paid"))(t)
+	must(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(100_000))}, "large"))
 	return c
 }
 

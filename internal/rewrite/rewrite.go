@@ -116,7 +116,7 @@ func empty(ctx context.Context, path, company string, log store.LogName) (record
 		for _, statement := range []string{
 			`DELETE FROM record WHERE id >> 40 = ?1`,
 			`DELETE FROM node WHERE chain = ?1`,
-			`UPDATE head SET length = 0, root = ?2, frontier = x'', timestamp = '', log_root = ?3, log_frontier = x'' WHERE chain = ?1`,
+			`UPDATE head SET length = 0, root = ?2, frontier = x'', timestamp = '', log_root = ?3, log_frontier = x'', bytes = 0 WHERE chain = ?1`,
 			`DELETE FROM checkpoint WHERE log_id = ?4`,
 			`DELETE FROM cosignature WHERE log_id = ?4`,
 		} {
