@@ -83,6 +83,7 @@ func TestEveryRouteOfASuspendedCompany(t *testing.T) {
 		}
 	}
 	p.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"…"}`)
+	p.do(t, "GET /v1/company", "").gets(200, `{"companyId":"acme","spiffeId":"…","registeredAt":"…","suspended":{"since":"…","reason":"a test"}}`)
 	p.anyone().do(t, "GET /v1/ca/public-key?companyId=acme", "").status(200)
 	p.resume(t)
 	p.do(t, "POST /v1/attest", `{"agentId":"git-bot","actionType":"x","payload":1}`).status(201)

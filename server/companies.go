@@ -37,11 +37,23 @@ type companyBody struct {
 	SPIFFEID     string          `json:"spiffeId"`
 	RegisteredAt string          `json:"registeredAt"`
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	Suspended    *suspension     `json:"suspended,omitempty"`
+}
+
+// suspension is an addition to the specification.
+type suspension struct {
+	Since  string `json:"since"`
+	Reason string `json:"reason"`
 }
 
 func (s *Server) getCompany(ctx context.Context, by store.Caller, _ none) (companyBody, error) {
 	metadata, err := s.Store.Companies.Metadata(ctx, by)
-	return companyBody{by.Company.ID, by.Company.Issuer.CompanyID(), by.Company.RegisteredAt, metadata}, err
+	body := companyBody{CompanyID: by.Company.ID, SPIFFEID: by.Company.Issuer.CompanyID(), RegisteredAt: by.Company.RegisteredAt, Metadata: metadata}
+	found, suspendedErr := s.Store.Companies.Suspension(ctx, by.Company)
+	if suspendedErr == nil && found.At != "" { // one that was tampered with makes writes fail, and this no less readable
+		body.Suspended = &suspension{found.At, found.Reason}
+	}
+	return body, err
 }
 
 type companySVIDBody struct {

@@ -19,6 +19,14 @@ type Company struct {
 	RegisteredAt string          `json:"registeredAt"`
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
 	APIKey       string          `json:"apiKey,omitempty"`
+	// nil unless the operator of the service has suspended the company
+	Suspended *Suspension `json:"suspended,omitempty"`
+}
+
+// Suspension says since when a company is suspended, and why.
+type Suspension struct {
+	Since  string `json:"since"`
+	Reason string `json:"reason"`
 }
 
 // CreateCompany registers a company. If the operator requires a registration token, it is the

@@ -72,7 +72,7 @@ interface RecordKey extends SigningKey { companyId: string; ring?: SigningKey[] 
 /** A key of a company as it goes to a worker. */
 interface PlainKey { companyId: string; keys: { raw: Bytes; fromIndex?: number }[] }
 
-interface Company { companyId: string; spiffeId: string }
+interface Company { companyId: string; spiffeId: string; suspended?: { since: string; reason: string } }
 
 type LogName = 'actions' | 'control';
 

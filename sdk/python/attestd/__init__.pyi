@@ -229,11 +229,17 @@ ChainValid = TypedDict("ChainValid", {
     "valid": Literal[True],
 })
 
+CompanySuspended = TypedDict("CompanySuspended", {
+    "reason": str,
+    "since": Timestamp,
+})
+
 Company = TypedDict("Company", {
     "companyId": Segment,
     "metadata": NotRequired[Metadata],
     "registeredAt": Timestamp,
     "spiffeId": SPIFFEID,
+    "suspended": NotRequired[CompanySuspended],
 })
 
 CompanyCreated = TypedDict("CompanyCreated", {

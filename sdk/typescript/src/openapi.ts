@@ -2185,15 +2185,27 @@ export interface components {
              */
             code?: "INVALID_DPOP_PROOF" | "USE_DPOP_NONCE";
         };
+        CompanySuspended: {
+            error: string;
+            /** @constant */
+            code: "COMPANY_SUSPENDED";
+        };
+        QuotaExceeded: {
+            error: string;
+            /** @constant */
+            code: "QUOTA_EXCEEDED";
+            /** @description The same as `X-Request-ID`. */
+            requestId: string;
+        };
         ForbiddenAgent: {
             error: string;
             /** @enum {string} */
-            code: "FORBIDDEN_ROLE" | "FORBIDDEN_AGENT" | "AGENT_DISABLED" | "ENROLMENT_INVALID";
+            code: "FORBIDDEN_ROLE" | "FORBIDDEN_AGENT" | "AGENT_DISABLED" | "ENROLMENT_INVALID" | "COMPANY_SUSPENDED";
         };
         NotInItsName: {
             error: string;
             /** @enum {string} */
-            code: "FORBIDDEN_ROLE" | "FORBIDDEN_AGENT" | "AGENT_DISABLED" | "AGENT_KEY_REQUIRED" | "STATEMENT_KEY_UNKNOWN";
+            code: "FORBIDDEN_ROLE" | "FORBIDDEN_AGENT" | "AGENT_DISABLED" | "AGENT_KEY_REQUIRED" | "STATEMENT_KEY_UNKNOWN" | "COMPANY_SUSPENDED";
             pointer?: string;
         };
         AgentKeyError: {
@@ -2382,6 +2394,11 @@ export interface components {
             spiffeId: components["schemas"]["SPIFFEID"];
             registeredAt: components["schemas"]["Timestamp"];
             metadata?: components["schemas"]["Metadata"];
+            /** @description **Addition.** Only while the operator of the service has suspended the company. */
+            suspended?: {
+                since: components["schemas"]["Timestamp"];
+                reason: string;
+            };
         };
         CompanySVID: {
             companyId: components["schemas"]["Segment"];
@@ -3833,7 +3850,65 @@ export interface components {
                 "application/json": components["schemas"]["ForbiddenRole"];
             };
         };
-        /** @description The role of the credential does not allow it (`code` is `FORBIDDEN_ROLE`), or the agent is disabled (`AGENT_DISABLED`). */
+        /**
+         * @description The operator of this service has suspended the company (`code` is `COMPANY_SUSPENDED`). Nothing is recorded or
+         *     issued for it; what it has recorded stays readable.
+         */
+        CompanySuspended: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["CompanySuspended"];
+            };
+        };
+        /**
+         * @description The role of the credential does not allow it (`code` is `FORBIDDEN_ROLE`), or the company is suspended
+         *     (`COMPANY_SUSPENDED`).
+         */
+        ForbiddenRoleOrSuspended: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ForbiddenRole"] | components["schemas"]["CompanySuspended"];
+            };
+        };
+        /**
+         * @description The company, or all companies together, have as much as the operator of this service allows. `code` is
+         *     `QUOTA_EXCEEDED`, nothing was written, and `error` says who can do what. Revocations and other ends of rights are
+         *     never refused for it. `Retry-After` is sent where the time helps, as with registrations.
+         */
+        QuotaExceeded: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["QuotaExceeded"];
+            };
+        };
+        /**
+         * @description The role of the credential does not allow it (`code` is `FORBIDDEN_ROLE`), the agent is disabled
+         *     (`AGENT_DISABLED`), or the company is suspended (`COMPANY_SUSPENDED`).
+         */
         ForbiddenRoleOrAgent: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -3845,13 +3920,14 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ForbiddenRole"] | components["schemas"]["AgentDisabled"];
+                "application/json": components["schemas"]["ForbiddenRole"] | components["schemas"]["AgentDisabled"] | components["schemas"]["CompanySuspended"];
             };
         };
         /**
          * @description `FORBIDDEN_ROLE`: the role of the credential does not allow it. `FORBIDDEN_AGENT`: an agent asks for another one, or
          *     for what is its own with an access token for a person.
          *     `AGENT_DISABLED`: the agent is disabled. `ENROLMENT_INVALID`: the enrolment token was spent or has ended meanwhile.
+         *     `COMPANY_SUSPENDED`: the company is suspended.
          */
         ForbiddenAgent: {
             headers: {
@@ -3893,7 +3969,8 @@ export interface components {
         /**
          * @description `FORBIDDEN_ROLE`: the role of the credential does not allow it. `AGENT_DISABLED`: the agent is disabled.
          *     `FORBIDDEN_AGENT`: an agent attests in the name of another. `AGENT_KEY_REQUIRED`: the policy demands a statement.
-         *     `STATEMENT_KEY_UNKNOWN`: the statement is signed with no live key of the agent.
+         *     `STATEMENT_KEY_UNKNOWN`: the statement is signed with no live key of the agent. `COMPANY_SUSPENDED`: the company is
+         *     suspended.
          */
         NotInItsName: {
             headers: {
@@ -4054,7 +4131,7 @@ export interface components {
                 "application/x-protobuf": string;
             };
         };
-        /** @description The role of the credential does not allow it (`FORBIDDEN_ROLE`). */
+        /** @description The role of the credential does not allow it (`FORBIDDEN_ROLE`), or the company is suspended (`COMPANY_SUSPENDED`). */
         ExportForbidden: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -4066,7 +4143,23 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ExportStatus"] | components["schemas"]["ForbiddenRole"];
+                "application/json": components["schemas"]["ExportStatus"] | components["schemas"]["ForbiddenRole"] | components["schemas"]["CompanySuspended"];
+                "application/x-protobuf": string;
+            };
+        };
+        /** @description A quota of the company or of the service has no room (`QUOTA_EXCEEDED`). Nothing of the export was written. */
+        ExportFull: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ExportStatus"] | components["schemas"]["QuotaExceeded"];
                 "application/x-protobuf": string;
             };
         };
@@ -4358,6 +4451,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     setup: {
@@ -4441,6 +4535,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     getCompany: {
@@ -4578,7 +4673,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -4628,7 +4723,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             409: components["responses"]["TooMany"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
@@ -4710,6 +4805,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     listAgents: {
@@ -4866,7 +4962,7 @@ export interface operations {
             };
             400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
             404: {
                 headers: {
@@ -5036,6 +5132,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     revokeAgentKey: {
@@ -5173,6 +5270,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     setAgentPolicy: {
@@ -5225,7 +5323,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
             404: {
                 headers: {
@@ -5245,6 +5343,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     setCompanyPolicy: {
@@ -5291,11 +5390,12 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     getEnrolment: {
@@ -5472,7 +5572,7 @@ export interface operations {
             };
             400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /** @description The company has no such agent. The text is `Agent not found: <agentId>`. */
             404: {
                 headers: {
@@ -5491,6 +5591,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     createAgentToken: {
@@ -5730,6 +5831,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     rotatePassport: {
@@ -5866,6 +5968,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     listKeys: {
@@ -5946,12 +6049,13 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             409: components["responses"]["TooMany"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     deleteKey: {
@@ -5985,7 +6089,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /** @description There is no such key, or it belongs to another company. The text is `API key not found`. */
             404: {
                 headers: {
@@ -6096,12 +6200,13 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             409: components["responses"]["TooMany"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     deleteOAuthClient: {
@@ -6136,7 +6241,7 @@ export interface operations {
             };
             400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /** @description There is no such client, or it belongs to another company. */
             404: {
                 headers: {
@@ -6283,10 +6388,12 @@ export interface operations {
                     "application/json": components["schemas"]["InvalidClient"];
                 };
             };
+            403: components["responses"]["CompanySuspended"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     getCompanyToken: {
@@ -6369,10 +6476,12 @@ export interface operations {
                     "application/json": components["schemas"]["InvalidClient"];
                 };
             };
+            403: components["responses"]["CompanySuspended"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     introspectToken: {
@@ -6530,7 +6639,7 @@ export interface operations {
                     "application/json": components["schemas"]["InvalidClient"] | components["schemas"]["Unauthorized"];
                 };
             };
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -6605,6 +6714,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     attestBatch: {
@@ -6680,6 +6790,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     claudeCodeHook: {
@@ -6756,6 +6867,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     exportTraces: {
@@ -6818,6 +6930,7 @@ export interface operations {
             429: components["responses"]["ExportTooMany"];
             500: components["responses"]["ExportFault"];
             503: components["responses"]["ExportUnavailable"];
+            507: components["responses"]["ExportFull"];
         };
     };
     exportLogs: {
@@ -6880,6 +6993,7 @@ export interface operations {
             429: components["responses"]["ExportTooMany"];
             500: components["responses"]["ExportFault"];
             503: components["responses"]["ExportUnavailable"];
+            507: components["responses"]["ExportFull"];
         };
     };
     getChain: {
@@ -8409,7 +8523,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /** @description `FEDERATION_EXISTS`: the company has one of this name, or of this issuer and audience. `TOO_MANY`: it has 32. */
             409: {
                 headers: {
@@ -8429,6 +8543,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     getFederation: {
@@ -8516,7 +8631,7 @@ export interface operations {
             };
             400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /** @description There is no such federation, or it belongs to another company. */
             404: {
                 headers: {
@@ -8613,12 +8728,13 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             409: components["responses"]["TooMany"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     getWebhook: {
@@ -8706,7 +8822,7 @@ export interface operations {
             };
             400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /** @description There is no such webhook, or it belongs to another company. */
             404: {
                 headers: {
@@ -8759,7 +8875,7 @@ export interface operations {
             };
             400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /** @description There is no such webhook, or it belongs to another company. */
             404: {
                 headers: {
@@ -8778,6 +8894,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     disableWebhook: {
@@ -8812,7 +8929,7 @@ export interface operations {
             };
             400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /** @description There is no such webhook, or it belongs to another company. */
             404: {
                 headers: {
@@ -8865,7 +8982,7 @@ export interface operations {
             };
             400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /** @description There is no such webhook, or it belongs to another company. */
             404: {
                 headers: {
@@ -8884,6 +9001,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["QuotaExceeded"];
         };
     };
     testWebhook: {
@@ -8918,7 +9036,7 @@ export interface operations {
             };
             400: components["responses"]["Undeclared"];
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /** @description There is no such webhook, or it belongs to another company. */
             404: {
                 headers: {
@@ -9276,7 +9394,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrSuspended"];
             /**
              * @description The company never issued this passport, and the request has no effect. That includes passports of other
              *     companies.

@@ -25,7 +25,8 @@ export const nothing = () => undefined; // where that it succeeded is all that m
  */
 const companyId = stringThat((s) => /^[A-Za-z0-9._-]{1,128}$/.test(s), 'the ID of a company');
 
-export const company = having({ companyId, spiffeId: string });
+const suspended = having({ since: timestamp, reason: string });
+export const company = having({ companyId, spiffeId: string }, { suspended });
 export const companyCreated = having({ companyId, apiKey: string });
 export const publishedKeys = having({
   companyId,

@@ -55,6 +55,13 @@ const policy = having({ attest: string }, { agentId: string });
 
 const row = having({ table: string, name: string });
 
+/**
+ * @param {number | null} most
+ * @param {string} of
+ */
+const quota = (most, of) =>
+  (most === null ? `the server’s limit of ${of}` : most === 0 ? `no limit of ${of}` : `${count(most)} ${of}`);
+
 /** @param {string | null} [label] */
 const labelled = (label) => label && html` “${visible(label)}”`;
 
@@ -202,6 +209,22 @@ const KINDS = {
     'Company policy changed',
     policy,
     ({ attest }) => html`In the name of every agent, ${POLICY.get(attest) ?? visible(attest)} from then on`,
+  ),
+  'company.suspended': kind(
+    'Company suspended',
+    having({ suspendedAt: string, reason: string }),
+    ({ reason }) => html`The operator of the service suspended the company: “${visible(reason)}”`,
+  ),
+  'company.resumed': kind(
+    'Company resumed',
+    having({ reason: string }),
+    ({ reason }) => html`The operator of the service ended the suspension: “${visible(reason)}”`,
+  ),
+  'company.quota-changed': kind(
+    'Quota changed',
+    having({ maxRecords: nullable(integer), maxBytes: nullable(integer), reason: string }),
+    ({ maxRecords, maxBytes, reason }) => html`The operator of the service set the quota of each log:
+    ${quota(maxRecords, 'records')} and ${quota(maxBytes, 'bytes')}, “${visible(reason)}”`,
   ),
   'enrolment.created': kind(
     'Enrolment token created',

@@ -38,6 +38,15 @@ function Clock() {
     ${clockWords(now)} Results that depend on the time, such as whether a token has expired, may be wrong.<//></div>`;
 }
 
+/** @param {{company: Company}} props */
+function Suspended({ company: { companyId, suspended } }) {
+  if (!suspended) return null;
+  return html`<div data-suspended><${Notice} kind="warn">
+    <strong>The operator of this service has suspended <${Text} of=${companyId} /></strong> since
+    ${' '}${timeText(suspended.since)}: “${visible(suspended.reason)}”. Nothing is recorded or issued for it, and its
+    webhooks have stopped. What it has recorded stays here to read, prove and verify.<//></div>`;
+}
+
 /** @param {KeyRotation} rotation */
 const step = ({ old, next }) => html`
   <li><strong>From record ${next.fromIndex}</strong>
@@ -127,8 +136,9 @@ const FindingNews = ({ companyKey }) =>
  * @param {{page: string, open?: boolean}} props
  */
 export function News({ page, open }) {
-  const { key } = useStore(session);
+  const { key, company } = useStore(session);
   return html`
+    ${company && html`<${Suspended} company=${company} />`}
     ${open && page !== 'start' && html`<${SignedOut} link />`}
     <${Pause} /><${Clock} />
     ${key && html`<${KeyNews} companyKey=${key} page=${page} key=${key.companyId} />
