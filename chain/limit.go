@@ -86,7 +86,10 @@ func anyLimit(bases map[int64]signedHead) bool {
 // admit counts the drafts of a waiter that become records, or none of them. A draft whose record is
 // one of a waiter that was refused is refused too.
 func (s *waiter) admit(room *Room, bases map[int64]signedHead, chains map[int64]account) error {
-	left, mine := *room, make(map[int64]account, 1)
+	left := *room
+	var before map[int64]account // of the chains but the last one
+	var number int64
+	var a account
 	for i := range s.drafts {
 		d := &s.drafts[i]
 		switch from := s.source(i); {
@@ -95,13 +98,17 @@ func (s *waiter) admit(room *Room, bases map[int64]signedHead, chains map[int64]
 		case from != (source{}):
 			continue
 		}
-		size := int64(len(d.Payload) + len(d.Delegation))
-		a, counted := mine[d.Chain]
-		if !counted {
-			a = chains[d.Chain]
+		if number != d.Chain { // an append has drafts of one chain
+			if number != 0 {
+				before = withAccount(before, number, a)
+			}
+			number, a = d.Chain, chains[d.Chain]
+			if counted, is := before[number]; is {
+				a = counted
+			}
 		}
+		size := int64(len(d.Payload) + len(d.Delegation))
 		a.records, a.bytes = a.records+1, a.bytes+size
-		mine[d.Chain] = a
 		left.Records, left.Bytes = left.Records-1, left.Bytes-size
 		if d.Exempt {
 			continue
@@ -109,16 +116,27 @@ func (s *waiter) admit(room *Room, bases map[int64]signedHead, chains map[int64]
 		if err := left.check(); err != nil {
 			return err
 		}
-		from := bases[d.Chain]
-		if err := from.limit.check(d.Chain, from.Length+a.records, from.Bytes+a.bytes); err != nil {
+		from := bases[number]
+		if err := from.limit.check(number, from.Length+a.records, from.Bytes+a.bytes); err != nil {
 			return err
 		}
 	}
 	*room = left
-	for chain, a := range mine {
-		chains[chain] = a
+	for chain, counted := range before {
+		chains[chain] = counted
+	}
+	if number != 0 {
+		chains[number] = a
 	}
 	return nil
+}
+
+func withAccount(m map[int64]account, chain int64, a account) map[int64]account {
+	if m == nil {
+		m = make(map[int64]account)
+	}
+	m[chain] = a
+	return m
 }
 
 func (r *Room) check() error {

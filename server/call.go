@@ -116,7 +116,9 @@ func (c *call) reauthenticate() error {
 		return err
 	}
 	c.caller = caller
-	return c.permit()
+	// That its company is not suspended was seen before the body was read. What was suspended since
+	// is refused where it is written or issued.
+	return c.permitRole()
 }
 
 // permit checks that the caller may use the route, and that its company is not suspended where that

@@ -60,7 +60,8 @@ func (s *Server) watchRemoteChanges(ctx context.Context) error {
 	}
 }
 
-// companyChanged returns when streams and webhooks follow what an operator has changed of a company.
+// companyChanged returns when streams and webhooks follow what an operator has changed of a
+// company.
 func (s *Server) companyChanged(company int64) {
 	_ = s.hub.Recheck(company) // those that could not be looked up are again, in time
 	s.deliverer.recheck(company)

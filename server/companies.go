@@ -50,7 +50,8 @@ func (s *Server) getCompany(ctx context.Context, by store.Caller, _ none) (compa
 	metadata, err := s.Store.Companies.Metadata(ctx, by)
 	body := companyBody{CompanyID: by.Company.ID, SPIFFEID: by.Company.Issuer.CompanyID(), RegisteredAt: by.Company.RegisteredAt, Metadata: metadata}
 	found, suspendedErr := s.Store.Companies.Suspension(ctx, by.Company)
-	if suspendedErr == nil && found.At != "" { // one that was tampered with makes writes fail, and this no less readable
+	// One that was tampered with makes writes fail; this is no less readable for it.
+	if suspendedErr == nil && found.At != "" {
 		body.Suspended = &suspension{found.At, found.Reason}
 	}
 	return body, err

@@ -114,8 +114,8 @@ func (e controlEvent) takesAway() bool {
 }
 
 // gives says whether the change gives somebody something, and so is refused beyond a quota. What
-// ends a right is always possible, and so are rotations, with the token keys that they bring: what a
-// tenant can do without end is bounded by the rate limits.
+// ends a right is always possible, and so are rotations, with the token keys that they bring: the
+// rate limits bound those.
 func (e controlEvent) gives() bool {
 	switch e.action {
 	case CompanyRegistered, CompanyListed, APIKeyCreated, OAuthClientCreated, AgentRegistered, AgentEnabled, PassportIssued, WebhookCreated,

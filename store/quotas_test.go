@@ -85,7 +85,8 @@ func TestByteQuotaIsExactUnderConcurrency(t *testing.T) {
 		t.Errorf("%d bytes counted, %d are there", size, counted)
 	}
 	must(t, s.Close())
-	s = openWith(t, path, store.RunOptions{Quotas: store.Quotas{Bytes: 5000}}) // what was counted holds after a start
+	// what was counted holds after a start
+	s = openWith(t, path, store.RunOptions{Quotas: store.Quotas{Bytes: 5000}})
 	if _, err := s.Append(ctx, saying(c, `{"text":"`+strings.Repeat("x", 500)+`"}`)); !errors.Is(err, store.ErrQuota) {
 		t.Error(err)
 	}

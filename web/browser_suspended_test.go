@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A company that the operator has suspended sees that above every page, with the reason as text, and
-// reads on; what it tries to change says why not.
+// A company that the operator has suspended sees that above every page, with the reason as text,
+// and reads on.
 func TestBrowserSuspendedCompany(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

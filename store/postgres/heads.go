@@ -31,7 +31,7 @@ type Head struct {
 	Bytes                                int64
 	Suspended                            bool
 	MaxRecords, MaxBytes                 sql.NullInt64 // of the company; NULL for the server's
-	Shared                               bool          // other servers have extended the chain recently
+	Shared                               bool          // with other servers, recently
 	// rows exist beyond the head, which only somebody else can have written
 	Beyond bool
 }
