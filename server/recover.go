@@ -54,8 +54,8 @@ func (s *Server) notLocal(r *http.Request) string {
 }
 
 // isLocal reports whether a request comes from this machine without a proxy. A proxy is recognized
-// by a forwarding header, by a Host that is not loopback, or, with an old default, by HTTP/1.0. A web
-// page is recognized by Origin.
+// by a forwarding header, by a Host that is not loopback, or, with an old default, by HTTP/1.0. A
+// web page is recognized by Origin.
 func isLocal(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() || !r.ProtoAtLeast(1, 1) || !loopbackHost(r.Host) {

@@ -155,7 +155,7 @@ func Content(t testing.TB, name string) map[string]string {
 	all := map[string]string{}
 	if !OnPostgres() {
 		if err := fs.WalkDir(os.DirFS(filepath.Dir(name)), ".", func(path string, entry fs.DirEntry, err error) error {
-			if err == nil && !entry.IsDir() {
+			if err == nil && entry.Type() != fs.ModeSocket && !entry.IsDir() {
 				var content []byte
 				content, err = os.ReadFile(filepath.Join(filepath.Dir(name), path))
 				all[path] = string(content)
