@@ -1405,7 +1405,7 @@ def _token_id(token):  # jti of a token that is not checked here: the service ch
 def _is_refused(error):
     """Whether an append certainly had no effect: the service refuses it for what it is."""
     return isinstance(error, ServiceError) and not error.repeated and not error.operation.endswith("/v1/oauth/token") and (
-        error.code == "STATEMENT_REUSED" or error.status in (400, 403, 413, 422) and error.code not in ("FORBIDDEN_ROLE", "FORBIDDEN_AGENT"))
+        error.code == "STATEMENT_REUSED" or error.status in (400, 403, 413, 422) and error.code not in ("FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "COMPANY_SUSPENDED"))
 
 class Session:
     """One run of an agent: its statements are numbered, and each names the one before, so that nothing can be taken out unseen. It sends one at a time and ends with the process;

@@ -9,7 +9,7 @@ import type { AttestationRecord } from "./operations.js";
  * what it is and not for who sends it.
  */
 export const isRefused = (error: unknown): boolean => error instanceof ServiceError && !error.repeated && (error.code === "STATEMENT_REUSED" ||
-  [400, 403, 413, 422].includes(error.status) && !["FORBIDDEN_ROLE", "FORBIDDEN_AGENT"].includes(error.code) && !error.operation.endsWith("/v1/oauth/token"));
+  [400, 403, 413, 422].includes(error.status) && !["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "COMPANY_SUSPENDED"].includes(error.code) && !error.operation.endsWith("/v1/oauth/token"));
 
 /**
  * One run of an agent: its statements are numbered, and each names the one before, so that nothing
