@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"iter"
 	"net"
 	"net/http"
 	"os"
-	"syscall"
 
 	"github.com/go-json-experiment/json"
 
@@ -42,7 +40,7 @@ func Dial(ctx context.Context, db string) (*Client, error) {
 	}
 	first, err := dial(ctx, path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, errPath):
+	case errors.Is(err, errPath), nobodyServes(err):
 		return nil, ErrNone
 	case err != nil:
 		return nil, fmt.Errorf("%w: the socket %s: %w", store.ErrRefused, path, err)

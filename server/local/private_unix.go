@@ -3,6 +3,8 @@
 package local
 
 import (
+	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"syscall"
@@ -12,6 +14,11 @@ import (
 func privately(listen func() (net.Listener, error)) (net.Listener, error) {
 	defer syscall.Umask(syscall.Umask(0o177))
 	return listen()
+}
+
+// nobodyServes reports whether there is no socket, or that of a server that was killed.
+func nobodyServes(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // owns reports whether a file is a user's.
