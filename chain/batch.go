@@ -23,6 +23,7 @@ type writer struct {
 	storage  Storage
 	now      func() time.Time
 	publish  func([]Extension, bool)
+	observe  func(Transacted) // may be nil
 	heads    heads
 	external bool // another process has written since the last publish
 }
@@ -52,6 +53,7 @@ func (w *writer) write(batch []*waiter) {
 // to all waiters but those in retry, and ErrAgain to none. An error that ends the transaction
 // applies even to a waiter with an error of its own, which another lost change may have caused.
 func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
+	o := observation{to: w.observe, began: time.Now()}
 	now := w.now()
 	if prepare := batch[0].prepare; prepare != nil {
 		now = prepare(now)
@@ -61,6 +63,7 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 		w.recordExternal()
 	}
 	if err != nil {
+		o.lost(batch, err)
 		return nil, err
 	}
 	groups, failed, err := w.plan(tx, batch)
@@ -75,6 +78,7 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 		}
 	}
 	if err != nil {
+		o.lost(batch, tx.Err())
 		tx.Rollback()
 		if errors.Is(err, ErrAgain) {
 			clear(w.heads)
@@ -82,8 +86,11 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 		}
 		return without(batch, failed), err // only the failed waiters get the error
 	}
+	committing := time.Now()
 	stale, err := tx.Commit()
+	o.synced = time.Since(committing)
 	if err != nil {
+		o.lost(batch, err)
 		clear(w.heads)
 		return nil, err
 	}
@@ -96,6 +103,7 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 		extensions = slices.DeleteFunc(extensions, func(e Extension) bool { return isStale(e.Chain) })
 	}
 	w.commit(batch, groups, extensions)
+	o.durable(batch, extensions)
 	return retry, nil
 }
 

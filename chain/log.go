@@ -20,8 +20,9 @@ const (
 // next batch forms while one syncs, so batches grow with the load, and a lone change never waits.
 type Log struct {
 	storage Storage
-	wake    chan struct{} // holds a token when there may be something to do
-	ended   chan struct{} // closed when Run has returned
+	observe func(Transacted) // nil for nobody; see Observe
+	wake    chan struct{}    // holds a token when there may be something to do
+	ended   chan struct{}    // closed when Run has returned
 
 	mu      sync.Mutex
 	waiting []*waiter // in order of arrival
@@ -31,6 +32,7 @@ type Log struct {
 
 // waiter is one call of Append, AppendAll or Write. Run writes records and err, then closes done.
 type waiter struct {
+	ctx     context.Context           // of its caller, for Transacted alone
 	rows    func() ([]Draft, error)   // of Write and WriteAlone
 	prepare func(time.Time) time.Time // of WriteAlone
 	drafts  []Draft
@@ -113,6 +115,7 @@ func (l *Log) enqueue(ctx context.Context, w *waiter) error {
 	if l.closed {
 		return ErrClosed
 	}
+	w.ctx = ctx
 	l.waiting = append(l.waiting, w)
 	l.ring()
 	return nil
@@ -171,7 +174,7 @@ func (l *Log) Run(ctx context.Context, now func() time.Time, publish func(batch 
 		return nil
 	}
 	defer close(l.ended)
-	w := &writer{storage: l.storage, now: now, publish: publish, heads: make(heads)}
+	w := &writer{storage: l.storage, now: now, publish: publish, observe: l.observe, heads: make(heads)}
 	for {
 		if ctx.Err() != nil {
 			l.refuse()

@@ -38,6 +38,7 @@ type serveFlags struct {
 	logs                                                                                    logFlags
 	backup                                                                                  serveBackupFlags
 	quotas                                                                                  quotaFlags
+	ready                                                                                   readyFlags
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -110,6 +111,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	f.tls.add(cmd)
 	f.logs.add(cmd)
 	f.quotas.add(cmd)
+	f.ready.add(cmd)
 	return cmd
 }
 

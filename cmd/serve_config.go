@@ -57,6 +57,9 @@ func (f serveFlags) config() (cfg server.Config, err error) {
 	if cfg.Witnesses, err = parseWitnesses(f.witnesses); err != nil {
 		return cfg, err
 	}
+	if err = f.ready.config(&cfg); err != nil {
+		return cfg, err
+	}
 	if f.witnessName != "" && f.cosignFor == "" {
 		return cfg, usagef("--witness-name requires --cosign-for")
 	}

@@ -39,7 +39,7 @@ func TestTablesChanged(t *testing.T) {
 		{does: "the records", as: acme, call: "GET /v1/chain?log=control", status: 200, gets: `"<anything>"`},
 		{does: "a proof", as: acme, call: "GET /v1/proof/0", status: 200, gets: `"<anything>"`},
 		{does: "another company's", as: globex, call: "POST /v1/agents/register", body: `{"agentId":"new"}`, status: 201, gets: `"<anything>"`},
-		{does: "whether it is ready", as: s.anyone(), call: "GET /readyz", status: 200, gets: `{"status":"degraded","headFile":"written","tablesChanged":1}`},
+		{does: "whether it is ready", as: s.anyone(), call: "GET /readyz", status: 200, gets: `{"status":"degraded","reasons":["TABLES_CHANGED"],"headFile":"written","tablesChanged":1}`},
 		{does: "a rotation after a theft", as: acme, call: "POST /v1/companies/rotate-keys", body: `{"compromised":true}`, status: 200, gets: `"<anything>"`},
 	})
 }

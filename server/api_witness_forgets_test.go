@@ -23,7 +23,7 @@ func (s *service) forgets(t *testing.T, why string) {
 			t.Errorf("%s", r.raw)
 		}
 	}
-	s.anyone().do(t, "GET /readyz", "").gets(200, `{"status":"degraded","headFile":"<anything>","cosigner":"behind"}`)
+	s.anyone().do(t, "GET /readyz", "").gets(200, `{"status":"degraded","reasons":["COSIGNER_BEHIND"],"headFile":"<anything>","cosigner":"behind"}`)
 }
 
 // acceptWitness accepts that a closed database has forgotten cosigned trees.

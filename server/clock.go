@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,13 @@ func clocks() readClocks {
 	return func() (time.Time, time.Duration) { return time.Now().Round(0), steady() }
 }
 
+// clockStatus is what a server tells its operator about its clock.
+type clockStatus struct {
+	apart atomic.Bool  // the clock is not that of the database
+	ahead atomic.Int64 // by how much it was ahead of the database's when they were compared last
+	leaps atomic.Int64 // how often it was found to have been set since the start
+}
+
 // compareClocks is a worker.
 func (s *Server) compareClocks(ctx context.Context) error {
 	if !s.Store.MultiWriter() {
@@ -29,7 +37,7 @@ func (s *Server) compareClocks(ctx context.Context) error {
 	}
 	return compareClocks(ctx, func(ctx context.Context) (time.Duration, time.Duration, error) {
 		return s.Store.ClockAhead(ctx, time.Now)
-	}, s.Log)
+	}, &s.clockStatus, s.Log)
 }
 
 // compareClocks logs a warning when the wall clock differs from the database's clock, and when it
@@ -37,7 +45,7 @@ func (s *Server) compareClocks(ctx context.Context) error {
 // ahead is Store.ClockAhead.
 func compareClocks(
 	ctx context.Context, ahead func(context.Context) (ahead, within time.Duration, err error),
-	log *slog.Logger,
+	status *clockStatus, log *slog.Logger,
 ) error {
 	ticks := time.NewTicker(clockTick)
 	defer ticks.Stop()
@@ -45,6 +53,8 @@ func compareClocks(
 		by, within, err := ahead(ctx)
 		if was := apart; err == nil {
 			apart = by.Abs() > maxClockAhead+within
+			status.apart.Store(apart)
+			status.ahead.Store(int64(by))
 			switch {
 			case apart && !was:
 				log.Warn("the clock is not that of the database: set both by NTP", "ahead", by.Round(time.Millisecond).String())
@@ -62,7 +72,7 @@ func compareClocks(
 
 // watchClock logs a warning when the wall clock leaps, because it determines the times of records
 // and all expiry.
-func watchClock(ctx context.Context, read readClocks, log *slog.Logger) error {
+func watchClock(ctx context.Context, read readClocks, status *clockStatus, log *slog.Logger) error {
 	ticks := time.NewTicker(clockTick)
 	defer ticks.Stop()
 	wall, steady := read()
@@ -74,6 +84,7 @@ func watchClock(ctx context.Context, read readClocks, log *slog.Logger) error {
 		}
 		newWall, newSteady := read()
 		if leap := newWall.Sub(wall) - (newSteady - steady); leap.Abs() > clockLeap {
+			status.leaps.Add(1)
 			log.Warn("the clock was set, or is wrong", "leap", leap.Round(time.Second).String(), "now",
 				newWall.UTC().Format(time.RFC3339))
 		}

@@ -29,7 +29,7 @@ func TestClockJumpIsLogged(t *testing.T) {
 				defer mu.Unlock()
 				return wall, steady
 			}
-			ended <- watchClock(ctx, read, slog.New(slog.NewTextHandler(locked{&out, &mu}, nil)))
+			ended <- watchClock(ctx, read, new(clockStatus), slog.New(slog.NewTextHandler(locked{&out, &mu}, nil)))
 		}()
 		for _, step := range []struct {
 			wall, steady time.Duration
@@ -88,7 +88,7 @@ func TestClockSkewToDatabaseIsLogged(t *testing.T) {
 				case <-ctx.Done():
 					return 0, 0, ctx.Err()
 				}
-			}, slog.New(slog.NewTextHandler(&out, nil)))
+			}, new(clockStatus), slog.New(slog.NewTextHandler(&out, nil)))
 		}()
 		for _, step := range []struct {
 			answer

@@ -44,9 +44,12 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		streams: s.endStreams,
 		log:     s.Log,
 		begin:   s.recordStart,
+		delay:   s.DrainDelay,
+		leave:   func() { s.stopping.Store(true) },
 		workers: []worker{
 			s.write,
-			func(ctx context.Context) error { return watchClock(ctx, clocks(), s.Log) },
+			s.readyCheck.run,
+			func(ctx context.Context) error { return watchClock(ctx, clocks(), &s.clockStatus, s.Log) },
 			s.compareClocks,
 			func(ctx context.Context) error { return s.monitor.Run(ctx, s.hub.Broadcast) },
 			s.deliverer.run,
@@ -151,7 +154,10 @@ type lifecycle struct {
 	// ends streams and webhook deliveries, and waits for that
 	streams func()
 	workers []worker
-	log     *slog.Logger
+	// called when the server is asked to stop; requests are served for delay after that
+	leave func()
+	delay time.Duration
+	log   *slog.Logger
 
 	tls *tls.Config // nil serves plain HTTP
 	// serves plain HTTP on a listener of its own; nil serves none
@@ -163,9 +169,14 @@ func (l lifecycle) run(ctx context.Context, ln net.Listener) error {
 	g, stop := errgroup.WithContext(ctx) // stop is done when ctx is, or when a part has failed
 	// The workers have their own context, because they must outlive the requests that need them.
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	failed := make(chan struct{}) // closed when a part has failed
+	fails := sync.OnceFunc(func() { close(failed) })
 	for _, w := range l.workers {
 		g.Go(func() error {
 			if err := w(work); work.Err() == nil || !errors.Is(err, context.Canceled) {
+				if err != nil {
+					fails()
+				}
 				return err
 			}
 			return nil
@@ -211,6 +222,14 @@ func (l lifecycle) run(ctx context.Context, ln net.Listener) error {
 	g.Go(func() error {
 		<-stop.Done()
 		defer stopWork()
+		l.leave()
+		if ctx.Err() != nil && l.delay > 0 {
+			l.log.Info("not ready any more; requests are served for a while", "drain-delay", l.delay.String())
+			select {
+			case <-time.After(l.delay):
+			case <-failed:
+			}
+		}
 		l.drain(srv, ln)
 		open.shut()
 		return nil

@@ -41,6 +41,7 @@ func TestAcceptErrorsAreWarnings(t *testing.T) {
 			handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
 			begin:   func(context.Context) {},
 			streams: func() {},
+			leave:   func() {},
 			log:     slog.New(slog.NewTextHandler(&out, nil)),
 		}
 		ended := make(chan error, 1)

@@ -50,6 +50,11 @@ type started struct {
 // runMachine starts a machine with handler and a worker that does nothing until it is stopped,
 // beside any others.
 func runMachine(t *testing.T, handler http.HandlerFunc, workers ...worker) *started {
+	return runDelayed(t, 0, handler, workers...)
+}
+
+// runDelayed is runMachine with a drain delay.
+func runDelayed(t *testing.T, delay time.Duration, handler http.HandlerFunc, workers ...worker) *started {
 	s := &started{ln: pipes.New(), ended: make(chan error, 1)}
 	s.client.Transport = &http.Transport{DialContext: s.ln.Dial}
 	ctx, stop := context.WithCancel(t.Context())
@@ -58,7 +63,13 @@ func runMachine(t *testing.T, handler http.HandlerFunc, workers ...worker) *star
 		handler: handler,
 		begin:   func(context.Context) {},
 		streams: func() { s.note("streams closed") },
-		log:     slog.New(slog.DiscardHandler),
+		delay:   delay,
+		leave: func() {
+			if delay > 0 {
+				s.note("not ready")
+			}
+		},
+		log: slog.New(slog.DiscardHandler),
 		workers: append(workers, func(ctx context.Context) error {
 			<-ctx.Done()
 			s.note("worker stopped")

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -39,11 +40,15 @@ type Config struct {
 	MaxBody        int64 // bytes
 	// whether POST /v1/recover-key exists for callers on this machine
 	RecoverEndpoint bool
-	AllowedOrigins  []string          // URLs of pages elsewhere that may use the API from a browser
-	Bounds          Bounds            // of what a company may have
-	AcceptClock     bool              // see store.RunOptions
-	Quotas          store.Quotas      // of what companies may have
-	Cosigner        *witness.Cosigner // cosigns the logs of others; nil cosigns none
+	AllowedOrigins  []string // URLs of pages elsewhere that may use the API from a browser
+	Bounds          Bounds   // of what a company may have
+	// free bytes on the disk of the database below which the server is not ready; 0 for no bound
+	DiskFloor int64
+	// how long the server goes on after it was asked to stop, while it is not ready
+	DrainDelay  time.Duration
+	AcceptClock bool              // see store.RunOptions
+	Quotas      store.Quotas      // of what companies may have
+	Cosigner    *witness.Cosigner // cosigns the logs of others; nil cosigns none
 	// why Cosigner is nil although configured, or nil
 	CosignerStopped error
 	// names of the logs that Cosigner cosigns, for the control log
@@ -99,6 +104,9 @@ type Server struct {
 	keySets           *keysets.Sets
 	changes           *changes
 	tables            *tableWatch
+	readyCheck        *readyCheck
+	clockStatus       clockStatus
+	stopping          atomic.Bool // Run was asked to stop
 
 	agents       *service.Agents
 	agentKeys    *service.AgentKeys
@@ -155,6 +163,7 @@ func New(cfg Config) *Server {
 	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations, Keys: s.agentKeys}
 	s.searches, s.longSearch = limit.NewPool(cfg.Budgets.Searches), semaphore.NewWeighted(1)
 	s.checkpoints = service.NewCheckpoints(cfg.Store)
+	s.readyCheck = newReadyCheck(cfg.Store.Ready)
 	s.proofs = &service.Evidence{Store: cfg.Store, Checkpoints: s.checkpoints}
 	for _, w := range cfg.Witnesses {
 		s.witnessPublishers = append(s.witnessPublishers, newWitnessPublisher(w, s))

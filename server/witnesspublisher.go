@@ -45,11 +45,13 @@ type witnessPublisher struct {
 	overtook map[int64]bool
 
 	alarms atomic.Int64 // logs that the witness contests
-	behind atomic.Bool  // the witness does not answer, or refuses a log
+
+	unreachable  atomic.Bool  // set by run alone
+	refusedCount atomic.Int64 // len(refused)
+	cosignedAt   atomic.Int64 // when the witness last answered, in Unix seconds; 0 for never
 
 	// Owned by run.
-	refused     map[int64]refusal // by chain, for logs that are not cosigned
-	unreachable bool
+	refused map[int64]refusal // by chain, for logs that are not cosigned
 }
 
 // refusal is the reason why a witness does not cosign a log.
@@ -115,7 +117,6 @@ func (p *witnessPublisher) run(ctx context.Context) error {
 			pause = min(2*pause, retryInterval)
 		}
 		p.logReachability(err)
-		p.behind.Store(err != nil || len(p.refused) > 0)
 		if err := p.rest(ctx, pause, again.C); err != nil {
 			return err
 		}
@@ -175,6 +176,7 @@ func (p *witnessPublisher) logOutcome(number int64, err error) {
 	if was.contested {
 		p.alarms.Add(-1)
 	}
+	defer func() { p.refusedCount.Store(int64(len(p.refused))) }()
 	if err == nil {
 		if delete(p.refused, number); before {
 			p.log.Info("the witness cosigns a log again, or is not asked about it any more", "chain", number)
@@ -196,13 +198,38 @@ func (p *witnessPublisher) logOutcome(number int64, err error) {
 // logReachability logs once when the witness becomes unreachable, and once when it is reachable
 // again.
 func (p *witnessPublisher) logReachability(err error) {
-	switch unreachable := err != nil; {
-	case unreachable && !p.unreachable:
+	switch was := p.unreachable.Swap(err != nil); {
+	case err != nil && !was:
 		p.log.Warn("the witness cannot be asked; it is tried again", "error", err)
-	case !unreachable && p.unreachable:
+	case err == nil && was:
 		p.log.Info("the witness can be asked again")
 	}
-	p.unreachable = err != nil
+	if err == nil {
+		p.cosignedAt.Store(time.Now().Unix())
+	}
+}
+
+// witnessStatus is what a server tells its operator about one of its witnesses.
+type witnessStatus struct {
+	Name        string
+	Unreachable bool
+	Waiting     int       // logs that have grown since the witness was asked about them
+	Refused     int       // logs that the witness does not cosign, those with an alarm too
+	Alarms      int       // logs that the witness contests without proof
+	Asked       time.Time // when it last answered for all logs; zero for never
+}
+
+// Status may be called at any time.
+func (p *witnessPublisher) Status() witnessStatus {
+	p.mu.Lock()
+	waiting := len(p.grown)
+	p.mu.Unlock()
+	w := witnessStatus{Name: p.client.Key().Name, Unreachable: p.unreachable.Load(), Waiting: waiting,
+		Refused: int(p.refusedCount.Load()), Alarms: int(p.alarms.Load())}
+	if at := p.cosignedAt.Load(); at > 0 {
+		w.Asked = time.Unix(at, 0)
+	}
+	return w
 }
 
 // grown notifies the witness publishers and the feed that a log has grown.

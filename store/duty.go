@@ -27,6 +27,7 @@ const (
 // and lose MUST return soon, because the duty is not renewed while they run.
 func (s *Store) Duty(ctx context.Context, name string, take, lose func()) {
 	if !s.MultiWriter() {
+		s.duties.note(name, DutyStatus{Held: true})
 		take()
 		<-ctx.Done()
 		return
@@ -41,6 +42,7 @@ func (s *Store) Duty(ctx context.Context, name string, take, lose func()) {
 			_, _ = s.side.Row(last, []any{new(string)}, leaveDuty, name, s.holder)
 		}
 	}()
+	s.duties.note(name, DutyStatus{Answered: time.Now()})
 	for ctx.Err() == nil {
 		began := time.Now()
 		asking, cancel := ctx, context.CancelFunc(func() {})
@@ -62,6 +64,11 @@ func (s *Store) Duty(ctx context.Context, name string, take, lose func()) {
 		case had && (err == nil || !time.Now().Before(until.Add(-dutyAsked))):
 			until = time.Time{}
 			lose()
+		}
+		if err == nil {
+			s.duties.note(name, DutyStatus{Held: has, Answered: time.Now()})
+		} else if until.IsZero() {
+			s.duties.lose(name)
 		}
 		pause(ctx, every)
 	}

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"attestd/store/headfile"
+	"attestd/store/sqlite"
 )
 
 const (
@@ -159,6 +162,8 @@ func (h *heads) ring() {
 
 func (h *heads) run(ctx context.Context, log *slog.Logger) {
 	defer close(h.ended)
+	places := time.NewTicker(lookEvery)
+	defer places.Stop()
 	for ending := false; !ending; {
 		var again <-chan time.Time
 		switch rest := h.proofs.rest(time.Now()); {
@@ -172,6 +177,7 @@ func (h *heads) run(ctx context.Context, log *slog.Logger) {
 		select {
 		case <-h.wake:
 		case <-again:
+		case <-places.C: // to find out whether the file is in its place
 		case <-h.stop:
 			ending = true
 		}
@@ -204,7 +210,11 @@ func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error 
 	cosigned := h.cosigned
 	h.cosigned = nil
 	h.mu.Unlock()
-	err := h.writeCosigned(cosigned, h.look(ctx, external, log))
+	err := h.putBack(log)
+	if err == nil {
+		err = h.look(ctx, external, log)
+	}
+	err = h.writeCosigned(cosigned, err)
 	if err == nil {
 		err = h.readExtended(ctx)
 	}
@@ -223,6 +233,29 @@ func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error 
 		return err // what was known before remains authoritative
 	}
 	return h.advance(ctx, ending, log)
+}
+
+// putBack makes the file anew if somebody has removed it: what is written into a file without a
+// name is lost when the server ends. It has all that the removed one has. Another file in its place
+// is left alone, and is an error.
+func (h *heads) putBack(log *slog.Logger) error {
+	if h.file == nil {
+		return nil
+	}
+	switch is, err := h.file.IsAt(h.path); {
+	case is:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return cmp.Or(err, fmt.Errorf("%w: the head file was moved or deleted, and %s is another file", ErrRefused, h.path))
+	}
+	made, err := copyHeads(h.path, h.id, h.file)
+	if err != nil {
+		return err
+	}
+	log.Warn("the head file was moved or deleted; it was made again with all that it had", "file", h.path)
+	err = errors.Join(sqlite.SyncDir(h.path), h.file.Close())
+	h.file = made
+	return err
 }
 
 // look creates a missing file, and compares again with a database that another process has written.

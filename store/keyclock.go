@@ -39,6 +39,14 @@ func (k *keyClock) start(steady func() time.Duration, vouched time.Time) {
 	k.steady, k.time, k.at, k.ahead = steady, vouched, steady(), false
 }
 
+// hasLeapt reports whether the wall clock leapt ahead while this process was running, and is still
+// distrusted.
+func (k *keyClock) hasLeapt() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.leapt
+}
+
 // elapsed returns the time of the monotonic clock.
 func (k *keyClock) elapsed() time.Duration {
 	k.mu.Lock()

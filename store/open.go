@@ -56,7 +56,8 @@ type Store struct {
 	side       *postgres.Side // of a server, as is holder
 	spending   *postgres.Side // of a server, for budgets
 	refused    refusals
-	holder     string       // names this store among those that serve the database
+	holder     string // names this store among those that serve the database
+	duties     duties
 	lost       atomic.Int64 // generation of the connections to it
 	suspected  chan error   // what is to be examined; see guardFile
 	idle       chan *conn   // the readers that are free

@@ -78,9 +78,22 @@ func (s Rollback) newestForm(path string, id headfile.ID, file *headfile.File) *
 	if file.IsNewest() {
 		return file
 	}
+	made, err := copyHeads(path, id, file)
+	if err != nil {
+		s.db.notices = append(s.db.notices, fmt.Sprintf("the head file %s cannot be brought to its newest form: %v; it stays behind while it is not", path, err))
+		return file
+	}
+	if err := errors.Join(sqlite.SyncDir(path), file.Close()); err != nil {
+		s.db.notices = append(s.db.notices, fmt.Sprintf("the head file %s: %v", path, err))
+	}
+	return made
+}
+
+// copyHeads makes a head file at path that has all that file has.
+func copyHeads(path string, id headfile.ID, file *headfile.File) (made *headfile.File, err error) {
 	var heads []headfile.Head
 	var cosigned []headfile.Cosigned
-	err := file.Each(func(h *headfile.Head) error {
+	err = file.Each(func(h *headfile.Head) error {
 		heads = append(heads, *h)
 		return nil
 	})
@@ -90,18 +103,10 @@ func (s Rollback) newestForm(path string, id headfile.ID, file *headfile.File) *
 			return nil
 		})
 	}
-	var made *headfile.File
 	if err == nil {
 		made, err = headfile.Create(path, id, heads, cosigned)
 	}
-	if err != nil {
-		s.db.notices = append(s.db.notices, fmt.Sprintf("the head file %s cannot be brought to its newest form: %v; it stays behind while it is not", path, err))
-		return file
-	}
-	if err := errors.Join(sqlite.SyncDir(path), file.Close()); err != nil {
-		s.db.notices = append(s.db.notices, fmt.Sprintf("the head file %s: %v", path, err))
-	}
-	return made
+	return made, err
 }
 
 // Check compares a database with its head file without changing either. It returns a

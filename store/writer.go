@@ -22,6 +22,8 @@ type RunOptions struct {
 	Grown func(number int64)
 	// called after each commit with its number of records, of control logs too; may be nil
 	Appended func(records int)
+	// called after each transaction; see chain.Log.Observe; may be nil
+	Transacted func(chain.Transacted)
 	// called for records that other servers have appended to a chain, as Publish is for this
 	// server's records; may be nil
 	Others func(number, from, to int64)
@@ -73,6 +75,7 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if o.Steady == nil {
 		o.Steady = processClock()
 	}
+	s.log.Observe(o.Transacted)
 	defer context.AfterFunc(ctx, s.close)()
 	var vouched time.Time
 	if o.AcceptClock {

@@ -94,6 +94,9 @@ func (s *service) await(listening, asked <-chan string) error {
 // listens finds the address in the first line, as text or as JSON.
 var listens = regexp.MustCompile(`(?:listens on |"msg":"listening","url":")(http://[0-9.:]+)`)
 
+// signal asks the server to stop, and does not wait.
+func (s *service) signal() error { return s.cmd.Process.Signal(os.Interrupt) }
+
 // interrupt is Ctrl-C; the error is nil after a clean stop with exit status 0.
 func (s *service) interrupt() error {
 	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {

@@ -108,8 +108,9 @@ func (c *Client) Health(ctx context.Context) error {
 
 // Readiness reports whether the service accepts writes.
 type Readiness struct {
-	Status   string `json:"status"`             // ready
-	HeadFile string `json:"headFile,omitempty"` // written or behind
+	Status   string   `json:"status"`             // ready or degraded
+	Reasons  []string `json:"reasons,omitempty"`  // codes of what is wrong if it is degraded
+	HeadFile string   `json:"headFile,omitempty"` // written or behind
 }
 
 // Ready returns without an error if the service accepts writes. It does not retry.

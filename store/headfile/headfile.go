@@ -121,7 +121,7 @@ func (f *File) fill(id ID, heads []Head, cosigned []Cosigned) error {
 // Open opens the head file of a database. It returns fs.ErrNotExist, also for an empty file, or
 // ErrForeign. A file without write permission is opened for reading, and each Update of it fails.
 func Open(path string, id ID) (*File, error) {
-	if info, err := os.Lstat(path); err != nil {
+	if info, err := os.Stat(path); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: %w: not a plain file", path, ErrForeign)
@@ -219,6 +219,16 @@ func (f *File) pairs(yield func(place int64, both []byte) error) error {
 			return nil
 		}
 	}
+}
+
+// IsAt reports whether the file is the one at path. The error is that of looking there.
+func (f *File) IsAt(path string) (bool, error) {
+	there, err := os.Lstat(path)
+	if err != nil {
+		return false, err
+	}
+	is, err := f.f.Stat()
+	return err == nil && os.SameFile(is, there), err
 }
 
 // Sync makes the writes durable.

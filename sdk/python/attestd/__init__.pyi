@@ -754,6 +754,12 @@ NotInItsName = TypedDict("NotInItsName", {
     "pointer": NotRequired[str],
 })
 
+NotReady = TypedDict("NotReady", {
+    "code": Literal["NOT_DONE", "OUTCOME_UNKNOWN", "FILE_CHANGED", "DATABASE_DAMAGED", "CLOCK", "ROLLED_BACK", "TABLES_CHANGED", "DISK_LOW", "STOPPING"],
+    "error": str,
+    "requestId": str,
+})
+
 OAuthClient = TypedDict("OAuthClient", {
     "clientId": str,
     "createdAt": Timestamp,
@@ -919,6 +925,7 @@ QuotaExceeded = TypedDict("QuotaExceeded", {
 Ready = TypedDict("Ready", {
     "cosigner": NotRequired[Literal["behind"]],
     "headFile": NotRequired[Literal["written", "behind"]],
+    "reasons": NotRequired[list[Literal["CLOCK_APART", "CLOCK_LEAP", "COSIGNER_BEHIND", "DUTY_UNKNOWN", "HEAD_FILE_BEHIND", "ROLLED_BACK", "TABLES_CHANGED", "WITNESS_ALARM", "WITNESS_SILENT"]]],
     "rolledBack": NotRequired[int],
     "status": Literal["ready", "degraded"],
     "tablesChanged": NotRequired[int],

@@ -2023,8 +2023,27 @@ export interface paths {
          * Check that the service can write
          * @description **Addition.** Returns 200 if the service can write now, or else 503 with the reason and the `code` that a write
          *     would get. After a failed write to disk it is 503 until a write is durable. The server tries one itself, at most
-         *     once a second, and requires 1 MiB of free space. Reads may work meanwhile. `headFile` is `behind` while the head
-         *     file cannot be written, which does not block writes.
+         *     once a second, and requires 1 MiB of free space. Reads may work meanwhile.
+         *
+         *     `DISK_LOW` means that the disk of the database has less free space than `serve --disk-floor`, and `STOPPING`
+         *     that the server was asked to stop: it serves requests for `--drain-delay`. Writes still work then. A database
+         *     that does not answer within 5 seconds is `NOT_DONE`.
+         *
+         *     With 200, `status` is `degraded` if something else is wrong, and `reasons` says what:
+         *
+         *     | Reason | Meaning |
+         *     |---|---|
+         *     | `CLOCK_APART` | the clock is not that of the PostgreSQL database |
+         *     | `CLOCK_LEAP` | the clock leapt ahead, and is not trusted yet |
+         *     | `COSIGNER_BEHIND` | as a witness, this server cosigns nothing, because its database is older than its signatures |
+         *     | `DUTY_UNKNOWN` | the PostgreSQL database has not said for 10 seconds which server sends webhooks |
+         *     | `HEAD_FILE_BEHIND` | the head file cannot be written |
+         *     | `ROLLED_BACK` | companies are halted, because a log of theirs was rolled back or rewritten |
+         *     | `TABLES_CHANGED` | tables of companies differ from their control logs |
+         *     | `WITNESS_ALARM` | a witness contests a log without a proof |
+         *     | `WITNESS_SILENT` | a witness cannot be reached |
+         *
+         *     The answer names no company, file or host. The server's log has the details.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -2352,6 +2371,23 @@ export interface components {
              * @enum {string}
              */
             code: "NOT_DONE" | "OUTCOME_UNKNOWN" | "FILE_CHANGED" | "DATABASE_DAMAGED" | "CLOCK" | "ROLLED_BACK" | "TABLES_CHANGED";
+            /** @description The same as `X-Request-ID`. */
+            requestId: string;
+        };
+        /**
+         * @example {
+         *       "error": "Service Unavailable: the server is stopping",
+         *       "code": "STOPPING",
+         *       "requestId": "bdcdde0c-13b3-4d9e-a130-9e9508c28bcd"
+         *     }
+         */
+        NotReady: {
+            error: string;
+            /**
+             * @description Why the server is not ready: the outcome that a write would get, `DISK_LOW` or `STOPPING`.
+             * @enum {string}
+             */
+            code: "NOT_DONE" | "OUTCOME_UNKNOWN" | "FILE_CHANGED" | "DATABASE_DAMAGED" | "CLOCK" | "ROLLED_BACK" | "TABLES_CHANGED" | "DISK_LOW" | "STOPPING";
             /** @description The same as `X-Request-ID`. */
             requestId: string;
         };
@@ -3727,10 +3763,12 @@ export interface components {
         };
         Ready: {
             /**
-             * @description `degraded`: the server accepts writes, but some companies are halted or have changed tables, or a witness contests a log; see the counts.
+             * @description `degraded`: the server accepts writes, but something else is wrong; see `reasons`.
              * @enum {string}
              */
             status: "ready" | "degraded";
+            /** @description What is wrong. Absent for nothing. A newer version may have more of them. */
+            reasons?: ("CLOCK_APART" | "CLOCK_LEAP" | "COSIGNER_BEHIND" | "DUTY_UNKNOWN" | "HEAD_FILE_BEHIND" | "ROLLED_BACK" | "TABLES_CHANGED" | "WITNESS_ALARM" | "WITNESS_SILENT")[];
             /**
              * @description State of the head file, which has the greatest size and roots of every log: `behind` while it cannot be written. Absent without a head file.
              * @enum {string}
@@ -4096,6 +4134,26 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Unavailable"];
+            };
+        };
+        /** @description Writes are not possible, or the server is not to get any; `code` says why. */
+        NotReady: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                /**
+                 * @description Seconds to wait before trying again; with `NOT_DONE` alone.
+                 * @example 1
+                 */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["NotReady"];
             };
         };
         /** @description The body cannot be decoded or is beyond a bound, a parameter is none of those above, or the export has more records than a minute allows. */
@@ -10236,7 +10294,7 @@ export interface operations {
             400: components["responses"]["Undeclared"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
+            503: components["responses"]["NotReady"];
         };
     };
     getOpenAPI: {

@@ -1,0 +1,186 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"attestd/store"
+)
+
+// readyTimeout is how long a request waits for the database before the server is not ready.
+const readyTimeout = 5 * time.Second
+
+// Codes of reasons in the answer of /readyz: why the server is degraded. Anybody may read them, so
+// they name no company, file or host. The log has the details.
+const (
+	reasonClockApart    = "CLOCK_APART"
+	reasonClockLeap     = "CLOCK_LEAP"
+	reasonCosigner      = "COSIGNER_BEHIND"
+	reasonDuty          = "DUTY_UNKNOWN"
+	reasonHeadFile      = "HEAD_FILE_BEHIND"
+	reasonRolledBack    = "ROLLED_BACK"
+	reasonTables        = "TABLES_CHANGED"
+	reasonWitnessAlarm  = "WITNESS_ALARM"
+	reasonWitnessSilent = "WITNESS_SILENT"
+)
+
+// Codes with which only /readyz is 503. A write answers the other ones too.
+const (
+	codeDiskLow  = "DISK_LOW"
+	codeStopping = "STOPPING"
+)
+
+// degradedReasons and notReadyCodes are all codes, for metrics.
+var (
+	degradedReasons = []string{reasonClockApart, reasonClockLeap, reasonCosigner, reasonDuty, reasonHeadFile, reasonRolledBack,
+		reasonTables, reasonWitnessAlarm, reasonWitnessSilent}
+	notReadyCodes = []string{"CLOCK", "DATABASE_DAMAGED", codeDiskLow, "FILE_CHANGED", "NOT_DONE", "OUTCOME_UNKNOWN",
+		"ROLLED_BACK", codeStopping}
+)
+
+type readiness struct {
+	Status string `json:"status"`
+	// codes of what is wrong while writes are possible
+	Reasons  []string `json:"reasons,omitempty"`
+	HeadFile string   `json:"headFile,omitempty"`
+	// number of companies whose tables differ from their control logs
+	TablesChanged int `json:"tablesChanged,omitempty"`
+	// number of companies that are halted because a checkpoint shows that a log was rolled back
+	RolledBack int `json:"rolledBack,omitempty"`
+	// number of logs that witnesses contest without proof, counted per witness
+	WitnessAlarms int `json:"witnessAlarms,omitempty"`
+	// number of witnesses that do not answer, or refuse a log
+	WitnessesBehind int `json:"witnessesBehind,omitempty"`
+	// "behind" while this server, as a witness, signs nothing because it has lost what it signed
+	Cosigner string `json:"cosigner,omitempty"`
+}
+
+// ready reports whether a write is possible now: the server is not stopping, the database takes a
+// write, and its disk has room. Where writes are possible it says what else is wrong. It is an
+// addition to the specification.
+func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
+	if s.stopping.Load() {
+		return readiness{}, &apiError{Status: 503, Code: codeStopping, Message: "Service Unavailable: the server is stopping"}
+	}
+	if err := s.readyCheck.ask(ctx); err != nil {
+		return readiness{}, err
+	}
+	if s.diskLow(s.Store.Status().Disk) {
+		return readiness{}, &apiError{Status: 503, Code: codeDiskLow,
+			Message: "Service Unavailable: the disk of the database has less room than the server demands"}
+	}
+	return s.degraded(), nil
+}
+
+// diskLow reports whether the file system of the database has less room than Config.DiskFloor.
+func (s *Server) diskLow(disk store.DiskStatus) bool {
+	return disk.FreeKnown && disk.Free < s.DiskFloor
+}
+
+// degraded returns the state of a server that can write. It uses no database.
+func (s *Server) degraded() readiness {
+	status := s.Store.Status()
+	r := readiness{Status: "ready", HeadFile: status.HeadFile, TablesChanged: len(s.Store.Tables.Changed()),
+		RolledBack: len(s.Store.Rollback.Halted())}
+	silent := false
+	for _, p := range s.witnessPublishers {
+		w := p.Status()
+		r.WitnessAlarms += w.Alarms
+		silent = silent || w.Unreachable
+		if w.Unreachable || w.Refused > 0 {
+			r.WitnessesBehind++
+		}
+	}
+	if s.Store.Cosigner.Stopped() != nil {
+		r.Cosigner = "behind"
+	}
+	isUnknown := func(d store.DutyStatus) bool { return d.IsUnknown(time.Now()) }
+	dutyUnknown := false
+	for _, d := range status.Duties {
+		dutyUnknown = dutyUnknown || isUnknown(d)
+	}
+	for reason, holds := range map[string]bool{
+		reasonClockApart:    s.clockStatus.apart.Load(),
+		reasonClockLeap:     status.ClockLeapt,
+		reasonCosigner:      r.Cosigner != "",
+		reasonDuty:          dutyUnknown,
+		reasonHeadFile:      r.HeadFile == "behind",
+		reasonRolledBack:    r.RolledBack > 0,
+		reasonTables:        r.TablesChanged > 0,
+		reasonWitnessAlarm:  r.WitnessAlarms > 0,
+		reasonWitnessSilent: silent,
+	} {
+		if holds {
+			r.Reasons = append(r.Reasons, reason)
+		}
+	}
+	if slices.Sort(r.Reasons); len(r.Reasons) > 0 {
+		r.Status = "degraded"
+	}
+	return r
+}
+
+// readyCheck asks the store whether it can write, for all requests that wait at a time together. So
+// requests of strangers put one write at most into the queue, and a database that does not answer
+// holds none of them longer than readyTimeout. No answer is older than its request.
+type readyCheck struct {
+	check func(context.Context) error
+	asked chan chan error
+}
+
+func newReadyCheck(check func(context.Context) error) *readyCheck {
+	return &readyCheck{check, make(chan chan error)}
+}
+
+var errNotAnswering = errors.New("the database does not answer")
+
+// ask returns nil if the store can write, or the error that a write would get.
+func (r *readyCheck) ask(ctx context.Context) error {
+	waiting, cancel := context.WithTimeoutCause(ctx, readyTimeout, errNotAnswering)
+	defer cancel()
+	answer := make(chan error, 1)
+	select {
+	case r.asked <- answer:
+	case <-waiting.Done():
+		return notAnswering(waiting)
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-waiting.Done():
+		return notAnswering(waiting)
+	}
+}
+
+func notAnswering(waiting context.Context) error {
+	return unavailable("NOT_DONE", "the database does not answer", context.Cause(waiting)).with("Retry-After", "1")
+}
+
+// run is a worker. Requests that come while a check runs are answered by the next one.
+func (r *readyCheck) run(ctx context.Context) error {
+	var answers []chan error // of the check that runs
+	var next []chan error
+	done := make(chan error, 1)
+	for {
+		if len(answers) == 0 && len(next) > 0 {
+			answers, next = next, nil
+			go func() { done <- r.check(ctx) }()
+		}
+		select {
+		case <-ctx.Done():
+			if len(answers) > 0 {
+				<-done // the store is open until this worker ends
+			}
+			return ctx.Err()
+		case answer := <-r.asked:
+			next = append(next, answer)
+		case err := <-done:
+			for _, answer := range answers {
+				answer <- err
+			}
+			answers = nil
+		}
+	}
+}
