@@ -88,13 +88,13 @@ func databaseFlag(cmd *cobra.Command, path *string) {
 }
 
 // checkListen checks the form of an address. Only listening shows whether the address is available.
-func checkListen(address string) error {
+func checkListen(flag, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil {
-		return usagef("--listen must look like 127.0.0.1:8080, got %q", address)
+		return usagef("--%s must look like 127.0.0.1:8080, got %q", flag, address)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (f *remoteFlags) check(args []string) error {
 
 // checkLoopback refuses an address that other machines reach.
 func checkLoopback(listen, why string) error {
-	if err := checkListen(listen); err != nil {
+	if err := checkListen("listen", listen); err != nil {
 		return err
 	}
 	if host, _, _ := net.SplitHostPort(listen); !localhttp.IsLoopback(host) {

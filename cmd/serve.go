@@ -39,6 +39,7 @@ type serveFlags struct {
 	backup                                                                                  serveBackupFlags
 	quotas                                                                                  quotaFlags
 	ready                                                                                   readyFlags
+	metrics                                                                                 metricsFlags
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -112,6 +113,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	f.logs.add(cmd)
 	f.quotas.add(cmd)
 	f.ready.add(cmd)
+	f.metrics.add(cmd)
 	return cmd
 }
 
@@ -174,6 +176,9 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	}
 	if cfg.TLS != nil && cfg.TLS.Redirect != nil {
 		defer cfg.TLS.Redirect.Close()
+	}
+	if err = f.metrics.listen(&cfg); err != nil {
+		return err
 	}
 	report, finish := progress()
 	cfg.Store, err = store.Open(ctx, f.db, f.schema,

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -16,7 +17,7 @@ import (
 func (f serveFlags) config() (cfg server.Config, err error) {
 	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, AcceptClock: f.acceptClock,
 		Bounds: f.bounds, WebhooksAllowPrivate: f.webhooksAllowPrivate, FederationAllowPrivate: f.federationAllowPrivate, DPoPNonce: f.dpopNonce}
-	if err = checkListen(f.listen); err != nil {
+	if err = checkListen("listen", f.listen); err != nil {
 		return cfg, err
 	}
 	if cfg.BaseURL, err = parseBaseURL(f.baseURL); err != nil {
@@ -57,7 +58,7 @@ func (f serveFlags) config() (cfg server.Config, err error) {
 	if cfg.Witnesses, err = parseWitnesses(f.witnesses); err != nil {
 		return cfg, err
 	}
-	if err = f.ready.config(&cfg); err != nil {
+	if err = cmp.Or(f.ready.config(&cfg), f.metrics.config()); err != nil {
 		return cfg, err
 	}
 	if f.witnessName != "" && f.cosignFor == "" {

@@ -23,6 +23,7 @@ func (c *call) spend(tier limit.Tier, items int) error {
 	}
 	q.Header(c.w.Header(), c.came)
 	if !q.OK {
+		c.s.limiter.Refused(tier)
 		return fail(http.StatusTooManyRequests, "Too Many Requests")
 	}
 	return nil

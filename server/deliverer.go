@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"attestd/server/limit"
@@ -37,6 +38,7 @@ type deliverer struct {
 	places *places                              // of running attempts
 	pace   pace
 	log    *slog.Logger
+	counts webhookCounts
 
 	changed  chan changedWebhook
 	others   chan int64 // companies that other servers have changed
@@ -74,6 +76,24 @@ func newDeliverer(s *store.Store, f *feed.Feed, client sender, most limit.Size, 
 		ended:   make(chan struct{}),
 		running: make(map[string]*delivery),
 	}
+}
+
+// webhookCounts count since the start, and what is now.
+type webhookCounts struct{ delivered, failed, disabled, failing atomic.Int64 }
+
+// webhookStatus is what a server tells its operator about webhooks.
+type webhookStatus struct {
+	// webhooks that this server serves, and those of them whose last attempt failed
+	Running, Failing int64
+	// attempts, and webhooks that were switched off, since the start
+	Delivered, Failed, Disabled int64
+}
+
+// Status may be called at any time.
+func (d *deliverer) Status() webhookStatus {
+	running, _ := d.seats.Use()
+	return webhookStatus{running, d.counts.failing.Load(), d.counts.delivered.Load(), d.counts.failed.Load(),
+		d.counts.disabled.Load()}
 }
 
 // run delivers until close is called or ctx is done.

@@ -45,6 +45,7 @@ func (d *delivery) hasEnded() bool {
 // run sends until ctx is done or the webhook is disabled.
 func (d *delivery) run(ctx context.Context) {
 	defer close(d.done)
+	defer d.setFailing(false)
 	company := d.to.Company
 	next := d.feed.Follow(company.Control.Chain, d.at.NextControl)
 	other := d.feed.Follow(company.Actions.Chain, d.at.Next)
@@ -186,7 +187,20 @@ func (d *delivery) noteOutcome(o webhook.Outcome) {
 	case !fails && d.failing:
 		d.log.Info("a webhook accepts messages again")
 	}
-	d.failing = !o.Delivered()
+	if o.Delivered() {
+		d.counts.delivered.Add(1)
+	} else {
+		d.counts.failed.Add(1)
+	}
+	d.setFailing(!o.Delivered())
+}
+
+// setFailing counts the webhook among those that fail, or not.
+func (d *delivery) setFailing(is bool) {
+	if is != d.failing {
+		d.counts.failing.Add(map[bool]int64{true: 1, false: -1}[is])
+	}
+	d.failing = is
 }
 
 // switchOff disables the webhook, with a control record of the reason. If that cannot be written,
@@ -197,5 +211,6 @@ func (d *delivery) switchOff(ctx context.Context, reason string) {
 		d.log.Error("a webhook cannot be disabled", "reason", reason, "error", err)
 		return
 	}
+	d.counts.disabled.Add(1)
 	d.log.Warn("a webhook was disabled", "reason", reason)
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 // handle implements what all requests have in common: the request ID, the caller, the limits, the
 // error response and the log line.
 func (s *Server) handle(rt route) http.HandlerFunc {
+	measured := s.metrics.Route(cmp.Or(rt.method, "other"), cmp.Or(rt.path, "other"))
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs, writes: rt.writes(),
 			undeclared: rt.undeclared, form: rt.handler.form}
@@ -35,6 +37,7 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 		defer c.release()
 		var err error
 		defer func() {
+			defer func() { measured.Observe(c.w.status, time.Since(c.came)) }()
 			if p := recover(); p != nil {
 				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			}

@@ -61,6 +61,10 @@ type readiness struct {
 // write, and its disk has room. Where writes are possible it says what else is wrong. It is an
 // addition to the specification.
 func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
+	return s.readiness(ctx)
+}
+
+func (s *Server) readiness(ctx context.Context) (readiness, error) {
 	if s.stopping.Load() {
 		return readiness{}, &apiError{Status: 503, Code: codeStopping, Message: "Service Unavailable: the server is stopping"}
 	}

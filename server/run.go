@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"attestd/chain"
 	"attestd/server/limit"
 	"attestd/store"
 )
@@ -39,6 +40,7 @@ func verifyWorkers() int { return runtime.GOMAXPROCS(0) }
 // which is no longer used.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	s.loopback = isLoopback(ln.Addr())
+	s.listener = limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log)
 	l := lifecycle{
 		handler: s.Handler(),
 		streams: s.endStreams,
@@ -67,19 +69,26 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	for _, p := range s.witnessPublishers {
 		l.workers = append(l.workers, p.run)
 	}
+	if s.metrics != nil {
+		s.metrics.Add(s.values()...)
+		l.workers = append(l.workers, s.serveMetrics)
+	}
 	if s.Backups != nil {
 		l.workers = append(l.workers, s.Backups.Run)
 	}
-	connections := limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log)
 	if s.TLS != nil {
-		s.TLS.addTo(&l, connections, s.recordStart)
+		s.TLS.addTo(&l, s.listener, s.recordStart)
 	}
-	return l.run(ctx, connections)
+	return l.run(ctx, s.listener)
 }
 
 // write runs the goroutine that writes the database. It stops after the last request.
 func (s *Server) write(ctx context.Context) error {
-	return s.Store.Run(ctx, store.RunOptions{Publish: s.monitor.Publish, Grown: s.grown,
+	var transacted func(chain.Transacted)
+	if s.metrics != nil {
+		transacted = s.metrics.Transacted
+	}
+	return s.Store.Run(ctx, store.RunOptions{Transacted: transacted, Publish: s.monitor.Publish, Grown: s.grown,
 		Appended: func(records int) { s.deliverer.pace.appended(records, time.Now()) }, Others: s.monitor.Grown,
 		Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Quotas: s.Quotas, Steady: steadyClock(), Log: s.Log})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"attestd/internal/keysets"
 	"attestd/server/limit"
 	"attestd/server/local"
+	"attestd/server/metrics"
 	"attestd/server/stream"
 	"attestd/server/webhook"
 	"attestd/service"
@@ -45,10 +47,12 @@ type Config struct {
 	// free bytes on the disk of the database below which the server is not ready; 0 for no bound
 	DiskFloor int64
 	// how long the server goes on after it was asked to stop, while it is not ready
-	DrainDelay  time.Duration
-	AcceptClock bool              // see store.RunOptions
-	Quotas      store.Quotas      // of what companies may have
-	Cosigner    *witness.Cosigner // cosigns the logs of others; nil cosigns none
+	DrainDelay time.Duration
+	// where the metrics are served, or nil for none; Run closes it
+	MetricsListener net.Listener
+	AcceptClock     bool              // see store.RunOptions
+	Quotas          store.Quotas      // of what companies may have
+	Cosigner        *witness.Cosigner // cosigns the logs of others; nil cosigns none
 	// why Cosigner is nil although configured, or nil
 	CosignerStopped error
 	// names of the logs that Cosigner cosigns, for the control log
@@ -105,6 +109,8 @@ type Server struct {
 	changes           *changes
 	tables            *tableWatch
 	readyCheck        *readyCheck
+	metrics           *metrics.Metrics // nil without MetricsListener
+	listener          *limit.Listener  // of Run
 	clockStatus       clockStatus
 	stopping          atomic.Bool // Run was asked to stop
 
@@ -164,6 +170,9 @@ func New(cfg Config) *Server {
 	s.searches, s.longSearch = limit.NewPool(cfg.Budgets.Searches), semaphore.NewWeighted(1)
 	s.checkpoints = service.NewCheckpoints(cfg.Store)
 	s.readyCheck = newReadyCheck(cfg.Store.Ready)
+	if cfg.MetricsListener != nil {
+		s.metrics = metrics.New(cfg.Version)
+	}
 	s.proofs = &service.Evidence{Store: cfg.Store, Checkpoints: s.checkpoints}
 	for _, w := range cfg.Witnesses {
 		s.witnessPublishers = append(s.witnessPublishers, newWitnessPublisher(w, s))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"attestd/chain"
@@ -21,11 +22,31 @@ type tableWatch struct {
 	verify func(ctx context.Context, number int64) (chain.Verdict, error)
 	log    *slog.Logger
 	said   map[int64]string // last logged result by company
+
+	checked, failing atomic.Int64 // companies: checked since the start of the round, and len(said)
+	ended            atomic.Int64 // when the last round did, in Unix seconds; 0 for never
+}
+
+// tableStatus is what a server tells its operator about the verification in the background.
+type tableStatus struct {
+	Checked int64     // companies that the last round, or the one that runs, has checked
+	Failing int64     // companies whose control log or tables did not verify
+	Ended   time.Time // of the last round over all companies; zero for never
+}
+
+// Status may be called at any time.
+func (w *tableWatch) Status() tableStatus {
+	status := tableStatus{Checked: w.checked.Load(), Failing: w.failing.Load()}
+	if at := w.ended.Load(); at > 0 {
+		status.Ended = time.Unix(at, 0)
+	}
+	return status
 }
 
 func (w *tableWatch) run(ctx context.Context) error {
 	w.said = map[int64]string{}
 	for {
+		w.checked.Store(0)
 		for number, err := range w.store.Companies.Numbers(ctx) {
 			began := time.Now()
 			if err == nil {
@@ -35,6 +56,7 @@ func (w *tableWatch) run(ctx context.Context) error {
 				return ctx.Err()
 			}
 			w.say(number, err)
+			w.checked.Add(1)
 			if err := sleep(ctx, time.Since(began)); err != nil {
 				return err
 			}
@@ -42,6 +64,7 @@ func (w *tableWatch) run(ctx context.Context) error {
 		if err := w.checkCompanies(ctx); err != nil {
 			return err
 		}
+		w.ended.Store(time.Now().Unix())
 		if err := sleep(ctx, tablesEvery); err != nil {
 			return err
 		}
@@ -75,6 +98,7 @@ func (w *tableWatch) check(ctx context.Context, number int64) error {
 
 // say logs the result for a company if it has changed.
 func (w *tableWatch) say(number int64, err error) {
+	defer func() { w.failing.Store(int64(len(w.said))) }()
 	text := ""
 	if err != nil {
 		text = err.Error()

@@ -92,7 +92,10 @@ func (s *Sets) start(c *company, e *entry, from Source, now time.Time, since tim
 		c.running--
 		s.running--
 		e.tried, e.failure, e.done = time.Now(), err, nil
-		if err == nil {
+		if err != nil {
+			s.failed++
+		} else {
+			s.fetched++
 			e.set, e.fetched, e.fresh = set, e.tried, e.tried.Add(fresh)
 			e.kept = e.fresh.Add(kept)
 		}

@@ -68,6 +68,8 @@ type Sets struct {
 	companies map[int64]*company
 	sets      int // of all companies
 	running   int // fetches
+	fetched   int64
+	failed    int64 // fetches that were no good
 }
 
 // company is what there is of one company.
@@ -214,6 +216,19 @@ func (s *Sets) State(of int64, from Source) (state State) {
 		state.Failure = e.failure.Error()
 	}
 	return state
+}
+
+// Status is what a server tells its operator about all sets.
+type Status struct {
+	Sets, Running   int   // fetches that run
+	Fetched, Failed int64 // fetches since the start
+}
+
+// Status may be called at any time.
+func (s *Sets) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Status{s.sets, s.running, s.fetched, s.failed}
 }
 
 // Prepare starts to fetch a set that is not there yet, and waits for nothing.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,6 +32,7 @@ type Call struct {
 // would gain nothing.
 type Limiter struct {
 	limits  [tiers]int // by tier
+	refused [tiers]atomic.Int64
 	company [tiers]int // for all credentials of a company, by tier; 0 for no bound
 
 	mu sync.Mutex
@@ -127,6 +129,15 @@ func (l *Limiter) Take(call Call, now time.Time) Quota {
 	}
 	q.reset = now.Add(until - at)
 	return q
+}
+
+// Refused counts a call that was refused by this limiter, or by one that servers share.
+func (l *Limiter) Refused(t Tier) { l.refused[t].Add(1) }
+
+// Refusals returns how many calls were refused since the start, by the name of their tier.
+func (l *Limiter) Refusals() map[string]int64 {
+	return map[string]int64{"standard": l.refused[Standard].Load(), "sensitive": l.refused[Sensitive].Load(),
+		"attest": l.refused[Attest].Load(), "log": l.refused[Log].Load()}
 }
 
 // Room returns how many items a call with a credential may have now. Concurrent calls may use some

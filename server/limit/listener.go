@@ -81,6 +81,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
+// Pool returns the pool of connections.
+func (l *Listener) Pool() *Pool { return l.pool }
+
 func (l *Listener) holder(remote string) Holder {
 	peer, err := netip.ParseAddrPort(remote)
 	switch {

@@ -107,6 +107,9 @@ func (p *Pool) Holds(company int64) int64 {
 	return p.shares[share{company: company}]
 }
 
+// Most returns the capacity; 0 for no bound.
+func (p *Pool) Most() int64 { return p.size.Most }
+
 // Use returns the amount held, and the number of refusals by Take.
 func (p *Pool) Use() (held, refused int64) {
 	p.mu.Lock()

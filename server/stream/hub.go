@@ -26,6 +26,7 @@ type Hub struct {
 	mu      sync.Mutex
 	clients map[*client]struct{} // clients that receive records
 	closed  bool
+	cut     int64  // clients that were too slow
 	scratch []byte // buffer of Broadcast
 	gone    sync.WaitGroup
 
@@ -40,6 +41,22 @@ type Hub struct {
 func NewHub(places limit.Size, listen func(bool), log *slog.Logger) *Hub {
 	return &Hub{log: log, listen: listen, places: limit.NewPool(places), clients: make(map[*client]struct{})}
 }
+
+// Status is what a server tells its operator about the stream.
+type Status struct {
+	Clients int   // that receive records
+	Cut     int64 // clients that were too slow, since the start
+}
+
+// Status may be called at any time.
+func (h *Hub) Status() Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return Status{Clients: len(h.clients), Cut: h.cut}
+}
+
+// Places returns the pool of places.
+func (h *Hub) Places() *limit.Pool { return h.places }
 
 // Serve turns a request into a client of the stream, and returns when the client is gone. The
 // client receives every record committed after the response to its handshake, preceded by those of
@@ -202,6 +219,7 @@ func (h *Hub) Broadcast(e chain.Event) {
 			}
 		}
 		if !c.offer(m) && !c.fallBehind(e.Record.Index) {
+			h.cut++
 			h.end(c, websocket.CloseTryAgainLater, "too slow: records were left out")
 		}
 	}
