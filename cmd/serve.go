@@ -180,6 +180,9 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	if err = f.metrics.listen(&cfg); err != nil {
 		return err
 	}
+	if err = startTraces(ctx, &cfg); err != nil {
+		return err
+	}
 	report, finish := progress()
 	cfg.Store, err = store.Open(ctx, f.db, f.schema,
 		store.Options{Domain: domain, Master: master, LogHost: hostOf(cfg.BaseURL), Heads: headsPath(f.heads, f.db),

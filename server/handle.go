@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,13 +13,22 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"attestd/server/trace"
 )
 
 // handle implements what all requests have in common: the request ID, the caller, the limits, the
 // error response and the log line.
 func (s *Server) handle(rt route) http.HandlerFunc {
 	measured := s.metrics.Route(cmp.Or(rt.method, "other"), cmp.Or(rt.path, "other"))
+	traced := s.Traces != nil && !untraced[rt.path]
 	return func(w http.ResponseWriter, r *http.Request) {
+		var span trace.Span
+		if traced {
+			var ctx context.Context
+			ctx, span = s.Traces.Request(r.Context(), r.Header, cmp.Or(rt.method, "other"), cmp.Or(rt.path, "other"))
+			r = r.WithContext(ctx)
+		}
 		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs, writes: rt.writes(),
 			undeclared: rt.undeclared, form: rt.handler.form}
 		h := w.Header()
@@ -37,7 +47,10 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 		defer c.release()
 		var err error
 		defer func() {
-			defer func() { measured.Observe(c.w.status, time.Since(c.came)) }()
+			defer func() {
+				measured.Observe(c.w.status, time.Since(c.came))
+				span.End(c.w.status)
+			}()
 			if p := recover(); p != nil {
 				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			}
@@ -48,6 +61,10 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 		}
 	}
 }
+
+// untraced are routes without spans: those that programs ask all the time, one that does not end,
+// and those to which a collector may send the spans of this server back.
+var untraced = map[string]bool{"/readyz": true, "/v1/health": true, "/v1/ws": true, "/v1/otlp/v1/traces": true, "/v1/otlp/v1/logs": true}
 
 // Header values of many responses. They are shared: a response replaces one as a whole, or appends
 // to it, which copies.

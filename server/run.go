@@ -79,18 +79,33 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	if s.TLS != nil {
 		s.TLS.addTo(&l, s.listener, s.recordStart)
 	}
+	if s.Traces != nil {
+		l.workers = append(l.workers, s.Traces.Run)
+	}
 	return l.run(ctx, s.listener)
 }
 
 // write runs the goroutine that writes the database. It stops after the last request.
 func (s *Server) write(ctx context.Context) error {
-	var transacted func(chain.Transacted)
-	if s.metrics != nil {
-		transacted = s.metrics.Transacted
-	}
-	return s.Store.Run(ctx, store.RunOptions{Transacted: transacted, Publish: s.monitor.Publish, Grown: s.grown,
+	return s.Store.Run(ctx, store.RunOptions{Transacted: s.transacted(), Publish: s.monitor.Publish, Grown: s.grown,
 		Appended: func(records int) { s.deliverer.pace.appended(records, time.Now()) }, Others: s.monitor.Grown,
 		Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Quotas: s.Quotas, Steady: steadyClock(), Log: s.Log})
+}
+
+// transacted returns what observes the transactions of the log, or nil.
+func (s *Server) transacted() func(chain.Transacted) {
+	switch {
+	case s.metrics == nil && s.Traces == nil:
+		return nil
+	case s.Traces == nil:
+		return s.metrics.Transacted
+	case s.metrics == nil:
+		return s.Traces.Transacted
+	}
+	return func(t chain.Transacted) {
+		s.metrics.Transacted(t)
+		s.Traces.Transacted(t)
+	}
 }
 
 // endStreams ends the stream's connections and the webhook deliveries, concurrently.

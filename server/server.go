@@ -21,6 +21,7 @@ import (
 	"attestd/server/local"
 	"attestd/server/metrics"
 	"attestd/server/stream"
+	"attestd/server/trace"
 	"attestd/server/webhook"
 	"attestd/service"
 	"attestd/store"
@@ -50,6 +51,7 @@ type Config struct {
 	DrainDelay time.Duration
 	// where the metrics are served, or nil for none; Run closes it
 	MetricsListener net.Listener
+	Traces          *trace.Tracer     // of requests and transactions; nil for none
 	AcceptClock     bool              // see store.RunOptions
 	Quotas          store.Quotas      // of what companies may have
 	Cosigner        *witness.Cosigner // cosigns the logs of others; nil cosigns none
