@@ -31,6 +31,7 @@ var parts = map[string]func(path string) error{
 	"many writers":               manyWriters,
 	"move":                       moveUntilKilled,
 	"failing sync":               failingSync,
+	"failing sync observed":      observedFailingSync,
 	"failing sync of a rotation": failingRotation,
 	"failing write":              failingWrite,
 	"failing read":               failingRead,
@@ -164,6 +165,45 @@ func TestFailedSyncGivesUnknownOutcome(t *testing.T) {
 	}
 	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 	attest(t, s, c, 1)
+}
+
+// observedFailingSync prints how transactions are observed, and whether the store is ready, before
+// and after every sync fails.
+func observedFailingSync(path string) error {
+	text, err := os.ReadFile("../schema.sql")
+	if err != nil {
+		return err
+	}
+	s, err := store.Open(ctx, path, string(text), store.Options{Master: master()})
+	if err != nil {
+		return err
+	}
+	go s.Run(ctx, store.RunOptions{Transacted: func(t chain.Transacted) {
+		if t.Records > 0 || t.Err != nil {
+			say(t.Err)
+		}
+	}})
+	c, _, err := s.Companies.Create(ctx, "acme", nil, now)
+	if err != nil {
+		return err
+	}
+	fmt.Println(s.Ready(ctx) == nil)
+	if err := failCalls(failing{call: unix.SYS_FSYNC}, failing{call: unix.SYS_FDATASYNC}); err != nil {
+		return err
+	}
+	_, _ = s.Append(ctx, draft(c))
+	fmt.Println(s.Ready(ctx) == nil)
+	return nil
+}
+
+// A failed sync is observed as a transaction of unknown outcome, and the store is not ready after
+// it.
+func TestFailedSyncIsObserved(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	if said := play(t, "failing sync observed", target(t)); !strings.HasPrefix(said, "done\ntrue\nunknown\nfalse\n") {
+		t.Fatalf("said %q", said)
+	}
 }
 
 // failingRotation rotates a key when every sync fails.

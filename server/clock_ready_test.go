@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"attestd/server/limit"
+	"attestd/store"
+	"attestd/store/storetest"
+)
+
+// A clock that leaps ahead shows in /readyz until it is right again, and is counted.
+func TestClockLeapShowsInReadiness(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	schema, err := os.ReadFile("../schema.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), storetest.New(t), string(schema), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	s := New(Config{Store: db, Budgets: limit.Defaults(1 << 20), Bounds: DefaultBounds, Log: slog.New(slog.DiscardHandler), MetricsListener: ln})
+	s.listener = limit.Listen(ln, limit.Size{}, nil, s.Log)
+	defer s.keySets.Close()
+	defer s.webhooks.Close()
+	var leap atomic.Int64
+	go db.Run(context.WithoutCancel(t.Context()), store.RunOptions{Now: func() time.Time { return time.Now().Add(time.Duration(leap.Load())) }})
+	reasons := func() []string {
+		if err := db.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return s.degraded().Reasons
+	}
+	if is := reasons(); len(is) > 0 {
+		t.Errorf("before: %v", is)
+	}
+	leap.Store(int64(time.Hour))
+	if is := reasons(); !slices.Equal(is, []string{reasonClockLeap}) {
+		t.Errorf("after a leap: %v", is)
+	}
+	leap.Store(0)
+	if is := reasons(); len(is) > 0 {
+		t.Errorf("when it is right again: %v", is)
+	}
+}
+
+// Leaps in both directions are counted, and ordinary time is not.
+func TestClockLeapsAreCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var wall atomic.Int64
+		var status clockStatus
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		start := time.Now()
+		go func() {
+			ended <- watchClock(ctx, func() (time.Time, time.Duration) {
+				return time.Now().Add(time.Duration(wall.Load())), time.Since(start)
+			}, &status, slog.New(slog.DiscardHandler))
+		}()
+		for i, by := range []time.Duration{0, time.Hour, time.Hour, -time.Hour} {
+			wall.Store(int64(by))
+			time.Sleep(clockTick)
+			synctest.Wait()
+			if want := []int64{0, 1, 1, 2}[i]; status.leaps.Load() != want {
+				t.Errorf("%d: %d leaps, want %d", i, status.leaps.Load(), want)
+			}
+		}
+		stop()
+		<-ended
+	})
+}
