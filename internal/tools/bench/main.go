@@ -46,6 +46,7 @@ var sections = []struct {
 	{"attest", (*bench).attest},
 	{"append", (*bench).retries},
 	{"signed", (*bench).signed},
+	{"metrics", (*bench).metrics},
 	{"hooks", (*bench).hooks},
 	{"otlp", (*bench).otlp},
 	{"credentials", (*bench).credentials},
