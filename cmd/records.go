@@ -19,7 +19,28 @@ import (
 )
 
 // recordFilter holds the filter flags that records and tail share.
-type recordFilter struct{ search.Filter }
+type recordFilter struct {
+	search.Filter
+	payload string // text of Members
+}
+
+// membersFlag is the flag that sets them.
+type membersFlag struct{ of *recordFilter }
+
+func (f membersFlag) String() string {
+	if f.of == nil { // pflag compares with the zero value
+		return ""
+	}
+	return f.of.payload
+}
+
+func (membersFlag) Type() string { return "conditions" }
+
+func (f membersFlag) Set(text string) (err error) {
+	f.of.payload = text
+	f.of.Members, err = search.ParseMembers(text)
+	return err
+}
 
 func (f *recordFilter) flags(cmd *cobra.Command) {
 	urlFlag(cmd)
@@ -30,7 +51,9 @@ func (f *recordFilter) flags(cmd *cobra.Command) {
 		"only records of actions delegated by this SPIFFE `ID`, or with * by anyone")
 	cmd.Flags().StringVar(&f.Text, "text", "",
 		"only records with this `text` in a string or a name of their payload, ignoring case")
-	for _, name := range []string{"agent", "action", "delegated-by", "text", "hash", "from", "to", "since", "until",
+	cmd.Flags().Var(membersFlag{f}, "payload",
+		"only records whose payload has these members, as in tool=Bash or input.command=\"ls -l\"; `conditions` have spaces between them")
+	for _, name := range []string{"agent", "action", "delegated-by", "text", "payload", "hash", "from", "to", "since", "until",
 		"order", "limit", "csv"} {
 		// ATTESTD_AGENT names the agent to attest for, and does not filter records.
 		if f := cmd.Flag(name); f != nil {
@@ -62,8 +85,8 @@ func recordsCommand() *cobra.Command {
 filters. --from (inclusive) and --to (exclusive) are indexes, or times such as
 2026-03-02T09:00:00Z. --since and --until are times. A time can also be relative: 90m, 7d ago.
 
-The server searches with an index and finds few records among many quickly; only --text and
---hash read every record. The output does not prove that no match is missing: to check that,
+The server searches with an index and finds few records among many quickly; only --text,
+--payload and --hash read every record. The output does not prove that no match is missing: to check that,
 attestd verify reads every record.
 
 ` + connectionHelp,

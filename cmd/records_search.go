@@ -76,8 +76,8 @@ func (s *recordSearch) print(ctx context.Context, c *attestd.Client, out *bufio.
 		return s.printRange(ctx, c, out)
 	}
 	ask := attestd.Search{
-		Log: attestd.Log(s.log), Agent: s.Agent, Action: s.Action, DelegatedBy: s.DelegatedBy, Text: s.Text, Hash: s.hash,
-		Oldest: s.order == "oldest",
+		Log: attestd.Log(s.log), Agent: s.Agent, Action: s.Action, DelegatedBy: s.DelegatedBy, Text: s.Text, Payload: s.payload,
+		Hash: s.hash, Oldest: s.order == "oldest",
 	}
 	from, to, some, err := s.period(ctx, c, &ask)
 	switch {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/url"
 	"slices"
@@ -172,6 +173,9 @@ func (m *mixed) matches(q url.Values) bool {
 			return r
 		}, s)
 	}
+	if !m.hasMembers(q.Get("payload")) {
+		return false
+	}
 	text := q.Get("q")
 	return text == "" || slices.ContainsFunc(m.text, func(s string) bool { return strings.Contains(ascii(s), ascii(text)) })
 }
@@ -244,6 +248,9 @@ func (m *mixture) questions(random *rand.Rand) url.Values {
 	set("delegatedBy", "*", spiffe+"planner", spiffe+"runner", spiffe+"helper", spiffe+"nobody", "spiffe://attestd.local/company/acme")
 	set("q", "needle", "NEEDLE", "hello world", "änderung", "Änderung", `"quote" and \ slash`, "line\nfeed", "😀", "escaped", "pretty", "12345", "eedl", `":`, "nothing at all",
 		"/B", `\/`, "\x00N", "DEEPEST", "k is no", "\u212a", "\u00e9", "e\u0301", "\\u0041", strings.Repeat("a", 250)+"nee", "\xf0\x9f\x98\x80 S")
+	if set("payload", slices.Collect(maps.Keys(mixedMembers))...); q.Has("payload") && random.IntN(2) == 0 {
+		q.Del("q")
+	}
 	set("order", "oldest", "newest")
 	if len(m.records) > 0 {
 		if random.IntN(6) == 0 {
@@ -284,7 +291,7 @@ func TestRecordsAreThoseThatMatch(t *testing.T) {
 // countsAs compares the histogram with the indices of the matching records.
 func (m *mixture) countsAs(t testing.TB, q url.Values, want []int) {
 	t.Helper()
-	if q.Has("q") || q.Has("hash") {
+	if q.Has("q") || q.Has("payload") || q.Has("hash") {
 		return
 	}
 	h := cloned(q)
@@ -507,7 +514,7 @@ func TestCursorsAreBound(t *testing.T) {
 		as.do(t, "GET /v1/records?"+query, "").gets(400, `{"error":"Invalid query parameter: cursor must be the next of an answer to the same question"}`)
 	}
 	refused(globex, "agent=bot&cursor="+next)
-	for _, query := range []string{"", "agent=other&", "agent=bot&q=x&", "agent=bot&order=oldest&", "agent=bot&log=control&", "agent=bot&since=2020-01-01T00:00:00.000Z&", "agent=bot&action=*&", "agent=bot&hash=" + strings.Repeat("0", 64) + "&", "agent=bot&delegatedBy=*&"} {
+	for _, query := range []string{"", "agent=other&", "agent=bot&q=x&", "agent=bot&payload=a=1&", "agent=bot&order=oldest&", "agent=bot&log=control&", "agent=bot&since=2020-01-01T00:00:00.000Z&", "agent=bot&action=*&", "agent=bot&hash=" + strings.Repeat("0", 64) + "&", "agent=bot&delegatedBy=*&"} {
 		refused(acme, query+"cursor="+next)
 	}
 	for _, cursor := range []string{"x", next[:len(next)-1], next + "A", next + "=", strings.Replace(next, next[:1], "B", 1), "%0A" + next} {
@@ -530,8 +537,12 @@ func TestRecordsRefusals(t *testing.T) {
 		bad("order=up", "order"), bad("limit=0", "limit"), bad("limit=1001", "limit"), bad("since=yesterday", "since"), bad("until=2026-03-02", "until"),
 		bad("since=2026-03-02T00:00:00.001Z&until=2026-03-02T00:00:00.000Z", "since"), bad("agent="+strings.Repeat("x", 257), "agent"), bad("q=%FF", "q"),
 		bad("q="+strings.Repeat("x", 257), "q"), bad("action="+strings.Repeat("x", 258), "action"), bad("delegatedBy="+strings.Repeat("x", 2049), "delegatedBy"), bad("log=other", "log"),
+		bad("payload=tool", "payload: after"), bad("payload=tool=", "payload: a value is missing"), bad("payload=a={}", "payload"), bad("payload=a=1e400", "payload: number 1e400"),
+		bad("payload=a=1+b=2+c=3+d=4+e=5", "payload: it has more than 4 parts"), bad("payload=a=%FF", "payload"), bad("payload=a="+strings.Repeat("x", 1024), "payload"),
+		bad("payload=a=1&payload=b=2", "payload is given more than once"), bad("payload.tool=Bash", `"payload.tool" is not one`),
 		bad("hash=0", "hash"), bad("hash="+strings.Repeat("0", 66), "hash"), bad("hash="+strings.Repeat("g", 64), "hash"), bad("agnet=bot", `"agnet" is not one`), bad("agent=a&agent=b", "agent is given more than once"), bad("agent=%zz", "the query is malformed"),
 		bad("agent=a;action=b", "the query is malformed"), bad("Agent=a", `"Agent" is not one`), bad("limit=1&limit=1", "limit is given"),
+		{does: "members to count", as: acme, call: "GET /v1/records/histogram?payload=a=1", status: 400, gets: `{"error":"Invalid query parameter: \"payload\" is not one…"}`},
 		{does: "a text to count", as: acme, call: "GET /v1/records/histogram?q=x", status: 400, gets: `{"error":"Invalid query parameter: \"q\" is not one…"}`},
 		{does: "counts by another thing", as: acme, call: "GET /v1/records/histogram?by=action", status: 400, gets: `{"error":"…by…"}`},
 		{does: "counts by agent of an agent", as: acme, call: "GET /v1/records/histogram?by=agent&agent=a", status: 400, gets: `{"error":"…by=agent…"}`},
@@ -542,7 +553,7 @@ func TestRecordsRefusals(t *testing.T) {
 		{does: "a stranger", as: s.anyone(), call: "GET /v1/records", status: 401, gets: `{"error":"Unauthorized"}`},
 		{does: "a stranger who counts", as: s.anyone(), call: "GET /v1/records/histogram", status: 401, gets: `{"error":"Unauthorized"}`},
 		{does: "an empty log", as: acme, call: "GET /v1/records", status: 200, gets: `{"records":[],"size":0,"read":{"from":0,"to":0}}`},
-		{does: "what is empty is not asked", as: acme, call: "GET /v1/records?agent=&action=&delegatedBy=&since=&until=&q=&order=&cursor=", status: 200, gets: `{"records":[],"size":0,"read":{"from":0,"to":0}}`},
+		{does: "what is empty is not asked", as: acme, call: "GET /v1/records?agent=&action=&delegatedBy=&since=&until=&q=&payload=&order=&cursor=", status: 200, gets: `{"records":[],"size":0,"read":{"from":0,"to":0}}`},
 		{does: "nothing to count", as: acme, call: "GET /v1/records/histogram", status: 200, gets: `{"since":"<time>","until":"<time>","total":0,"size":0,"buckets":[]}`},
 	}
 	table(t, rows)

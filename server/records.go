@@ -20,6 +20,7 @@ type recordsRequest struct {
 	Since       string        `query:"since"`
 	Until       string        `query:"until"`
 	Text        string        `query:"q"`
+	Payload     string        `query:"payload"`
 	Hash        string        `query:"hash"`
 	Order       string        `query:"order"`
 	Cursor      string        `query:"cursor"`
@@ -86,6 +87,11 @@ func (s *Server) searched(ctx context.Context, by store.Caller, r *recordsReques
 	}
 	w.filter = search.Filter{Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Text: r.Text,
 		Hash: string(hash)}
+	if r.Payload != "" {
+		if w.filter.Members, err = search.ParseMembers(r.Payload); err != nil {
+			return w, badQuery("payload: " + err.Error())
+		}
+	}
 	w.digest = digestOf(w.log.ID, r.Order != "oldest", &w.filter, r.Since, r.Until)
 	head, _, err := s.Store.Tip(ctx, w.log.Chain)
 	if err != nil {

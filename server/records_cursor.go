@@ -27,8 +27,11 @@ const (
 )
 
 func digestOf(logID string, backward bool, f *search.Filter, since, until string) (d digest) {
-	// strings and a boolean can always be encoded
-	text, _ := json.Marshal([]any{logID, backward, f.Agent, f.Action, f.DelegatedBy, f.Text, since, until, []byte(f.Hash)})
+	all := []any{logID, backward, f.Agent, f.Action, f.DelegatedBy, f.Text, since, until, []byte(f.Hash)}
+	if f.Members != nil {
+		all = append(all, f.Members.String())
+	}
+	text, _ := json.Marshal(all) // strings and a boolean can always be encoded
 	sum := sha256.Sum256(text)
 	copy(d[:], sum[:])
 	return d

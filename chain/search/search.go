@@ -1,5 +1,5 @@
-// Package search finds records of a chain by agent, action, delegating principal and text of the
-// payload. It has no storage: a [Reader] provides records and summaries.
+// Package search finds records of a chain by agent, action, delegating principal, and by text or
+// members of the payload. It has no storage: a [Reader] provides records and summaries.
 //
 // # Summary
 //
@@ -47,13 +47,14 @@ type Filter struct {
 	// a principal of the record; * for any record with a delegation; "" for all records
 	DelegatedBy string
 	// text in a string or member name of the payload, ignoring ASCII case; "" for any
-	Text string
-	Hash string // the 32 bytes of the record's stored hash; "" for any
+	Text    string
+	Members *Members // of the payload; nil for any
+	Hash    string   // the 32 bytes of the record's stored hash; "" for any
 }
 
 // NeedsRecords reports whether f has a condition that summaries do not cover, so that records must
 // be read.
-func (f *Filter) NeedsRecords() bool { return f.Text != "" || f.Hash != "" }
+func (f *Filter) NeedsRecords() bool { return f.Text != "" || f.Members != nil || f.Hash != "" }
 
 // hasTerms reports whether f has a condition that summaries cover.
 func (f *Filter) hasTerms() bool { return f.Agent != "" || f.Action != "" || f.DelegatedBy != "" }
@@ -96,14 +97,18 @@ func (f *Filter) matches(r *chain.Record, t *Terms) (bool, error) {
 	if f.Agent != "" && string(t.Agent) != f.Agent || !f.action(string(t.Action)) || !f.delegation(t) || f.Hash != "" && string(r.Hash[:]) != f.Hash {
 		return false, nil
 	}
-	if f.Text == "" {
-		return true, nil
+	found := true
+	var err error
+	if f.Members != nil {
+		found, err = f.Members.in(t.Value, &t.reader)
 	}
-	found, err := containsText(t.Value, f.Text, &t.scratch)
+	if f.Text != "" && found && err == nil {
+		found, err = containsText(t.Value, f.Text, &t.scratch)
+	}
 	if err != nil {
 		err = unreadable(r)
 	}
-	return found, err
+	return found && err == nil, err
 }
 
 func (f *Filter) action(action string) bool {

@@ -16,6 +16,7 @@ type Terms struct {
 	Value         []byte   // the member payload of the payload, unchanged
 
 	scratch []byte
+	reader  *strictjson.Reader // nil until members are searched for
 }
 
 // maxDepth is above the nesting depth of any accepted payload or delegation.

@@ -19,6 +19,7 @@ type Search struct {
 	Since       string // time of the first, as in 2026-03-02T09:05:04.218Z
 	Until       string // time before which the last is
 	Text        string // within a string or a name of the payload, in either case; not for Count
+	Payload     string // members of the payload, as in tool=Bash or input.command="ls -l"; not for Count
 	Hash        string // of a record, 64 hex digits; not for Count
 	Oldest      bool   // the oldest first; not for Count
 }
@@ -26,7 +27,8 @@ type Search struct {
 func (s Search) query() url.Values {
 	q := s.Log.query()
 	for name, value := range map[string]string{
-		"agent": s.Agent, "action": s.Action, "delegatedBy": s.DelegatedBy, "since": s.Since, "until": s.Until, "q": s.Text, "hash": s.Hash,
+		"agent": s.Agent, "action": s.Action, "delegatedBy": s.DelegatedBy, "since": s.Since, "until": s.Until, "q": s.Text,
+		"payload": s.Payload, "hash": s.Hash,
 	} {
 		if value != "" {
 			q.Set(name, value)
@@ -47,7 +49,7 @@ type SearchPage struct {
 }
 
 // SearchPage returns what matches from a cursor on, "" for the beginning: at most limit records, 1
-// to 1000. With Text or Hash a page may have fewer, even none, and a Next.
+// to 1000. With Text, Payload or Hash a page may have fewer, even none, and a Next.
 func (c *Client) SearchPage(ctx context.Context, s Search, cursor string, limit int) (page SearchPage, err error) {
 	query := s.query()
 	if query.Set("limit", strconv.Itoa(limit)); cursor != "" {
@@ -92,10 +94,10 @@ type Bucket struct {
 	Count int64  `json:"count"`
 }
 
-// Count returns how many records match, in so many parts of the period, 1 to 200; Text, Hash and
-// Oldest count for nothing.
+// Count returns how many records match, in so many parts of the period, 1 to 200; Text, Payload,
+// Hash and Oldest count for nothing.
 func (c *Client) Count(ctx context.Context, s Search, buckets int) (h Histogram, err error) {
-	s.Text, s.Hash, s.Oldest = "", "", false
+	s.Text, s.Payload, s.Hash, s.Oldest = "", "", "", false
 	query := s.query()
 	query.Set("buckets", strconv.Itoa(buckets))
 	err = c.get(ctx, "/v1/records/histogram", query, &h)

@@ -56,7 +56,7 @@ OPERATIONS = {  # all of the API reference, by their names there
     "attest": Route("POST /v1/attest", members=("agentId", "actionType", "payload", "delegation", "statement"), status=201, header=("Idempotency-Key",), safe=True),
     "attestBatch": Route("POST /v1/attest/batch", members=("records",), status=201, safe=True),
     "getChain": Route("GET /v1/chain", query=("from", "limit", "log")),
-    "searchRecords": Route("GET /v1/records", query=(*_search, "q", "hash", "order", *_page)),
+    "searchRecords": Route("GET /v1/records", query=(*_search, "q", "payload", "hash", "order", *_page)),
     "countRecords": Route("GET /v1/records/histogram", query=(*_search, "buckets", "by")),
     "verifyChain": Route("GET /v1/verify", query=("log",)),
     "getProof": Route("GET /v1/proof/{index}", query=("log",)),

@@ -970,8 +970,20 @@ export interface paths {
          * @description **Addition.** Returns the records of a log that match all given filters, newest first or oldest first, in pages.
          *     While there are more, the JSON response has `next`; send it as `cursor` with the same filters. A cursor contains
          *     the length of the log at the start of the search (`size`), so later records do not shift pages. `read` is the
-         *     range of indexes that the response covers, without `to`. With `q` or `hash`, which read every record, a response
-         *     ends after 65,536 records or 64 MiB with the matches so far and `next`.
+         *     range of indexes that the response covers, without `to`. With `q`, `payload` or `hash`, which read every record, a
+         *     response ends after 65,536 records or 64 MiB with the matches so far and `next`.
+         *
+         *     **Members of the payload.** `payload` has one to four conditions with spaces between them, all of which must hold,
+         *     in at most 1024 bytes: `tool=Bash`, `input.command="ls -l" retries=3`.
+         *
+         *     - Before the `=` stands a path of one to sixteen names with dots between them: the name of a member, or the index of
+         *       an element of an array (`messages.0.role`). It begins at the payload as it was sent to `POST /v1/attest`. A name with
+         *       a space, quote, dot or `=` is a JSON string: `"app.name"=checkout`.
+         *     - After the `=` stands a JSON number, `true`, `false`, `null` or a JSON string. Anything else without spaces and
+         *       quotes, which does not begin with `{` or `[`, is a string too: `tool=Bash` is `tool="Bash"`. So `port=80` is the
+         *       number, and `port="80"` the string.
+         *     - Values are equal if their canonical forms are (RFC 8785): `1.0` is `1`, and `"\u0041"` is `"A"`. Letters of another
+         *       case are others. An array or object equals nothing. A number that no payload can have is 400.
          *
          *     `Accept` selects other formats:
          *
@@ -7157,6 +7169,12 @@ export interface operations {
                  * @example checkout
                  */
                 q?: string;
+                /**
+                 * @description Only records whose payload has these members, as in `tool=Bash` or `input.command="ls -l"`. Each record is read for it, as
+                 *     for `q`.
+                 * @example tool=Bash retries=3
+                 */
+                payload?: string;
                 /**
                  * @description Only the record with this stored `hash`. Each record is read for it, as for `q`.
                  * @example a6c16bd2ca4cd108e762f13f731c06865fe9f515a47ac4c47c6e6cbdb9efedfa

@@ -68,7 +68,7 @@ export const operations = {
   attest: { call: "POST /v1/attest", members: ["agentId", "actionType", "payload", "delegation", "statement"], status: 201, header: ["Idempotency-Key"], safe: true },
   attestBatch: { call: "POST /v1/attest/batch", members: ["records"], status: 201, safe: true },
   getChain: { call: "GET /v1/chain", query: ["from", "limit", "log"] },
-  searchRecords: { call: "GET /v1/records", query: [...search, "q", "hash", "order", ...page] },
+  searchRecords: { call: "GET /v1/records", query: [...search, "q", "payload", "hash", "order", ...page] },
   countRecords: { call: "GET /v1/records/histogram", query: [...search, "buckets", "by"] },
   verifyChain: { call: "GET /v1/verify", query: ["log"] },
   getProof: { call: "GET /v1/proof/{index}", query: ["log"] },
