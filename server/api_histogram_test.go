@@ -52,3 +52,38 @@ func TestHistogramByAgent(t *testing.T) {
 		}
 	}
 }
+
+// The counts by action are those of each action counted alone, the most first, in any period.
+func TestHistogramByAction(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	m := s.company(t, "acme").mix(t, 5, 700)
+	random := rand.New(rand.NewPCG(8, 8))
+	for range 12 {
+		since := m.records[random.IntN(len(m.records))].Timestamp
+		want := map[string]int64{}
+		for _, r := range m.records {
+			if r.Timestamp >= since {
+				want[r.Payload.ActionType]++
+			}
+		}
+		var got struct {
+			Total, Actions int
+			TopActions     []struct {
+				ActionType string
+				Total      int64
+			}
+		}
+		m.do(t, "GET /v1/records/histogram?by=action&since="+since, "").status(200).into(&got)
+		least := int64(len(m.records))
+		for _, a := range got.TopActions {
+			if a.Total != want[a.ActionType] || a.Total > least {
+				t.Errorf("since %s: %q has %d after %d, want %d", since, a.ActionType, a.Total, least, want[a.ActionType])
+			}
+			least = a.Total
+		}
+		if got.Actions != len(want) || len(got.TopActions) != len(want) {
+			t.Errorf("since %s: %d actions, of which %d are named, want %d", since, got.Actions, len(got.TopActions), len(want))
+		}
+	}
+}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"attestd/chain"
@@ -28,7 +27,9 @@ type histogramBody struct {
 	Size    int64        `json:"size"`
 	Buckets []bucketBody `json:"buckets"`
 
-	*byAgent // nil unless asked for
+	// nil unless asked for
+	*byAgent
+	*byAction
 }
 
 // byAgent has the records of the agents with the most of them.
@@ -43,6 +44,20 @@ type agentCount struct {
 	Counts  []int64 `json:"counts"` // one for each bucket
 }
 
+// byAction has the actions with the most records.
+type byAction struct {
+	Actions    int64         `json:"actions"` // how many have records in the period
+	TopActions []actionCount `json:"topActions"`
+}
+
+type actionCount struct {
+	ActionType string `json:"actionType"`
+	Total      int64  `json:"total"`
+}
+
+// mostTopActions is how many actions a histogram names.
+const mostTopActions = 50
+
 // mostTopAgents is how many agents a histogram names.
 const mostTopAgents = 20
 
@@ -54,10 +69,10 @@ type bucketBody struct {
 // countRecords is an addition to the specification: the number of matching records over time.
 func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramRequest) (a histogramBody, err error) {
 	switch {
-	case r.By != "" && r.By != "agent":
-		return a, fail(http.StatusBadRequest, "Invalid query parameter: by is not agent")
+	case r.By != "" && r.By != "agent" && r.By != "action":
+		return a, badQuery("by is neither agent nor action")
 	case r.By != "" && (r.Agent != "" || r.Action != "" || r.DelegatedBy != "" || r.Log != store.Actions):
-		return a, fail(http.StatusBadRequest, "Invalid query parameter: by=agent counts all records of the log of actions, and takes since, until and buckets alone")
+		return a, badQuery("by=" + r.By + " counts all records of the log of actions, and takes since, until and buckets alone")
 	}
 	what, err := s.searched(ctx, by, &recordsRequest{
 		Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Since: r.Since, Until: r.Until, Log: r.Log,
@@ -99,8 +114,11 @@ func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramR
 		a.Buckets[i].Count = counts[i]
 		a.Total += counts[i]
 	}
-	if r.By == "agent" {
+	switch r.By {
+	case "agent":
 		a.byAgent, err = countAgents(ctx, reader, what.log.Chain, borders)
+	case "action":
+		a.byAction, err = countActions(ctx, reader, what.log.Chain, what.from, what.to)
 	}
 	return a, err
 }
@@ -113,6 +131,18 @@ func countAgents(ctx context.Context, reader search.Reader, number int64, border
 	counts := &byAgent{Agents: int64(agents), TopAgents: []agentCount{}}
 	for _, t := range top {
 		counts.TopAgents = append(counts.TopAgents, agentCount{t.Agent, t.Total, t.Counts})
+	}
+	return counts, nil
+}
+
+func countActions(ctx context.Context, reader search.Reader, number, from, to int64) (*byAction, error) {
+	top, actions, err := search.CountActions(ctx, reader, number, from, to, mostTopActions)
+	if err != nil {
+		return nil, damage(err)
+	}
+	counts := &byAction{Actions: int64(actions), TopActions: []actionCount{}}
+	for _, t := range top {
+		counts.TopActions = append(counts.TopActions, actionCount{t.Action, t.Total})
 	}
 	return counts, nil
 }

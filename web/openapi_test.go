@@ -268,7 +268,7 @@ func isOptional(answer, member string) bool {
 		return strings.HasPrefix(answer, "GET /v1/oauth/clients 200")
 	case "authorization_servers", "jwks_uri": // of the whole API
 		return strings.HasPrefix(answer, "GET /.well-known/oauth-protected-resource")
-	case "topAgents", "partialSuccess":
+	case "topAgents", "topActions", "partialSuccess":
 		return true
 	case "agents", "actions", "description", "disabledAt", "disabledReason":
 		return strings.Contains(answer, " /v1/webhooks") || strings.Contains(answer, "/records/histogram")

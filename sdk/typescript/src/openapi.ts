@@ -3282,6 +3282,13 @@ export interface components {
                 /** @description One for each bucket. */
                 counts: number[];
             }[];
+            /** @description Number of actions with records in the period, with `by=action`. Actions after the first 65,536 are not told apart. */
+            actions?: number;
+            /** @description With `by=action`. */
+            topActions?: {
+                actionType: string;
+                total: number;
+            }[];
         };
         Verdict: components["schemas"]["ChainValid"] | components["schemas"]["ChainInvalid"];
         ChainValid: {
@@ -7297,11 +7304,11 @@ export interface operations {
                 buckets?: number;
                 /**
                  * @description `agent` also counts the records of each agent: `topAgents` has the 20 with the most records in the period,
-                 *     the first the most. It counts all records of the log of actions, so that it goes with `since`, `until` and
-                 *     `buckets` alone.
+                 *     the first the most. `action` counts those of each `actionType`: `topActions` has the 50 with the most. Both count
+                 *     all records of the log of actions, so that they go with `since`, `until` and `buckets` alone.
                  * @example agent
                  */
-                by?: "agent";
+                by?: "agent" | "action";
             };
             header?: never;
             path?: never;
