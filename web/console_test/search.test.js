@@ -65,7 +65,7 @@ test('what the URL asks for is what the server is asked for', () => {
   const now = Date.parse('2026-03-02T10:00:00.000Z');
   const search = searchOf({ agent: 'a&b', last: '1h', order: 'oldest', failures: '1', other: 'x' }, now);
   assert.deepEqual(search, { agent: 'a&b', action: '', delegatedBy: '', since: '2026-03-02T09:00:00.000Z', until: '',
-    q: '', hash: '', order: 'oldest', failures: true });
+    q: '', payload: '', hash: '', order: 'oldest', failures: true });
   assert.equal(pathOf(search, { order: search.order, cursor: '' }),
     '/v1/records?agent=a%26b&since=2026-03-02T09%3A00%3A00.000Z&order=oldest');
   assert.ok(narrows(search) && !narrows(searchOf({ order: 'oldest', failures: '1', last: 'constructor' }, now)));

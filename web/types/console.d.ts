@@ -245,6 +245,11 @@ type ChainVerdict =
 interface SearchPage { size: number; read: { from: number; to: number }; next: string }
 
 /** A search over the records, as core/search.js reads it from a URL. */
+/** A part of a condition on members of a payload: the path of a member, and its canonical form. */
+interface MemberPart {
+  path: string[];
+  value: string;
+}
 interface Search {
   agent: string;
   action: string;
@@ -252,9 +257,18 @@ interface Search {
   since: string;
   until: string;
   q: string;
+  payload: string;
   hash: string;
   order: 'newest' | 'oldest';
   failures: boolean;
+}
+type SearchField =
+  | 'q' | 'payload' | 'agent' | 'action' | 'delegatedBy' | 'hash' | 'last' | 'since' | 'until' | 'order' | 'failures';
+/** A search over records that has a name in this browser. */
+interface SavedSearch {
+  companyId: string;
+  name: string;
+  query: Partial<Record<SearchField, string>>;
 }
 type Query = Partial<Record<string, string>>;
 
@@ -643,11 +657,11 @@ interface Federation {
 
 /** A place to which Ctrl-K goes. */
 interface Destination {
-  kind: 'Page' | 'Record' | 'Records' | 'Agent';
+  kind: 'Page' | 'Record' | 'Records' | 'Search' | 'Agent';
   name: string;
   page: string;
   argument: string;
-  query: Record<string, string>;
+  query: Query;
 }
 
 /** An endpoint to which the service sends the company's records. */

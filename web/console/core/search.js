@@ -3,6 +3,7 @@
 // server's word. What it finds is checked here record by record; that it left nothing out is shown
 // by verifying the whole log alone.
 import { FormError, having, integer, json, list, read, string, timestamp } from '../lib/form.js';
+import { hasMembers, membersOf } from '../lib/members.js';
 import { recordForm } from '../lib/record.js';
 import { call, lines } from './api.js';
 import { NOTHING, mustFit } from './asked.js';
@@ -15,19 +16,19 @@ import { dateOf } from './times.js';
  */
 export const LAST = { '15m': 900, '1h': 3600, '24h': 86400, '7d': 604800, '30d': 2592000 };
 
-/** @type {('agent' | 'action' | 'delegatedBy' | 'since' | 'until' | 'q' | 'hash')[]} */
-const ASKED = ['agent', 'action', 'delegatedBy', 'since', 'until', 'q', 'hash'];
+/** @type {('agent' | 'action' | 'delegatedBy' | 'since' | 'until' | 'q' | 'payload' | 'hash')[]} */
+const ASKED = ['agent', 'action', 'delegatedBy', 'since', 'until', 'q', 'payload', 'hash'];
 
 /**
- * {agent, action, delegatedBy, since, until, q, hash, order, failures} of a URL's query; what is
- * not asked for is ''. now: milliseconds.
+ * {agent, action, delegatedBy, since, until, q, payload, hash, order, failures} of a URL's
+ * query; what is not asked for is ''. now: milliseconds.
  * @param {Query} query
  * @param {number} now
  * @returns {Search}
  */
 export function searchOf(query, now) {
-  const { agent = '', action = '', delegatedBy = '', since = '', until = '', q = '', hash = '' } = query;
-  const search = { agent, action, delegatedBy, since, until, q, hash };
+  const { agent = '', action = '', delegatedBy = '', since = '', until = '', q = '', payload = '', hash = '' } = query;
+  const search = { agent, action, delegatedBy, since, until, q, payload, hash };
   if (query.last && Object.hasOwn(LAST, query.last))
     Object.assign(search, { since: new Date(now - LAST[query.last] * 1000).toISOString(), until: '' });
   return { ...search, order: query.order === 'oldest' ? 'oldest' : 'newest', failures: query.failures === '1' };
@@ -36,9 +37,9 @@ export function searchOf(query, now) {
 /**
  * Whether the server reads every record for a search, as none of its summaries has what is asked
  * for.
- * @param {{q: string, hash: string}} search
+ * @param {{q: string, payload: string, hash: string}} search
  */
-export const readsAll = ({ q, hash }) => Boolean(q || hash);
+export const readsAll = ({ q, payload, hash }) => Boolean(q || payload || hash);
 
 /**
  * Whether a search asks for less than all records.
@@ -77,12 +78,31 @@ function holds(node, text) {
   return node.type === 'object' && node.members.some((m) => folded(m.key).includes(text) || holds(m.value, text));
 }
 
+/** The condition that was read last, for it is that of many records. */
+const last = { text: '', parts: /** @type {MemberPart[] | null} */ ([]) };
+
+/**
+ * Whether a payload has the members of a condition; none has where the condition is malformed.
+ * @param {JSONNode} node
+ * @param {string} text
+ */
+function fits(node, text) {
+  if (last.text !== text) {
+    try {
+      Object.assign(last, { text, parts: membersOf(text) });
+    } catch {
+      Object.assign(last, { text, parts: null });
+    }
+  }
+  return last.parts !== null && hasMembers(node, last.parts);
+}
+
 /**
  * Whether a record is one that a search asks for.
  * @param {LogRecord} record
  * @param {Search} search
  */
-export function matches(record, { agent, action, delegatedBy, since, until, q, hash }) {
+export function matches(record, { agent, action, delegatedBy, since, until, q, payload, hash }) {
   const { delegation } = record;
   return (
     (!agent || record.agentId === agent) &&
@@ -98,7 +118,8 @@ export function matches(record, { agent, action, delegatedBy, since, until, q, h
     (!since || record.timestamp >= since) &&
     (!until || record.timestamp < until) &&
     (!hash || record.hash === hash.toLowerCase()) &&
-    (!q || holds(record.inner, folded(q)))
+    (!q || holds(record.inner, folded(q))) &&
+    (!payload || fits(record.inner, payload))
   );
 }
 
@@ -146,14 +167,17 @@ export async function pageOf(search, before, limit, { proven, ...options }) {
   return page;
 }
 
+const UNCOUNTED = { q: '', payload: '', hash: '' };
+
 /**
- * How many records match in each part of a period; neither text nor hash is asked for.
+ * How many records match in each part of a period; neither text, members nor hash are asked
+ * for.
  * @param {Search} search
  * @param {number} buckets
  * @param {CallOptions} [options]
  */
 export const histogramOf = (search, buckets, options) =>
-  call(histogramForm, 'GET', pathOf({ ...search, q: '', hash: '' }, { buckets }, '/v1/records/histogram'), {
+  call(histogramForm, 'GET', pathOf({ ...search, ...UNCOUNTED }, { buckets }, '/v1/records/histogram'), {
     ...options,
     asked({ since, until, total, buckets: given }) {
       mustFit(
@@ -191,6 +215,31 @@ export const countsByAgent = (since, until, buckets) =>
       mustFit(total === 0 && room.every((n) => n >= 0), 'its parts are not of the totals that it names');
     },
   });
+
+const actionsForm = having({
+  ...histogram,
+  actions: integer,
+  topActions: list(having({ actionType: string, total: integer }), 50),
+});
+
+/** @param {'agent' | 'action'} by */
+const most = (by) => `/v1/records/histogram?by=${by}&buckets=1`;
+
+/**
+ * The agents with the most records, at most 20.
+ * @param {CallOptions} options
+ */
+export const agentsWithMost = async (options) =>
+  (await call(byAgentForm, 'GET', most('agent'), { ...options, asked: NOTHING }))
+    .topAgents.map(({ agentId }) => agentId);
+
+/**
+ * The actions with the most records, at most 50.
+ * @param {CallOptions} options
+ */
+export const actionsWithMost = async (options) =>
+  (await call(actionsForm, 'GET', most('action'), { ...options, asked: NOTHING }))
+    .topActions.map(({ actionType }) => actionType);
 
 /**
  * What a search finds as it is found: {text}, {progress: {read, at, size}} and at last {end: {read,

@@ -14,6 +14,7 @@ import { visible } from '../lib/visible.js';
 import { Icon, Notice, Page } from '../parts/basic.js';
 import { Histogram, HistogramPlace } from '../parts/histogram.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
+import { SavedSearches } from '../parts/saved_searches.js';
 import { withText } from '../parts/text.js';
 import { VirtualList } from '../parts/virtual_list.js';
 import { WordIcon, useAgentTrust } from '../parts/word.js';
@@ -246,10 +247,12 @@ export function Records({ argument }) {
     <${Page} title="Records" lead=${LEAD}>
       <div class="records" ref=${box}>
         <${Filters} query=${query} onSearch=${searchFor} />
+        <${SavedSearches} query=${query} />
         ${!histogram && !histogramError && html`<${HistogramPlace} />`}
         ${histogram && histogram.buckets.length > 0
           && html`<${Histogram} of=${histogram} bad=${rows?.failed ?? []}
-            caption=${search.hash ? 'counts ignore the hash' : search.q ? 'counts ignore the text' : ''}
+            caption=${search.hash ? 'counts ignore the hash'
+              : search.q || search.payload ? 'counts ignore the payload' : ''}
               onPeriod=${searchPeriod} />`}
         ${histogramError
           && html`<p class="small bad-text" role="alert">

@@ -5,7 +5,10 @@ import { bare } from '../core/format.js';
 import { LAST, timeOf } from '../core/search.js';
 import { useStore } from '../core/store.js';
 import { times, zoneOf } from '../core/times.js';
+import { membersOf } from '../lib/members.js';
+import { visible } from '../lib/visible.js';
 import { Field } from '../parts/basic.js';
+import { Completion } from '../parts/completion.js';
 
 /** @type {Record<string, string>} */
 const PERIODS = {
@@ -17,15 +20,32 @@ const PERIODS = {
   '30d': 'last 30 days',
   exact: 'custom range',
 };
-const TEXTS = ['q', 'agent', 'action', 'delegatedBy', 'hash'];
+const TEXTS = ['q', 'payload', 'agent', 'action', 'delegatedBy', 'hash'];
 /** @type {Record<string, [string, string]>} */
 const PLACES = {
   q: ['Payload text', 'contains'],
+  payload: ['Payload members', 'tool=Bash a.b="x y"'],
   agent: ['Agent', 'exact agent ID'],
   action: ['Action', 'exact, or prefix: tool.*'],
   delegatedBy: ['Delegated by', 'spiffe://… or *'],
   hash: ['Hash', 'exact record hash'],
 };
+
+/**
+ * What is wrong with a condition on members, or ''.
+ * @param {string} typed
+ */
+function flawOf(typed) {
+  try {
+    if (typed) membersOf(typed);
+    return '';
+  } catch (err) {
+    return visible(err.message);
+  }
+}
+
+/** @type {['agent', 'action']} */
+const COMPLETED = ['agent', 'action'];
 
 /** @param {string} timestamp */
 const readable = (timestamp) => timestamp && bare(timestamp, 23).replace(/(:00)?\.000$/, '');
@@ -69,6 +89,7 @@ export function Filters({ query, onSearch }) {
     event?.preventDefault();
     const typed = Object.fromEntries([...new FormData(form.current)].map(([name, value]) =>
       [name, String(value).trim()]));
+    /** @type {Query} */
     const next = {
       ...query,
       last: '',
@@ -76,20 +97,22 @@ export function Filters({ query, onSearch }) {
       until: '',
       ...Object.fromEntries(TEXTS.map((name) => [name, typed[name] ?? ''])),
     };
+    /** @type {Record<string, string>} */
+    const bad = {};
+    const flaw = flawOf(next.payload ?? '');
+    if (flaw) bad.payload = flaw;
     if (typed.period === 'exact') {
-      const times = ['since', 'until'].map((name) => [name, typed[name] && timeOf(typed[name])]);
-      const bad = Object.fromEntries(
-        times
-          .filter(([, time]) => time === null)
-          .map(([name]) => [name, `A time like 2026-03-02 09:05:04.218, in ${zoneOf()}`]),
-      );
-      const [[, since], [, until]] = times;
+      const [since, until] = ['since', 'until'].map((name) => {
+        const time = typed[name] && timeOf(typed[name]);
+        if (time === null) bad[name] = `A time like 2026-03-02 09:05:04.218, in ${zoneOf()}`;
+        return time ?? '';
+      });
       if (since && until && since >= until) bad.until = 'Must be later than the start.';
-      setWrong(bad);
-      const [first] = Object.keys(bad);
-      if (first) return form.current.elements[first].focus();
-      Object.assign(next, Object.fromEntries(times));
+      Object.assign(next, { since, until });
     } else next.last = typed.period;
+    setWrong(bad);
+    const [first] = Object.keys(bad);
+    if (first) return form.current.elements[first].focus();
     onSearch(next);
   };
   /** @param {Happening} event */
@@ -102,10 +125,13 @@ export function Filters({ query, onSearch }) {
       onSubmit=${search}>
       ${fields.map(
         (name) => html`
-        <${Field} label=${PLACES[name][0]}>
+        <${Field} label=${PLACES[name][0]} hint=${wrong[name]}>
           ${(p) => html`<input ...${p} class="input" type=${name === 'q' ? 'search' : 'text'} name=${name}
-            autocomplete="off" spellcheck="false" placeholder=${PLACES[name][1]} />`}<//>`,
+            ...${COMPLETED.some((one) => one === name) ? { list: `records-${name}` } : { autocomplete: 'off' }}
+            aria-invalid=${wrong[name] ? 'true' : undefined} spellcheck="false"
+              placeholder=${PLACES[name][1]} />`}<//>`,
       )}
+      ${COMPLETED.map((kind) => html`<${Completion} id="records-${kind}" kind=${kind} />`)}
       <${Field} label="Time">
         ${(p) => html`<select ...${p} class="input" name="period" value=${period} onChange=${choosePeriod}>
           ${Object.entries(PERIODS).map(([value, name]) => html`<option value=${value} selected=${value === period}>

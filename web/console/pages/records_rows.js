@@ -18,12 +18,17 @@ export function useRows(search) {
   const [, rerender] = useReducer((n) => n + 1, 0);
   useEffect(() => {
     const Source = search.failures ? FailedRows : narrows(search) ? FoundRows : LogRows;
+    let left = false; // for another search: what arrives late is not shown in its place
     const rows = new Source(search, () => {
+      if (left) return;
       if (!rows.busy || rows.count || rows.read) shown.current = rows;
       rerender();
     });
     rows.more();
-    return () => rows.stop();
+    return () => {
+      left = true;
+      rows.stop();
+    };
   }, [search]);
   return shown.current;
 }

@@ -8,6 +8,7 @@ import { KINDS, KIND_NAMES, sessionPage, sessionsAsked } from '../core/sessions.
 import { useStore } from '../core/store.js';
 import { Field, Page, useReturn } from '../parts/basic.js';
 import { usePaged } from '../parts/pages_of.js';
+import { Completion } from '../parts/completion.js';
 import { PeriodFields } from '../parts/period.js';
 import { SessionTable } from '../parts/session_table.js';
 import { Session } from './session.js';
@@ -41,8 +42,10 @@ function SessionList() {
         browser.">
       <form class="filters" role="search" onSubmit=${search}>
         <${Field} label="Agent, exact ID">
-          ${(p) => html`<input ...${p} class="input" name="agent" type="search" maxlength="256" autocomplete="off"
-            spellcheck="false" value=${typed} onInput=${(e) => setTyped(e.target.value)} onChange=${search} />`}<//>
+          ${(p) => html`<input ...${p} class="input" name="agent" type="search" maxlength="256"
+            list="sessions-agent" spellcheck="false" value=${typed} onInput=${(e) => setTyped(e.target.value)}
+            onChange=${search} />`}<//>
+        <${Completion} id="sessions-agent" kind="agent" />
         <${Field} label="Kind">${(p) => html`
           <select ...${p} class="input" name="kind" value=${asked.kind}
             onChange=${(e) => set({ kind: e.target.value })}>

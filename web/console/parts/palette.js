@@ -5,6 +5,7 @@ import { agentPage, agentsAsked } from '../core/agents.js';
 import { call } from '../core/api.js';
 import { destinations } from '../core/destinations.js';
 import { go } from '../core/router.js';
+import { savedSearches, searchesOf } from '../core/saved_searches.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { useModal } from './dialogs.js';
@@ -51,9 +52,11 @@ export function Palette({ pages, onClose }) {
   const list = useRef(null);
   const [typed, setTyped] = useState('');
   const [chosen, setChosen] = useState(0);
-  const { status } = useStore(session);
+  const { status, company } = useStore(session);
+  const saved = useStore(savedSearches);
+  const searches = company && status === 'in' ? searchesOf(company.companyId, saved) : [];
   const agents = useAgents(typed.trim(), status === 'in');
-  const all = destinations(typed, pages, agents);
+  const all = destinations(typed, pages, agents, searches);
   const at = Math.min(chosen, all.length - 1);
   useEffect(() => { list.current.children[at]?.scrollIntoView({ block: 'nearest' }); }, [at]);
   /** @param {Destination} to */
@@ -72,10 +75,11 @@ export function Palette({ pages, onClose }) {
   return html`
     <dialog class="palette" ref=${ref} aria-label="Go to" onClose=${onClose}
       onClick=${(/** @type {Event} */ e) => e.target === ref.current && onClose()}>
-      <input class="input" type="text" role="combobox" aria-label="Go to a page, a record or an agent" autofocus
-        aria-expanded="true" aria-controls="palette-list" autocomplete="off" spellcheck="false"
-        aria-activedescendant=${all.length ? `palette-${at}` : undefined} placeholder="Page, record number, hash, agent"
-        value=${typed} onKeyDown=${onKeyDown} onInput=${(/** @type {Happening} */ e) => {
+      <input class="input" type="text" role="combobox" aria-label="Go to a page, a record, a saved search or an agent"
+        autofocus aria-expanded="true" aria-controls="palette-list" autocomplete="off" spellcheck="false"
+        aria-activedescendant=${all.length ? `palette-${at}` : undefined}
+        placeholder="Page, record number, hash, search, agent" value=${typed} onKeyDown=${onKeyDown}
+        onInput=${(/** @type {Happening} */ e) => {
           setTyped(e.target.value);
           setChosen(0);
         }} />
