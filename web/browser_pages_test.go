@@ -28,6 +28,7 @@ var pages = []struct{ name, hash, ready string }{
 	{"verify", "#/verify", `.progress, .button.primary`},
 	{"agents", "#/agents", `.rows li`},
 	{"agent", "#/agents/agent-1", `[data-keys="1"] ~ [data-sessions="1"] ~ [aria-label="Changes of this agent"] .change-line`},
+	{"delegations", "#/delegations?from=spiffe%3A%2F%2Fattestd.local%2Fcompany%2Facme&to=spiffe%3A%2F%2Fattestd.local%2Fcompany%2Facme%2Fagent%2Fagent-1", `[data-edge="1"] ~ * .edge[data-tone="ok"]`},
 	{"passports", "#/passports", `tr[data-status="revoked"]`},
 	{"control", "#/control", `.change[data-check="ok"]`},
 	{"control-record", "#/control/3", `dialog [data-check="ok"]`},

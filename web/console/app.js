@@ -35,6 +35,11 @@ const PAGES = [
   { id: 'proof', name: 'Proof', page: Proof, open: true },
   { id: 'verify', name: 'Verify', page: Verify },
   { id: 'agents', name: 'Agents', page: lazy('Agents', () => import('./pages/agents.js').then((m) => m.Agents)) },
+  {
+    id: 'delegations',
+    name: 'Delegations',
+    page: lazy('Delegations', () => import('./pages/delegations.js').then((m) => m.Delegations)),
+  },
   { id: 'passports', name: 'Passports', page: Passports, open: true },
   {
     id: 'control',
@@ -82,7 +87,7 @@ const FORMER = { chain: 'records' }; // names that pages had: their links go on 
 // How the navigation is divided. What no group names stands in none.
 const GROUPS = [
   { name: 'Monitor', ids: ['start', 'live', 'records', 'sessions', 'proof', 'verify'] },
-  { name: 'Identities', ids: ['agents', 'passports', 'keys', 'federation'] },
+  { name: 'Identities', ids: ['agents', 'delegations', 'passports', 'keys', 'federation'] },
   { name: 'Trust', ids: ['control', 'checkpoints', 'report'] },
   { name: 'Develop', ids: ['webhooks', 'reference'] },
 ]

@@ -326,6 +326,19 @@ interface ControlChange {
   flaw: string;
 }
 
+/** A record with a delegation, and the verdict on it. */
+interface DelegatedEntry {
+  record: { index: number; timestamp: string; delegation?: { chain: string[]; tokenId: string } };
+  tone: Tone;
+}
+/** What one principal did for another in a company. */
+interface CompanyEdge extends GraphEdge {
+  tokens: number;
+  since: string;
+  last: string;
+  tone: Tone;
+  entries: { index: number; timestamp: string; tone: Tone }[];
+}
 /** A principal of delegations, and what one did for another. */
 interface GraphNode { name: string; count: number }
 interface GraphEdge { from: string; to: string; count: number; index: number }

@@ -33,6 +33,7 @@ export async function newest(asked, limit, before = null) {
 export const activityOf = (agentId, buckets) => histogramOf(searchFor({ agent: agentId }), buckets);
 
 const PAGE = 500;
+const LARGE = 1000; // records of a page, where many are read
 
 /**
  * The newest records in which an agent acted for others and in which others acted for it, up to
@@ -61,4 +62,24 @@ export async function delegationsOf({ agentId, spiffeId }, most) {
     drawn: { acted: acted.length, gave: gave.length },
     total: { acted: totals[0], gave: totals[1] },
   };
+}
+
+/**
+ * The newest records of the company under a delegation, up to `most`, the newest first, with each
+ * page as it is read: {found, total, done}. total is the server's count of them.
+ * @param {number} most
+ */
+export async function* delegated(most) {
+  const asked = { delegatedBy: '*' };
+  const { total } = await histogramOf(searchFor(asked), 1);
+  /** @type {Awaited<ReturnType<typeof newest>>['found']} */
+  const found = [];
+  for (let before = null; ;) {
+    const { found: some, page } = await newest(asked, Math.min(LARGE, most - found.length), before);
+    found.push(...some);
+    const done = !page.next || found.length >= most;
+    yield { found: [...found], total: Math.max(total, found.length), done };
+    if (done) return;
+    before = page;
+  }
 }

@@ -13,6 +13,7 @@ const ICONS = {
   proof: 'M12 4v4M12 8c0 6-7 3-7 10M12 8c0 6 7 3 7 10M3 20h4M17 20h4M10 3h4',
   verify: 'M12 3l8 3v6c0 5-4 8-8 9-4-1-8-4-8-9V6zM8.5 12l2.5 2.5 4.5-5',
   agents: 'M5 9h14v10H5zM12 9V5M9 13h.01M15 13h.01M10 16.5h4M12 4h.01',
+  delegations: 'M4 4h6v5H4zM14 15h6v5h-6zM7 9v9h7',
   passports: 'M6 3h12v18H6zM12 13a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM9 17h6',
   control: 'M5 4h14v16H5zM9 8h6M9 12h6M9 16h3',
   checkpoints: 'M6 21V4M6 5h12l-3 4 3 4H6',

@@ -51,7 +51,7 @@ const inRecords = (n, width) =>
   [`in ${plural(n, 'record')}`, plural(n, 'record')].find((text) => fits(text, width, 6.2)) ?? count(n);
 
 /** @returns {[any, number]} */
-function useWidth() {
+export function useWidth() {
   const ref = useRef(null);
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
@@ -65,7 +65,7 @@ function useWidth() {
 }
 
 /** @param {{box: GraphBox, company: Company, own: string}} props */
-function Box({ box, company, own }) {
+export function Box({ box, company, own }) {
   const { name, kind, agentId } = principal(box.name, company);
   const [middle, centre] = [box.x + box.width / 2, box.y + box.height / 2];
   const shapes = html`
