@@ -44,8 +44,8 @@ func delegating(s *service, n int) (key string) {
 
 const own = "spiffe://attestd.local/company/acme"
 
-// The page draws who acted for whom in the whole company, and says the same in a table; each line is
-// a link to its records by the keyboard too, and is green only when these are.
+// The page draws who acted for whom in the whole company, and says the same in a table; each line
+// is a link to its records by the keyboard too, and is green only when these are.
 func TestBrowserDelegations(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

@@ -7,8 +7,8 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// in reports whether each part holds in a JSON value. It reads the value at most once for each, with
-// a reader that it makes where there is none.
+// in reports whether each part holds in a JSON value. It reads the value at most once for each
+// part, with a reader that it makes where there is none.
 func (m *Members) in(value []byte, reader **strictjson.Reader) (bool, error) {
 	for i := range m.parts {
 		if p := &m.parts[i]; !p.isPossible(value) {

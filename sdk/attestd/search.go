@@ -19,7 +19,7 @@ type Search struct {
 	Since       string // time of the first, as in 2026-03-02T09:05:04.218Z
 	Until       string // time before which the last is
 	Text        string // within a string or a name of the payload, in either case; not for Count
-	Payload     string // members of the payload, as in tool=Bash or input.command="ls -l"; not for Count
+	Payload     string // members of the payload, as in tool=Bash or a.b="x y"; not for Count
 	Hash        string // of a record, 64 hex digits; not for Count
 	Oldest      bool   // the oldest first; not for Count
 }
