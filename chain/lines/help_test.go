@@ -1,0 +1,206 @@
+package lines_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/chain/evidence"
+	"attestd/chain/lines"
+	"attestd/chain/tlog"
+	"attestd/chain/witness"
+	"attestd/crypto/jcs"
+	"attestd/crypto/keyring"
+	"attestd/crypto/keys"
+)
+
+var began = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+func private(n byte) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, ed25519.SeedSize))
+}
+
+func public(n byte) ed25519.PublicKey { return private(n).Public().(ed25519.PublicKey) }
+
+func fingerprint(n byte) string { return keys.Describe(public(n)).Fingerprint }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// company is a company whose key n is private(n).
+type company struct {
+	t    testing.TB
+	id   string
+	keys byte
+	now  time.Time
+	logs [2]*memoryLog
+	// what was exported
+	out []string
+}
+
+// memoryLog is one of its logs, of fewer than 256 records.
+type memoryLog struct {
+	evidence.Log
+	records []chain.Record
+	leaves  []tlog.Hash
+
+	sent, previous int64
+}
+
+func (l *memoryLog) Hashes(_ context.Context, _ int, from, to int64) ([]tlog.Hash, error) {
+	return l.leaves[from:to], nil
+}
+
+func newCompany(t testing.TB, id string) *company {
+	c := &company{t: t, id: id, keys: 1, now: began}
+	for i, name := range []string{evidence.Actions, evidence.Control} {
+		id := fmt.Sprintf("%032x", id+name)
+		c.logs[i] = &memoryLog{Log: evidence.Log{Name: name, ID: id[:32], Origin: "log.example/v1/log/" + id[:32], Keys: []keyring.Key{{Public: public(0)}}}}
+	}
+	return c
+}
+
+// add appends a record a second after the one before.
+func (c *company) add(log int, payload string) {
+	c.t.Helper()
+	c.now = c.now.Add(time.Second)
+	l := c.logs[log]
+	r := chain.Record{Index: int64(len(l.records)), Timestamp: chain.FormatTime(c.now)}
+	kind := ""
+	if log == 1 {
+		kind = `,"log":"control"`
+	}
+	r.Payload = fmt.Appendf(nil, `{"agentId":"build-bot","companyId":%q,"actionType":"tool.call","payload":%s%s}`, c.id, payload, kind)
+	canonical, err := jcs.Append(nil, r.Payload, 200)
+	must(c.t, err)
+	r.Hash = r.ComputeHash(canonical)
+	copy(r.Signature[:], ed25519.Sign(private(c.keys-1), r.Hash[:]))
+	l.records = append(l.records, r)
+	leaf := tlog.NewLeaf(r.Hash, r.Signature, tlog.KeyDigest(public(c.keys-1)))
+	l.leaves = append(l.leaves, leaf.Hash())
+}
+
+func (c *company) rotate() {
+	old, n := private(c.keys-1), c.keys
+	c.keys++
+	for _, l := range c.logs {
+		from := int64(len(l.records))
+		l.Keys = append(l.Keys, keyring.Key{
+			Generation: int64(n), Public: public(n), From: from, Rotation: keyring.Rotate(l.Origin, from, old, private(n)),
+		})
+	}
+	c.add(1, `{"subject":"signing-key"}`)
+}
+
+// mark is that of the first size records of a log, up to its newest checkpoint.
+func (c *company) mark(log int, size int64) lines.Mark {
+	c.t.Helper()
+	l := c.logs[log]
+	var frontier tlog.Frontier
+	frontier, _ = frontier.Append(l.leaves[:size]...)
+	var whole tlog.Frontier
+	whole, _ = whole.Append(l.leaves...)
+	note, err := tlog.Checkpoint{Origin: l.Origin, Tree: whole.Tree()}.Sign(private(c.keys - 1))
+	must(c.t, err)
+	proof, err := tlog.ProveConsistency(c.t.Context(), l, size, whole.Tree())
+	must(c.t, err)
+	return lines.Mark{CompanyID: c.id, Log: l.Name, Frontier: frontier, At: c.now.Add(time.Minute),
+		Consistency: witness.Request{Old: size, Proof: proof, Checkpoint: note}.Format()}
+}
+
+func (c *company) put(line []byte) {
+	if bytes.ContainsAny(line, "\n\r\t\x7f") {
+		c.t.Errorf("a line with control characters: %q", line)
+	}
+	c.out = append(c.out, string(line))
+}
+
+// open writes the keys line, and the opening lines of both logs at what was sent.
+func (c *company) open() {
+	f := &evidence.File{CompanyID: c.id}
+	for _, l := range c.logs {
+		f.Logs = append(f.Logs, l.Log)
+	}
+	for n := range c.keys {
+		f.Keys = append(f.Keys, public(n))
+	}
+	c.put(lines.AppendKeys(nil, f, c.now))
+	for i, l := range c.logs {
+		m := c.mark(i, l.sent)
+		c.put(m.AppendOpening(nil))
+		l.previous = l.sent
+	}
+}
+
+// send writes n records of a log.
+func (c *company) send(log int, n int) {
+	l := c.logs[log]
+	for range n {
+		c.put(lines.AppendRecord(nil, c.id, l.Name, &l.records[l.sent]))
+		l.sent++
+	}
+}
+
+func (c *company) checkpoint(log int) {
+	l := c.logs[log]
+	m := c.mark(log, l.sent)
+	c.put(m.AppendCheckpoint(nil, l.previous))
+	l.previous = l.sent
+}
+
+// sample is an export of two logs: with a rotation, two starts of the exporter, records that came
+// again, and records that no checkpoint covers yet.
+func sample(t testing.TB) *company {
+	c := newCompany(t, "acme")
+	for i := range 5 {
+		c.add(0, fmt.Sprintf("{\"n\":%d,\t\"text\":\"del\x7f\"}", i))
+	}
+	c.add(1, `{"subject":"agent:build-bot"}`)
+	c.open()
+	c.send(0, 3)
+	c.send(1, 1)
+	c.checkpoint(0)
+	c.checkpoint(1)
+	c.rotate()
+	c.send(0, 2)
+	c.logs[0].sent = 3 // not acknowledged
+	c.open()
+	c.add(0, `{"n":5}`)
+	c.send(0, 3)
+	c.send(1, 1)
+	c.checkpoint(1)
+	c.checkpoint(0)
+	c.add(0, `{"n":6}`)
+	c.send(0, 1)
+	return c
+}
+
+func file(name string, text ...string) lines.File {
+	return lines.File{Name: name, ReadSeeker: strings.NewReader(strings.Join(text, "\n") + "\n")}
+}
+
+func check(t testing.TB, o lines.Options, text ...string) lines.Verdict {
+	t.Helper()
+	v, err := lines.Check([]lines.File{file("lines", text...)}, o)
+	must(t, err)
+	return v
+}
+
+func pin(n byte) lines.Options { return lines.Options{Trust: evidence.Trust{Fingerprint: fingerprint(n)}} }
+
+// kindOf returns type and log of a line.
+func kindOf(t testing.TB, line string) (kind, log string) {
+	var l struct{ Type, Log string }
+	must(t, json.Unmarshal([]byte(line), &l))
+	return l.Type, l.Log
+}

@@ -1,0 +1,99 @@
+package lines
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
+)
+
+// OCSFVersion is the version of the OCSF schema that events name and follow.
+const OCSFVersion = "1.3.0"
+
+// OCSF appends the event of a line (https://schema.ocsf.io/1.3.0), with the line as
+// unmapped.attestd. It adds nothing that the line does not say, and what it says follows from the
+// line alone, so that the check can make it again.
+//
+// A record is API Activity (6003) with the activity Other (99) under the name of its actionType:
+// the log does not say whether an action creates, reads, updates or deletes. actor.app_name and
+// src_endpoint.svc_name are the agent, api.operation is the actionType, and time is that of the
+// record. A line that is no record is a Base Event (0).
+func OCSF(dst, line []byte) ([]byte, error) {
+	l, err := parseLine(line)
+	if err != nil {
+		return nil, err
+	}
+	at, err := time.Parse(time.RFC3339, l.at)
+	if err != nil {
+		return nil, err
+	}
+	dst = append(dst, `{"metadata":{"version":"`+OCSFVersion+`","product":{"name":"attestd","vendor_name":"attestd"},"log_version":"`+
+		Format+`","tenant_uid":`...)
+	dst = jcs.AppendString(dst, l.company)
+	if l.kind != TypeKeys {
+		dst = append(append(append(dst, `,"log_name":"`...), l.log...), `","sequence":`...)
+		dst = strconv.AppendInt(dst, l.index, 10)
+	}
+	dst = append(dst, `,"uid":`...)
+	dst = append(jcs.AppendString(dst, l.id()), `},"time":`...)
+	dst = strconv.AppendInt(dst, at.UnixMilli(), 10)
+	dst = append(dst, `,"severity_id":1,"severity":"Informational","activity_id":99,"activity_name":`...)
+	if l.kind != TypeRecord {
+		dst = jcs.AppendString(dst, l.kind)
+		dst = append(dst, `,"category_uid":0,"category_name":"Uncategorized","class_uid":0,"class_name":"Base Event","type_uid":99`...)
+	} else {
+		agent, action, err := whoDidWhat(l.record)
+		if err != nil {
+			return nil, err
+		}
+		dst = jcs.AppendString(dst, action)
+		dst = append(dst, `,"category_uid":6,"category_name":"Application Activity","class_uid":6003,"class_name":"API Activity","type_uid":600399,"actor":{"app_name":`...)
+		dst = append(jcs.AppendString(dst, agent), `},"api":{"operation":`...)
+		dst = append(jcs.AppendString(dst, action), `},"src_endpoint":{"svc_name":`...)
+		dst = append(jcs.AppendString(dst, agent), '}')
+	}
+	dst = append(dst, `,"unmapped":{"attestd":`...)
+	return append(append(dst, line...), "}}"...), nil
+}
+
+// id names a line. Records that come again have the same.
+func (l *line) id() string {
+	switch l.kind {
+	case TypeKeys:
+		return l.company + "/keys/" + l.at
+	case TypeRecord:
+		return fmt.Sprintf("%s/%s/%d", l.company, l.log, l.index)
+	case TypeCheckpoint:
+		return fmt.Sprintf("%s/%s/checkpoint/%d", l.company, l.log, l.index)
+	}
+	return fmt.Sprintf("%s/%s/opening/%d/%s", l.company, l.log, l.index, l.at)
+}
+
+// whoDidWhat returns agentId and actionType of a record.
+func whoDidWhat(record []byte) (agent, action string, err error) {
+	var payload []byte
+	err = strictjson.EachMember(record, maxDepth, func(name, value []byte) {
+		if string(name) == "payload" {
+			payload = value
+		}
+	})
+	if err != nil {
+		return "", "", err
+	}
+	ok1, ok2 := false, false
+	err = strictjson.EachMember(payload, maxDepth, func(name, value []byte) {
+		switch string(name) {
+		case "agentId":
+			agent, ok1 = strictjson.AsString(value)
+		case "actionType":
+			action, ok2 = strictjson.AsString(value)
+		}
+	})
+	if err == nil && (!ok1 || !ok2) {
+		err = errors.New("the record has no agentId or no actionType")
+	}
+	return agent, action, err
+}
