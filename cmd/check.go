@@ -35,9 +35,10 @@ var fingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9_-]{43}$`)
 func checkCommand() *cobra.Command {
 	var key, policy, newer, agentKey string
 	var asJSON bool
+	var exported linesFlags
 	cmd := &cobra.Command{
-		Use:   "check FILE",
-		Short: "Check an evidence file or the file of a session, offline",
+		Use:   "check FILE…",
+		Short: "Check an evidence file, the file of a session, or exported lines, offline",
 		Long: `Check a file from GET /v1/evidence or from GET /v1/sessions/{agentId}/{sid}, without a server and
 without a database. Prints one line for each check, then the verdict, then what no such file can
 prove. The file of a session without statements is a report; attestd report prints its contents.
@@ -53,8 +54,18 @@ unless that key signed, or one that follows from it. The file of a session also 
 session is complete, open, or which of its records are missing. That changes no exit status.
 
 With --newer, also proves that the log's newer checkpoint extends the one in the file, so that
-no earlier record was changed or removed since.`,
-		Args: cobra.ExactArgs(1),
+no earlier record was changed or removed since.
+
+With --lines, checks files of lines that attestd export or attestd serve --export-to has written, in
+the order in which they were written: NDJSON, OCSF, or what a syslog receiver stored. A record that
+was deleted, changed, moved or added fails. What no checkpoint covers yet, or what stood before the
+first file, is named as not proven. The exit status is the same.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if exported.isSet {
+				return cobra.MinimumNArgs(1)(cmd, args)
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			trust, err := readTrust(key, policy)
 			if err == nil && agentKey != "" && !jose.IsThumbprint(agentKey) {
@@ -62,6 +73,15 @@ no earlier record was changed or removed since.`,
 			}
 			if err != nil {
 				return err
+			}
+			if exported.isSet {
+				if newer != "" || agentKey != "" {
+					return usagef("--newer and --agent-key are not for --lines")
+				}
+				return exported.check(cmd.OutOrStdout(), args, trust, asJSON)
+			}
+			if exported.company != "" {
+				return usagef("--company is for --lines")
 			}
 			trust.AgentKey = agentKey
 			debug.SetMemoryLimit(2 * evidence.MaxSize) // limits garbage when the file is large
@@ -84,6 +104,7 @@ no earlier record was changed or removed since.`,
 	cmd.Flags().StringVar(&newer, "newer", "",
 		"`file` with the response of GET /v1/log/{logId}/consistency, from the size of the checkpoint in FILE")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict as one JSON object")
+	exported.add(cmd)
 	return cmd
 }
 
@@ -244,18 +265,22 @@ func readerOf(text []byte) string {
 }
 
 func printEvidence(out io.Writer, v evidence.Verdict) {
-	for _, line := range v.Checked {
+	printFindings(out, v.Checked, v.Outcome, v.Code, v.Reason, v.NotProven)
+}
+
+func printFindings(out io.Writer, checked []string, is evidence.Outcome, code evidence.Code, reason string, notProven []string) {
+	for _, line := range checked {
 		printable.Fprintf(out, "checked: %s\n", line)
 	}
-	switch v.Outcome {
+	switch is {
 	case evidence.Fails:
-		printable.Fprintf(out, "FAILS: %s: %s\n", v.Code, v.Reason)
+		printable.Fprintf(out, "FAILS: %s: %s\n", code, reason)
 	case evidence.SelfConsistent:
-		printable.Fprintf(out, "self-consistent only: %s\n", v.Reason)
+		printable.Fprintf(out, "self-consistent only: %s\n", reason)
 	default:
 		printable.Fprintf(out, "holds\n")
 	}
-	for _, line := range v.NotProven {
+	for _, line := range notProven {
 		printable.Fprintf(out, "not proven: %s\n", line)
 	}
 }

@@ -196,7 +196,9 @@ func check(t testing.TB, o lines.Options, text ...string) lines.Verdict {
 	return v
 }
 
-func pin(n byte) lines.Options { return lines.Options{Trust: evidence.Trust{Fingerprint: fingerprint(n)}} }
+func pin(n byte) lines.Options {
+	return lines.Options{Trust: evidence.Trust{Fingerprint: fingerprint(n)}}
+}
 
 // kindOf returns type and log of a line.
 func kindOf(t testing.TB, line string) (kind, log string) {
