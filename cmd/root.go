@@ -173,7 +173,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
 	}
 	root.SetVersionTemplate("attestd {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(schema), rotateKeyCommand(schema), acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(), rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(version, schema), restoreCommand(schema), verifyCommand(schema), companyLogCommand(), companyCommand(schema), checkCommand(), reportCommand(),
+	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(schema), rotateKeyCommand(schema), acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(), rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(version, schema), restoreCommand(schema), verifyCommand(schema), companyLogCommand(), companyCommand(schema), exportCommand(), checkCommand(), reportCommand(),
 		attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), mcpCommand(), mcpServerCommand(version), agentKeyCommand(), tokenCommand(), demoCommand(), versionCommand(version))
 	return root
 }

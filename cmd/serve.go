@@ -40,6 +40,7 @@ type serveFlags struct {
 	quotas                                                                                  quotaFlags
 	ready                                                                                   readyFlags
 	metrics                                                                                 metricsFlags
+	export                                                                                  exportFlags
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -114,6 +115,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	f.quotas.add(cmd)
 	f.ready.add(cmd)
 	f.metrics.add(cmd)
+	f.export.add(cmd)
 	return cmd
 }
 
@@ -143,6 +145,9 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	place, err := f.backup.check(f.db)
 	if err != nil {
 		return err
+	}
+	if cfg.Export != nil {
+		defer reopenOnHangup(cfg.Export.Destination)()
 	}
 	signal.Ignore(syscall.SIGPIPE) // the service goes on when the reader of its log ends
 	began := time.Now()

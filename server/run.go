@@ -69,6 +69,9 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	for _, p := range s.witnessPublishers {
 		l.workers = append(l.workers, p.run)
 	}
+	if s.exporter != nil {
+		l.workers = append(l.workers, s.exporter.run)
+	}
 	if s.metrics != nil {
 		s.metrics.Add(s.values()...)
 		l.workers = append(l.workers, s.serveMetrics)
@@ -108,11 +111,14 @@ func (s *Server) transacted() func(chain.Transacted) {
 	}
 }
 
-// endStreams ends the stream's connections and the webhook deliveries, concurrently.
+// endStreams ends the stream's connections, the webhook deliveries and the export, concurrently.
 func (s *Server) endStreams() {
 	var ending sync.WaitGroup
 	ending.Go(s.hub.Close)
 	ending.Go(s.deliverer.close)
+	if s.exporter != nil {
+		ending.Go(s.exporter.close)
+	}
 	ending.Wait()
 	s.webhooks.Close()
 	s.keySets.Close()
@@ -160,6 +166,9 @@ func (s *Server) trustSettings() map[string]string {
 		"bounds":         s.Bounds.String(),
 		"quotas":         s.Quotas.String(),
 		"trustedProxies": fmt.Sprint(s.TrustedProxies),
+	}
+	if s.exporter != nil {
+		trust["export"] = s.exporter.String()
 	}
 	if s.TLS != nil && s.TLS.ClientCAs != nil {
 		trust["clientCAs"] = s.TLS.ClientCAs.Fingerprint()

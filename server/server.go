@@ -66,6 +66,7 @@ type Config struct {
 	PublishEvery time.Duration
 
 	Backups *backups.Schedule // nil makes none
+	Export  *Export           // where the logs are sent too; nil for nowhere
 
 	DPoPNonce bool // whether DPoP proofs need a nonce of ours
 
@@ -107,6 +108,7 @@ type Server struct {
 	feed              *feed.Feed
 	webhooks          *webhook.Client
 	deliverer         *deliverer
+	exporter          *exporter // nil for none
 	keySets           *keysets.Sets
 	changes           *changes
 	tables            *tableWatch
@@ -184,6 +186,9 @@ func New(cfg Config) *Server {
 	s.federations = service.NewFederations(cfg.Store, s.agents, s.nonces, s.keySets, fetcher.CheckURL)
 	s.federations.MostSubjects = cfg.Bounds.Subjects
 	s.deliverer = newDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
+	if cfg.Export != nil {
+		s.exporter = newExporter(s, cfg.Export)
+	}
 	s.changes = newChanges()
 	if cfg.Local != nil {
 		cfg.Local.Changed = s.companyChanged

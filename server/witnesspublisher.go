@@ -232,9 +232,12 @@ func (p *witnessPublisher) Status() witnessStatus {
 	return w
 }
 
-// grown notifies the witness publishers and the feed that a log has grown.
+// grown notifies the witness publishers, the exporter and the feed that a log has grown.
 func (s *Server) grown(number int64) {
 	s.feed.Grown(number)
+	if s.exporter != nil {
+		s.exporter.grown(number)
+	}
 	for _, p := range s.witnessPublishers {
 		p.enqueue(number)
 	}

@@ -2,7 +2,6 @@ package lines
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -38,7 +37,7 @@ func OCSF(dst, line []byte) ([]byte, error) {
 		dst = strconv.AppendInt(dst, l.index, 10)
 	}
 	dst = append(dst, `,"uid":`...)
-	dst = append(jcs.AppendString(dst, l.id()), `},"time":`...)
+	dst = append(jcs.AppendString(dst, ID(l.kind, l.company, l.log, l.index, l.at)), `},"time":`...)
 	dst = strconv.AppendInt(dst, at.UnixMilli(), 10)
 	dst = append(dst, `,"severity_id":1,"severity":"Informational","activity_id":99,"activity_name":`...)
 	if l.kind != TypeRecord {
@@ -59,17 +58,18 @@ func OCSF(dst, line []byte) ([]byte, error) {
 	return append(append(dst, line...), "}}"...), nil
 }
 
-// id names a line. Records that come again have the same.
-func (l *line) id() string {
-	switch l.kind {
+// ID names a line, of at most 300 bytes. A record that comes again has the same. index and log are
+// not used for keys, at only for openings and keys.
+func ID(kind, company, log string, index int64, at string) string {
+	switch kind {
 	case TypeKeys:
-		return l.company + "/keys/" + l.at
+		return company + "/keys/" + at
 	case TypeRecord:
-		return fmt.Sprintf("%s/%s/%d", l.company, l.log, l.index)
+		return company + "/" + log + "/" + strconv.FormatInt(index, 10)
 	case TypeCheckpoint:
-		return fmt.Sprintf("%s/%s/checkpoint/%d", l.company, l.log, l.index)
+		return company + "/" + log + "/checkpoint/" + strconv.FormatInt(index, 10)
 	}
-	return fmt.Sprintf("%s/%s/opening/%d/%s", l.company, l.log, l.index, l.at)
+	return company + "/" + log + "/opening/" + strconv.FormatInt(index, 10) + "/" + at
 }
 
 // whoDidWhat returns agentId and actionType of a record.

@@ -1,0 +1,377 @@
+// Package export sends the lines of logs (package lines) to a destination outside the service: a
+// file, a syslog receiver or an HTTPS receiver.
+//
+// An [Exporter] reads records from where they are stored, and holds at most one batch of them. So a
+// destination that is slow, or accepts nothing, delays nobody and loses nothing. A position is
+// saved only after the destination has acknowledged everything before it. After a failure, a kill
+// or a restart the lines since then come again, after an opening line that says so.
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"attestd/chain"
+	"attestd/chain/evidence"
+	"attestd/chain/tlog"
+)
+
+// Log is a log that is exported.
+type Log struct {
+	CompanyID string
+	Name      string // actions or control
+}
+
+// Source has the logs.
+type Source interface {
+	// Grown waits until there may be more records, or until a time if that is not zero, and returns
+	// the logs that may have grown. Each log is returned once at first.
+	Grown(ctx context.Context, until time.Time) ([]Log, error)
+	// Size returns how many records of a log can be read.
+	Size(ctx context.Context, l Log) (int64, error)
+	// Records calls yield for the records [from, to). They are valid only during the call. An error
+	// of yield ends the read and is returned.
+	Records(ctx context.Context, l Log, from, to int64, yield func(*chain.Record) error) error
+	// Keys returns both logs of a company and all of its keys, among them those of every record that
+	// Size counted before.
+	Keys(ctx context.Context, companyID string) (*evidence.File, error)
+	// Consistency returns what GET /v1/log/{logId}/consistency?from= does, with a checkpoint that
+	// covers from.
+	Consistency(ctx context.Context, l Log, from int64) ([]byte, error)
+}
+
+// Position is how far an export has come in a log.
+type Position struct {
+	Frontier tlog.Frontier // of the acknowledged records
+	Previous int64         // index of the last acknowledged checkpoint or opening line
+}
+
+// Cursors store positions. Save returns before they are durable.
+type Cursors interface {
+	Load(ctx context.Context, l Log) (Position, error)
+	Save(at map[Log]Position) error
+}
+
+// Destination is where lines go.
+type Destination interface {
+	// Prepare is called before each Deliver. It reports whether the next line begins a new file, so
+	// that the lines begin with keys and openings again.
+	Prepare() (isNew bool, err error)
+	// Deliver returns nil when the destination has acknowledged all of the batch. After an error it
+	// may have received any part of it.
+	Deliver(ctx context.Context, b *Batch) error
+	Close() error
+	String() string // without secrets
+}
+
+// RetryAfter is an error of a destination that says when to try again.
+type RetryAfter struct {
+	Delay time.Duration
+	Err   error
+}
+
+func (r *RetryAfter) Error() string { return r.Err.Error() }
+func (r *RetryAfter) Unwrap() error { return r.Err }
+
+// The defaults of a Config.
+const (
+	CheckpointLines = 10_000
+	CheckpointEvery = 10 * time.Second
+)
+
+const (
+	deliveryTime  = 30 * time.Second // for one delivery
+	firstPause    = time.Second      // after a failed delivery
+	longestPause  = time.Minute
+	longestAsked  = 5 * time.Minute // of Retry-After
+	sayEvery      = 10 * time.Minute
+	endTime       = 5 * time.Second // for the last checkpoints
+	waitForErrors = 2 * time.Second // between two looks at logs that cannot be read
+)
+
+// Config configures an Exporter.
+type Config struct {
+	Source      Source
+	Cursors     Cursors
+	Destination Destination
+	OCSF        bool
+	Follow      bool // do not end with the records that there are
+	// with the last line, write checkpoints of what has none yet
+	CheckpointAtEnd bool
+	// a checkpoint line comes after so many records of a log, or so long after the first without one
+	CheckpointLines int64
+	CheckpointEvery time.Duration
+	// the least time between two deliveries, so that lines go together
+	Linger time.Duration
+	// waits before a batch is read, where others have priority; nil does not wait
+	Pace func(ctx context.Context, took time.Duration) error
+	Log  *slog.Logger
+}
+
+// Status is how an export fares.
+type Status struct {
+	Destination   string
+	Delivered     int64     // lines, since the start
+	LastDelivered time.Time // zero before the first
+	// records that were not acknowledged when it was last looked, and since when there are any
+	Behind      int64
+	BehindSince time.Time
+	// deliveries that failed since the last one that did not, and why
+	Failures    int
+	LastError   string
+	LastErrorAt time.Time
+	// logs that cannot be exported, with the reason
+	Stopped map[Log]string
+}
+
+// Exporter exports logs. Run is called once.
+type Exporter struct {
+	Config
+	logs    map[Log]*state
+	queue   []*state
+	keys    map[string]sentKeys // by company
+	session int                 // of opening lines; a new one begins with them
+
+	failures  int
+	said      time.Time // when the failure was logged last
+	delivered time.Time // begin of the last delivery
+	took      time.Duration
+
+	mu     sync.Mutex
+	status Status
+}
+
+type sentKeys struct{ session, count int }
+
+// New returns an exporter.
+func New(c Config) *Exporter {
+	if c.CheckpointLines == 0 {
+		c.CheckpointLines = CheckpointLines
+	}
+	if c.CheckpointEvery == 0 {
+		c.CheckpointEvery = CheckpointEvery
+	}
+	return &Exporter{Config: c, logs: make(map[Log]*state), keys: make(map[string]sentKeys), session: 1,
+		status: Status{Destination: c.Destination.String(), Stopped: map[Log]string{}}}
+}
+
+// Status may be called at any time.
+func (e *Exporter) Status() Status {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.status
+	s.Stopped = make(map[Log]string, len(e.status.Stopped))
+	for l, why := range e.status.Stopped {
+		s.Stopped[l] = why
+	}
+	return s
+}
+
+// Run exports until ctx is done or, without Follow, until all records that there are were
+// acknowledged. It closes the destination.
+func (e *Exporter) Run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, e.Destination.Close()) }()
+	for {
+		if err := e.look(ctx); err != nil {
+			return e.end(ctx, err)
+		}
+		if err := e.wait(ctx); err != nil {
+			return e.end(ctx, err)
+		}
+		done, err := e.round(ctx, false)
+		switch {
+		case ctx.Err() != nil:
+			return e.end(ctx, ctx.Err())
+		case err != nil && !e.Follow:
+			return err
+		case err != nil:
+			if err := e.pause(ctx, err); err != nil {
+				return e.end(ctx, err)
+			}
+		case done && !e.Follow:
+			if err := e.stopped(); err != nil {
+				return err
+			}
+			_, err := e.round(ctx, true)
+			return err
+		}
+	}
+}
+
+// end writes the last checkpoints, if ctx is done.
+func (e *Exporter) end(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !e.CheckpointAtEnd || e.failures > 0 {
+		return err
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	if _, failed := e.round(last, true); failed != nil {
+		e.Log.Warn("the last checkpoint lines were not exported; the next start writes them", "error", failed)
+	}
+	return err
+}
+
+// stopped returns an error if a log cannot be exported.
+func (e *Exporter) stopped() error {
+	for l, why := range e.Status().Stopped {
+		return fmt.Errorf("log %s of %s: %s", l.Name, l.CompanyID, why)
+	}
+	return nil
+}
+
+// look waits for work: logs that have grown, and checkpoints that are due.
+func (e *Exporter) look(ctx context.Context) error {
+	until := time.Now() // do not wait while there is work
+	if len(e.queue) == 0 {
+		until = e.nextDue()
+	}
+	grown, err := e.Source.Grown(ctx, until)
+	if err != nil {
+		if ctx.Err() != nil || !e.Follow {
+			return err
+		}
+		e.Log.Error("the logs cannot be read for the export; retrying", "error", err)
+		return sleep(ctx, waitForErrors)
+	}
+	for _, l := range grown {
+		s := e.logs[l]
+		if s == nil {
+			at, err := e.Cursors.Load(ctx, l)
+			if err != nil {
+				return fmt.Errorf("the position of the export in the log %s of %s cannot be read: %w", l.Name, l.CompanyID, err)
+			}
+			s = &state{Log: l, at: at}
+			if at.Previous < at.Frontier.Size { // its end has no checkpoint
+				s.since = time.Now()
+			}
+			e.logs[l] = s
+		}
+		e.enqueue(s)
+	}
+	now := time.Now()
+	for _, s := range e.logs {
+		if due := s.due(e); !due.IsZero() && !due.After(now) {
+			e.enqueue(s)
+		}
+	}
+	return nil
+}
+
+func (e *Exporter) enqueue(s *state) {
+	if !s.queued {
+		s.queued = true
+		e.queue = append(e.queue, s)
+	}
+}
+
+// nextDue returns when the next checkpoint is due, or when to look at a log again; zero for never.
+func (e *Exporter) nextDue() (next time.Time) {
+	for _, s := range e.logs {
+		if due := s.due(e); !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	return next
+}
+
+// wait lets others go first, and lines gather.
+func (e *Exporter) wait(ctx context.Context) error {
+	if e.Pace != nil {
+		if err := e.Pace(ctx, e.took); err != nil {
+			return err
+		}
+	}
+	return sleep(ctx, e.Linger-time.Since(e.delivered))
+}
+
+// pause waits after a failed delivery, longer each time.
+func (e *Exporter) pause(ctx context.Context, failed error) error {
+	delay := min(firstPause<<min(e.failures-1, 10), longestPause)
+	if asked := (*RetryAfter)(nil); errors.As(failed, &asked) && asked.Delay > delay {
+		delay = min(asked.Delay, longestAsked)
+	}
+	return sleep(ctx, delay/2+time.Duration(rand.Int64N(int64(delay/2)+1)))
+}
+
+// failed notes a failed delivery. It is logged first, then every sayEvery.
+func (e *Exporter) failed(err error) {
+	e.failures++
+	e.session++ // what came before is not known to be there
+	now := time.Now()
+	e.mu.Lock()
+	e.status.Failures, e.status.LastError, e.status.LastErrorAt = e.failures, err.Error(), now
+	s := e.status
+	e.mu.Unlock()
+	if now.Sub(e.said) >= sayEvery && e.Follow {
+		e.said = now
+		e.Log.Error("the export is not accepted; retrying, and nothing is lost", "destination", s.Destination, "error", err,
+			"behind", s.Behind, "failures", s.Failures)
+	}
+}
+
+// acknowledged notes a delivery.
+func (e *Exporter) acknowledged(lines int) {
+	if e.failures > 0 && !e.said.IsZero() {
+		e.Log.Info("the export is accepted again", "destination", e.Destination.String())
+	}
+	e.failures, e.said = 0, time.Time{}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status.Failures = 0
+	e.status.Delivered += int64(lines)
+	e.status.LastDelivered = time.Now()
+}
+
+// count updates how many records wait.
+func (e *Exporter) count() {
+	behind := int64(0)
+	for _, s := range e.logs {
+		behind += max(0, s.size-s.at.Frontier.Size)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status.Behind = behind
+	switch {
+	case behind == 0:
+		e.status.BehindSince = time.Time{}
+	case e.status.BehindSince.IsZero():
+		e.status.BehindSince = time.Now()
+	}
+}
+
+// stop notes that a log cannot be exported, or with nil that it can.
+func (e *Exporter) stop(s *state, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err == nil {
+		if _, was := e.status.Stopped[s.Log]; was {
+			delete(e.status.Stopped, s.Log)
+			e.Log.Info("a log can be exported again", "company", s.CompanyID, "log", s.Name)
+		}
+		return
+	}
+	if _, was := e.status.Stopped[s.Log]; !was {
+		e.Log.Error("a log cannot be exported; retrying", "company", s.CompanyID, "log", s.Name, "error", err)
+	}
+	e.status.Stopped[s.Log] = err.Error()
+}
+
+// sleep waits for d, or until ctx is done.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,138 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+)
+
+// File appends lines to a file, and makes it with mode 0600. When the file was moved or removed, or
+// Reopen was called, the next batch goes to a new file of the name.
+type File struct {
+	path   string
+	file   *os.File
+	reopen atomic.Bool
+}
+
+// NewFile returns the destination. Exactly one exporter MUST write the file.
+func NewFile(path string) *File { return &File{path: path} }
+
+func (f *File) String() string { return "file " + f.path }
+
+// Reopen makes the next batch go to the file that has the name then. It may be called at any time.
+func (f *File) Reopen() { f.reopen.Store(true) }
+
+// Close implements Destination.
+func (f *File) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	err := f.file.Close()
+	f.file = nil
+	return err
+}
+
+// Prepare implements Destination.
+func (f *File) Prepare() (isNew bool, err error) {
+	if f.file != nil {
+		named, err := os.Stat(f.path)
+		if mine, e := f.file.Stat(); err == nil && e == nil && os.SameFile(named, mine) && !f.reopen.Load() {
+			return false, nil
+		}
+		_ = f.Close() // everything in it was synced
+	}
+	f.reopen.Store(false)
+	opened, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return false, err
+	}
+	about, err := opened.Stat()
+	if err == nil && !about.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", f.path)
+	}
+	if err == nil {
+		err = endLine(opened, about.Size())
+	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(f.path))
+	}
+	if err != nil {
+		opened.Close()
+		return false, err
+	}
+	f.file = opened
+	return true, nil
+}
+
+// beginnings are those of the lines of an export.
+var beginnings = [][]byte{[]byte(`{"format":"attestd-lines/v1",`), []byte(`{"metadata":{"version":"`)}
+
+// endLine removes the part of a line at the end of a file, which a killed exporter has left and
+// which was not acknowledged. It refuses a file that ends in something else.
+func endLine(f *os.File, size int64) error {
+	const step = 64 << 10
+	end := size // of the part that has no line feed
+	for end > 0 {
+		from := max(0, end-step)
+		part := make([]byte, end-from)
+		if _, err := f.ReadAt(part, from); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if at := bytes.LastIndexByte(part, '\n'); at >= 0 {
+			end = from + int64(at) + 1
+			break
+		}
+		end = from
+	}
+	if end == size {
+		return nil
+	}
+	begin := make([]byte, min(size-end, 32))
+	if _, err := f.ReadAt(begin, end); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for _, b := range beginnings {
+		n := min(len(b), len(begin))
+		if bytes.Equal(b[:n], begin[:n]) {
+			return f.Truncate(end)
+		}
+	}
+	return fmt.Errorf("%s does not end in a line of an export: name another file", f.Name())
+}
+
+// syncFolder makes the name of a new file durable. Not every system can.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	_ = folder.Sync()
+	return nil
+}
+
+// Deliver implements Destination.
+func (f *File) Deliver(_ context.Context, b *Batch) error {
+	before, err := f.file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	text := make([]byte, 0, b.bytes)
+	for _, l := range b.Lines {
+		text = append(append(text, l.Text...), '\n')
+	}
+	if _, err = f.file.Write(text); err == nil {
+		err = f.file.Sync()
+	}
+	if err != nil {
+		// nothing of it was acknowledged, and it comes again
+		_ = f.file.Truncate(before)
+		_ = f.Close()
+	}
+	return err
+}

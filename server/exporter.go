@@ -1,0 +1,359 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"attestd/chain"
+	"attestd/chain/evidence"
+	"attestd/chain/tlog"
+	"attestd/chain/witness"
+	"attestd/server/export"
+	"attestd/store"
+	"attestd/store/feed"
+)
+
+// Export says where the logs are sent beside the database.
+type Export struct {
+	Destination export.Destination
+	OCSF        bool
+	Linger      time.Duration
+	Companies   []string // whose logs; nil for all
+}
+
+// name is that of its positions. Another destination begins with the first record.
+func (x *Export) name() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s ocsf=%t", x.Destination, x.OCSF))
+	return fmt.Sprintf("%x", sum[:8])
+}
+
+// String describes it for the control log, without secrets.
+func (x *Export) String() string {
+	companies := "all companies"
+	if x.Companies != nil {
+		companies = strings.Join(x.Companies, " ")
+	}
+	return x.Destination.String() + ", " + companies
+}
+
+const (
+	exportLookEvery = time.Minute     // for logs of whose growth nobody has told
+	exportAgain     = 5 * time.Second // after an exporter has ended with an error
+	// Beside many appends, the export works one part of its time in exportShare.
+	exportShare   = 25
+	longestExport = time.Second // between two batches then
+)
+
+// exporter exports the logs of this database. Of several servers, one at a time has this duty.
+type exporter struct {
+	*Export
+	server *Server
+	log    *slog.Logger
+	keeper *feed.Keeper[int64, string] // by chain
+
+	wake     chan struct{} // capacity 1: changed may have entries
+	stopping chan struct{}
+	ended    chan struct{}
+
+	mu      sync.Mutex
+	changed map[int64]bool // chains
+	running *export.Exporter
+}
+
+func newExporter(s *Server, x *Export) *exporter {
+	e := &exporter{Export: x, server: s, log: s.Log, wake: make(chan struct{}, 1), changed: make(map[int64]bool),
+		stopping: make(chan struct{}), ended: make(chan struct{})}
+	e.keeper = feed.NewKeeper(progressEvery, func(ctx context.Context, moved map[int64]string) error {
+		return s.Store.SaveExportPositions(ctx, x.name(), moved)
+	}, s.Log)
+	return e
+}
+
+// grown notes that a chain has grown. It never blocks.
+func (e *exporter) grown(number int64) {
+	e.mu.Lock()
+	e.changed[number] = true
+	e.mu.Unlock()
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Status may be called at any time. It is zero while another server has the duty.
+func (e *exporter) Status() export.Status {
+	e.mu.Lock()
+	running := e.running
+	e.mu.Unlock()
+	if running == nil {
+		return export.Status{}
+	}
+	return running.Status()
+}
+
+// run exports while this server has the duty, until close is called or ctx is done.
+func (e *exporter) run(ctx context.Context) error {
+	defer close(e.ended)
+	work, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	keeping, stopKeeping := context.WithCancel(ctx)
+	running.Go(func() { _ = e.keeper.Run(keeping) })
+	onDuty, leave := context.WithCancel(ctx)
+	var exporting sync.WaitGroup
+	lose := context.CancelFunc(func() {})
+	running.Go(func() {
+		e.server.Store.Duty(onDuty, "export", func() {
+			var mine context.Context
+			mine, lose = context.WithCancel(work)
+			exporting.Wait() // the one before has ended, or is about to
+			exporting.Go(func() { e.export(mine) })
+		}, func() { lose() })
+	})
+	select {
+	case <-ctx.Done():
+	case <-e.stopping:
+	}
+	stop()
+	exporting.Wait()
+	stopKeeping()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	if err := e.keeper.Flush(last); err != nil {
+		e.log.Warn("the positions of the export were not saved; some lines will come again", "error", err)
+	}
+	leave()
+	running.Wait()
+	return ctx.Err()
+}
+
+// close ends the export and saves its positions. It is called once, while the store is writable.
+func (e *exporter) close() {
+	close(e.stopping)
+	<-e.ended
+}
+
+// export exports until ctx is done.
+func (e *exporter) export(ctx context.Context) {
+	for ctx.Err() == nil {
+		running := export.New(export.Config{Source: &exportSource{exporter: e, chains: make(map[export.Log]int64)},
+			Cursors: exportCursors{e}, Destination: e.Destination, OCSF: e.OCSF, Follow: true, CheckpointAtEnd: true,
+			Linger: e.Linger, Pace: e.pace, Log: e.log})
+		e.mu.Lock()
+		e.running = running
+		e.mu.Unlock()
+		err := running.Run(ctx)
+		e.mu.Lock()
+		e.running = nil
+		e.mu.Unlock()
+		if ctx.Err() == nil {
+			e.log.Error("the export has ended; it begins again", "error", err)
+			_ = sleep(ctx, exportAgain) // the loop handles ctx
+		}
+	}
+}
+
+// pace waits before a batch while appends have priority.
+func (e *exporter) pace(ctx context.Context, took time.Duration) error {
+	if !e.server.deliverer.pace.isBusy(time.Now()) {
+		return nil
+	}
+	return sleep(ctx, min(exportShare*took, longestExport))
+}
+
+// exportCursors store positions in the database. Nothing is lost when they are some time behind:
+// lines come again.
+type exportCursors struct{ *exporter }
+
+func (c exportCursors) Load(ctx context.Context, l export.Log) (at export.Position, err error) {
+	number, err := c.server.exportedChain(ctx, l)
+	if err != nil {
+		return at, err
+	}
+	text, err := c.server.Store.ExportPosition(ctx, c.name(), number)
+	if err != nil || text == "" {
+		return at, err
+	}
+	return at, json.Unmarshal([]byte(text), &at)
+}
+
+func (c exportCursors) Save(at map[export.Log]export.Position) error {
+	for l, p := range at {
+		number, err := c.server.exportedChain(context.Background(), l)
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		c.keeper.Note(number, string(text))
+	}
+	return nil
+}
+
+func (s *Server) exportedChain(ctx context.Context, l export.Log) (int64, error) {
+	c, err := s.Store.Companies.Get(ctx, l.CompanyID)
+	if err != nil {
+		return 0, err
+	}
+	return c.Log(store.LogName(l.Name)).Chain, nil
+}
+
+// exportSource reads the logs from the database.
+type exportSource struct {
+	*exporter
+	looked time.Time // at all chains; zero before the first time
+	chains map[export.Log]int64
+}
+
+// Grown implements export.Source.
+func (s *exportSource) Grown(ctx context.Context, until time.Time) ([]export.Log, error) {
+	for {
+		again := s.looked.Add(exportLookEvery)
+		if !time.Now().Before(again) {
+			s.looked = time.Now()
+			numbers, err := s.server.Store.Chains(ctx)
+			if err != nil {
+				s.looked = time.Time{}
+				return nil, err
+			}
+			return s.logs(ctx, numbers)
+		}
+		s.mu.Lock()
+		numbers := make([]int64, 0, len(s.changed))
+		for number := range s.changed {
+			numbers = append(numbers, number)
+		}
+		clear(s.changed)
+		s.mu.Unlock()
+		if len(numbers) > 0 {
+			return s.logs(ctx, numbers)
+		}
+		end := again
+		if !until.IsZero() && until.Before(end) {
+			end = until
+		}
+		wait := time.NewTimer(time.Until(end))
+		select {
+		case <-s.wake:
+		case <-wait.C:
+			if end.Equal(until) {
+				return nil, nil
+			}
+		case <-ctx.Done():
+			wait.Stop()
+			return nil, ctx.Err()
+		}
+		wait.Stop()
+	}
+}
+
+// logs returns the logs of chains that are exported.
+func (s *exportSource) logs(ctx context.Context, numbers []int64) (list []export.Log, err error) {
+	for _, number := range numbers {
+		c, l, err := s.server.Store.LogOfChain(ctx, number)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			for _, number := range numbers {
+				s.grown(number)
+			}
+			return nil, err
+		}
+		if !s.wants(c.ID) {
+			continue
+		}
+		exported := export.Log{CompanyID: c.ID, Name: string(l.Name)}
+		s.chains[exported] = number
+		list = append(list, exported)
+	}
+	return list, nil
+}
+
+// wants reports whether the logs of a company are exported. That of the companies itself is no
+// tenant's.
+func (e *exporter) wants(companyID string) bool {
+	if strings.HasPrefix(companyID, "@") {
+		return false
+	}
+	for _, id := range e.Companies {
+		if id == companyID {
+			return true
+		}
+	}
+	return e.Companies == nil
+}
+
+// Size implements export.Source.
+func (s *exportSource) Size(ctx context.Context, l export.Log) (int64, error) {
+	head, _, err := s.server.Store.Tip(ctx, s.chains[l])
+	return head.Length, err
+}
+
+// Records implements export.Source.
+func (s *exportSource) Records(ctx context.Context, l export.Log, from, to int64, yield func(*chain.Record) error) error {
+	for ; from < to; from += rangeRecords {
+		// a long read transaction would block WAL checkpoints
+		if err := s.server.Store.Records(ctx, s.chains[l], from, min(from+rangeRecords, to), yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Keys implements export.Source.
+func (s *exportSource) Keys(ctx context.Context, companyID string) (*evidence.File, error) {
+	c, err := s.server.Store.Companies.Get(ctx, companyID)
+	if err != nil {
+		return nil, err
+	}
+	f := &evidence.File{CompanyID: companyID}
+	return f, s.server.Store.Snapshot(ctx, func(v *store.View) error {
+		for _, l := range c.Logs() {
+			origin, ring, err := v.KeyRing(ctx, l.Chain)
+			if err != nil {
+				return err
+			}
+			f.Logs = append(f.Logs, evidence.Log{Name: string(l.Name), ID: l.ID, Origin: origin, Keys: ring})
+			if l.Name == store.Actions {
+				for _, k := range ring {
+					f.Keys = append(f.Keys, k.Public)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Consistency implements export.Source.
+func (s *exportSource) Consistency(ctx context.Context, l export.Log, from int64) ([]byte, error) {
+	c, err := s.server.Store.Companies.Get(ctx, l.CompanyID)
+	if err != nil {
+		return nil, err
+	}
+	log := c.Log(store.LogName(l.Name))
+	note, err := s.server.checkpoints.Covering(ctx, store.Caller{Company: c, At: time.Now()}, log, from-1)
+	if err == nil {
+		note, err = s.server.withCosignatures(ctx, log.ID, note)
+	}
+	if err != nil {
+		return nil, err
+	}
+	checkpoint, _, err := tlog.ParseSignedCheckpoint(note)
+	if err != nil {
+		return nil, err
+	}
+	proof, err := tlog.ProveConsistency(ctx, s.server.Store.LogTree(log), from, checkpoint.Tree)
+	if err != nil {
+		return nil, err
+	}
+	return witness.Request{Old: from, Proof: proof, Checkpoint: note}.Format(), nil
+}
