@@ -46,6 +46,8 @@ type state struct {
 	session  int       // whose opening line was acknowledged
 	since    time.Time // of the first acknowledged record without a checkpoint; zero for none
 	failedAt time.Time // when it could not be read; zero if it could
+	// a checkpoint is due although there are no new records: the company has another key
+	resign bool
 }
 
 // due returns when a checkpoint of the log is due, or when it is read again; zero for never.
@@ -53,6 +55,8 @@ func (s *state) due(e *Exporter) time.Time {
 	switch {
 	case !s.failedAt.IsZero():
 		return s.failedAt.Add(waitForErrors)
+	case s.resign:
+		return time.Unix(1, 0)
 	case !s.since.IsZero():
 		return s.since.Add(e.CheckpointEvery)
 	}
@@ -141,10 +145,13 @@ func (e *Exporter) round(ctx context.Context, last bool) (done bool, err error) 
 		}
 		a.state.at = a.at
 		if a.opened {
-			a.state.session = e.session
+			a.state.session, a.state.resign = e.session, false
 		}
 	}
 	for company, sent := range keys {
+		if before := e.keys[company].count; before > 0 && before != sent.count {
+			e.resign(company)
+		}
 		e.keys[company] = sent
 	}
 	e.queue = waiting
@@ -155,6 +162,16 @@ func (e *Exporter) round(ctx context.Context, last bool) (done bool, err error) 
 		}
 	}
 	return len(waiting) == 0, err
+}
+
+// resign makes checkpoints due of both logs of a company that has another key, for those who trust
+// that one.
+func (e *Exporter) resign(company string) {
+	for _, name := range []string{evidence.Actions, evidence.Control} {
+		if s := e.logs[Log{company, name}]; s != nil && s.at.Frontier.Size > 0 {
+			s.resign = true
+		}
+	}
 }
 
 // fill appends the next lines of a log to a batch.
@@ -168,7 +185,7 @@ func (e *Exporter) fill(ctx context.Context, b *Batch, s *state, keys map[string
 		return a, fmt.Errorf("it has %d records, and %d were exported: it was rolled back", s.size, next)
 	}
 	open := s.session != e.session
-	isDue := !s.since.IsZero() && (last || time.Since(s.since) >= e.CheckpointEvery)
+	isDue := s.resign || !s.since.IsZero() && (last || time.Since(s.since) >= e.CheckpointEvery)
 	if next == s.size && !isDue {
 		return a, nil
 	}
@@ -195,7 +212,7 @@ func (e *Exporter) fill(ctx context.Context, b *Batch, s *state, keys map[string
 	}
 	next = a.at.Frontier.Size
 	a.hasMore = next < s.size
-	if since := next - a.at.Previous; since > 0 && (since >= e.CheckpointLines || isDue || last) {
+	if since := next - a.at.Previous; s.resign && !open || since > 0 && (since >= e.CheckpointLines || isDue || last) {
 		m, err := e.mark(ctx, s.Log, a.at.Frontier)
 		if err != nil {
 			return a, err

@@ -1,0 +1,290 @@
+package export_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/chain/evidence"
+	"attestd/chain/lines"
+	"attestd/chain/tlog"
+	"attestd/chain/witness"
+	"attestd/crypto/jcs"
+	"attestd/crypto/keyring"
+	"attestd/crypto/keys"
+	"attestd/server/export"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func private(n byte) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, ed25519.SeedSize))
+}
+
+// memory has the logs of companies. It is the source of an export.
+type memory struct {
+	mu        sync.Mutex
+	grown     chan struct{}
+	companies map[string]*[2]memoryLog
+	keys      byte
+	told      map[export.Log]int
+	reading   error // of every read
+}
+
+type memoryLog struct {
+	evidence.Log
+	records []chain.Record
+	leaves  []tlog.Hash
+}
+
+func newMemory(companies ...string) *memory {
+	m := &memory{grown: make(chan struct{}), companies: map[string]*[2]memoryLog{}, keys: 1, told: map[export.Log]int{}}
+	for _, c := range companies {
+		logs := new([2]memoryLog)
+		for i, name := range []string{evidence.Actions, evidence.Control} {
+			id := fmt.Sprintf("%032x", c+name)[:32]
+			logs[i].Log = evidence.Log{Name: name, ID: id, Origin: "log.example/v1/log/" + id,
+				Keys: []keyring.Key{{Public: private(0).Public().(ed25519.PublicKey)}}}
+		}
+		m.companies[c] = logs
+	}
+	return m
+}
+
+// add appends n records to a log.
+func (m *memory) add(company string, log, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := &m.companies[company][log]
+	for range n {
+		r := chain.Record{Index: int64(len(l.records)), Timestamp: chain.FormatTime(time.Date(2026, 11, 21, 9, 0, len(l.records), 0, time.UTC))}
+		kind := []string{"", `,"log":"control"`}[log]
+		r.Payload = fmt.Appendf(nil, `{"agentId":"bot","companyId":%q,"actionType":"a.b","payload":{"n":%d}%s}`, company, r.Index, kind)
+		canonical, _ := jcs.Append(nil, r.Payload, 200)
+		r.Hash = r.ComputeHash(canonical)
+		copy(r.Signature[:], ed25519.Sign(private(m.keys-1), r.Hash[:]))
+		l.records = append(l.records, r)
+		leaf := tlog.NewLeaf(r.Hash, r.Signature, tlog.KeyDigest(private(m.keys-1).Public().(ed25519.PublicKey)))
+		l.leaves = append(l.leaves, leaf.Hash())
+	}
+	close(m.grown)
+	m.grown = make(chan struct{})
+}
+
+// rotate gives all companies another key.
+func (m *memory) rotate() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.keys
+	m.keys++
+	for _, logs := range m.companies {
+		for i := range logs {
+			l, from := &logs[i], int64(len(logs[i].records))
+			l.Keys = append(l.Keys, keyring.Key{Generation: int64(n), Public: private(n).Public().(ed25519.PublicKey), From: from,
+				Rotation: keyring.Rotate(l.Origin, from, private(n-1), private(n))})
+		}
+	}
+}
+
+func (m *memory) log(l export.Log) *memoryLog {
+	return &m.companies[l.CompanyID][map[string]int{"actions": 0, "control": 1}[l.Name]]
+}
+
+func (m *memory) Grown(ctx context.Context, until time.Time) (list []export.Log, err error) {
+	for {
+		m.mu.Lock()
+		grown := m.grown
+		for c := range m.companies {
+			for _, name := range []string{evidence.Actions, evidence.Control} {
+				l := export.Log{CompanyID: c, Name: name}
+				if n, known := m.told[l]; !known || n != len(m.log(l).records) {
+					m.told[l] = len(m.log(l).records)
+					list = append(list, l)
+				}
+			}
+		}
+		m.mu.Unlock()
+		if len(list) > 0 {
+			return list, nil
+		}
+		var end <-chan time.Time
+		if !until.IsZero() {
+			end = time.After(time.Until(until))
+		}
+		select {
+		case <-grown:
+		case <-end:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (m *memory) Size(_ context.Context, l export.Log) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return int64(len(m.log(l).records)), m.reading
+}
+
+func (m *memory) Records(_ context.Context, l export.Log, from, to int64, yield func(*chain.Record) error) error {
+	m.mu.Lock()
+	records := m.log(l).records[from:to]
+	m.mu.Unlock()
+	for i := range records {
+		if err := yield(&records[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *memory) Keys(_ context.Context, company string) (*evidence.File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := &evidence.File{CompanyID: company}
+	for i := range m.companies[company] {
+		f.Logs = append(f.Logs, m.companies[company][i].Log)
+	}
+	for n := range m.keys {
+		f.Keys = append(f.Keys, private(n).Public().(ed25519.PublicKey))
+	}
+	return f, nil
+}
+
+// hashes reads the leaves of a log of fewer than 256 records, or makes the stored nodes.
+type hashes []tlog.Hash
+
+func (h hashes) Hashes(_ context.Context, level int, from, to int64) ([]tlog.Hash, error) {
+	if level == 0 {
+		return h[from:to], nil
+	}
+	var nodes []tlog.Hash
+	for i := from; i < to; i++ {
+		var f tlog.Frontier
+		f, _ = f.Append(h[i<<level : (i+1)<<level]...)
+		nodes = append(nodes, f.Root())
+	}
+	return nodes, nil
+}
+
+func (m *memory) Consistency(ctx context.Context, l export.Log, from int64) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	log := m.log(l)
+	var f tlog.Frontier
+	f, _ = f.Append(log.leaves...)
+	note, err := tlog.Checkpoint{Origin: log.Origin, Tree: f.Tree()}.Sign(private(m.keys - 1))
+	if err != nil {
+		return nil, err
+	}
+	proof, err := tlog.ProveConsistency(ctx, hashes(log.leaves), from, f.Tree())
+	return witness.Request{Old: from, Proof: proof, Checkpoint: note}.Format(), err
+}
+
+// positions are cursors in memory.
+type positions struct {
+	mu sync.Mutex
+	at map[export.Log]export.Position
+}
+
+func (p *positions) Load(_ context.Context, l export.Log) (export.Position, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at[l], nil
+}
+
+func (p *positions) Save(at map[export.Log]export.Position) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l, a := range at {
+		p.at[l] = a
+	}
+	return nil
+}
+
+func newPositions() *positions { return &positions{at: map[export.Log]export.Position{}} }
+
+// receiver is a destination in memory. deliver may change what it does with a batch.
+type receiver struct {
+	mu      sync.Mutex
+	got     bytes.Buffer
+	most    int // lines of the largest batch
+	deliver func(ctx context.Context, take func(lines int)) error
+}
+
+func (r *receiver) String() string         { return "receiver" }
+func (r *receiver) Close() error           { return nil }
+func (r *receiver) Prepare() (bool, error) { return false, nil }
+
+func (r *receiver) Deliver(ctx context.Context, b *export.Batch) error {
+	r.mu.Lock()
+	r.most = max(r.most, len(b.Lines))
+	deliver := r.deliver
+	r.mu.Unlock()
+	take := func(n int) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, l := range b.Lines[:min(n, len(b.Lines))] {
+			r.got.Write(l.Text)
+			r.got.WriteByte('\n')
+		}
+	}
+	if deliver != nil {
+		return deliver(ctx, take)
+	}
+	take(len(b.Lines))
+	return nil
+}
+
+func (r *receiver) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.got.String()
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// checked returns the verdict on texts of lines, one after the other, under key n.
+func checked(t testing.TB, company string, n byte, texts ...string) lines.Verdict {
+	t.Helper()
+	var files []lines.File
+	for i, text := range texts {
+		files = append(files, lines.File{Name: fmt.Sprint("file ", i+1), ReadSeeker: strings.NewReader(text)})
+	}
+	fingerprint := keys.Describe(private(n).Public().(ed25519.PublicKey)).Fingerprint
+	v, err := lines.Check(files, lines.Options{Trust: evidence.Trust{Fingerprint: fingerprint}, CompanyID: company})
+	must(t, err)
+	return v
+}
+
+// whole fails unless lines hold, and checkpoints cover so many records of actions and control.
+func whole(t testing.TB, v lines.Verdict, actions, control int64) {
+	t.Helper()
+	covered := map[string]int64{}
+	for _, l := range v.Logs {
+		covered[l.Log] = l.To
+		if l.First != 0 || l.From != 0 {
+			t.Errorf("%+v", l)
+		}
+	}
+	if v.Outcome != evidence.Holds || covered["actions"] != actions || covered["control"] != control {
+		t.Fatalf("%d and %d records are wanted: %+v", actions, control, v)
+	}
+}
+
+var errRefused = errors.New("refused")
