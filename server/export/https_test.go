@@ -1,0 +1,250 @@
+package export_test
+
+import (
+	"cmp"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"attestd/server/export"
+)
+
+// siem is an HTTPS receiver: what it answers to the n-th request.
+type siem struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests int
+	lines    []string
+	tokens   []string
+	answer   func(n int, path string, body []byte) (status int, header, answer string, take bool)
+}
+
+func newSIEM(t *testing.T) *siem {
+	t.Helper()
+	s := new(siem)
+	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.tokens = append(s.tokens, r.Header.Get("Authorization"))
+		status, header, answer, take := s.answer(s.requests, r.URL.Path, body)
+		s.requests++
+		if take {
+			s.lines = append(s.lines, strings.TrimSuffix(string(body), "\n"))
+		}
+		if name, value, ok := strings.Cut(header, ": "); ok {
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *siem) destination(t *testing.T, path, form string) *export.HTTPS {
+	t.Helper()
+	config := s.Client().Transport.(*http.Transport).TLSClientConfig
+	d, err := export.NewHTTPS(s.URL+path, form, "s3cret", &tls.Config{RootCAs: config.RootCAs})
+	must(t, err)
+	return d
+}
+
+// exportOnce exports until it succeeds, and returns the errors before.
+func exportOnce(t *testing.T, m *memory, at *positions, d export.Destination, most int) (errs []error) {
+	t.Helper()
+	for {
+		m.told = map[export.Log]int{}
+		err := export.New(export.Config{Source: m, Cursors: at, Destination: d, CheckpointAtEnd: true, Log: quiet()}).Run(t.Context())
+		if err == nil {
+			return errs
+		}
+		if errs = append(errs, err); len(errs) > most {
+			t.Fatal(errs)
+		}
+		if strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("the token is in an error: %v", err)
+		}
+	}
+}
+
+// Lines are posted with the token to this address alone: no redirect is followed. Only a 2xx is an
+// acknowledgement.
+func TestExportToHTTPS(t *testing.T) {
+	t.Parallel()
+	elsewhere := newSIEM(t)
+	elsewhere.answer = func(int, string, []byte) (int, string, string, bool) { return 200, "", "", true }
+	s := newSIEM(t)
+	s.answer = func(n int, _ string, _ []byte) (int, string, string, bool) {
+		switch n {
+		case 0:
+			return 307, "Location: " + elsewhere.URL, "", false
+		case 1:
+			return 503, "Retry-After: 7", "busy", false
+		case 2:
+			return 200, "", strings.Repeat("x", 5<<20), true
+		}
+		return 202, "", "", true
+	}
+	m, at := newMemory("acme"), newPositions()
+	m.add("acme", 0, 20)
+	m.add("acme", 1, 1)
+	errs := exportOnce(t, m, at, s.destination(t, "/in", export.FormLines), 3)
+	var later *export.RetryAfter
+	if len(errs) != 3 || !errors.As(errs[1], &later) || later.Delay != 7*time.Second {
+		t.Errorf("%v", errs)
+	}
+	if elsewhere.requests != 0 || s.tokens[0] != "Bearer s3cret" {
+		t.Errorf("%d requests elsewhere, %q", elsewhere.requests, s.tokens)
+	}
+	whole(t, checked(t, "acme", 0, strings.Join(s.lines, "\n")+"\n"), 20, 1)
+
+	d, err := export.NewHTTPS(s.URL, export.FormLines, "s3cret", &tls.Config{})
+	must(t, err)
+	if err := d.Deliver(t.Context(), new(export.Batch)); err == nil {
+		t.Error("an unknown certificate is accepted")
+	}
+	for _, address := range []string{"http://siem.example.com/", "https://user:password@siem.example.com/", "siem.example.com", "ftp://siem.example.com/"} {
+		if _, err := export.NewHTTPS(address, export.FormLines, "", &tls.Config{}); err == nil {
+			t.Errorf("%s is accepted", address)
+		}
+	}
+}
+
+// events returns what the HTTP Event Collector has taken as lines.
+func events(t *testing.T, bodies []string) string {
+	t.Helper()
+	var text strings.Builder
+	for _, body := range bodies {
+		decoder := json.NewDecoder(strings.NewReader(body))
+		for decoder.More() {
+			var e struct {
+				Time       float64
+				Sourcetype string
+				Event      json.RawMessage
+			}
+			must(t, decoder.Decode(&e))
+			if e.Time < 1.7e9 || !strings.HasPrefix(e.Sourcetype, "attestd:") {
+				t.Errorf("%+v", e)
+			}
+			text.Write(append(e.Event, '\n'))
+		}
+	}
+	return text.String()
+}
+
+// Splunk's HTTP Event Collector acknowledges with code 0, and where indexer acknowledgement is on only
+// after its index has the events.
+func TestExportToSplunk(t *testing.T) {
+	t.Parallel()
+	s := newSIEM(t)
+	asked := 0
+	s.answer = func(n int, path string, body []byte) (int, string, string, bool) {
+		switch {
+		case path == "/services/collector/ack":
+			if asked++; string(body) != `{"acks":[7]}` {
+				t.Errorf("%s", body)
+			}
+			return 200, "", fmt.Sprintf(`{"acks":{"7":%t}}`, asked > 1), false
+		case n == 0:
+			return 503, "", `{"text":"Server is busy","code":9}`, false
+		case n == 1:
+			return 200, "", `{"text":"Invalid data format","code":6,"invalid-event-number":0}`, false
+		}
+		return 200, "", `{"text":"Success","code":0,"ackId":7}`, true
+	}
+	m, at := newMemory("acme"), newPositions()
+	m.add("acme", 0, 20)
+	if errs := exportOnce(t, m, at, s.destination(t, "/services/collector/event", export.FormSplunk), 2); len(errs) != 2 {
+		t.Errorf("%v", errs)
+	}
+	if asked < 2 || s.tokens[0] != "Splunk s3cret" {
+		t.Errorf("asked %d times, %q", asked, s.tokens)
+	}
+	whole(t, checked(t, "acme", 0, events(t, s.lines)), 20, 0)
+}
+
+// Each item of a _bulk counts: one that is refused stops the export, and is never left out. What is
+// there already is no error.
+func TestExportToElastic(t *testing.T) {
+	t.Parallel()
+	s := newSIEM(t)
+	index := map[string]string{}
+	var order []string
+	refuse := []int{429, 400, 0}
+	s.answer = func(n int, path string, body []byte) (int, string, string, bool) {
+		if path != "/logs-attestd/_bulk" {
+			t.Error(path)
+		}
+		if n == 0 { // not an answer for each
+			return 200, "", `{"errors":false,"items":[]}`, false
+		}
+		lines := strings.Split(strings.TrimSuffix(string(body), "\n"), "\n")
+		var items []string
+		for i := 0; i+1 < len(lines); i += 2 {
+			var action struct {
+				Create struct {
+					ID string `json:"_id"`
+				}
+			}
+			must(t, json.Unmarshal([]byte(lines[i]), &action))
+			status, id := 201, action.Create.ID
+			switch _, has := index[id]; {
+			case has:
+				status = 409
+			case n <= len(refuse) && refuse[n-1] != 0 && strings.HasSuffix(id, "/12"):
+				status = refuse[n-1]
+			default:
+				index[id] = lines[i+1]
+				order = append(order, id)
+			}
+			item := fmt.Sprintf(`{"create":{"status":%d}}`, status)
+			if status > 299 {
+				item = fmt.Sprintf(`{"create":{"status":%d,"error":{"type":"some_exception","reason":"why"}}}`, status)
+			}
+			items = append(items, item)
+		}
+		return 200, "", `{"errors":true,"items":[` + strings.Join(items, ",") + `]}`, false
+	}
+	m, at := newMemory("acme"), newPositions()
+	m.add("acme", 0, 20)
+	errs := exportOnce(t, m, at, s.destination(t, "/logs-attestd", export.FormElastic), 3)
+	if len(errs) != 3 || !strings.Contains(errs[1].Error(), "acme/actions/12 with 429: some_exception") || !strings.Contains(errs[2].Error(), "400") {
+		t.Errorf("%v", errs)
+	}
+	if s.tokens[0] != "ApiKey s3cret" {
+		t.Errorf("%q", s.tokens)
+	}
+	var records int
+	for _, id := range order {
+		if strings.Count(id, "/") == 2 && strings.HasPrefix(id, "acme/actions/") {
+			records++
+		}
+	}
+	if records != 20 {
+		t.Errorf("%d records: %q", records, order)
+	}
+	// sorted by log, index and type
+	var docs []string
+	for _, doc := range index {
+		docs = append(docs, doc)
+	}
+	slices.SortFunc(docs, func(a, b string) int {
+		var x, y struct {
+			Log, Type string
+			Index     int
+		}
+		must(t, errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)))
+		return cmp.Or(cmp.Compare(x.Log, y.Log), cmp.Compare(x.Index, y.Index), cmp.Compare(x.Type, y.Type))
+	})
+	whole(t, checked(t, "acme", 0, strings.Join(docs, "\n")+"\n"), 20, 0)
+}
