@@ -58,6 +58,7 @@ var sections = []struct {
 	{"mcp-http", (*bench).mcpHTTP},
 	{"webhooks", (*bench).webhooks},
 	{"backup", (*bench).backups},
+	{"export", (*bench).export},
 	{"postgres", (*bench).postgres},
 }
 
