@@ -78,7 +78,7 @@ func runExport(ctx context.Context, source *exportSource, cursor string, c expor
 		return err
 	}
 	source.company = company.CompanyID
-	cursors, err := openCursorFile(cursor, company.CompanyID, c.Destination.String())
+	cursors, err := openCursorFile(cursor, company.CompanyID, c.Destination)
 	if err != nil {
 		return err
 	}

@@ -3,10 +3,11 @@ package cmd
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"attestd/server/export"
+	"attestd/store"
 )
 
 const (
@@ -36,14 +38,16 @@ type cursorFile struct {
 type cursorContent struct {
 	Format      string                     `json:"format"`
 	CompanyID   string                     `json:"companyId"`
-	Destination string                     `json:"destination"`
+	Destination string                     `json:"destination"` // for people
+	ID          string                     `json:"id"`          // of the destination
 	Logs        map[string]export.Position `json:"logs"`
 }
 
 // openCursorFile reads a cursor, or begins one. No other process can have it at the same time.
-func openCursorFile(path, companyID, destination string) (c *cursorFile, err error) {
+func openCursorFile(path, companyID string, to export.Destination) (c *cursorFile, err error) {
+	id := sha256.Sum256([]byte(to.ID())) // the destination may have a token
 	c = &cursorFile{path: path, lock: flock.New(path+".lock", flock.SetPermissions(0o600)),
-		content: cursorContent{cursorFormat, companyID, destination, map[string]export.Position{}}}
+		content: cursorContent{cursorFormat, companyID, to.String(), hex.EncodeToString(id[:]), map[string]export.Position{}}}
 	has, err := c.lock.TryLock()
 	if err != nil {
 		return nil, err
@@ -59,8 +63,8 @@ func openCursorFile(path, companyID, destination string) (c *cursorFile, err err
 }
 
 func (c *cursorFile) read() error {
-	text, err := os.ReadFile(c.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	text, err := readBounded(c.path, maxCursorFile)
+	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
@@ -71,7 +75,7 @@ func (c *cursorFile) read() error {
 	if err := decoder.Decode(&stored); err != nil || len(text) > maxCursorFile || stored.Format != cursorFormat {
 		return fmt.Errorf("%s is no cursor of an export; remove it to begin with the first record", c.path)
 	}
-	if stored.CompanyID != c.content.CompanyID || stored.Destination != c.content.Destination {
+	if stored.CompanyID != c.content.CompanyID || stored.ID != c.content.ID {
 		return fmt.Errorf("%s is the cursor of another export, of %s to %s; name another file with --cursor", c.path, stored.CompanyID,
 			stored.Destination)
 	}

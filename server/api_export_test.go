@@ -155,6 +155,7 @@ type named struct {
 }
 
 func (n named) String() string { return n.name }
+func (n named) ID() string     { return n.name }
 
 func exportingAs(name, path string) func(*server.Config) {
 	return func(c *server.Config) { c.Export = &server.Export{Destination: named{export.NewFile(path), name}} }

@@ -30,7 +30,7 @@ type Export struct {
 
 // name is that of its positions. Another destination begins with the first record.
 func (x *Export) name() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s ocsf=%t", x.Destination, x.OCSF))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s ocsf=%t", x.Destination.ID(), x.OCSF))
 	return fmt.Sprintf("%x", sum[:8])
 }
 
@@ -123,11 +123,6 @@ func (e *exporter) run(ctx context.Context) error {
 	stop()
 	exporting.Wait()
 	stopKeeping()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
-	if err := e.keeper.Flush(last); err != nil {
-		e.log.Warn("the positions of the export were not saved; some lines will come again", "error", err)
-	}
 	leave()
 	running.Wait()
 	return ctx.Err()
@@ -152,11 +147,22 @@ func (e *exporter) export(ctx context.Context) {
 		e.mu.Lock()
 		e.running = nil
 		e.mu.Unlock()
+		// before another server, which may have the duty now, saves newer ones
+		if err := e.flush(ctx); err != nil {
+			e.log.Warn("the positions of the export were not saved; some lines will come again", "error", err)
+		}
 		if ctx.Err() == nil {
 			e.log.Error("the export has ended; it begins again", "error", err)
 			_ = sleep(ctx, exportAgain) // the loop handles ctx
 		}
 	}
+}
+
+// flush saves positions, also when ctx is done.
+func (e *exporter) flush(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	return e.keeper.Flush(limited)
 }
 
 // pace waits before a batch while appends have priority.

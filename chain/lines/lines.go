@@ -29,8 +29,8 @@
 // the index of the checkpoint or opening line before it.
 //
 // An opening line says that records from index on follow. Its other members are those of a
-// checkpoint line. There is one wherever an exporter starts or starts again, in every new file, and
-// after a delivery that was not acknowledged. In the last case its index may be below that of a
+// checkpoint line. There is one of both logs wherever an exporter starts or starts again, in every
+// new file, and after a delivery that was not acknowledged. In the last case its index may be below that of a
 // record that was sent already: these records come again, with the same bytes.
 //
 // A keys line has all keys of the company and their rotations: {"companyId","logs","keys"}, as in
@@ -63,7 +63,7 @@
 //  3. RECORD. The record has the form, the company, the log and the hash of check 3 of package
 //     evidence, and the key of its index signed it. Its time is not before that of its predecessor.
 //  4. MISSING. No index is left out: record and checkpoint lines have the index that is next.
-//     The first line of a log begins anywhere.
+//     The first line of a log begins anywhere. In the end there are lines of both logs.
 //  5. REPEATED. An index comes again only after an opening line with that index or a lower one,
 //     and then with the same leaf, byte for byte. The check remembers the last 262,144 records.
 //  6. CHECKPOINT. The frontier gives hash, which is the root of the tree that the records so far

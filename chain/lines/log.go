@@ -182,7 +182,7 @@ func (l *logCheck) gaps() (list []string) {
 		list = append(list, fmt.Sprintf("That none of the records before %d of the log %s is missing at the beginning: the first checkpoint is there. Each from %d on was signed by the company.", l.From, l.Log, l.First))
 	}
 	if l.Next > l.To {
-		list = append(list, fmt.Sprintf("The end of the log %s: records %d to %d are not covered by a checkpoint yet. Each was signed by the company, and others may have followed.", l.Log, l.To, l.Next-1))
+		list = append(list, fmt.Sprintf("The end of the log %s: records %d to %d are not covered by a checkpoint yet. Each was signed by the company.", l.Log, l.To, l.Next-1))
 	}
-	return list
+	return append(list, fmt.Sprintf("What follows in the log %s: the lines end before record %d.", l.Log, l.Next))
 }

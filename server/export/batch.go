@@ -149,9 +149,7 @@ func (e *Exporter) round(ctx context.Context, last bool) (done bool, err error) 
 		}
 	}
 	for company, sent := range keys {
-		if before := e.keys[company].count; before > 0 && before != sent.count {
-			e.resign(company)
-		}
+		e.resign(company, e.keys[company].count, sent.count)
 		e.keys[company] = sent
 	}
 	e.queue = waiting
@@ -164,12 +162,13 @@ func (e *Exporter) round(ctx context.Context, last bool) (done bool, err error) 
 	return len(waiting) == 0, err
 }
 
-// resign makes checkpoints due of both logs of a company that has another key, for those who trust
-// that one.
-func (e *Exporter) resign(company string) {
+// resign makes lines due of logs of a company that have no new records. When there is another key,
+// both have a checkpoint for those who trust that one. And each has an opening line wherever the
+// other has, so that it is noticed when all lines of a log are gone.
+func (e *Exporter) resign(company string, before, now int) {
 	for _, name := range []string{evidence.Actions, evidence.Control} {
-		if s := e.logs[Log{company, name}]; s != nil && s.at.Frontier.Size > 0 {
-			s.resign = true
+		if s := e.logs[Log{company, name}]; s != nil {
+			s.resign = before > 0 && before != now || s.session != e.session
 		}
 	}
 }
@@ -196,7 +195,9 @@ func (e *Exporter) fill(ctx context.Context, b *Batch, s *state, keys map[string
 	}
 	if sent := e.sentKeys(s.CompanyID, keys); sent.session != e.session || sent.count != len(file.Keys) {
 		at := time.Now()
-		e.add(b, lines.TypeKeys, Log{CompanyID: s.CompanyID}, 0, chain.FormatTime(at), lines.AppendKeys(nil, file, at))
+		if err := e.add(b, lines.TypeKeys, Log{CompanyID: s.CompanyID}, 0, chain.FormatTime(at), lines.AppendKeys(nil, file, at)); err != nil {
+			return a, err
+		}
 		keys[s.CompanyID] = sentKeys{e.session, len(file.Keys)}
 	}
 	if open {
@@ -204,7 +205,9 @@ func (e *Exporter) fill(ctx context.Context, b *Batch, s *state, keys map[string
 		if err != nil {
 			return a, err
 		}
-		e.add(b, lines.TypeOpening, s.Log, next, chain.FormatTime(m.At), m.AppendOpening(nil))
+		if err := e.add(b, lines.TypeOpening, s.Log, next, chain.FormatTime(m.At), m.AppendOpening(nil)); err != nil {
+			return a, err
+		}
 		a.at.Previous = next
 	}
 	if err := e.records(ctx, b, &a, keySet(file, s.Name)); err != nil {
@@ -217,7 +220,9 @@ func (e *Exporter) fill(ctx context.Context, b *Batch, s *state, keys map[string
 		if err != nil {
 			return a, err
 		}
-		e.add(b, lines.TypeCheckpoint, s.Log, next, chain.FormatTime(m.At), m.AppendCheckpoint(nil, a.at.Previous))
+		if err := e.add(b, lines.TypeCheckpoint, s.Log, next, chain.FormatTime(m.At), m.AppendCheckpoint(nil, a.at.Previous)); err != nil {
+			return a, err
+		}
 		a.at.Previous, a.since = next, time.Time{}
 	} else if since == 0 { // the opening line says it
 		a.since = time.Time{}
@@ -235,16 +240,17 @@ func (e *Exporter) sentKeys(company string, keys map[string]sentKeys) sentKeys {
 }
 
 // add appends a line to a batch, as an OCSF event if so configured.
-func (e *Exporter) add(b *Batch, kind string, l Log, index int64, at string, text []byte) {
+func (e *Exporter) add(b *Batch, kind string, l Log, index int64, at string, text []byte) error {
 	if e.OCSF {
 		event, err := lines.OCSF(make([]byte, 0, len(text)+1024), text)
-		if err != nil { // impossible, because the service has made the record
-			panic("export: " + err.Error())
+		if err != nil {
+			return fmt.Errorf("%s cannot be an OCSF event: %w", lines.ID(kind, l.CompanyID, l.Name, index, at), err)
 		}
 		text = event
 	}
 	b.Lines = append(b.Lines, Line{text, kind, lines.ID(kind, l.CompanyID, l.Name, index, at), at})
 	b.bytes += len(text) + 1
+	return nil
 }
 
 // records appends the next records of a log.
@@ -260,7 +266,9 @@ func (e *Exporter) records(ctx context.Context, b *Batch, a *advance, keys chain
 		leaf := made.Of(r)
 		leaves = append(leaves, leaf.Hash())
 		text := lines.AppendRecord(make([]byte, 0, len(r.Payload)+len(r.Delegation)+512), a.CompanyID, a.Name, r)
-		e.add(b, lines.TypeRecord, a.Log, r.Index, r.Timestamp, text)
+		if err := e.add(b, lines.TypeRecord, a.Log, r.Index, r.Timestamp, text); err != nil {
+			return err
+		}
 		next++
 		if b.records++; b.isFull() {
 			return errBatchFull

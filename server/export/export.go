@@ -67,6 +67,8 @@ type Destination interface {
 	Deliver(ctx context.Context, b *Batch) error
 	Close() error
 	String() string // without secrets
+	// ID tells destinations apart. It may have secrets.
+	ID() string
 }
 
 // RetryAfter is an error of a destination that says when to try again.
@@ -85,7 +87,8 @@ const (
 )
 
 const (
-	deliveryTime  = 30 * time.Second // for one delivery
+	deliveryTime  = 3 * time.Minute  // for one delivery, with the wait for an acknowledgement
+	attemptTime   = 30 * time.Second // for one request or connection of it
 	firstPause    = time.Second      // after a failed delivery
 	longestPause  = time.Minute
 	longestAsked  = 5 * time.Minute // of Retry-After

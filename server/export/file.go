@@ -24,6 +24,9 @@ func NewFile(path string) *File { return &File{path: path} }
 
 func (f *File) String() string { return "file " + f.path }
 
+// ID implements Destination.
+func (f *File) ID() string { return f.String() }
+
 // Reopen makes the next batch go to the file that has the name then. It may be called at any time.
 func (f *File) Reopen() { f.reopen.Store(true) }
 

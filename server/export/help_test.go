@@ -228,6 +228,7 @@ type receiver struct {
 }
 
 func (r *receiver) String() string         { return "receiver" }
+func (r *receiver) ID() string             { return "receiver" }
 func (r *receiver) Close() error           { return nil }
 func (r *receiver) Prepare() (bool, error) { return false, nil }
 

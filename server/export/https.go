@@ -77,10 +77,13 @@ func uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// String has no query, which may have a token.
+// String has neither path nor query, which may have a token.
 func (h *HTTPS) String() string {
-	return "https " + h.form + " " + h.url.Scheme + "://" + h.url.Host + h.url.Path
+	return "https " + h.form + " " + h.url.Scheme + "://" + h.url.Host
 }
+
+// ID implements Destination.
+func (h *HTTPS) ID() string { return "https " + h.form + " " + h.url.String() }
 
 // Close implements Destination.
 func (h *HTTPS) Close() error {
@@ -133,6 +136,8 @@ func (h *HTTPS) write(body *bytes.Buffer, l Line) {
 
 // post returns the answer of a request that succeeded.
 func (h *HTTPS) post(ctx context.Context, to *url.URL, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, errors.New("the URL cannot be used")

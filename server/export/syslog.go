@@ -54,6 +54,9 @@ func headerName(name string) string {
 
 func (s *Syslog) String() string { return "syslog " + s.address }
 
+// ID implements Destination.
+func (s *Syslog) ID() string { return s.String() }
+
 // Close implements Destination.
 func (s *Syslog) Close() error { return nil }
 
@@ -65,6 +68,8 @@ const priority = 13*8 + 6
 
 // Deliver implements Destination.
 func (s *Syslog) Deliver(ctx context.Context, b *Batch) error {
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
 	plain, err := s.dialer.DialContext(ctx, "tcp", s.address)
 	if err != nil {
 		return err
