@@ -10,6 +10,7 @@ import (
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
 	"attestd/chain/tlog"
+	"attestd/internal/testenv"
 )
 
 // Lines hold under each key of the company that is pinned, up to the last checkpoint that the key or
@@ -76,6 +77,7 @@ func TestCheckpointsOfAFormerKeyDoNotCount(t *testing.T) {
 
 // Lines in several files are checked in their order. A file alone says where it begins.
 func TestLinesInSeveralFiles(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	c := sample(t)
 	for cut := 1; cut < len(c.out); cut++ {
@@ -109,6 +111,7 @@ func TestLinesInSeveralFiles(t *testing.T) {
 
 // Lines of several companies need a name; those of the others are counted.
 func TestLinesOfSeveralCompanies(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	c, d := sample(t), newCompany(t, "globex")
 	d.add(0, `{}`)
@@ -137,6 +140,7 @@ func TestLinesOfSeveralCompanies(t *testing.T) {
 
 // Syslog's headers and OCSF's events carry lines. The event must say what its line says.
 func TestCarriers(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	c := sample(t)
 	var syslog, ocsf []string

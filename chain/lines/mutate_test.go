@@ -12,6 +12,7 @@ import (
 
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
+	"attestd/internal/testenv"
 )
 
 // wrongVerdict says what is wrong with lines that are said to hold, by a way of its own: it reads the
@@ -62,6 +63,7 @@ func wrongVerdict(t testing.TB, c *company, text []string, v lines.Verdict) erro
 // opening line that says nothing new, and the checkpoint before it; a keys line while there is another
 // one; a record that comes again elsewhere; and the last lines of a log, which shorten what is covered.
 func TestLinesDeletedDoubledMovedAdded(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	c := sample(t)
 	whole := check(t, pin(0), c.out...)
@@ -154,6 +156,7 @@ func TestLinesDeletedDoubledMovedAdded(t *testing.T) {
 // A line that was changed in any byte is found, unless the byte means nothing: the time of a line
 // that is no record, which nothing proves.
 func TestLinesChangedInAnyByte(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	c := sample(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -195,6 +198,7 @@ func same(a, b string) bool {
 // Whoever has the company's key, but not the lines that were sent, writes another history: it is
 // found where it meets the one that was sent.
 func TestOtherHistoryIsFound(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	c, d := sample(t), newCompany(t, "acme")
 	for i := range 7 {
