@@ -38,8 +38,8 @@ func certificateFiles(t *testing.T, folder string) (cert, key string) {
 	return cert, key
 }
 
-// rsyslog takes what a server exports over TLS, also records of a megabyte, and loses nothing when it
-// is restarted. What it has stored holds.
+// rsyslog takes what a server exports over TLS, also records of a megabyte, and loses nothing when
+// it is restarted. What it has stored holds.
 func TestExportToRsyslog(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced, testenv.Program("rsyslogd"))
 	t.Parallel()

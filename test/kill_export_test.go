@@ -35,8 +35,8 @@ func exportedLines(t *testing.T, key string, records int64, files ...string) {
 	}
 }
 
-// An exporter that is killed at any moment loses nothing and writes nothing wrong: the one inside the
-// server, and one beside it.
+// An exporter that is killed at any moment loses nothing and writes nothing wrong: the one inside
+// the server, and one beside it.
 func TestKilledExporterLosesNothing(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

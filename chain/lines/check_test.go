@@ -13,8 +13,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// Lines hold under each key of the company that is pinned, up to the last checkpoint that the key or
-// one that follows it has signed. What is not covered is said.
+// Lines hold under each key of the company that is pinned, up to the last checkpoint that the key
+// or one that follows it has signed. What is not covered is said.
 func TestExportedLinesHold(t *testing.T) {
 	t.Parallel()
 	c := sample(t)

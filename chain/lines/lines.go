@@ -29,9 +29,10 @@
 // the index of the checkpoint or opening line before it.
 //
 // An opening line says that records from index on follow. Its other members are those of a
-// checkpoint line. There is one of both logs wherever an exporter starts or starts again, in every
-// new file, and after a delivery that was not acknowledged. In the last case its index may be below that of a
-// record that was sent already: these records come again, with the same bytes.
+// checkpoint line, without previous. There is one of both logs wherever an exporter starts or
+// starts again, in every new file, and after a delivery that was not acknowledged. In the last case
+// its index may be below that of a record that was sent already: these records come again, with the
+// same bytes.
 //
 // A keys line has all keys of the company and their rotations: {"companyId","logs","keys"}, as in
 // the header of a report (package evidence). It stands before an opening, and comes again when
@@ -81,8 +82,8 @@
 // "self-consistent" where nothing is trusted.
 //
 // Some lines are no loss when they are gone, and may be gone unseen: a keys line while there is
-// another one, an opening line at the index of the line before it, a checkpoint line that an opening
-// line follows before another checkpoint, and a record line that comes again.
+// another one, an opening line at the index of the line before it, a checkpoint line that an
+// opening line follows before another checkpoint, and a record line that comes again.
 package lines
 
 import (

@@ -15,8 +15,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// wrongVerdict says what is wrong with lines that are said to hold, by a way of its own: it reads the
-// records of a log as they stand, and compares them with those of the company.
+// wrongVerdict says what is wrong with lines that are said to hold, by a way of its own: it reads
+// the records of a log as they stand, and compares them with those of the company.
 func wrongVerdict(t testing.TB, c *company, text []string, v lines.Verdict) error {
 	found := map[string]map[int64]string{"actions": {}, "control": {}}
 	for _, line := range text {
@@ -60,8 +60,9 @@ func wrongVerdict(t testing.TB, c *company, text []string, v lines.Verdict) erro
 }
 
 // A line that was deleted, doubled, moved or added is found. What may go unseen is named here: an
-// opening line that says nothing new, and the checkpoint before it; a keys line while there is another
-// one; a record that comes again elsewhere; and the last lines of a log, which shorten what is covered.
+// opening line that says nothing new, and the checkpoint before it; a keys line while there is
+// another one; a record that comes again elsewhere; and the last lines of a log, which shorten
+// what is covered.
 func TestLinesDeletedDoubledMovedAdded(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()

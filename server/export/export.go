@@ -37,8 +37,8 @@ type Source interface {
 	// Records calls yield for the records [from, to). They are valid only during the call. An error
 	// of yield ends the read and is returned.
 	Records(ctx context.Context, l Log, from, to int64, yield func(*chain.Record) error) error
-	// Keys returns both logs of a company and all of its keys, among them those of every record that
-	// Size counted before.
+	// Keys returns both logs of a company and all of its keys, among them those of every record
+	// that Size counted before.
 	Keys(ctx context.Context, companyID string) (*evidence.File, error)
 	// Consistency returns what GET /v1/log/{logId}/consistency?from= does, with a checkpoint that
 	// covers from.
@@ -106,7 +106,8 @@ type Config struct {
 	Follow      bool // do not end with the records that there are
 	// with the last line, write checkpoints of what has none yet
 	CheckpointAtEnd bool
-	// a checkpoint line comes after so many records of a log, or so long after the first without one
+	// a checkpoint line comes after so many records of a log, or so long after the first without
+	// one
 	CheckpointLines int64
 	CheckpointEvery time.Duration
 	// the least time between two deliveries, so that lines go together

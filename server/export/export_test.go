@@ -83,8 +83,8 @@ func TestExportFollows(t *testing.T) {
 	})
 }
 
-// Whatever a receiver does with batches, and wherever the exporter is stopped, no record is lost and
-// the lines hold. What was not acknowledged comes again.
+// Whatever a receiver does with batches, and wherever the exporter is stopped, no record is lost
+// and the lines hold. What was not acknowledged comes again.
 func TestExportLosesNothing(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
@@ -204,8 +204,8 @@ func TestExportStopsAtAnotherHistory(t *testing.T) {
 	})
 }
 
-// A file is private and appended to; a moved one is followed by a new one that holds alone; and what
-// a killed exporter left of a line goes.
+// A file is private and appended to; a moved one is followed by a new one that holds alone; and
+// what a killed exporter left of a line goes.
 func TestExportToFile(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()

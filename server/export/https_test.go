@@ -142,8 +142,8 @@ func events(t *testing.T, bodies []string) string {
 	return text.String()
 }
 
-// Splunk's HTTP Event Collector acknowledges with code 0, and where indexer acknowledgement is on only
-// after its index has the events.
+// Splunk's HTTP Event Collector acknowledges with code 0, and where indexer acknowledgement is on
+// only after its index has the events.
 func TestExportToSplunk(t *testing.T) {
 	t.Parallel()
 	s := newSIEM(t)

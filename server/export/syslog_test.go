@@ -141,8 +141,8 @@ func TestExportToSyslog(t *testing.T) {
 	}
 }
 
-// The receiver's certificate must be trusted and of its name, and a receiver that never ends its side
-// acknowledges nothing.
+// The receiver's certificate must be trusted and of its name, and a receiver that never ends its
+// side acknowledges nothing.
 func TestSyslogReceiverIsVerified(t *testing.T) {
 	t.Parallel()
 	pair, pool := certificate(t)

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// export measures the cost to appends of exporting each record: to a receiver that takes all, and to
-// one that hangs. Three servers, one without an export, are loaded in turns. The receivers are in
-// this process.
+// export measures the cost to appends of exporting each record: to a receiver that takes all, and
+// to one that hangs. Three servers, one without an export, are loaded in turns. The receivers are
+// in this process.
 func (b *bench) export(ctx context.Context) (err error) {
 	var taken atomic.Int64 // bytes
 	hangs := make(chan struct{})
