@@ -13,8 +13,8 @@ import (
 )
 
 // Ring has the logs and keys of one company, for a form that holds more than one file can: see
-// package lines. Its methods make the checks of a file: KEYS, RECORD and LOG_PROOF. Nothing in it is
-// trusted by itself.
+// package lines. Its methods make the checks of a file: KEYS, RECORD and LOG_PROOF. Nothing in it
+// is trusted by itself.
 type Ring struct {
 	c      *checker
 	leaves map[string]*chain.Leaves // by the log's name
