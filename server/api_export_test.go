@@ -87,7 +87,7 @@ func TestServerExportsItsCompanies(t *testing.T) {
 		c.on(s).do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"a.b","payload":{}}`).status(201)
 	}
 	settings := companies[0].on(s).do(t, "GET /v1/chain?log=control", "").status(200)
-	if !strings.Contains(string(settings.raw), "lines.ndjson, acme") {
+	if !strings.Contains(string(settings.raw), "lines.ndjson, the logs of 1 companies") {
 		t.Errorf("the export is not in the control log: %s", string(settings.raw))
 	}
 	s.stop()

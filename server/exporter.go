@@ -34,13 +34,12 @@ func (x *Export) name() string {
 	return fmt.Sprintf("%x", sum[:8])
 }
 
-// String describes it for the control log, without secrets.
+// String describes it for the control logs, without secrets and the names of other companies.
 func (x *Export) String() string {
-	companies := "all companies"
 	if x.Companies != nil {
-		companies = strings.Join(x.Companies, " ")
+		return fmt.Sprintf("%s, the logs of %d companies", x.Destination, len(x.Companies))
 	}
-	return x.Destination.String() + ", " + companies
+	return x.Destination.String() + ", the logs of all companies"
 }
 
 const (
@@ -277,9 +276,10 @@ func (s *exportSource) logs(ctx context.Context, numbers []int64) (list []export
 		if !s.wants(c.ID) {
 			continue
 		}
-		exported := export.Log{CompanyID: c.ID, Name: string(l.Name)}
-		s.chains[exported] = number
-		list = append(list, exported)
+		for _, l := range c.Logs() {
+			s.chains[export.Log{CompanyID: c.ID, Name: string(l.Name)}] = l.Chain
+		}
+		list = append(list, export.Log{CompanyID: c.ID, Name: string(l.Name)})
 	}
 	return list, nil
 }

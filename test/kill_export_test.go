@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,8 +95,13 @@ func TestKilledExporterLosesNothing(t *testing.T) {
 			t.Fatalf("not exported: %s", r.all)
 		}
 	}
+	// a program that rotates logs moves the file, and sends a signal
+	must(t, os.Rename(inside, inside+".1"))
+	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"a.b","payload":{}}`, nil)
+	records++
 	must(t, s.interrupt())
-	exportedLines(t, published.Fingerprint, records, inside)
+	exportedLines(t, published.Fingerprint, records, inside+".1", inside)
 	t.Logf("%d records", records)
 }
 

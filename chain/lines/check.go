@@ -93,6 +93,7 @@ type checker struct {
 	logs    map[string]*logCheck
 
 	others, headers, events int64 // lines of other companies, with headers, in OCSF
+	cosigned                int64 // checkpoints with signatures that nobody has checked
 	cut                     string
 }
 
@@ -291,6 +292,9 @@ func (c *checker) mark(log *logCheck, l *line) error {
 	if err != nil {
 		return within(l.log, err)
 	}
+	if _, signatures, _ := strings.Cut(text, "\n\n"); strings.Count(signatures, "\n") > 1 && c.options.Trust.Policy == nil {
+		c.cosigned++
+	}
 	if c.counts(l.log, text, signer) {
 		log.To = max(log.To, l.index)
 	}
@@ -342,6 +346,9 @@ func (c *checker) report(v *Verdict) {
 	}
 	if c.headers > 0 {
 		v.NotProven = append(v.NotProven, fmt.Sprintf("What stands before %d lines: the header of syslog.", c.headers))
+	}
+	if c.cosigned > 0 {
+		v.NotProven = append(v.NotProven, fmt.Sprintf("Further signatures below %d checkpoints: only a policy says whose they are.", c.cosigned))
 	}
 	if c.others > 0 {
 		v.NotProven = append(v.NotProven, fmt.Sprintf("%d lines of other companies, which were not checked.", c.others))

@@ -46,7 +46,8 @@ type state struct {
 	session  int       // whose opening line was acknowledged
 	since    time.Time // of the first acknowledged record without a checkpoint; zero for none
 	failedAt time.Time // when it could not be read; zero if it could
-	// a checkpoint is due although there are no new records: the company has another key
+	// a checkpoint or opening is due although there are no new records: the company has another
+	// key, or its other log was opened
 	resign bool
 }
 
@@ -97,7 +98,8 @@ func (e *Exporter) round(ctx context.Context, last bool) (done bool, err error) 
 	keys := make(map[string]sentKeys)
 	var moved []advance
 	var waiting []*state
-	for _, s := range e.queue {
+	for i := 0; i < len(e.queue); i++ { // it may grow
+		s := e.queue[i]
 		if b.isFull() {
 			waiting = append(waiting, s)
 			continue
@@ -116,6 +118,10 @@ func (e *Exporter) round(ctx context.Context, last bool) (done bool, err error) 
 		}
 		s.failedAt = time.Time{}
 		moved = append(moved, a)
+		if other := e.logs[s.other()]; a.opened && s.session != e.session && other != nil && other.session != e.session {
+			other.resign = true // each log is opened wherever the other one is
+			e.enqueue(other)
+		}
 	}
 	e.count()
 	e.took = time.Since(began)
@@ -149,7 +155,9 @@ func (e *Exporter) round(ctx context.Context, last bool) (done bool, err error) 
 		}
 	}
 	for company, sent := range keys {
-		e.resign(company, e.keys[company].count, sent.count)
+		if before := e.keys[company].count; before > 0 && before != sent.count {
+			e.resign(company)
+		}
 		e.keys[company] = sent
 	}
 	e.queue = waiting
@@ -162,13 +170,20 @@ func (e *Exporter) round(ctx context.Context, last bool) (done bool, err error) 
 	return len(waiting) == 0, err
 }
 
-// resign makes lines due of logs of a company that have no new records. When there is another key,
-// both have a checkpoint for those who trust that one. And each has an opening line wherever the
-// other has, so that it is noticed when all lines of a log are gone.
-func (e *Exporter) resign(company string, before, now int) {
+// other returns the other log of the company.
+func (s *state) other() Log {
+	if s.Name == evidence.Actions {
+		return Log{s.CompanyID, evidence.Control}
+	}
+	return Log{s.CompanyID, evidence.Actions}
+}
+
+// resign makes checkpoints due of both logs of a company that has another key, for those who trust
+// that one.
+func (e *Exporter) resign(company string) {
 	for _, name := range []string{evidence.Actions, evidence.Control} {
 		if s := e.logs[Log{company, name}]; s != nil {
-			s.resign = before > 0 && before != now || s.session != e.session
+			s.resign = true
 		}
 	}
 }
@@ -184,8 +199,8 @@ func (e *Exporter) fill(ctx context.Context, b *Batch, s *state, keys map[string
 		return a, fmt.Errorf("it has %d records, and %d were exported: it was rolled back", s.size, next)
 	}
 	open := s.session != e.session
-	isDue := s.resign || !s.since.IsZero() && (last || time.Since(s.since) >= e.CheckpointEvery)
-	if next == s.size && !isDue {
+	isDue := !s.since.IsZero() && (last || time.Since(s.since) >= e.CheckpointEvery)
+	if next == s.size && !isDue && !s.resign {
 		return a, nil
 	}
 	a.opened = true

@@ -30,7 +30,8 @@ type Log struct {
 // Source has the logs.
 type Source interface {
 	// Grown waits until there may be more records, or until a time if that is not zero, and returns
-	// the logs that may have grown. Each log is returned once at first.
+	// the logs that may have grown. Each log with records is returned once at first. Then the other
+	// methods know both logs of its company.
 	Grown(ctx context.Context, until time.Time) ([]Log, error)
 	// Size returns how many records of a log can be read.
 	Size(ctx context.Context, l Log) (int64, error)
@@ -243,17 +244,12 @@ func (e *Exporter) look(ctx context.Context) error {
 		return sleep(ctx, waitForErrors)
 	}
 	for _, l := range grown {
-		s := e.logs[l]
-		if s == nil {
-			at, err := e.Cursors.Load(ctx, l)
-			if err != nil {
-				return fmt.Errorf("the position of the export in the log %s of %s cannot be read: %w", l.Name, l.CompanyID, err)
-			}
-			s = &state{Log: l, at: at}
-			if at.Previous < at.Frontier.Size { // its end has no checkpoint
-				s.since = time.Now()
-			}
-			e.logs[l] = s
+		s, err := e.load(ctx, l)
+		if err == nil {
+			_, err = e.load(ctx, s.other())
+		}
+		if err != nil {
+			return err
 		}
 		e.enqueue(s)
 	}
@@ -264,6 +260,23 @@ func (e *Exporter) look(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// load returns the state of a log, from where it was exported last.
+func (e *Exporter) load(ctx context.Context, l Log) (*state, error) {
+	if s := e.logs[l]; s != nil {
+		return s, nil
+	}
+	at, err := e.Cursors.Load(ctx, l)
+	if err != nil {
+		return nil, fmt.Errorf("the position of the export in the log %s of %s cannot be read: %w", l.Name, l.CompanyID, err)
+	}
+	s := &state{Log: l, at: at}
+	if at.Previous < at.Frontier.Size { // its end has no checkpoint
+		s.since = time.Now()
+	}
+	e.logs[l] = s
+	return s, nil
 }
 
 func (e *Exporter) enqueue(s *state) {

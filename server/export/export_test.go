@@ -280,6 +280,17 @@ func TestRotatedFile(t *testing.T) {
 		}
 		m.add("acme", 0, 1)
 		n++
+		if i == 3 { // copied and emptied
+			text, err := os.ReadFile(path)
+			for ; len(text) == 0 || e.Status().Behind > 0 || e.Status().Delivered < n; text, err = os.ReadFile(path) {
+				time.Sleep(time.Millisecond)
+			}
+			must(t, err)
+			must(t, os.WriteFile(path+".copied", text, 0o600))
+			must(t, os.Truncate(path, 0))
+			m.add("acme", 0, 1)
+			n++
+		}
 		for e.Status().Behind > 0 || e.Status().Delivered < n {
 			time.Sleep(time.Millisecond)
 		}
@@ -288,7 +299,12 @@ func TestRotatedFile(t *testing.T) {
 		texts = append(texts, string(text))
 	}
 	_ = stop()
+	copied, err := os.ReadFile(path + ".copied")
+	must(t, err)
 	last, err := os.ReadFile(path)
 	must(t, err)
-	whole(t, checked(t, "acme", 0, append(texts, string(last))...), n, 0)
+	whole(t, checked(t, "acme", 0, append(texts, string(copied), string(last))...), n, 0)
+	if v := checked(t, "acme", 0, string(last)); len(v.Logs) != 2 || v.Logs[0].To != n {
+		t.Errorf("%+v\n%s", v, last)
+	}
 }

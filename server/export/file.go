@@ -12,10 +12,12 @@ import (
 )
 
 // File appends lines to a file, and makes it with mode 0600. When the file was moved or removed, or
-// Reopen was called, the next batch goes to a new file of the name.
+// Reopen was called, the next batch goes to a new file of the name. In a file that was emptied, the
+// lines begin anew.
 type File struct {
 	path   string
 	file   *os.File
+	size   int64 // after the last batch
 	reopen atomic.Bool
 }
 
@@ -45,7 +47,9 @@ func (f *File) Prepare() (isNew bool, err error) {
 	if f.file != nil {
 		named, err := os.Stat(f.path)
 		if mine, e := f.file.Stat(); err == nil && e == nil && os.SameFile(named, mine) && !f.reopen.Load() {
-			return false, nil
+			isNew = mine.Size() < f.size // it was copied and emptied
+			f.size = mine.Size()
+			return isNew, nil
 		}
 		_ = f.Close() // everything in it was synced
 	}
@@ -68,7 +72,7 @@ func (f *File) Prepare() (isNew bool, err error) {
 		opened.Close()
 		return false, err
 	}
-	f.file = opened
+	f.file, f.size = opened, 0
 	return true, nil
 }
 
@@ -125,6 +129,10 @@ func (f *File) Deliver(_ context.Context, b *Batch) error {
 	if err != nil {
 		return err
 	}
+	if before < f.size {
+		f.size = before
+		return fmt.Errorf("%s was emptied", f.path)
+	}
 	text := make([]byte, 0, b.bytes)
 	for _, l := range b.Lines {
 		text = append(append(text, l.Text...), '\n')
@@ -136,6 +144,8 @@ func (f *File) Deliver(_ context.Context, b *Batch) error {
 		// nothing of it was acknowledged, and it comes again
 		_ = f.file.Truncate(before)
 		_ = f.Close()
+		return err
 	}
-	return err
+	f.size = before + int64(len(text))
+	return nil
 }
