@@ -124,6 +124,7 @@ func (e *exporter) run(ctx context.Context) error {
 	stopKeeping()
 	leave()
 	running.Wait()
+	exporting.Wait() // one that began while the duty was given up
 	return ctx.Err()
 }
 
