@@ -31,10 +31,19 @@ func (f *destinationFlags) add(cmd *cobra.Command, prefix string) {
 	flags.StringVar(&f.address, prefix+"address", "", "`address` of the receiver: host:port for syslog, a URL for https")
 	flags.StringVar(&f.form, prefix+"form", export.FormLines, "form of requests to an https receiver: `ndjson|splunk|elastic`")
 	flags.StringVar(&f.format, prefix+"format", "lines", "form of the lines: `lines|ocsf`")
-	flags.StringVar(&f.caFile, prefix+"ca-file", "", "`file` with the certificates that a receiver's must lead to (default: the system's)")
+	flags.StringVar(&f.caFile, f.caFlag(), "", "`file` with the certificates that a receiver's must lead to (default: the system's)")
 	flags.StringVar(&f.cert, prefix+"cert", "", "`file` with a client certificate for the receiver")
 	flags.StringVar(&f.certKey, prefix+"cert-key", "", "`file` with the key of the client certificate")
 	flags.StringVar(&f.tokenFile, prefix+"token-file", "", "`file` with the token for an https receiver; or set ATTESTD_EXPORT_TOKEN")
+}
+
+// caFlag is the name of the flag for the CAs of the receiver. Where there is no prefix, --ca-file is
+// for the CAs of the server.
+func (f *destinationFlags) caFlag() string {
+	if f.prefix == "" {
+		return "receiver-ca-file"
+	}
+	return f.prefix + "ca-file"
 }
 
 // name returns a flag as it is typed.
@@ -104,11 +113,11 @@ func (f *destinationFlags) tls() (*tls.Config, error) {
 	if f.caFile != "" {
 		text, err := readBounded(f.caFile, maxCAFile)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name("ca-file"), err)
+			return nil, fmt.Errorf("--%s: %w", f.caFlag(), err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, usagef("%s: there is no certificate in %s", f.name("ca-file"), f.caFile)
+			return nil, usagef("--%s: there is no certificate in %s", f.caFlag(), f.caFile)
 		}
 	}
 	if (f.cert == "") != (f.certKey == "") {

@@ -65,7 +65,7 @@ A reader's key is enough. A server sends the logs itself with attestd serve --ex
 	f.add(cmd, "")
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on with new records")
 	cmd.Flags().StringVar(&cursor, "cursor", "", "`file` with how far the export has come (default for --to file: its name and .cursor)")
-	for _, name := range []string{"to", "file", "address", "form", "format", "ca-file", "cert", "cert-key", "token-file", "follow", "cursor"} {
+	for _, name := range []string{"to", "file", "address", "form", "format", "receiver-ca-file", "cert", "cert-key", "token-file", "follow", "cursor"} {
 		// those of serve have variables
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"})
 	}
