@@ -42,7 +42,7 @@ func startHTTP2(t *testing.T, seats int64, handler http.HandlerFunc) *h2conn {
 	network := pipes.New()
 	connections := limit.Listen(network, limit.Size{Most: seats, Share: seats}, []netip.Prefix{}, slog.New(slog.DiscardHandler)).TLS()
 	l := lifecycle{
-		handler: boundStreams(handler, connections), begin: func(context.Context) {}, streams: func() {}, log: slog.New(slog.DiscardHandler),
+		handler: boundStreams(handler, connections), begin: func(context.Context) {}, streams: func() {}, leave: func() {}, log: slog.New(slog.DiscardHandler),
 		tls: &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}},
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -235,7 +235,7 @@ func TestHandshakeTimeout(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				network := pipes.New()
 				l := lifecycle{
-					handler: http.NotFoundHandler(), begin: func(context.Context) {}, streams: func() {}, log: slog.New(slog.DiscardHandler),
+					handler: http.NotFoundHandler(), begin: func(context.Context) {}, streams: func() {}, leave: func() {}, log: slog.New(slog.DiscardHandler),
 					tls: &tls.Config{Certificates: []tls.Certificate{pair}},
 				}
 				ctx, stop := context.WithCancel(t.Context())
