@@ -9,10 +9,14 @@ import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
+import { lazy } from '../parts/lazy.js';
 import { usePaged } from '../parts/pages_of.js';
-import { PassportTable, Revoke } from '../parts/passport_table.js';
 import { Text } from '../parts/text.js';
 import { Inspector, bench } from './passport_inspector.js';
+
+// What needs a server is loaded later; the inspector works without one.
+const PassportTable = lazy('', () => import('../parts/passport_table.js').then((m) => m.PassportTable));
+const Revoke = lazy('', () => import('../parts/passport_table.js').then((m) => m.Revoke));
 
 /** @param {{decoded: Token, passport: Passport, onDone: () => void}} props */
 function Rotate({ decoded, passport: { agentId, scopes }, onDone }) {
