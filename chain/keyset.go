@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"sort"
+	"strconv"
 
 	"attestd/chain/tlog"
 )
@@ -52,10 +53,18 @@ func (l *Leaves) Of(r *Record) tlog.Leaf {
 	return tlog.NewLeaf(r.Hash, r.Signature, l.digest)
 }
 
-// digest is a hash of the assignment of keys to the first length records. It does not depend on
-// later keys, so a rotation does not invalidate earlier verifications.
-func (s KeySet) digest(length int64) (sum Hash) {
+// terms is a hash of what the first length records of a chain are checked against: their owner, the
+// keys assigned to them, and whether the log tree is checked. It does not depend on later keys, so a
+// rotation does not invalidate earlier verifications.
+func (s KeySet) terms(length int64, owner Owner, hasLog bool) (sum Hash) {
 	h := sha256.New()
+	field := func(b []byte) {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
+		h.Write(b)
+	}
+	field([]byte(owner.CompanyID))
+	field([]byte(owner.Log))
+	field([]byte(strconv.FormatBool(hasLog)))
 	for i, r := range s {
 		end := length
 		if i+1 < len(s) {
@@ -64,9 +73,11 @@ func (s KeySet) digest(length int64) (sum Hash) {
 		if r.From >= end {
 			continue
 		}
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(r.From)))
+		field(binary.BigEndian.AppendUint64(nil, uint64(r.From)))
 		if r.Flaw == "" {
-			h.Write(r.Key)
+			field(r.Key)
+		} else {
+			field(nil)
 		}
 	}
 	h.Sum(sum[:0])

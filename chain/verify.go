@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-
-	"attestd/chain/tlog"
 )
 
 // Verdict is the result of a verification.
@@ -34,24 +32,15 @@ type Verifier struct {
 	workers int
 	turns   *turns
 
-	mu       sync.Mutex
-	verified map[int64]prefix
-}
-
-// prefix is the verified part of a chain.
-type prefix struct {
-	length int64
-	keys   Hash // KeySet.digest
-	owner  Owner
-	// over the encodings of the records (see rowRange.add) and the stored nodes that they complete
-	digest Hash
-	log    tlog.Frontier // frontier of the log tree
+	mu         sync.Mutex
+	verified   map[int64]Prefix
+	remembered int64 // number of changes of verified
 }
 
 // NewVerifier returns a verifier that reads from r. Each call of Verify checks signatures on
 // workers goroutines.
 func NewVerifier(r Reader, workers int) *Verifier {
-	return &Verifier{reader: r, workers: max(1, workers), turns: newTurns(), verified: make(map[int64]prefix)}
+	return &Verifier{reader: r, workers: max(1, workers), turns: newTurns(), verified: make(map[int64]Prefix)}
 }
 
 // Appended reports an append to any chain. Running verifications use less of the machine for a
@@ -103,6 +92,10 @@ func (v *Verifier) newRun(chain int64) *verifyRun {
 }
 
 func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) {
+	if run.pace == nil {
+		v.turns.asked.Add(1)
+		defer v.turns.asked.Add(-1)
+	}
 	head, next, err := v.reader.Tip(ctx, run.chain)
 	switch {
 	case errors.Is(err, ErrMissing):
@@ -132,13 +125,14 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 	}
 	var wrong *failure
 	if err != nil && !errors.As(err, &wrong) {
+		v.rememberProgress(run)
 		if ctx.Err() != nil {
 			return Verdict{}, ctx.Err()
 		}
 		return Verdict{}, fmt.Errorf("chain: reading chain %d: %w", run.chain, err)
 	}
-	if run.log.Size == run.tree.length { // otherwise the run ended inside a range
-		v.remember(run.chain, prefix{run.tree.length, run.keys.digest(run.tree.length), run.owner, run.digestSoFar(), run.log})
+	if known, ok := run.known(); ok {
+		v.remember(run.chain, known)
 	}
 	verdict := Verdict{Valid: wrong == nil, Length: run.tree.length, Timestamp: run.timestamp}
 	if wrong != nil {
@@ -153,16 +147,16 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 // signatures. If the prefix has changed or anything in it is wrong, it starts again with all
 // checks.
 func (v *Verifier) readAll(ctx context.Context, run *verifyRun) error {
-	if known, ok := v.recall(run.chain); ok && known.length <= run.total && known.owner == run.owner && known.keys == run.keys.digest(known.length) {
-		err := run.readTo(ctx, known.length, false)
+	if known, ok := v.recall(run.chain); ok && known.Length <= run.total && known.Terms == run.terms(known.Length) {
+		err := run.readTo(ctx, known.Length, false)
 		var wrong *failure
 		if err != nil && !errors.As(err, &wrong) {
 			return err
 		}
-		if wrong != nil || run.digestSoFar() != known.digest {
+		if wrong != nil || run.digestSoFar() != known.Digest {
 			run.reset()
 		} else {
-			run.log = known.log
+			run.log = known.Log
 		}
 	}
 	return run.readTo(ctx, run.total, true)
@@ -192,17 +186,4 @@ func (v *verifyRun) compareHead(head Head, next int64) error {
 		return &failure{last, "the stored head has not the time of the last record"}
 	}
 	return nil
-}
-
-func (v *Verifier) recall(chain int64) (prefix, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	known, ok := v.verified[chain]
-	return known, ok
-}
-
-func (v *Verifier) remember(chain int64, known prefix) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	cachePut(v.verified, maxVerified, chain, known)
 }

@@ -30,7 +30,8 @@ func (f *failure) Error() string { return fmt.Sprintf("record %d: %s", f.index, 
 type verifyRun struct {
 	turns        *turns
 	workers      int
-	inBackground bool // use at most one core
+	inBackground bool  // use at most one core
+	pace         *pace // of a run at the lowest priority, otherwise nil
 	reader       Reader
 	chain        int64
 	keys         KeySet
@@ -65,13 +66,23 @@ func (v *verifyRun) digestSoFar() (sum Hash) {
 // errors.
 func (v *verifyRun) readTo(ctx context.Context, length int64, check bool) error {
 	for v.tree.length < length {
+		if err := v.pace.yield(ctx); err != nil {
+			return err
+		}
 		if err := v.turns.acquire(ctx); err != nil {
 			return err
 		}
+		v.pace.begin()
 		err := v.acquireTurn(ctx, length, check)
 		v.turns.release()
 		if err != nil {
 			return err
+		}
+		if err := v.pace.rest(ctx); err != nil {
+			return err
+		}
+		if v.pace != nil && check {
+			v.pace.verifier.rememberProgress(v)
 		}
 	}
 	v.storeSnapshot()
@@ -92,7 +103,7 @@ func (v *verifyRun) effort() effort {
 func (v *verifyRun) acquireTurn(ctx context.Context, length int64, check bool) error {
 	began, effort := time.Now(), v.effort()
 	over := func() bool {
-		return v.turns.waiting.Load() > 0 && time.Since(began) >= turnTime || v.effort() != effort
+		return v.pace != nil || v.turns.waiting.Load() > 0 && time.Since(began) >= turnTime || v.effort() != effort
 	}
 	rows, workers := effort.checkedRows, effort.workers
 	if !check {
@@ -144,7 +155,8 @@ func (v *verifyRun) acquireTurn(ctx context.Context, length int64, check bool) e
 		if v.progress != nil {
 			v.progress(v.tree.length, v.total)
 		}
-		if effort.givesWay {
+		v.pace.read(len(g.memory))
+		if effort.givesWay && v.pace == nil {
 			pace.rest(ctx)
 		}
 		free <- g

@@ -54,6 +54,7 @@ var modest = effort{workers: 1, ranges: 1, checkedRows: 24, trustedRows: 256, gi
 type turns struct {
 	turn    *semaphore.Weighted // of 1; first come, first served
 	waiting atomic.Int64        // runs that wait for their turn
+	asked   atomic.Int64        // runs that are not of the lowest priority
 	start   time.Time           // creation time, the zero of appended
 	// when records were last appended, in nanoseconds after start; 0 for never
 	appended atomic.Int64
