@@ -37,13 +37,15 @@ func TestRecalledPrefixNeverHidesAChange(t *testing.T) {
 			reseal(&r, otherKey)
 			s.rows[n-1] = r
 		}, n - 1},
-		"a stored node":             {func(s *stored) { h := s.nodes[[2]int64{8, 0}]; h[0] ^= 1; s.nodes[[2]int64{8, 0}] = h }, 255},
-		"a node of the log tree":    {func(s *stored) { h := s.log[[2]int64{8, 1}]; h[0] ^= 1; s.log[[2]int64{8, 1}] = h }, 511},
-		"the key":                   {func(s *stored) { s.keys = signingBy(otherKey) }, 0},
-		"the key, from a record on": {func(s *stored) { s.keys.set = append(s.keys.set, chain.KeyRange{From: 300, Key: otherKey.Public().(ed25519.PublicKey)}) }, 300},
-		"the proof of the key":      {func(s *stored) { s.keys.set = chain.KeySet{{Key: public, Flaw: "the key is not proven"}} }, 0},
-		"the last record is gone":   {func(s *stored) { s.rows = s.rows[:n-1] }, n - 1},
-		"the root of the log":       {func(s *stored) { s.head.LogRoot[0] ^= 1 }, n - 1},
+		"a stored node":          {func(s *stored) { h := s.nodes[[2]int64{8, 0}]; h[0] ^= 1; s.nodes[[2]int64{8, 0}] = h }, 255},
+		"a node of the log tree": {func(s *stored) { h := s.log[[2]int64{8, 1}]; h[0] ^= 1; s.log[[2]int64{8, 1}] = h }, 511},
+		"the key":                {func(s *stored) { s.keys = signingBy(otherKey) }, 0},
+		"the key, from a record on": {func(s *stored) {
+			s.keys.set = append(s.keys.set, chain.KeyRange{From: 300, Key: otherKey.Public().(ed25519.PublicKey)})
+		}, 300},
+		"the proof of the key":    {func(s *stored) { s.keys.set = chain.KeySet{{Key: public, Flaw: "the key is not proven"}} }, 0},
+		"the last record is gone": {func(s *stored) { s.rows = s.rows[:n-1] }, n - 1},
+		"the root of the log":     {func(s *stored) { s.head.LogRoot[0] ^= 1 }, n - 1},
 	} {
 		d := original.clone()
 		d.tamper(1, c.change)

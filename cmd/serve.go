@@ -41,6 +41,7 @@ type serveFlags struct {
 	ready                                                                                   readyFlags
 	metrics                                                                                 metricsFlags
 	export                                                                                  exportFlags
+	verify                                                                                  verifyFlags
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -116,6 +117,7 @@ func serveCommand(version, schema string) *cobra.Command {
 	f.ready.add(cmd)
 	f.metrics.add(cmd)
 	f.export.add(cmd)
+	f.verify.add(cmd)
 	return cmd
 }
 

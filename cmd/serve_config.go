@@ -64,6 +64,9 @@ func (f serveFlags) config() (cfg server.Config, err error) {
 	if f.witnessName != "" && f.cosignFor == "" {
 		return cfg, usagef("--witness-name requires --cosign-for")
 	}
+	if cfg.VerifyEvery, err = f.verify.config(); err != nil {
+		return cfg, err
+	}
 	if cfg.Export, err = f.export.config(); err != nil {
 		return cfg, err
 	}

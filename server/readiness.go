@@ -20,6 +20,7 @@ const (
 	reasonCosigner      = "COSIGNER_BEHIND"
 	reasonDuty          = "DUTY_UNKNOWN"
 	reasonHeadFile      = "HEAD_FILE_BEHIND"
+	reasonLogFailed     = "LOG_FAILED"
 	reasonRolledBack    = "ROLLED_BACK"
 	reasonTables        = "TABLES_CHANGED"
 	reasonWitnessAlarm  = "WITNESS_ALARM"
@@ -34,7 +35,7 @@ const (
 
 // degradedReasons and notReadyCodes are all codes, for metrics.
 var (
-	degradedReasons = []string{reasonClockApart, reasonClockLeap, reasonCosigner, reasonDuty, reasonHeadFile, reasonRolledBack,
+	degradedReasons = []string{reasonClockApart, reasonClockLeap, reasonCosigner, reasonDuty, reasonHeadFile, reasonLogFailed, reasonRolledBack,
 		reasonTables, reasonWitnessAlarm, reasonWitnessSilent}
 	notReadyCodes = []string{"CLOCK", "DATABASE_DAMAGED", codeDiskLow, "FILE_CHANGED", "NOT_DONE", "OUTCOME_UNKNOWN",
 		"ROLLED_BACK", codeStopping}
@@ -49,6 +50,8 @@ type readiness struct {
 	TablesChanged int `json:"tablesChanged,omitempty"`
 	// number of companies that are halted because a checkpoint shows that a log was rolled back
 	RolledBack int `json:"rolledBack,omitempty"`
+	// number of logs that the background verification has found not to verify
+	LogsFailed int `json:"logsFailed,omitempty"`
 	// number of logs that witnesses contest without proof, counted per witness
 	WitnessAlarms int `json:"witnessAlarms,omitempty"`
 	// number of witnesses that do not answer, or refuse a log
@@ -87,7 +90,7 @@ func (s *Server) diskLow(disk store.DiskStatus) bool {
 func (s *Server) degraded() readiness {
 	status := s.Store.Status()
 	r := readiness{Status: "ready", HeadFile: status.HeadFile, TablesChanged: len(s.Store.Tables.Changed()),
-		RolledBack: len(s.Store.Rollback.Halted())}
+		RolledBack: len(s.Store.Rollback.Halted()), LogsFailed: s.integrity.Status().Failing}
 	silent := false
 	for _, p := range s.witnessPublishers {
 		w := p.Status()
@@ -111,6 +114,7 @@ func (s *Server) degraded() readiness {
 		reasonCosigner:      r.Cosigner != "",
 		reasonDuty:          dutyUnknown,
 		reasonHeadFile:      r.HeadFile == "behind",
+		reasonLogFailed:     r.LogsFailed > 0,
 		reasonRolledBack:    r.RolledBack > 0,
 		reasonTables:        r.TablesChanged > 0,
 		reasonWitnessAlarm:  r.WitnessAlarms > 0,

@@ -41,6 +41,7 @@ func verifyWorkers() int { return runtime.GOMAXPROCS(0) }
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	s.loopback = isLoopback(ln.Addr())
 	s.listener = limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log)
+	s.integrity.open(ctx)
 	l := lifecycle{
 		handler: s.Handler(),
 		streams: s.endStreams,
@@ -58,6 +59,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			s.watchRemoteChanges,
 			s.Store.Summarize,
 			s.tables.run,
+			s.integrity.run,
 			func(ctx context.Context) error { return watchCheckpoints(ctx, s.Store, s.Log) },
 			func(ctx context.Context) error { return wipeTokenKeys(ctx, s.Store, s.Log) },
 			s.warmKeySets,

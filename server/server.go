@@ -67,6 +67,8 @@ type Config struct {
 
 	Backups *backups.Schedule // nil makes none
 	Export  *Export           // where the logs are sent too; nil for nowhere
+	// between the beginnings of two passes of the background verification; 0 for none
+	VerifyEvery time.Duration
 
 	DPoPNonce bool // whether DPoP proofs need a nonce of ours
 
@@ -117,6 +119,7 @@ type Server struct {
 	listener          *limit.Listener  // of Run
 	clockStatus       clockStatus
 	stopping          atomic.Bool // Run was asked to stop
+	integrity         *integrity
 
 	agents       *service.Agents
 	agentKeys    *service.AgentKeys
@@ -160,7 +163,8 @@ func New(cfg Config) *Server {
 		}
 		return verdict, err
 	})
-	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log}
+	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log, said: map[int64]string{},
+		once: !cfg.Store.MultiWriter() && cfg.VerifyEvery > 0 && cfg.VerifyEvery <= tablesEvery}
 	s.agents = &service.Agents{Store: cfg.Store, Most: cfg.Bounds.Agents}
 	s.agentKeys = &service.AgentKeys{Store: cfg.Store}
 	s.issuers = &service.Issuers{Store: cfg.Store, Agents: s.agents}
@@ -194,6 +198,8 @@ func New(cfg Config) *Server {
 		cfg.Local.Changed = s.companyChanged
 	}
 	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.MultiWriter())
+	s.integrity = &integrity{store: cfg.Store, verifier: verifier, tables: s.tables, every: cfg.VerifyEvery,
+		program: "attestd/" + cfg.Version, invalidate: s.monitor.Invalidate, log: cfg.Log, failing: map[int64]string{}}
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 )
 
 // tablesEvery is the interval of comparing the tables of all companies with their control logs. The
-// first comparison follows the start.
+// first comparison follows the start. On a file, the background verification makes the later ones
+// if its interval is no longer.
 const tablesEvery = 24 * time.Hour
 
 // tableWatch compares the tables of each company with its control log, and the companies with the
@@ -21,7 +23,10 @@ type tableWatch struct {
 	store  *store.Store
 	verify func(ctx context.Context, number int64) (chain.Verdict, error)
 	log    *slog.Logger
-	said   map[int64]string // last logged result by company
+	once   bool // the background verification compares them daily
+
+	mu   sync.Mutex
+	said map[int64]string // last logged result by company
 
 	checked, failing atomic.Int64 // companies: checked since the start of the round, and len(said)
 	ended            atomic.Int64 // when the last round did, in Unix seconds; 0 for never
@@ -44,10 +49,9 @@ func (w *tableWatch) Status() tableStatus {
 }
 
 func (w *tableWatch) run(ctx context.Context) error {
-	w.said = map[int64]string{}
 	for {
 		w.checked.Store(0)
-		for number, err := range w.store.Companies.Numbers(ctx) {
+		for number, err := range w.store.Companies.Numbers(ctx, 0) {
 			began := time.Now()
 			if err == nil {
 				err = w.check(ctx, number)
@@ -65,6 +69,9 @@ func (w *tableWatch) run(ctx context.Context) error {
 			return err
 		}
 		w.ended.Store(time.Now().Unix())
+		if w.once {
+			return nil
+		}
 		if err := sleep(ctx, tablesEvery); err != nil {
 			return err
 		}
@@ -103,6 +110,8 @@ func (w *tableWatch) say(number int64, err error) {
 	if err != nil {
 		text = err.Error()
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.said[number] == text {
 		return
 	}

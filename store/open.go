@@ -40,6 +40,7 @@ type Store struct {
 	groups // what it does
 
 	path       string
+	opened     Options // for serving; the path of its head file is absolute
 	settings   Settings
 	secrets    atrest.Secrets
 	unsealed   bool         // secrets are those of the file
@@ -174,7 +175,7 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 		return nil, err
 	}
 	s := newStore(path)
-	s.lock = l
+	s.lock, s.opened = l, o
 	defer func() {
 		if err != nil {
 			s.Close()

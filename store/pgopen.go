@@ -44,6 +44,7 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 			return nil, err
 		}
 	}
+	s.opened = o
 	err = s.identifyServer(ctx)
 	if s.isNew = errors.Is(err, ErrNotFound); s.isNew {
 		if err = refuseWithoutDatabase(s.path, o.Heads); err == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -35,6 +36,7 @@ type comparison struct {
 	state   *projection.State
 	rows    projection.Comparison
 	size    int64 // number of replayed records
+	pace    Pace
 
 	complete    bool                     // the log covers every row
 	differences []*projection.Difference // at most maxDifferences
@@ -42,14 +44,24 @@ type comparison struct {
 	more        int64                    // number of differences beyond maxDifferences
 }
 
+// Pace makes a pause after work that took some time; nil makes none.
+type Pace func(ctx context.Context, worked time.Duration) error
+
+func (p Pace) rest(ctx context.Context, began time.Time) error {
+	if p == nil {
+		return nil
+	}
+	return p(ctx, time.Since(began))
+}
+
 // replay replays the control log of a company and compares it with every row that the service
 // obeys. It ignores concurrent changes. It does not verify the log itself, which a Verifier does.
-func (s Tables) replay(ctx context.Context, c *Company) (*comparison, error) {
+func (s Tables) replay(ctx context.Context, c *Company, pace Pace) (*comparison, error) {
 	head, _, err := s.db.Tip(ctx, c.Control.Chain)
 	if err != nil {
 		return nil, err
 	}
-	r := &comparison{store: s.db, company: c, state: projection.New(c.ID), size: head.Length}
+	r := &comparison{store: s.db, company: c, state: projection.New(c.ID), size: head.Length, pace: pace}
 	if err := r.replay(ctx); err != nil {
 		return nil, fmt.Errorf("replay the control log of company %q: %w", c.ID, err)
 	}
@@ -99,10 +111,14 @@ func (r *comparison) eachControl(ctx context.Context, from, to int64, fn func(*c
 	})
 	g.Go(func() error {
 		for page := range pages {
+			began := time.Now()
 			for i := range page {
 				if err := fn(&page[i]); err != nil {
 					return err
 				}
+			}
+			if err := r.pace.rest(ctx, began); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -168,7 +184,7 @@ func (s Tables) Verify(ctx context.Context, number int64, v *chain.Verdict) erro
 	if err != nil {
 		return err
 	}
-	found, err := s.replay(ctx, c)
+	found, err := s.replay(ctx, c, nil)
 	if err != nil {
 		return err
 	}
@@ -185,15 +201,26 @@ func (s Tables) Verify(ctx context.Context, number int64, v *chain.Verdict) erro
 	return nil
 }
 
-// Numbers yields the numbers of all companies but the installation. They are the IDs of their
-// action chains.
-func (s Companies) Numbers(ctx context.Context) iter.Seq2[int64, error] {
+// Numbers yields the numbers of all companies after one, in their order, but the installation. They
+// are the IDs of their action chains.
+func (s Companies) Numbers(ctx context.Context, after int64) iter.Seq2[int64, error] {
 	scan := func(rows *sql.Rows) (number int64, err error) {
 		err = rows.Scan(&number)
 		return number, err
 	}
 	return list(ctx, s.db, "companies", scan, `SELECT id FROM company WHERE id > ? AND id < ? ORDER BY id`,
-		func(last int64) []any { return []any{last, int64(Installation)} })
+		func(last int64) []any { return []any{max(last, after), int64(Installation)} })
+}
+
+// Count returns the number of companies but the installation, as their numbers go.
+func (s Companies) Count(ctx context.Context) (n int64, err error) {
+	err = s.db.read(ctx, func(r *conn) error {
+		return r.one([]any{&n}, `SELECT coalesce(max(id), 0) FROM company WHERE id < ?`, int64(Installation))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count companies: %w", err)
+	}
+	return n, nil
 }
 
 // ControlChain returns the chain ID of a company's control log.

@@ -20,11 +20,16 @@ const adoptStep = 256
 // difference is a *TablesChangedError, and is remembered. Rows from before the log are adopted:
 // each gets a record, so that from then on the log covers every row.
 func (s Tables) Check(ctx context.Context, number int64) error {
+	return s.CheckPaced(ctx, number, nil)
+}
+
+// CheckPaced is Check with pauses.
+func (s Tables) CheckPaced(ctx context.Context, number int64, pace Pace) error {
 	c, err := s.db.Companies.named(ctx, number)
 	if err != nil {
 		return err
 	}
-	found, err := s.replay(ctx, c)
+	found, err := s.replay(ctx, c, pace)
 	if err != nil {
 		return err
 	}
@@ -140,7 +145,7 @@ func (s Tables) Compare(
 	if c, err = s.db.Companies.named(ctx, listed[0].Chain); err != nil {
 		return nil, nil, 0, err
 	}
-	found, err := s.replay(ctx, c)
+	found, err := s.replay(ctx, c, nil)
 	if err != nil {
 		return nil, nil, 0, err
 	}

@@ -140,6 +140,7 @@ func (r *comparison) readTable(ctx context.Context, t *obeyedTable) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		began := time.Now()
 		err := r.store.read(ctx, func(c *conn) error {
 			return c.each(func(rows *sql.Rows) error {
 				row, err := t.scan(r.store, r.company, rows)
@@ -155,6 +156,9 @@ func (r *comparison) readTable(ctx context.Context, t *obeyedTable) error {
 				return nil
 			}, query, append([]any{r.company.Chain}, after...)...)
 		})
+		if err == nil && n > 0 {
+			err = r.pace.rest(ctx, began)
+		}
 		if err != nil {
 			return err
 		}

@@ -114,7 +114,7 @@ func (a *audit) verifyFile(ctx context.Context) error {
 	if err := a.verifyCompanyLog(ctx); err != nil {
 		return err
 	}
-	strays, err := a.store.chainsOfNobody(ctx)
+	strays, err := a.store.Strays(ctx)
 	for _, v := range strays {
 		a.add(v)
 	}
@@ -228,10 +228,10 @@ func (a *audit) add(v ChainVerdict) {
 	}
 }
 
-// chainsOfNobody finds the chains without a company: those with a head, records or nodes, and the
+// Strays finds the chains without a company: those with a head, records or nodes, and the
 // gaps in the numbers of companies, which are consecutive. It uses one statement, and so one
 // snapshot, because a company may be registering.
-func (s *Store) chainsOfNobody(ctx context.Context) (found []ChainVerdict, err error) {
+func (s *Store) Strays(ctx context.Context) (found []ChainVerdict, err error) {
 	err = s.read(ctx, func(r *conn) error {
 		return r.each(func(rows *sql.Rows) error {
 			var v ChainVerdict

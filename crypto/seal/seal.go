@@ -4,6 +4,7 @@
 // 16, which is:
 //
 //	key id  = HKDF-SHA256(master, salt none, info "attestd/master-key-id/v1", 8 bytes)
+//	MAC key = HKDF-SHA256(master, database ID, info "attestd/verified/v1", 32 bytes)
 //	AES key = HKDF-SHA256(master, salt, info "attestd/seal/v1", 32 bytes)
 //	sealed  = 0x01 ‖ nonce (12 random bytes) ‖ AES-256-GCM(AES key, nonce, secret, associated data)
 //
@@ -70,6 +71,12 @@ func (m Master) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "master k
 
 // ID names the key: 16 hex digits.
 func (m Master) ID() string { return hex.EncodeToString(m.derive(nil, "attestd/master-key-id/v1", 8)) }
+
+// VerifiedKey derives the key of the MAC over what was verified of a database. It depends on the
+// database's ID, and not on its salt, which stands in the database.
+func (m Master) VerifiedKey(database [16]byte) []byte {
+	return m.derive(database[:], "attestd/verified/v1", 32)
+}
 
 func (m Master) derive(salt []byte, info string, size int) []byte {
 	key, err := hkdf.Key(sha256.New, m.key[:], salt, info, size)

@@ -66,6 +66,9 @@ func TestDerivation(t *testing.T) {
 	if got, want := master.ID(), "007557ff9b665cd9"; got != want {
 		t.Errorf("key id %s, want %s", got, want)
 	}
+	if got, want := hex.EncodeToString(master.VerifiedKey([16]byte(bytes.Repeat([]byte{9}, 16)))), "e4885f9cc6c5bd461589f96c26e8c81e26776f9bcb47425f743eac5768031a21"; got != want {
+		t.Errorf("key of the MAC over what was verified %s, want %s", got, want)
+	}
 	sealed, err := hex.DecodeString("010505050505050505050505052bbf159824fbaf2b86216c6568ace1e96bdc9505bf50")
 	if err != nil {
 		t.Fatal(err)
