@@ -1,0 +1,233 @@
+package server_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/crypto/cred"
+	"attestd/server"
+	"attestd/store"
+	"attestd/store/storetest"
+	memory "attestd/store/verified"
+)
+
+const (
+	doesNotVerify = "a log does not verify"
+	passEnded     = "the background verification has reached every company"
+	verifiedAnew  = "each log is verified in full once"
+)
+
+func verifyEvery(d time.Duration) func(*server.Config) {
+	return func(c *server.Config) { c.VerifyEvery = d }
+}
+
+// recordMany appends records of a company.
+func (c caller) recordMany(t testing.TB, n int) {
+	t.Helper()
+	for i := range n {
+		c.do(t, "POST /v1/attest", fmt.Sprintf(`{"agentId":"bot","actionType":"a","payload":%d}`, i)).status(201)
+	}
+}
+
+// changeRecord changes the payload of a record behind the server's back, and with true back again.
+func changeRecord(t testing.TB, path string, company, index int64, back bool) {
+	t.Helper()
+	storetest.AboutFile(t)
+	db := storetest.Stranger(t, path)
+	defer db.Close()
+	var guard string
+	must(t, db.QueryRow(`SELECT sql FROM sqlite_master WHERE name = 'record_no_update'`).Scan(&guard))
+	from, to := "a", "b"
+	if back {
+		from, to = to, from
+	}
+	for _, statement := range []string{`DROP TRIGGER record_no_update`,
+		fmt.Sprintf(`UPDATE record SET payload = replace(payload, '"actionType":"%s"', '"actionType":"%s"') WHERE id = %d`, from, to, company<<40|index), guard} {
+		_, err := db.Exec(statement)
+		must(t, err)
+	}
+}
+
+// verifiedFile is the file of what was verified of a database, whose service is stopped.
+func verifiedFile(t testing.TB, path string) *memory.File {
+	t.Helper()
+	db := storetest.Stranger(t, path)
+	defer db.Close()
+	var text string
+	must(t, db.QueryRow(`SELECT value FROM setting WHERE name = 'database_id'`).Scan(&text))
+	id, err := hex.DecodeString(text)
+	must(t, err)
+	return memory.NewFile(store.VerifiedBeside(storetest.Heads(path)), master(), [16]byte(id), "attestd/1.2.3-test")
+}
+
+// The background verification finds a changed record that nobody has asked about, says so once in
+// the log and in readyz, and stops nothing.
+func TestBackgroundVerificationFindsAChangedRecord(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	s := start(t, verifyEvery(time.Millisecond))
+	acme, globex := s.company(t, "acme"), s.company(t, "globex")
+	acme.recordMany(t, 3)
+	globex.recordMany(t, 3)
+	passes := s.log.says(passEnded)
+	eventually(t, "two passes", func() bool { return s.log.says(passEnded) > passes+1 })
+	if s.log.says(doesNotVerify) > 0 {
+		t.Error("a log fails that nobody has changed")
+	}
+	changeRecord(t, s.path, 2, 1, false)
+	eventually(t, "the log says so", func() bool { return s.log.says(doesNotVerify) == 1 })
+	if n := s.log.says(`"company":"globex","log":"actions","chain":2,"record":1`); n != 1 {
+		t.Errorf("company, log and record are named %d times", n)
+	}
+	s.anyone().do(t, "GET /readyz", "").gets(200, `{"status":"degraded","headFile":"written","logsFailed":1}`)
+	acme.do(t, "GET /v1/verify", "").status(200)
+	globex.recordMany(t, 1)
+	passes = s.log.says(passEnded)
+	eventually(t, "two more passes", func() bool { return s.log.says(passEnded) > passes+1 })
+	if n := s.log.says(doesNotVerify); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+	changeRecord(t, s.path, 2, 1, true)
+	eventually(t, "the log says that it verifies again", func() bool { return s.log.says("a log verifies again") == 1 })
+}
+
+// A changed table, too, is found beside the running server.
+func TestBackgroundVerificationFindsAChangedTable(t *testing.T) {
+	t.Parallel()
+	s := start(t, verifyEvery(time.Millisecond))
+	acme := s.company(t, "acme")
+	acme.agent(t, "bot")
+	must(t, storetest.Stranger(t, s.path, `UPDATE agent SET registered_at = '2020-01-01T00:00:00.000Z' WHERE agent_id = 'bot'`).Close())
+	eventually(t, "the log says so", func() bool { return s.log.says("see attestd help accept-tables") == 1 })
+	acme.do(t, "POST /v1/agents/register", `{"agentId":"new"}`).gets(503, tablesChanged)
+}
+
+// A pass that a stop has interrupted goes on where it stood, and the next one comes when it is due.
+func TestBackgroundVerificationGoesOnAfterARestart(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	s := start(t, verifyEvery(time.Hour))
+	for _, id := range []string{"acme", "globex", "initech"} {
+		s.company(t, id).recordMany(t, 2)
+	}
+	s.stop()
+	file := verifiedFile(t, s.path)
+	found, err := file.Read()
+	must(t, err)
+	begun := time.Now().Add(-30 * time.Minute).Truncate(time.Millisecond)
+	found.Current, found.Last = memory.Pass{Begun: begun, Reached: 2, Verified: 2}, memory.Pass{}
+	must(t, file.Write(found))
+	changeRecord(t, s.path, 1, 0, false)
+	changeRecord(t, s.path, 3, 0, false)
+
+	again := startOn(t, s.path, cred.Domain{}, verifyEvery(time.Hour))
+	eventually(t, "the pass ends", func() bool { return again.log.says(passEnded) == 1 })
+	again.stop()
+	if again.log.says(doesNotVerify) != 1 || again.log.says(`"company":"initech"`) == 0 {
+		t.Error("the pass did not go on with the third company")
+	}
+	found, err = file.Read()
+	must(t, err)
+	if p := found.Last; !p.Begun.Equal(begun) || p.Failed != 1 || p.Verified != 3 || !found.Current.Begun.IsZero() || !found.Since.Equal(begun) {
+		t.Errorf("%+v", found)
+	}
+	third := startOn(t, s.path, cred.Domain{}, verifyEvery(time.Hour))
+	third.company(t, "hooli")
+	third.stop()
+	if third.log.says(passEnded) > 0 {
+		t.Error("a pass began half an hour after the one before")
+	}
+}
+
+// What was verified survives a restart, and no file makes a bad record good: not the one of this
+// database, an older or newer one, another database's, nor a damaged one.
+func TestVerifiedFileNeverHidesAChange(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	build := func() (s *service, acme caller, name string, older []byte) {
+		s = start(t)
+		name = store.VerifiedBeside(storetest.Heads(s.path))
+		acme = s.company(t, "acme")
+		for i, n := range []int{2, 3} {
+			if i > 0 {
+				s = startOn(t, s.path, cred.Domain{})
+			}
+			acme.on(s).recordMany(t, n)
+			acme.on(s).do(t, "GET /v1/verify", "").status(200)
+			s.stop()
+			if i == 0 {
+				var err error
+				older, err = os.ReadFile(name)
+				must(t, err)
+			}
+		}
+		return s, acme, name, older
+	}
+	s, acme, name, older := build()
+	_, _, other, _ := build()
+	newest, err := os.ReadFile(name)
+	must(t, err)
+	found, err := verifiedFile(t, s.path).Read()
+	must(t, err)
+	if found.Known[1].Length != 5 {
+		t.Fatalf("%+v", found)
+	}
+	put := func(from, to string) {
+		b, err := os.ReadFile(from)
+		if !os.IsNotExist(err) { // with a master key there is no key file
+			must(t, err)
+			must(t, os.WriteFile(to, b, 0o600))
+		}
+	}
+	key, _ := os.ReadFile(name + ".key")
+	for _, c := range []struct {
+		name   string
+		change func()
+		anew   int // how often the log says that all is verified anew
+	}{
+		{"as it was", func() {}, 0},
+		{"older", func() { must(t, os.WriteFile(name, older, 0o600)) }, 0},
+		{"missing", func() { must(t, os.Remove(name)) }, 1},
+		{"cut short", func() { must(t, os.Truncate(name, int64(len(newest)-1))) }, 1},
+		{"empty", func() { must(t, os.Truncate(name, 0)) }, 1},
+		{"of another database", func() { put(other, name) }, 1},
+		{"of another database, with its key", func() { put(other, name); put(other+".key", name+".key") }, 1},
+		{"forged without the key", func() {
+			forged := found
+			forged.Known = map[int64]chain.Prefix{1: found.Known[1]}
+			forger := memory.NewFile(t.TempDir()+"/x", nil, [16]byte{}, "attestd/1.2.3-test")
+			must(t, forger.Write(forged))
+			b, err := os.ReadFile(forger.Path())
+			must(t, err)
+			must(t, os.WriteFile(name, b, 0o600))
+		}, 1},
+	} {
+		for _, isChanged := range []bool{true, false} {
+			if key != nil {
+				must(t, os.WriteFile(name+".key", key, 0o600))
+			}
+			must(t, os.WriteFile(name, newest, 0o600))
+			c.change()
+			if isChanged {
+				changeRecord(t, s.path, 1, 3, false)
+			}
+			again := startOn(t, s.path, cred.Domain{})
+			verdict := acme.on(again).do(t, "GET /v1/verify", "").status(200)
+			if got := strings.Contains(string(verdict.raw), `"valid":true`); got == isChanged {
+				t.Errorf("%s, a record changed: %v: %s", c.name, isChanged, verdict.raw)
+			}
+			if n := again.log.says(verifiedAnew); n != c.anew {
+				t.Errorf("%s: the log says %d times that all is verified anew, want %d", c.name, n, c.anew)
+			}
+			again.stop()
+			if isChanged {
+				changeRecord(t, s.path, 1, 3, true)
+			}
+		}
+	}
+}
