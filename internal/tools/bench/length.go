@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 )
@@ -24,12 +26,23 @@ type shape struct {
 }
 
 // start restarts the server of a shape.
-func (s *shape) start(ctx context.Context, b *bench) (err error) {
+func (s *shape) start(ctx context.Context, b *bench, flags ...string) (err error) {
 	if err := s.stop(); err != nil {
 		return err
 	}
-	s.server, err = b.serve(ctx, s.db)
+	s.server, err = b.serve(ctx, s.db, flags...)
 	return err
+}
+
+// startAnew restarts the server of a shape, so that it has verified nothing.
+func (s *shape) startAnew(ctx context.Context, b *bench, flags ...string) error {
+	if err := s.stop(); err != nil {
+		return err
+	}
+	if err := os.Remove(s.db + ".verified"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return s.start(ctx, b, flags...)
 }
 
 func (s *shape) stop() error {
@@ -92,7 +105,7 @@ func (b *bench) length(ctx context.Context) (err error) {
 		if s.tenants, err = b.seed(ctx, s.db, s.chains, s.records); err != nil {
 			return fmt.Errorf("seed %s: %w", s.column, err)
 		}
-		for _, measure := range []func(context.Context, *shape) error{b.restart, b.read, b.prove, b.check, b.verify, b.beside} {
+		for _, measure := range []func(context.Context, *shape) error{b.restart, b.read, b.prove, b.check, b.verify, b.beside, b.besidePass} {
 			if err := measure(ctx, s); err != nil {
 				return fmt.Errorf("%s: %w", s.column, err)
 			}

@@ -33,7 +33,7 @@ func (b *bench) beside(ctx context.Context, s *shape) error {
 			kept  *[]float64
 			begin func(context.Context, *shape) (end func() error, err error)
 		}{{&background, verifyForStream}, {&requests, verifyForRequests}} {
-			if err := s.start(ctx, b); err != nil {
+			if err := s.startAnew(ctx, b); err != nil {
 				return err
 			}
 			alone, err := b.appendTo(ctx, s, next, each, 0)
@@ -65,6 +65,39 @@ func (b *bench) beside(ctx context.Context, s *shape) error {
 		median(requests), ratio, atLeast(0.8))
 	b.report.add(lengthSection, s.column, "  verdict about an empty chain meanwhile", median(waited), milli, atMost(100))
 	return nil
+}
+
+// besidePass measures how much the append rate falls while the background verification checks every
+// signature of a chain, in turns with servers that make none.
+func (b *bench) besidePass(ctx context.Context, s *shape) error {
+	if !s.million {
+		return nil
+	}
+	b.say("%s: appends beside the background verification", s.column)
+	req := attestRequest(s.tenants[0])
+	each := pick(b.quick, 500*time.Millisecond, 4*time.Second)
+	var ratios []float64
+	for round := range pick(b.quick, 2, 6) {
+		rates := map[string]float64{}
+		ways := []string{"off", "24h"}
+		if round%2 == 1 {
+			ways = []string{"24h", "off"}
+		}
+		for _, way := range ways {
+			if err := s.startAnew(ctx, b, "--verify-every", way); err != nil {
+				return err
+			}
+			load, err := b.appendTo(ctx, s, func(int) []byte { return req }, each, 0)
+			if err != nil {
+				return err
+			}
+			rates[way] = load.perSecond()
+		}
+		ratios = append(ratios, rates["24h"]/rates["off"])
+	}
+	b.report.add(lengthSection, s.column, "append rate beside the background verification ÷ without", median(ratios), ratio,
+		atLeast(0.97))
+	return s.start(ctx, b)
 }
 
 // verifyForStream starts the verification of a chain: the first record after a restart causes it if
