@@ -219,8 +219,11 @@ func (w *integrity) end(now time.Time) {
 	}
 	w.state.Current, w.state.Last, w.changed = verified.Pass{}, p, true
 	level := slog.LevelInfo
-	if p.Failed > 0 || p.Unread > 0 {
+	switch {
+	case p.Failed > 0 || p.Unread > 0:
 		level = slog.LevelError
+	case p.Verified == 0: // there is no company yet
+		level = slog.LevelDebug
 	}
 	w.log.Log(context.Background(), level, "the background verification has reached every company", "companies", p.Verified,
 		"failed", p.Failed, "unread", p.Unread, "took", now.Sub(p.Begun).Round(time.Second).String())
