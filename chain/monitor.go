@@ -44,6 +44,7 @@ type Monitor struct {
 	// grows with each external write that Publish reports; a state of an earlier generation counts
 	// as unknown
 	generation int64
+	discarded  int64 // number of verdicts that were discarded, of all chains
 	watched    map[int64]*watch
 	held       int // bytes in watch.held of all chains
 	deliverer  queue

@@ -18,6 +18,7 @@ type Voucher struct {
 	chain      int64
 	next       int64
 	generation int64    // of bad and tree; 0 for never
+	discarded  int64    // Monitor.discarded when they were read
 	bad        *Verdict // the verdict on an invalid chain, or nil
 	tree       tree     // of a valid chain: the tree of the records before next
 }
@@ -31,6 +32,7 @@ func (m *Monitor) Vouch(chain, from int64) *Voucher { return &Voucher{m: m, chai
 func (m *Monitor) Invalidate(chain int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.discarded++
 	if w := m.watched[chain]; w != nil {
 		w.generation = 0
 	}
@@ -100,11 +102,12 @@ func (v *Voucher) verify(ctx context.Context, records []Record) ([]Event, error)
 // sync updates the voucher to the monitor's current state of the chain.
 func (v *Voucher) sync(ctx context.Context) error {
 	for range maxRetries {
+		discarded := v.m.countDiscarded() // before the state, so that a later one is noticed
 		generation, known, bad, err := v.m.state(ctx, v.chain)
-		if err != nil || generation == v.generation {
+		if err != nil || generation == v.generation && discarded == v.discarded {
 			return err
 		}
-		v.generation, v.bad, v.tree = generation, bad, tree{}
+		v.generation, v.discarded, v.bad, v.tree = generation, discarded, bad, tree{}
 		if bad != nil {
 			return nil
 		}
@@ -125,8 +128,15 @@ func (v *Voucher) invalidate() {
 	defer v.m.mu.Unlock()
 	if w := v.m.watched[v.chain]; w != nil && w.generation == v.generation {
 		w.generation = 0
+		v.m.discarded++
 	}
 	v.generation = 0
+}
+
+func (m *Monitor) countDiscarded() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.discarded
 }
 
 func (m *Monitor) isGeneration(generation int64) bool {

@@ -189,3 +189,33 @@ func TestVouchThatFails(t *testing.T) {
 		})
 	})
 }
+
+// A voucher that is in use learns of a change that nobody has reported as a write, once the chain
+// was verified elsewhere and its verdict discarded.
+func TestVoucherLearnsOfAnInvalidatedChain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := newDisk(1)
+		grow(t, d, 1, 0, 300)
+		w := watch(t, d)
+		v := w.Vouch(1, 290)
+		next := func() chain.Event {
+			t.Helper()
+			events, err := v.Events(t.Context(), d.readFrom(1, 1))
+			if err != nil || len(events) != 1 {
+				t.Fatalf("%d events, %v", len(events), err)
+			}
+			return events[0]
+		}
+		if e := next(); !e.Verdict.Valid {
+			t.Fatalf("%+v", e.Verdict)
+		}
+		d.tamper(1, func(s *stored) { edit(&s.rows[5].Payload, `"z"`, `"y"`) })
+		d.mu.Lock()
+		d.external = false // the disk itself has changed the record
+		d.mu.Unlock()
+		w.Invalidate(1)
+		if e := next(); e.Verdict.Valid || e.Verdict.FailedAt != 5 {
+			t.Errorf("%+v", e.Verdict)
+		}
+	})
+}
