@@ -11,7 +11,7 @@ const (
 	pacedShare = 1
 
 	// pacedShareBusy is the same while records are appended or others want the processor.
-	pacedShareBusy = 30
+	pacedShareBusy = 60
 
 	// pacedBytes is the largest number of bytes that a paced run reads in a second, so that it
 	// leaves others the disk.

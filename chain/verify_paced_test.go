@@ -10,7 +10,7 @@ import (
 	"attestd/chain"
 )
 
-// A paced run takes half of the time on an idle machine, and a thirtieth beside appends.
+// A paced run takes half of the time on an idle machine, and a sixtieth beside appends.
 func TestPacedVerifyRests(t *testing.T) {
 	t.Parallel()
 	original := slowDisk(t, 600)
@@ -22,7 +22,7 @@ func TestPacedVerifyRests(t *testing.T) {
 			least, most := time.Duration(2), time.Duration(3)
 			if beside {
 				defer appending(t, verifier)()
-				least, most = 30, 32
+				least, most = 60, 62
 			}
 			start := time.Now()
 			if v, err := verifier.VerifyPaced(t.Context(), 1); err != nil || !v.Valid || v.Length != 600 {
