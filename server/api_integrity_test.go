@@ -231,3 +231,22 @@ func TestVerifiedFileNeverHidesAChange(t *testing.T) {
 		}
 	}
 }
+
+// Of the servers on a database one makes the passes; when it stops, another one does.
+func TestOneServerMakesThePasses(t *testing.T) {
+	t.Parallel()
+	if !storetest.OnPostgres() {
+		t.Skip("is about servers that share a database")
+	}
+	s := start(t, verifyEvery(time.Millisecond))
+	s.company(t, "acme").recordMany(t, 2)
+	eventually(t, "a pass", func() bool { return s.log.says(passEnded) > 0 })
+	other := startOn(t, s.path, cred.Domain{}, verifyEvery(time.Millisecond))
+	passes := s.log.says(passEnded)
+	eventually(t, "more passes", func() bool { return s.log.says(passEnded) > passes+5 })
+	if other.log.says(passEnded) > 0 {
+		t.Error("two servers make passes")
+	}
+	s.stop()
+	eventually(t, "a pass of the other server", func() bool { return other.log.says(passEnded) > 0 })
+}
