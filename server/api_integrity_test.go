@@ -1,7 +1,10 @@
 package server_test
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -229,6 +232,60 @@ func TestVerifiedFileNeverHidesAChange(t *testing.T) {
 				changeRecord(t, s.path, 1, 3, true)
 			}
 		}
+	}
+}
+
+// The file saves checks of signatures, which only its key can abuse: who has the key and writes the
+// database and the file makes this server, and nobody else, believe a wrong signature.
+func TestVerifiedFileIsUsed(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	s := start(t)
+	acme := s.company(t, "acme")
+	acme.recordMany(t, 5)
+	acme.do(t, "GET /v1/verify", "").status(200)
+	s.stop()
+	db := storetest.Stranger(t, s.path, `DROP TRIGGER record_no_update`,
+		`UPDATE record SET signature = zeroblob(64) WHERE id = 1 << 40 | 3`)
+	digest := sha256.New()
+	rows, err := db.Query(`SELECT id, timestamp, payload, delegation, hash, signature FROM record WHERE id >> 40 = 1 ORDER BY id`)
+	must(t, err)
+	for rows.Next() { // as chain encodes a row
+		var id uint64
+		var timestamp, payload, delegation, hash, signature []byte
+		must(t, rows.Scan(&id, &timestamp, &payload, &delegation, &hash, &signature))
+		for _, n := range []uint64{id & (1<<40 - 1), uint64(len(timestamp)), uint64(len(payload)), uint64(len(delegation))} {
+			digest.Write(binary.BigEndian.AppendUint64(nil, n))
+		}
+		for _, b := range [][]byte{hash, signature, timestamp, payload, delegation} {
+			digest.Write(b)
+		}
+	}
+	must(t, errors.Join(rows.Err(), db.Close()))
+	verdict := func() string {
+		again := startOn(t, s.path, cred.Domain{})
+		defer again.stop()
+		return string(acme.on(again).do(t, "GET /v1/verify", "").status(200).raw)
+	}
+	file := verifiedFile(t, s.path)
+	found, err := file.Read()
+	must(t, err)
+	if v := verdict(); !strings.Contains(v, `"failedAtIndex":3`) {
+		t.Errorf("with the file as it was: %s", v)
+	}
+	forged := found.Known[1]
+	forged.Digest = chain.Hash(digest.Sum(nil))
+	found.Known[1] = forged
+	must(t, file.Write(found))
+	if v := verdict(); !strings.Contains(v, `"valid":true`) {
+		t.Errorf("with the file of who has its key: %s", v)
+	}
+	offline, err := store.OpenReadOnly(t.Context(), s.path)
+	must(t, err)
+	defer offline.Close()
+	var wrong *store.VerifyError
+	if err := offline.VerifyAll(t.Context(), "acme", 1, nil, nil); !errors.As(err, &wrong) || wrong.Index != 3 {
+		t.Errorf("attestd verify: %v", err)
 	}
 }
 
