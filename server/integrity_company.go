@@ -17,8 +17,8 @@ const (
 	outcomeUnread           // a log or a table could not be read
 )
 
-// company verifies the logs and compares the tables of a company, and counts the outcome. It returns
-// an error only when ctx is done.
+// company verifies the logs and compares the tables of a company, and counts the outcome. It
+// returns an error only when ctx is done.
 func (w *integrity) company(ctx context.Context, number int64) error {
 	found, err := w.examine(ctx, number)
 	for _, pause := range examineAgain {
