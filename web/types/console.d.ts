@@ -945,7 +945,7 @@ interface VirtualListProps {
 interface VerifierFound { file: { name: string }; digest: string; trusted: string; found: EvidenceCheck & { header?: SessionHeader; state?: () => string } }
 
 /** An error that may say when it is of use to try again, in milliseconds. */
-type TaskError = Error & { retryAt?: number; code?: string };
+type TaskError = Error & { status?: number; retryAt?: number; code?: string };
 
 type Happening = import('./vendor/preact-htm').Happening;
 type RegisteredAgent = ReturnType<typeof import('../console/core/agents.js').agent>;

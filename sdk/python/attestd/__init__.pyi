@@ -229,11 +229,17 @@ ChainValid = TypedDict("ChainValid", {
     "valid": Literal[True],
 })
 
+CompanySuspended = TypedDict("CompanySuspended", {
+    "reason": str,
+    "since": Timestamp,
+})
+
 Company = TypedDict("Company", {
     "companyId": Segment,
     "metadata": NotRequired[Metadata],
     "registeredAt": Timestamp,
     "spiffeId": SPIFFEID,
+    "suspended": NotRequired[CompanySuspended],
 })
 
 CompanyCreated = TypedDict("CompanyCreated", {
@@ -259,6 +265,11 @@ CompanySVID = TypedDict("CompanySVID", {
     "companyId": Segment,
     "spiffeId": SPIFFEID,
     "svid": JWT,
+})
+
+CompanySuspended = TypedDict("CompanySuspended", {
+    "code": Literal["COMPANY_SUSPENDED"],
+    "error": str,
 })
 
 Consistency = TypedDict("Consistency", {
@@ -497,7 +508,7 @@ FetchedKeys = TypedDict("FetchedKeys", {
 Fingerprint: TypeAlias = str
 
 ForbiddenAgent = TypedDict("ForbiddenAgent", {
-    "code": Literal["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "AGENT_DISABLED", "ENROLMENT_INVALID"],
+    "code": Literal["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "AGENT_DISABLED", "ENROLMENT_INVALID", "COMPANY_SUSPENDED"],
     "error": str,
 })
 
@@ -515,6 +526,11 @@ HistogramBucketsItem = TypedDict("HistogramBucketsItem", {
     "since": Timestamp,
 })
 
+HistogramTopActionsItem = TypedDict("HistogramTopActionsItem", {
+    "actionType": str,
+    "total": int,
+})
+
 HistogramTopAgentsItem = TypedDict("HistogramTopAgentsItem", {
     "agentId": str,
     "counts": list[int],
@@ -522,10 +538,12 @@ HistogramTopAgentsItem = TypedDict("HistogramTopAgentsItem", {
 })
 
 Histogram = TypedDict("Histogram", {
+    "actions": NotRequired[int],
     "agents": NotRequired[int],
     "buckets": list[HistogramBucketsItem],
     "since": Timestamp,
     "size": int,
+    "topActions": NotRequired[list[HistogramTopActionsItem]],
     "topAgents": NotRequired[list[HistogramTopAgentsItem]],
     "total": int,
     "until": Timestamp,
@@ -738,9 +756,15 @@ NewWebhook = TypedDict("NewWebhook", {
 })
 
 NotInItsName = TypedDict("NotInItsName", {
-    "code": Literal["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "AGENT_DISABLED", "AGENT_KEY_REQUIRED", "STATEMENT_KEY_UNKNOWN"],
+    "code": Literal["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "AGENT_DISABLED", "AGENT_KEY_REQUIRED", "STATEMENT_KEY_UNKNOWN", "COMPANY_SUSPENDED"],
     "error": str,
     "pointer": NotRequired[str],
+})
+
+NotReady = TypedDict("NotReady", {
+    "code": Literal["NOT_DONE", "OUTCOME_UNKNOWN", "FILE_CHANGED", "DATABASE_DAMAGED", "CLOCK", "ROLLED_BACK", "TABLES_CHANGED", "DISK_LOW", "STOPPING"],
+    "error": str,
+    "requestId": str,
 })
 
 OAuthClient = TypedDict("OAuthClient", {
@@ -899,14 +923,22 @@ PublicKeys = TypedDict("PublicKeys", {
     "spiffeId": SPIFFEID,
 })
 
+QuotaExceeded = TypedDict("QuotaExceeded", {
+    "code": Literal["QUOTA_EXCEEDED"],
+    "error": str,
+    "requestId": str,
+})
+
 Ready = TypedDict("Ready", {
     "cosigner": NotRequired[Literal["behind"]],
     "headFile": NotRequired[Literal["written", "behind"]],
     "logsFailed": NotRequired[int],
+    "reasons": NotRequired[list[Literal["CLOCK_APART", "CLOCK_LEAP", "COSIGNER_BEHIND", "DUTY_UNKNOWN", "HEAD_FILE_BEHIND", "LOG_FAILED", "ROLLED_BACK", "TABLES_CHANGED", "WITNESS_ALARM", "WITNESS_SILENT"]]],
     "rolledBack": NotRequired[int],
     "status": Literal["ready", "degraded"],
     "tablesChanged": NotRequired[int],
     "witnessAlarms": NotRequired[int],
+    "witnessesBehind": NotRequired[int],
 })
 
 RecordDamaged = TypedDict("RecordDamaged", {
@@ -1311,7 +1343,7 @@ class Client:
     def add_checkpoint(self, *, text: str) -> str: ...
     def attest_batch(self, *, records: list[AttestItem]) -> dict[str, Any]: ...
     def claude_code_hook(self, *, agent: Optional[str] = ..., require: Optional[Literal["passport", ""]] = ..., redact: Optional[Literal["input", "output", "input,output", "output,input", ""]] = ..., **members: Any) -> dict[str, Any]: ...
-    def count_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., buckets: Optional[int] = ..., by: Optional[Literal["agent"]] = ...) -> Histogram: ...
+    def count_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., buckets: Optional[int] = ..., by: Optional[Literal["agent", "action"]] = ...) -> Histogram: ...
     def create_agent_token(self, agentId: str, *, alg: Optional[Literal["ES256", "RS256", "EdDSA", None]] = ..., audience: Union[str, list[str]], ttl: Optional[Union[int, None]] = ...) -> AgentToken: ...
     def create_company(self, *, companyId: Segment, metadata: Optional[Union[dict[str, Any], None]] = ...) -> CompanyCreated: ...
     def create_company_svid(self) -> CompanySVID: ...
@@ -1390,7 +1422,7 @@ class Client:
     def rotate_keys(self, *, compromised: Optional[Union[bool, None]] = ...) -> KeysRotated: ...
     def rotate_passport(self, agentId: str, *, Service_Passport: Optional[JWT] = ..., Attestd_Passport: Optional[JWT] = ...) -> RotatedPassport: ...
     def rotate_webhook_secret(self, webhookId: str) -> WebhookWithSecret: ...
-    def search_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., q: Optional[str] = ..., hash: Optional[str] = ..., order: Optional[Literal["newest", "oldest"]] = ..., cursor: Optional[str] = ..., limit: Optional[int] = ...) -> RecordPage: ...
+    def search_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., q: Optional[str] = ..., payload: Optional[str] = ..., hash: Optional[str] = ..., order: Optional[Literal["newest", "oldest"]] = ..., cursor: Optional[str] = ..., limit: Optional[int] = ...) -> RecordPage: ...
     def set_agent_policy(self, agentId: str, *, attest: Literal["any", "key"], dryRun: Optional[Union[bool, None]] = ...) -> Policy: ...
     def set_company_policy(self, *, attest: Literal["any", "key"], dryRun: Optional[Union[bool, None]] = ...) -> Policy: ...
     def setup(self, *, companyId: Segment, metadata: Optional[Union[dict[str, Any], None]] = ...) -> CompanyCreated: ...
@@ -1413,7 +1445,7 @@ class AsyncClient:
     async def add_checkpoint(self, *, text: str) -> str: ...
     async def attest_batch(self, *, records: list[AttestItem]) -> dict[str, Any]: ...
     async def claude_code_hook(self, *, agent: Optional[str] = ..., require: Optional[Literal["passport", ""]] = ..., redact: Optional[Literal["input", "output", "input,output", "output,input", ""]] = ..., **members: Any) -> dict[str, Any]: ...
-    async def count_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., buckets: Optional[int] = ..., by: Optional[Literal["agent"]] = ...) -> Histogram: ...
+    async def count_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., buckets: Optional[int] = ..., by: Optional[Literal["agent", "action"]] = ...) -> Histogram: ...
     async def create_agent_token(self, agentId: str, *, alg: Optional[Literal["ES256", "RS256", "EdDSA", None]] = ..., audience: Union[str, list[str]], ttl: Optional[Union[int, None]] = ...) -> AgentToken: ...
     async def create_company(self, *, companyId: Segment, metadata: Optional[Union[dict[str, Any], None]] = ...) -> CompanyCreated: ...
     async def create_company_svid(self) -> CompanySVID: ...
@@ -1492,7 +1524,7 @@ class AsyncClient:
     async def rotate_keys(self, *, compromised: Optional[Union[bool, None]] = ...) -> KeysRotated: ...
     async def rotate_passport(self, agentId: str, *, Service_Passport: Optional[JWT] = ..., Attestd_Passport: Optional[JWT] = ...) -> RotatedPassport: ...
     async def rotate_webhook_secret(self, webhookId: str) -> WebhookWithSecret: ...
-    async def search_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., q: Optional[str] = ..., hash: Optional[str] = ..., order: Optional[Literal["newest", "oldest"]] = ..., cursor: Optional[str] = ..., limit: Optional[int] = ...) -> RecordPage: ...
+    async def search_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., q: Optional[str] = ..., payload: Optional[str] = ..., hash: Optional[str] = ..., order: Optional[Literal["newest", "oldest"]] = ..., cursor: Optional[str] = ..., limit: Optional[int] = ...) -> RecordPage: ...
     async def set_agent_policy(self, agentId: str, *, attest: Literal["any", "key"], dryRun: Optional[Union[bool, None]] = ...) -> Policy: ...
     async def set_company_policy(self, *, attest: Literal["any", "key"], dryRun: Optional[Union[bool, None]] = ...) -> Policy: ...
     async def setup(self, *, companyId: Segment, metadata: Optional[Union[dict[str, Any], None]] = ...) -> CompanyCreated: ...
