@@ -8,10 +8,11 @@ import (
 	"attestd/cmd"
 )
 
-// version is the release. `-ldflags "-X main.version=…"` sets another one.
-var version = "1.0.0"
+// release is the version of a release, set by make dist with `-ldflags "-X main.release=…"`. Other
+// builds are named by the commit in their build info.
+var release string
 
 //go:embed schema.sql
 var schema string
 
-func main() { os.Exit(cmd.Run(version, schema)) }
+func main() { os.Exit(cmd.Run(release, schema)) }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -145,8 +144,8 @@ func readPrivate(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if mode := info.Mode(); runtime.GOOS != "windows" && mode.Perm()&0o077 != 0 {
-		return "", fmt.Errorf("%s: group or others may read it (mode %o); create another key, delete this one, and make the new file private: chmod 600", path, mode.Perm())
+	if isExposed(path, info) {
+		return "", fmt.Errorf("%s: group or others may read it (mode %o); create another key, delete this one, and make the new file private: chmod 600", path, info.Mode().Perm())
 	}
 	if err := private.Check(path); err != nil {
 		return "", err

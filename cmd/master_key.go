@@ -75,7 +75,7 @@ func readMasterKey(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if open := info.Mode().Perm() & 0o077; open != 0 && runtime.GOOS != "windows" {
+	if isExposed(path, info) {
 		return nil, fmt.Errorf("%s: others than the owner can read or write it; chmod 600", path)
 	}
 	return io.ReadAll(io.LimitReader(file, maxMasterKey))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"os"
-	"runtime"
 
 	"attestd/internal/printable"
 	"attestd/server"
@@ -37,7 +36,7 @@ func readToken(path string) (string, error) {
 		return "", usagef("--registration-token-file: %v", err)
 	case !info.Mode().IsRegular():
 		return "", usagef("--registration-token-file: %s is not a regular file", path)
-	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // Windows has no such bits
+	case isExposed(path, info):
 		return "", usagef("--registration-token-file: others may read %s; chmod 600 %s", path, printable.ShellWord(path))
 	}
 	f, err := os.Open(path)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -41,16 +42,18 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Run executes the command line of the process and returns its exit status. A new database is
-// created from schema, and an existing one is compared with it.
-func Run(version, schema string) int {
+// Run executes the command line of the process and returns its exit status. A build that is no
+// release has release "". A new database is created from schema, and an existing one is compared
+// with it.
+func Run(release, schema string) int {
+	info, _ := debug.ReadBuildInfo()
 	// The first signal asks a command to end cleanly. A second one meets the default handler, which
 	// ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 
-	root := rootCommand(version, schema)
+	root := rootCommand(versionOf(release, info), schema)
 	running := false // errors before a command runs are usage errors
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		running = true
@@ -174,13 +177,6 @@ Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
 	root.SetVersionTemplate("attestd {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(schema), rotateKeyCommand(schema), acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(), rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(version, schema), restoreCommand(schema), verifyCommand(schema), companyLogCommand(), companyCommand(schema), exportCommand(), checkCommand(), reportCommand(),
-		attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), mcpCommand(), mcpServerCommand(version), agentKeyCommand(), tokenCommand(), demoCommand(), versionCommand(version))
+		attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), mcpCommand(), mcpServerCommand(version), agentKeyCommand(), tokenCommand(), demoCommand(), healthCommand(), versionCommand(version))
 	return root
-}
-
-func versionCommand(version string) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) { printable.Fprintf(cmd.OutOrStdout(), "attestd %s\n", version) },
-	}
 }
