@@ -156,6 +156,9 @@ func exitStatus(err error) int {
 	}
 }
 
+// Commands returns the tree of all commands, from which man pages and completions are made.
+func Commands() *cobra.Command { return rootCommand("", "") }
+
 func rootCommand(version, schema string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "attestd",
