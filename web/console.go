@@ -44,6 +44,14 @@ var contentTypes = map[string]string{
 //go:embed verifier.html check.py check.mjs
 var checkerFiles embed.FS
 
+// noticesPath is where the licenses are served of what others have written of the program.
+const noticesPath = "/notices"
+
+// notices are made by `go -C internal/tools run ./notices ../..`.
+//
+//go:embed notices.txt
+var notices []byte
+
 // asset is one served file of the console.
 type asset struct {
 	contentType string
@@ -128,6 +136,8 @@ var loadConsole = sync.OnceValue(func() map[string]*asset {
 		a.policy = ownPolicy(content)
 		assets["/"+name] = a
 	}
+	assets[noticesPath] = newAsset(".txt", notices)
+	assets[noticesPath].policy = ownPolicy(notices)
 	return assets
 })
 

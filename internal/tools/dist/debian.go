@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -90,7 +91,6 @@ func (r *release) installed(p program, pages []file) ([]file, error) {
 		{"packaging/systemd/attestd.sysusers", "usr/lib/sysusers.d/attestd.conf"},
 		{"packaging/systemd/attestd.default", "etc/default/attestd"},
 		{"packaging/deb/overrides", "usr/share/lintian/overrides/attestd"},
-		{"packaging/deb/copyright", docs + "copyright"},
 	} {
 		text, err := os.ReadFile(filepath.Join(r.source, copied.from))
 		if err != nil {
@@ -98,6 +98,15 @@ func (r *release) installed(p program, pages []file) ([]file, error) {
 		}
 		files = append(files, file{name: copied.to, text: text, mode: 0o644})
 	}
+	own, err := os.ReadFile(filepath.Join(r.source, "packaging/deb/copyright"))
+	if err != nil {
+		return nil, err
+	}
+	others, err := os.ReadFile(filepath.Join(r.source, "web/notices.txt"))
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, file{name: docs + "copyright", text: slices.Concat(own, others), mode: 0o644})
 	changes, err := os.ReadFile(filepath.Join(r.source, "CHANGELOG.md"))
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func main() {
 }
 `)
 	write(".gitignore", "/dist\n")
-	for _, name := range []string{"README.md", "CHANGELOG.md"} {
+	for _, name := range []string{"README.md", "CHANGELOG.md", "web/notices.txt"} {
 		write(name, "text of "+name+"\n")
 	}
 	if err := os.CopyFS(filepath.Join(folder, "packaging"), os.DirFS("../../../packaging")); err != nil {

@@ -120,12 +120,12 @@ func (r *release) system(system string, pages []file) error {
 		return err
 	}
 	contents := append([]file{program.file()}, pages...)
-	for _, name := range []string{"README.md", "CHANGELOG.md"} {
+	for _, name := range []string{"README.md", "CHANGELOG.md", "web/notices.txt"} {
 		text, err := os.ReadFile(filepath.Join(r.source, name))
 		if err != nil {
 			return err
 		}
-		contents = append(contents, file{name: name, text: text, mode: 0o644})
+		contents = append(contents, file{name: filepath.Base(name), text: text, mode: 0o644})
 	}
 	name := fmt.Sprintf("attestd-%s-%s-%s", r.version, goos, goarch)
 	pack, ending := tarball, ".tar.gz"
