@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"time"
 
@@ -57,7 +56,7 @@ func (f s3Flags) options() (o backups.BucketOptions, err error) {
 
 // checkCredentialsFile refuses a file of credentials that others may read.
 func checkCredentialsFile(path string) error {
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+	if info, err := os.Stat(path); err == nil && isExposed(path, info) {
 		return usagef("others may read the credentials in %s; chmod 600 %s", path, printable.ShellWord(path))
 	}
 	return nil
@@ -151,7 +150,7 @@ func readIdentities(flag, path string) ([]age.Identity, error) {
 		return nil, usagef("%s: %v", flag, err)
 	case !info.Mode().IsRegular():
 		return nil, usagef("%s: %s is not a regular file", flag, path)
-	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
+	case isExposed(path, info):
 		return nil, usagef("%s: others may read %s; chmod 600 %s", flag, path, printable.ShellWord(path))
 	}
 	found, err := backups.ParseIdentities(file)

@@ -178,6 +178,9 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		return fmt.Errorf("cannot listen on %s (choose another address with --listen): %w", f.listen, err)
 	}
 	defer listener.Close()
+	if err := makeFolder(f.db); err != nil {
+		return err
+	}
 	if cfg.TLS, err = f.tls.open(f.version, f.db, portOf(listener.Addr()), cfg.Log); err != nil {
 		return err
 	}

@@ -173,7 +173,7 @@ func readTLSKey(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+	if isExposed(path, info) {
 		return nil, fmt.Errorf("%w: others than the owner can read or write %s; chmod 600 %s", store.ErrRefused, filepath.Base(path), printable.ShellWord(path))
 	}
 	return io.ReadAll(io.LimitReader(f, maxPrivateFile))

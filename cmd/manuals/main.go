@@ -1,7 +1,7 @@
 // Command manuals writes the man page of each command of attestd below FOLDER/man, and completions
-// of four shells below FOLDER/completions. Pages have the time $SOURCE_DATE_EPOCH, in seconds.
+// of four shells below FOLDER/completions. The pages have the time SECONDS, in Unix's count.
 //
-//	SOURCE_DATE_EPOCH=1767225600 go run ./cmd/manuals FOLDER
+//	go run ./cmd/manuals FOLDER SECONDS
 package main
 
 import (
@@ -18,20 +18,20 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: manuals FOLDER")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: manuals FOLDER SECONDS")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1]); err != nil {
+	if err := write(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "manuals:", err)
 		os.Exit(1)
 	}
 }
 
-func write(folder string) error {
-	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+func write(folder, dated string) error {
+	seconds, err := strconv.ParseInt(dated, 10, 64)
 	if err != nil {
-		return fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+		return err
 	}
 	at := time.Unix(seconds, 0).UTC()
 	man, completions := filepath.Join(folder, "man"), filepath.Join(folder, "completions")

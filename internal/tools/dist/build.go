@@ -2,6 +2,7 @@ package main
 
 import (
 	"debug/buildinfo"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,8 @@ func (p program) file() file {
 // images.
 func (r *release) build(goos, goarch string) (p program, err error) {
 	folder := filepath.Join(r.out, "bin", goos+"-"+goarch)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	// data is the folder that an image's volume begins with.
+	if err := errors.Join(os.MkdirAll(folder, 0o755), os.MkdirAll(filepath.Join(r.out, "bin/data"), 0o755)); err != nil {
 		return p, err
 	}
 	p = program{goos: goos, goarch: goarch}

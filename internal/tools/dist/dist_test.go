@@ -37,7 +37,7 @@ import "os"
 
 func main() {
 	os.MkdirAll(os.Args[1]+"/man", 0o755)
-	os.WriteFile(os.Args[1]+"/man/attestd.1", []byte(os.Getenv("SOURCE_DATE_EPOCH")), 0o644)
+	os.WriteFile(os.Args[1]+"/man/attestd.1", []byte(os.Args[2]), 0o644)
 }
 `)
 	write(".gitignore", "/dist\n")
@@ -99,6 +99,9 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 	if len(a) != len(b) || len(a) != 8 {
 		t.Errorf("files %v and %v", a, b)
+	}
+	if entries, err := os.ReadDir(filepath.Join(one, "dist/bin/data")); err != nil || len(entries) > 0 {
+		t.Errorf("the folder of an image's volume: %v, %v", entries, err)
 	}
 	check := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
 	check.Dir = filepath.Join(one, "dist")

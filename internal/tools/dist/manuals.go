@@ -15,9 +15,9 @@ func (r *release) manuals() (files []file, err error) {
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	cmd := exec.Command("go", "run", "./cmd/manuals", folder)
+	cmd := exec.Command("go", "run", "./cmd/manuals", folder, fmt.Sprint(r.time.Unix()))
 	cmd.Dir, cmd.Stderr = r.source, os.Stderr
-	cmd.Env = append(os.Environ(), fmt.Sprint("SOURCE_DATE_EPOCH=", r.time.Unix()), "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if err := cmd.Run(); err != nil {
 		return nil, err
 	}
