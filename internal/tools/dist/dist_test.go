@@ -154,3 +154,17 @@ func TestReleaseIsOfTheCommitAlone(t *testing.T) {
 		t.Errorf("changes became part of the release: %v, want %v", got, want)
 	}
 }
+
+// A version reaches file names and the linker's command line, so that anything else is refused.
+func TestReleaseRefusesStrangeVersions(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"1.4", "1.4.0 -X main.schema=", "../1.4.0", "1.4.0_1", "latest"} {
+		r := release{source: t.TempDir(), version: version}
+		if err := r.make([]string{"linux/amd64"}); err == nil || !strings.Contains(err.Error(), "is no version") {
+			t.Errorf("%q: %v", version, err)
+		}
+	}
+	if got := debianVersion("1.4.0-rc.1"); got != "1.4.0~rc.1" {
+		t.Errorf("a release candidate is %s in Debian's order, which is after the release", got)
+	}
+}

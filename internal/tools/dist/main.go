@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,9 @@ import (
 
 // allSystems are the systems that releases are for.
 const allSystems = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
+
+// semver matches the versions of releases (https://semver.org), without build metadata.
+var semver = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
 // release is one run of the command.
 type release struct {
@@ -52,6 +56,9 @@ func main() {
 }
 
 func (r *release) make(systems []string) error {
+	if r.version = strings.TrimPrefix(r.version, "v"); r.version != "" && !semver.MatchString(r.version) {
+		return fmt.Errorf("%q is no version like 1.4.0 or 1.4.0-rc.1", r.version)
+	}
 	folder, err := filepath.Abs(r.source)
 	if err != nil {
 		return err
@@ -101,7 +108,7 @@ func (r *release) checkout(from, to string) error {
 		return err
 	}
 	r.source, r.time = to, time.Unix(unix, 0).UTC()
-	if r.version = strings.TrimPrefix(r.version, "v"); r.version == "" {
+	if r.version == "" {
 		// as Go names a commit without a release
 		r.version = "0.0.0-" + r.time.Format("20060102150405") + "-" + hash[:12]
 	}
