@@ -5,6 +5,7 @@ RELEASE ?=
 .PHONY: dist reproduce image
 
 dist:
+	rm -rf dist
 	go -C internal/tools run ./dist -version "$(RELEASE)" ../..
 
 # Makes the files twice, from two checkouts of this commit in folders of their own, and compares all.
