@@ -54,8 +54,8 @@ func (l *Leaves) Of(r *Record) tlog.Leaf {
 }
 
 // terms is a hash of what the first length records of a chain are checked against: their owner, the
-// keys assigned to them, and whether the log tree is checked. It does not depend on later keys, so a
-// rotation does not invalidate earlier verifications.
+// keys assigned to them, and whether the log tree is checked. It does not depend on later keys, so
+// a rotation does not invalidate earlier verifications.
 func (s KeySet) terms(length int64, owner Owner, hasLog bool) (sum Hash) {
 	h := sha256.New()
 	field := func(b []byte) {

@@ -37,8 +37,8 @@ func (f *destinationFlags) add(cmd *cobra.Command, prefix string) {
 	flags.StringVar(&f.tokenFile, prefix+"token-file", "", "`file` with the token for an https receiver; or set ATTESTD_EXPORT_TOKEN")
 }
 
-// caFlag is the name of the flag for the CAs of the receiver. Where there is no prefix, --ca-file is
-// for the CAs of the server.
+// caFlag is the name of the flag for the CAs of the receiver. Where there is no prefix, --ca-file
+// is for the CAs of the server.
 func (f *destinationFlags) caFlag() string {
 	if f.prefix == "" {
 		return "receiver-ca-file"

@@ -1,6 +1,6 @@
 // Package verified stores, beside the head file and outside the database, what a server has
-// verified of each log. So the first verification after a start reads and hashes every row, as each one
-// does, and checks only those signatures that were never checked. The package does not use SQL.
+// verified of each log. So the first verification after a start reads and hashes every row, as each
+// one does, and checks only those signatures that were never checked. The package does not use SQL.
 //
 // # What an entry says
 //

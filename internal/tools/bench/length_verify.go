@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// verify measures the first verification of a database, the following ones, and the first one after a
-// restart of the server. It fails if a seeded
-// chain is not valid.
+// verify measures the first verification of a database, the following ones, and the first one
+// after a restart of the server. It fails if a seeded chain is not valid.
 func (b *bench) verify(ctx context.Context, s *shape) error {
 	b.say("%s: verify", s.column)
 	c, err := dial(ctx, s.server.addr)
