@@ -87,7 +87,7 @@ func TestBackgroundVerificationFindsAChangedRecord(t *testing.T) {
 	if n := s.log.says(`"company":"globex","log":"actions","chain":2,"record":1`); n != 1 {
 		t.Errorf("company, log and record are named %d times", n)
 	}
-	s.anyone().do(t, "GET /readyz", "").gets(200, `{"status":"degraded","headFile":"written","logsFailed":1}`)
+	s.anyone().do(t, "GET /readyz", "").gets(200, `{"status":"degraded","reasons":["LOG_FAILED"],"headFile":"written","logsFailed":1}`)
 	acme.do(t, "GET /v1/verify", "").status(200)
 	globex.recordMany(t, 1)
 	passes = s.log.says(passEnded)
