@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -8,9 +9,12 @@ import (
 	"attestd/store/storetest"
 )
 
+// logDetail is an ID, a root or a size of a log.
+var logDetail = regexp.MustCompile(`[0-9a-f]{16}|[0-9]`)
+
 // Of a database that is older than its head file knows, reads, status and verification answer, and
-// nothing is appended or issued: 503 with the code and the reason, which says which log, what was
-// known and what is there. Health stays as it is.
+// nothing is appended or issued: 503 with the code. To the company whose log is behind it says which
+// log, what was known and what is there, and to nobody else. Health stays as it is.
 func TestReadOnlyWhenBehindHeadFile(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
@@ -19,6 +23,7 @@ func TestReadOnlyWhenBehindHeadFile(t *testing.T) {
 	acme.do(t, "POST /v1/agents/register", `{"agentId":"bot"}`).status(201)
 	acme.attestMany(t, 3)
 	passport := acme.do(t, "POST /v1/agents/bot/passport", ``).status(201)
+	globex := s.company(t, "globex")
 	s.anyone().do(t, "GET /readyz", "").gets(200, `{"status":"ready","headFile":"written"}`)
 	s.stop()
 	older := storetest.Copy(t, path)
@@ -33,8 +38,21 @@ func TestReadOnlyWhenBehindHeadFile(t *testing.T) {
 	acme.refusesWrites(t, "ROLLED_BACK")
 	said := s.anyone().do(t, "GET /readyz", "")
 	said.gets(503, `{"error":"…","code":"ROLLED_BACK","requestId":"…"}`)
-	if why := said.str("error"); !strings.Contains(why, "was known at size 5 with root ") || !strings.Contains(why, "and is at size 3 with root ") || strings.Contains(why, "acme") {
-		t.Errorf("the reason: %s", why)
+	// The company learns which log it is, and strangers do not. Neither do other companies.
+	const reason = "was known at size 5 with root "
+	why := acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`).status(503).str("error")
+	if !strings.Contains(why, reason) || !strings.Contains(why, "and is at size 3 with root ") || strings.Contains(why, "acme") {
+		t.Errorf("the reason for the company: %s", why)
+	}
+	for by, answer := range map[string]*reply{"anybody": said, "a registration": s.anyone().do(t, "POST /v1/companies", `{"companyId":"zoo"}`),
+		"another company": globex.on(s).do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`)} {
+		answer.status(503)
+		if text := answer.str("error"); answer.str("code") != "ROLLED_BACK" || logDetail.MatchString(text) || strings.Contains(text, "acme") {
+			t.Errorf("the reason for %s: %s", by, text)
+		}
+	}
+	if s.log.says(reason) == 0 {
+		t.Error("the log does not say which log it is")
 	}
 	s.anyone().do(t, "GET /v1/health", "").gets(200, `{"status":"ok"}`)
 	if n := len(acme.checkChain(t)); n != 3 {

@@ -146,8 +146,7 @@ func classify(err error) *apiError {
 			cosigner.Reason()+
 			"; it signs nothing before its operator has acted", err)
 	case errors.As(err, &rolledBack):
-		return unavailable("ROLLED_BACK", "the request was not carried out; the database is older than it was, or has another history: "+rolledBack.Reason()+
-			"; nothing is written before an operator has acted", err)
+		return rolledBackAnswer("", err)
 	case errors.Is(err, store.ErrRolledBack):
 		return unavailable("ROLLED_BACK", "the request was not carried out; the database is older than what was published from it, "+
 			"and nothing is written before an operator has acted", err)
@@ -156,6 +155,29 @@ func classify(err error) *apiError {
 	default:
 		return &apiError{Status: http.StatusInternalServerError, Message: "Internal Server Error", cause: err}
 	}
+}
+
+// rolledBackAnswer is that of a database that went back. why describes the log that shows it; "" is
+// for those who may not know it.
+func rolledBackAnswer(why string, cause error) *apiError {
+	message := "the request was not carried out; the database is older than it was, or has another history"
+	if why != "" {
+		message += ": " + why
+	}
+	return unavailable("ROLLED_BACK", message+"; nothing is written before an operator has acted", cause)
+}
+
+// classify adds to what anybody may know of an error what the caller may: the ID, the sizes and
+// roots of a log that was rolled back are for the company alone whose log it is.
+func (c *call) classify(err error) *apiError {
+	e := classify(err)
+	var rolledBack *store.RolledBackError
+	if e.Code != "ROLLED_BACK" || c.caller.Company == nil || !errors.As(err, &rolledBack) {
+		return e
+	}
+	answer := *e
+	answer.Message = rolledBackAnswer(rolledBack.ReasonFor(c.caller.Company.ID), err).Message
+	return &answer
 }
 
 func unavailable(code, message string, cause error) *apiError {

@@ -118,7 +118,7 @@ func (c *call) finish(err error) {
 		c.log(slog.LevelInfo, nil)
 		return
 	}
-	e := classify(err)
+	e := c.classify(err)
 	level := slog.LevelInfo
 	// a tenant beyond its quota is no failure of ours
 	if e.Status >= 500 && e.Status != http.StatusInsufficientStorage {

@@ -50,7 +50,7 @@ func claudeCodeHook() handler {
 			// passport must not depend on those.
 			c.s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded",
 				slog.String("id", c.id), slog.String("error", err.Error()))
-			answer, err = hookevent.ClaudeCode.Deny("attestd: this call needs a passport and could not be recorded, so it is refused: "+classify(err).Message), nil
+			answer, err = hookevent.ClaudeCode.Deny("attestd: this call needs a passport and could not be recorded, so it is refused: "+c.classify(err).Message), nil
 		}
 		if err != nil {
 			return err

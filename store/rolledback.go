@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"attestd/chain"
 	"attestd/chain/tlog"
@@ -17,13 +18,21 @@ import (
 // RolledBackError describes in what a database is behind its head file. It wraps ErrRolledBack.
 type RolledBackError struct{ Behind []Behind }
 
-func (e *RolledBackError) Error() string { return ErrRolledBack.Error() + ": " + e.Reason() }
+func (e *RolledBackError) Error() string { return ErrRolledBack.Error() + ": " + reasonOf(e.Behind) }
 func (e *RolledBackError) Unwrap() error { return ErrRolledBack }
 
-// Reason identifies the first log by its ID only, because anybody may read it.
-func (e *RolledBackError) Reason() string {
-	reason := fmt.Sprintf("log %x %s", e.Behind[0].Known.LogID, e.Behind[0].Why)
-	if more := len(e.Behind) - 1; more > 0 {
+// ReasonFor describes the first log of a company that is behind, by its ID; "" if none is.
+func (e *RolledBackError) ReasonFor(company string) string {
+	return reasonOf(slices.DeleteFunc(slices.Clone(e.Behind), func(b Behind) bool { return b.Company != company }))
+}
+
+// reasonOf describes the first log, by its ID.
+func reasonOf(behind []Behind) string {
+	if len(behind) == 0 {
+		return ""
+	}
+	reason := fmt.Sprintf("log %x %s", behind[0].Known.LogID, behind[0].Why)
+	if more := len(behind) - 1; more > 0 {
 		reason += fmt.Sprintf(" (and %d more logs)", more)
 	}
 	return reason
