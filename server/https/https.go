@@ -20,6 +20,19 @@ type Status struct {
 	LastErrorAt         time.Time
 }
 
+// endsWithin is how long before its end a certificate should have been renewed, unless it is valid
+// for less than five times as long.
+const endsWithin = 7 * 24 * time.Hour
+
+// Ends reports whether the certificate has ended, ends soon, or cannot be renewed: the newer one
+// cannot be read, or the CA issues none.
+func (s Status) Ends(now time.Time) bool {
+	if s.LastError != "" {
+		return true
+	}
+	return !s.NotAfter.IsZero() && s.NotAfter.Sub(now) < min(endsWithin, s.NotAfter.Sub(s.NotBefore)/5)
+}
+
 // The bounds on what a client may send as its certificate.
 const (
 	maxClientCerts     = 8

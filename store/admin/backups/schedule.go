@@ -44,9 +44,11 @@ type Status struct {
 	Next        time.Time
 }
 
-// Overdue reports whether no backup was begun and done for twice the interval.
+// Overdue reports whether no backup was begun and done for twice the interval, because attempts
+// fail or one does not end.
 func (s Status) Overdue(now time.Time) bool {
-	return s.Failures > 0 && now.Sub(s.LastSuccess) > 2*s.Every
+	hangs := s.Running && now.Sub(s.LastStart) > 2*s.Every
+	return (s.Failures > 0 || hangs) && now.Sub(s.LastSuccess) > 2*s.Every
 }
 
 // Status returns the state of the schedule. It may be called at any time.

@@ -88,3 +88,30 @@ func TestScheduleBeginsAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// A backup that hangs is overdue as one that fails is, and one that is late only because it has not
+// begun is not.
+func TestHangingBackupIsOverdue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		s := &backups.Schedule{Every: time.Hour, Log: slog.New(slog.DiscardHandler),
+			Newest: func(context.Context) (time.Time, error) { return start.Add(-24 * time.Hour), nil },
+			Make: func(ctx context.Context) (m backups.Made, err error) {
+				<-ctx.Done()
+				return m, ctx.Err()
+			}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.Run(ctx) }()
+		for after, want := range []bool{false, false, true} {
+			time.Sleep(time.Until(start.Add(time.Duration(after)*time.Hour + time.Second)))
+			synctest.Wait()
+			if s.Status().Overdue(time.Now()) != want {
+				t.Errorf("after %d hours: %t, want %t", after, !want, want)
+			}
+		}
+		cancel()
+		<-ended
+	})
+}
