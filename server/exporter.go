@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -26,6 +27,8 @@ type Export struct {
 	OCSF        bool
 	Linger      time.Duration
 	Companies   []string // whose logs; nil for all
+	// how long records may wait before /readyz says so; 0 is 10 minutes
+	BehindAfter time.Duration
 }
 
 // name is that of its positions. Another destination begins with the first record.
@@ -45,6 +48,8 @@ func (x *Export) String() string {
 const (
 	exportLookEvery = time.Minute     // for logs of whose growth nobody has told
 	exportAgain     = 5 * time.Second // after an exporter has ended with an error
+	exportSteady    = time.Minute     // after which an exporter that runs is no failure any more
+	exportBehind    = 10 * time.Minute
 	// Beside many appends, the export works one part of its time in exportShare.
 	exportShare   = 25
 	longestExport = time.Second // between two batches then
@@ -64,6 +69,15 @@ type exporter struct {
 	mu      sync.Mutex
 	changed map[int64]bool // chains
 	running *export.Exporter
+	began   time.Time    // running
+	failing exportFailed // zero after a run that was no failure
+}
+
+// exportFailed is about exporters that have ended with an error, one after the other.
+type exportFailed struct {
+	times       int
+	since, last time.Time
+	err         string
 }
 
 func newExporter(s *Server, x *Export) *exporter {
@@ -89,12 +103,48 @@ func (e *exporter) grown(number int64) {
 // Status may be called at any time. It is zero while another server has the duty.
 func (e *exporter) Status() export.Status {
 	e.mu.Lock()
-	running := e.running
+	running, began, failing := e.running, e.began, e.failing
 	e.mu.Unlock()
-	if running == nil {
-		return export.Status{}
+	var status export.Status
+	if running != nil {
+		status = running.Status()
+		if !status.LastDelivered.IsZero() || time.Since(began) > exportSteady {
+			return status
+		}
 	}
-	return running.Status()
+	if failing.times > 0 {
+		status.Destination, status.BehindSince = e.Destination.String(), failing.since
+		status.Failures += failing.times
+		if status.LastError == "" {
+			status.LastError, status.LastErrorAt = failing.err, failing.last
+		}
+	}
+	return status
+}
+
+// isBehind reports whether a log cannot be exported, or records have waited for too long. It is
+// false while another server has the duty.
+func (e *exporter) isBehind(now time.Time) bool {
+	status := e.Status()
+	late := cmp.Or(e.BehindAfter, exportBehind)
+	return len(status.Stopped) > 0 || !status.BehindSince.IsZero() && now.Sub(status.BehindSince) > late
+}
+
+// noteEnd notes how a run has ended: nil if another server has the duty now, or this one stops.
+func (e *exporter) noteEnd(err error, delivered bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	if err == nil || delivered || now.Sub(e.began) > exportSteady {
+		e.failing = exportFailed{}
+	}
+	if e.running = nil; err == nil {
+		return
+	}
+	if e.failing.times++; e.failing.times == 1 {
+		e.failing.since = now
+	}
+	e.failing.last, e.failing.err = now, err.Error()
 }
 
 // run exports while this server has the duty, until close is called or ctx is done.
@@ -141,12 +191,14 @@ func (e *exporter) export(ctx context.Context) {
 			Cursors: exportCursors{e}, Destination: e.Destination, OCSF: e.OCSF, Follow: true, CheckpointAtEnd: true,
 			Linger: e.Linger, Pace: e.pace, Log: e.log})
 		e.mu.Lock()
-		e.running = running
+		e.running, e.began = running, time.Now()
 		e.mu.Unlock()
 		err := running.Run(ctx)
-		e.mu.Lock()
-		e.running = nil
-		e.mu.Unlock()
+		var failed error
+		if ctx.Err() == nil {
+			failed = cmp.Or(err, errors.New("it has ended"))
+		}
+		e.noteEnd(failed, !running.Status().LastDelivered.IsZero())
 		// before another server, which may have the duty now, saves newer ones
 		if err := e.flush(ctx); err != nil {
 			e.log.Warn("the positions of the export were not saved; some lines will come again", "error", err)
@@ -156,6 +208,7 @@ func (e *exporter) export(ctx context.Context) {
 			_ = sleep(ctx, exportAgain) // the loop handles ctx
 		}
 	}
+	e.noteEnd(nil, false)
 }
 
 // flush saves positions, also when ctx is done.

@@ -81,6 +81,7 @@ var errBatchFull = errors.New("the batch is full")
 func (e *Exporter) round(ctx context.Context, last bool) (done bool, err error) {
 	isNew, err := e.Destination.Prepare()
 	if err != nil {
+		e.measure(ctx)
 		e.count()
 		e.failed(err)
 		return false, err

@@ -344,6 +344,15 @@ func (e *Exporter) acknowledged(lines int) {
 	e.status.LastDelivered = time.Now()
 }
 
+// measure reads the sizes of the logs that wait, where no batch does.
+func (e *Exporter) measure(ctx context.Context) {
+	for _, s := range e.queue {
+		if size, err := e.Source.Size(ctx, s.Log); err == nil { // fill reports an error
+			s.size = size
+		}
+	}
+}
+
 // count updates how many records wait.
 func (e *Exporter) count() {
 	behind := int64(0)
