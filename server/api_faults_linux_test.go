@@ -65,6 +65,13 @@ func TestFaultsShowInReadinessAndMetrics(t *testing.T) {
 		"head file gone": lostHeadFileShows,
 		"changed tables": changedTablesShow,
 		"witness silent": silentWitnessShows,
+
+		"backup refused":        refusedBackupShows,
+		"certificate ends":      endingCertificateShows,
+		"export refused":        refusedExportShows,
+		"export without folder": exportWithoutFolderShows,
+		"export that has ended": endedExportShows,
+
 		"disk below floor": func(t *testing.T) {
 			w := watch(t, storetest.New(t), func(c *server.Config) { c.DiskFloor = 1 << 60 })
 			w.becomes(t, "DISK_LOW", "")

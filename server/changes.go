@@ -66,4 +66,5 @@ func (s *Server) companyChanged(company int64) {
 	_ = s.hub.Recheck(company) // those that could not be looked up are again, in time
 	s.deliverer.recheck(company)
 	s.deliverer.recheck(everyCompany)
+	s.companies.again()
 }

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,9 +15,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"attestd/internal/testenv"
 	"attestd/server"
+	"attestd/server/local"
+	"attestd/store"
+	"attestd/store/admin/backups"
 )
 
 const monitoring = "../docs/monitoring"
@@ -62,13 +67,24 @@ func scraped(t *testing.T) map[string]string {
 	t.Helper()
 	url, change := withMetrics(t)
 	silent := newLiar(t, lie{status: 503}, "")
-	s := start(t, change, silent.asking(t))
+	folder := t.TempDir()
+	s := startTLS(t, change, silent.asking(t), exporting(filepath.Join(folder, "lines.ndjson")), func(c *server.Config) {
+		c.Quotas = store.Quotas{Companies: 1000}
+		c.Backups = &backups.Schedule{To: folder, Every: time.Hour, Log: c.Log,
+			Newest: func(context.Context) (time.Time, error) { return time.Now(), nil }}
+		c.Local = &local.Server{Operations: local.Operations{Store: c.Store}, Log: c.Log}
+		must(t, c.Local.Listen(filepath.Join(folder, "attestd.db")))
+	})
 	s.company(t, "acme").attestMany(t, 1)
 	var series map[string]string
-	eventually(t, "this server has the duty of webhooks", func() bool {
+	eventually(t, "this server has its duties, and has counted the companies", func() bool {
 		series = scrape(t, url)
-		_, has := series[`attestd_duty_held{duty="webhooks"}`]
-		return has
+		for _, name := range []string{`attestd_duty_held{duty="webhooks"}`, "attestd_export_lag_seconds", "attestd_companies"} {
+			if _, has := series[name]; !has {
+				return false
+			}
+		}
+		return true
 	})
 	return series
 }

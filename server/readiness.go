@@ -15,10 +15,13 @@ const readyTimeout = 5 * time.Second
 // Codes of reasons in the answer of /readyz: why the server is degraded. Anybody may read them, so
 // they name no company, file or host. The log has the details.
 const (
+	reasonBackup        = "BACKUP_OVERDUE"
+	reasonCertificate   = "CERTIFICATE_ENDS"
 	reasonClockApart    = "CLOCK_APART"
 	reasonClockLeap     = "CLOCK_LEAP"
 	reasonCosigner      = "COSIGNER_BEHIND"
 	reasonDuty          = "DUTY_UNKNOWN"
+	reasonExport        = "EXPORT_BEHIND"
 	reasonHeadFile      = "HEAD_FILE_BEHIND"
 	reasonLogFailed     = "LOG_FAILED"
 	reasonRolledBack    = "ROLLED_BACK"
@@ -35,8 +38,8 @@ const (
 
 // degradedReasons and notReadyCodes are all codes, for metrics.
 var (
-	degradedReasons = []string{reasonClockApart, reasonClockLeap, reasonCosigner, reasonDuty, reasonHeadFile, reasonLogFailed, reasonRolledBack,
-		reasonTables, reasonWitnessAlarm, reasonWitnessSilent}
+	degradedReasons = []string{reasonBackup, reasonCertificate, reasonClockApart, reasonClockLeap, reasonCosigner, reasonDuty,
+		reasonExport, reasonHeadFile, reasonLogFailed, reasonRolledBack, reasonTables, reasonWitnessAlarm, reasonWitnessSilent}
 	notReadyCodes = []string{"CLOCK", "DATABASE_DAMAGED", codeDiskLow, "FILE_CHANGED", "NOT_DONE", "OUTCOME_UNKNOWN",
 		"ROLLED_BACK", codeStopping}
 )
@@ -103,16 +106,20 @@ func (s *Server) degraded() readiness {
 	if s.Store.Cosigner.Stopped() != nil {
 		r.Cosigner = "behind"
 	}
-	isUnknown := func(d store.DutyStatus) bool { return d.IsUnknown(time.Now()) }
+	now := time.Now()
+	isUnknown := func(d store.DutyStatus) bool { return d.IsUnknown(now) }
 	dutyUnknown := false
 	for _, d := range status.Duties {
 		dutyUnknown = dutyUnknown || isUnknown(d)
 	}
 	for reason, holds := range map[string]bool{
+		reasonBackup:        s.Backups != nil && s.Backups.Status().Overdue(now),
+		reasonCertificate:   s.TLS != nil && s.TLS.Certificates.Status().Ends(now),
 		reasonClockApart:    s.clockStatus.apart.Load(),
 		reasonClockLeap:     status.ClockLeapt,
 		reasonCosigner:      r.Cosigner != "",
 		reasonDuty:          dutyUnknown,
+		reasonExport:        s.exporter != nil && s.exporter.isBehind(now),
 		reasonHeadFile:      r.HeadFile == "behind",
 		reasonLogFailed:     r.LogsFailed > 0,
 		reasonRolledBack:    r.RolledBack > 0,

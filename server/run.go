@@ -76,7 +76,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	}
 	if s.metrics != nil {
 		s.metrics.Add(s.values()...)
-		l.workers = append(l.workers, s.serveMetrics)
+		l.workers = append(l.workers, s.serveMetrics, s.companies.run)
 	}
 	if s.Backups != nil {
 		l.workers = append(l.workers, s.Backups.Run)

@@ -116,6 +116,7 @@ type Server struct {
 	tables            *tableWatch
 	readyCheck        *readyCheck
 	metrics           *metrics.Metrics // nil without MetricsListener
+	companies         *companyCount    // runs for metrics alone
 	listener          *limit.Listener  // of Run
 	clockStatus       clockStatus
 	stopping          atomic.Bool // Run was asked to stop
@@ -178,6 +179,7 @@ func New(cfg Config) *Server {
 	s.searches, s.longSearch = limit.NewPool(cfg.Budgets.Searches), semaphore.NewWeighted(1)
 	s.checkpoints = service.NewCheckpoints(cfg.Store)
 	s.readyCheck = newReadyCheck(cfg.Store.Ready)
+	s.companies = newCompanyCount(cfg.Store.Companies.Total)
 	if cfg.MetricsListener != nil {
 		s.metrics = metrics.New(cfg.Version)
 	}

@@ -15,7 +15,8 @@ import (
 // values are the metrics that are read when somebody scrapes. A new part of the server adds a line
 // that reads its Status.
 func (s *Server) values() []metrics.Value {
-	return slices.Concat(s.stateValues(), s.limitValues(), s.outsideValues(), s.integrityValues())
+	return slices.Concat(s.stateValues(), s.limitValues(), s.outsideValues(), s.integrityValues(),
+		s.backupValues(), s.certificateValues(), s.exportValues(), s.companyValues(), s.localValues())
 }
 
 // stateValues are about readiness, the disk and the clock.

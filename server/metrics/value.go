@@ -15,6 +15,24 @@ func Gauge(name, help string, read func() float64) Value {
 	return value(prometheus.GaugeValue, name, help, read)
 }
 
+// GaugeIf is a gauge that has no series while read returns false.
+func GaugeIf(name, help string, read func() (float64, bool)) Value {
+	return valueIf(prometheus.GaugeValue, name, help, read)
+}
+
+// CounterIf is a counter that has no series while read returns false.
+func CounterIf(name, help string, read func() (float64, bool)) Value {
+	return valueIf(prometheus.CounterValue, name, help, read)
+}
+
+func valueIf(kind prometheus.ValueType, name, help string, read func() (float64, bool)) Value {
+	return Value{prometheus.NewDesc(name, help, nil, nil), kind, func(emit func(float64, ...string)) {
+		if v, is := read(); is {
+			emit(v)
+		}
+	}}
+}
+
 // Counter is a value that only grows.
 func Counter(name, help string, read func() float64) Value {
 	return value(prometheus.CounterValue, name, help, read)

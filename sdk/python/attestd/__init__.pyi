@@ -933,7 +933,7 @@ Ready = TypedDict("Ready", {
     "cosigner": NotRequired[Literal["behind"]],
     "headFile": NotRequired[Literal["written", "behind"]],
     "logsFailed": NotRequired[int],
-    "reasons": NotRequired[list[Literal["CLOCK_APART", "CLOCK_LEAP", "COSIGNER_BEHIND", "DUTY_UNKNOWN", "HEAD_FILE_BEHIND", "LOG_FAILED", "ROLLED_BACK", "TABLES_CHANGED", "WITNESS_ALARM", "WITNESS_SILENT"]]],
+    "reasons": NotRequired[list[Literal["BACKUP_OVERDUE", "CERTIFICATE_ENDS", "CLOCK_APART", "CLOCK_LEAP", "COSIGNER_BEHIND", "DUTY_UNKNOWN", "EXPORT_BEHIND", "HEAD_FILE_BEHIND", "LOG_FAILED", "ROLLED_BACK", "TABLES_CHANGED", "WITNESS_ALARM", "WITNESS_SILENT"]]],
     "rolledBack": NotRequired[int],
     "status": Literal["ready", "degraded"],
     "tablesChanged": NotRequired[int],
