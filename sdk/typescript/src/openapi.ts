@@ -3802,7 +3802,7 @@ export interface components {
             rolledBack?: number;
             /** @description Number of logs that witnesses contest without a proof, counted for each witness. This stops nothing; see the server's log. Absent for none. */
             witnessAlarms?: number;
-            /** @description Number of witnesses that do not answer, or refuse a log. This stops nothing, and the status stays `ready`. Absent for none. */
+            /** @description Number of witnesses that do not answer, or refuse a log. This stops nothing; the status is `degraded` if one does not answer, and stays `ready` otherwise. Absent for none. */
             witnessesBehind?: number;
             /**
              * @description `behind`: as a witness, this server cosigns nothing, because its database is older than its signatures. Absent otherwise.
