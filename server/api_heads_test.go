@@ -13,8 +13,8 @@ import (
 var logDetail = regexp.MustCompile(`[0-9a-f]{16}|[0-9]`)
 
 // Of a database that is older than its head file knows, reads, status and verification answer, and
-// nothing is appended or issued: 503 with the code. To the company whose log is behind it says which
-// log, what was known and what is there, and to nobody else. Health stays as it is.
+// nothing is appended or issued: 503 with the code. To the company whose log is behind it says
+// which log, what was known and what is there, and to nobody else. Health stays as it is.
 func TestReadOnlyWhenBehindHeadFile(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)

@@ -2053,6 +2053,7 @@ export interface paths {
          *     | `DUTY_UNKNOWN` | the PostgreSQL database has not said for 10 seconds which server sends webhooks |
          *     | `EXPORT_BEHIND` | records have waited to be exported for more than 10 minutes, or a log cannot be exported |
          *     | `HEAD_FILE_BEHIND` | the head file cannot be written |
+         *     | `LOG_FAILED` | a log does not verify |
          *     | `ROLLED_BACK` | companies are halted, because a log of theirs was rolled back or rewritten |
          *     | `TABLES_CHANGED` | tables of companies differ from their control logs |
          *     | `WITNESS_ALARM` | a witness contests a log without a proof |
@@ -3790,7 +3791,7 @@ export interface components {
              */
             status: "ready" | "degraded";
             /** @description What is wrong. Absent for nothing. A newer version may have more of them. */
-            reasons?: ("BACKUP_OVERDUE" | "CERTIFICATE_ENDS" | "CLOCK_APART" | "CLOCK_LEAP" | "COSIGNER_BEHIND" | "DUTY_UNKNOWN" | "EXPORT_BEHIND" | "HEAD_FILE_BEHIND" | "ROLLED_BACK" | "TABLES_CHANGED" | "WITNESS_ALARM" | "WITNESS_SILENT")[];
+            reasons?: ("BACKUP_OVERDUE" | "CERTIFICATE_ENDS" | "CLOCK_APART" | "CLOCK_LEAP" | "COSIGNER_BEHIND" | "DUTY_UNKNOWN" | "EXPORT_BEHIND" | "HEAD_FILE_BEHIND" | "LOG_FAILED" | "ROLLED_BACK" | "TABLES_CHANGED" | "WITNESS_ALARM" | "WITNESS_SILENT")[];
             /**
              * @description State of the head file, which has the greatest size and roots of every log: `behind` while it cannot be written. Absent without a head file.
              * @enum {string}
@@ -3800,9 +3801,11 @@ export interface components {
             tablesChanged?: number;
             /** @description Number of halted companies: a checkpoint with their signature shows that a log was rolled back or rewritten. Absent for none. */
             rolledBack?: number;
+            /** @description Number of logs that the background verification has found not to verify. Absent for none. */
+            logsFailed?: number;
             /** @description Number of logs that witnesses contest without a proof, counted for each witness. This stops nothing; see the server's log. Absent for none. */
             witnessAlarms?: number;
-            /** @description Number of witnesses that do not answer, or refuse a log. This stops nothing; the status is `degraded` if one does not answer, and stays `ready` otherwise. Absent for none. */
+            /** @description Number of witnesses that do not answer, or refuse a log. This stops nothing; of one that does not answer, the reasons have `WITNESS_SILENT`. Absent for none. */
             witnessesBehind?: number;
             /**
              * @description `behind`: as a witness, this server cosigns nothing, because its database is older than its signatures. Absent otherwise.
