@@ -133,7 +133,7 @@ func (e controlEvent) gives() bool {
 // away is so everywhere when controlled returns, and so is what was so already: another server may
 // have made it so just now.
 func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]controlEvent, error)) error {
-	if err := s.Tables.Changeable(ctx, by); err != nil {
+	if err := s.Tables.intact(by.Company.Chain); err != nil {
 		return err
 	}
 	return s.recorded(ctx, by, s.change, rows)

@@ -47,7 +47,7 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 	write := s.db.change
 	if compromised { // must not wait for or depend on anything else
 		write = s.db.urgently(&by)
-	} else if err := s.db.Tables.Changeable(ctx, by); err != nil {
+	} else if err := s.db.Tables.intact(by.Company.Chain); err != nil {
 		return old, next, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
 	} else {
 		tokenKeys = s.db.TokenKeys.prepare(ctx, by)

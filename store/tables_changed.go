@@ -53,13 +53,19 @@ func (c *changedSet) all() []error {
 // logs was rolled back, a *TablesChangedError if its tables differ from its control log, or
 // ErrSuspended. Operations that change rights or issue tokens call it first.
 func (s Tables) Changeable(ctx context.Context, by Caller) error {
-	if err := s.db.halted.of(by.Company.Chain); err != nil {
-		return err
-	}
-	if err := s.db.changed.of(by.Company.Chain); err != nil {
+	if err := s.intact(by.Company.Chain); err != nil {
 		return err
 	}
 	return s.db.Companies.Active(ctx, by)
+}
+
+// intact is Changeable for what is written with a control record: of that the log's writer knows
+// whether the company is suspended, and nothing has to be read first.
+func (s Tables) intact(company int64) error {
+	if err := s.db.halted.of(company); err != nil {
+		return err
+	}
+	return s.db.changed.of(company)
 }
 
 // Changed returns the first difference of each company that has one, each a *TablesChangedError.
