@@ -236,11 +236,14 @@ func TestCertificateIsReloadedUnderLoad(t *testing.T) {
 	if !shown(next) {
 		t.Error("a bad pair was taken into use")
 	}
+	for requests.Load() < 20 && t.Context().Err() == nil { // however busy the machine is
+		shown(next)
+	}
 	stop()
 	for range 4 {
 		<-done
 	}
-	if failed.Load() > 0 || requests.Load() < 10 {
+	if failed.Load() > 0 {
 		t.Errorf("%d of %d requests failed", failed.Load(), requests.Load())
 	}
 }
