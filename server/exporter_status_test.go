@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,9 +52,9 @@ func TestExportThatKeepsEndingIsBehind(t *testing.T) {
 func TestCompaniesThatCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		fails := false
+		var fails atomic.Bool
 		c := newCompanyCount(func(ctx context.Context) (store.Usage, error) {
-			if fails {
+			if fails.Load() {
 				<-ctx.Done() // the database hangs
 				return store.Usage{}, ctx.Err()
 			}
@@ -66,13 +67,13 @@ func TestCompaniesThatCannotBeCounted(t *testing.T) {
 		if u := c.Status(); u == nil || u.Companies != 7 {
 			t.Errorf("at the start: %+v", u)
 		}
-		fails = true
+		fails.Store(true)
 		time.Sleep(countEvery + countTimeout + time.Second)
 		synctest.Wait()
 		if u := c.Status(); u != nil {
 			t.Errorf("while the database hangs: %+v", u)
 		}
-		fails = false
+		fails.Store(false)
 		c.again()
 		time.Sleep(countEvery + countTimeout + time.Second)
 		synctest.Wait()

@@ -79,7 +79,18 @@ func (p *Checkpoints) Covering(ctx context.Context, by store.Caller, l store.Log
 		}
 		kept = ""
 	}
-	note, err := c.SignCheckpoint(l, tree)
+	// A cached company may have had another key when the head was written: both are read at one
+	// moment, so that no key signs a tree with records of the next one.
+	err = p.store.Snapshot(ctx, func(v *store.View) error {
+		if c, err = v.CompanyNow(ctx, by.Company.Chain); err == nil {
+			head, _, err = v.Tip(ctx, l.Chain)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	note, err := c.SignCheckpoint(l, tlog.Tree{Size: head.Length, Root: head.LogRoot})
 	if err != nil {
 		return nil, err
 	}
