@@ -46,7 +46,7 @@ func (b *bench) export(ctx context.Context) (err error) {
 	defer closeOther()
 	var loads [3]*side
 	for i, flags := range [][]string{nil, {"--export-to", "https", "--export-address", takes}, {"--export-to", "https", "--export-address", hanging}} {
-		server, t, err := b.serveTenant(ctx, []string{"plain.db", "export.db", "hanging.db"}[i], flags...)
+		server, t, err := b.serveTenant(ctx, []string{"unexported.db", "exported.db", "hanging.db"}[i], flags...)
 		if err != nil {
 			return err
 		}
