@@ -1,4 +1,4 @@
--- The database of attestd, schema 18; store/postgres/schema.sql is the same for PostgreSQL. A file
+-- The database of attestd, schema 19; store/postgres/schema.sql is the same for PostgreSQL. A file
 -- of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
@@ -310,12 +310,14 @@ CREATE TABLE company_quota (
 
 -- How much of what is bounded a company has, so that a bound of a million is kept without counting
 -- a million rows, and how many of its passports have been revoked, ever: where fewer are, a
--- revocation was undone. A company without a row has none. Only the triggers write here, so that no
--- writer of agents or passports can forget to count, and `attestd accept-rollback`.
+-- revocation was undone. deleted_revocations of those have expired and are gone. A company without
+-- a row has none. Only the triggers write here, so that no writer of agents or passports can forget
+-- to count, and `attestd accept-rollback`.
 CREATE TABLE company_usage (
-  company     INTEGER PRIMARY KEY REFERENCES company (id),
-  agents      INTEGER NOT NULL,
-  revocations INTEGER NOT NULL DEFAULT 0
+  company             INTEGER PRIMARY KEY REFERENCES company (id),
+  agents              INTEGER NOT NULL,
+  revocations         INTEGER NOT NULL DEFAULT 0,
+  deleted_revocations INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TRIGGER company_usage_agent_added AFTER INSERT ON agent BEGIN
   INSERT INTO company_usage (company, agents) VALUES (NEW.company, 1) ON CONFLICT (company) DO UPDATE SET agents = agents + 1;
@@ -324,8 +326,8 @@ CREATE TRIGGER company_usage_agent_removed AFTER DELETE ON agent BEGIN
   UPDATE company_usage SET agents = agents - 1 WHERE company = OLD.company;
 END;
 
--- Every passport issued, and its revocation. scopes is a JSON array; issued_at and expires_at are
--- Unix seconds.
+-- Every passport issued, and its revocation, until some time after its end: `attestd serve
+-- --keep-passports`. scopes is a JSON array; issued_at and expires_at are Unix seconds.
 CREATE TABLE passport (
   id         INTEGER PRIMARY KEY,
   company    INTEGER NOT NULL REFERENCES company (id),
@@ -340,6 +342,9 @@ CREATE TABLE passport (
 ) STRICT;
 CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE OF revoked_at ON passport WHEN OLD.revoked_at IS NULL AND NEW.revoked_at IS NOT NULL BEGIN
   INSERT INTO company_usage (company, agents, revocations) VALUES (NEW.company, 0, 1) ON CONFLICT (company) DO UPDATE SET revocations = revocations + 1;
+END;
+CREATE TRIGGER company_usage_passport_deleted AFTER DELETE ON passport WHEN OLD.revoked_at IS NOT NULL BEGIN
+  UPDATE company_usage SET deleted_revocations = deleted_revocations + 1 WHERE company = OLD.company;
 END;
 CREATE INDEX passport_issued ON passport (company, issued_at);
 CREATE INDEX passport_revoked ON passport (company, revoked_at) WHERE revoked_at IS NOT NULL;
@@ -522,7 +527,8 @@ CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport WHEN
     IS NOT (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at, OLD.jkt)
     OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL
   BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
-CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
+CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport WHEN OLD.expires_at > unixepoch() - 86400
+  BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 CREATE TRIGGER passport_no_replace BEFORE INSERT ON passport WHEN EXISTS (SELECT 1 FROM passport WHERE id = NEW.id OR jti = NEW.jti)
   BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 CREATE TRIGGER agent_key_only_revoked BEFORE UPDATE ON agent_key WHEN
@@ -553,4 +559,4 @@ CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation BEGIN SELECT RAI
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token BEGIN SELECT RAISE(ABORT, 'a token is only deleted'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 18;
+PRAGMA user_version = 19;

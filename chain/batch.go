@@ -119,7 +119,11 @@ func (w *writer) plan(tx Transaction, batch []*waiter) (groups []group, failed [
 	if failed, err := runRows(tx, batch); err != nil {
 		return nil, failed, err
 	}
-	w.heads.forget(tx.Rekeyed())
+	if chains, all := tx.Rekeyed(); all {
+		clear(w.heads)
+	} else {
+		w.heads.forget(chains)
+	}
 	// Heads are read before idempotency keys: a key found missing must not predate a newer head.
 	bases, failed, err := w.bases(tx, batch)
 	if err != nil {

@@ -161,8 +161,9 @@ type Transaction interface {
 	// them. The log calls it before KeyEntries and Record.
 	Bases(chains []int64) []Base
 	// Rekeyed returns the chains whose signing key or Limit the transaction's row functions have
-	// changed. Both are in force for all records of the transaction.
-	Rekeyed() []int64
+	// changed. Both are in force for all records of the transaction. all says that the Limit of
+	// every chain has changed since the transaction before.
+	Rekeyed() (chains []int64, all bool)
 	// Room returns how much may be added to all chains together.
 	Room() Room
 	// KeyEntries yields the entries of idempotency keys, given by chain and name, as the

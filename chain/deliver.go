@@ -3,7 +3,8 @@ package chain
 import (
 	"context"
 	"errors"
-	"time"
+
+	"attestd/internal/sleep"
 )
 
 // check determines the state of a chain from disk. It is the checker's step.
@@ -27,10 +28,7 @@ func (m *Monitor) check(ctx context.Context, w *watch) {
 		bad = verdict.wrong(to)
 	}
 	if err != nil {
-		select {
-		case <-time.After(retryAfter):
-		case <-ctx.Done():
-		}
+		_ = sleep.For(ctx, retryAfter)
 	}
 
 	m.mu.Lock()

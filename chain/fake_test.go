@@ -202,7 +202,7 @@ func (d *disk) rekey(c int64, k ed25519.PrivateKey) {
 	d.tx.rekeyed = append(d.tx.rekeyed, c)
 }
 
-func (tx *transaction) Rekeyed() []int64 { return tx.rekeyed }
+func (tx *transaction) Rekeyed() ([]int64, bool) { return tx.rekeyed, false }
 
 func (tx *transaction) Room() chain.Room { return tx.d.room }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"attestd/internal/sleep"
 )
 
 const (
@@ -53,7 +55,7 @@ func (t *turns) rest(ctx context.Context, worked time.Duration, bytes int) error
 	if appends || time.Since(stopped) > 20*time.Microsecond {
 		pause = pacedShareBusy * worked
 	}
-	return wait(ctx, min(max(pause, time.Duration(bytes)*time.Second/pacedBytes), pacedRest))
+	return sleep.For(ctx, min(max(pause, time.Duration(bytes)*time.Second/pacedBytes), pacedRest))
 }
 
 // pace is the state of a paced run. Its methods do nothing on nil.
@@ -71,7 +73,7 @@ func (p *pace) yield(ctx context.Context) error {
 	}
 	p.began = time.Now()
 	for p.verifier.turns.asked.Load() > 0 && time.Since(p.began) < pacedYield {
-		if err := wait(ctx, turnTime); err != nil {
+		if err := sleep.For(ctx, turnTime); err != nil {
 			return err
 		}
 	}
@@ -101,15 +103,4 @@ func (p *pace) rest(ctx context.Context) error {
 	err := p.verifier.turns.rest(ctx, time.Since(p.began), p.bytes)
 	p.accounted += time.Since(p.began)
 	return err
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

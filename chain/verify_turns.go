@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"attestd/internal/sleep"
 )
 
 const (
@@ -93,12 +95,7 @@ func (p *pacer) rest(ctx context.Context) {
 	appends := p.turns.appendsSince(p.lastCheck)
 	runtime.Gosched()
 	if appends || time.Since(stopped) > 20*time.Microsecond {
-		timer := time.NewTimer(min(restShare*stopped.Sub(p.resumed), maxRest))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
+		_ = sleep.For(ctx, min(restShare*stopped.Sub(p.resumed), maxRest))
 	}
 	p.lastCheck, p.resumed = stopped, time.Now()
 }

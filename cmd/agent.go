@@ -64,6 +64,15 @@ func connectionOf(cmd *cobra.Command, agent, state string, alarm func(error)) (c
 	return c, nil
 }
 
+// connectAs returns a client for an agent, as connectionOf finds it.
+func connectAs(cmd *cobra.Command, agent, state string) (at agentConnection, c *attestd.Client, err error) {
+	if at, err = connectionOf(cmd, agent, state, warnOf); err != nil {
+		return at, nil, err
+	}
+	c, err = newClient(at.Config)
+	return at, c, err
+}
+
 // warnOf prints what a sign-in reports.
 func warnOf(err error) { printError("attestd: %v\n", err) }
 
@@ -71,9 +80,9 @@ func warnOf(err error) { printError("attestd: %v\n", err) }
 func (c agentConnection) openSpool() (*spool.Spool, error) {
 	config := c.Config
 	config.Retry = &attestd.Retry{}
-	client, err := attestd.New(config)
+	client, err := newClient(config)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, err
 	}
 	queue, err := spool.Open(filepath.Join(c.folder, "spool"), client)
 	if err == nil {

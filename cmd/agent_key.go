@@ -154,9 +154,9 @@ func (f *keyFlags) enrol(cmd *cobra.Command, token, label string) error {
 	if err != nil {
 		return err
 	}
-	c, err := attestd.New(config)
+	c, err := newClient(config)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	defer c.Close()
 	spiffeID, err := f.identify(cmd, c, token)

@@ -31,8 +31,8 @@ func (f *keyFlags) connectForKeys(cmd *cobra.Command) (c *attestd.Client, path s
 	if err != nil {
 		return nil, "", file, err
 	}
-	if c, err = attestd.New(at.Config); err != nil {
-		return nil, "", file, usageError{err}
+	if c, err = newClient(at.Config); err != nil {
+		return nil, "", file, err
 	}
 	return c, path, file, nil
 }

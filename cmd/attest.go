@@ -67,13 +67,9 @@ agent's key has signed under it is stored on this machine, so retry on the same 
 			if err != nil {
 				return usageError{err}
 			}
-			at, err := connectionOf(cmd, a.AgentID, "", warnOf)
+			at, c, err := connectAs(cmd, a.AgentID, "")
 			if err != nil {
 				return err
-			}
-			c, err := attestd.New(at.Config)
-			if err != nil {
-				return usageError{err}
 			}
 			defer c.Close()
 			var record attestd.Record

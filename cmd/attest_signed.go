@@ -9,10 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"attestd/crypto/statement"
+	"attestd/internal/wholefile"
 	"attestd/sdk/attestd"
 )
 
@@ -95,31 +95,10 @@ func readStatement(path, id, action string) (string, error) {
 
 // putStatement stores a statement for good, or returns fs.ErrExist where there is one.
 func putStatement(path, compact string) error {
-	folder := filepath.Dir(path)
-	f, err := os.CreateTemp(folder, ".statement-*") // 0600
-	if err != nil {
+	if err := wholefile.Create(path, []byte(compact)); err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(compact)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(f.Name(), path); err != nil {
-		return err
-	}
-	if runtime.GOOS == "windows" { // it cannot sync a folder
-		return nil
-	}
-	made, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	defer made.Close()
-	return made.Sync()
+	return wholefile.SyncFolder(filepath.Dir(path))
 }
 
 // removeOldStatements removes what the server would no longer take, and what processes that were

@@ -113,7 +113,8 @@ func (f backupFlags) makeOne(cmd *cobra.Command, db, heads, version, schema stri
 	if asJSON {
 		return printable.JSON(cmd.OutOrStdout(), made)
 	}
-	printable.Fprintf(cmd.ErrOrStderr(), "backed up %s to %s (%s) and %s\n", db, made.Address, humanize.IBytes(uint64(made.Size)), provenBy(made.Manifest))
+	printable.Fprintf(cmd.ErrOrStderr(), "backed up %s to %s (%s) and %s\n", db, made.Address,
+		humanize.IBytes(uint64(made.Size)), provenBy(made.Manifest))
 	for _, name := range made.Removed {
 		printable.Fprintf(cmd.ErrOrStderr(), "removed %s\n", name)
 	}

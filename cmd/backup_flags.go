@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -22,9 +23,11 @@ import (
 type s3Flags struct {
 	endpoint, region     string
 	pathStyle, allowHTTP bool
+	caFile               *string
 }
 
 func (f *s3Flags) add(cmd *cobra.Command) {
+	f.caFile = caFileFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.endpoint, "backup-s3-endpoint", "", "`URL` of a service with the API of S3 (default: AWS)")
 	flags.StringVar(&f.region, "backup-s3-region", "", "`region` of the bucket (default: AWS_REGION, or what the service says)")
@@ -35,7 +38,7 @@ func (f *s3Flags) add(cmd *cobra.Command) {
 // options returns the options of a bucket. The credentials are those of the environment or of the
 // usual file.
 func (f s3Flags) options() (o backups.BucketOptions, err error) {
-	o = backups.BucketOptions{Endpoint: f.endpoint, PathStyle: f.pathStyle, AllowHTTP: f.allowHTTP, Lock: backups.LockOff, Now: time.Now,
+	o = backups.BucketOptions{Endpoint: f.endpoint, PathStyle: f.pathStyle, AllowHTTP: f.allowHTTP, Lock: backups.LockOff, Now: time.Now, Roots: trustedRoots(),
 		Region: cmp.Or(f.region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))}
 	file := &credentials.FileAWSCredentials{}
 	for _, provider := range []credentials.Provider{&credentials.EnvAWS{}, file} {
@@ -134,26 +137,26 @@ func (f backupFlags) options(schema string) (o backups.Options, err error) {
 	return o, nil
 }
 
+const maxIdentities = 1 << 20 // bytes of a file of secret keys
+
 // readIdentities reads a file of secret keys of age that only its owner may read.
 func readIdentities(flag, path string) ([]age.Identity, error) {
 	if path == "" {
 		return nil, nil
 	}
-	file, err := os.Open(path)
+	text, err := readSecret(path, maxIdentities, func(info fs.FileInfo) error {
+		switch {
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("%s is not a regular file", path)
+		case isExposed(path, info):
+			return fmt.Errorf("others may read %s; chmod 600 %s", path, printable.ShellWord(path))
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, usagef("%s: %v", flag, err)
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, usagef("%s: %v", flag, err)
-	case !info.Mode().IsRegular():
-		return nil, usagef("%s: %s is not a regular file", flag, path)
-	case isExposed(path, info):
-		return nil, usagef("%s: others may read %s; chmod 600 %s", flag, path, printable.ShellWord(path))
-	}
-	found, err := backups.ParseIdentities(file)
+	found, err := backups.ParseIdentities(text)
 	if err != nil {
 		return nil, usagef("%s: %s: %v", flag, path, err)
 	}

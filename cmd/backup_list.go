@@ -101,7 +101,8 @@ Exit status 4 when a chain does not verify, and 8 when something else is wrong.`
 				case l.Encrypted && len(o.Identities) == 0:
 					printable.Fprintf(cmd.OutOrStdout(), "%s: has its digest; --backup-identity would verify the database in it\n", l.Address)
 				default:
-					printable.Fprintf(cmd.OutOrStdout(), "%s: valid, %d records, head %s\n", l.Address, l.Manifest.Records, l.Manifest.Head)
+					printable.Fprintf(cmd.OutOrStdout(), "%s: valid, %d records, head %s\n", l.Address,
+						l.Manifest.Records, l.Manifest.Head)
 				}
 			}
 			return err

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -14,23 +13,30 @@ import (
 // caFileVariable names the file of private CAs, in the environment and in the connection file.
 const caFileVariable = "ATTESTD_CA_FILE"
 
-// trustCA makes the process trust the CAs in the file that --ca-file, ATTESTD_CA_FILE or the
-// connection file names, beside those of the system, when it connects to the server. All our
-// clients begin with http.DefaultTransport, which nothing has used yet. What a command runs is not
-// affected.
+// caFileFlag adds the flag of the CAs that trustCA reads.
+func caFileFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("ca-file", "", "`file` with private CAs to trust for https, beside those of the system")
+}
+
+// trustCA makes the process trust the CAs in the file that --ca-file or ATTESTD_CA_FILE names,
+// beside those of the system. Commands that connect to a server also take it from the connection
+// file. It is called before anything connects.
 func trustCA(cmd *cobra.Command) error {
 	flag := cmd.Flag("ca-file")
 	if flag == nil {
 		return nil
 	}
 	path := flag.Value.String()
-	if path == "" {
+	if path == "" && cmd.Flag("url") != nil {
 		_, file, err := readConnectionFile()
 		if path = file[caFileVariable]; err != nil || path == "" {
 			return nil // the command says what is wrong with that file, if it reads it
 		}
 	}
-	text, err := os.ReadFile(path)
+	if path == "" {
+		return nil
+	}
+	text, err := readBounded(path, maxCAFile)
 	if err != nil {
 		return usagef("--ca-file: %v", err)
 	}
@@ -46,6 +52,15 @@ func trustCA(cmd *cobra.Command) error {
 		return fmt.Errorf("--ca-file: unknown transport %T", http.DefaultTransport)
 	}
 	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return nil
+}
+
+// trustedRoots returns the CAs that trustCA has made the process trust, for what has a transport of
+// its own; nil for those of the system.
+func trustedRoots() *x509.CertPool {
+	if t, ok := http.DefaultTransport.(*http.Transport); ok && t.TLSClientConfig != nil {
+		return t.TLSClientConfig.RootCAs
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/chain/evidence"
+	"attestd/chain/lines"
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
 	"attestd/crypto/jose"
@@ -38,7 +40,7 @@ func checkCommand() *cobra.Command {
 	var exported linesFlags
 	cmd := &cobra.Command{
 		Use:   "check FILE…",
-		Short: "Check an evidence file, the file of a session, or exported lines, offline",
+		Short: "Check an evidence file, the file of a session, an archive, or exported lines, offline",
 		Long: `Check a file from GET /v1/evidence or from GET /v1/sessions/{agentId}/{sid}, without a server and
 without a database. Prints one line for each check, then the verdict, then what no such file can
 prove. The file of a session without statements is a report; attestd report prints its contents.
@@ -55,6 +57,10 @@ session is complete, open, or which of its records are missing. That changes no 
 
 With --newer, also proves that the log's newer checkpoint extends the one in the file, so that
 no earlier record was changed or removed since.
+
+An archive that attestd archive has written is checked to its end in constant memory: its records
+are the first of both logs, each is there and unchanged, and the company has signed a tree that
+continues them. Compare the SHA-256 that is printed with the one that was printed then.
 
 With --lines, checks files of lines that attestd export or attestd serve --export-to has written, in
 the order in which they were written: NDJSON, OCSF, or what a syslog receiver stored. A record that
@@ -85,7 +91,20 @@ first file, is named as not proven. The exit status is the same.`,
 			}
 			trust.AgentKey = agentKey
 			debug.SetMemoryLimit(2 * evidence.MaxSize) // limits garbage when the file is large
-			v, err := checkFile(args[0], newer, trust)
+			f, err := openNamed(args[0])
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			watched := &watchedReader{File: f}
+			src := evidence.Reader(watched)
+			if lines.IsArchive(src) {
+				if newer != "" || agentKey != "" {
+					return usagef("--newer and --agent-key are not for archives, and %s is one", args[0])
+				}
+				return checkArchive(cmd.OutOrStdout(), watched, src, trust, asJSON)
+			}
+			v, err := checkFile(f, src, newer, trust)
 			if err != nil {
 				return err
 			}
@@ -117,13 +136,9 @@ func trustFlags(cmd *cobra.Command, key, policy *string) {
 }
 
 // checkFile checks a file of one record, or one of a session, which is as long as it may be.
-func checkFile(path, newer string, trust evidence.Trust) (v evidence.Verdict, err error) {
-	f, err := openNamed(path)
-	if err != nil {
-		return v, err
-	}
-	defer f.Close()
-	src := evidence.Reader(f)
+// src reads f.
+func checkFile(f *os.File, src *bufio.Reader, newer string, trust evidence.Trust) (v evidence.Verdict, err error) {
+	path := f.Name()
 	if evidence.IsSession(src) {
 		if newer != "" {
 			return v, usagef("--newer is for evidence of one record, and %s is of a session", path)

@@ -3,13 +3,13 @@ package cmd
 import (
 	"errors"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
-	"attestd/internal/printable"
 )
 
 // linesFlags are the flags of `attestd check --lines`.
@@ -27,14 +27,18 @@ func (f *linesFlags) add(cmd *cobra.Command) {
 func (f linesFlags) check(out io.Writer, paths []string, trust evidence.Trust, asJSON bool) error {
 	var files []lines.File
 	for _, path := range paths {
+		// before it is opened, which would wait for who writes into a pipe
+		if about, err := os.Stat(path); err == nil && !about.Mode().IsRegular() {
+			return usagef("%s is no regular file: --lines reads a file twice", path)
+		}
+		if isArchive(path) {
+			return usagef("%s is an archive: check it alone, without --lines", path)
+		}
 		opened, err := openNamed(path)
 		if err != nil {
 			return err
 		}
 		defer opened.Close()
-		if about, err := opened.Stat(); err != nil || !about.Mode().IsRegular() {
-			return errors.Join(err, usagef("%s is no regular file: --lines reads a file twice", path))
-		}
 		files = append(files, lines.File{Name: path, ReadSeeker: opened})
 	}
 	v, err := lines.Check(files, lines.Options{Trust: trust, CompanyID: f.company})
@@ -44,10 +48,5 @@ func (f linesFlags) check(out io.Writer, paths []string, trust evidence.Trust, a
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		_ = printable.JSON(out, v)
-	} else {
-		printFindings(out, v.Checked, v.Outcome, v.Code, v.Reason, v.NotProven)
-	}
-	return outcome(strings.Join(paths, " "), evidence.Verdict{Outcome: v.Outcome, Code: v.Code, Reason: v.Reason})
+	return printLines(out, strings.Join(paths, " "), v, asJSON)
 }

@@ -43,6 +43,23 @@ func TestConfigurationPage(t *testing.T) {
 	}
 }
 
+// The example of a configuration file on the page is one that serve takes.
+func TestExampleOnTheConfigurationPage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(configurePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := regexp.MustCompile("(?s)```toml\n(.*?)```").FindSubmatch(text)
+	if example == nil {
+		t.Fatalf("%s has no example", configurePage)
+	}
+	cmd, err := readServe(t, "--config", writeConfig(t, string(example[1])))
+	if err != nil || cmd.Flag("max-keys").Value.String() != "100" {
+		t.Error(err)
+	}
+}
+
 // Each variable that the program reads by its name stands on the page.
 func TestVariablesAreOnTheConfigurationPage(t *testing.T) {
 	t.Parallel()
@@ -94,14 +111,27 @@ func documentedCommands(root *cobra.Command) string {
 	}
 	walk(root)
 	slices.SortFunc(all, func(a, b *cobra.Command) int { return cmp.Compare(a.CommandPath(), b.CommandPath()) })
+	serve, _, _ := root.Find([]string{"serve"})
 	var page strings.Builder
 	for _, c := range all {
-		fmt.Fprintf(&page, "## %s\n\n%s.\n\n| Flag | Variable | Default | Meaning |\n|---|---|---|---|\n", c.CommandPath(), c.Short)
+		fmt.Fprintf(&page, "## %s\n\n%s.", c.CommandPath(), c.Short)
+		if c == serve {
+			page.WriteString(" In the [configuration file](#the-configuration-file) a flag has its name without `--`.\nSIGHUP takes changes of those marked with ↻.")
+		}
+		fmt.Fprint(&page, "\n\n| Flag | Variable | Default | Meaning |\n|---|---|---|---|\n")
+		ofServe := false
 		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Name != "help" {
+			switch {
+			case f.Name == "help":
+			case f.Annotations[asServe] != nil || c.Name() == "config" && serve.Flag(f.Name) != nil:
+				ofServe = true
+			default:
 				fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", flagCell(f), variableCell(f), defaultCell(f), meaningCell(f))
 			}
 		})
+		if ofServe {
+			page.WriteString("\nIt also takes every other flag and variable of [attestd serve](#attestd-serve).\n")
+		}
 		page.WriteByte('\n')
 	}
 	return page.String()
@@ -132,5 +162,8 @@ func defaultCell(f *pflag.Flag) string {
 
 func meaningCell(f *pflag.Flag) string {
 	_, usage := pflag.UnquoteUsage(f)
+	if f.Annotations[reloads] != nil {
+		usage += " ↻"
+	}
 	return strings.ReplaceAll(usage, "|", `\|`)
 }

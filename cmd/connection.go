@@ -3,7 +3,6 @@ package cmd
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,7 +26,7 @@ credential, because the list of processes shows flags to all users.`
 
 func urlFlag(cmd *cobra.Command) {
 	cmd.Flags().String("url", "", "`address` of the server (default "+defaultURL+")")
-	cmd.Flags().String("ca-file", "", "`file` with private CAs to trust for https, beside those of the system")
+	_ = caFileFlag(cmd) // which trustCA reads
 }
 
 func agentFlag(cmd *cobra.Command, agent *string, def string) {
@@ -40,6 +39,11 @@ func connect(cmd *cobra.Command) (*attestd.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newClient(config)
+}
+
+// newClient returns a client. What is wrong with its configuration is a usage error.
+func newClient(config attestd.Config) (*attestd.Client, error) {
 	c, err := attestd.New(config)
 	if err != nil {
 		return nil, usageError{err}
@@ -135,21 +139,12 @@ const maxPrivateFile = 64 << 10
 // may know the credential. It refuses a file that others can replace, because they could choose the
 // credential and the server.
 func readPrivate(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	if isExposed(path, info) {
-		return "", fmt.Errorf("%s: group or others may read it (mode %o); create another key, delete this one, and make the new file private: chmod 600", path, info.Mode().Perm())
-	}
-	if err := private.Check(path); err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxPrivateFile))
+	text, err := readSecret(path, maxPrivateFile, func(info fs.FileInfo) error {
+		if isExposed(path, info) {
+			return fmt.Errorf("%s: group or others may read it (mode %o); create another key, delete this one, and make the new "+
+				"file private: chmod 600", path, info.Mode().Perm())
+		}
+		return private.Check(path)
+	})
 	return string(text), err
 }

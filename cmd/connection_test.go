@@ -71,7 +71,7 @@ func TestConnection(t *testing.T) {
 			if err := cmd.ParseFlags(c.args); err != nil {
 				t.Fatal(err)
 			}
-			if err := fromEnvironment(cmd); err != nil {
+			if err := fromEnvironment(cmd.Flags()); err != nil {
 				t.Fatal(err)
 			}
 			got, err := connection(cmd)

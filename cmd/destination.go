@@ -16,6 +16,7 @@ import (
 // destinationFlags say where lines are exported to.
 type destinationFlags struct {
 	prefix                           string // of the flags' names
+	from                             string
 	to, file, address, form, format  string
 	caFile, cert, certKey, tokenFile string
 }
@@ -31,7 +32,12 @@ func (f *destinationFlags) add(cmd *cobra.Command, prefix string) {
 	flags.StringVar(&f.address, prefix+"address", "", "`address` of the receiver: host:port for syslog, a URL for https")
 	flags.StringVar(&f.form, prefix+"form", export.FormLines, "form of requests to an https receiver: `ndjson|splunk|elastic`")
 	flags.StringVar(&f.format, prefix+"format", "lines", "form of the lines: `lines|ocsf`")
-	flags.StringVar(&f.caFile, f.caFlag(), "", "`file` with the certificates that a receiver's must lead to (default: the system's)")
+	begins := "begin logs that were not sent yet at the first record of this `time` or later, such as 2026-11-23T17:00:00Z"
+	if prefix == "" {
+		begins += ", or now"
+	}
+	flags.StringVar(&f.from, prefix+"from", "", begins+" (default: the first record)")
+	flags.StringVar(&f.caFile, f.caFlag(), "", "`file` with the certificates that a receiver's must lead to (default: the system's and those of --ca-file)")
 	flags.StringVar(&f.cert, prefix+"cert", "", "`file` with a client certificate for the receiver")
 	flags.StringVar(&f.certKey, prefix+"cert-key", "", "`file` with the key of the client certificate")
 	flags.StringVar(&f.tokenFile, prefix+"token-file", "", "`file` with the token for an https receiver; or set ATTESTD_EXPORT_TOKEN")
@@ -109,7 +115,7 @@ func (f *destinationFlags) token() (string, error) {
 
 // tls returns how receivers are verified.
 func (f *destinationFlags) tls() (*tls.Config, error) {
-	config := new(tls.Config)
+	config := &tls.Config{RootCAs: trustedRoots()}
 	if f.caFile != "" {
 		text, err := readBounded(f.caFile, maxCAFile)
 		if err != nil {

@@ -3,7 +3,9 @@ package cmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +34,10 @@ How far the export has come is in the file --cursor, which is written only after
 acknowledged. So a killed export goes on where it was, and lines may come twice; then a line says
 so. A receiver that refuses or hangs is tried again, without an end with --follow.
 
+--from now begins behind the last record that there is, --from TIME at the first record of that
+time or later. The lines say and prove where they begin, and attestd check --lines names what is
+not in them. It is for the first start alone: an export that has begun goes on where it was.
+
 A reader's key is enough. A server sends the logs itself with attestd serve --export-to.
 
 ` + connectionHelp,
@@ -39,6 +45,10 @@ A reader's key is enough. A server sends the logs itself with attestd serve --ex
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.to == "" {
 				return usagef("--to must say where the logs are sent: file, syslog or https")
+			}
+			from, err := f.start(time.Now())
+			if err != nil {
+				return err
 			}
 			to, linger, err := f.open()
 			if err != nil {
@@ -56,7 +66,7 @@ A reader's key is enough. A server sends the logs itself with attestd serve --ex
 			}
 			defer c.Close()
 			return runExport(cmd.Context(), newExportSource(c), cursor, export.Config{
-				Destination: to, OCSF: f.format == "ocsf", Follow: follow, CheckpointAtEnd: true, Linger: linger,
+				Destination: to, From: from, OCSF: f.format == "ocsf", Follow: follow, CheckpointAtEnd: true, Linger: linger,
 				Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)),
 			})
 		},
@@ -65,7 +75,7 @@ A reader's key is enough. A server sends the logs itself with attestd serve --ex
 	f.add(cmd, "")
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on with new records")
 	cmd.Flags().StringVar(&cursor, "cursor", "", "`file` with how far the export has come (default for --to file: its name and .cursor)")
-	for _, name := range []string{"to", "file", "address", "form", "format", "receiver-ca-file", "cert", "cert-key", "token-file", "follow", "cursor"} {
+	for _, name := range []string{"to", "file", "address", "form", "format", "from", "receiver-ca-file", "cert", "cert-key", "token-file", "follow", "cursor"} {
 		// those of serve have variables
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"})
 	}
@@ -84,6 +94,9 @@ func runExport(ctx context.Context, source *exportSource, cursor string, c expor
 		return err
 	}
 	defer cursors.close()
+	if c.From != (export.Start{}) && len(cursors.content.Logs) > 0 {
+		return exitError{exitRefused, fmt.Errorf("the export has begun already, as %s says: leave out --from, or name another --cursor", cursor)}
+	}
 	c.Source, c.Cursors = source, cursors
 	defer reopenOnHangup(c.Destination)()
 	err = export.New(c).Run(ctx)

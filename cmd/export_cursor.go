@@ -9,12 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/gofrs/flock"
 
+	"attestd/internal/wholefile"
 	"attestd/server/export"
 	"attestd/store"
 )
@@ -109,19 +108,7 @@ func (c *cursorFile) flush() error {
 	if err != nil {
 		return err
 	}
-	made, err := os.CreateTemp(filepath.Dir(c.path), ".cursor-*")
-	if err != nil {
-		return err
-	}
-	_, err = made.Write(append(text, '\n'))
-	if err == nil {
-		err = made.Sync()
-	}
-	if err = errors.Join(err, made.Close()); err == nil {
-		err = os.Rename(made.Name(), c.path)
-	}
-	if err != nil {
-		_ = os.Remove(made.Name())
+	if err := wholefile.Replace(c.path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("the cursor cannot be written: %w", err)
 	}
 	c.written, c.dirty = time.Now(), false

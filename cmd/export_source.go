@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"attestd/chain"
 	"attestd/chain/evidence"
+	"attestd/chain/tlog"
 	"attestd/crypto/keyring"
+	"attestd/internal/sleep"
 	"attestd/sdk/attestd"
 	"attestd/server/export"
 )
@@ -40,15 +43,10 @@ func (s *exportSource) Grown(ctx context.Context, until time.Time) (grown []expo
 	for {
 		wait := time.Until(s.polled.Add(pollEvery))
 		if left := time.Until(until); !until.IsZero() && left < wait {
-			if left > 0 {
-				err = pause(ctx, left)
-			}
-			return nil, errors.Join(err, ctx.Err())
+			return nil, sleep.For(ctx, left)
 		}
-		if wait > 0 {
-			if err := pause(ctx, wait); err != nil {
-				return nil, err
-			}
+		if err := sleep.For(ctx, wait); err != nil {
+			return nil, err
 		}
 		s.polled = time.Now()
 		logs, err := s.client.Logs(ctx)
@@ -69,18 +67,6 @@ func (s *exportSource) Grown(ctx context.Context, until time.Time) (grown []expo
 	}
 }
 
-// pause waits, or returns when ctx is done.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // Size implements export.Source.
 func (s *exportSource) Size(_ context.Context, l export.Log) (int64, error) {
 	return s.sizes[l.Name], nil
@@ -88,24 +74,20 @@ func (s *exportSource) Size(_ context.Context, l export.Log) (int64, error) {
 
 // Records implements export.Source.
 func (s *exportSource) Records(ctx context.Context, l export.Log, from, to int64, yield func(*chain.Record) error) error {
-	if from >= to {
-		return nil
-	}
-	part := attestd.Range{Log: attestd.Log(l.Name), From: from, Limit: min(to-from, exportAtOnce)}
-	for answered, err := range s.client.Records(ctx, part) {
-		if err != nil {
-			return err
+	for ; from < to; from += exportAtOnce {
+		part := attestd.Range{Log: attestd.Log(l.Name), From: from, Limit: min(to-from, exportAtOnce)}
+		for answered, err := range s.client.Records(ctx, part) {
+			if err != nil {
+				return err
+			}
+			r, err := storedRecord(&answered)
+			if err == nil {
+				err = yield(r)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		r, err := storedRecord(&answered)
-		if err == nil {
-			err = yield(r)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if next := from + part.Limit; next < to {
-		return s.Records(ctx, l, next, to, yield)
 	}
 	return nil
 }
@@ -188,6 +170,39 @@ func ringKey(generation int, public []byte, from int64, r *attestd.Rotation) (k 
 	}
 	k.Rotation = &keyring.Rotation{Statement: r.Statement, OldSignature: old, NewSignature: next}
 	return k, nil
+}
+
+// Frontier implements export.Source.
+func (s *exportSource) Frontier(ctx context.Context, l export.Log, size int64) (tlog.Frontier, error) {
+	return tlog.FrontierAt(ctx, tiles{s.client, s.ids[l.Name]}, size)
+}
+
+// tiles reads the tree of a log from the tiles that a server publishes. It implements tlog.Reader.
+type tiles struct {
+	client *attestd.Client
+	log    string // ID
+}
+
+func (t tiles) Hashes(ctx context.Context, level int, from, to int64) ([]tlog.Hash, error) {
+	const size = int64(len(tlog.Hash{}))
+	list := make([]tlog.Hash, 0, to-from)
+	for from < to {
+		first := from % tlog.TileWidth
+		end := min(to, from-first+tlog.TileWidth)
+		tile := tlog.Tile{Level: level / 8, Index: from / tlog.TileWidth, Width: int(end - from + first)}
+		data, err := t.client.Tile(ctx, t.log, strings.TrimPrefix(tile.Path(), "tile/"))
+		if err != nil {
+			return nil, err
+		}
+		if int64(len(data)) != size*int64(tile.Width) {
+			return nil, fmt.Errorf("%s has %d bytes", tile.Path(), len(data))
+		}
+		for data = data[first*size:]; len(data) > 0; data = data[size:] {
+			list = append(list, tlog.Hash(data[:size]))
+		}
+		from = end
+	}
+	return list, nil
 }
 
 // Consistency implements export.Source.

@@ -4,38 +4,28 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"attestd/store"
 )
 
-// fromEnvironment sets each flag that is absent from the command line to the value of its
-// environment variable. An empty variable counts as unset.
-func fromEnvironment(cmd *cobra.Command) error {
-	var err error
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed || f.Name == "help" || f.Annotations[typedOnly] != nil || err != nil {
-			return
+// readSettings sets the flags that are absent from the command line: to the value of an environment
+// variable, and for a command with a configuration file, to what that says.
+func readSettings(cmd *cobra.Command) error {
+	if err := fromEnvironment(cmd.Flags()); err != nil {
+		return err
+	}
+	if cmd.Flag("config") != nil {
+		if err := fromFile(cmd.Flags()); err != nil {
+			return err
 		}
-		for _, name := range environmentNames(f.Name) {
-			value := os.Getenv(name)
-			if value == "" {
-				continue
-			}
-			if cmd.Flags().Set(f.Name, value) != nil {
-				err = usagef("environment variable %s: %q is not a valid value for --%s", name, value, f.Name)
-			}
-			return
-		}
-	})
-	if db := cmd.Flag("db"); err == nil && db != nil {
+	}
+	if db := cmd.Flag("db"); db != nil {
 		return checkDatabase("--db", db.Value.String())
 	}
-	return err
+	return nil
 }
 
 // checkDatabase refuses a name that is empty or a malformed database URL. The error does not repeat
@@ -72,15 +62,6 @@ func shown(db string) string {
 // typedOnly marks flags that no environment variable sets. A user states on each command line what
 // to trust, and ATTESTD_KEY already names a credential.
 const typedOnly = "typed-only"
-
-// environmentNames lists the variables that set a flag, in order of precedence.
-func environmentNames(flag string) []string {
-	names := []string{"ATTESTD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
-	if flag == "base-url" {
-		names = append(names, "SERVICE_BASE_URL") // the specification's own name
-	}
-	return names
-}
 
 func databaseFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "db", "attestd.db",

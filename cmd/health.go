@@ -27,9 +27,9 @@ shell can check itself. The address comes from --url or ATTESTD_URL.`,
 			if config.URL == "" {
 				config.URL = defaultURL
 			}
-			c, err := attestd.New(config)
+			c, err := newClient(config)
 			if err != nil {
-				return usageError{err}
+				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
 			defer cancel()

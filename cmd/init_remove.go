@@ -177,9 +177,9 @@ func drain(ctx context.Context, config, of attestd.Config) (unsent int, err erro
 	if _, err := os.Stat(filepath.Join(folder, "spool")); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
-	c, err := attestd.New(config)
+	c, err := newClient(config)
 	if err != nil {
-		return 0, usageError{err}
+		return 0, err
 	}
 	defer c.Close()
 	queue, err := spool.Open(filepath.Join(folder, "spool"), c)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 
 	"attestd/crypto/seal"
 	"attestd/internal/printable"
+	"attestd/internal/wholefile"
 	"attestd/store"
 )
 
@@ -66,19 +66,12 @@ func (f masterKeyFlags) read(ctx context.Context) (*seal.Master, error) {
 }
 
 func readMasterKey(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if isExposed(path, info) {
-		return nil, fmt.Errorf("%s: others than the owner can read or write it; chmod 600", path)
-	}
-	return io.ReadAll(io.LimitReader(file, maxMasterKey))
+	return readSecret(path, maxMasterKey, func(info fs.FileInfo) error {
+		if isExposed(path, info) {
+			return fmt.Errorf("%s: others than the owner can read or write it; chmod 600", path)
+		}
+		return nil
+	})
 }
 
 // runMasterKeyCommand runs a command and returns its standard output. Its standard error is not
@@ -147,12 +140,5 @@ func writeMasterKey(path string, master seal.Master) error {
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
-	if runtime.GOOS == "windows" { // Windows cannot sync a folder, and need not
-		return nil
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return wholefile.SyncFolder(filepath.Dir(path))
 }

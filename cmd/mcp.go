@@ -18,7 +18,6 @@ import (
 
 	"attestd/agent/mcpproxy"
 	"attestd/agent/toolcall"
-	"attestd/sdk/attestd"
 )
 
 // mcpFlags are the flags of `attestd mcp`.
@@ -99,13 +98,9 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 	if f.agent == "" {
 		f.agent = cmp.Or(f.passport.agent(), "mcp")
 	}
-	at, err := connectionOf(cmd, f.agent, f.state, warnOf)
+	at, c, err := connectAs(cmd, f.agent, f.state)
 	if err != nil {
 		return err
-	}
-	c, err := attestd.New(at.Config)
-	if err != nil {
-		return usageError{err}
 	}
 	defer c.Close()
 	queue, err := at.openSpool()
@@ -113,7 +108,8 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	warn := func(text string) { printError("attestd: %s\n", text) }
-	config := mcpproxy.Config{Agent: f.agent, Server: f.server, Policy: policy, FailClosed: closed, Warn: warn, Signed: at.identity != nil}
+	config := mcpproxy.Config{Agent: f.agent, Server: f.server, Policy: policy, FailClosed: closed, Warn: warn,
+		Signed: at.identity != nil}
 	switch {
 	case config.Server != "":
 	case remote != nil:

@@ -55,9 +55,9 @@ func listenProtected(cmd *cobra.Command, listen string, config mcpserver.Config,
 		return err
 	}
 	withPatience(&service)
-	client, err := attestd.New(service)
+	client, err := newClient(service)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	defer client.Close()
 	company, err := client.Company(cmd.Context())
@@ -68,7 +68,7 @@ func listenProtected(cmd *cobra.Command, listen string, config mcpserver.Config,
 		return usagef("the credential is of the company %s, whose issuer ends with /o/%s; --issuer is %q", company.CompanyID, company.CompanyID, issuer)
 	}
 	// The operator has named the issuer, so it may be in a private network.
-	sets := keysets.New(keysets.NewClient(keysets.Options{AllowPrivate: true, UserAgent: "attestd/" + config.Version}))
+	sets := keysets.New(keysets.NewClient(keysets.Options{AllowPrivate: true, Roots: trustedRoots(), UserAgent: "attestd/" + config.Version}))
 	defer sets.Close()
 	protected := &mcpserver.Resource{URL: resource, Issuer: issuer, Company: company.CompanyID, Keys: sets, Service: client}
 	return listenHTTP(cmd, listen, func(address, port string) http.Handler {
@@ -111,7 +111,16 @@ func listenHTTP(cmd *cobra.Command, listen string, handler func(address, port st
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 5 * time.Minute,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
-	group, ctx := errgroup.WithContext(cmd.Context())
+	return serveUntilStopped(cmd.Context(), server, listener, func() error {
+		last, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), 10*time.Second)
+		defer cancel()
+		return server.Shutdown(last)
+	})
+}
+
+// serveUntilStopped serves until ctx is done, and then calls stop, which ends the server.
+func serveUntilStopped(ctx context.Context, server *http.Server, listener net.Listener, stop func() error) error {
+	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err
@@ -120,9 +129,7 @@ func listenHTTP(cmd *cobra.Command, listen string, handler func(address, port st
 	})
 	group.Go(func() error {
 		<-ctx.Done()
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		return server.Shutdown(last)
+		return stop()
 	})
 	return group.Wait()
 }

@@ -57,9 +57,9 @@ func (p *passportFlags) gate(ctx context.Context, at agentConnection, config *mc
 	connection := at.Config
 	// a tool call waits for the response; the next call asks again
 	connection.Retry = &attestd.Retry{}
-	c, err := attestd.New(connection)
+	c, err := newClient(connection)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"attestd/agent/localhttp"
 	"attestd/agent/mcpproxy"
@@ -95,6 +94,7 @@ func (f *remoteFlags) remote() (*mcpproxy.Remote, error) {
 	if err != nil {
 		return nil, usagef("--upstream %v", err)
 	}
+	r.Trust(trustedRoots())
 	r.PassAuthorization = f.passAuthorization
 	if f.bearerEnv != "" {
 		if err := addFromEnvironment(r, "Authorization", f.bearerEnv, "Bearer "); err != nil {
@@ -149,20 +149,11 @@ func (f *remoteFlags) listenAndServe(cmd *cobra.Command, config mcpproxy.Config,
 		Handler: gateway.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	printError("attestd mcp serves %s on http://%s%s\n", config.Server, listener.Addr(), remote.URL.EscapedPath())
-	group, ctx := errgroup.WithContext(cmd.Context())
-	group.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	group.Go(func() error {
-		<-ctx.Done()
+	return serveUntilStopped(cmd.Context(), server, listener, func() error {
 		// A connection on which a request is still read or a response still written is closed.
 		hurry := time.AfterFunc(stopTime, func() { _ = server.Close() })
 		defer hurry.Stop()
 		err := gateway.Close()
 		return errors.Join(err, server.Close())
 	})
-	return group.Wait()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/chain/lines"
 	"attestd/server/local"
 	"attestd/store"
 	"attestd/store/admin"
@@ -21,6 +22,7 @@ type operations interface {
 	Resume(ctx context.Context, d local.Decision) (local.Company, error)
 	SetQuota(ctx context.Context, q local.Quota) (local.Company, error)
 	RotateKey(ctx context.Context, r local.Rotation) (local.Rotated, error)
+	Archive(ctx context.Context, a local.Archive) (lines.Frame, error)
 }
 
 // operatorFlags say which database a command of an operator works on.

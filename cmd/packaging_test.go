@@ -76,6 +76,9 @@ func TestServiceIsOfThisProgram(t *testing.T) {
 	if strings.Contains(line[1], "--listen") {
 		t.Error("the unit chooses an address")
 	}
+	if !strings.Contains(unit, "\nExecReload=/bin/kill -HUP $MAINPID\n") || !strings.Contains(line[1], "--config /etc/attestd/attestd.toml") {
+		t.Error("a reload does not read the settings again")
+	}
 	settings := regexp.MustCompile(`(?m)^(#?)(ATTESTD_[A-Z_]+)=`).FindAllStringSubmatch(packaged(t, "systemd/attestd.default"), -1)
 	if len(settings) < 3 {
 		t.Errorf("settings %v", settings)
@@ -86,6 +89,31 @@ func TestServiceIsOfThisProgram(t *testing.T) {
 		}
 		if s[1] != "#" {
 			t.Errorf("attestd.default sets %s", s[2])
+		}
+	}
+}
+
+// The example of a configuration file sets nothing, and each setting in it is one of serve, which
+// the unit leaves to it.
+func TestExampleOfSettingsIsOfThisProgram(t *testing.T) {
+	t.Parallel()
+	text := packaged(t, "systemd/attestd.toml")
+	if settings, err := parseConfig([]byte(text)); err != nil || len(settings) > 0 {
+		t.Errorf("it sets %v, %v", settings, err)
+	}
+	example := regexp.MustCompile(`(?m)^#([a-z])`).ReplaceAllString(text, "$1")
+	settings, err := parseConfig([]byte(example))
+	if err != nil || len(settings) < 8 {
+		t.Errorf("%d settings, %v", len(settings), err)
+	}
+	cmd, err := readServe(t, "--config", writeConfig(t, example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := packaged(t, "systemd/attestd.service")
+	for _, s := range settings {
+		if !cmd.Flag(s.name).Changed || strings.Contains(unit, "--"+s.name+" ") {
+			t.Errorf("the unit sets %s, too", s.name)
 		}
 	}
 }

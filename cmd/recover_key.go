@@ -17,8 +17,9 @@ func recoverKeyCommand(schema string) *cobra.Command {
 	var master masterKeyFlags
 	cmd := &cobra.Command{
 		Use:   "recover-key --company ID",
-		Short: "Print a company's first API key",
-		Long: `Print the oldest API key of a company on standard output. A server may run meanwhile.
+		Short: "Print a company's first admin key",
+		Long: `Print the oldest API key of a company that can do everything and does not expire, on standard
+output. A server may run meanwhile.
 
 The company's control log records that the key was shown. If a server has the file open, it
 appends that record at its next start. If the database cannot be written, as on read-only

@@ -4,6 +4,7 @@ package cmd
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -33,6 +34,8 @@ const (
 	exitInUse     = 6
 	exitMasterKey = 7 // missing, or not the one that sealed the database
 	exitDatabase  = 8 // not an attestd database, corrupt, or of a newer version
+	exitWarnings  = 9 // attestd doctor has warnings, and no failure
+	exitFailures  = 10
 )
 
 // usageError is a mistake in the command line.
@@ -54,10 +57,11 @@ func Run(release, schema string) int {
 	context.AfterFunc(ctx, stop)
 
 	root := rootCommand(versionOf(release, info), schema)
+	explainArguments(root)
 	running := false // errors before a command runs are usage errors
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		running = true
-		if err := fromEnvironment(cmd); err != nil {
+		if err := readSettings(cmd); err != nil {
 			return err
 		}
 		if err := trustCA(cmd); err != nil {
@@ -74,13 +78,20 @@ func Run(release, schema string) int {
 	}
 	switch {
 	case !running: // cobra's errors may have several lines, with arguments in them
-		err = usageError{joinLines(err.Error())}
+		err = usageError{joinLines(explainValue(err).Error())}
 	case errors.Is(err, context.Canceled):
 		err = errors.New("interrupted")
 	case errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, store.ErrUnavailable):
 		err = fmt.Errorf("%w; no server listens there: start attestd serve, or set another address with --url or ATTESTD_URL", err)
 	}
-	status, why := exitStatus(err), "attestd: "+printable.Error(err)
+	if authority := (x509.UnknownAuthorityError{}); errors.As(err, &authority) && cmd.Flag("ca-file") != nil {
+		err = fmt.Errorf("%w; if it is a CA of your own, name it with --ca-file or ATTESTD_CA_FILE", err)
+	}
+	status := exitStatus(err)
+	if status == exitUsage && running {
+		err = withPlaces(cmd.Flags(), err)
+	}
+	why := "attestd: " + printable.Error(err)
 	// A misplaced argument may be a URL with a password.
 	for _, arg := range os.Args[1:] {
 		if store.IsPostgres(arg) {
@@ -167,10 +178,12 @@ func rootCommand(version, schema string) *cobra.Command {
 
 It stores its data in one SQLite file, or in a PostgreSQL database. Start with:  attestd serve
 
-Environment variables set the flags too: ATTESTD_BASE_URL sets --base-url.
+Environment variables set the flags too: ATTESTD_BASE_URL sets --base-url. serve also reads them from
+a file (--config): base-url = "https://attest.example.com". attestd config shows what holds.
 Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
 5 refused, or not trusted, 6 database in use, 7 master key missing or wrong,
-8 not an attestd database, corrupt, or of a newer version.`,
+8 not an attestd database, corrupt, or of a newer version; of attestd doctor 9 warnings, 10
+failures.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       version,
@@ -179,7 +192,13 @@ Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
 	}
 	root.SetVersionTemplate("attestd {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serveCommand(version, schema), recoverKeyCommand(schema), rotateKeyCommand(schema), acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(), rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(version, schema), restoreCommand(schema), verifyCommand(schema), companyLogCommand(), companyCommand(schema), exportCommand(), checkCommand(), reportCommand(),
-		attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), mcpCommand(), mcpServerCommand(version), agentKeyCommand(), tokenCommand(), demoCommand(), healthCommand(), versionCommand(version))
+	root.SetFlagErrorFunc(unknownFlag)
+	root.AddCommand(serveCommand(version, schema), configCommand(version, schema), recoverKeyCommand(schema),
+		rotateKeyCommand(schema), acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(),
+		rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(version, schema), restoreCommand(schema),
+		archiveCommand(schema), verifyCommand(schema), companyLogCommand(), companyCommand(schema), exportCommand(),
+		checkCommand(), reportCommand(), attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(),
+		initCommand(), mcpCommand(), mcpServerCommand(version), agentKeyCommand(), tokenCommand(), demoCommand(),
+		healthCommand(), doctorCommand(version, schema), versionCommand(version))
 	return root
 }

@@ -49,13 +49,9 @@ A session of signed records is one run.
 			case fail != "open" && fail != "closed":
 				return usagef("--fail must be open or closed, got %q", fail)
 			}
-			at, err := connectionOf(cmd, agent, folder, warnOf)
+			at, c, err := connectAs(cmd, agent, folder)
 			if err != nil {
 				return err
-			}
-			c, err := attestd.New(at.Config)
-			if err != nil {
-				return usageError{err}
 			}
 			defer c.Close()
 			queue, err := at.openSpool()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"attestd/chain/tlog"
 	"attestd/crypto/cred"
@@ -42,6 +43,7 @@ type serveFlags struct {
 	metrics                                                                                 metricsFlags
 	export                                                                                  exportFlags
 	verify                                                                                  verifyFlags
+	retention                                                                               retentionFlags
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -51,21 +53,16 @@ func serveCommand(version, schema string) *cobra.Command {
 		Short: "Serve the API and the console",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			domain := cred.Domain{TrustDomain: f.trustDomain, Service: f.serviceName}
-			if err := domain.Check(); err != nil {
-				return usageError{err}
-			}
-			// Without a flag, an existing database keeps its names; a new one gets the defaults.
-			if !cmd.Flags().Changed("trust-domain") {
-				domain.TrustDomain = ""
-			}
-			if !cmd.Flags().Changed("service-name") {
-				domain.Service = ""
-			}
-			return f.serve(cmd.Context(), domain, cmd.ErrOrStderr())
+			return f.serve(cmd)
 		},
 	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *serveFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	configFlag(cmd)
 	databaseFlag(cmd, &f.db)
 	headsFlag(cmd, &f.heads)
 	f.backup.add(cmd)
@@ -118,7 +115,23 @@ func serveCommand(version, schema string) *cobra.Command {
 	f.metrics.add(cmd)
 	f.export.add(cmd)
 	f.verify.add(cmd)
-	return cmd
+	f.retention.add(cmd)
+	markReloadable(flags)
+}
+
+// domain returns the names of the service. A database has its own, so that what is not set is "".
+func (f *serveFlags) domain(flags *pflag.FlagSet) (cred.Domain, error) {
+	domain := cred.Domain{TrustDomain: f.trustDomain, Service: f.serviceName}
+	if err := domain.Check(); err != nil {
+		return domain, usageError{err}
+	}
+	if !flags.Changed("trust-domain") {
+		domain.TrustDomain = ""
+	}
+	if !flags.Changed("service-name") {
+		domain.Service = ""
+	}
+	return domain, nil
 }
 
 // gcPercent lets the heap grow to four times the live data, which is small. That saves a tenth of
@@ -133,8 +146,23 @@ const leastMemory = 256 << 20
 // too.
 func memoryLimit(bodies int64) int64 { return max(leastMemory, bodies/4*7) }
 
-func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Writer) (err error) {
-	cfg, err := f.config()
+func (f serveFlags) serve(cmd *cobra.Command) (err error) {
+	ctx, stop := context.WithCancelCause(cmd.Context())
+	defer stop(nil)
+	stderr := cmd.ErrOrStderr()
+	domain, err := f.domain(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	unknown, err := checkEnvironment(cmd, os.Environ())
+	if err != nil {
+		return err
+	}
+	reload, err := newReloader(cmd.Flags(), f.version)
+	if err != nil {
+		return err
+	}
+	cfg, err := f.config(cmd.Flags())
 	if err != nil {
 		return err
 	}
@@ -148,15 +176,15 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	if cfg.Export != nil {
-		defer reopenOnHangup(cfg.Export.Destination)()
-	}
+	reload.catch()
 	signal.Ignore(syscall.SIGPIPE) // the service goes on when the reader of its log ends
 	began := time.Now()
 	if file, ok := stderr.(*os.File); ok {
 		appendOnly(file)
 		f.logs.journal = leadsToJournal(file, os.Getenv("JOURNAL_STREAM"))
 	}
+	f.logs.least = new(slog.LevelVar)
+	f.logs.least.Set(logLevels[f.logs.level])
 	logs := startLog(stderr, f.droppedLines)
 	defer logs.stop()
 	cfg.Log = slog.New(urgentHandler{f.logs.handler(logs, f.version), logs})
@@ -175,7 +203,7 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 	}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s (choose another address with --listen): %w", f.listen, err)
+		return cannotListen(f.listen, "listen", err)
 	}
 	defer listener.Close()
 	if err := makeFolder(f.db); err != nil {
@@ -212,7 +240,16 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		cfg.CosignFor = cosignedName(cosigned)
 	}
 	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), cfg.BaseURL, cfg.Store.IsNew())
+	for _, name := range unknown {
+		cfg.Log.Warn(unknownVariable(name))
+	}
+	for _, exposed := range cfg.Exposed(listener.Addr()) {
+		cfg.Log.Warn(exposed)
+	}
 	logs.flush()
+	if reload.file != "" {
+		cfg.Log.Info("settings read", "file", reload.file)
+	}
 	cfg.Backups = f.backup.schedule(place, cfg.Store, f.db, headsPath(f.heads, f.db), cfg.Log)
 	for _, notice := range cfg.Store.Notices() {
 		cfg.Log.Warn(notice)
@@ -223,9 +260,19 @@ func (f serveFlags) serve(ctx context.Context, domain cred.Domain, stderr io.Wri
 		}
 		cfg.Log.Error("read-only: the database is older than its head file, or has another history; restore the right one, or see attestd help accept-rollback")
 	}
-	f.quotas.warn(cfg, listener.Addr())
 	cfg.Local = openLocal(cfg.Store, f.db, cfg.Log)
-	return server.New(cfg).Run(ctx, listener)
+	s := server.New(cfg)
+	defer reload.run(ctx, stop, s, &cfg, f.logs.least)()
+	return s.Run(ctx, listener)
+}
+
+// cannotListen returns an error that says what to do about an address.
+func cannotListen(address, flag string, err error) error {
+	if errors.Is(err, syscall.EACCES) {
+		return fmt.Errorf("cannot listen on %s: %w; a port below 1024 needs the capability CAP_NET_BIND_SERVICE, or choose another address with --%s",
+			address, err, flag)
+	}
+	return fmt.Errorf("cannot listen on %s (choose another address with --%s): %w", address, flag, err)
 }
 
 // stopped logs why the server stops and how long it ran, and returns the error with which it does.
@@ -267,8 +314,5 @@ func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, ke
 			printable.Fprintf(logs, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'%s\n", url,
 				f.registrationHeader())
 		}
-	}
-	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && f.stream == "open" {
-		log.Warn("the stream shows the records of all companies to anyone who can reach this address; see --stream")
 	}
 }

@@ -44,9 +44,6 @@ func (f *serveBackupFlags) add(cmd *cobra.Command) {
 // none.
 func (f serveBackupFlags) check(db string) (backups.Place, error) {
 	if f.to == "" {
-		if len(f.recipients) > 0 {
-			return nil, usagef("--backup-recipient requires --backup-to")
-		}
 		return nil, nil
 	}
 	if err := fileOnly("serve --backup-to", insteadOfBackup, db); err != nil {
@@ -135,7 +132,7 @@ func (f serveBackupFlags) arguments(db, heads string) []string {
 		"--backup-keep", strconv.Itoa(f.keep), "--backup-rate", f.rate, "--backup-lock", f.lock, "--backup-lock-for", f.lockFor.String(),
 		"--backup-s3-path-style=" + strconv.FormatBool(f.s3.pathStyle), "--backup-s3-allow-http=" + strconv.FormatBool(f.s3.allowHTTP)}
 	for flag, value := range map[string]string{"--heads": heads, "--backup-identity": f.identity, "--backup-temp": f.temp,
-		"--backup-s3-endpoint": f.s3.endpoint, "--backup-s3-region": f.s3.region, "--backup-recipient": strings.Join(f.recipients, ",")} {
+		"--backup-s3-endpoint": f.s3.endpoint, "--backup-s3-region": f.s3.region, "--ca-file": *f.s3.caFile, "--backup-recipient": strings.Join(f.recipients, ",")} {
 		if value != "" {
 			list = append(list, flag, value)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+	"github.com/spf13/pflag"
 
 	"attestd/server"
 	"attestd/server/limit"
@@ -14,9 +15,15 @@ import (
 )
 
 // config returns the server's configuration for these flags, without the store.
-func (f serveFlags) config() (cfg server.Config, err error) {
+func (f serveFlags) config(flags *pflag.FlagSet) (cfg server.Config, err error) {
+	for _, what := range []string{"backup", "export"} {
+		if err := checkBelongs(flags, what+"-", what+"-to"); err != nil {
+			return cfg, err
+		}
+	}
 	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, AcceptClock: f.acceptClock,
-		Bounds: f.bounds, WebhooksAllowPrivate: f.webhooksAllowPrivate, FederationAllowPrivate: f.federationAllowPrivate, DPoPNonce: f.dpopNonce}
+		MaxConnections: f.maxConnections, Live: server.Live{Bounds: f.bounds}, WebhooksAllowPrivate: f.webhooksAllowPrivate,
+		FederationAllowPrivate: f.federationAllowPrivate, DPoPNonce: f.dpopNonce, Roots: trustedRoots()}
 	if err = checkListen("listen", f.listen); err != nil {
 		return cfg, err
 	}
@@ -65,6 +72,9 @@ func (f serveFlags) config() (cfg server.Config, err error) {
 		return cfg, usagef("--witness-name requires --cosign-for")
 	}
 	if cfg.VerifyEvery, err = f.verify.config(); err != nil {
+		return cfg, err
+	}
+	if cfg.Retention, err = f.retention.config(); err != nil {
 		return cfg, err
 	}
 	if cfg.Export, err = f.export.config(); err != nil {

@@ -39,5 +39,6 @@ func newECSHandler(out io.Writer, level slog.Leveler, version string) slog.Handl
 		}
 		return a
 	}})
-	return h.WithAttrs([]slog.Attr{slog.String("ecs.version", ecsVersion), slog.String("service.name", "attestd"), slog.String("service.version", version)})
+	return h.WithAttrs([]slog.Attr{slog.String("ecs.version", ecsVersion), slog.String("service.name", "attestd"),
+		slog.String("service.version", version)})
 }

@@ -16,7 +16,8 @@ import (
 // logFlags are the flags of `attestd serve` about its log as typed.
 type logFlags struct {
 	format, level, access string
-	journal               bool // standard error leads to the journal of systemd
+	journal               bool           // standard error leads to the journal of systemd
+	least                 *slog.LevelVar // in place of level, which SIGHUP changes
 }
 
 func (f *logFlags) add(cmd *cobra.Command) {
@@ -52,6 +53,9 @@ func (f *logFlags) handler(out io.Writer, version string) slog.Handler {
 
 func (f *logFlags) plain(out io.Writer, version string) slog.Handler {
 	o := &slog.HandlerOptions{Level: logLevels[f.level]}
+	if f.least != nil {
+		o.Level = f.least
+	}
 	switch f.format {
 	case "json":
 		return slog.NewJSONHandler(out, o)

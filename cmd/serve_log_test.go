@@ -21,7 +21,8 @@ func TestECSLines(t *testing.T) {
 	f := logFlags{format: "ecs", level: "info"}
 	log := slog.New(f.handler(&out, "1.2.3"))
 	log.Debug("not written")
-	log.Error("request", "id", "7", "method", "GET", "route", "/v1/health", "status", 500, "duration", 3*time.Millisecond, "bytes", 12, "company", "acme", "error", errors.New("disk"))
+	log.Error("request", "id", "7", "method", "GET", "route", "/v1/health", "status", 500,
+		"duration", 3*time.Millisecond, "bytes", 12, "company", "acme", "error", errors.New("disk"))
 	var line map[string]any
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 		t.Fatalf("%v: %s", err, out.String())

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"fmt"
 	"net"
 
 	"github.com/spf13/cobra"
@@ -31,7 +30,7 @@ func (f metricsFlags) listen(cfg *server.Config) (err error) {
 		return nil
 	}
 	if cfg.MetricsListener, err = net.Listen("tcp", f.address); err != nil {
-		return fmt.Errorf("cannot listen on %s (choose another address with --metrics-listen): %w", f.address, err)
+		return cannotListen(f.address, "metrics-listen", err)
 	}
 	cfg.Log.Info("serving metrics", "url", "http://"+cfg.MetricsListener.Addr().String()+"/metrics")
 	return nil

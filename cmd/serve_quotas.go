@@ -1,13 +1,11 @@
 package cmd
 
 import (
-	"net"
 	"strconv"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"attestd/server"
 	"attestd/store"
 )
 
@@ -64,13 +62,4 @@ func parseQuotaNumber(flag, text string) (int64, error) {
 		return 0, usagef("%s must be a number from 0 to 2^53, 0 for no limit, got %q", flag, text)
 	}
 	return n, nil
-}
-
-// warn says that strangers may fill the disk.
-func (f *quotaFlags) warn(cfg server.Config, addr net.Addr) {
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok || tcp.IP.IsLoopback() || cfg.Registration.Mode != server.RegistrationOpen || cfg.Quotas.AllBytes > 0 {
-		return
-	}
-	cfg.Log.Warn("anyone who can reach this address can register a company and fill the disk; see --max-total-bytes and --registration")
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -132,22 +131,19 @@ func (f *tlsFlags) open(version, db, port string, log *slog.Logger) (t *server.T
 			t.RedirectPort = port
 		}
 		if t.Redirect, err = net.Listen("tcp", f.redirection); err != nil {
-			err = fmt.Errorf("cannot listen on %s (choose another address with --http-redirect): %w", f.redirection, err)
+			err = cannotListen(f.redirection, "http-redirect", err)
 		}
 	}
 	return t, err
 }
 
 func (f *tlsFlags) openACME(version, cache string, log *slog.Logger) (server.Certificates, error) {
-	o := https.ACMEOptions{Domains: f.domains, Cache: cache, Directory: f.directory, Email: f.email, UserAgent: "attestd/" + version, Log: log}
+	o := https.ACMEOptions{Domains: f.domains, Cache: cache, Directory: f.directory, Roots: trustedRoots(), Email: f.email, UserAgent: "attestd/" + version, Log: log}
 	if err := os.Mkdir(cache, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("--acme-cache: %w", err)
 	}
-	switch info, err := os.Stat(cache); {
-	case err != nil:
-		return nil, fmt.Errorf("--acme-cache: %w", err)
-	case !info.IsDir() || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
-		return nil, fmt.Errorf("%w: --acme-cache: %s must be a folder that only its owner can read, because it holds keys; chmod 700 %s", store.ErrRefused, cache, printable.ShellWord(cache))
+	if err := checkCache(cache); err != nil {
+		return nil, err
 	}
 	if f.directoryCA != "" {
 		text, err := os.ReadFile(f.directoryCA)
@@ -162,19 +158,24 @@ func (f *tlsFlags) openACME(version, cache string, log *slog.Logger) (server.Cer
 	return https.NewACME(o), nil
 }
 
+// checkCache refuses a folder of keys that others may read.
+func checkCache(cache string) error {
+	switch info, err := os.Stat(cache); {
+	case err != nil:
+		return fmt.Errorf("--acme-cache: %w", err)
+	case !info.IsDir() || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
+		return fmt.Errorf("%w: --acme-cache: %s must be a folder that only its owner can read, because it holds keys; chmod 700 %s", store.ErrRefused, cache, printable.ShellWord(cache))
+	}
+	return nil
+}
+
 // readTLSKey reads a private key. It refuses a file that others may read.
 func readTLSKey(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if isExposed(path, info) {
-		return nil, fmt.Errorf("%w: others than the owner can read or write %s; chmod 600 %s", store.ErrRefused, filepath.Base(path), printable.ShellWord(path))
-	}
-	return io.ReadAll(io.LimitReader(f, maxPrivateFile))
+	return readSecret(path, maxPrivateFile, func(info fs.FileInfo) error {
+		if isExposed(path, info) {
+			return fmt.Errorf("%w: others than the owner can read or write %s; chmod 600 %s", store.ErrRefused,
+				filepath.Base(path), printable.ShellWord(path))
+		}
+		return nil
+	})
 }

@@ -70,6 +70,7 @@ func traceConfig() (c trace.Config, enabled bool, err error) {
 	default:
 		return c, false, usagef("OTEL_EXPORTER_OTLP_COMPRESSION must be gzip or none, got %q", packed)
 	}
+	c.Roots = trustedRoots()
 	if file := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"), os.Getenv("OTEL_EXPORTER_OTLP_CERTIFICATE")); file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {

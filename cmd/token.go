@@ -39,13 +39,9 @@ as the agent. Otherwise it needs the credential of an admin.
 			case r.Lifetime < time.Second || r.Lifetime > time.Hour || r.Lifetime%time.Second != 0:
 				return usagef("--ttl must be whole seconds from 1s to 1h, got %s", r.Lifetime)
 			}
-			at, err := connectionOf(cmd, r.AgentID, "", warnOf)
+			_, c, err := connectAs(cmd, r.AgentID, "")
 			if err != nil {
 				return err
-			}
-			c, err := attestd.New(at.Config)
-			if err != nil {
-				return usageError{err}
 			}
 			defer c.Close()
 			token, err := c.CreateAgentToken(cmd.Context(), r)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// AccessLog says which requests have a line in the log. Those that end with a 5xx always have one.
+// AccessLog says which requests have a line in the log. Failures of the server always have
+// one.
 type AccessLog int
 
 const (
@@ -66,12 +67,12 @@ func (s *sampler) line(refused bool, now time.Time) (ok bool, skipped int) {
 // one.
 func (s *Server) hasLine(status int, level slog.Level, now time.Time) (ok bool, skipped int) {
 	refused := status >= http.StatusBadRequest
-	switch {
-	case level >= slog.LevelWarn, s.AccessLog == AccessAll:
+	switch mode := s.live.Load().AccessLog; {
+	case level >= slog.LevelWarn, mode == AccessAll:
 		return true, 0
-	case s.AccessLog == AccessSampled:
+	case mode == AccessSampled:
 		return s.sampled.line(refused, now)
-	case s.AccessLog == AccessErrors:
+	case mode == AccessErrors:
 		return refused, 0
 	}
 	return false, 0

@@ -6,6 +6,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/server"
+	"attestd/server/limit"
 )
 
 // The line of a request has its route's pattern, never its path, query, credential or body, and the
@@ -50,6 +51,33 @@ func TestAccessLog(t *testing.T) {
 			if s.log.says(secret) > 0 {
 				t.Errorf("mode %d: the log has %q", tt.mode, secret)
 			}
+		}
+	}
+}
+
+// Who is refused for what he holds himself is no failure of the server: he could fill its log, and
+// wake its operator.
+func TestRefusedShareIsNoFailure(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
+	testenv.Concurrent(t)
+	t.Parallel()
+	s := start(t, func(c *server.Config) {
+		c.AccessLog, c.MaxBody = server.AccessOff, 32<<10
+		c.Budgets.Bodies = limit.Bodies(256<<10, c.MaxBody) // 64 KiB for each
+	})
+	acme := s.company(t, "acme")
+	const attest = "POST /v1/attest"
+	slow := []underway{acme.begin(t, attest, attestation(30<<10)), acme.begin(t, attest, attestation(30<<10))}
+	for range 30 {
+		acme.do(t, attest, attestation(8<<10)).status(503)
+	}
+	for _, u := range slow {
+		u.finish().status(201)
+	}
+	s.stop()
+	for _, line := range s.log.lines(t) {
+		if line["level"] == "ERROR" || line["status"] == 503.0 {
+			t.Errorf("the log has %v", line)
 		}
 	}
 }

@@ -66,11 +66,11 @@ func TestFaultsShowInReadinessAndMetrics(t *testing.T) {
 		"changed tables": changedTablesShow,
 		"witness silent": silentWitnessShows,
 
-		"backup refused":        refusedBackupShows,
-		"certificate ends":      endingCertificateShows,
-		"export refused":        refusedExportShows,
-		"export without folder": exportWithoutFolderShows,
-		"export that has ended": endedExportShows,
+		"backup refused":                   refusedBackupShows,
+		"certificate ends":                 endingCertificateShows,
+		"export refused":                   refusedExportShows,
+		"export without folder":            exportWithoutFolderShows,
+		"export whose position is damaged": damagedPositionShows,
 
 		"disk below floor": func(t *testing.T) {
 			w := watch(t, storetest.New(t), func(c *server.Config) { c.DiskFloor = 1 << 60 })

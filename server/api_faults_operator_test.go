@@ -37,7 +37,8 @@ func backedUp(t testing.TB, path, folder string, every time.Duration) func(*serv
 				if err != nil {
 					return m, err
 				}
-				return backups.Make(ctx, path, place, backups.Options{Schema: string(schema), Temp: t.TempDir(), Heads: storetest.Heads(path), Keep: 2, At: time.Now()})
+				return backups.Make(ctx, path, place, backups.Options{Schema: string(schema), Temp: t.TempDir(),
+					Heads: storetest.Heads(path), Keep: 2, At: time.Now()})
 			}}
 	}
 }
@@ -51,14 +52,16 @@ func refusedBackupShows(t *testing.T) {
 	w.becomes(t, "DEGRADED", "BACKUP_OVERDUE")
 	series := scrape(t, w.metrics)
 	if series["attestd_backup_overdue"] != "1" || number(t, series["attestd_backup_failures"]) < 1 || series["attestd_backup_timestamp_seconds"] != "0" {
-		t.Errorf("overdue %s, failures %s, at %s", series["attestd_backup_overdue"], series["attestd_backup_failures"], series["attestd_backup_timestamp_seconds"])
+		t.Errorf("overdue %s, failures %s, at %s", series["attestd_backup_overdue"], series["attestd_backup_failures"],
+			series["attestd_backup_timestamp_seconds"])
 	}
 	must(t, os.Remove(folder))
 	must(t, os.Mkdir(folder, 0o700))
 	w.becomes(t, "READY", "")
 	series = scrape(t, w.metrics)
 	if series["attestd_backup_overdue"] != "0" || series["attestd_backup_failures"] != "0" || number(t, series["attestd_backup_bytes"]) <= 0 || number(t, series["attestd_backup_duration_seconds"]) <= 0 {
-		t.Errorf("after a backup: %s, %s, %s", series["attestd_backup_overdue"], series["attestd_backup_failures"], series["attestd_backup_bytes"])
+		t.Errorf("after a backup: %s, %s, %s", series["attestd_backup_overdue"], series["attestd_backup_failures"],
+			series["attestd_backup_bytes"])
 	}
 	if at := number(t, series["attestd_backup_timestamp_seconds"]); time.Since(time.UnixMilli(int64(at*1000))) > time.Minute {
 		t.Errorf("the newest backup is of %v", at)
@@ -108,7 +111,7 @@ func exportShows(t *testing.T, to export.Destination, mend func()) {
 // strangeCursor is a position of an export that no version has written.
 const strangeCursor = `UPDATE setting SET value = '{' WHERE name LIKE 'export %'`
 
-func endedExportShows(t *testing.T) {
+func damagedPositionShows(t *testing.T) {
 	path, file := storetest.New(t), filepath.Join(t.TempDir(), "lines.ndjson")
 	w := watch(t, path, exporting(file))
 	acme := w.company(t, "acme")
@@ -120,8 +123,8 @@ func endedExportShows(t *testing.T) {
 	w = watch(t, path, exporting(file), func(c *server.Config) { c.Export.BehindAfter = time.Millisecond })
 	defer w.stop()
 	w.becomes(t, "DEGRADED", "EXPORT_BEHIND")
-	if n := number(t, scrape(t, w.metrics)["attestd_export_failures"]); n < 1 {
-		t.Errorf("%v failures", n)
+	if n := number(t, scrape(t, w.metrics)["attestd_export_stopped_logs"]); n < 1 {
+		t.Errorf("%v logs are stopped", n)
 	}
 }
 

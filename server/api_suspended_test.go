@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -192,7 +193,7 @@ func TestLocalOperationsAreNotServedOverTCP(t *testing.T) {
 	t.Parallel()
 	s, _ := startLocal(t)
 	acme := s.company(t, "acme")
-	for _, path := range []string{"/company/list", "/company/show", "/company/suspend", "/company/resume", "/company/quota", "/rotate-key"} {
+	for _, path := range []string{"/company/list", "/company/show", "/company/suspend", "/company/resume", "/company/quota", "/rotate-key", "/archive"} {
 		for _, who := range []caller{acme, s.anyone()} {
 			for _, host := range []string{"Host: local", "Host: localhost"} {
 				res, err := s.client.Do(who.request(t, "POST "+path, `{"companyId":"acme","reason":"x"}`, host))
@@ -242,5 +243,42 @@ func TestSocketOfAKilledServer(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Clean(socket)); err != nil || string(text) != "mine" {
 		t.Error(string(text), err)
+	}
+}
+
+// What is at the path when a server stops is removed only if it is the server's own socket.
+func TestSocketOfAnotherServerIsLeft(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	path := storetest.New(t)
+	socket := path + ".sock"
+	first, second := new(local.Server), new(local.Server)
+	must(t, first.Listen(path))
+	must(t, second.Listen(path))
+	first.Close()
+	if _, err := os.Lstat(socket); err != nil {
+		t.Error("the socket of the second server was removed by the first", err)
+	}
+	second.Close()
+	if _, err := os.Lstat(socket); err == nil {
+		t.Error("the socket is left behind")
+	}
+}
+
+// Every request is read strictly, also one that has nothing to say.
+func TestLocalListIsReadStrictly(t *testing.T) {
+	t.Parallel()
+	s, _ := startLocal(t)
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", s.path+".sock")
+	}}}
+	defer client.CloseIdleConnections()
+	for body, want := range map[string]int{`{}`: 200, ``: 400, `junk`: 400, `{"companyId":"acme"}`: 400, `{} {}`: 400} {
+		answer, err := client.Post("http://local/company/list", "application/json", strings.NewReader(body))
+		must(t, err)
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%q: %d, want %d", body, answer.StatusCode, want)
+		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"attestd/internal/sleep"
 )
 
 const lookAgain = 250 * time.Millisecond // after a failed check
@@ -53,7 +55,7 @@ func (s *Server) watchRemoteChanges(ctx context.Context) error {
 		for _, company := range s.changes.take() {
 			if err := s.hub.Recheck(company); err != nil {
 				s.changes.note(company)
-				_ = sleep(ctx, lookAgain) // the loop handles ctx
+				_ = sleep.For(ctx, lookAgain) // the loop handles ctx
 			}
 			s.deliverer.recheck(company)
 		}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"attestd/internal/sleep"
 	"attestd/store"
 )
 
@@ -25,7 +26,7 @@ func watchCheckpoints(ctx context.Context, s *store.Store, log *slog.Logger) err
 				err = e
 				failed++
 			}
-			if err := sleep(ctx, time.Since(began)); err != nil {
+			if err := sleep.For(ctx, time.Since(began)); err != nil {
 				return err
 			}
 		}
@@ -35,7 +36,7 @@ func watchCheckpoints(ctx context.Context, s *store.Store, log *slog.Logger) err
 		if err != nil {
 			log.Error("logs could not be compared with their stored checkpoints", "logs", failed, "error", err)
 		}
-		if err := sleep(ctx, checkpointsEvery); err != nil {
+		if err := sleep.For(ctx, checkpointsEvery); err != nil {
 			return err
 		}
 	}

@@ -34,7 +34,7 @@ func TestClockLeapShowsInReadiness(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	s := New(Config{Store: db, Budgets: limit.Defaults(1 << 20), Bounds: DefaultBounds, Log: slog.New(slog.DiscardHandler), MetricsListener: ln})
+	s := New(Config{Store: db, Budgets: limit.Defaults(1 << 20), Live: Live{Bounds: DefaultBounds}, Log: slog.New(slog.DiscardHandler), MetricsListener: ln})
 	s.listener = limit.Listen(ln, limit.Size{}, nil, s.Log)
 	defer s.keySets.Close()
 	defer s.webhooks.Close()

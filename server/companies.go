@@ -48,7 +48,8 @@ type suspension struct {
 
 func (s *Server) getCompany(ctx context.Context, by store.Caller, _ none) (companyBody, error) {
 	metadata, err := s.Store.Companies.Metadata(ctx, by)
-	body := companyBody{CompanyID: by.Company.ID, SPIFFEID: by.Company.Issuer.CompanyID(), RegisteredAt: by.Company.RegisteredAt, Metadata: metadata}
+	body := companyBody{CompanyID: by.Company.ID, SPIFFEID: by.Company.Issuer.CompanyID(),
+		RegisteredAt: by.Company.RegisteredAt, Metadata: metadata}
 	found, suspendedErr := s.Store.Companies.Suspension(ctx, by.Company)
 	// One that was tampered with makes writes fail; this is no less readable for it.
 	if suspendedErr == nil && found.At != "" {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"attestd/internal/sleep"
 	"attestd/store"
 )
 
@@ -49,7 +50,7 @@ func (c *companyCount) run(ctx context.Context) error {
 			c.now.Store(nil)
 		}
 		pause := min(countShare*time.Since(began), countEvery)
-		if err := sleep(ctx, pause); err != nil {
+		if err := sleep.For(ctx, pause); err != nil {
 			return err
 		}
 		wait := time.NewTimer(countEvery - pause)

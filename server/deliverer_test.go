@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/sleep"
 	"attestd/internal/testenv"
 	"attestd/server/limit"
 	"attestd/server/webhook"
@@ -322,7 +323,7 @@ func TestPace(t *testing.T) {
 		for batch, most := range map[int]int{64: 128, 6: 50} {
 			ctx, stop := context.WithCancel(t.Context())
 			go func() {
-				for sleep(ctx, 10*time.Millisecond) == nil {
+				for sleep.For(ctx, 10*time.Millisecond) == nil {
 					p.appended(batch, time.Now())
 				}
 			}()

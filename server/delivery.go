@@ -11,6 +11,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/strictjson"
+	"attestd/internal/sleep"
 	"attestd/server/webhook"
 	"attestd/store"
 	"attestd/store/feed"
@@ -66,7 +67,7 @@ func (d *delivery) run(ctx context.Context) {
 			if errors.Is(err, feed.ErrBeyond) {
 				other = d.fromTheEnd(ctx, cursor)
 			}
-			_ = sleep(ctx, readAgain) // the loop handles ctx
+			_ = sleep.For(ctx, readAgain) // the loop handles ctx
 			continue
 		}
 		for _, r := range records {
@@ -146,7 +147,7 @@ func (d *delivery) deliver(ctx context.Context, n notice) bool {
 		return false
 	}
 	for {
-		if sleep(ctx, time.Until(d.at.RetryAt)) != nil || d.pace.wait(ctx) != nil {
+		if sleep.For(ctx, time.Until(d.at.RetryAt)) != nil || d.pace.wait(ctx) != nil {
 			return false
 		}
 		if len(d.keys) > 1 && !time.Now().Before(d.to.Until) {

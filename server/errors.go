@@ -130,8 +130,8 @@ func classify(err error) *apiError {
 		return unavailable("OUTCOME_UNKNOWN", "it is not known whether the request was carried out; "+
 			"read the chain, or list what it would have made or changed, before you repeat it", err)
 	case errors.Is(err, store.ErrFileChanged):
-		return unavailable("FILE_CHANGED", "the request was not carried out; the database file was moved or replaced, "+
-			"and nothing is written before the server is restarted", err)
+		return unavailable("FILE_CHANGED", "the request was not carried out; the database file or its log was moved, replaced, "+
+			"cut short or overwritten, and nothing is written before the server is restarted", err)
 	case errors.Is(err, store.ErrDamaged):
 		return unavailable("DATABASE_DAMAGED", "the request was not carried out; a part of the database is damaged, "+
 			"and nothing is written before the server is restarted with a database that is whole", err)

@@ -15,8 +15,9 @@ import (
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
-	"attestd/chain/witness"
+	"attestd/internal/sleep"
 	"attestd/server/export"
+	"attestd/service"
 	"attestd/store"
 	"attestd/store/feed"
 )
@@ -26,7 +27,8 @@ type Export struct {
 	Destination export.Destination
 	OCSF        bool
 	Linger      time.Duration
-	Companies   []string // whose logs; nil for all
+	Companies   []string     // whose logs; nil for all
+	From        export.Start // of logs that were not exported yet
 	// how long records may wait before /readyz says so; 0 is 10 minutes
 	BehindAfter time.Duration
 }
@@ -39,10 +41,14 @@ func (x *Export) name() string {
 
 // String describes it for the control logs, without secrets and the names of other companies.
 func (x *Export) String() string {
+	text := x.Destination.String() + ", the logs of all companies"
 	if x.Companies != nil {
-		return fmt.Sprintf("%s, the logs of %d companies", x.Destination, len(x.Companies))
+		text = fmt.Sprintf("%s, the logs of %d companies", x.Destination, len(x.Companies))
 	}
-	return x.Destination.String() + ", the logs of all companies"
+	if at := x.From.At; !at.IsZero() {
+		text += ", from " + chain.FormatTime(at)
+	}
+	return text
 }
 
 const (
@@ -73,13 +79,6 @@ type exporter struct {
 	failing exportFailed // zero after a run that was no failure
 }
 
-// exportFailed is about exporters that have ended with an error, one after the other.
-type exportFailed struct {
-	times       int
-	since, last time.Time
-	err         string
-}
-
 func newExporter(s *Server, x *Export) *exporter {
 	e := &exporter{Export: x, server: s, log: s.Log, wake: make(chan struct{}, 1), changed: make(map[int64]bool),
 		stopping: make(chan struct{}), ended: make(chan struct{})}
@@ -98,53 +97,6 @@ func (e *exporter) grown(number int64) {
 	case e.wake <- struct{}{}:
 	default:
 	}
-}
-
-// Status may be called at any time. It is zero while another server has the duty.
-func (e *exporter) Status() export.Status {
-	e.mu.Lock()
-	running, began, failing := e.running, e.began, e.failing
-	e.mu.Unlock()
-	var status export.Status
-	if running != nil {
-		status = running.Status()
-		if !status.LastDelivered.IsZero() || time.Since(began) > exportSteady {
-			return status
-		}
-	}
-	if failing.times > 0 {
-		status.Destination, status.BehindSince = e.Destination.String(), failing.since
-		status.Failures += failing.times
-		if status.LastError == "" {
-			status.LastError, status.LastErrorAt = failing.err, failing.last
-		}
-	}
-	return status
-}
-
-// isBehind reports whether a log cannot be exported, or records have waited for too long. It is
-// false while another server has the duty.
-func (e *exporter) isBehind(now time.Time) bool {
-	status := e.Status()
-	late := cmp.Or(e.BehindAfter, exportBehind)
-	return len(status.Stopped) > 0 || !status.BehindSince.IsZero() && now.Sub(status.BehindSince) > late
-}
-
-// noteEnd notes how a run has ended: nil if another server has the duty now, or this one stops.
-func (e *exporter) noteEnd(err error, delivered bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := time.Now()
-	if err == nil || delivered || now.Sub(e.began) > exportSteady {
-		e.failing = exportFailed{}
-	}
-	if e.running = nil; err == nil {
-		return
-	}
-	if e.failing.times++; e.failing.times == 1 {
-		e.failing.since = now
-	}
-	e.failing.last, e.failing.err = now, err.Error()
 }
 
 // run exports while this server has the duty, until close is called or ctx is done.
@@ -188,7 +140,7 @@ func (e *exporter) close() {
 func (e *exporter) export(ctx context.Context) {
 	for ctx.Err() == nil {
 		running := export.New(export.Config{Source: &exportSource{exporter: e, chains: make(map[export.Log]int64)},
-			Cursors: exportCursors{e}, Destination: e.Destination, OCSF: e.OCSF, Follow: true, CheckpointAtEnd: true,
+			Cursors: exportCursors{e}, Destination: e.Destination, OCSF: e.OCSF, From: e.From, Follow: true, CheckpointAtEnd: true,
 			Linger: e.Linger, Pace: e.pace, Log: e.log})
 		e.mu.Lock()
 		e.running, e.began = running, time.Now()
@@ -205,7 +157,7 @@ func (e *exporter) export(ctx context.Context) {
 		}
 		if ctx.Err() == nil {
 			e.log.Error("the export has ended; it begins again", "error", err)
-			_ = sleep(ctx, exportAgain) // the loop handles ctx
+			_ = sleep.For(ctx, exportAgain) // the loop handles ctx
 		}
 	}
 	e.noteEnd(nil, false)
@@ -223,7 +175,7 @@ func (e *exporter) pace(ctx context.Context, took time.Duration) error {
 	if !e.server.deliverer.pace.isBusy(time.Now()) {
 		return nil
 	}
-	return sleep(ctx, min(exportShare*took, longestExport))
+	return sleep.For(ctx, min(exportShare*took, longestExport))
 }
 
 // exportCursors store positions in the database. Nothing is lost when they are some time behind:
@@ -370,27 +322,25 @@ func (s *exportSource) Records(ctx context.Context, l export.Log, from, to int64
 }
 
 // Keys implements export.Source.
-func (s *exportSource) Keys(ctx context.Context, companyID string) (*evidence.File, error) {
+func (s *exportSource) Keys(ctx context.Context, companyID string) (f *evidence.File, err error) {
 	c, err := s.server.Store.Companies.Get(ctx, companyID)
 	if err != nil {
 		return nil, err
 	}
-	f := &evidence.File{CompanyID: companyID}
-	return f, s.server.Store.Snapshot(ctx, func(v *store.View) error {
-		for _, l := range c.Logs() {
-			origin, ring, err := v.KeyRing(ctx, l.Chain)
-			if err != nil {
-				return err
-			}
-			f.Logs = append(f.Logs, evidence.Log{Name: string(l.Name), ID: l.ID, Origin: origin, Keys: ring})
-			if l.Name == store.Actions {
-				for _, k := range ring {
-					f.Keys = append(f.Keys, k.Public)
-				}
-			}
-		}
-		return nil
+	err = s.server.Store.Snapshot(ctx, func(v *store.View) (err error) {
+		f, err = service.FileOf(ctx, v, c)
+		return err
 	})
+	return f, err
+}
+
+// Frontier implements export.Source.
+func (s *exportSource) Frontier(ctx context.Context, l export.Log, size int64) (tlog.Frontier, error) {
+	c, err := s.server.Store.Companies.Get(ctx, l.CompanyID)
+	if err != nil {
+		return tlog.Frontier{}, err
+	}
+	return tlog.FrontierAt(ctx, s.server.Store.LogTree(c.Log(store.LogName(l.Name))), size)
 }
 
 // Consistency implements export.Source.
@@ -399,21 +349,6 @@ func (s *exportSource) Consistency(ctx context.Context, l export.Log, from int64
 	if err != nil {
 		return nil, err
 	}
-	log := c.Log(store.LogName(l.Name))
-	note, err := s.server.checkpoints.Covering(ctx, store.Caller{Company: c, At: time.Now()}, log, from-1)
-	if err == nil {
-		note, err = s.server.withCosignatures(ctx, log.ID, note)
-	}
-	if err != nil {
-		return nil, err
-	}
-	checkpoint, _, err := tlog.ParseSignedCheckpoint(note)
-	if err != nil {
-		return nil, err
-	}
-	proof, err := tlog.ProveConsistency(ctx, s.server.Store.LogTree(log), from, checkpoint.Tree)
-	if err != nil {
-		return nil, err
-	}
-	return witness.Request{Old: from, Proof: proof, Checkpoint: note}.Format(), nil
+	by := store.Caller{Company: c, At: time.Now()}
+	return s.server.newestAfter(ctx, by, c.Log(store.LogName(l.Name)), from)
 }

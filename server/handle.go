@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"attestd/server/limit"
 	"attestd/server/trace"
 )
 
@@ -120,8 +121,8 @@ func (c *call) finish(err error) {
 	}
 	e := c.classify(err)
 	level := slog.LevelInfo
-	// a tenant beyond its quota is no failure of ours
-	if e.Status >= 500 && e.Status != http.StatusInsufficientStorage {
+	// a tenant beyond its quota, or whoever holds all that one may, is no failure of ours
+	if e.Status >= 500 && e.Status != http.StatusInsufficientStorage && !errors.Is(err, limit.ErrShare) {
 		level = slog.LevelError
 	}
 	if c.w.status != 0 {

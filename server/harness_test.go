@@ -31,6 +31,7 @@ type service struct {
 	// for what no answer shows: private keys, and tokens issued in the past
 	store   *store.Store
 	handler func() http.Handler // the same server without a socket, for callers from elsewhere
+	reload  func(context.Context, server.Live)
 	log     *journal
 	client  *http.Client
 	stop    func() // stops it before the end of the test
@@ -84,7 +85,7 @@ func startBehind(t testing.TB, ln net.Listener, dial func(ctx context.Context, n
 		Version:         "1.2.3-test",
 		MaxBody:         4 << 20,
 		Budgets:         limit.Defaults(4 << 20),
-		Bounds:          server.DefaultBounds,
+		Live:            server.Live{Bounds: server.DefaultBounds},
 		RecoverEndpoint: true,
 		Log:             slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.Level(-100)})),
 	}
@@ -102,6 +103,7 @@ func startBehind(t testing.TB, ln net.Listener, dial func(ctx context.Context, n
 		path:    path,
 		store:   db,
 		handler: sync.OnceValue(srv.Handler),
+		reload:  srv.Reload,
 		log:     log,
 		client: &http.Client{
 			Transport:     transport,

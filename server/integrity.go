@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/sleep"
 	"attestd/store"
 	"attestd/store/verified"
 )
@@ -80,17 +81,9 @@ func (w *integrity) open(ctx context.Context) {
 func (w *integrity) run(ctx context.Context) error {
 	var group sync.WaitGroup
 	if w.every > 0 {
-		group.Go(func() {
-			end := func() {}
-			w.store.Duty(ctx, "verify", func() {
-				passes, cancel := context.WithCancel(ctx)
-				end = cancel
-				group.Go(func() { w.passes(passes) })
-			}, func() { end() })
-			end()
-		})
+		group.Go(func() { whileOnDuty(ctx, w.store, "verify", w.passes) })
 	}
-	for sleep(ctx, saveEvery) == nil {
+	for sleep.For(ctx, saveEvery) == nil {
 		w.save()
 	}
 	group.Wait()
@@ -142,10 +135,10 @@ func (w *integrity) passes(ctx context.Context) {
 	defer w.passing.Unlock()
 	for ctx.Err() == nil {
 		if rest := w.untilDue(time.Now()); rest > 0 {
-			_ = sleep(ctx, min(rest, maxDueWait)) // the loop handles ctx
+			_ = sleep.For(ctx, min(rest, maxDueWait)) // the loop handles ctx
 		} else if err := w.pass(ctx); err != nil && ctx.Err() == nil {
 			w.log.Warn("the background verification cannot list the companies; it goes on in a minute", "error", err)
-			_ = sleep(ctx, listAgain)
+			_ = sleep.For(ctx, listAgain)
 		}
 	}
 }

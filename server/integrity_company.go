@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"attestd/chain"
+	"attestd/internal/sleep"
 	"attestd/store"
 )
 
@@ -25,7 +26,7 @@ func (w *integrity) company(ctx context.Context, number int64) error {
 		if err == nil || ctx.Err() != nil {
 			break
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := sleep.For(ctx, pause); err != nil {
 			return err
 		}
 		found, err = w.examine(ctx, number)

@@ -29,3 +29,33 @@ func (w *integrity) Status() IntegrityStatus {
 	}
 	return s
 }
+
+// addFailing adds the companies that have a log that does not verify to a set.
+func (w *integrity) addFailing(companies map[int64]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range w.failing {
+		companies[max(id, -id)] = true
+	}
+}
+
+// verificationStatus is what the background verification and the comparison of the tables, which
+// overlap, say together.
+type verificationStatus struct {
+	Checked int64     // companies that the pass which ended last has checked, or the first so far
+	Failing int       // companies with a log that does not verify, or with tables that differ
+	Ended   time.Time // of the pass over all companies that ended last; zero for never
+}
+
+func (s *Server) verification() verificationStatus {
+	tables, logs := s.tables.Status(), s.integrity.Status()
+	status := verificationStatus{Checked: tables.Checked, Ended: tables.Ended}
+	if last := logs.Last; last.Ended.After(tables.Ended) {
+		status.Checked, status.Ended = last.Verified+last.Failed+last.Unread, last.Ended
+	}
+	failing := map[int64]bool{}
+	s.tables.addFailing(failing)
+	s.integrity.addFailing(failing)
+	status.Failing = len(failing)
+	return status
+}

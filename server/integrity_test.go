@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -44,5 +46,29 @@ func TestIntegrityStatusCounts(t *testing.T) {
 	want := verified.Pass{Begun: begun, Reached: 4, Verified: 2, Failed: 1, Unread: 1}
 	if s := w.Status(); s.Current != want || s.Pending != 5 || s.Failing != 1 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// On a file the tables are compared once after the start, and the background verification does the
+// rest: the metrics follow whichever ended last, and count a company that fails in both once.
+func TestVerificationMetricsFollowTheLastPass(t *testing.T) {
+	t.Parallel()
+	started := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	s := &Server{tables: &tableWatch{log: slog.New(slog.DiscardHandler), said: map[int64]string{}},
+		integrity: &integrity{failing: map[int64]string{}}}
+	if got := s.verification(); got != (verificationStatus{}) {
+		t.Errorf("before the first pass: %+v", got)
+	}
+	s.tables.checked.Store(7)
+	s.tables.ended.Store(started.Unix())
+	if got := s.verification(); got.Checked != 7 || !got.Ended.Equal(started) {
+		t.Errorf("after the comparison that follows the start: %+v", got)
+	}
+	later := started.Add(72 * time.Hour)
+	s.integrity.state.Last = verified.Pass{Begun: later.Add(-time.Hour), Ended: later, Verified: 5, Failed: 2, Unread: 1}
+	s.tables.say(3, errors.New("the tables differ"))
+	s.integrity.failing[-3], s.integrity.failing[4] = "a record was changed", "a record was changed"
+	if got := s.verification(); got.Checked != 8 || got.Failing != 2 || !got.Ended.Equal(later) {
+		t.Errorf("after a pass three days later: %+v", got)
 	}
 }

@@ -36,9 +36,10 @@ func (s *Server) createKey(ctx context.Context, by store.Caller, r createKeyRequ
 	if err != nil {
 		return keyCreated{}, err
 	}
-	k, err := s.Store.Credentials.CreateKey(ctx, by, r.Label, grant, s.Bounds.Keys)
+	most := s.live.Load().Bounds.Keys
+	k, err := s.Store.Credentials.CreateKey(ctx, by, r.Label, grant, most)
 	if errors.Is(err, store.ErrTooMany) {
-		return keyCreated{}, service.TooMany("API keys", s.Bounds.Keys)
+		return keyCreated{}, service.TooMany("API keys", most)
 	}
 	return keyCreated{k.Key, k.CreatedAt}, err
 }

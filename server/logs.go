@@ -196,22 +196,29 @@ func (s *Server) logConsistency(ctx context.Context, by store.Caller, r logConsi
 		return file{}, fail(http.StatusBadRequest, "from must be a whole number up to the log's size, which is "+
 			strconv.FormatInt(head.Length, 10))
 	}
+	text, err := s.newestAfter(ctx, by, log, from)
+	return file{plainText, "no-store", text}, err
+}
+
+// newestAfter returns the newest checkpoint of a log, with a proof that its tree of the first from
+// records is a prefix of it, in the format of a request to a witness.
+func (s *Server) newestAfter(ctx context.Context, by store.Caller, log store.Log, from int64) ([]byte, error) {
 	note, err := s.checkpoints.Covering(ctx, by, log, from-1)
 	if err == nil {
 		note, err = s.withCosignatures(ctx, log.ID, note)
 	}
 	if err != nil {
-		return file{}, err
+		return nil, err
 	}
 	checkpoint, _, err := tlog.ParseSignedCheckpoint(note)
 	if err != nil {
-		return file{}, err
+		return nil, err
 	}
 	proof, err := tlog.ProveConsistency(ctx, s.Store.LogTree(log), from, checkpoint.Tree)
 	if err != nil {
-		return file{}, err
+		return nil, err
 	}
-	return file{plainText, "no-store", witness.Request{Old: from, Proof: proof, Checkpoint: note}.Format()}, nil
+	return witness.Request{Old: from, Proof: proof, Checkpoint: note}.Format(), nil
 }
 
 type consistencyRequest struct {

@@ -158,7 +158,8 @@ func watchedByPrometheus(t *testing.T) {
 	rules, err := filepath.Abs(monitoring + "/alerts.yaml")
 	must(t, err)
 	host := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
-	text := strings.NewReplacer("127.0.0.1:9464", host, "alerts.yaml", rules, "scrape_interval: 15s", "scrape_interval: 1s\n  evaluation_interval: 1s").Replace(string(config))
+	text := strings.NewReplacer("127.0.0.1:9464", host, "alerts.yaml", rules, "scrape_interval: 15s",
+		"scrape_interval: 1s\n  evaluation_interval: 1s").Replace(string(config))
 	must(t, os.WriteFile(filepath.Join(folder, "prometheus.yaml"), []byte(text), 0o600))
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

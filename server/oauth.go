@@ -33,7 +33,7 @@ func (s *Server) createOAuthClient(ctx context.Context, by store.Caller, r creat
 		return clientCreated{}, err
 	}
 	client, secret, err := s.tokens.CreateClient(ctx, by,
-		service.NewClient{Grant: grant, JWKS: r.JWKS, JWKSURI: r.JWKSURI, Most: s.Bounds.Clients})
+		service.NewClient{Grant: grant, JWKS: r.JWKS, JWKSURI: r.JWKSURI, Most: s.live.Load().Bounds.Clients})
 	return clientCreated{client.ID, secret, by.Company.ID, client.CreatedAt}, err
 }
 

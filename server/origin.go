@@ -21,7 +21,7 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	if len(origins) == 0 {
 		return nil
 	}
-	if len(origins) == 1 && (slices.Contains(s.origins, strings.ToLower(origins[0])) || isOwnLoopback(origins[0], r)) {
+	if len(origins) == 1 && (slices.Contains(s.live.Load().origins, strings.ToLower(origins[0])) || isOwnLoopback(origins[0], r)) {
 		return nil
 	}
 	return fail(http.StatusForbidden, "Origin not allowed: pages of another address must be listed in --allowed-origins (or --base-url)")

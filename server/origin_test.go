@@ -14,7 +14,7 @@ import (
 // our address afterwards.
 func TestCheckOrigin(t *testing.T) {
 	t.Parallel()
-	s := New(Config{Store: new(store.Store), BaseURL: "https://attest.example.com/", AllowedOrigins: []string{"https://pages.example.com", "http://A.example:8081"}})
+	s := New(Config{Store: new(store.Store), BaseURL: "https://attest.example.com/", Live: Live{AllowedOrigins: []string{"https://pages.example.com", "http://A.example:8081"}}})
 	for _, tt := range []struct {
 		origins []string
 		host    string

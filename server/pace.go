@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"attestd/internal/sleep"
 )
 
 const (
@@ -76,19 +78,4 @@ func (p *pace) reserve(now time.Time) time.Duration {
 	return wait
 }
 
-func (p *pace) wait(ctx context.Context) error { return sleep(ctx, p.reserve(time.Now())) }
-
-// sleep waits for d, or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (p *pace) wait(ctx context.Context) error { return sleep.For(ctx, p.reserve(time.Now())) }

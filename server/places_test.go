@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/sleep"
 	"attestd/internal/testenv"
 )
 
@@ -20,7 +21,7 @@ func besiege(ctx context.Context, p *places, from, to int64, endpoints int) {
 					if !ok {
 						return
 					}
-					_ = sleep(ctx, 14*time.Second)
+					_ = sleep.For(ctx, 14*time.Second)
 					give()
 				}
 			}()

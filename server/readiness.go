@@ -84,9 +84,9 @@ func (s *Server) readiness(ctx context.Context) (readiness, error) {
 	return s.degraded(), nil
 }
 
-// diskLow reports whether the file system of the database has less room than Config.DiskFloor.
+// diskLow reports whether the file system of the database has less room than Live.DiskFloor.
 func (s *Server) diskLow(disk store.DiskStatus) bool {
-	return disk.FreeKnown && disk.Free < s.DiskFloor
+	return disk.FreeKnown && disk.Free < s.live.Load().DiskFloor
 }
 
 // degraded returns the state of a server that can write. It uses no database.

@@ -6,6 +6,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/search"
+	"attestd/internal/sleep"
 )
 
 // turns is the reader of one search. Searches that read much take turns, so that all together use
@@ -61,7 +62,7 @@ func (t *turns) take(ctx context.Context, read func() error) error {
 	begun := time.Now()
 	err := read()
 	if now := time.Now(); t.s.deliverer.pace.isBusy(now) {
-		_ = sleep(ctx, now.Sub(begun))
+		_ = sleep.For(ctx, now.Sub(begun))
 	}
 	return err
 }

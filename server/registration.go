@@ -51,7 +51,7 @@ func (r Registration) fingerprint() string {
 
 // mayRegister admits only callers who may register a company.
 func mayRegister(c *call) error {
-	switch r := c.s.Registration; {
+	switch r := c.s.live.Load().Registration; {
 	case r.Mode == RegistrationOpen:
 		return nil
 	case r.Mode == RegistrationLoopback && isLocal(c.Request):

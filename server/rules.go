@@ -1,13 +1,11 @@
 package server
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -241,26 +239,6 @@ func scopes(v value, into reflect.Value) error {
 	return nil
 }
 
-func fingerprint(v value, into reflect.Value) error {
-	for i := range len(v.text) {
-		if len(v.text) != 16 || !strings.Contains("0123456789abcdef", v.text[i:i+1]) {
-			return fail(http.StatusBadRequest, "Invalid query parameter: "+v.name+" must be a fingerprint, 16 hex digits in lower case")
-		}
-	}
-	into.SetString(v.text)
-	return nil
-}
-
-func oneOf(v value, into reflect.Value) error {
-	words := strings.Fields(v.argument)
-	if v.given && !slices.Contains(words, v.text) {
-		last := len(words) - 1
-		return fail(http.StatusBadRequest, "Invalid query parameter: "+v.name+" must be "+strings.Join(words[:last], ", ")+" or "+words[last])
-	}
-	into.SetString(v.text)
-	return nil
-}
-
 func role(v value, into reflect.Value) error {
 	s, ok := asText(v.json)
 	if isAbsent(v.json) {
@@ -291,18 +269,6 @@ func thumbprint(v value, into reflect.Value) error {
 	return nil
 }
 
-func logName(v value, into reflect.Value) error {
-	name := store.LogName(v.text)
-	if !v.given {
-		name = store.Actions
-	}
-	if name != store.Actions && name != store.Control {
-		return fail(http.StatusBadRequest, "Invalid query parameter: "+v.name+" must be actions or control")
-	}
-	into.SetString(string(name))
-	return nil
-}
-
 func instant(v value, into reflect.Value) error {
 	if isAbsent(v.json) {
 		return nil
@@ -314,81 +280,6 @@ func instant(v value, into reflect.Value) error {
 	}
 	into.Set(reflect.ValueOf(t))
 	return nil
-}
-
-// key reads an idempotency key: in a header bare or as a quoted string (RFC 8941 §3.3.3), which is
-// the same key.
-func key(v value, into reflect.Value) error {
-	what, text, ok := "header", v.text, true
-	if v.from == "json" {
-		what, v.given = "field", !isAbsent(v.json)
-		text, ok = strictjson.AsString(v.json)
-	} else if quoted, is := strings.CutPrefix(text, `"`); is {
-		text, ok = unquoted(quoted)
-	}
-	if !v.given {
-		return nil
-	}
-	for i := range len(text) {
-		ok = ok && text[i] >= ' ' && text[i] <= '~'
-	}
-	if !ok || len(text) == 0 || len(text) > maxKey {
-		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid %s: %s must have 1 to %d printable ASCII characters, bare or as a quoted string", what, v.name, maxKey))
-	}
-	into.SetString(text)
-	return nil
-}
-
-// maxKey is the length of an idempotency key.
-const maxKey = 255
-
-// unquoted reads the rest of a quoted string, after its first quote.
-func unquoted(rest string) (text string, ok bool) {
-	var b strings.Builder
-	for i := 0; i < len(rest); i++ {
-		switch {
-		case rest[i] == '"':
-			return b.String(), i == len(rest)-1
-		case rest[i] != '\\':
-			b.WriteByte(rest[i])
-		case i+1 < len(rest) && (rest[i+1] == '"' || rest[i+1] == '\\'):
-			i++
-			b.WriteByte(rest[i])
-		default:
-			return "", false
-		}
-	}
-	return "", false
-}
-
-// number reads a whole number; 60.0 and 6e1 are the number 60 in JSON, and not in a query.
-func number(v value, into reflect.Value) error {
-	what, written, given := "query parameter", v.text, v.given
-	if v.from == "json" {
-		what, given = "field", !isAbsent(v.json)
-		if f, err := jsonNumber(v.json); err == nil && f == float64(int64(f)) && f >= 0 {
-			written = fmt.Sprint(int64(f))
-		}
-	}
-	if !given {
-		if written = v.field.text; written == "" {
-			return nil
-		}
-	}
-	n, least, most, ok := wholeNumber(written, v.argument)
-	if !ok {
-		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid %s: %s must be a whole number from %s to %s", what, v.name, least, most))
-	}
-	into.SetInt(n)
-	return nil
-}
-
-func jsonNumber(v jsontext.Value) (f float64, err error) {
-	if v.Kind() != '0' {
-		return 0, errors.New("not a number")
-	}
-	err = json.Unmarshal(v, &f)
-	return f, err
 }
 
 // isAbsent says whether a member is not there, or null.

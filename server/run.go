@@ -60,6 +60,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			s.Store.Summarize,
 			s.tables.run,
 			s.integrity.run,
+			s.retention.run,
 			func(ctx context.Context) error { return watchCheckpoints(ctx, s.Store, s.Log) },
 			func(ctx context.Context) error { return wipeTokenKeys(ctx, s.Store, s.Log) },
 			s.warmKeySets,
@@ -94,7 +95,8 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 func (s *Server) write(ctx context.Context) error {
 	return s.Store.Run(ctx, store.RunOptions{Transacted: s.transacted(), Publish: s.monitor.Publish, Grown: s.grown,
 		Appended: func(records int) { s.deliverer.pace.appended(records, time.Now()) }, Others: s.monitor.Grown,
-		Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Quotas: s.Quotas, Steady: steadyClock(), Log: s.Log})
+		Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Quotas: s.live.Load().Quotas,
+		KeyLifetime: s.Retention.RetryKeys, Steady: steadyClock(), Log: s.Log})
 }
 
 // transacted returns what observes the transactions of the log, or nil.
@@ -139,6 +141,8 @@ func (s *Server) warmKeySets(ctx context.Context) error {
 // database is not writable, the service runs nevertheless, because reads work; the next start
 // records the settings.
 func (s *Server) recordStart(ctx context.Context) {
+	s.recording.Lock() // so that the newest settings are recorded last
+	defer s.recording.Unlock()
 	err := s.Store.RecordStart(ctx, s.trustSettings())
 	if err != nil {
 		s.Log.Warn("the current settings are not recorded in the control logs yet", "error", err)
@@ -151,22 +155,24 @@ func (s *Server) trustSettings() map[string]string {
 	for _, w := range s.Witnesses {
 		witnesses = append(witnesses, w.Key().String())
 	}
+	now := s.live.Load()
 	switchedOn := map[bool]string{true: "on", false: "off"}
 	trust := map[string]string{
 		"program":              "attestd/" + s.Version,
 		"publicAddress":        s.BaseURL,
 		"stream":               s.Stream.String(),
-		"registrationToken":    s.Registration.fingerprint(),
-		"registration":         s.Registration.Mode.String(),
+		"registrationToken":    now.Registration.fingerprint(),
+		"registration":         now.Registration.Mode.String(),
 		"recoverEndpoint":      switchedOn[s.RecoverEndpoint],
 		"acceptClock":          switchedOn[s.AcceptClock],
-		"allowedOrigins":       strings.Join(s.AllowedOrigins, " "),
+		"allowedOrigins":       strings.Join(now.AllowedOrigins, " "),
 		"witnesses":            strings.Join(witnesses, " "),
 		"webhooksAllowPrivate": switchedOn[s.WebhooksAllowPrivate], "federationAllowPrivate": switchedOn[s.FederationAllowPrivate],
 		"cosignFor":      s.CosignFor,
-		"limits":         s.Limits.String(),
-		"bounds":         s.Bounds.String(),
-		"quotas":         s.Quotas.String(),
+		"limits":         now.Limits.String(),
+		"bounds":         now.Bounds.String(),
+		"quotas":         now.Quotas.String(),
+		"retention":      s.Retention.String(),
 		"trustedProxies": fmt.Sprint(s.TrustedProxies),
 	}
 	if s.exporter != nil {

@@ -4,11 +4,13 @@ package server
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,29 +33,25 @@ import (
 
 // Config is all that a Server needs to know.
 type Config struct {
+	Live
+
 	Store   *store.Store
 	Version string // shown in receipts and discovery
 	// public address without a trailing slash; "" infers it from each request
 	BaseURL        string
-	Limits         limit.Limits   // requests a minute
 	Budgets        limit.Budgets  // what callers may hold at a time
+	MaxConnections int64          // as set; Budgets has fewer where fewer files may be open
 	TrustedProxies []netip.Prefix // peers whose forwarding headers count
 	Stream         stream.Mode
-	Registration   Registration
 	MaxBody        int64 // bytes
 	// whether POST /v1/recover-key exists for callers on this machine
 	RecoverEndpoint bool
-	AllowedOrigins  []string // URLs of pages elsewhere that may use the API from a browser
-	Bounds          Bounds   // of what a company may have
-	// free bytes on the disk of the database below which the server is not ready; 0 for no bound
-	DiskFloor int64
 	// how long the server goes on after it was asked to stop, while it is not ready
 	DrainDelay time.Duration
 	// where the metrics are served, or nil for none; Run closes it
 	MetricsListener net.Listener
 	Traces          *trace.Tracer     // of requests and transactions; nil for none
 	AcceptClock     bool              // see store.RunOptions
-	Quotas          store.Quotas      // of what companies may have
 	Cosigner        *witness.Cosigner // cosigns the logs of others; nil cosigns none
 	// why Cosigner is nil although configured, or nil
 	CosignerStopped error
@@ -69,6 +67,8 @@ type Config struct {
 	Export  *Export           // where the logs are sent too; nil for nowhere
 	// between the beginnings of two passes of the background verification; 0 for none
 	VerifyEvery time.Duration
+	// how long rows stay after their end; the zero value is store.DefaultRetention
+	Retention store.Retention
 
 	DPoPNonce bool // whether DPoP proofs need a nonce of ours
 
@@ -79,8 +79,10 @@ type Config struct {
 
 	TLS *TLS // nil serves plain HTTP
 
-	AccessLog AccessLog
-	Log       *slog.Logger
+	// CAs of webhooks' endpoints and of other issuers; nil for those of the system
+	Roots *x509.CertPool
+
+	Log *slog.Logger
 }
 
 // Bounds are how much of each kind one company may have.
@@ -120,7 +122,9 @@ type Server struct {
 	listener          *limit.Listener  // of Run
 	clockStatus       clockStatus
 	stopping          atomic.Bool // Run was asked to stop
+	began             time.Time
 	integrity         *integrity
+	retention         *retention
 
 	agents       *service.Agents
 	agentKeys    *service.AgentKeys
@@ -133,7 +137,9 @@ type Server struct {
 	proofs       *service.Evidence
 	passports    *service.Passports
 
-	origins []string // of pages that are ours, beside those of this machine
+	live      atomic.Pointer[live]
+	recording sync.Mutex // of recordStart
+
 	// whether the listener is bound to this machine alone; set before anything is served
 	loopback bool
 
@@ -149,13 +155,10 @@ type Server struct {
 // New wires a server; nothing runs and nothing is listened on before Run.
 func New(cfg Config) *Server {
 	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
-	s := &Server{Config: cfg, limiter: limit.NewLimiter(cfg.Limits), bodies: limit.NewPool(cfg.Budgets.Bodies)}
+	s := &Server{Config: cfg, began: time.Now(), limiter: limit.NewLimiter(cfg.Limits), bodies: limit.NewPool(cfg.Budgets.Bodies)}
+	s.Config.Live = Live{} // s.live has them
+	s.live.Store(newLive(cfg.Live, cfg.BaseURL))
 	s.decoding = limit.NewDecoding(s.bodies)
-	for _, page := range append(cfg.AllowedOrigins, cfg.BaseURL) {
-		if origin := originOf(page); origin != "" {
-			s.origins = append(s.origins, origin)
-		}
-	}
 	verifier := chain.NewVerifier(cfg.Store, verifyWorkers())
 	s.verifications = newVerifications(cfg.Budgets.Verifications, func(ctx context.Context, l store.Log) (chain.Verdict, error) {
 		verdict, err := verifier.Verify(ctx, l.Chain, nil)
@@ -166,11 +169,11 @@ func New(cfg Config) *Server {
 	})
 	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log, said: map[int64]string{},
 		once: !cfg.Store.MultiWriter() && cfg.VerifyEvery > 0 && cfg.VerifyEvery <= tablesEvery}
-	s.agents = &service.Agents{Store: cfg.Store, Most: cfg.Bounds.Agents}
+	s.agents = &service.Agents{Store: cfg.Store, Most: func() int { return s.live.Load().Bounds.Agents }}
 	s.agentKeys = &service.AgentKeys{Store: cfg.Store}
 	s.issuers = &service.Issuers{Store: cfg.Store, Agents: s.agents}
 	s.nonces = &service.Nonces{Store: cfg.Store, Required: cfg.DPoPNonce}
-	fetcher := keysets.NewClient(keysets.Options{AllowPrivate: cfg.FederationAllowPrivate, UserAgent: "attestd/" + cfg.Version})
+	fetcher := keysets.NewClient(keysets.Options{AllowPrivate: cfg.FederationAllowPrivate, Roots: cfg.Roots, UserAgent: "attestd/" + cfg.Version})
 	s.keySets = keysets.New(fetcher)
 	s.tokens = &service.Tokens{Store: cfg.Store, Keys: s.agentKeys, Nonces: s.nonces, Issuers: s.issuers, Sets: s.keySets, CheckURL: fetcher.CheckURL}
 	s.passports = &service.Passports{Store: cfg.Store, Agents: s.agents, Keys: s.agentKeys, Verifier: "attestd/" + cfg.Version}
@@ -188,20 +191,24 @@ func New(cfg Config) *Server {
 		s.witnessPublishers = append(s.witnessPublishers, newWitnessPublisher(w, s))
 	}
 	s.feed = feed.New(cfg.Store)
-	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, UserAgent: "attestd/" + cfg.Version})
+	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, Roots: cfg.Roots, UserAgent: "attestd/" + cfg.Version})
 	s.federations = service.NewFederations(cfg.Store, s.agents, s.nonces, s.keySets, fetcher.CheckURL)
-	s.federations.MostSubjects = cfg.Bounds.Subjects
+	s.federations.MostSubjects = func() int { return s.live.Load().Bounds.Subjects }
 	s.deliverer = newDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
 	if cfg.Export != nil {
 		s.exporter = newExporter(s, cfg.Export)
 	}
 	s.changes = newChanges()
 	if cfg.Local != nil {
-		cfg.Local.Changed = s.companyChanged
+		cfg.Local.Changed, cfg.Local.State = s.companyChanged, s.state
 	}
 	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.MultiWriter())
 	s.integrity = &integrity{store: cfg.Store, verifier: verifier, tables: s.tables, every: cfg.VerifyEvery,
 		program: "attestd/" + cfg.Version, invalidate: s.monitor.Invalidate, log: cfg.Log, failing: map[int64]string{}}
+	if s.Retention == (store.Retention{}) {
+		s.Retention = store.DefaultRetention
+	}
+	s.retention = &retention{store: cfg.Store, keep: s.Retention, series: service.SeriesOfNamed, log: cfg.Log}
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s
 }

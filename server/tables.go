@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/sleep"
 	"attestd/store"
 )
 
@@ -28,24 +29,32 @@ type tableWatch struct {
 	mu   sync.Mutex
 	said map[int64]string // last logged result by company
 
-	checked, failing atomic.Int64 // companies: checked since the start of the round, and len(said)
-	ended            atomic.Int64 // when the last round did, in Unix seconds; 0 for never
+	checked atomic.Int64 // companies since the start of the round
+	ended   atomic.Int64 // when the last round did, in Unix seconds; 0 for never
 }
 
-// tableStatus is what a server tells its operator about the verification in the background.
+// tableStatus is how far the comparison of all companies has come.
 type tableStatus struct {
 	Checked int64     // companies that the last round, or the one that runs, has checked
-	Failing int64     // companies whose control log or tables did not verify
 	Ended   time.Time // of the last round over all companies; zero for never
 }
 
 // Status may be called at any time.
 func (w *tableWatch) Status() tableStatus {
-	status := tableStatus{Checked: w.checked.Load(), Failing: w.failing.Load()}
+	status := tableStatus{Checked: w.checked.Load()}
 	if at := w.ended.Load(); at > 0 {
 		status.Ended = time.Unix(at, 0)
 	}
 	return status
+}
+
+// addFailing adds the companies whose control log or tables did not verify to a set.
+func (w *tableWatch) addFailing(companies map[int64]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for number := range w.said {
+		companies[number] = true
+	}
 }
 
 func (w *tableWatch) run(ctx context.Context) error {
@@ -61,7 +70,7 @@ func (w *tableWatch) run(ctx context.Context) error {
 			}
 			w.say(number, err)
 			w.checked.Add(1)
-			if err := sleep(ctx, time.Since(began)); err != nil {
+			if err := sleep.For(ctx, time.Since(began)); err != nil {
 				return err
 			}
 		}
@@ -72,7 +81,7 @@ func (w *tableWatch) run(ctx context.Context) error {
 		if w.once {
 			return nil
 		}
-		if err := sleep(ctx, tablesEvery); err != nil {
+		if err := sleep.For(ctx, tablesEvery); err != nil {
 			return err
 		}
 	}
@@ -105,7 +114,6 @@ func (w *tableWatch) check(ctx context.Context, number int64) error {
 
 // say logs the result for a company if it has changed.
 func (w *tableWatch) say(number int64, err error) {
-	defer func() { w.failing.Store(int64(len(w.said))) }()
 	text := ""
 	if err != nil {
 		text = err.Error()

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"attestd/internal/sleep"
 	"attestd/store"
 )
 
@@ -14,7 +15,7 @@ const tokenKeysEvery = time.Minute
 // wipeTokenKeys takes the private parts of token keys out of the database when they have ended.
 func wipeTokenKeys(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	for {
-		if err := sleep(ctx, tokenKeysEvery); err != nil {
+		if err := sleep.For(ctx, tokenKeysEvery); err != nil {
 			return err
 		}
 		if err := s.TokenKeys.Wipe(ctx, time.Now()); err != nil && ctx.Err() == nil {

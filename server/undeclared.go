@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"attestd/internal/spelling"
 )
 
 // undeclared is a route's policy for undeclared parameters and members, and for a query with a
@@ -103,7 +105,7 @@ func near(name, want string) bool {
 	case common == min(len(name), len(want)) && common >= begins, common >= shares:
 		return true
 	}
-	return edits(name, want) <= 2
+	return spelling.Edits(name, want) <= 2
 }
 
 // plainName returns a name in lower case without separators.
@@ -116,26 +118,4 @@ func commonPrefix(a, b string) (n int) {
 		n++
 	}
 	return n
-}
-
-// edits returns the Levenshtein distance of two short names.
-func edits(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	row := make([]int, len(y)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range x {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range y {
-			change := diagonal
-			if x[i] != y[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(y)]
 }

@@ -125,15 +125,3 @@ func TestMisspeltRights(t *testing.T) {
 		}
 	}
 }
-
-func TestEdits(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 1}, {"rol", "role", 1}, {"rloe", "role", 2}, {"expires", "expiresat", 2}, {"größe", "grösse", 2}, {"abc", "xyz", 3}} {
-		if edits(test.a, test.b) != test.want || edits(test.b, test.a) != test.want {
-			t.Errorf("%q to %q: %d, want %d", test.a, test.b, edits(test.a, test.b), test.want)
-		}
-	}
-}

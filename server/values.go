@@ -16,7 +16,7 @@ import (
 // that reads its Status.
 func (s *Server) values() []metrics.Value {
 	return slices.Concat(s.stateValues(), s.limitValues(), s.outsideValues(), s.integrityValues(),
-		s.backupValues(), s.certificateValues(), s.exportValues(), s.companyValues(), s.localValues())
+		s.retentionValues(), s.backupValues(), s.certificateValues(), s.exportValues(), s.companyValues(), s.localValues())
 }
 
 // stateValues are about readiness, the disk and the clock.
@@ -43,7 +43,7 @@ func (s *Server) stateValues() []metrics.Value {
 				}
 				return float64(is.Free)
 			}),
-		metrics.Gauge("attestd_disk_floor_bytes", "The setting --disk-floor.", func() float64 { return float64(s.DiskFloor) }),
+		metrics.Gauge("attestd_disk_floor_bytes", "The setting --disk-floor.", func() float64 { return float64(s.live.Load().DiskFloor) }),
 		metrics.Counter("attestd_clock_leaps_total", "How often the clock was found to have been set by more than a minute.",
 			func() float64 { return float64(s.clockStatus.leaps.Load()) }),
 		metrics.Gauge("attestd_clock_ahead_seconds", "By how much the clock is ahead of the PostgreSQL server's; 0 on a file.",
@@ -137,12 +137,12 @@ func (s *Server) outsideValues() []metrics.Value {
 // companies.
 func (s *Server) integrityValues() []metrics.Value {
 	return []metrics.Value{
-		metrics.Gauge("attestd_verification_companies", "Companies that the last verification in the background has verified.",
-			func() float64 { return float64(s.tables.Status().Checked) }),
-		metrics.Gauge("attestd_verification_failing_companies", "Companies whose control log or tables did not verify in it.",
-			func() float64 { return float64(s.tables.Status().Failing) }),
+		metrics.Gauge("attestd_verification_companies", "Companies that the last verification in the background has checked.",
+			func() float64 { return float64(s.verification().Checked) }),
+		metrics.Gauge("attestd_verification_failing_companies", "Companies with a log that does not verify, or with tables that differ from it.",
+			func() float64 { return float64(s.verification().Failing) }),
 		metrics.Gauge("attestd_verification_ended_timestamp_seconds", "When the last one of all companies ended; 0 for never.",
-			func() float64 { return seconds(s.tables.Status().Ended) }),
+			func() float64 { return seconds(s.verification().Ended) }),
 		metrics.Gauge("attestd_companies_rolled_back", "Companies that are halted: a log was rolled back or rewritten.",
 			func() float64 { return float64(len(s.Store.Rollback.Halted())) }),
 		metrics.Gauge("attestd_companies_tables_changed", "Companies whose tables differ from their control logs.",

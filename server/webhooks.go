@@ -68,12 +68,12 @@ func (s *Server) createWebhook(
 	if err := s.deliverer.checkRoom(ctx); err != nil {
 		return webhookWithSecret{}, err
 	}
-	keys := webhook.NewKeys()
+	keys, most := webhook.NewKeys(), s.live.Load().Bounds.Webhooks
 	h, err := s.Store.Webhooks.Create(ctx, by,
 		store.Webhook{URL: r.URL, Agents: r.Agents, Actions: r.Actions, Description: r.Description},
-		kept(keys), s.Bounds.Webhooks)
+		kept(keys), most)
 	if errors.Is(err, store.ErrTooMany) {
-		return webhookWithSecret{}, service.TooMany("webhooks", s.Bounds.Webhooks)
+		return webhookWithSecret{}, service.TooMany("webhooks", most)
 	}
 	if err != nil {
 		return webhookWithSecret{}, err

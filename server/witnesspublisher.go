@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"attestd/chain/witness"
+	"attestd/internal/sleep"
 	"attestd/service"
 	"attestd/store"
 )
@@ -126,12 +127,8 @@ func (p *witnessPublisher) run(ctx context.Context) error {
 // rest waits for the pause between rounds, and then for grown logs or for the next attempt at
 // refused ones.
 func (p *witnessPublisher) rest(ctx context.Context, pause time.Duration, again <-chan time.Time) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
+	if err := sleep.For(ctx, pause); err != nil {
+		return err
 	}
 	select {
 	case <-ctx.Done():

@@ -13,7 +13,7 @@ import (
 // Agents are those of companies.
 type Agents struct {
 	Store *store.Store
-	Most  int // how many a company may have
+	Most  func() int // how many a company may have
 }
 
 // Agent is one that is registered.
@@ -41,12 +41,13 @@ type RegisteredAgent struct {
 // Register registers an agent, which must be new where that is demanded, or replaces the metadata
 // and time of one that is registered.
 func (a *Agents) Register(ctx context.Context, by store.Caller, id string, metadata json.RawMessage, mustBeNew bool) (RegisteredAgent, error) {
-	agent, err := a.Store.Agents.Register(ctx, by, id, metadata, store.AgentBounds{New: mustBeNew, Most: a.Most})
+	most := a.Most()
+	agent, err := a.Store.Agents.Register(ctx, by, id, metadata, store.AgentBounds{New: mustBeNew, Most: most})
 	switch {
 	case errors.Is(err, store.ErrExists):
 		return RegisteredAgent{}, refuse(Exists, "Agent is registered already: "+id)
 	case errors.Is(err, store.ErrTooMany):
-		return RegisteredAgent{}, TooMany("agents", a.Most)
+		return RegisteredAgent{}, TooMany("agents", most)
 	case err != nil:
 		return RegisteredAgent{}, agentError(id, err)
 	}

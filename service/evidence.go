@@ -112,20 +112,29 @@ func (e *notPublishedError) Error() string {
 	return fmt.Sprintf("log %s: no checkpoint covers record %d", e.log.ID, e.index)
 }
 
-// begin begins a file, in a view, with the keys of both logs.
-func (g *gatherer) begin(ctx context.Context, v *store.View) error {
-	g.view, g.file = v, &evidence.File{CompanyID: g.by.Company.ID}
-	for _, l := range g.by.Company.Logs() {
+// FileOf returns an evidence file that has only the keys of both logs of a company.
+func FileOf(ctx context.Context, v *store.View, c *store.Company) (*evidence.File, error) {
+	f := &evidence.File{CompanyID: c.ID}
+	for _, l := range c.Logs() {
 		origin, ring, err := v.KeyRing(ctx, l.Chain)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		g.file.Logs = append(g.file.Logs, evidence.Log{Name: string(l.Name), ID: l.ID, Origin: origin, Keys: ring})
+		f.Logs = append(f.Logs, evidence.Log{Name: string(l.Name), ID: l.ID, Origin: origin, Keys: ring})
 		if l.Name == store.Actions {
 			for _, k := range ring {
-				g.file.Keys = append(g.file.Keys, k.Public)
+				f.Keys = append(f.Keys, k.Public)
 			}
 		}
+	}
+	return f, nil
+}
+
+// begin begins a file, in a view, with the keys of both logs.
+func (g *gatherer) begin(ctx context.Context, v *store.View) (err error) {
+	g.view = v
+	if g.file, err = FileOf(ctx, v, g.by.Company); err != nil {
+		return err
 	}
 	if last := len(g.file.Keys) - 1; last >= 0 && g.file.Keys[last].Equal(g.by.Company.Issuer.Public.Key) {
 		return nil

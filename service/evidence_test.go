@@ -35,7 +35,7 @@ func TestEvidenceDuringRotations(t *testing.T) {
 	var writers sync.WaitGroup
 	var rotations atomic.Int64
 	writers.Go(func() {
-		for ; ctx.Err() == nil && rotations.Load() < 200; rotations.Add(1) {
+		for ; ctx.Err() == nil && rotations.Load() < 80; rotations.Add(1) {
 			if _, err := attestations.Append(t.Context(), caller(), Attestation{AgentID: "bot", ActionType: "a", Payload: json.RawMessage(`1`)}); err != nil {
 				t.Error(err)
 			}
@@ -51,7 +51,7 @@ func TestEvidenceDuringRotations(t *testing.T) {
 	trust := evidence.Trust{Fingerprint: company.Issuer.Public.Fingerprint}
 	_, err = attestations.Append(t.Context(), caller(), Attestation{AgentID: "bot", ActionType: "a", Payload: json.RawMessage(`1`)})
 	fatal(t, err)
-	for range 20 {
+	for range 8 {
 		text, err := proofs.File(t.Context(), caller(), store.Actions, 0, claims.ID)
 		fatal(t, err)
 		if v := evidence.Check(text, trust); v.Outcome != evidence.Holds {

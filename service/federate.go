@@ -97,7 +97,7 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 			return Token{}, err
 		}
 	}
-	token.Text, err = s.Store.Federations.IssueFederated(ctx, by, use, s.MostSubjects)
+	token.Text, err = s.Store.Federations.IssueFederated(ctx, by, use, s.MostSubjects())
 	return token, issueError(err)
 }
 
@@ -177,7 +177,7 @@ func (s *Federations) register(ctx context.Context, by store.Caller, agentID str
 	if !errors.Is(err, store.ErrNotFound) {
 		return issueError(err)
 	}
-	_, err = s.Store.Agents.Register(ctx, by, agentID, nil, store.AgentBounds{New: true, Most: s.Agents.Most})
+	_, err = s.Store.Agents.Register(ctx, by, agentID, nil, store.AgentBounds{New: true, Most: s.Agents.Most()})
 	switch {
 	case errors.Is(err, store.ErrExists): // another request was faster
 		return nil

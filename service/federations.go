@@ -22,7 +22,7 @@ type Federations struct {
 	Nonces *Nonces
 	Sets   *keysets.Sets
 	// how many subjects a rule lets in on a day, each of which has a control record
-	MostSubjects int
+	MostSubjects func() int
 	// what is wrong with a URL of a key set, or nil
 	CheckURL func(url string) error
 

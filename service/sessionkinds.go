@@ -84,6 +84,15 @@ func seriesOf(of store.Session) chain.Series {
 	return chain.Series(h.Sum(nil))
 }
 
+// SeriesOfNamed names the records of a session without statements. ok is false for one of
+// statements, whose places are never free again.
+func SeriesOfNamed(of store.Session) (series chain.Series, ok bool) {
+	if kindOf(of) == SessionOfStatements {
+		return chain.Series{}, false
+	}
+	return seriesOf(of), true
+}
+
 // noteTime bounds how long the answer to an append waits for its sessions to be listed.
 const noteTime = 5 * time.Second
 

@@ -12,6 +12,7 @@ import (
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
+	"attestd/internal/sleep"
 	"attestd/store"
 )
 
@@ -113,15 +114,12 @@ func (a *AgentKeys) live(ctx context.Context, by store.Caller, agentID, thumbpri
 	if err != nil {
 		return nil, err
 	}
-	switch gap := time.Until(k.Since); {
-	case gap > maxClockGap:
+	gap := time.Until(k.Since)
+	if gap > maxClockGap {
 		return nil, fmt.Errorf("key %s was enrolled by a server whose clock is %s ahead: %w", thumbprint, gap, store.ErrUnavailable)
-	case gap > 0:
-		select {
-		case <-time.After(gap):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	}
+	if err := sleep.For(ctx, gap); err != nil {
+		return nil, err
 	}
 	return k.Public, nil
 }

@@ -31,7 +31,8 @@ func (s *Store) checkBytes(ctx context.Context, v *ChainVerdict) error {
 	}
 	if total != head.Bytes {
 		v.Valid, v.FailedAt = false, head.Length
-		v.Reason = fmt.Sprintf("the head counts %d bytes, and the records have %d; quotas would be applied wrongly", head.Bytes, total)
+		v.Reason = fmt.Sprintf("the head counts %d bytes, and the records have %d; quotas would be applied wrongly",
+			head.Bytes, total)
 	}
 	return nil
 }

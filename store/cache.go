@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"attestd/internal/sleep"
 )
 
 // These constants bound the age of cached values that can change. A change by this process takes
@@ -75,7 +77,7 @@ func lookup[K comparable, V any](
 // commit. It returns early if the caller is gone.
 func (s *Store) waitPropagation(ctx context.Context) {
 	if s.MultiWriter() {
-		pause(ctx, propagationTime)
+		_ = sleep.For(ctx, propagationTime)
 	}
 }
 

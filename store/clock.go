@@ -50,8 +50,25 @@ func (k *clock) check(c *conn, now time.Time) error {
 		}
 		k.newest, k.known = max(k.newest, found), true
 	}
-	if k.newest != "" && chain.FormatTime(now.AddDate(-maxGap, 0, 0)) >= k.newest {
-		return fmt.Errorf("%w: it says %s, and the newest time in the file is %s", ErrClock, chain.FormatTime(now), k.newest)
+	return checkGap(now, k.newest)
+}
+
+func checkGap(now time.Time, newest string) error {
+	if newest != "" && chain.FormatTime(now.AddDate(-maxGap, 0, 0)) >= newest {
+		return fmt.Errorf("%w: it says %s, and the newest time in the file is %s", ErrClock, chain.FormatTime(now), newest)
 	}
 	return nil
+}
+
+// CheckClock compares a time with the newest one in the database, which it returns; "" for none. It
+// returns ErrClock for a time at which a server would refuse to write.
+func (s *Store) CheckClock(ctx context.Context, now time.Time) (at string, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		at, err = newest(c)
+		return err
+	})
+	if err == nil {
+		err = checkGap(now, at)
+	}
+	return at, err
 }

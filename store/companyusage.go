@@ -74,8 +74,7 @@ type CompanyUsage struct {
 	ControlRecords int64
 	ControlBytes   int64
 	Agents         int64
-
-	number int64
+	Chain          int64 // of the actions
 }
 
 const usageColumns = `SELECT company.id, company_id, registered_at, suspended_at, s.reason, max_records, max_bytes, a.length, a.bytes, c.length, c.bytes, coalesce(u.agents, 0)
@@ -86,7 +85,7 @@ const usageColumns = `SELECT company.id, company_id, registered_at, suspended_at
 func scanUsage(rows *sql.Rows) (u CompanyUsage, err error) {
 	var at, reason sql.NullString
 	var q quotaRow
-	err = rows.Scan(&u.number, &u.ID, &u.RegisteredAt, &at, &reason, &q.records, &q.bytes, &u.Records, &u.Bytes, &u.ControlRecords,
+	err = rows.Scan(&u.Chain, &u.ID, &u.RegisteredAt, &at, &reason, &q.records, &q.bytes, &u.Records, &u.Bytes, &u.ControlRecords,
 		&u.ControlBytes, &u.Agents)
 	u.Quota = q.quota()
 	if at.Valid {
@@ -99,7 +98,7 @@ func scanUsage(rows *sql.Rows) (u CompanyUsage, err error) {
 // no record.
 func (s Companies) Usages(ctx context.Context) iter.Seq2[CompanyUsage, error] {
 	return list(ctx, s.db, "companies", scanUsage, usageColumns+`company.id > ? AND company.id < ? ORDER BY company.id`,
-		func(last CompanyUsage) []any { return []any{last.number, int64(Installation)} })
+		func(last CompanyUsage) []any { return []any{last.Chain, int64(Installation)} })
 }
 
 // Usage returns a company by its companyId, or ErrNotFound.

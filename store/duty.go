@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"attestd/internal/sleep"
 )
 
 // Duties are tasks that only one of the servers on a database needs to perform. A server holds a
@@ -70,13 +72,6 @@ func (s *Store) Duty(ctx context.Context, name string, take, lose func()) {
 		} else if until.IsZero() {
 			s.duties.lose(name)
 		}
-		pause(ctx, every)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
+		_ = sleep.For(ctx, every)
 	}
 }

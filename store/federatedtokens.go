@@ -100,9 +100,6 @@ const secondsOfDay = 24 * 60 * 60
 func (s Federations) issuing(by Caller, f Federated, token string) func(*conn) error {
 	row := federatedRow(keys.HashSecret(token), by.Company.Chain, f)
 	return func(w *conn) error {
-		if err := s.db.Credentials.purge(w, by.At); err != nil {
-			return err
-		}
 		if err := useProofs(w, by.At, f.Proofs); err != nil {
 			return err
 		}

@@ -81,6 +81,7 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 	c := w.conn
 	c.suspect = w.suspect
 	w.rekeyed = nil
+	w.updateQuotas()
 	w.summaries.Drop() // what the transaction before has not kept
 	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		c.fatal = nil

@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/search"
+	"attestd/internal/sleep"
 )
 
 // gaps holds the chains that may lack summaries.
@@ -83,7 +84,7 @@ func (s *Store) Summarize(ctx context.Context) error {
 		defer ticker.Stop()
 		again = ticker.C
 	}
-	rest := func(worked time.Duration) { wait(ctx, fillRest*worked) }
+	rest := func(worked time.Duration) { _ = sleep.For(ctx, fillRest*worked) }
 	for {
 		select {
 		case <-ctx.Done():
@@ -96,18 +97,9 @@ func (s *Store) Summarize(ctx context.Context) error {
 			s.writer.logger.Warn("summaries for searches could not be made; until they are, those records are read", "error",
 				err)
 			s.writer.gaps.noteAll()
-			wait(ctx, gapsAgain)
+			_ = sleep.For(ctx, gapsAgain)
 		}
-		wait(ctx, gapsWait)
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
+		_ = sleep.For(ctx, gapsWait)
 	}
 }
 

@@ -61,7 +61,7 @@ func (s Rollback) accept(
 	ctx context.Context, w *conn, accepted []Behind, reason string,
 ) (drafts []chain.Draft, err error) {
 	if _, err := w.exec(`UPDATE company_usage SET revocations =
-		(SELECT count(*) FROM passport WHERE passport.company = company_usage.company AND revoked_at IS NOT NULL)`); err != nil {
+		deleted_revocations + (SELECT count(*) FROM passport WHERE passport.company = company_usage.company AND revoked_at IS NOT NULL)`); err != nil {
 		return nil, err
 	}
 	lost := map[int64][]any{} // by company

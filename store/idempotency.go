@@ -11,7 +11,7 @@ import (
 	"attestd/chain"
 )
 
-// KeyLifetime is the minimum lifetime of an idempotency key: see keyClock.
+// KeyLifetime is the minimum lifetime of an idempotency key: see keyClock. RunOptions may say more.
 const KeyLifetime = 30 * 24 * time.Hour
 
 // keysAtOnce is the number of keys per statement. A statement for each key costs a tenth of an
@@ -143,7 +143,7 @@ func (c *conn) record(number, index int64) (*chain.Record, error) {
 // keep writes the keys of an extension's records. A new key replaces an expired one that is still
 // in the table.
 func (tx *transaction) keep(e *chain.Extension) error {
-	expires := tx.now.Add(KeyLifetime)
+	expires := tx.now.Add(tx.w.keyLifetime)
 	err := inPieces(len(e.Keys), func(from, to int) error {
 		args := make([]any, 0, 5*keysAtOnce)
 		for i := from; i < to; i++ {

@@ -79,6 +79,9 @@ func readSettings(c *conn, path string) (found Settings, err error) {
 		if err := checkVersion(path, version); err != nil {
 			return found, err
 		}
+		err = c.checkRealTables()
+	}
+	if err == nil {
 		values := map[string]string{}
 		err = c.each(func(rows *sql.Rows) error {
 			var name, value string

@@ -122,16 +122,21 @@ func (s Credentials) DeleteKey(ctx context.Context, by Caller, key string) error
 	return nil
 }
 
-// FirstKey returns the oldest API key of a company. It returns ErrNotFound if the company is
-// unknown or has none. For sealed keys the caller MUST call Unseal first, or FirstKey returns
-// ErrMasterKey.
+// FirstKey returns the oldest API key of a company that can do everything and does not expire; a
+// company always has one. In a file of an older schema, which may have no roles, it returns the
+// oldest key. It returns ErrNotFound if the company is unknown. For sealed keys the caller MUST
+// call Unseal first, or FirstKey returns ErrMasterKey.
 func (s Credentials) FirstKey(ctx context.Context, companyID string) (APIKey, error) {
 	var k APIKey
 	var company int64
 	var index []byte
+	full := ""
+	if s.db.UpToDate() {
+		full = "AND role = 'admin' AND expires_at IS NULL"
+	}
 	err := s.db.read(ctx, func(r *conn) error {
 		return r.one([]any{&company, &index, &k.Key, &k.Label, &k.CreatedAt}, `SELECT company, hash, key, label, created_at FROM api_key
-			WHERE company = (SELECT id FROM company WHERE company_id = ?) ORDER BY id LIMIT 1`, companyID)
+			WHERE company = (SELECT id FROM company WHERE company_id = ?) `+full+` ORDER BY id LIMIT 1`, companyID)
 	})
 	if err == nil {
 		k.Key, err = s.db.secrets.OpenAPIKey(company, index, k.Key)

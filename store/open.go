@@ -31,9 +31,6 @@ import (
 // maxCached bounds each cache, in entries.
 const maxCached = 16384
 
-// readers is the number of connections that read.
-const readers = 8
-
 // Store is an open database. It implements chain.Reader, and writes while somebody runs it.
 type Store struct {
 	View   // of now, at each call
@@ -83,7 +80,7 @@ type Store struct {
 	federations   cache[owned, dated[[]Federation]] // by issuer
 	policies      cache[owned, dated[bool]]         // whether only what a key signed counts
 	suspensions   cache[int64, dated[bool]]         // by the number of the company
-	sessions      cache[sessionID, struct{}]        // that are noted
+	sessions      cache[sessionID, time.Time]       // when they were noted, by the caller's clock
 	clients       cache[string, dated[oauthSecret]]
 	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
 	externalChecked atomic.Pointer[time.Time]
@@ -101,9 +98,6 @@ type Store struct {
 	// of RunOptions, for what any goroutine finds; nil before Run
 	journal atomic.Pointer[slog.Logger]
 	trust   atomic.Pointer[map[string]string] // what RecordStart was given
-
-	// when expired access tokens were last taken out; owned by the goroutine of Run
-	purged time.Time
 }
 
 // owned is the name of something that belongs to a company.
@@ -197,7 +191,7 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	if err != nil {
 		return nil, err
 	}
-	if s.settings.Sealing.Scrub {
+	if s.IsScrubDue() {
 		s.notices = append(s.notices, "attestd rekey was not carried to its end: free pages of "+path+" may hold keys as they stood before it; run it once more")
 	}
 	if err := s.belongs(o.Domain); err != nil {
@@ -256,6 +250,10 @@ func (s *Store) Unseal(master *seal.Master) (err error) {
 // MasterKeyID names the master key under which the private keys and API keys of the file are
 // sealed; "" where they are in plaintext.
 func (s *Store) MasterKeyID() string { return s.settings.Sealing.KeyID }
+
+// IsScrubDue reports whether a change of the master key was interrupted, so that free pages may
+// hold keys as they stood before it.
+func (s *Store) IsScrubDue() bool { return s.settings.Sealing.Scrub }
 
 // Notices are what the operator should know about how the database was found, a sentence each.
 func (s *Store) Notices() []string { return s.notices }
@@ -317,101 +315,5 @@ func newStore(path string) *Store {
 	return s
 }
 
-func (s *Store) openReaders(ctx context.Context, path string, mode sqlite.Mode) (err error) {
-	if s.db, err = sqlite.Open(path, mode); err != nil {
-		return err
-	}
-	for range readers {
-		c, err := dial(ctx, s.db)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		s.idle <- c
-		// SQLite opens the log at the first read: now, while it is the one that belongs to the
-		// file.
-		if err := c.one([]any{new(int64)}, "PRAGMA data_version"); err != nil && mode == sqlite.ModeReader {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	return nil
-}
-
 // Domain is the service name and trust domain fixed in the file.
 func (s *Store) Domain() cred.Domain { return s.settings.Domain }
-
-// read runs fn on a connection of the reader pool.
-func (s *Store) read(ctx context.Context, fn func(*conn) error) error {
-	select {
-	case c := <-s.idle:
-		defer func() { s.idle <- c }()
-		defer c.under(ctx)()
-		if s.isPostgres {
-			return s.readServer(ctx, c, fn)
-		}
-		return s.readFile(ctx, c, fn)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// readFile runs fn on a connection to a file, and once more where SQLite calls that corrupt and
-// nothing was read yet.
-func (s *Store) readFile(ctx context.Context, c *conn, fn func(*conn) error) error {
-	c.yielded = false
-	read := func() error {
-		if err := s.lookSchema(c); err != nil {
-			return err
-		}
-		return fn(c)
-	}
-	err := read()
-	if isDamage(err) && !c.yielded {
-		err = read()
-	}
-	switch {
-	case !isDamage(err):
-		return err
-	case s.writer == nil:
-		return sqlite.ReadError(ctx, s.path, err)
-	}
-	return s.damaged(err) // a server has no time to read the whole file for an answer
-}
-
-// lookSchema notices that a server has upgraded a file that was opened for reading.
-func (s *Store) lookSchema(c *conn) error {
-	if s.schema.Load() == schemaVersion {
-		return nil
-	}
-	var now int64
-	err := c.one([]any{&now}, "PRAGMA user_version")
-	if err == nil {
-		s.schema.Store(now)
-	}
-	return err
-}
-
-// checkExternalWrite is called by the writer with what it has found: whether someone else has
-// written the file. What lookups under way put back then was read afterwards.
-func (s *Store) checkExternalWrite(now time.Time, external bool) {
-	if external {
-		s.forget()
-	}
-	s.externalChecked.Store(&now)
-}
-
-// forget drops all that was remembered of the file, for someone else has written it.
-func (s *Store) forget() {
-	s.companies.forget()
-	s.chains.forget()
-	s.forgetTokens()
-	s.revokedTokens.forget()
-	s.passports.forget()
-	s.agentKeys.forget()
-	s.tokenKeys.forget()
-	s.federations.forget()
-	s.policies.forget()
-	s.suspensions.forget()
-	s.sessions.forget()
-	s.agents.forget()
-	s.clients.forget()
-}

@@ -64,9 +64,11 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 		return nil, err
 	}
 	s.logHost = cmp.Or(o.LogHost, s.Domain().TrustDomain)
-	if err := s.lookStandby(ctx); err != nil {
+	risks, err := s.Risks(ctx)
+	if err != nil {
 		return nil, err
 	}
+	s.notices = append(s.notices, risks...)
 	to := postgres.NewWriter(s.closing, s.db, notes)
 	if _, err := to.Conn(); errors.Is(err, postgres.ErrRefused) {
 		return nil, s.namedServer(err)
@@ -132,23 +134,26 @@ func (s *Store) identifyServer(ctx context.Context) error {
 	return nil
 }
 
-// lookStandby adds notices about what a loss of the server would cost.
-func (s *Store) lookStandby(ctx context.Context) error {
+// Risks says what a loss of the PostgreSQL server would cost, a sentence each; nothing for a file.
+func (s *Store) Risks(ctx context.Context) (said []string, err error) {
+	if !s.isPostgres {
+		return nil, nil
+	}
 	var standbys, fsync string
-	err := s.read(ctx, func(c *conn) error {
+	err = s.read(ctx, func(c *conn) error {
 		return c.one([]any{&standbys, &fsync},
 			`SELECT current_setting('synchronous_standby_names'), current_setting('fsync')`)
 	})
 	if err != nil {
-		return s.namedServer(err)
+		return nil, s.namedServer(err)
 	}
 	if standbys == "" {
-		s.notices = append(s.notices, "the database waits for no standby (synchronous_standby_names is empty): to promote one would lose what was acknowledged last")
+		said = append(said, "the database waits for no standby (synchronous_standby_names is empty): to promote one would lose what was acknowledged last")
 	}
 	if fsync == "off" {
-		s.notices = append(s.notices, "the database does not sync (fsync is off): what is acknowledged is lost with its machine")
+		said = append(said, "the database does not sync (fsync is off): what is acknowledged is lost with its machine")
 	}
-	return nil
+	return said, nil
 }
 
 func (s *Store) namedServer(err error) error { return namedServer(s.path, err) }

@@ -36,6 +36,7 @@ func (w *pgWriter) Begin(now time.Time) (chain.Transaction, bool, error) {
 		return nil, false, err
 	}
 	w.changed, w.rekeyed = false, nil
+	w.updateQuotas()
 	w.summaries.Drop() // what the transaction before has not kept
 	if err := w.clock.check(w.conn, now); err != nil {
 		w.conn.fatal = nil
@@ -175,7 +176,7 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 }
 
 // Rekeyed implements chain.Transaction.
-func (tx *pgTransaction) Rekeyed() []int64 { return tx.w.rekeyed }
+func (tx *pgTransaction) Rekeyed() (chains []int64, all bool) { return tx.w.changedLimits() }
 
 // Room implements chain.Transaction.
 func (tx *pgTransaction) Room() chain.Room { return tx.w.room(tx.conn) }
@@ -245,7 +246,7 @@ func (tx *pgTransaction) Commit() (stale []int64, err error) {
 		defer tx.Rollback()
 		return nil, tx.fatal
 	}
-	if stale, err = tx.w.to.Commit(tx.extensions, tx.summaries, tx.now.Add(KeyLifetime), tx.w.changed); err != nil {
+	if stale, err = tx.w.to.Commit(tx.extensions, tx.summaries, tx.now.Add(tx.w.keyLifetime), tx.w.changed); err != nil {
 		tx.w.used.known = false
 		return nil, namedPG(err)
 	}

@@ -184,6 +184,26 @@ func (s Companies) mayRegister(w *conn, now time.Time) error {
 	return err
 }
 
+// SetQuotas replaces the quotas of RunOptions, from the next transaction on.
+func (s Companies) SetQuotas(q Quotas) { s.db.quotas.Store(&q) }
+
+// updateQuotas takes the quotas that were set since the transaction before.
+func (w *writer) updateQuotas() {
+	if w.wanted == nil {
+		return
+	}
+	if q := *w.wanted.Load(); q != w.quotas {
+		w.quotas, w.relimited = q, true
+	}
+}
+
+// changedLimits implements Rekeyed of chain.Transaction.
+func (w *writer) changedLimits() (chains []int64, all bool) {
+	all = w.relimited
+	w.relimited = false
+	return w.rekeyed, all
+}
+
 // QuotaStatus is what the writer knows of quotas.
 type QuotaStatus struct {
 	Quotas         Quotas

@@ -100,7 +100,8 @@ func TestRightsEndBeyondTheQuota(t *testing.T) {
 	who := by(c, time.Now())
 	got(s.Agents.Register(ctx, who, "bot", nil, many))(t)
 	second := got(s.Credentials.CreateKey(ctx, who, nil, full, 10))(t)
-	must(t, s.Passports.Record(ctx, who, store.Passport{JTI: "p", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: now.Unix(), ExpiresAt: time.Now().Add(time.Hour).Unix()}))
+	must(t, s.Passports.Record(ctx, who, store.Passport{JTI: "p", AgentID: "bot", Scopes: []string{"*"},
+		IssuedAt: now.Unix(), ExpiresAt: time.Now().Add(time.Hour).Unix()}))
 	must(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(1))}, "full"))
 	refused := map[string]error{}
 	_, refused["register"] = s.Agents.Register(ctx, who, "more", nil, many)

@@ -15,7 +15,7 @@ const (
 	RecoveredByCommand = "command line"
 )
 
-// RecoverKey returns the oldest API key of a company, and records in its control log that the key
+// RecoverKey returns the key of FirstKey, and records in its control log that the key
 // was shown, and in which way. It returns ErrNotFound for an unknown company, and no key if the
 // record cannot be written.
 func (s Credentials) RecoverKey(ctx context.Context, companyID, via string, at time.Time) (APIKey, error) {

@@ -20,9 +20,6 @@ func (s Credentials) RevokeJWT(ctx context.Context, by Caller, jti string, ends 
 	name := revokedName(by, jti)
 	defer s.db.revokedTokens.forget(name)
 	err := s.db.write(ctx, func(w *conn) error {
-		if err := s.purge(w, by.At); err != nil {
-			return err
-		}
 		_, err := w.exec(`INSERT INTO revoked_token (name, expires_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, name[:], ends.UnixMilli())
 		return err
 	})

@@ -102,3 +102,27 @@ func TestLastAdminKeyIsKept(t *testing.T) {
 		t.Errorf("the last key: %v", err)
 	}
 }
+
+// A recovered key is one that can make others: the oldest of an admin without an end, even where a
+// reader's key, or one that expires, is older.
+func TestRecoveredKeyIsAnAdmins(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	acme, first := company(t, s, "acme")
+	for _, g := range []store.Grant{{Role: store.Reader}, {Role: store.Admin, Expires: now.Add(1000 * time.Hour)}} {
+		got(s.Credentials.CreateKey(ctx, by(acme, now), nil, g, 1000))(t)
+	}
+	second := got(s.Credentials.CreateKey(ctx, by(acme, now), nil, full, 1000))(t)
+	got(s.Credentials.CreateKey(ctx, by(acme, now), nil, full, 1000))(t)
+	for _, want := range []string{first.Key, second.Key} {
+		if k := got(s.Credentials.FirstKey(ctx, "acme"))(t); k.Key != want {
+			t.Errorf("the recovered key is labelled %v", k.Label)
+		}
+		if k := got(s.Credentials.RecoverKey(ctx, "acme", store.RecoveredByCommand, now))(t); k.Key != want {
+			t.Errorf("the recovered key is labelled %v", k.Label)
+		}
+		if want == first.Key {
+			must(t, s.Credentials.DeleteKey(ctx, by(acme, now), first.Key))
+		}
+	}
+}

@@ -72,7 +72,7 @@ func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, e
 		var id, note string
 		var root, logRoot []byte
 		err := rows.Scan(&l.Chain, &l.company, &l.companyID, &l.name, &id, &l.origin, &l.Size, &root, &logRoot, &note,
-			&l.counted)
+			&l.counted, &l.Revocations)
 		if err == nil {
 			l.LogID, err = parseLogID(id)
 		}
@@ -89,14 +89,14 @@ func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, e
 		var company, n int64
 		err := rows.Scan(&company, &n)
 		if l, ok := logs[Control.ChainID(company)]; ok {
-			l.Revocations = n
+			l.Revocations += n // beside those that are gone
 			logs[l.Chain] = l
 		}
 		return err
 	}
 	err = s.db.read(ctx, func(r *conn) error {
 		err := r.each(row, `SELECT log.chain, log.company, company_id, name, log.log_id, origin, coalesce(length, 0), root, log_root, coalesce(note, ''),
-			CASE name WHEN 'control' THEN coalesce(revocations, 0) ELSE 0 END
+			CASE name WHEN 'control' THEN coalesce(revocations, 0) ELSE 0 END, CASE name WHEN 'control' THEN coalesce(deleted_revocations, 0) ELSE 0 END
 			FROM log JOIN company ON company.id = log.company LEFT JOIN head ON head.chain = log.chain
 			LEFT JOIN checkpoint ON checkpoint.log_id = log.log_id LEFT JOIN company_usage ON company_usage.company = log.company`)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"attestd/chain"
 )
@@ -27,12 +28,18 @@ type sessionID struct {
 	agentID, key, id string
 }
 
+// notedFor is how long a session is remembered as listed. It is shorter than LeastSessions, after
+// which any server of the database may delete one that has no new record.
+const notedFor = 24 * time.Hour
+
 // Note makes sure that sessions are listed.
 func (s Sessions) Note(ctx context.Context, by Caller, sessions ...Session) error {
 	idOf := func(of Session) sessionID { return sessionID{by.Company.Chain, of.AgentID, of.Key, of.ID} }
 	var unknown []Session
 	for _, of := range sessions {
-		if _, noted := s.db.sessions.get(idOf(of)); !noted && !slices.Contains(unknown, of) {
+		noted, is := s.db.sessions.get(idOf(of))
+		age := by.At.Sub(noted)
+		if is = is && age >= 0 && age < notedFor; !is && !slices.Contains(unknown, of) {
 			unknown = append(unknown, of)
 		}
 	}
@@ -70,7 +77,7 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...Session) erro
 		return fmt.Errorf("note a session of agent %q: %w", unknown[0].AgentID, err)
 	}
 	for _, of := range unknown {
-		s.db.sessions.put(generation, idOf(of), struct{}{})
+		s.db.sessions.put(generation, idOf(of), by.At)
 	}
 	return nil
 }

@@ -45,7 +45,8 @@ func (s Companies) suspend(ctx context.Context, by Caller, next Suspension) (cha
 			SET suspended_at = excluded.suspended_at, reason = excluded.reason`, company, next.At, next.Reason); err != nil {
 			return nil, err
 		}
-		event := controlEvent{CompanySuspended, subjectSuspension, map[string]any{"suspendedAt": next.At, "reason": next.Reason}}
+		event := controlEvent{CompanySuspended, subjectSuspension,
+			map[string]any{"suspendedAt": next.At, "reason": next.Reason}}
 		if next.At == "" {
 			event = controlEvent{CompanyResumed, subjectSuspension, map[string]any{"reason": next.Reason}}
 		}

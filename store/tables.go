@@ -69,7 +69,12 @@ func (s Tables) replay(ctx context.Context, c *Company, pace Pace) (*comparison,
 	if err := r.readTables(ctx); err != nil {
 		return nil, fmt.Errorf("compare the tables of company %q: %w", c.ID, err)
 	}
-	for d := range r.rows.Missing() {
+	// read after the rows: what was deleted meanwhile had expired by it
+	newest, err := s.db.newestOf(ctx, c.Chain)
+	if err != nil {
+		return nil, err
+	}
+	for d := range r.rows.Missing(newest) {
 		r.add(d)
 	}
 	err = r.dropTouched(ctx)

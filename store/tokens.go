@@ -59,9 +59,6 @@ func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, li
 	}
 	s.knowTokenKey(ctx)
 	err = s.db.write(ctx, func(w *conn) error {
-		if err := s.purge(w, by.At); err != nil {
-			return err
-		}
 		if err := useProofs(w, by.At, g.Proofs); err != nil {
 			return err
 		}
@@ -97,16 +94,6 @@ func (s Credentials) insertToken(w *conn, by Caller, row tokenRow, mac []byte, b
 	return err
 }
 
-const (
-	// how often expired access tokens and used proofs are taken out of the file
-	purgeEvery = time.Minute
-	// how long ago they expired, so that a clock that leaps ahead for once costs no token that is
-	// valid
-	purgeAfter = 7 * 24 * time.Hour
-	// the same of a used proof, which is refused for its age as soon as the clock is right again
-	purgeProofsAfter = time.Hour
-)
-
 // RevokeToken ends an access token of the caller's company. No server of the database takes it when
 // RevokeToken returns.
 func (s Credentials) RevokeToken(ctx context.Context, by Caller, hash [32]byte) error {
@@ -133,9 +120,6 @@ func (s Credentials) RevokeToken(ctx context.Context, by Caller, hash [32]byte) 
 // Use notes that a proof was used; ErrUsed where it was before, on any server of the database.
 func (s Credentials) Use(ctx context.Context, proof UsedProof, now time.Time) error {
 	return s.db.write(ctx, func(w *conn) error {
-		if err := s.purge(w, now); err != nil {
-			return err
-		}
 		return useProofs(w, now, []UsedProof{proof})
 	})
 }
@@ -154,25 +138,4 @@ func useProofs(w *conn, now time.Time, proofs []UsedProof) error {
 		}
 	}
 	return nil
-}
-
-// purge takes out what has ended long ago, once a minute.
-func (s Credentials) purge(w *conn, now time.Time) error {
-	if now.Sub(s.db.purged) < purgeEvery { // the writer runs one change at a time
-		return nil
-	}
-	_, err := w.exec(`DELETE FROM oauth_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli())
-	if err == nil {
-		_, err = w.exec(`DELETE FROM federated_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli())
-	}
-	if err == nil {
-		_, err = w.exec(`DELETE FROM used_proof WHERE expires_at <= ?`, now.Add(-purgeProofsAfter).UnixMilli())
-	}
-	if err == nil {
-		_, err = w.exec(`DELETE FROM revoked_token WHERE expires_at <= ?`, now.Add(-purgeAfter).UnixMilli())
-	}
-	if err == nil {
-		s.db.purged = now
-	}
-	return err
 }

@@ -59,7 +59,7 @@ func (tx *transaction) head(number int64) (h chain.Head, key ed25519.PrivateKey,
 }
 
 // Rekeyed implements chain.Transaction.
-func (tx *transaction) Rekeyed() []int64 { return tx.w.rekeyed }
+func (tx *transaction) Rekeyed() (chains []int64, all bool) { return tx.w.changedLimits() }
 
 // Room implements chain.Transaction.
 func (tx *transaction) Room() chain.Room { return tx.w.room(tx.conn) }

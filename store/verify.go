@@ -15,6 +15,8 @@ type ChainVerdict struct {
 	Company string // companyId of the chain's company; "" if there is none
 	Log     LogName
 	chain.Verdict
+	// the log itself verifies, and the tables of its company differ from it
+	TablesDiffer bool
 }
 
 // Title returns the display name of the chain: its company, if it has one, and its log unless that
@@ -127,7 +129,7 @@ func (a *audit) verifyCompanyLog(ctx context.Context) error {
 	isThere, err := a.store.Companies.HasLog(ctx)
 	if errors.Is(err, ErrTablesChanged) {
 		a.add(ChainVerdict{Chain: CompanyLogChain, Company: InstallationID, Log: Control,
-			Verdict: chain.Verdict{Reason: noCompanyLog}})
+			Verdict: chain.Verdict{Reason: noCompanyLog}, TablesDiffer: true})
 		return nil
 	}
 	if err != nil || !isThere {
@@ -205,6 +207,7 @@ func (a *audit) verdict(ctx context.Context, c ChainVerdict) (_ ChainVerdict, er
 	}
 	if err == nil && c.Valid && c.Log == Control && a.store.UpToDate() {
 		err = a.store.Tables.Verify(ctx, c.Chain, &c.Verdict)
+		c.TablesDiffer = err == nil && !c.Valid
 	}
 	if err == nil && c.Valid && a.checkpoints {
 		err = a.store.Checkpoints.verify(ctx, c.Chain, &c.Verdict)

@@ -38,6 +38,8 @@ type RunOptions struct {
 	Steady func() time.Duration
 	// how much companies may have; the zero value bounds nothing
 	Quotas Quotas
+	// how long an idempotency key counts; 0 is KeyLifetime, which is the least
+	KeyLifetime time.Duration
 	// trust the clock at the start, however long after the newest time in the file it is
 	AcceptClock bool
 	// receives errors about the files and the head file; may be nil
@@ -83,8 +85,9 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 		s.writer.clock.advance(vouched)
 	}
 	s.writer.keyClock.start(o.Steady, vouched)
-	s.writer.quotas = o.Quotas
-	s.quotas.Store(&o.Quotas)
+	s.writer.keyLifetime = max(o.KeyLifetime, KeyLifetime)
+	s.quotas.CompareAndSwap(nil, &o.Quotas)
+	s.writer.wanted, s.writer.quotas = &s.quotas, *s.quotas.Load()
 	publish := func(batch []chain.Extension, external bool) {
 		records := 0
 		for i := range batch {
@@ -197,13 +200,18 @@ type writer struct {
 	secrets  atrest.Secrets
 	logger   *slog.Logger
 
-	conn     *conn // nil after the connection was closed
-	keys     keySweep
-	rekeyed  []int64 // chains whose key or limit the open transaction has changed
-	quotas   Quotas
-	used     used
-	clock    clock
-	keyClock keyClock
+	conn    *conn // nil after the connection was closed
+	keys    keySweep
+	rekeyed []int64 // chains whose key or limit the open transaction has changed
+	quotas  Quotas
+	wanted  *atomic.Pointer[Quotas] // becomes quotas with the next transaction; nil before Run
+	// quotas have changed, and limits of chains that the log remembers have not
+	relimited bool
+	used      used
+	clock     clock
+	keyClock  keyClock
+	// of new idempotency keys
+	keyLifetime time.Duration
 
 	summaries *search.Builder // summaries of the chains that are being extended
 	gaps      *gaps           // chains that summaries has left out

@@ -87,6 +87,13 @@ func TestFullDisk(t *testing.T) {
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
+	mountSmallDisk(t, dir)
+	return dir
+}
+
+// mountSmallDisk mounts one on a folder.
+func mountSmallDisk(t *testing.T, dir string) {
+	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,mode=700"); err != nil {
 		testenv.Needs(t, testenv.Root)
 		testenv.Missing(t, fmt.Sprintf("a small tmpfs cannot be mounted: %v", err))
@@ -96,7 +103,6 @@ func smallDisk(t *testing.T) string {
 			t.Error(err)
 		}
 	})
-	return dir
 }
 
 // fillUp takes every byte of the disk.

@@ -29,12 +29,40 @@ func TestReadme(t *testing.T) {
 	t.Run("records are the history", func(t *testing.T) { w.checkRecords(t, commits) })
 	t.Run("for auditors", w.typeVerification)
 	w.takeStatus(t)
+	t.Run("git adds nothing of it", w.checkIgnored)
 	t.Run("Python", func(t *testing.T) {
 		w.checkOffline(t, pythonWithCryptography(t), "check.py", "readme.py")
 	})
 	t.Run("JavaScript", func(t *testing.T) {
 		w.checkOffline(t, testenv.Path(t, "node"), "check.mjs", "readme.mjs")
 	})
+}
+
+// checkIgnored checks that what a server has beside its database, some of it secret, is nothing
+// that git would add to a clone in which the session was typed.
+func (w *walkthrough) checkIgnored(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(w.dir, "attestd.db*"))
+	must(t, err)
+	rules, err := os.ReadFile("../.gitignore")
+	must(t, err)
+	clone := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(clone, ".gitignore"), rules, 0o600))
+	git := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), testenv.Path(t, "git"), append([]string{"-C", clone}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := git("init", "-q"); err != nil {
+		t.Fatal(out, err)
+	}
+	names = append(names, "attestd.db.sock", "attestd.db.verified", "attestd.db.verified.key", "attestd.db.verified.key.new",
+		"attestd.db.acme/acme_account+key", "attestd.db.tmp-1234", "chain.json", "proof.json", "key.json", "evidence.json", "check.py", "check.mjs")
+	for _, name := range names {
+		if out, err := git("check-ignore", filepath.ToSlash(strings.TrimPrefix(name, w.dir+string(filepath.Separator)))); err != nil {
+			t.Errorf("git would add %s: %s", name, out)
+		}
+	}
 }
 
 // walkthrough is what the session left.

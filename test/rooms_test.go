@@ -31,7 +31,8 @@ var imports = map[string]string{
 }
 
 // testOnly are packages that the product never imports.
-var testOnly = []string{"internal/harness", "internal/rewrite", "internal/testenv", "store/storetest", "store/postgres/pgtest"}
+var testOnly = []string{"internal/harness", "internal/rewrite", "internal/testenv", "store/storetest", "store/postgres/pgtest",
+	"chain/evidence/evidencetest"}
 
 // Imports go downward only, and the picture in docs/design.md shows what they are.
 func TestImportsGoDownward(t *testing.T) {

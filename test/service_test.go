@@ -123,7 +123,9 @@ func (s *service) wait() error {
 		return err
 	case <-time.After(patience):
 		_ = s.cmd.Process.Kill()
-		return fmt.Errorf("the server had to be killed: %w", <-s.end)
+		err := <-s.end
+		s.end <- err
+		return fmt.Errorf("the server had to be killed: %w", err)
 	}
 }
 

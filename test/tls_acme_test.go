@@ -55,7 +55,8 @@ func startPebble(t *testing.T, tlsPort, httpPort int) *pebbleCA {
 			_ = cmd.Wait()
 		})
 	}
-	run("pebble-challtestsrv", "-dnsserver", fmt.Sprint("127.0.0.1:", dns), "-defaultIPv6", "", "-doh", "", "-http01", "", "-https01", "", "-tlsalpn01", "", "-management", "")
+	run("pebble-challtestsrv", "-dnsserver", fmt.Sprint("127.0.0.1:", dns), "-defaultIPv6", "", "-doh", "",
+		"-http01", "", "-https01", "", "-tlsalpn01", "", "-management", "")
 	run("pebble", "-config", filepath.Join(dir, "config.json"), "-dnsserver", fmt.Sprint("127.0.0.1:", dns))
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool()}}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -124,7 +125,8 @@ func TestCertificateFromACME(t *testing.T) {
 			ca, dir := startPebble(t, tlsPort, plain), t.TempDir()
 			must(t, os.WriteFile(filepath.Join(dir, "ca.pem"), ca.ca.PEM(), 0o600))
 			start := func(directory string) (stop func() string) {
-				args := []string{"serve", "--db", "attestd.db", "--listen", fmt.Sprint("127.0.0.1:", port), "--acme-domain", "Attest.Example.com", "--acme-directory", directory, "--acme-ca", "ca.pem"}
+				args := []string{"serve", "--db", "attestd.db", "--listen", fmt.Sprint("127.0.0.1:", port),
+					"--acme-domain", "Attest.Example.com", "--acme-directory", directory, "--acme-ca", "ca.pem"}
 				if challenge == "HTTP-01" {
 					args = append(args, "--http-redirect", fmt.Sprint("127.0.0.1:", plain))
 				}
@@ -144,7 +146,8 @@ func TestCertificateFromACME(t *testing.T) {
 				return stop
 			}
 			handshake := func(name string) error {
-				conn, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", fmt.Sprint("127.0.0.1:", port), &tls.Config{ServerName: name, RootCAs: ca.root})
+				conn, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", fmt.Sprint("127.0.0.1:", port),
+					&tls.Config{ServerName: name, RootCAs: ca.root})
 				if err == nil {
 					conn.Close()
 				}

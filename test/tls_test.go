@@ -39,7 +39,8 @@ func serveTLS(t *testing.T, flags ...string) *secureServer {
 	must(t, os.WriteFile(filepath.Join(s.dir, "tls.crt"), cert, 0o644))
 	must(t, os.WriteFile(filepath.Join(s.dir, "tls.key"), key, 0o600))
 	must(t, os.WriteFile(filepath.Join(s.dir, "ca.pem"), s.ca.PEM(), 0o644))
-	s.cmd = exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0", "--db", storetest.New(t), "--rate-limits", "off", "--tls-cert", "tls.crt", "--tls-key", "tls.key"}, flags...)...)
+	s.cmd = exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0", "--db", storetest.New(t),
+		"--rate-limits", "off", "--tls-cert", "tls.crt", "--tls-key", "tls.key"}, flags...)...)
 	s.cmd.Dir = s.dir
 	stderr, err := s.cmd.StderrPipe()
 	must(t, err)
@@ -92,7 +93,8 @@ func (s *secureServer) attestd(t *testing.T, environment []string, args ...strin
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), s.program, args...)
 	cmd.Dir = s.dir
-	cmd.Env = append([]string{"HOME=" + s.dir, "XDG_CONFIG_HOME=" + filepath.Join(s.dir, "config"), "PATH=" + os.Getenv("PATH")}, environment...)
+	cmd.Env = append([]string{"HOME=" + s.dir, "XDG_CONFIG_HOME=" + filepath.Join(s.dir, "config"),
+		"PATH=" + os.Getenv("PATH")}, environment...)
 	text, err := cmd.CombinedOutput()
 	return string(text), err == nil
 }

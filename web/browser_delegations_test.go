@@ -34,7 +34,8 @@ func delegating(s *service, n int) (key string) {
 		var items []map[string]any
 		for range min(left, 300) {
 			for i, token := range tokens {
-				items = append(items, map[string]any{"agentId": fmt.Sprintf("agent-%d", i), "actionType": "work", "payload": nil, "delegation": token})
+				items = append(items, map[string]any{"agentId": fmt.Sprintf("agent-%d", i), "actionType": "work",
+					"payload": nil, "delegation": token})
 			}
 		}
 		s.api("POST", "/v1/attest/batch", key, map[string]any{"records": items})

@@ -31,7 +31,8 @@ func TestBrowserPrintIsComplete(t *testing.T) {
 		b.look(look{794, "dark"}) // the width of A4
 		b.goTo(p.hash)
 		b.shows(p.ready)
-		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print",
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
 		b.settle()
 		if p.name == "records" {
 			b.wait(`document.querySelectorAll('.vlist-row').length === 15`)

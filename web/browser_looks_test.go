@@ -146,7 +146,8 @@ func (b *browser) onPaper(check func()) {
 			b.t.Error("no style of the page is for paper")
 		}
 	} else {
-		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print",
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
 	}
 	b.settle()
 	check()

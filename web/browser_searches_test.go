@@ -70,7 +70,8 @@ func TestBrowserCompletion(t *testing.T) {
 	for i := range 30 {
 		s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": fmt.Sprintf("helper-%02d", i)})
 	}
-	s.api("POST", "/v1/attest", key, map[string]any{"agentId": "bot-\u202e1", "actionType": "<img src=x onerror=\"violations.push('script ran')\">", "payload": nil})
+	s.api("POST", "/v1/attest", key, map[string]any{"agentId": "bot-\u202e1",
+		"actionType": "<img src=x onerror=\"violations.push('script ran')\">", "payload": nil})
 	b := openBrowser(t, s.base)
 	b.signIn(key)
 	b.goTo("#/records")

@@ -91,7 +91,8 @@ func startFirefox(t *testing.T, scheme string) string {
 	dark := map[string]int{"dark": 0, "light": 1}[scheme]
 	settings := fmt.Sprintf("%suser_pref(\"layout.css.prefers-color-scheme.content-override\", %d);\n", firefoxSettings, dark)
 	must(t, os.WriteFile(filepath.Join(profile, "user.js"), []byte(settings), 0o600))
-	cmd := exec.Command(testenv.Firefox(t), "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0", "about:blank")
+	cmd := exec.Command(testenv.Firefox(t), "--headless", "--no-remote", "--profile", profile,
+		"--remote-debugging-port", "0", "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+profile, "MOZ_CRASHREPORTER_DISABLE=1")
 	stderr, err := cmd.StderrPipe()
 	must(t, err)
@@ -226,7 +227,8 @@ func (f *firefox) resize(b *browser, l look) {
 	if l.scheme != f.scheme {
 		b.t.Fatalf("this Firefox is %s, not %s", f.scheme, l.scheme)
 	}
-	bidi[struct{}](b, "browsingContext.setViewport", map[string]any{"context": f.tab, "viewport": map[string]any{"width": l.width, "height": 800}, "devicePixelRatio": 1})
+	bidi[struct{}](b, "browsingContext.setViewport", map[string]any{"context": f.tab,
+		"viewport": map[string]any{"width": l.width, "height": 800}, "devicePixelRatio": 1})
 }
 
 func (f *firefox) screenshot(b *browser) []byte {

@@ -14,6 +14,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/internal/wholefile"
 	"attestd/sdk/attestd"
 )
 
@@ -128,18 +129,7 @@ func (s *Service) writeCache() error {
 	if err := os.MkdirAll(filepath.Dir(s.cache), 0o700); err != nil {
 		return err
 	}
-	part, err := os.CreateTemp(filepath.Dir(s.cache), "issuer-*")
-	if err != nil {
-		return err
-	}
-	_, err = part.Write(text)
-	if err = errors.Join(err, part.Close()); err == nil {
-		err = os.Rename(part.Name(), s.cache)
-	}
-	if err != nil {
-		_ = os.Remove(part.Name()) // the first error is reported
-	}
-	return err
+	return wholefile.Replace(s.cache, text, 0o600)
 }
 
 // CheckPassport implements Authority. It fetches the keys again for an unknown key, which may be a

@@ -34,7 +34,8 @@ const maxOpaque = 1 << 20
 // post forwards messages of the client.
 func (x *exchange) post() {
 	if mediaType(x.r.Header) != jsonType || !isUTF8(x.r.Header) || len(x.r.Header["Content-Encoding"]) > 0 {
-		http.Error(x.w, "the body must be application/json in UTF-8, without Content-Encoding", http.StatusUnsupportedMediaType)
+		http.Error(x.w, "the body must be application/json in UTF-8, without Content-Encoding",
+			http.StatusUnsupportedMediaType)
 		return
 	}
 	_ = x.out.SetReadDeadline(time.Now().Add(bodyTimeout))
@@ -232,7 +233,8 @@ func (x *exchange) relayOpaque(d *departure, resp *http.Response) {
 	x.recordFailed(d.calls, e)
 	if status/100 == 2 && x.r.Method != http.MethodDelete {
 		x.warn("a response of the server is withheld: its type is %.60q", kind)
-		http.Error(x.w, "attestd mcp: the server's response is neither JSON nor a stream of events", http.StatusBadGateway)
+		http.Error(x.w, "attestd mcp: the server's response is neither JSON nor a stream of events",
+			http.StatusBadGateway)
 		return
 	}
 	if status == http.StatusUnauthorized && !x.Remote.PassAuthorization {

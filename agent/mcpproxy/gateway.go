@@ -119,7 +119,8 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.leave(s)
-	x := &exchange{Gateway: g, session: s, id: strings.Join(ids, ""), w: w, r: r, out: http.NewResponseController(w), budget: &budget{of: g.held}}
+	x := &exchange{Gateway: g, session: s, id: strings.Join(ids, ""), w: w, r: r, out: http.NewResponseController(w),
+		budget: &budget{of: g.held}}
 	if x.id == "" {
 		x.number = g.exchanges.Add(1)
 	}

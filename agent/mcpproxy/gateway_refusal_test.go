@@ -276,7 +276,8 @@ func TestGatewayBounds(t *testing.T) {
 	if resp := g.post(strings.Replace(aCall, `"a":1`, `"a":"`+strings.Repeat("x", 10_000)+`"`, 1)); resp.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Error(resp.StatusCode)
 	}
-	g.says(g.post(aCall, "X-Kind", "application/json"), 502, "attestd mcp: the server's response could not be read: a message is too long: over 10000 bytes\n")
+	g.says(g.post(aCall, "X-Kind", "application/json"), 502,
+		"attestd mcp: the server's response could not be read: a message is too long: over 10000 bytes\n")
 	g.says(g.post(aCall, "X-Kind", "text/event-stream"), 200, "")
 	g.end()
 	if n := len(g.record.all(t)); n != 4 {

@@ -161,7 +161,8 @@ func TestGatewayRevisions(t *testing.T) {
 			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 				ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { progress <- true },
 			})
-			s, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: g.url}, &mcp.ClientSessionOptions{ProtocolVersion: c.revision})
+			s, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: g.url},
+				&mcp.ClientSessionOptions{ProtocolVersion: c.revision})
 			if err != nil {
 				t.Fatal(err)
 			}

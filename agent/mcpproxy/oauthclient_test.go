@@ -37,7 +37,8 @@ func TestAuthorizationServersAreEncrypted(t *testing.T) {
 	})
 	s.OAuth = OAuthClient{ID: "client", Secret: "hush", Issuer: server.URL}
 	request := httptest.NewRequest(http.MethodPost, server.URL+"/mcp", nil)
-	err := s.authorize(t.Context(), &http.Response{StatusCode: http.StatusUnauthorized, Header: make(http.Header), Request: request, Body: http.NoBody})
+	err := s.authorize(t.Context(), &http.Response{StatusCode: http.StatusUnauthorized, Header: make(http.Header),
+		Request: request, Body: http.NoBody})
 	if err == nil || !strings.Contains(err.Error(), "does not use HTTPS") || strings.Contains(err.Error(), "hush") {
 		t.Error(err)
 	}

@@ -3,6 +3,8 @@ package mcpproxy
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -53,6 +55,12 @@ func NewRemote(address string, allowHTTP bool) (*Remote, error) {
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
+}
+
+// Trust makes the remote server's certificate lead to one of these CAs, and not to those of the
+// system. nil is for those of the system. It is called before the first request.
+func (r *Remote) Trust(roots *x509.CertPool) {
+	r.http.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
 // AddHeader has each request carry a header with a credential, which is not sent unencrypted to

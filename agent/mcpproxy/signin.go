@@ -165,7 +165,8 @@ func (s *SignIn) flow(ctx context.Context, resp *http.Response) error {
 		return err
 	}
 	port, back := redirect.Port(), newCallback(cmp.Or(redirect.Path, "/"))
-	server := &http.Server{Handler: localhttp.Only(port, nil, back), ReadHeaderTimeout: oauthTime, MaxHeaderBytes: 64 << 10}
+	server := &http.Server{Handler: localhttp.Only(port, nil, back), ReadHeaderTimeout: oauthTime,
+		MaxHeaderBytes: 64 << 10}
 	go func() { _ = server.Serve(listener) }() // until Close
 	defer server.Close()
 	var got oauth2.TokenSource
@@ -250,7 +251,8 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.state = ""
-	result := callbackResult{AuthorizationResult: &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}}
+	result := callbackResult{AuthorizationResult: &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"),
+		Iss: q.Get("iss")}}
 	text := "Signed in. You can close this page."
 	if q.Get("code") == "" {
 		result.err = fmt.Errorf("the authorization server refused the sign-in: %.100q", q.Get("error"))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"attestd/internal/sleep"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
 )
@@ -27,7 +28,8 @@ const maxRequests = 8
 
 // NewSpooled returns a Spooled that does not sign. The caller MUST run Send, which sends the spool.
 func NewSpooled(c *attestd.Client, s *spool.Spool, warn func(text string)) *Spooled {
-	return &Spooled{client: c, spool: s, warn: warn, added: make(chan struct{}, 1), turn: make(chan struct{}, maxRequests)}
+	return &Spooled{client: c, spool: s, warn: warn, added: make(chan struct{}, 1),
+		turn: make(chan struct{}, maxRequests)}
 }
 
 // In returns a Recorder that signs in a session. Send of s sends its records, too.
@@ -110,7 +112,7 @@ func (s *Spooled) Send(ctx context.Context) {
 			pause, waiting = minPause, false
 			select {
 			case <-s.added:
-				sleep(ctx, gatherFor)
+				_ = sleep.For(ctx, gatherFor)
 			case <-ctx.Done():
 			}
 		case errors.As(err, &limited):
@@ -123,7 +125,7 @@ func (s *Spooled) Send(ctx context.Context) {
 			if pause == minPause {
 				s.warn(fmt.Sprintf("records stay in the spool because they cannot be sent: %v", err))
 			}
-			sleep(ctx, pause)
+			_ = sleep.For(ctx, pause)
 			pause = min(2*pause, maxPause)
 		}
 	}
@@ -151,16 +153,7 @@ func (s *Spooled) await(ctx context.Context, d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-s.added:
-		sleep(ctx, gatherFor)
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
+		_ = sleep.For(ctx, gatherFor)
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -39,13 +39,9 @@ type Answer struct {
 
 // Run sends the events to the hooks in settings.
 func (c Check) Run(ctx context.Context, settings []byte) (answers []Answer, err error) {
-	all, err := parse(settings)
+	_, hooks, err := parseHooks(settings)
 	if err != nil {
 		return nil, err
-	}
-	hooks, err := parse(all.get("hooks", "{}"))
-	if err != nil {
-		return nil, fmt.Errorf("hooks: %w", err)
 	}
 	installed := map[string]hook{}
 	for _, event := range c.Kind.Events {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"attestd/internal/wholefile"
 )
 
 // Write merges the hooks into a settings file and creates a missing one. It does not change a file
@@ -27,7 +29,7 @@ func (h Hooks) Write(file string) (changed bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return false, err
 	}
-	return true, replace(path, merged, mode)
+	return true, wholefile.Replace(path, merged, mode)
 }
 
 // RemoveFrom removes attestd's hooks from a settings file. It deletes a file that has nothing else,
@@ -53,7 +55,7 @@ func RemoveFrom(file string) (found bool, err error) {
 		_ = os.Remove(filepath.Dir(path)) // fails unless the folder is empty
 		return true, err
 	}
-	return true, replace(path, rest, mode)
+	return true, wholefile.Replace(path, rest, mode)
 }
 
 // followed resolves a symbolic link, so that a write does not replace the link, and returns the
@@ -76,19 +78,5 @@ func WritePrivate(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return replace(path, []byte(text), 0o600)
-}
-
-// replace writes a file atomically.
-func replace(path string, text []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // fails after the rename
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return wholefile.Replace(path, []byte(text), 0o600)
 }

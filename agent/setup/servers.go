@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"attestd/internal/wholefile"
 )
 
 // Servers rewrites MCP servers in a client's settings, so that `attestd mcp` stands between.
@@ -252,5 +254,5 @@ func WriteServers(path string, changes []Server) error {
 // WriteSettings replaces a settings file, through a link and with its mode.
 func WriteSettings(file string, text []byte) error {
 	path, mode := followed(file)
-	return replace(path, text, mode)
+	return wholefile.Replace(path, text, mode)
 }

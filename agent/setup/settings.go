@@ -124,13 +124,9 @@ func (h Hooks) Merge(settings []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(settings)) == 0 {
 		settings = []byte("{}")
 	}
-	all, err := parse(settings)
+	all, hooks, err := parseHooks(settings)
 	if err != nil {
 		return nil, err
-	}
-	hooks, err := parse(all.get("hooks", "{}"))
-	if err != nil {
-		return nil, fmt.Errorf("hooks: %w", err)
 	}
 	for _, event := range kindOf(h.Source).Events {
 		groups, err := without(hooks.get(event, "[]"))
@@ -143,16 +139,23 @@ func (h Hooks) Merge(settings []byte) ([]byte, error) {
 	return indented(all)
 }
 
+// parseHooks returns the members of settings and those of their hooks, which may be absent.
+func parseHooks(settings []byte) (all, hooks object, err error) {
+	if all, err = parse(settings); err != nil {
+		return all, hooks, err
+	}
+	if hooks, err = parse(all.get("hooks", "{}")); err != nil {
+		return all, hooks, fmt.Errorf("hooks: %w", err)
+	}
+	return all, hooks, nil
+}
+
 // Remove removes attestd's hooks from settings, and then the lists and members that are empty.
 // found reports whether there were any; settings without them are returned unchanged.
 func Remove(settings []byte) (rest []byte, found bool, err error) {
-	all, err := parse(settings)
+	all, hooks, err := parseHooks(settings)
 	if err != nil {
 		return nil, false, err
-	}
-	hooks, err := parse(all.get("hooks", "{}"))
-	if err != nil {
-		return nil, false, fmt.Errorf("hooks: %w", err)
 	}
 	for _, m := range slices.Clone(hooks.members) {
 		if len(m.value) == 0 || m.value[0] != '[' {

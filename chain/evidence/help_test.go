@@ -1,7 +1,6 @@
 package evidence_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -16,6 +15,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/evidence"
+	"attestd/chain/evidence/evidencetest"
 	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
 	"attestd/crypto/keyring"
@@ -29,13 +29,8 @@ const (
 	jti     = "0b9b5c5e-6a6f-4a39-9d3b-0b7d1f2f6a11"
 )
 
-func private(n byte) ed25519.PrivateKey {
-	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, ed25519.SeedSize))
-}
-
-func public(n byte) ed25519.PublicKey { return private(n).Public().(ed25519.PublicKey) }
-
-func fingerprint(n byte) string { return keys.Describe(public(n)).Fingerprint }
+// The keys of tests.
+var private, public, fingerprint = evidencetest.Private, evidencetest.Public, evidencetest.Fingerprint
 
 // company is a company with fixed keys and times: its key n is private(n).
 type company struct {
@@ -58,7 +53,7 @@ func newCompany(t testing.TB) *company {
 	c := &company{t: t, id: "acme", keys: 1, now: began}
 	for i, name := range []string{evidence.Actions, evidence.Control} {
 		id := strings.Repeat(fmt.Sprint(i+1), 32)
-		c.logs[i] = &memoryLog{Log: evidence.Log{Name: name, ID: id, Origin: "log.example/v1/log/" + id, Keys: []keyring.Key{{Public: public(0)}}}}
+		c.logs[i] = &memoryLog{Log: evidencetest.NewLog(name, id)}
 	}
 	return c
 }
@@ -79,13 +74,10 @@ func (c *company) rotateFormerly() {
 }
 
 func (c *company) rotate() {
-	old, n := c.key(), c.keys
+	n := c.keys
 	c.keys++
 	for _, l := range c.logs {
-		from := int64(len(l.records))
-		l.Keys = append(l.Keys, keyring.Key{
-			Generation: int64(n), Public: public(n), From: from, Rotation: keyring.Rotate(l.Origin, from, old, c.key()),
-		})
+		evidencetest.Rotate(&l.Log, n, int64(len(l.records)))
 	}
 	is := keys.Describe(public(n))
 	c.change("signing-key.rotated", "signing-key:"+is.KID, map[string]any{"kid": is.KID})
@@ -105,13 +97,10 @@ func (c *company) add(log int, agent, action, payload string, delegation string)
 	if delegation != "" {
 		r.Delegation = []byte(delegation)
 	}
-	canonical, err := jcs.Append(nil, r.Payload, 200)
+	leaf, err := evidencetest.Sign(&r, c.keys-1)
 	must(c.t, err)
-	r.Hash = r.ComputeHash(canonical)
-	copy(r.Signature[:], ed25519.Sign(c.key(), r.Hash[:]))
 	l.records = append(l.records, r)
-	leaf := tlog.NewLeaf(r.Hash, r.Signature, tlog.KeyDigest(public(c.keys-1)))
-	l.leaves = append(l.leaves, leaf.Hash())
+	l.leaves = append(l.leaves, leaf)
 	return &l.records[r.Index]
 }
 

@@ -13,6 +13,7 @@ import (
 	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
 	"attestd/internal/lazyregexp"
+	"attestd/internal/linereader"
 )
 
 // SessionFormat is the first member of every file of a session.
@@ -121,8 +122,8 @@ type run struct {
 }
 
 func (c *checker) checkSession(src io.Reader) error {
-	lines := newLines(src)
-	line, err := lines.next()
+	lines := linereader.New(src, maxLine)
+	line, err := lines.Next()
 	if err != nil {
 		return fail(Malformed, "header: %v", err)
 	}
@@ -136,7 +137,7 @@ func (c *checker) checkSession(src io.Reader) error {
 	}
 	c.session = s
 	for n := range s.Records {
-		if line, err = lines.next(); err != nil {
+		if line, err = lines.Next(); err != nil {
 			return fail(Malformed, "line %d: %v", n+2, err)
 		}
 		if err := c.sessionLine(r, line, n == 0); err != nil {
@@ -144,7 +145,7 @@ func (c *checker) checkSession(src io.Reader) error {
 			return fail(f.code, "line %d: %s", n+2, f.reason)
 		}
 	}
-	if _, err := lines.next(); !errors.Is(err, io.EOF) {
+	if _, err := lines.Next(); !errors.Is(err, io.EOF) {
 		return fail(Malformed, "there are more lines than the header says")
 	}
 	s.close()

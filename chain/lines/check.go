@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
+	"attestd/internal/linereader"
 )
 
 // The codes of a check, in the order of the checks. Those of package evidence are MALFORMED, KEYS,
@@ -43,7 +44,8 @@ type Verdict struct {
 	CompanyID string           `json:"companyId"`
 	Logs      []Part           `json:"logs"`
 	Checked   []string         `json:"checked"`
-	NotProven []string         `json:"notProven"` // empty for lines that fail
+	NotProven []string         `json:"notProven"`         // empty for lines that fail
+	Archive   *ArchiveVerdict  `json:"archive,omitempty"` // of an archive that does not fail
 }
 
 // ErrCompanies means that the lines are of several companies, and Options names none.
@@ -66,8 +68,16 @@ const maxCompanies = 10_000
 // Check checks the lines of files in this order. Its error is ErrCompanies, or that of a read.
 func Check(files []File, o Options) (Verdict, error) {
 	c := checker{options: o, logs: make(map[string]*logCheck), pinned: -1}
-	err := c.run(files)
-	v := Verdict{Outcome: evidence.Holds, CompanyID: o.CompanyID, Logs: []Part{}, Checked: []string{}, NotProven: []string{}}
+	v, err := c.verdict(c.run(files))
+	if err == nil && v.Outcome != evidence.Fails {
+		c.report(&v)
+	}
+	return v, err
+}
+
+// verdict returns the verdict of a check that has ended so, or the error of a read.
+func (c *checker) verdict(err error) (Verdict, error) {
+	v := Verdict{Outcome: evidence.Holds, CompanyID: c.options.CompanyID, Logs: []Part{}, Checked: []string{}, NotProven: []string{}}
 	if c.ring != nil {
 		v.CompanyID = c.ring.CompanyID()
 	}
@@ -78,10 +88,9 @@ func Check(files []File, o Options) (Verdict, error) {
 		return v, nil
 	case err != nil:
 		return v, err
-	case o.Trust.Fingerprint == "" && o.Trust.Policy == nil:
+	case c.options.Trust.Fingerprint == "" && c.options.Trust.Policy == nil:
 		v.Outcome, v.Reason = evidence.SelfConsistent, "the key is not confirmed: anyone can make such lines"
 	}
-	c.report(&v)
 	return v, nil
 }
 
@@ -101,11 +110,8 @@ func (c *checker) run(files []File) error {
 	if err := c.choose(files); err != nil {
 		return err
 	}
-	if pinned := c.options.Trust.Fingerprint; pinned != "" {
-		var ok bool
-		if c.pinned, ok = c.ring.Pinned(pinned); !ok {
-			return fail(evidence.KeyUntrusted, "the lines do not contain the key that you trust, %s", pinned)
-		}
+	if err := c.pin(); err != nil {
+		return err
 	}
 	for i, f := range files {
 		err := c.each(f, func(text []byte, isCut bool) error {
@@ -126,20 +132,33 @@ func (c *checker) run(files []File) error {
 	return c.covered()
 }
 
+// pin finds the key that is trusted, if one is.
+func (c *checker) pin() error {
+	pinned := c.options.Trust.Fingerprint
+	if pinned == "" {
+		return nil
+	}
+	var ok bool
+	if c.pinned, ok = c.ring.Pinned(pinned); !ok {
+		return fail(evidence.KeyUntrusted, "the lines do not contain the key that you trust, %s", pinned)
+	}
+	return nil
+}
+
 // each calls yield for the lines of a file, and says in errors which line it was.
 func (c *checker) each(f File, yield func(text []byte, isCut bool) error) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	lines := newReader(f)
+	lines, long := linereader.New(f, MaxLine), (*linereader.TooLongError)(nil)
 	for n := 1; ; n++ {
-		text, err := lines.next()
+		text, err := lines.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, errTooLong):
+		case errors.As(err, &long):
 			return fail(evidence.Malformed, "%s, line %d: %v", f.Name, n, err)
-		case err != nil && !errors.Is(err, errCut):
+		case err != nil && !errors.Is(err, linereader.ErrCut):
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
 		err = yield(text, err != nil)
@@ -222,7 +241,11 @@ func (c *checker) line(l *line) error {
 	}
 	log := c.logs[l.log]
 	if log == nil {
-		log = newLogCheck(l.log, l.index)
+		if l.index > 0 && l.kind != TypeOpening {
+			return fail(Missing, "the lines of the log %s begin at record %d, and no opening line says that they do: check them together with those before them",
+				l.log, l.index)
+		}
+		log = newLogCheck(l.log, l.frontier)
 		c.logs[l.log] = log
 	}
 	if l.kind == TypeRecord {
@@ -284,7 +307,7 @@ func (c *checker) mark(log *logCheck, l *line) error {
 	if l.kind == TypeOpening {
 		err = log.opening(l.index, l.frontier)
 	} else {
-		err = log.checkpoint(l.index, l.previous, l.frontier)
+		err = log.checkpoint(l.index, l.previous, l.frontier, l.at)
 	}
 	if err == nil {
 		err = log.signed(signed)
@@ -296,7 +319,7 @@ func (c *checker) mark(log *logCheck, l *line) error {
 		c.cosigned++
 	}
 	if c.counts(l.log, text, signer) {
-		log.To = max(log.To, l.index)
+		log.To, log.proven = max(log.To, l.index), true
 	}
 	return nil
 }
@@ -317,6 +340,9 @@ func (c *checker) covered() error {
 		}
 	}
 	for _, log := range c.logs {
+		if log.First > 0 && !log.proven {
+			return fail(Uncovered, "no checkpoint that counts covers where the lines of the log %s begin, at record %d", log.Log, log.First)
+		}
 		if log.Next > log.First && log.To <= log.From {
 			return fail(Uncovered, "the log %s has %d records, and no checkpoint that counts covers one", log.Log, log.Next-log.First)
 		}
@@ -331,6 +357,9 @@ func (c *checker) report(v *Verdict) {
 	for _, name := range slices.Sorted(maps.Keys(c.logs)) {
 		log := c.logs[name]
 		v.Logs = append(v.Logs, log.Part)
+		if log.First > 0 {
+			say("log %s: the lines begin with record %d, and their opening line proves which %d records come before it", name, log.First, log.First)
+		}
 		if log.To > log.From {
 			say("log %s: records %d to %d are all there and unchanged, up to a checkpoint that the company has signed", name, log.From, log.To-1)
 		} else {
@@ -356,10 +385,15 @@ func (c *checker) report(v *Verdict) {
 	if c.cut != "" {
 		v.NotProven = append(v.NotProven, "The last line of "+c.cut+", which is incomplete.")
 	}
-	v.NotProven = append(v.NotProven,
-		"When lines that are no records were written: their times are the exporter's word.",
+	v.NotProven = append(v.NotProven, "When lines that are no records were written: their times are the exporter's word.")
+	v.NotProven = append(v.NotProven, notProvenOfLines()...)
+}
+
+// notProvenOfLines says what no lines prove.
+func notProvenOfLines() []string {
+	return []string{
 		"That what payloads say is true: only that the service was given them, and when by the service's clock.",
 		"That nobody else had the company's key, nor that a key was not declared compromised since.",
 		"That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that.",
-	)
+	}
 }

@@ -2,8 +2,6 @@ package lines_test
 
 import (
 	"bytes"
-	"context"
-	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,23 +10,14 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/evidence"
+	"attestd/chain/evidence/evidencetest"
 	"attestd/chain/lines"
-	"attestd/chain/tlog"
-	"attestd/chain/witness"
-	"attestd/crypto/jcs"
-	"attestd/crypto/keyring"
-	"attestd/crypto/keys"
 )
 
 var began = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-func private(n byte) ed25519.PrivateKey {
-	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, ed25519.SeedSize))
-}
-
-func public(n byte) ed25519.PublicKey { return private(n).Public().(ed25519.PublicKey) }
-
-func fingerprint(n byte) string { return keys.Describe(public(n)).Fingerprint }
+// The keys of tests.
+var public, fingerprint = evidencetest.Public, evidencetest.Fingerprint
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -48,24 +37,20 @@ type company struct {
 	out []string
 }
 
-// memoryLog is one of its logs, of fewer than 256 records.
+// memoryLog is one of its logs.
 type memoryLog struct {
 	evidence.Log
 	records []chain.Record
-	leaves  []tlog.Hash
+	leaves  evidencetest.Leaves
 
 	sent, previous int64
-}
-
-func (l *memoryLog) Hashes(_ context.Context, _ int, from, to int64) ([]tlog.Hash, error) {
-	return l.leaves[from:to], nil
 }
 
 func newCompany(t testing.TB, id string) *company {
 	c := &company{t: t, id: id, keys: 1, now: began}
 	for i, name := range []string{evidence.Actions, evidence.Control} {
 		id := fmt.Sprintf("%032x", id+name)
-		c.logs[i] = &memoryLog{Log: evidence.Log{Name: name, ID: id[:32], Origin: "log.example/v1/log/" + id[:32], Keys: []keyring.Key{{Public: public(0)}}}}
+		c.logs[i] = &memoryLog{Log: evidencetest.NewLog(name, id[:32])}
 	}
 	return c
 }
@@ -81,23 +66,17 @@ func (c *company) add(log int, payload string) {
 		kind = `,"log":"control"`
 	}
 	r.Payload = fmt.Appendf(nil, `{"agentId":"build-bot","companyId":%q,"actionType":"tool.call","payload":%s%s}`, c.id, payload, kind)
-	canonical, err := jcs.Append(nil, r.Payload, 200)
+	leaf, err := evidencetest.Sign(&r, c.keys-1)
 	must(c.t, err)
-	r.Hash = r.ComputeHash(canonical)
-	copy(r.Signature[:], ed25519.Sign(private(c.keys-1), r.Hash[:]))
 	l.records = append(l.records, r)
-	leaf := tlog.NewLeaf(r.Hash, r.Signature, tlog.KeyDigest(public(c.keys-1)))
-	l.leaves = append(l.leaves, leaf.Hash())
+	l.leaves = append(l.leaves, leaf)
 }
 
 func (c *company) rotate() {
-	old, n := private(c.keys-1), c.keys
+	n := c.keys
 	c.keys++
 	for _, l := range c.logs {
-		from := int64(len(l.records))
-		l.Keys = append(l.Keys, keyring.Key{
-			Generation: int64(n), Public: public(n), From: from, Rotation: keyring.Rotate(l.Origin, from, old, private(n)),
-		})
+		evidencetest.Rotate(&l.Log, n, int64(len(l.records)))
 	}
 	c.add(1, `{"subject":"signing-key"}`)
 }
@@ -106,16 +85,9 @@ func (c *company) rotate() {
 func (c *company) mark(log int, size int64) lines.Mark {
 	c.t.Helper()
 	l := c.logs[log]
-	var frontier tlog.Frontier
-	frontier, _ = frontier.Append(l.leaves[:size]...)
-	var whole tlog.Frontier
-	whole, _ = whole.Append(l.leaves...)
-	note, err := tlog.Checkpoint{Origin: l.Origin, Tree: whole.Tree()}.Sign(private(c.keys - 1))
+	proof, err := l.leaves.Consistency(c.t.Context(), l.Origin, c.keys-1, size)
 	must(c.t, err)
-	proof, err := tlog.ProveConsistency(c.t.Context(), l, size, whole.Tree())
-	must(c.t, err)
-	return lines.Mark{CompanyID: c.id, Log: l.Name, Frontier: frontier, At: c.now.Add(time.Minute),
-		Consistency: witness.Request{Old: size, Proof: proof, Checkpoint: note}.Format()}
+	return lines.Mark{CompanyID: c.id, Log: l.Name, Frontier: l.leaves[:size].Frontier(), At: c.now.Add(time.Minute), Consistency: proof}
 }
 
 func (c *company) put(line []byte) {

@@ -50,10 +50,10 @@ func (h *history) leaf(index int64) (leaf tlog.Hash, ok bool) {
 	return h.leaves[index-h.base], true
 }
 
-// at returns the frontier of the first size records, size at most end.
+// at returns the frontier of the first size records, size from base to end.
 func (h *history) at(size int64) (f tlog.Frontier, ok bool) {
 	for _, s := range slices.Backward(h.snapshots) {
-		if s.Size <= size {
+		if s.Size >= h.base && s.Size <= size {
 			f, _ = s.Append(h.leaves[s.Size-h.base : size-h.base]...)
 			return f, true
 		}

@@ -41,7 +41,10 @@
 // @timestamp of lines that are no records is the time at which they were written, by the clock of
 // the exporter. Nothing proves it.
 //
-// Sorted by log, index and type, the lines of a company are in their order, if none came twice.
+// Sorted by log, index, type and previous, the lines of a company are in an order that holds too,
+// if records that came twice are there once.
+//
+// An archive, which is one file, begins with one more type of line: see [TypeArchive].
 //
 // # Carriers
 //
@@ -64,22 +67,24 @@
 //  3. RECORD. The record has the form, the company, the log and the hash of check 3 of package
 //     evidence, and the key of its index signed it. Its time is not before that of its predecessor.
 //  4. MISSING. No index is left out: record and checkpoint lines have the index that is next.
-//     The first line of a log begins anywhere. In the end there are lines of both logs.
+//     The first line of a log has index 0 or is an opening line, so that the lines say themselves
+//     that they begin later. In the end there are lines of both logs.
 //  5. REPEATED. An index comes again only after an opening line with that index or a lower one,
 //     and then with the same leaf, byte for byte. The check remembers the last 262,144 records.
 //  6. CHECKPOINT. The frontier gives hash, which is the root of the tree that the records so far
-//     make; where the lines begin above index 0, the tree begins with the first frontier. The
+//     make; where the lines begin above index 0, with the frontier of the opening line. The
 //     consistency proof leads from it to the checkpoint, which a key of the company has signed that
 //     signed at that size. A later tree of the checkpoint's size has the checkpoint's root.
-//     previous is the index of the checkpoint or opening line before, if there is one.
+//     previous is the index of the checkpoint or opening line before, if there is one; or of one
+//     of the last 1,024 before, if the checkpoint line before has a lower index or another time.
 //  7. KEY, POLICY. The key that you trust is one of the company's. A checkpoint counts when that
 //     key, or one that follows it, has signed it; or when the policy accepts it.
 //  8. UNCOVERED. Each log has a checkpoint that counts and covers a record, or every record.
 //
-// What precedes the first frontier, and what follows the last checkpoint that counts, is not
-// covered: each of these records was signed by the company, but one that is missing at the outer
-// end is missing unseen. The verdict says which these are. It is "holds" when all checks pass and
-// "self-consistent" where nothing is trusted.
+// What precedes the first line of a log is not in the lines, and what follows the last checkpoint
+// that counts is not covered: each of these records was signed by the company, but one that is
+// missing at the outer end is missing unseen. The verdict says which these are. It is "holds" when
+// all checks pass and "self-consistent" where nothing is trusted.
 //
 // Some lines are no loss when they are gone, and may be gone unseen: a keys line while there is
 // another one, an opening line at the index of the line before it, a checkpoint line that an

@@ -11,6 +11,9 @@ import (
 // maxPending bounds the checkpoints that are of larger trees than the lines so far have.
 const maxPending = 1024
 
+// maxMarks bounds the checkpoint and opening lines that are remembered.
+const maxMarks = 1024
+
 // Part is what the lines have of one log.
 type Part struct {
 	Log string `json:"log"`
@@ -29,22 +32,23 @@ type Part struct {
 // logCheck is the check of the lines of one log.
 type logCheck struct {
 	Part
-	next     int64 // index that is next: below Part.Next while records come again
-	tree     tlog.Frontier
-	rooted   bool  // tree is the tree of the first next records
-	previous int64 // index of the last checkpoint or opening line; -1 before the first
-	last     string
-	history  history
-	pending  []tlog.Checkpoint // ascending sizes, above next
+	next      int64         // index that is next: below Part.Next while records come again
+	tree      tlog.Frontier // of the first next records
+	proven    bool          // a checkpoint that counts covers where the lines begin
+	previous  int64         // index of the last checkpoint or opening line; -1 before the first
+	checked   int64         // that of the last checkpoint line, and its @timestamp
+	checkedAt string
+	marks     []int64 // indexes of the last checkpoint and opening lines
+	last      string
+	history   history
+	pending   []tlog.Checkpoint // ascending sizes, above next
 }
 
-func newLogCheck(log string, index int64) *logCheck {
-	l := &logCheck{Part: Part{Log: log, First: index, Next: index, From: index, To: index}, next: index, previous: -1,
-		history: history{base: index}}
-	if index == 0 {
-		l.root(0, tlog.Frontier{})
-	}
-	return l
+// newLogCheck returns the check of lines that begin behind the records of a frontier.
+func newLogCheck(log string, before tlog.Frontier) *logCheck {
+	index := before.Size
+	return &logCheck{Part: Part{Log: log, First: index, Next: index, From: index, To: index}, next: index, tree: before, previous: -1,
+		checked: -1, history: history{base: index, snapshots: []tlog.Frontier{before}}}
 }
 
 // record checks that a record is the next one, or comes again. leaf is its leaf.
@@ -76,9 +80,6 @@ func (l *logCheck) record(r *chain.Record, leaf tlog.Hash, signed func() bool) e
 		l.Next++
 	}
 	l.next++
-	if !l.rooted {
-		return nil
-	}
 	l.tree, _ = l.tree.Append(leaf)
 	if l.next%snapshotEvery == 0 {
 		l.history.snapshot(l.tree)
@@ -104,11 +105,13 @@ func (l *logCheck) opening(index int64, frontier tlog.Frontier) error {
 		return fail(Missing, "record %d is missing: an opening line has index %d", l.Next, index)
 	case index < l.First:
 		return fail(Repeated, "an opening line has index %d, and the lines began at %d", index, l.First)
-	case index == l.next && l.rooted:
+	case index < l.history.base: // and so would the records that come again be
+		return fail(Repeated, "an opening line goes back to %d, more than %d records", index, remembered)
+	case index == l.next:
 		if frontier.Root() != l.tree.Root() {
 			return fail(BadCheckpoint, "the opening line at %d is of another tree", index)
 		}
-	case l.knows(index):
+	default:
 		before, ok := l.history.at(index)
 		if !ok {
 			return fail(Repeated, "an opening line goes back to %d, more than %d records", index, remembered)
@@ -117,45 +120,45 @@ func (l *logCheck) opening(index int64, frontier tlog.Frontier) error {
 			return fail(BadCheckpoint, "the opening line at %d is of another tree", index)
 		}
 		l.tree = before
-	default:
-		l.root(index, frontier)
 	}
 	l.next = index
-	l.previous = index
+	l.mark(index)
 	l.Openings++
 	return nil
 }
 
-// knows reports whether the tree at an index that was passed is known.
-func (l *logCheck) knows(index int64) bool { return l.rooted && index >= l.From }
-
-// root begins the tree with a frontier, which its consistency proof has authenticated. What stood
-// before it is not covered.
-func (l *logCheck) root(index int64, frontier tlog.Frontier) {
-	l.tree, l.rooted = frontier, true
-	l.From, l.To = index, index
-	l.history.snapshots = nil
-	l.history.snapshot(frontier)
-}
-
 // checkpoint checks that a checkpoint line is of the tree of the records so far. previous is that
-// of the line.
-func (l *logCheck) checkpoint(index, previous int64, frontier tlog.Frontier) error {
+// of the line, at its @timestamp.
+func (l *logCheck) checkpoint(index, previous int64, frontier tlog.Frontier, at string) error {
 	if index != l.next {
 		return fail(Missing, "a checkpoint line has index %d, and record %d is next", index, l.next)
 	}
-	if l.previous >= 0 && l.previous != previous {
+	if l.previous >= 0 && !l.follows(index, previous, at) {
 		return fail(BadCheckpoint, "the checkpoint line at %d follows one at %d, which is not the one before it: that is at %d", index, previous, l.previous)
 	}
-	if l.rooted {
-		if frontier.Root() != l.tree.Root() {
-			return fail(BadCheckpoint, "the records up to %d do not make the tree of the checkpoint: one was deleted, changed or added", index)
-		}
-	} else {
-		l.root(index, frontier)
+	if frontier.Root() != l.tree.Root() {
+		return fail(BadCheckpoint, "the records up to %d do not make the tree of the checkpoint: one was deleted, changed or added", index)
 	}
-	l.previous = index
+	l.checked, l.checkedAt = index, at
+	l.mark(index)
 	return nil
+}
+
+// mark remembers the index of a checkpoint or opening line.
+func (l *logCheck) mark(index int64) {
+	l.previous = index
+	if len(l.marks) == maxMarks {
+		l.marks = append(l.marks[:0], l.marks[maxMarks/2:]...)
+	}
+	l.marks = append(l.marks, index)
+}
+
+// follows reports whether a checkpoint line may follow the lines so far: the line at previous is
+// the last one. In the order of indexes, lines of an export that began again stand between those
+// that were sent before. Then the line at previous is there, with others behind it.
+func (l *logCheck) follows(index, previous int64, at string) bool {
+	isDouble := index < l.checked || index == l.checked && at == l.checkedAt
+	return previous == l.previous || !isDouble && slices.Contains(l.marks, previous)
 }
 
 // signed remembers a checkpoint of the company.
@@ -177,9 +180,6 @@ func (l *logCheck) signed(c tlog.Checkpoint) error {
 func (l *logCheck) gaps() (list []string) {
 	if l.First > 0 {
 		list = append(list, fmt.Sprintf("What precedes record %d of the log %s: the lines begin there.", l.First, l.Log))
-	}
-	if l.From > l.First {
-		list = append(list, fmt.Sprintf("That none of the records before %d of the log %s is missing at the beginning: the first checkpoint is there. Each from %d on was signed by the company.", l.From, l.Log, l.First))
 	}
 	if l.Next > l.To {
 		list = append(list, fmt.Sprintf("The end of the log %s: records %d to %d are not covered by a checkpoint yet. Each was signed by the company.", l.Log, l.To, l.Next-1))

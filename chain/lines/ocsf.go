@@ -2,9 +2,11 @@ package lines
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
+	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
 )
@@ -37,7 +39,7 @@ func OCSF(dst, line []byte) ([]byte, error) {
 		dst = strconv.AppendInt(dst, l.index, 10)
 	}
 	dst = append(dst, `,"uid":`...)
-	dst = append(jcs.AppendString(dst, ID(l.kind, l.company, l.log, l.index, l.at)), `},"time":`...)
+	dst = append(jcs.AppendString(dst, ID(l.kind, l.company, l.log, l.index, l.at, Signer(l.consistency.Checkpoint))), `},"time":`...)
 	dst = strconv.AppendInt(dst, at.UnixMilli(), 10)
 	dst = append(dst, `,"severity_id":1,"severity":"Informational","activity_id":99,"activity_name":`...)
 	if l.kind != TypeRecord {
@@ -58,18 +60,34 @@ func OCSF(dst, line []byte) ([]byte, error) {
 	return append(append(dst, line...), "}}"...), nil
 }
 
-// ID names a line, of at most 300 bytes. A record that comes again has the same. index and log are
-// not used for keys, at only for openings and keys.
-func ID(kind, company, log string, index int64, at string) string {
+// ID names a line, of at most 300 bytes. A record that comes again has the same, and so has a
+// checkpoint of the same signer. index and log are not used for keys, at only for openings and
+// keys, signer only for checkpoints.
+func ID(kind, company, log string, index int64, at, signer string) string {
 	switch kind {
 	case TypeKeys:
 		return company + "/keys/" + at
 	case TypeRecord:
 		return company + "/" + log + "/" + strconv.FormatInt(index, 10)
 	case TypeCheckpoint:
-		return company + "/" + log + "/checkpoint/" + strconv.FormatInt(index, 10)
+		return company + "/" + log + "/checkpoint/" + strconv.FormatInt(index, 10) + "/" + signer
 	}
 	return company + "/" + log + "/opening/" + strconv.FormatInt(index, 10) + "/" + at
+}
+
+// Signer returns the key hash of the signature of a checkpoint's origin, in 8 hex digits, or "" if
+// there is none.
+func Signer(checkpoint []byte) string {
+	c, n, err := tlog.ParseSignedCheckpoint(checkpoint)
+	if err != nil {
+		return ""
+	}
+	for _, s := range n.UnverifiedSigs {
+		if s.Name == c.Origin {
+			return fmt.Sprintf("%08x", s.Hash)
+		}
+	}
+	return ""
 }
 
 // whoDidWhat returns agentId and actionType of a record.

@@ -1,12 +1,10 @@
 package lines
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"attestd/chain"
@@ -25,46 +23,6 @@ const (
 	maxIndex  = 1<<53 - 1
 	maxRoots  = 60
 )
-
-var (
-	errTooLong = fmt.Errorf("it is longer than %d bytes", MaxLine)
-	// the text ends within a line
-	errCut = errors.New("it does not end in a line feed")
-)
-
-// reader reads lines that end in a line feed.
-type reader struct {
-	src  *bufio.Reader
-	long []byte // a line that is longer than the buffer of src
-}
-
-func newReader(src io.Reader) *reader { return &reader{src: bufio.NewReaderSize(src, 64<<10)} }
-
-// next returns the next line without its line feed, until the next call. In the end its error is
-// io.EOF, or errCut with the rest.
-func (l *reader) next() ([]byte, error) {
-	l.long = l.long[:0]
-	for {
-		part, err := l.src.ReadSlice('\n')
-		if err == nil && len(l.long) == 0 {
-			return part[:len(part)-1], nil
-		}
-		l.long = append(l.long, part...)
-		switch {
-		case len(l.long) > MaxLine:
-			return nil, errTooLong
-		case err == nil:
-			return l.long[:len(l.long)-1], nil
-		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF) && len(l.long) == 0:
-			return nil, io.EOF
-		case errors.Is(err, io.EOF):
-			return l.long, errCut
-		default:
-			return nil, err
-		}
-	}
-}
 
 // line is one line that was read. Its parts alias the text.
 type line struct {

@@ -174,7 +174,8 @@ func Main(flags *flag.FlagSet, o *Options, cases []Case) int {
 		}
 	}
 	if len(failed) > 0 {
-		fmt.Fprintf(os.Stderr, "%s: not all held; repeat with --seed %d --only %s\n", flags.Name(), o.Seed, strings.Join(failed, ","))
+		fmt.Fprintf(os.Stderr, "%s: not all held; repeat with --seed %d --only %s\n", flags.Name(), o.Seed,
+			strings.Join(failed, ","))
 		return 1
 	}
 	return 0

@@ -3,6 +3,7 @@ package keysets
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -96,12 +97,15 @@ func fresh(h http.Header) time.Duration {
 func failure(err error) error {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
 	var timed net.Error
 	switch {
 	case outbound.IsProhibited(err):
 		return errors.New("its address is not public")
 	case errors.As(err, &name):
 		return errors.New("its name has no address")
+	case errors.As(err, &authority):
+		return errors.New("the certificate is of no CA that this service trusts (--ca-file)")
 	case errors.As(err, &certificate):
 		return errors.New("the certificate is not accepted")
 	case errors.As(err, &timed) && timed.Timeout():

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"attestd/internal/sleep"
 )
 
 const (
@@ -28,7 +30,7 @@ func (s *Sets) Warm(ctx context.Context, wanted []Named) {
 	var all sync.WaitGroup
 	for range min(warmers, len(wanted)) {
 		all.Go(func() {
-			pause(ctx, rand.N(warmWithin))
+			_ = sleep.For(ctx, rand.N(warmWithin))
 			for w := range next {
 				if ctx.Err() == nil {
 					s.try(ctx, w)
@@ -74,13 +76,4 @@ func (s *Sets) underWay(w Named) (*entry, <-chan struct{}) {
 	}
 	e := c.sets[w.Source]
 	return e, e.done
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

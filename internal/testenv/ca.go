@@ -52,20 +52,15 @@ func (ca *CA) Pool() *x509.CertPool {
 func (ca *CA) Server(t testing.TB, change ...func(*x509.Certificate)) (cert, key []byte) {
 	t.Helper()
 	template := leafTemplate(x509.ExtKeyUsageServerAuth)
-	template.DNSNames, template.IPAddresses = []string{"localhost", "attest.example.com"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	template.DNSNames, template.IPAddresses = []string{"localhost", "attest.example.com"},
+		[]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	return ca.leaf(t, template, change)
 }
 
 // Client returns the certificate and the key of a client with a SPIFFE ID.
 func (ca *CA) Client(t testing.TB, id string, change ...func(*x509.Certificate)) (cert, key []byte) {
 	t.Helper()
-	template := leafTemplate(x509.ExtKeyUsageClientAuth)
-	uri, err := url.Parse(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template.URIs = []*url.URL{uri}
-	return ca.leaf(t, template, change)
+	return ca.leaf(t, clientTemplate(t, id), change)
 }
 
 // ClientPair is Client as crypto/tls takes it.
@@ -108,6 +103,17 @@ func leafTemplate(usage ...x509.ExtKeyUsage) *x509.Certificate {
 	}
 }
 
+func clientTemplate(t testing.TB, id string) *x509.Certificate {
+	t.Helper()
+	template := leafTemplate(x509.ExtKeyUsageClientAuth)
+	uri, err := url.Parse(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.URIs = []*url.URL{uri}
+	return template
+}
+
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -137,12 +143,8 @@ func pemOf(kind string, raw []byte) []byte {
 // SelfSigned returns the certificate of a client that nobody has signed.
 func SelfSigned(t testing.TB, id string) tls.Certificate {
 	t.Helper()
-	template := leafTemplate(x509.ExtKeyUsageClientAuth)
-	uri, err := url.Parse(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template.URIs = []*url.URL{uri}
+	template := clientTemplate(t, id)
 	key := newKey(t)
-	return tls.Certificate{Certificate: [][]byte{signed(t, template, template, &key.PublicKey, key).Raw}, PrivateKey: key}
+	return tls.Certificate{Certificate: [][]byte{signed(t, template, template, &key.PublicKey, key).Raw},
+		PrivateKey: key}
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 
+	"attestd/internal/wholefile"
 	"attestd/sdk/attestd/private"
 )
 
@@ -78,16 +79,14 @@ func jwkOf(text []byte) []byte {
 }
 
 // Create writes a new file. It is fs.ErrExist where there is one.
-func (a AgentFile) Create(path string) error {
-	return a.put(path, func(made string) error { return os.Link(made, path) })
-}
+func (a AgentFile) Create(path string) error { return a.put(path, wholefile.Create) }
 
 // Write writes a file in place of the one that is there.
 func (a AgentFile) Write(path string) error {
-	return a.put(path, func(made string) error { return os.Rename(made, path) })
+	return a.put(path, func(path string, text []byte) error { return wholefile.Replace(path, text, 0o600) })
 }
 
-func (a AgentFile) put(path string, place func(made string) error) error {
+func (a AgentFile) put(path string, write func(path string, text []byte) error) error {
 	text, err := a.text()
 	if err != nil {
 		return err
@@ -102,33 +101,12 @@ func (a AgentFile) put(path string, place func(made string) error) error {
 	if err := private.Check(path); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(folder, ".agent-key-*") // 0600
-	if err != nil {
+	if err := write(path, text); errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s: there is a key already: %w", path, fs.ErrExist)
+	} else if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := place(f.Name()); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("%s: there is a key already: %w", path, fs.ErrExist)
-		}
-		return err
-	}
-	if runtime.GOOS == "windows" { // it has no such thing, and does not need it
-		return nil
-	}
-	made, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	defer made.Close()
-	return made.Sync()
+	return wholefile.SyncFolder(folder)
 }
 
 // text is the private JWK with the members beside it, on one line.

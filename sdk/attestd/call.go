@@ -159,7 +159,7 @@ func (c *Client) again(ctx context.Context, r *request, attempt func(token strin
 			return err
 		}
 		wait, again := c.retry.wait(n, err, r.safe)
-		if !again || sleep(ctx, wait) != nil {
+		if !again || rest(ctx, wait) != nil {
 			return err
 		}
 		n++

@@ -63,7 +63,7 @@ func (c *Client) Records(ctx context.Context, part Range) iter.Seq2[Record, erro
 				lost = 0
 			}
 			wait, again := c.retry.wait(lost, err, true)
-			if !again || sleep(ctx, wait) != nil {
+			if !again || rest(ctx, wait) != nil {
 				yield(Record{}, err)
 				return
 			}

@@ -48,8 +48,8 @@ func (c *Client) Company(ctx context.Context) (found Company, err error) {
 	return found, err
 }
 
-// RecoverKey returns the oldest API key of a company. The service answers only callers on its own
-// machine.
+// RecoverKey returns the oldest admin key of a company without expiry. The service answers only
+// callers on its own machine.
 func (c *Client) RecoverKey(ctx context.Context, companyID string) (k APIKey, err error) {
 	err = c.post(ctx, "/v1/recover-key", http.StatusOK, map[string]string{"companyId": companyID}, &k)
 	return k, err

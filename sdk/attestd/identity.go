@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"attestd/crypto/dpop"
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
+	"attestd/internal/wholefile"
 
 	"github.com/google/uuid"
 )
@@ -198,7 +197,7 @@ func (i *Identity) signIn(ctx context.Context, c *Client) (t Token, err error) {
 			continue
 		}
 		wait, again := c.retry.wait(n, err, true)
-		if !again || sleep(ctx, wait) != nil {
+		if !again || rest(ctx, wait) != nil {
 			return t, fmt.Errorf("sign in as the agent %s: %w", i.agentID, err)
 		}
 	}
@@ -308,14 +307,5 @@ func writeToken(path string, t storedToken) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".token-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(slices.Concat(text, []byte("\n")))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return wholefile.Replace(path, append(text, '\n'), 0o600)
 }

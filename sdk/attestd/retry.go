@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"attestd/internal/sleep"
 )
 
 // Retry sets the number of retries of a request, and their delays.
@@ -76,17 +78,10 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// sleep waits, or returns an error as soon as ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
+// rest waits, or returns an error at once where ctx ends before that.
+func rest(ctx context.Context, d time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
 		return context.DeadlineExceeded
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return sleep.For(ctx, d)
 }

@@ -126,7 +126,7 @@ func (c *Client) Follow(ctx context.Context, from int64) iter.Seq2[Record, error
 			waits := c.retry
 			waits.Times = n + 1
 			wait, again := waits.wait(n, err, true)
-			if !again || sleep(ctx, wait) != nil {
+			if !again || rest(ctx, wait) != nil {
 				yield(Record{}, errors.Join(ctx.Err(), err))
 				return
 			}

@@ -211,17 +211,17 @@ func (e *Exporter) fill(ctx context.Context, b *Batch, s *state, keys map[string
 	}
 	if sent := e.sentKeys(s.CompanyID, keys); sent.session != e.session || sent.count != len(file.Keys) {
 		at := time.Now()
-		if err := e.add(b, lines.TypeKeys, Log{CompanyID: s.CompanyID}, 0, chain.FormatTime(at), lines.AppendKeys(nil, file, at)); err != nil {
+		if err := e.add(b, lines.TypeKeys, Log{CompanyID: s.CompanyID}, 0, chain.FormatTime(at), "", lines.AppendKeys(nil, file, at)); err != nil {
 			return a, err
 		}
 		keys[s.CompanyID] = sentKeys{e.session, len(file.Keys)}
 	}
 	if open {
-		m, err := e.mark(ctx, s.Log, a.at.Frontier)
+		m, signer, err := e.mark(ctx, s.Log, a.at.Frontier)
 		if err != nil {
 			return a, err
 		}
-		if err := e.add(b, lines.TypeOpening, s.Log, next, chain.FormatTime(m.At), m.AppendOpening(nil)); err != nil {
+		if err := e.add(b, lines.TypeOpening, s.Log, next, chain.FormatTime(m.At), signer, m.AppendOpening(nil)); err != nil {
 			return a, err
 		}
 		a.at.Previous = next
@@ -232,11 +232,11 @@ func (e *Exporter) fill(ctx context.Context, b *Batch, s *state, keys map[string
 	next = a.at.Frontier.Size
 	a.hasMore = next < s.size
 	if since := next - a.at.Previous; s.resign && !open || since > 0 && (since >= e.CheckpointLines || isDue || last) {
-		m, err := e.mark(ctx, s.Log, a.at.Frontier)
+		m, signer, err := e.mark(ctx, s.Log, a.at.Frontier)
 		if err != nil {
 			return a, err
 		}
-		if err := e.add(b, lines.TypeCheckpoint, s.Log, next, chain.FormatTime(m.At), m.AppendCheckpoint(nil, a.at.Previous)); err != nil {
+		if err := e.add(b, lines.TypeCheckpoint, s.Log, next, chain.FormatTime(m.At), signer, m.AppendCheckpoint(nil, a.at.Previous)); err != nil {
 			return a, err
 		}
 		a.at.Previous, a.since = next, time.Time{}
@@ -255,16 +255,17 @@ func (e *Exporter) sentKeys(company string, keys map[string]sentKeys) sentKeys {
 	return e.keys[company]
 }
 
-// add appends a line to a batch, as an OCSF event if so configured.
-func (e *Exporter) add(b *Batch, kind string, l Log, index int64, at string, text []byte) error {
+// add appends a line to a batch, as an OCSF event if so configured. signer is that of a checkpoint.
+func (e *Exporter) add(b *Batch, kind string, l Log, index int64, at, signer string, text []byte) error {
+	id := lines.ID(kind, l.CompanyID, l.Name, index, at, signer)
 	if e.OCSF {
 		event, err := lines.OCSF(make([]byte, 0, len(text)+1024), text)
 		if err != nil {
-			return fmt.Errorf("%s cannot be an OCSF event: %w", lines.ID(kind, l.CompanyID, l.Name, index, at), err)
+			return fmt.Errorf("%s cannot be an OCSF event: %w", id, err)
 		}
 		text = event
 	}
-	b.Lines = append(b.Lines, Line{text, kind, lines.ID(kind, l.CompanyID, l.Name, index, at), at})
+	b.Lines = append(b.Lines, Line{text, kind, id, at})
 	b.bytes += len(text) + 1
 	return nil
 }
@@ -282,7 +283,7 @@ func (e *Exporter) records(ctx context.Context, b *Batch, a *advance, keys chain
 		leaf := made.Of(r)
 		leaves = append(leaves, leaf.Hash())
 		text := lines.AppendRecord(make([]byte, 0, len(r.Payload)+len(r.Delegation)+512), a.CompanyID, a.Name, r)
-		if err := e.add(b, lines.TypeRecord, a.Log, r.Index, r.Timestamp, text); err != nil {
+		if err := e.add(b, lines.TypeRecord, a.Log, r.Index, r.Timestamp, "", text); err != nil {
 			return err
 		}
 		next++
@@ -313,25 +314,26 @@ func keySet(f *evidence.File, log string) (set chain.KeySet) {
 	return set
 }
 
-// mark returns what a checkpoint or opening line says. It checks that the exported records are a
-// beginning of the log, so that another history is not exported as if it were the same one.
-func (e *Exporter) mark(ctx context.Context, l Log, f tlog.Frontier) (*lines.Mark, error) {
+// mark returns what a checkpoint or opening line says, and who signed it. It checks that the
+// exported records are a beginning of the log, so that another history is not exported as if it
+// were the same one.
+func (e *Exporter) mark(ctx context.Context, l Log, f tlog.Frontier) (m *lines.Mark, signer string, err error) {
 	text, err := e.Source.Consistency(ctx, l, f.Size)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	proof, err := witness.ParseRequest(text)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	signed, _, err := tlog.ParseSignedCheckpoint(proof.Checkpoint)
 	if err == nil {
 		err = tlog.CheckConsistency(proof.Proof, f.Tree(), signed.Tree)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the %d records that were exported are not the beginning of the log: it was rolled back or rewritten: %w", f.Size, err)
+		return nil, "", fmt.Errorf("the %d records that were exported are not the beginning of the log: it was rolled back or rewritten: %w", f.Size, err)
 	}
-	return &lines.Mark{CompanyID: l.CompanyID, Log: l.Name, Frontier: f, Consistency: text, At: time.Now()}, nil
+	return &lines.Mark{CompanyID: l.CompanyID, Log: l.Name, Frontier: f, Consistency: text, At: time.Now()}, lines.Signer(proof.Checkpoint), nil
 }
 
 // positionForm is a Position as JSON.

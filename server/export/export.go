@@ -13,12 +13,14 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
+	"attestd/internal/sleep"
 )
 
 // Log is a log that is exported.
@@ -44,6 +46,8 @@ type Source interface {
 	// Consistency returns what GET /v1/log/{logId}/consistency?from= does, with a checkpoint that
 	// covers from.
 	Consistency(ctx context.Context, l Log, from int64) ([]byte, error)
+	// Frontier returns the frontier of the first size records of a log.
+	Frontier(ctx context.Context, l Log, size int64) (tlog.Frontier, error)
 }
 
 // Position is how far an export has come in a log.
@@ -104,6 +108,7 @@ type Config struct {
 	Cursors     Cursors
 	Destination Destination
 	OCSF        bool
+	From        Start
 	Follow      bool // do not end with the records that there are
 	// with the last line, write checkpoints of what has none yet
 	CheckpointAtEnd bool
@@ -118,22 +123,6 @@ type Config struct {
 	Log  *slog.Logger
 }
 
-// Status is how an export fares.
-type Status struct {
-	Destination   string
-	Delivered     int64     // lines, since the start
-	LastDelivered time.Time // zero before the first
-	// records that were not acknowledged when it was last looked, and since when there are any
-	Behind      int64
-	BehindSince time.Time
-	// deliveries that failed since the last one that did not, and why
-	Failures    int
-	LastError   string
-	LastErrorAt time.Time
-	// logs that cannot be exported, with the reason
-	Stopped map[Log]string
-}
-
 // Exporter exports logs. Run is called once.
 type Exporter struct {
 	Config
@@ -141,6 +130,9 @@ type Exporter struct {
 	queue   []*state
 	keys    map[string]sentKeys // by company
 	session int                 // of opening lines; a new one begins with them
+	// logs whose positions could not be read, and when to try again
+	unread    []Log
+	readAgain time.Time
 
 	failures  int
 	said      time.Time // when the failure was logged last
@@ -163,18 +155,6 @@ func New(c Config) *Exporter {
 	}
 	return &Exporter{Config: c, logs: make(map[Log]*state), keys: make(map[string]sentKeys), session: 1,
 		status: Status{Destination: c.Destination.String(), Stopped: map[Log]string{}}}
-}
-
-// Status may be called at any time.
-func (e *Exporter) Status() Status {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s := e.status
-	s.Stopped = make(map[Log]string, len(e.status.Stopped))
-	for l, why := range e.status.Stopped {
-		s.Stopped[l] = why
-	}
-	return s
 }
 
 // Run exports until ctx is done or, without Follow, until all records that there are were
@@ -241,17 +221,28 @@ func (e *Exporter) look(ctx context.Context) error {
 			return err
 		}
 		e.Log.Error("the logs cannot be read for the export; retrying", "error", err)
-		return sleep(ctx, waitForErrors)
+		return sleep.For(ctx, waitForErrors)
+	}
+	if !time.Now().Before(e.readAgain) {
+		grown, e.unread, e.readAgain = append(grown, e.unread...), nil, time.Time{}
 	}
 	for _, l := range grown {
 		s, err := e.load(ctx, l)
 		if err == nil {
 			_, err = e.load(ctx, s.other())
 		}
-		if err != nil {
+		switch {
+		case err != nil && (ctx.Err() != nil || !e.Follow):
 			return err
+		case err != nil: // the other companies go on
+			e.stop(&state{Log: l}, err)
+			if !slices.Contains(e.unread, l) {
+				e.unread = append(e.unread, l)
+			}
+			e.readAgain = time.Now().Add(waitForErrors)
+		default:
+			e.enqueue(s)
 		}
-		e.enqueue(s)
 	}
 	now := time.Now()
 	for _, s := range e.logs {
@@ -272,6 +263,14 @@ func (e *Exporter) load(ctx context.Context, l Log) (*state, error) {
 		return nil, fmt.Errorf("the position of the export in the log %s of %s cannot be read: %w", l.Name, l.CompanyID, err)
 	}
 	s := &state{Log: l, at: at}
+	if at.isNew() && e.From != (Start{}) {
+		if s.at, err = e.begin(ctx, l); err != nil {
+			return nil, fmt.Errorf("where the export of the log %s of %s begins: %w", l.Name, l.CompanyID, err)
+		}
+		s.resign = s.at.Frontier.Size > 0 // for the opening line, though there are no new records
+		e.logs[l] = s
+		return s, nil
+	}
 	if at.Previous < at.Frontier.Size { // its end has no checkpoint
 		s.since = time.Now()
 	}
@@ -288,6 +287,7 @@ func (e *Exporter) enqueue(s *state) {
 
 // nextDue returns when the next checkpoint is due, or when to look at a log again; zero for never.
 func (e *Exporter) nextDue() (next time.Time) {
+	next = e.readAgain
 	for _, s := range e.logs {
 		if due := s.due(e); !due.IsZero() && (next.IsZero() || due.Before(next)) {
 			next = due
@@ -303,7 +303,7 @@ func (e *Exporter) wait(ctx context.Context) error {
 			return err
 		}
 	}
-	return sleep(ctx, e.Linger-time.Since(e.delivered))
+	return sleep.For(ctx, e.Linger-time.Since(e.delivered))
 }
 
 // pause waits after a failed delivery, longer each time.
@@ -312,92 +312,5 @@ func (e *Exporter) pause(ctx context.Context, failed error) error {
 	if asked := (*RetryAfter)(nil); errors.As(failed, &asked) && asked.Delay > delay {
 		delay = min(asked.Delay, longestAsked)
 	}
-	return sleep(ctx, delay/2+time.Duration(rand.Int64N(int64(delay/2)+1)))
-}
-
-// failed notes a failed delivery. It is logged first, then every sayEvery.
-func (e *Exporter) failed(err error) {
-	e.failures++
-	e.session++ // what came before is not known to be there
-	now := time.Now()
-	e.mu.Lock()
-	e.status.Failures, e.status.LastError, e.status.LastErrorAt = e.failures, err.Error(), now
-	s := e.status
-	e.mu.Unlock()
-	if now.Sub(e.said) >= sayEvery && e.Follow {
-		e.said = now
-		e.Log.Error("the export is not accepted; retrying, and nothing is lost", "destination", s.Destination, "error", err,
-			"behind", s.Behind, "failures", s.Failures)
-	}
-}
-
-// acknowledged notes a delivery.
-func (e *Exporter) acknowledged(lines int) {
-	if e.failures > 0 && !e.said.IsZero() {
-		e.Log.Info("the export is accepted again", "destination", e.Destination.String())
-	}
-	e.failures, e.said = 0, time.Time{}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.status.Failures = 0
-	e.status.Delivered += int64(lines)
-	e.status.LastDelivered = time.Now()
-}
-
-// measure reads the sizes of the logs that wait, where no batch does.
-func (e *Exporter) measure(ctx context.Context) {
-	for _, s := range e.queue {
-		if size, err := e.Source.Size(ctx, s.Log); err == nil { // fill reports an error
-			s.size = size
-		}
-	}
-}
-
-// count updates how many records wait.
-func (e *Exporter) count() {
-	behind := int64(0)
-	for _, s := range e.logs {
-		behind += max(0, s.size-s.at.Frontier.Size)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.status.Behind = behind
-	switch {
-	case behind == 0:
-		e.status.BehindSince = time.Time{}
-	case e.status.BehindSince.IsZero():
-		e.status.BehindSince = time.Now()
-	}
-}
-
-// stop notes that a log cannot be exported, or with nil that it can.
-func (e *Exporter) stop(s *state, err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err == nil {
-		if _, was := e.status.Stopped[s.Log]; was {
-			delete(e.status.Stopped, s.Log)
-			e.Log.Info("a log can be exported again", "company", s.CompanyID, "log", s.Name)
-		}
-		return
-	}
-	if _, was := e.status.Stopped[s.Log]; !was {
-		e.Log.Error("a log cannot be exported; retrying", "company", s.CompanyID, "log", s.Name, "error", err)
-	}
-	e.status.Stopped[s.Log] = err.Error()
-}
-
-// sleep waits for d, or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return sleep.For(ctx, delay/2+time.Duration(rand.Int64N(int64(delay/2)+1)))
 }

@@ -254,6 +254,69 @@ func TestExportToFile(t *testing.T) {
 	}
 }
 
+// damaged are cursors of which acme's cannot be read until they are mended.
+type damaged struct {
+	*positions
+	mended atomic.Bool
+}
+
+func (d *damaged) Load(ctx context.Context, l export.Log) (export.Position, error) {
+	if !d.mended.Load() && l.CompanyID == "acme" {
+		return export.Position{}, errRefused
+	}
+	return d.positions.Load(ctx, l)
+}
+
+// A log whose position cannot be read stops alone, says so, and goes on when it can.
+func TestDamagedPositionStopsOneCompanyAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, to, at := newMemory("acme", "globex"), new(receiver), &damaged{positions: newPositions()}
+		m.add("acme", 0, 3)
+		m.add("globex", 0, 3)
+		e, stop := run(t, export.Config{Source: m, Cursors: at, Destination: to, Follow: true})
+		time.Sleep(time.Minute)
+		whole(t, checked(t, "globex", 0, to.text()), 3, 0)
+		if why := e.Status().Stopped[export.Log{CompanyID: "acme", Name: "actions"}]; !strings.Contains(why, "position") {
+			t.Errorf("%+v", e.Status())
+		}
+		at.mended.Store(true)
+		time.Sleep(time.Minute)
+		whole(t, checked(t, "acme", 0, to.text()), 3, 0)
+		if s := e.Status(); len(s.Stopped) > 0 {
+			t.Errorf("%+v", s)
+		}
+		_ = stop()
+	})
+}
+
+// An export does not write into a file of something else, nor into one that others may write: they
+// could take lines away, and put others in.
+func TestFileOfSomethingElseIsRefused(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lines.ndjson")
+	line := `{"format":"attestd-lines/v1","type":"keys"}` + "\n"
+	for text, mode := range map[string]os.FileMode{"notes of somebody\n": 0o600, "\n": 0o600, "notes\n" + line: 0o600, line: 0o602} {
+		if mode&0o002 != 0 && runtime.GOOS == "windows" {
+			continue
+		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		must(t, os.Chmod(path, mode))
+		if _, err := export.NewFile(path).Prepare(); err == nil || !strings.Contains(err.Error(), "name another file") {
+			t.Errorf("%q with mode %o: %v", text, mode, err)
+		}
+		if kept, _ := os.ReadFile(path); string(kept) != text {
+			t.Errorf("%q became %q", text, kept)
+		}
+	}
+	must(t, os.WriteFile(path, []byte(line), 0o600))
+	must(t, os.Chmod(path, 0o640)) // whoever sends it on may read it
+	f := export.NewFile(path)
+	_, err := f.Prepare()
+	must(t, err)
+	must(t, f.Close())
+}
+
 // A running export goes on in a new file when its file was moved, and on Reopen, and loses nothing.
 func TestRotatedFile(t *testing.T) {
 	t.Parallel()

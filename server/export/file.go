@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+
+	"attestd/store/sqlite"
 )
 
 // File appends lines to a file, and makes it with mode 0600. When the file was moved or removed, or
@@ -59,8 +61,14 @@ func (f *File) Prepare() (isNew bool, err error) {
 		return false, err
 	}
 	about, err := opened.Stat()
-	if err == nil && !about.Mode().IsRegular() {
+	switch {
+	case err != nil:
+	case !about.Mode().IsRegular():
 		err = fmt.Errorf("%s is no regular file", f.path)
+	case sqlite.OthersMay(about, 0o022):
+		err = fmt.Errorf("others may write %s: take that from them (chmod go-w), or name another file", f.path)
+	default:
+		err = checkOurs(opened)
 	}
 	if err == nil {
 		err = endLine(opened, about.Size())
@@ -99,17 +107,39 @@ func endLine(f *os.File, size int64) error {
 	if end == size {
 		return nil
 	}
-	begin := make([]byte, min(size-end, 32))
-	if _, err := f.ReadAt(begin, end); err != nil && !errors.Is(err, io.EOF) {
+	ours, err := beginsAt(f, end)
+	if err != nil {
 		return err
 	}
+	if !ours {
+		return fmt.Errorf("%s does not end in a line of an export: name another file", f.Name())
+	}
+	return f.Truncate(end)
+}
+
+// checkOurs refuses a file that begins with something else than a line of an export.
+func checkOurs(f *os.File) error {
+	ours, err := beginsAt(f, 0)
+	if err == nil && !ours {
+		err = fmt.Errorf("%s does not begin with a line of an export: name another file", f.Name())
+	}
+	return err
+}
+
+// beginsAt reports whether a line of an export, or a part of one, begins at an offset of a file, or
+// whether the file ends there.
+func beginsAt(f *os.File, offset int64) (bool, error) {
+	begin := make([]byte, 32)
+	read, err := f.ReadAt(begin, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
 	for _, b := range beginnings {
-		n := min(len(b), len(begin))
-		if bytes.Equal(b[:n], begin[:n]) {
-			return f.Truncate(end)
+		if n := min(len(b), read); bytes.Equal(b[:n], begin[:n]) {
+			return true, nil
 		}
 	}
-	return fmt.Errorf("%s does not end in a line of an export: name another file", f.Name())
+	return false, nil
 }
 
 // syncFolder makes the name of a new file durable. Not every system can.

@@ -3,7 +3,6 @@ package export_test
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -15,12 +14,9 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/evidence"
+	"attestd/chain/evidence/evidencetest"
 	"attestd/chain/lines"
 	"attestd/chain/tlog"
-	"attestd/chain/witness"
-	"attestd/crypto/jcs"
-	"attestd/crypto/keyring"
-	"attestd/crypto/keys"
 	"attestd/server/export"
 )
 
@@ -29,10 +25,6 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func private(n byte) ed25519.PrivateKey {
-	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, ed25519.SeedSize))
 }
 
 // memory has the logs of companies. It is the source of an export.
@@ -48,7 +40,7 @@ type memory struct {
 type memoryLog struct {
 	evidence.Log
 	records []chain.Record
-	leaves  []tlog.Hash
+	leaves  evidencetest.Leaves
 }
 
 func newMemory(companies ...string) *memory {
@@ -57,8 +49,7 @@ func newMemory(companies ...string) *memory {
 		logs := new([2]memoryLog)
 		for i, name := range []string{evidence.Actions, evidence.Control} {
 			id := fmt.Sprintf("%032x", c+name)[:32]
-			logs[i].Log = evidence.Log{Name: name, ID: id, Origin: "log.example/v1/log/" + id,
-				Keys: []keyring.Key{{Public: private(0).Public().(ed25519.PublicKey)}}}
+			logs[i].Log = evidencetest.NewLog(name, id)
 		}
 		m.companies[c] = logs
 	}
@@ -74,12 +65,9 @@ func (m *memory) add(company string, log, n int) {
 		r := chain.Record{Index: int64(len(l.records)), Timestamp: chain.FormatTime(time.Date(2026, 11, 21, 9, 0, len(l.records), 0, time.UTC))}
 		kind := []string{"", `,"log":"control"`}[log]
 		r.Payload = fmt.Appendf(nil, `{"agentId":"bot","companyId":%q,"actionType":"a.b","payload":{"n":%d}%s}`, company, r.Index, kind)
-		canonical, _ := jcs.Append(nil, r.Payload, 200)
-		r.Hash = r.ComputeHash(canonical)
-		copy(r.Signature[:], ed25519.Sign(private(m.keys-1), r.Hash[:]))
+		leaf, _ := evidencetest.Sign(&r, m.keys-1) // the payload is JSON
 		l.records = append(l.records, r)
-		leaf := tlog.NewLeaf(r.Hash, r.Signature, tlog.KeyDigest(private(m.keys-1).Public().(ed25519.PublicKey)))
-		l.leaves = append(l.leaves, leaf.Hash())
+		l.leaves = append(l.leaves, leaf)
 	}
 	close(m.grown)
 	m.grown = make(chan struct{})
@@ -93,9 +81,7 @@ func (m *memory) rotate() {
 	m.keys++
 	for _, logs := range m.companies {
 		for i := range logs {
-			l, from := &logs[i], int64(len(logs[i].records))
-			l.Keys = append(l.Keys, keyring.Key{Generation: int64(n), Public: private(n).Public().(ed25519.PublicKey), From: from,
-				Rotation: keyring.Rotate(l.Origin, from, private(n-1), private(n))})
+			evidencetest.Rotate(&logs[i].Log, n, int64(len(logs[i].records)))
 		}
 	}
 }
@@ -161,39 +147,22 @@ func (m *memory) Keys(_ context.Context, company string) (*evidence.File, error)
 		f.Logs = append(f.Logs, m.companies[company][i].Log)
 	}
 	for n := range m.keys {
-		f.Keys = append(f.Keys, private(n).Public().(ed25519.PublicKey))
+		f.Keys = append(f.Keys, evidencetest.Public(n))
 	}
 	return f, nil
-}
-
-// hashes reads the leaves of a log of fewer than 256 records, or makes the stored nodes.
-type hashes []tlog.Hash
-
-func (h hashes) Hashes(_ context.Context, level int, from, to int64) ([]tlog.Hash, error) {
-	if level == 0 {
-		return h[from:to], nil
-	}
-	var nodes []tlog.Hash
-	for i := from; i < to; i++ {
-		var f tlog.Frontier
-		f, _ = f.Append(h[i<<level : (i+1)<<level]...)
-		nodes = append(nodes, f.Root())
-	}
-	return nodes, nil
 }
 
 func (m *memory) Consistency(ctx context.Context, l export.Log, from int64) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	log := m.log(l)
-	var f tlog.Frontier
-	f, _ = f.Append(log.leaves...)
-	note, err := tlog.Checkpoint{Origin: log.Origin, Tree: f.Tree()}.Sign(private(m.keys - 1))
-	if err != nil {
-		return nil, err
-	}
-	proof, err := tlog.ProveConsistency(ctx, hashes(log.leaves), from, f.Tree())
-	return witness.Request{Old: from, Proof: proof, Checkpoint: note}.Format(), err
+	return log.leaves.Consistency(ctx, log.Origin, m.keys-1, from)
+}
+
+func (m *memory) Frontier(ctx context.Context, l export.Log, size int64) (tlog.Frontier, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return tlog.FrontierAt(ctx, m.log(l).leaves, size)
 }
 
 // positions are cursors in memory.
@@ -267,8 +236,7 @@ func checked(t testing.TB, company string, n byte, texts ...string) lines.Verdic
 	for i, text := range texts {
 		files = append(files, lines.File{Name: fmt.Sprint("file ", i+1), ReadSeeker: strings.NewReader(text)})
 	}
-	fingerprint := keys.Describe(private(n).Public().(ed25519.PublicKey)).Fingerprint
-	v, err := lines.Check(files, lines.Options{Trust: evidence.Trust{Fingerprint: fingerprint}, CompanyID: company})
+	v, err := lines.Check(files, lines.Options{Trust: evidence.Trust{Fingerprint: evidencetest.Fingerprint(n)}, CompanyID: company})
 	must(t, err)
 	return v
 }

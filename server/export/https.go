@@ -14,7 +14,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"attestd/internal/sleep"
 )
 
 // Forms of requests to an HTTPS receiver.
@@ -35,6 +38,9 @@ type HTTPS struct {
 	token   string
 	client  *http.Client
 	channel string // of Splunk: a random UUID
+	// replaces in an answer the token, and what else of the address may be one, before it stands in
+	// an error
+	hide *strings.Replacer
 }
 
 // NewHTTPS returns the destination. The token may be empty; it is sent as Bearer, and in the forms
@@ -67,6 +73,20 @@ func NewHTTPS(address, form, token string, config *tls.Config) (*HTTPS, error) {
 		q.Set("filter_path", "errors,items.*.status,items.*.error.type,items.*.error.reason")
 		h.url.RawQuery = q.Encode()
 	}
+	var hidden []string
+	for secret, name := range map[string]string{token: "[token]", u.RawQuery: "[query]", u.EscapedPath(): "[path]", u.Path: "[path]"} {
+		if len(secret) > 1 {
+			hidden = append(hidden, secret, name)
+		}
+	}
+	for _, values := range u.Query() {
+		for _, value := range values {
+			if len(value) > 1 {
+				hidden = append(hidden, value, "[query]")
+			}
+		}
+	}
+	h.hide = strings.NewReplacer(hidden...)
 	return h, nil
 }
 
@@ -109,7 +129,7 @@ func (h *HTTPS) Deliver(ctx context.Context, b *Batch) error {
 	case FormSplunk:
 		return h.splunk(ctx, answer)
 	case FormElastic:
-		return elastic(answer, b)
+		return h.elastic(answer, b)
 	}
 	return nil
 }
@@ -138,10 +158,13 @@ func (h *HTTPS) write(body *bytes.Buffer, l Line) {
 func (h *HTTPS) post(ctx context.Context, to *url.URL, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
+	sent := &sending{body: body}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), sent.again())
 	if err != nil {
 		return nil, errors.New("the URL cannot be used")
 	}
+	request.ContentLength = int64(len(body))
+	request.GetBody = func() (io.ReadCloser, error) { return sent.again(), nil }
 	request.Header.Set("Content-Type", "application/x-ndjson")
 	request.Header.Set("User-Agent", "attestd")
 	scheme := map[string]string{FormLines: "Bearer", FormSplunk: "Splunk", FormElastic: "ApiKey"}[h.form]
@@ -160,18 +183,56 @@ func (h *HTTPS) post(ctx context.Context, to *url.URL, body []byte) ([]byte, err
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	switch {
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
-		err = fmt.Errorf("%s answers %d: %.200q", h.url.Host, answer.StatusCode, text)
+		err = fmt.Errorf("%s answers %d: %.200q", h.url.Host, answer.StatusCode, h.hide.Replace(string(text)))
 		if delay := retryAfter(answer.Header.Get("Retry-After")); delay > 0 {
 			return nil, &RetryAfter{delay, err}
 		}
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("%s: its answer cannot be read: %w", h.url.Host, err)
+	case !sent.whole.Load():
+		return nil, fmt.Errorf("%s answers %d before it was sent everything", h.url.Host, answer.StatusCode)
 	case len(text) > maxAnswer:
 		return nil, fmt.Errorf("%s answers with more than %d bytes", h.url.Host, maxAnswer)
 	}
 	return text, nil
 }
+
+// sending is the body of a request, and whether all of it was sent. A connection that turns out to
+// be closed makes another attempt.
+type sending struct {
+	body  []byte
+	whole atomic.Bool
+}
+
+func (s *sending) again() io.ReadCloser {
+	s.whole.Store(false)
+	return &attempt{bytes.NewReader(s.body), s}
+}
+
+type attempt struct {
+	*bytes.Reader
+	of *sending
+}
+
+func (a *attempt) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	if a.Len() == 0 {
+		a.of.whole.Store(true)
+	}
+	return n, err
+}
+
+// WriteTo does as Read: the one of bytes.Reader would not be noticed.
+func (a *attempt) WriteTo(w io.Writer) (int64, error) {
+	n, err := a.Reader.WriteTo(w)
+	if err == nil {
+		a.of.whole.Store(true)
+	}
+	return n, err
+}
+
+func (a *attempt) Close() error { return nil }
 
 // withoutURL drops the URL of an error of net/http, whose query may have a token.
 func withoutURL(err error) error {
@@ -204,7 +265,7 @@ func (h *HTTPS) splunk(ctx context.Context, text []byte) error {
 		AckID *int64 `json:"ackId"`
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Code == nil || *answer.Code != splunkOK {
-		return fmt.Errorf("%s does not accept the events: %.200q", h.url.Host, text)
+		return fmt.Errorf("%s does not accept the events: %.200q", h.url.Host, h.hide.Replace(string(text)))
 	}
 	if answer.AckID == nil {
 		return nil
@@ -219,12 +280,12 @@ func (h *HTTPS) splunk(ctx context.Context, text []byte) error {
 		}
 		var acks struct{ Acks map[string]bool }
 		if err := json.Unmarshal(text, &acks); err != nil {
-			return fmt.Errorf("%s: the answer about acknowledgements cannot be read: %.200q", h.url.Host, text)
+			return fmt.Errorf("%s: the answer about acknowledgements cannot be read: %.200q", h.url.Host, h.hide.Replace(string(text)))
 		}
 		if acks.Acks[strconv.FormatInt(*answer.AckID, 10)] {
 			return nil
 		}
-		if err := sleep(ctx, ackEvery); err != nil {
+		if err := sleep.For(ctx, ackEvery); err != nil {
 			return fmt.Errorf("%s has not indexed the events in time: %w", h.url.Host, err)
 		}
 	}
@@ -232,7 +293,7 @@ func (h *HTTPS) splunk(ctx context.Context, text []byte) error {
 
 // elastic looks at each item of a _bulk. An item that is refused is not left out: the batch fails,
 // and what was accepted comes again and is there already (409).
-func elastic(text []byte, b *Batch) error {
+func (h *HTTPS) elastic(text []byte, b *Batch) error {
 	var answer struct {
 		Items []map[string]struct {
 			Status int
@@ -240,7 +301,7 @@ func elastic(text []byte, b *Batch) error {
 		}
 	}
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return fmt.Errorf("the answer of _bulk cannot be read: %.200q", text)
+		return fmt.Errorf("the answer of _bulk cannot be read: %.200q", h.hide.Replace(string(text)))
 	}
 	if len(answer.Items) != len(b.Lines) {
 		return fmt.Errorf("_bulk answers for %d of %d lines", len(answer.Items), len(b.Lines))
@@ -253,7 +314,7 @@ func elastic(text []byte, b *Batch) error {
 		if done.Status == http.StatusConflict || done.Status >= 200 && done.Status <= 299 {
 			continue
 		}
-		return fmt.Errorf("_bulk refuses %s with %d: %s: %.200s", b.Lines[i].ID, done.Status, done.Error.Type, done.Error.Reason)
+		return fmt.Errorf("_bulk refuses %s with %d: %s: %.200s", b.Lines[i].ID, done.Status, h.hide.Replace(done.Error.Type), h.hide.Replace(done.Error.Reason))
 	}
 	return nil
 }

@@ -2,19 +2,24 @@ package export_test
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/server/export"
 )
 
@@ -233,18 +238,167 @@ func TestExportToElastic(t *testing.T) {
 	if records != 20 {
 		t.Errorf("%d records: %q", records, order)
 	}
-	// sorted by log, index and type
-	var docs []string
-	for _, doc := range index {
-		docs = append(docs, doc)
-	}
+	whole(t, checked(t, "acme", 0, sorted(t, index)), 20, 0)
+}
+
+// sorted returns the documents of an index, sorted by log, index, type and previous.
+func sorted(t *testing.T, index map[string]string) string {
+	t.Helper()
+	docs := slices.Collect(maps.Values(index))
 	slices.SortFunc(docs, func(a, b string) int {
 		var x, y struct {
-			Log, Type string
-			Index     int
+			Log, Type       string
+			Index, Previous int
 		}
 		must(t, errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)))
-		return cmp.Or(cmp.Compare(x.Log, y.Log), cmp.Compare(x.Index, y.Index), cmp.Compare(x.Type, y.Type))
+		return cmp.Or(cmp.Compare(x.Log, y.Log), cmp.Compare(x.Index, y.Index), cmp.Compare(x.Type, y.Type), cmp.Compare(x.Previous, y.Previous))
 	})
-	whole(t, checked(t, "acme", 0, strings.Join(docs, "\n")+"\n"), 20, 0)
+	return strings.Join(docs, "\n") + "\n"
+}
+
+// What Elasticsearch and Splunk have is checked in the order of indexes, not in the one in which it
+// came: it holds though acknowledgements were lost, exporters were killed and keys were rotated.
+func TestElasticDocumentsHoldAfterLostAcknowledgements(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	for seed := range uint64(3) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		index := map[string]string{}
+		every := map[string]string{} // as where nobody looks at IDs, and duplicates are left out
+		s := newSIEM(t)
+		s.answer = func(n int, _ string, body []byte) (int, string, string, bool) {
+			lines := strings.Split(strings.TrimSuffix(string(body), "\n"), "\n")
+			fate := random.IntN(3) // refused in the middle, accepted without an answer, or accepted
+			var items []string
+			for i := 0; i+1 < len(lines); i += 2 {
+				status := 201
+				if _, has := index[lines[i]]; has {
+					status = 409
+				} else if fate == 0 && i > len(lines)/2 {
+					status = 429
+				} else {
+					index[lines[i]] = lines[i+1]
+				}
+				if status != 429 {
+					every[lines[i+1]] = lines[i+1]
+				}
+				items = append(items, fmt.Sprintf(`{"create":{"status":%d}}`, status))
+			}
+			if fate == 1 {
+				return 502, "", "", false
+			}
+			return 200, "", `{"items":[` + strings.Join(items, ",") + `]}`, false
+		}
+		m, at := newMemory("acme"), newPositions()
+		n := 0
+		round := func(most int) {
+			more := random.IntN(25)
+			n += more
+			m.add("acme", 0, more)
+			m.add("acme", 1, 1)
+			before := maps.Clone(at.at)
+			exportOnce(t, m, at, s.destination(t, "/logs", export.FormElastic), most)
+			if random.IntN(3) == 0 {
+				at.at = before // the exporter was killed before it saved them
+			}
+		}
+		for i := range 6 {
+			if i == 3 {
+				m.rotate()
+			}
+			round(100)
+		}
+		m.rotate()
+		m.add("acme", 1, 1) // which the control log has of the rotation
+		exportOnce(t, m, at, s.destination(t, "/logs", export.FormElastic), 100)
+		for _, key := range []byte{0, 1, 2} {
+			whole(t, checked(t, "acme", key, sorted(t, index)), int64(n), 7)
+			whole(t, checked(t, "acme", key, sorted(t, every)), int64(n), 7)
+		}
+	}
+}
+
+// documents is a destination that writes no line whose ID it has, as Elasticsearch does.
+type documents struct {
+	receiver
+	index map[string]string
+}
+
+func (d *documents) Deliver(_ context.Context, b *export.Batch) error {
+	for _, l := range b.Lines {
+		if _, has := d.index[l.ID]; !has {
+			d.index[l.ID] = string(l.Text)
+		}
+	}
+	return nil
+}
+
+// A checkpoint that another key signs anew has an ID of its own: who trusts that key has no other
+// one of a log that does not grow.
+func TestCheckpointOfTheNextKeyIsNoDuplicate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, to := newMemory("acme"), &documents{index: map[string]string{}}
+		m.add("acme", 0, 5)
+		m.add("acme", 1, 1)
+		_, stop := run(t, export.Config{Source: m, Cursors: newPositions(), Destination: to, Follow: true})
+		for n := range byte(3) {
+			if n > 0 {
+				m.rotate()
+				m.add("acme", 1, 1) // of the rotation
+			}
+			time.Sleep(2 * export.CheckpointEvery)
+		}
+		_ = stop()
+		for _, key := range []byte{0, 1, 2} {
+			whole(t, checked(t, "acme", key, sorted(t, to.index)), 5, 3)
+		}
+	})
+}
+
+// A receiver that repeats the token in its answer does not bring it into errors, which are logged.
+func TestTokenInAnAnswerIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	for form, answer := range map[string]string{
+		export.FormLines:   strings.Repeat("x", 190) + `cannot POST /in-s3cret-path?key=s3cret-query&pretty=true, nor with Bearer s3cret`,
+		export.FormSplunk:  `{"text":"Invalid token s3cret","code":4}`,
+		export.FormElastic: `{"items":[{"create":{"status":403,"error":{"type":"security_exception","reason":"ApiKey s3cret and s3cret-query are unknown"}}}]}`,
+	} {
+		for _, status := range []int{200, 403} {
+			s := newSIEM(t)
+			s.answer = func(int, string, []byte) (int, string, string, bool) { return status, "Retry-After: 7", answer, false }
+			d := s.destination(t, "/in-s3cret-path?key=s3cret-query", form)
+			err := d.Deliver(t.Context(), &export.Batch{Lines: []export.Line{{Text: []byte("{}"), Type: "record", At: "2026-11-21T09:00:00.000Z"}}})
+			if form == export.FormLines && status == 200 {
+				continue
+			}
+			if err == nil || strings.Contains(err.Error(), "s3c") {
+				t.Errorf("%s, %d: %v", form, status, err)
+			}
+			if after := (*export.RetryAfter)(nil); status == 403 && !errors.As(err, &after) {
+				t.Errorf("%s: %v", form, err)
+			}
+		}
+	}
+}
+
+// A receiver that answers before it was sent the batch has not read it, whatever it answers.
+func TestAnswerBeforeTheBatchWasSentAcknowledgesNothing(t *testing.T) {
+	t.Parallel()
+	b := &export.Batch{}
+	for range 4 {
+		b.Lines = append(b.Lines, export.Line{Text: []byte(`{"x":"` + strings.Repeat("x", 4<<20) + `"}`), Type: "record", At: "2026-11-21T09:00:00.000Z"})
+	}
+	for _, is2 := range []bool{false, true} {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }))
+		s.EnableHTTP2 = is2
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		pool := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+		d, err := export.NewHTTPS(s.URL, export.FormLines, "", &tls.Config{RootCAs: pool})
+		must(t, err)
+		if err := d.Deliver(t.Context(), b); err == nil {
+			t.Errorf("HTTP/2 %t: an answer to a part of the batch acknowledges it", is2)
+		}
+	}
 }

@@ -176,3 +176,26 @@ func TestSyslogReceiverIsVerified(t *testing.T) {
 		}
 	}
 }
+
+// Whoever answers is no syslog receiver, however short the answer: a port of HTTPS ends the
+// connection with one, and has stored nothing.
+func TestSyslogReceiverThatAnswersAcknowledgesNothing(t *testing.T) {
+	t.Parallel()
+	pair, pool := certificate(t)
+	c := newCollector(t, pair)
+	answers := []string{"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n400 Bad Request", "\n", strings.Repeat("x", 2<<10)}
+	c.treat = func(n int, conn *tls.Conn) bool {
+		c.read(conn)
+		_, _ = io.WriteString(conn, answers[n])
+		_ = conn.Close()
+		return true
+	}
+	d, err := export.NewSyslog(c.Addr().String(), &tls.Config{RootCAs: pool})
+	must(t, err)
+	b := &export.Batch{Lines: []export.Line{{Text: []byte("{}"), Type: "record", At: "2026-11-21T09:00:00.000Z"}}}
+	for _, answer := range answers {
+		if err := d.Deliver(t.Context(), b); err == nil {
+			t.Errorf("the answer %.30q counts as an acknowledgement", answer)
+		}
+	}
+}

@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
+
+	"attestd/internal/sleep"
 )
 
 // ACMEOptions say where certificates come from.
@@ -55,7 +57,8 @@ func NewACME(o ACMEOptions) *ACME {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12}
 	calls := &cancelable{inner: transport, ended: make(chan struct{})}
-	client := &acme.Client{DirectoryURL: o.Directory, UserAgent: o.UserAgent, HTTPClient: &http.Client{Transport: calls, Timeout: callFor}}
+	client := &acme.Client{DirectoryURL: o.Directory, UserAgent: o.UserAgent,
+		HTTPClient: &http.Client{Transport: calls, Timeout: callFor}}
 	if client.DirectoryURL == "" {
 		client.DirectoryURL = acme.LetsEncryptURL
 	}
@@ -122,10 +125,8 @@ func (a *ACME) Run(ctx context.Context) error {
 			retry = retryFirst
 		}
 		warning.check(a.Status().NotAfter, time.Now())
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
+		if err := sleep.For(ctx, wait); err != nil {
+			return err
 		}
 	}
 }
@@ -167,7 +168,8 @@ func (a *ACME) note(domain string, cert *tls.Certificate, err error) error {
 		return err
 	}
 	if a.current[domain] == nil || a.current[domain].Leaf.NotAfter != cert.Leaf.NotAfter {
-		a.Log.Info("the certificate for a domain was taken into use", "domain", domain, "notAfter", cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
+		a.Log.Info("the certificate for a domain was taken into use", "domain", domain,
+			"notAfter", cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
 		a.status.Loaded = time.Now()
 	}
 	a.current[domain] = cert

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -66,6 +68,9 @@ func OpenClientCAs(path string, every time.Duration, log *slog.Logger) (*ClientC
 		text, err := readFile(path)
 		var pool *x509.CertPool
 		if err == nil {
+			err = onlyOurs(path)
+		}
+		if err == nil {
 			pool, err = parseCAs(text)
 		}
 		if err != nil {
@@ -79,6 +84,15 @@ func OpenClientCAs(path string, every time.Duration, log *slog.Logger) (*ClientC
 		return nil, err
 	}
 	return c, nil
+}
+
+// onlyOurs refuses a file that everybody may write: he could add a CA, and be any agent.
+func onlyOurs(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
+		err = errors.New("everybody may write the file; run chmod o-w")
+	}
+	return err
 }
 
 // parseCAs reads certificates of CAs. Anything else in the file is refused, so that nobody trusts a
@@ -171,7 +185,8 @@ func verify(certs []*x509.Certificate, roots *x509.CertPool, now time.Time) veri
 	for _, cert := range certs[1:] {
 		intermediates.AddCert(cert)
 	}
-	chains, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	chains, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:

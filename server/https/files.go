@@ -74,6 +74,11 @@ func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return f.pair.value.Load(), nil
 }
 
+// VerifyHostname returns an error unless the certificate is for a host.
+func (f *Files) VerifyHostname(host string) error {
+	return f.pair.value.Load().Leaf.VerifyHostname(host)
+}
+
 // Protocols are those of ALPN that it needs.
 func (f *Files) Protocols() []string { return nil }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -124,4 +125,24 @@ func TestFilesAreReadAgain(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Whoever may write the file of client CAs could add one of his own, and be any agent.
+func TestClientCAsThatOthersMayWriteAreRefused(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("has no such permissions")
+	}
+	path, ca := filepath.Join(t.TempDir(), "cas"), testenv.NewCA(t)
+	if err := os.WriteFile(path, ca.PEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o644: true, 0o440: true, 0o602: false, 0o666: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenClientCAs(path, time.Hour, slog.New(slog.DiscardHandler)); (err == nil) != ok {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
 }

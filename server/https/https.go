@@ -43,7 +43,8 @@ const (
 // those of ALPN beside HTTP's. clients is nil where no client certificate is asked for. One is
 // never required, because it counts as any other credential, and is verified for each request.
 func Config(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), protocols []string, clients *ClientCAs) *tls.Config {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate, NextProtos: append([]string{"h2", "http/1.1"}, protocols...)}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate,
+		NextProtos: append([]string{"h2", "http/1.1"}, protocols...)}
 	if clients == nil {
 		return c
 	}
@@ -54,7 +55,8 @@ func Config(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), pr
 			total += len(cert)
 		}
 		if len(raw) > maxClientCerts || total > maxClientCertBytes {
-			return fmt.Errorf("a client certificate may come with %d certificates of %d bytes at most", maxClientCerts, maxClientCertBytes)
+			return fmt.Errorf("a client certificate may come with %d certificates of %d bytes at most", maxClientCerts,
+				maxClientCertBytes)
 		}
 		return nil
 	}

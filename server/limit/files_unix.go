@@ -4,8 +4,8 @@ package limit
 
 import "syscall"
 
-// openFiles returns the maximum number of open files of this process; 0 if unknown.
-func openFiles() int64 {
+// OpenFiles returns the maximum number of open files of this process; 0 if unknown.
+func OpenFiles() int64 {
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) != nil || files.Cur > 1<<40 {
 		return 0

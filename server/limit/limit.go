@@ -105,7 +105,7 @@ const otherFiles = 64
 
 // FitFiles returns how many of most connections the process can open while it keeps some files for
 // itself.
-func FitFiles(most int64) int64 { return fit(most, openFiles()) }
+func FitFiles(most int64) int64 { return fit(most, OpenFiles()) }
 
 func fit(most, files int64) int64 {
 	if files == 0 {

@@ -31,9 +31,8 @@ type Call struct {
 // seconds. It has a single lock: a call holds it for a few tenths of a microsecond, so sharding
 // would gain nothing.
 type Limiter struct {
-	limits  [tiers]int // by tier
+	rates   atomic.Pointer[rates]
 	refused [tiers]atomic.Int64
-	company [tiers]int // for all credentials of a company, by tier; 0 for no bound
 
 	mu sync.Mutex
 	// time of the first call; times are durations since then, which changes of the wall clock do
@@ -55,15 +54,28 @@ type account struct {
 	address    netip.Addr
 }
 
+// rates are Limits by tier.
+type rates struct {
+	limits  [tiers]int
+	company [tiers]int // for all credentials of a company; 0 for no bound
+}
+
 // NewLimiter returns a limiter without counters.
 func NewLimiter(l Limits) *Limiter {
 	lim := &Limiter{counters: make(map[account]*counter)}
-	lim.limits = [tiers]int{Standard: l.Standard, Sensitive: l.Sensitive, Attest: l.Attest, Log: l.Log}
-	for t, limit := range lim.limits {
-		lim.company[t] = min(limit*l.Company, maxLimit)
-	}
+	lim.SetLimits(l)
 	lim.recent.next, lim.recent.prev = &lim.recent, &lim.recent
 	return lim
+}
+
+// SetLimits replaces the limits. What was counted in the last 60 seconds counts on, against the new
+// ones.
+func (l *Limiter) SetLimits(to Limits) {
+	r := &rates{limits: [tiers]int{Standard: to.Standard, Sensitive: to.Sensitive, Attest: to.Attest, Log: to.Log}}
+	for t, limit := range r.limits {
+		r.company[t] = min(limit*to.Company, maxLimit)
+	}
+	l.rates.Store(r)
 }
 
 // budget is a counter that must have room for a call, with its limit per window.
@@ -82,7 +94,8 @@ type budget struct {
 // and its account starts with an empty window. Causing that gains nothing: it takes 20,000 other
 // accounts, each with its own window.
 func (l *Limiter) Take(call Call, now time.Time) Quota {
-	limit := l.limits[call.Tier]
+	rates := l.rates.Load()
+	limit := rates.limits[call.Tier]
 	if limit == 0 {
 		return Quota{OK: true}
 	}
@@ -100,7 +113,7 @@ func (l *Limiter) Take(call Call, now time.Time) Quota {
 	budgets := room[:0]
 	if call.Company != 0 {
 		budgets = append(budgets, budget{l.counter(account{tier: call.Tier, credential: call.Credential}, at), limit})
-		if most := l.company[call.Tier]; most > 0 {
+		if most := rates.company[call.Tier]; most > 0 {
 			budgets = append(budgets, budget{l.counter(account{tier: call.Tier, company: call.Company}, at), most})
 			q.company = most
 		}
@@ -125,7 +138,7 @@ func (l *Limiter) Take(call Call, now time.Time) Quota {
 		q.remaining, until = limit-budgets[0].used, budgets[0].oldest()+window
 	}
 	if q.company > 0 {
-		q.left = q.company - budgets[1].used
+		q.left = max(0, q.company-budgets[1].used) // the limit may have been lowered
 	}
 	q.reset = now.Add(until - at)
 	return q
@@ -143,12 +156,12 @@ func (l *Limiter) Refusals() map[string]int64 {
 // Room returns how many items a call with a credential may have now. Concurrent calls may use some
 // of it. Room counts nothing.
 func (l *Limiter) Room(call Call, now time.Time) int {
-	room := math.MaxInt
+	room, rates := math.MaxInt, l.rates.Load()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for of, most := range map[account]int{
-		{tier: call.Tier, credential: call.Credential}: l.limits[call.Tier],
-		{tier: call.Tier, company: call.Company}:       l.company[call.Tier],
+		{tier: call.Tier, credential: call.Credential}: rates.limits[call.Tier],
+		{tier: call.Tier, company: call.Company}:       rates.company[call.Tier],
 	} {
 		if most == 0 {
 			continue
@@ -157,14 +170,14 @@ func (l *Limiter) Room(call Call, now time.Time) int {
 			c.expire(now.Sub(l.epoch) - window)
 			most -= c.used
 		}
-		room = min(room, most)
+		room = min(room, max(0, most))
 	}
 	return room
 }
 
 // Most returns the maximum number of items of a call of a tier; 0 for no bound. A call with more is
 // always refused.
-func (l *Limiter) Most(t Tier) int { return l.limits[t] }
+func (l *Limiter) Most(t Tier) int { return l.rates.Load().limits[t] }
 
 // counter returns the counter of an account, creates it if necessary, moves it to the front, and
 // removes expired entries.

@@ -107,6 +107,45 @@ func TestLimiterAgreesWithModel(t *testing.T) {
 	}
 }
 
+// Limits that change count what was counted before, as if they had always been so.
+func TestLimitsChange(t *testing.T) {
+	t.Parallel()
+	refused := 0
+	for seed := range uint64(20) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		m := model{[]int{Standard: 9, Sensitive: 1, Attest: 4}, 2, map[account][]time.Time{}}
+		l := NewLimiter(Limits{Standard: 9, Sensitive: 1, Attest: 4, Company: 2})
+		now := noon
+		for step := range 2000 {
+			now = now.Add(time.Duration(rnd.ExpFloat64() * float64(time.Second)))
+			if rnd.IntN(20) == 0 {
+				to := Limits{Standard: 1 + rnd.IntN(20), Sensitive: 1 + rnd.IntN(5), Attest: 1 + rnd.IntN(40), Company: 1 + rnd.IntN(4)}
+				l.SetLimits(to)
+				m.limits, m.company = []int{Standard: to.Standard, Sensitive: to.Sensitive, Attest: to.Attest}, to.Company
+			}
+			call := from(Tier(rnd.IntN(3)), rnd.IntN(3))
+			if rnd.IntN(2) == 0 {
+				call = by(1, call.Tier, rnd.IntN(3))
+			}
+			call.Items = rnd.IntN(4)
+			got, want := l.Take(call, now), m.Take(call, now)
+			want.left = max(0, want.left)
+			if got != want {
+				t.Fatalf("seed %d step %d %+v: got %+v, want %+v", seed, step, call, got, want)
+			}
+			if !got.OK {
+				refused++
+			}
+			if room := l.Room(call, now); room < 0 {
+				t.Fatalf("seed %d step %d: room %d", seed, step, room)
+			}
+		}
+	}
+	if refused < 1000 {
+		t.Errorf("only %d calls were refused", refused)
+	}
+}
+
 // A fresh key for each call is of no use: the company has one budget over all of them, and keeps to
 // it for as long as it tries.
 func TestCompanyBudget(t *testing.T) {

@@ -26,7 +26,7 @@ func (q Quota) Within(left int, reset time.Time) Quota {
 // Refusal returns the quota of a call that a shared budget has refused until a time. It counts for
 // no limit.
 func (l *Limiter) Refusal(t Tier, until time.Time) Quota {
-	return Quota{limit: l.limits[t], reset: until}
+	return Quota{limit: l.Most(t), reset: until}
 }
 
 // Header sets the rate headers, and Retry-After on a refusal. It sets nothing without a limit. now

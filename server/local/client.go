@@ -111,13 +111,23 @@ func (c *Client) RotateKey(ctx context.Context, r Rotation) (found Rotated, err 
 	return found, c.call(ctx, "/rotate-key", r, &found)
 }
 
+// State asks the server how it is.
+func (c *Client) State(ctx context.Context) (found State, err error) {
+	return found, c.call(ctx, "/state", struct{}{}, &found)
+}
+
 func (c *Client) call(ctx context.Context, path string, request, into any) error {
+	return c.callFor(ctx, path, request, into, maxAnswer)
+}
+
+// callFor is call of an operation whose answer has at most so many bytes.
+func (c *Client) callFor(ctx context.Context, path string, request, into any, most int64) error {
 	body, err := c.send(ctx, path, request)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	return json.UnmarshalRead(io.LimitReader(body, maxAnswer), into)
+	return json.UnmarshalRead(io.LimitReader(body, most), into)
 }
 
 func (c *Client) send(ctx context.Context, path string, request any) (io.ReadCloser, error) {

@@ -17,6 +17,8 @@ type Operations struct {
 	Store *store.Store
 	// called with the number of a company of which something has changed; may be nil
 	Changed func(company int64)
+	// says how the server is; nil where none runs
+	State func(ctx context.Context) State
 }
 
 // Company is a company with what it has and may have. A quota of null is that of the server.

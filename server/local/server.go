@@ -32,6 +32,7 @@ type Server struct {
 
 	path     string
 	listener net.Listener
+	made     fs.FileInfo // of the socket
 
 	open, served, refused atomic.Int64
 }
@@ -76,14 +77,17 @@ func (s *Server) Listen(db string) error {
 		return err
 	}
 	s.path = path
-	return nil
+	s.made, err = os.Lstat(path)
+	return err
 }
 
 // Close takes the socket away, unless another one is there by now.
 func (s *Server) Close() {
 	if s.listener != nil {
 		_ = s.listener.Close()
-		_ = os.Remove(s.path)
+		if there, err := os.Lstat(s.path); err == nil && os.SameFile(there, s.made) {
+			_ = os.Remove(s.path)
+		}
 	}
 }
 
@@ -167,17 +171,21 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /company/resume", operation(s, s.Resume))
 	mux.HandleFunc("POST /company/quota", operation(s, s.SetQuota))
 	mux.HandleFunc("POST /rotate-key", operation(s, s.RotateKey))
+	mux.HandleFunc("POST /archive", operation(s, s.Archive))
+	mux.HandleFunc("POST /state", operation(s, func(ctx context.Context, _ struct{}) (State, error) {
+		if s.State == nil {
+			return State{}, fmt.Errorf("%w: the server has not begun to serve", store.ErrUnavailable)
+		}
+		return s.State(ctx), nil
+	}))
 	return mux
 }
 
 // operation decodes a request, runs the operation and encodes its answer.
 func operation[Request, Answer any](s *Server, run func(context.Context, Request) (Answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		s.served.Add(1)
 		var request Request
-		err := json.UnmarshalRead(http.MaxBytesReader(w, r.Body, maxBody), &request, json.RejectUnknownMembers(true))
-		if err != nil {
-			answer(w, http.StatusBadRequest, failure{Error: err.Error()})
+		if !s.read(w, r, &request) {
 			return
 		}
 		// A change is not given up halfway because the command has gone.
@@ -191,8 +199,20 @@ func operation[Request, Answer any](s *Server, run func(context.Context, Request
 	}
 }
 
-func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+// read decodes the body of a request, and answers one that is none.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, into any) bool {
 	s.served.Add(1)
+	err := json.UnmarshalRead(http.MaxBytesReader(w, r.Body, maxBody), into, json.RejectUnknownMembers(true))
+	if err != nil {
+		answer(w, http.StatusBadRequest, failure{Error: err.Error()})
+	}
+	return err == nil
+}
+
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+	if !s.read(w, r, new(struct{})) {
+		return
+	}
 	began := false
 	for c, err := range s.List(r.Context()) {
 		if err != nil && began {

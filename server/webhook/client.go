@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -99,12 +100,15 @@ func (c *Client) Send(ctx context.Context, url string, m Message, by ...Keys) Ou
 func failure(err error) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
 	var timed net.Error
 	switch {
 	case outbound.IsProhibited(err):
 		return "the address is not public"
 	case errors.As(err, &name):
 		return "the name has no address"
+	case errors.As(err, &authority):
+		return "the certificate is of no CA that this service trusts (--ca-file)"
 	case errors.As(err, &certificate):
 		return "the certificate is not accepted"
 	case errors.Is(err, context.Canceled):

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"attestd/internal/sleep"
 )
 
 // Keeper stores the positions of consumers of a feed. It writes all changed positions at once, some
@@ -76,10 +78,8 @@ func (k *Keeper[K, P]) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		select {
-		case <-time.After(k.every):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := sleep.For(ctx, k.every); err != nil {
+			return err
 		}
 		err := k.Flush(ctx)
 		switch {

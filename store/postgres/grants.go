@@ -10,7 +10,7 @@ import (
 // grants lists the privileges that a server needs on each table. The owner of the tables performs
 // other operations, such as restoring secrets under another master key. On immutable tables, a
 // server may only read and insert, so that a compromised server can do no more than the triggers
-// allow, even without them.
+// allow, even without them. It may delete passports, as far as a trigger lets it.
 func grants() []struct{ table, privileges string } {
 	return []struct{ table, privileges string }{
 		{"setting", "SELECT, INSERT, DELETE"},
@@ -32,8 +32,8 @@ func grants() []struct{ table, privileges string } {
 		{"oauth_client", "SELECT, INSERT, UPDATE (last_used_at), DELETE"},
 		{"oauth_token", "SELECT, INSERT, DELETE"},
 		{"agent", "SELECT, INSERT, UPDATE (registered_at, metadata, disabled_at)"},
-		{"company_usage", "SELECT, INSERT, UPDATE (agents, revocations)"},
-		{"passport", "SELECT, INSERT, UPDATE (revoked_at, reason)"},
+		{"company_usage", "SELECT, INSERT, UPDATE (agents, revocations, deleted_revocations)"},
+		{"passport", "SELECT, INSERT, UPDATE (revoked_at, reason), DELETE"},
 		{"agent_key", "SELECT, INSERT, UPDATE (revoked_at)"},
 		{"enrolment", "SELECT, INSERT, UPDATE (key)"},
 		{"token_key", "SELECT, INSERT, UPDATE (private, ended_at, compromised_at)"},
@@ -43,7 +43,7 @@ func grants() []struct{ table, privileges string } {
 		{"attest_policy", "SELECT, INSERT, UPDATE (attest)"},
 		{"company_suspension", "SELECT, INSERT, UPDATE (suspended_at, reason)"},
 		{"company_quota", "SELECT, INSERT, UPDATE (max_records, max_bytes)"},
-		{"agent_session", "SELECT, INSERT"},
+		{"agent_session", "SELECT, INSERT, DELETE"},
 		{"used_proof", "SELECT, INSERT, DELETE"},
 		{"revoked_token", "SELECT, INSERT, DELETE"},
 		{"writer", "SELECT, INSERT, UPDATE (seq, moved, touched), DELETE"},

@@ -71,6 +71,8 @@ func TestGrantsSufficeToServe(t *testing.T) {
 		"INSERT INTO oauth_token (hash, company, expires_at, client) SELECT 'h', company, 1, id FROM oauth_client", "DELETE FROM oauth_client", "DELETE FROM oauth_token",
 		"INSERT INTO agent (company, agent_id, registered_at) VALUES (1, 'a', 't') ON CONFLICT (company, agent_id) DO UPDATE SET registered_at = excluded.registered_at, metadata = excluded.metadata",
 		"UPDATE agent SET disabled_at = 't'", "UPDATE passport SET revoked_at = 't', reason = 'r'",
+		"INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at, revoked_at) VALUES (1, 'r', 'a', '[]', 1, 2, 't')", "DELETE FROM passport WHERE jti = 'r'",
+		"INSERT INTO agent_session (company, agent_id, kid, sid) VALUES (1, 'a', 'hook', 's')", "DELETE FROM agent_session",
 		"UPDATE company_usage SET revocations = revocations",
 		"INSERT INTO writer (started_at) VALUES ('t')", "UPDATE writer SET seq = 1, moved = '{1}', touched = now()", "SELECT FROM writer FOR UPDATE", "DELETE FROM writer",
 		"INSERT INTO feed (chains, lengths) VALUES ('{1}', '{1}')", "SELECT * FROM feed WHERE tx >= pg_snapshot_xmin(pg_current_snapshot())",
@@ -111,7 +113,9 @@ func TestGrantsAreMinimal(t *testing.T) {
 		}
 	}
 	for _, table := range fixed {
-		refused("DELETE FROM " + table)
+		if table != "passport" { // only what has ended: see TestPassportsGoADayAfterTheirEnd
+			refused("DELETE FROM " + table)
+		}
 		refused("TRUNCATE " + table + " CASCADE")
 		refused("ALTER TABLE " + table + " DISABLE TRIGGER ALL")
 		refused("DROP TABLE " + table)

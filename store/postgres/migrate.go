@@ -277,6 +277,29 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT, UPDATE (max_records, max_bytes) ON company_quota TO %s', server);
   END LOOP;
 END $$`, 18},
+		// For a server of schema 18 a passport that is gone was deleted by somebody.
+		{`ALTER TABLE company_usage ADD COLUMN deleted_revocations bigint NOT NULL DEFAULT 0;
+CREATE FUNCTION company_usage_passport_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE company_usage AS u SET deleted_revocations = u.deleted_revocations + gone.n
+    FROM (SELECT company, count(*) AS n FROM passports_before WHERE revoked_at IS NOT NULL GROUP BY company) AS gone
+    WHERE u.company = gone.company;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER company_usage_passport_deleted AFTER DELETE ON passport REFERENCING OLD TABLE AS passports_before
+  FOR EACH STATEMENT EXECUTE FUNCTION company_usage_passport_deleted();
+DROP TRIGGER passport_no_delete ON passport;
+CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport FOR EACH ROW WHEN (OLD.expires_at > extract(epoch FROM now()) - 86400)
+  EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
+DO $$
+DECLARE server text;
+BEGIN
+  FOR server IN SELECT DISTINCT grantee::regrole FROM pg_class, aclexplode(relacl)
+    WHERE oid = 'node'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner AND grantee <> 0 LOOP
+    EXECUTE format('GRANT DELETE ON passport, agent_session TO %s', server);
+    EXECUTE format('GRANT UPDATE (deleted_revocations) ON company_usage TO %s', server);
+  END LOOP;
+END $$`, 19},
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"attestd/internal/sleep"
 )
 
 // patient disables timeouts for a transaction that takes as long as its work, whatever the
@@ -62,10 +64,8 @@ func isServed(ctx context.Context, c *sql.Conn) (bool, error) {
 		if time.Now().After(end) {
 			return true, nil
 		}
-		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
-		case <-time.After(endingPause):
+		if err := sleep.For(ctx, endingPause); err != nil {
+			return false, err
 		}
 		// otherwise the list would not change
 		if _, err := c.ExecContext(ctx, "SELECT pg_stat_clear_snapshot()"); err != nil {

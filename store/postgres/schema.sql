@@ -1,4 +1,4 @@
--- The database of attestd in PostgreSQL, schema 18: the tables of /schema.sql, where their meaning
+-- The database of attestd in PostgreSQL, schema 19: the tables of /schema.sql, where their meaning
 -- stands. Here is what differs.
 --
 -- Everything is made in the first schema of search_path, and no name says which that is. Text is
@@ -315,9 +315,10 @@ CREATE TABLE agent (
 );
 
 CREATE TABLE company_usage (
-  company     bigint PRIMARY KEY REFERENCES company (id),
-  agents      bigint NOT NULL,
-  revocations bigint NOT NULL DEFAULT 0
+  company             bigint PRIMARY KEY REFERENCES company (id),
+  agents              bigint NOT NULL,
+  revocations         bigint NOT NULL DEFAULT 0,
+  deleted_revocations bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 CREATE FUNCTION company_usage_agent_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -355,6 +356,15 @@ BEGIN
 END $$;
 CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE ON passport REFERENCING OLD TABLE AS passports_before NEW TABLE AS passports_after
   FOR EACH STATEMENT EXECUTE FUNCTION company_usage_passport_revoked();
+CREATE FUNCTION company_usage_passport_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE company_usage AS u SET deleted_revocations = u.deleted_revocations + gone.n
+    FROM (SELECT company, count(*) AS n FROM passports_before WHERE revoked_at IS NOT NULL GROUP BY company) AS gone
+    WHERE u.company = gone.company;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER company_usage_passport_deleted AFTER DELETE ON passport REFERENCING OLD TABLE AS passports_before
+  FOR EACH STATEMENT EXECUTE FUNCTION company_usage_passport_deleted();
 CREATE INDEX passport_issued ON passport (company, issued_at);
 CREATE INDEX passport_revoked ON passport (company, revoked_at) WHERE revoked_at IS NOT NULL;
 CREATE INDEX passport_live ON passport (company, agent_id, expires_at) WHERE revoked_at IS NULL;
@@ -495,7 +505,8 @@ CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport FOR EACH ROW WHEN
       IS DISTINCT FROM (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at, OLD.jkt)
     OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL)
   EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
-CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
+CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport FOR EACH ROW WHEN (OLD.expires_at > extract(epoch FROM now()) - 86400)
+  EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
 CREATE TRIGGER passport_no_truncate BEFORE TRUNCATE ON passport EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
 CREATE TRIGGER agent_key_only_revoked BEFORE UPDATE ON agent_key FOR EACH ROW WHEN (
     (NEW.id, NEW.company, NEW.thumbprint, NEW.agent_id, NEW.jwk, NEW.label, NEW.created_at, NEW.expires_at)
@@ -523,4 +534,4 @@ CREATE TRIGGER token_key_no_truncate BEFORE TRUNCATE ON token_key EXECUTE FUNCTI
 CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation EXECUTE FUNCTION refuse_change('a federation is only deleted');
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token EXECUTE FUNCTION refuse_change('a token is only deleted');
 
-INSERT INTO setting (name, value) VALUES ('schema', '18'), ('schema_compatible', '18');
+INSERT INTO setting (name, value) VALUES ('schema', '19'), ('schema_compatible', '19');

@@ -29,7 +29,7 @@ INSERT INTO witness_key (id, name, public_key, seed, created_at) VALUES (1, 'w',
 INSERT INTO witness_log (origin, origin_hash, size, root, note) VALUES ('o', sha256('o'), 5, sha256('r'), 'n');
 INSERT INTO token_key (company, kid, alg, jwk, private, created_at, signs_from) VALUES (1, 'k', 'ES256', '{}', 'p', 't', 't');
 INSERT INTO agent (company, agent_id, registered_at) VALUES (1, 'a', 't'), (1, 'b', 't');
-INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) VALUES (1, 'p', 'a', '[]', 1, 2), (1, 'q', 'b', '[]', 1, 2);
+INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at) VALUES (1, 'p', 'a', '[]', 1, 1::bigint << 40), (1, 'q', 'b', '[]', 1, 1::bigint << 40);
 `
 
 // Both engines have the same tables, indices and guards, and the same columns with the same
@@ -178,6 +178,34 @@ func TestGuardsAllowPermittedChanges(t *testing.T) {
 		"UPDATE checkpoint SET size = 5, note = 'm'", "UPDATE checkpoint SET size = 6",
 		"UPDATE company_key SET ended_at = 't', seed = NULL", "UPDATE company_key SET compromised_at = 't'",
 		"UPDATE witness_log SET size = 6, root = sha256('s')", "UPDATE witness_key SET seed = 'x'")
+}
+
+// A passport may be deleted from a day after its end on, and no role with the grants may delete it
+// sooner. Of those that were revoked it is counted how many are gone.
+func TestPassportsGoADayAfterTheirEnd(t *testing.T) {
+	db, address := created(t)
+	server := open(t, granted(t, address))
+	execute(t, db, tenant, "UPDATE passport SET revoked_at = 't' WHERE jti = 'p'")
+	insert := `INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at, revoked_at)
+		SELECT 1, $1, 'a', '[]', 1, extract(epoch FROM now())::bigint - $2::int, $3`
+	for jti, ended := range map[string]int{"late": 86400 - 60, "old": 86400 + 60, "older": 1000000} {
+		revoked := map[string]any{"old": "t"}[jti]
+		if _, err := db.ExecContext(t.Context(), insert, jti, ended, revoked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, jti := range []string{"p", "q", "late"} {
+		var refused *pgconn.PgError
+		if _, err := server.ExecContext(t.Context(), "DELETE FROM passport WHERE jti = $1", jti); !errors.As(err, &refused) || refused.ConstraintName != "passport_no_delete" {
+			t.Errorf("%s: %v", jti, err)
+		}
+	}
+	execute(t, server, "DELETE FROM passport WHERE jti IN ('old', 'older')")
+	var counted string
+	scan(t, db, &counted, "SELECT concat(revocations, ' ', deleted_revocations) FROM company_usage")
+	if counted != "1 1" {
+		t.Fatal(counted)
+	}
 }
 
 // Rows with an upper limit are counted, whichever program writes them.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/sleep"
 )
 
 const (
@@ -104,7 +105,7 @@ func (w *Watch) Run(ctx context.Context, ready func()) {
 			w.Log.Warn("it cannot be read what other servers append; it is tried again", "error", err)
 			failing = true
 		}
-		pause(ctx, watchAgain)
+		_ = sleep.For(ctx, watchAgain)
 	}
 }
 
@@ -130,17 +131,9 @@ func (w *Watch) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		pause(ctx, watchEvery)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err := sleep.For(ctx, watchEvery); err != nil {
+			return err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
 

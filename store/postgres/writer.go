@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"attestd/chain"
+	"attestd/internal/sleep"
 )
 
 const (
@@ -117,10 +118,7 @@ func (w *Writer) reach(deadline time.Time) (err error) {
 		w.HangUp()
 		// other servers that lost their connection at the same time should retry at other times
 		if w.failing > 0 {
-			select {
-			case <-time.After(retryPause/2 + rand.N(retryPause)):
-			case <-w.closing.Done():
-			}
+			_ = sleep.For(w.closing, retryPause/2+rand.N(retryPause))
 		}
 		if err = w.dial(deadline); err == nil {
 			if err = w.renew(deadline); err == nil {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Difference is a place where a table and the control log disagree.
@@ -140,8 +141,11 @@ func (c Comparison) Settings(has map[string]string) *Difference {
 }
 
 // Missing yields what the log tells of and no row was taken for, in the order of tables and names.
-func (c Comparison) Missing() iter.Seq[*Difference] {
+// newest is the time of the company's newest record. It uses the comparison up.
+func (c Comparison) Missing(newest time.Time) iter.Seq[*Difference] {
+	gone := PassportsGone(newest)
 	return func(yield func(*Difference) bool) {
+		maps.DeleteFunc(c.state.Passports, func(_ string, p Entry[Passport]) bool { return p.Row.ExpiresAt <= gone })
 		_ = missing(TableSigningKey, c.state.SigningKeys, yield) && missing(TableAPIKey, c.state.APIKeys, yield) &&
 			missing(TableClient, c.state.Clients, yield) && missing(TableAgent, c.state.Agents, yield) &&
 			missing(TablePassport, c.state.Passports, yield) && missing(TableWebhook, c.state.Webhooks, yield) &&
@@ -150,6 +154,11 @@ func (c Comparison) Missing() iter.Seq[*Difference] {
 			missing(TableSuspension, c.state.Suspensions, yield) && missing(TableQuota, c.state.Quotas, yield)
 	}
 }
+
+// PassportsGone returns the Unix time of which it is said that a passport which expired by then may
+// be gone from its table: a day before the newest record of its company. So whether a row may be
+// missing follows from the logs alone, whatever a clock says.
+func PassportsGone(newest time.Time) int64 { return newest.Add(-24 * time.Hour).Unix() }
 
 func missing[R comparable](table string, rows map[string]Entry[R], yield func(*Difference) bool) bool {
 	for _, name := range slices.Sorted(maps.Keys(rows)) {

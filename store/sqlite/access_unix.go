@@ -26,5 +26,15 @@ func links(info fs.FileInfo) uint64 {
 	return 1
 }
 
+// Owner returns the number of the user whose file it is. known is false where there are no such
+// numbers.
+func Owner(info fs.FileInfo) (uid uint32, known bool) {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return s.Uid, true
+}
+
 // writable reports whether files can be created in a folder.
 func writable(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }

@@ -5,7 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
+
+	"attestd/internal/wholefile"
 )
 
 // PlaceNew is like Place, but replaces an empty file, which counts as none.
@@ -58,14 +59,5 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// SyncDir makes the names in the folder of path durable. Windows has no such call and needs none.
-func SyncDir(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+// SyncDir makes the names in the folder of path durable.
+func SyncDir(path string) error { return wholefile.SyncFolder(filepath.Dir(path)) }

@@ -84,6 +84,24 @@ func Sweep(dir string) {
 	}
 }
 
+// Abandoned lists what Sweep would remove from a folder, and removes nothing. On systems where no
+// lock tells whether the process lives it lists only what is old.
+func Abandoned(dir string) (paths []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		info, err := e.Info()
+		if err != nil || !tempName.MatchString(path) || !info.Mode().IsRegular() || !unfinished(path) {
+			continue
+		}
+		locked, known, err := IsLocked(path)
+		if err == nil && !locked && (known && info.Size() > 0 || time.Since(info.ModTime()) > abandoned) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 // unfinished reports whether the file at path is a database of ours, or the beginning of one,
 // because SQLite writes the first page last.
 func unfinished(path string) bool {

@@ -58,7 +58,8 @@ func codexAnswer(request string) map[string]any {
 	case answered == 1 && strings.Contains(request, "mcp__log"):
 		return call("call_2", "verify", "mcp__log", `{}`)
 	}
-	return map[string]any{"type": "message", "id": "m1", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": "done"}}}
+	return map[string]any{"type": "message", "id": "m1", "role": "assistant",
+		"content": []any{map[string]any{"type": "output_text", "text": "done"}}}
 }
 
 // codexConfig has Codex ask the mock, and nobody else.
@@ -134,6 +135,7 @@ func TestCodex(t *testing.T) {
 	// the hook of a session's end may still run when Codex has ended
 	isEnd := func(name string) bool { return name == "session.ended" }
 	if before, after = slices.DeleteFunc(before, isEnd), slices.DeleteFunc(after, isEnd); !slices.Equal(before, after) {
-		t.Errorf("without hooks, servers and telemetry, there are records\n%s\nand were\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+		t.Errorf("without hooks, servers and telemetry, there are records\n%s\nand were\n%s", strings.Join(after, "\n"),
+			strings.Join(before, "\n"))
 	}
 }

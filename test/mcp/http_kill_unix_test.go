@@ -68,7 +68,8 @@ func TestHTTPKilledAtAnyPoint(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {"2025-11-25"}}
+					req.Header = http.Header{"Content-Type": {"application/json"},
+						"Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {"2025-11-25"}}
 					resp, err := client.Do(req)
 					if err != nil {
 						kill() // unless that is why

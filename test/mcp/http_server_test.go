@@ -131,7 +131,8 @@ func (s *service) listeningWith(said io.Writer, environment []string, upstream s
 
 func dialHTTP(t *testing.T, c *mcp.Client, address, revision string) *mcp.ClientSession {
 	t.Helper()
-	session, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: address}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+	session, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: address},
+		&mcp.ClientSessionOptions{ProtocolVersion: revision})
 	must(t, err)
 	return session
 }

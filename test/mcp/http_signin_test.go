@@ -179,7 +179,8 @@ func (s *service) signIn(folder string, upstream *authServer, calls int, flags .
 	cmd := s.bridging(filepath.Join(folder, "state"), upstream.URL+"/mcp", append(flags, "--sign-in")...)
 	cmd.Env = append(cmd.Env, "XDG_CONFIG_HOME="+folder, "HOME="+folder, "PATH="+folder)
 	cmd.Stderr = b
-	session, err := new(events).client().Connect(s.t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: "2026-07-28"})
+	session, err := new(events).client().Connect(s.t.Context(), &mcp.CommandTransport{Command: cmd},
+		&mcp.ClientSessionOptions{ProtocolVersion: "2026-07-28"})
 	must(s.t, err)
 	p := &proxied{ClientSession: session}
 	var all sync.WaitGroup

@@ -73,7 +73,7 @@ func TestHTTPRevisions(t *testing.T) {
 				p.says(t, "ask", "", "the user said Ada")
 				p.says(t, "sample", "", "hello")
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			if _, err := p.CallTool(ctx, &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"text": ""}}); err == nil {
 				t.Error("a call that hangs was answered")
@@ -162,7 +162,8 @@ func TestHTTPByStdio(t *testing.T) {
 			upstream := httpTools(t, log, revision >= "2026")
 			cmd := s.bridging(filepath.Join(t.TempDir(), "state"), upstream.addr)
 			var e events
-			session, err := e.client().Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+			session, err := e.client().Connect(t.Context(), &mcp.CommandTransport{Command: cmd},
+				&mcp.ClientSessionOptions{ProtocolVersion: revision})
 			must(t, err)
 			p := &proxied{ClientSession: session}
 			if got := p.InitializeResult().ProtocolVersion; got != revision {
@@ -182,7 +183,7 @@ func TestHTTPByStdio(t *testing.T) {
 			if revision < "2026" {
 				p.says(t, "grow", "", "grown1")
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			if _, err := p.CallTool(ctx, &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"text": ""}}); err == nil {
 				t.Error("a call that hangs was answered")
@@ -190,7 +191,8 @@ func TestHTTPByStdio(t *testing.T) {
 			p.says(t, "echo", "last", "last")
 			must(t, p.Close())
 			if e.progress.Load() != 5 || e.asked.Load() != 1 || e.sampled.Load() != 1 || revision < "2026" && e.changed.Load() == 0 {
-				t.Errorf("progress %d, elicitation %d, sampling %d, changes %d", e.progress.Load(), e.asked.Load(), e.sampled.Load(), e.changed.Load())
+				t.Errorf("progress %d, elicitation %d, sampling %d, changes %d", e.progress.Load(), e.asked.Load(),
+					e.sampled.Load(), e.changed.Load())
 			}
 			asked := count(received(t, log), `"method":"tools/call"`)
 			n := counts(s.verified())
@@ -240,7 +242,8 @@ func TestHTTPInit(t *testing.T) {
 	}))
 	t.Cleanup(upstream.Close)
 	file := filepath.Join(folder, ".mcp.json")
-	before := "{ \"mcpServers\":\n  {\"tools\" : {\"type\":\"http\", \"url\":\"" + upstream.URL + "/mcp\", \"headers\": {\"Authorization\": \"Bearer hush\"}}}}"
+	before := "{ \"mcpServers\":\n  {\"tools\" : {\"type\":\"http\", \"url\":\"" + upstream.URL +
+		"/mcp\", \"headers\": {\"Authorization\": \"Bearer hush\"}}}}"
 	must(t, os.WriteFile(file, []byte(before), 0o644))
 	environment := append(os.Environ(), "XDG_CONFIG_HOME="+folder, "HOME="+folder, "XDG_STATE_HOME="+folder, "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key)
 	initMCP := func(flag string) {
@@ -268,7 +271,8 @@ func TestHTTPInit(t *testing.T) {
 	for name, value := range entry.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	session, err := new(events).client().Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	session, err := new(events).client().Connect(t.Context(), &mcp.CommandTransport{Command: cmd},
+		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	must(t, err)
 	p := &proxied{ClientSession: session}
 	p.says(t, "echo", "one", "one")
@@ -296,7 +300,8 @@ func TestHTTPSessionsAreSigned(t *testing.T) {
 	if out, err := enrol.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.Command(lab.Binary(), "mcp", "--agent", "bot", "--listen", "127.0.0.1:0", "--upstream", httpTools(t, logFile(t), false).addr)
+	cmd := exec.Command(lab.Binary(), "mcp", "--agent", "bot", "--listen", "127.0.0.1:0",
+		"--upstream", httpTools(t, logFile(t), false).addr)
 	cmd.Env = environment
 	proxy := startProgram(t, cmd, " on ", testLog{t})
 	for range 2 {
@@ -373,7 +378,8 @@ func TestHTTPCredentials(t *testing.T) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSuffix(proxy.addr, "?key=hush-3"),
 			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`))
 		must(t, err)
-		req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer theirs"}, "X-Api-Key": {"theirs"}, "Cookie": {"a=b"}}
+		req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer theirs"},
+			"X-Api-Key": {"theirs"}, "Cookie": {"a=b"}}
 		resp, err := http.DefaultClient.Do(req)
 		must(t, err)
 		resp.Body.Close()

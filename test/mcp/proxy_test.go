@@ -85,7 +85,7 @@ func TestRevisions(t *testing.T) {
 			if _, err := p.CallTool(t.Context(), &mcp.CallToolParams{Name: "absent"}); err == nil {
 				t.Error("a tool that is not there was called")
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			if _, err := p.CallTool(ctx, &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"text": ""}}); err == nil {
 				t.Error("a call that hangs was answered")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"attestd/internal/harness"
+	"attestd/internal/sleep"
 )
 
 // claimant is a writer of a company who uses the idempotency keys of others before they do.
@@ -266,7 +267,7 @@ func (k *claimant) run(ctx context.Context) error {
 	go func() { ended <- cmd.Wait() }()
 	id, err := "", error(nil)
 	for id, err = k.named("runId"); err != nil && ctx.Err() == nil; id, err = k.named("runId") {
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := sleep.For(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -65,7 +65,8 @@ func credentials(ctx context.Context, r *harness.Run) error {
 				return err
 			}
 			if paths := differences(before, after); len(paths) > 0 {
-				r.Failf("what acme reads of itself has changed under the hands of others: %s", strings.Join(paths, "; "))
+				r.Failf("what acme reads of itself has changed under the hands of others: %s",
+					strings.Join(paths, "; "))
 			}
 		}
 		r.Step(i, len(states), "states")

@@ -164,16 +164,6 @@ func hangUp(conns []net.Conn) {
 	}
 }
 
-// pause waits during the attack, so that the good client can send requests.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // passport issues a passport to the attacker's bot and returns its ID.
 func (g *siege) passport(c *harness.Client) (jti string, err error) {
 	var issued struct{ Passport string }

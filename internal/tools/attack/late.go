@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"attestd/internal/harness"
+	"attestd/internal/sleep"
 )
 
 // lateBodies begins requests with a valid credential, and ends them when it has become invalid,
@@ -62,7 +63,7 @@ func lateBodies(ctx context.Context, r *harness.Run) error {
 	if err := c.Call(200, harness.Request{Method: "DELETE", Path: "/v1/keys/" + made.Key, Key: own}, nil); err != nil {
 		return err
 	}
-	if err := pause(ctx, 2100*time.Millisecond); err != nil {
+	if err := sleep.For(ctx, 2100*time.Millisecond); err != nil {
 		return err
 	}
 	for i, want := range []struct {

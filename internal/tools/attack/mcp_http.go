@@ -57,7 +57,8 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // isCall reports whether a body is a call for some parser.
 func isCall(body string) bool {
 	var m struct{ Method any }
-	return json.Unmarshal([]byte(strings.TrimPrefix(body, "\ufeff")), &m) == nil && strings.Contains(fmt.Sprint(m.Method), "tools/call")
+	return json.Unmarshal([]byte(strings.TrimPrefix(body, "\ufeff")), &m) == nil &&
+		strings.Contains(fmt.Sprint(m.Method), "tools/call")
 }
 
 // mcpHTTP lets a client and a server hide messages from the proxy between them, over HTTP. records
@@ -93,7 +94,8 @@ func mcpHTTP(ctx context.Context, r *harness.Run, s *harness.Service, key string
 		if err != nil {
 			return "", err
 		}
-		req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		req.Header = http.Header{"Content-Type": {"application/json"},
+			"Accept": {"application/json, text/event-stream"}}
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			return "", err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"attestd/internal/harness"
+	"attestd/internal/sleep"
 )
 
 const longest = 1 << 20 // maximum announced body
@@ -34,7 +35,7 @@ func emptyBodies(ctx context.Context, r *harness.Run) error {
 	const n = 1800
 	conns, err := g.hold(ctx, n, g.promise)
 	if err == nil {
-		err = pause(ctx, 3*time.Second)
+		err = sleep.For(ctx, 3*time.Second)
 	}
 	hangUp(conns)
 	r.Count(n, "connections")
@@ -56,7 +57,7 @@ func longBodies(ctx context.Context, r *harness.Run) error {
 	copy(body, `{"companyId":"c","agentId":"a","actionType":"b","payload":"`)
 	conns, err := g.hold(ctx, n, func(i int) []byte { return append(g.promise(i), body...) })
 	if err == nil {
-		err = pause(ctx, 2*time.Second)
+		err = sleep.For(ctx, 2*time.Second)
 	}
 	hangUp(conns)
 	r.Count(n, "connections")
@@ -86,7 +87,7 @@ func unreadAnswers(ctx context.Context, r *harness.Run) error {
 		return bytes.Repeat(one.Bytes(), 40)
 	})
 	if err == nil {
-		err = pause(ctx, 3*time.Second)
+		err = sleep.For(ctx, 3*time.Second)
 	}
 	if err == nil && !r.Short && before > 0 {
 		err = g.letGo(ctx, before+20)
@@ -104,7 +105,7 @@ func (g *siege) letGo(ctx context.Context, few int) error {
 		if harness.Descriptors(g.PID()) <= few {
 			return nil
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := sleep.For(ctx, time.Second); err != nil {
 			return err
 		}
 	}
@@ -155,7 +156,7 @@ func streamPlaces(ctx context.Context, r *harness.Run) error {
 		}
 		hangUp(conns)
 		// until the server has noticed that they are gone
-		if err := pause(ctx, time.Second); err != nil {
+		if err := sleep.For(ctx, time.Second); err != nil {
 			return errors.Join(err, g.lift(800*mebibyte))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"attestd/internal/harness"
+	"attestd/internal/sleep"
 )
 
 // lists lets six clients read the longest list slowly and concurrently. The server must not hold it
@@ -164,7 +165,7 @@ func (g *siege) beside(ctx context.Context, key string, busy func() bool) (worst
 		}
 		worst = max(worst, time.Since(start))
 		asked++
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := sleep.For(ctx, 20*time.Millisecond); err != nil {
 			return worst, asked, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"attestd/internal/harness"
+	"attestd/internal/sleep"
 )
 
 // manyEndpoints is far more webhooks than a company has concurrent attempts.
@@ -67,7 +68,7 @@ func slowWebhooks(ctx context.Context, r *harness.Run) error {
 	var known string // key of a company whose endpoint is known as fast
 	for round := range rounds {
 		r.Step(round, rounds, "records")
-		if err := pause(ctx, answer/8); err != nil {
+		if err := sleep.For(ctx, answer/8); err != nil {
 			return err
 		}
 		company, key := "known", known
@@ -137,7 +138,7 @@ func slowCompanies(ctx context.Context, addr, endpoint string, n, records int) e
 			nil); err != nil {
 			return err
 		}
-		if err := pause(ctx, 40*time.Millisecond); err != nil {
+		if err := sleep.For(ctx, 40*time.Millisecond); err != nil {
 			return err
 		}
 	}

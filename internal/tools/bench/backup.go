@@ -94,7 +94,8 @@ func (b *bench) loopBackups(ctx context.Context, path, place string) (end func()
 	go func() {
 		var o outcome
 		for ctx.Err() == nil && o.err == nil {
-			out, err := exec.CommandContext(ctx, b.binary(), "backup", "--backup-to", place, "--backup-keep", "1", "--db", path).CombinedOutput()
+			out, err := exec.CommandContext(ctx, b.binary(), "backup", "--backup-to", place, "--backup-keep", "1",
+				"--db", path).CombinedOutput()
 			if err == nil {
 				o.made++
 			} else if ctx.Err() == nil {

@@ -31,7 +31,8 @@ var listensOn = regexp.MustCompile(`listens on http://(\S+)`)
 // serve starts attestd on a database file, without limits, without the background verification,
 // which would begin with the server, and with default values for all other flags.
 func (b *bench) serve(ctx context.Context, db string, flags ...string) (*child, error) {
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--rate-limits", "off", "--verify-every", "off", "--db", db}, flags...)
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--rate-limits", "off", "--verify-every", "off",
+		"--db", db}, flags...)
 	return start(ctx, exec.Command(b.binary(), args...))
 }
 

@@ -59,6 +59,7 @@ func (b *bench) verify(ctx context.Context, s *shape) error {
 		only(s.million, atMost(0.6)))
 	b.report.add(lengthSection, s.column, "repeated verify, per record", median(again), micro, only(s.million, atMost(5)))
 	b.report.add(lengthSection, s.column, "first verify after a restart, per record", median(restarted), micro, nil)
-	b.report.add(lengthSection, s.column, "  ÷ repeated verify", median(restarted)/median(again), ratio, only(s.million, atMost(2)))
+	b.report.add(lengthSection, s.column, "  ÷ repeated verify", median(restarted)/median(again), ratio,
+		only(s.million, atMost(2)))
 	return nil
 }

@@ -57,7 +57,8 @@ func (t *httpTool) call(n int) error {
 			if err != nil {
 				return err
 			}
-			req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+			req.Header = http.Header{"Content-Type": {"application/json"},
+				"Accept": {"application/json, text/event-stream"}}
 			resp, err := t.client.Do(req)
 			if err != nil {
 				return err
@@ -104,7 +105,8 @@ func (b *bench) mcpHTTP(ctx context.Context) (err error) {
 		}
 		if err == nil {
 			go func() { _, _ = io.Copy(b.stderr, said) }()
-			err = b.compareTools(ctx, "mcp over http", "fail "+fail, 25, proxy.Process.Pid, newHTTPTool(address), newHTTPTool(at))
+			err = b.compareTools(ctx, "mcp over http", "fail "+fail, 25, proxy.Process.Pid, newHTTPTool(address),
+				newHTTPTool(at))
 		}
 		err = errors.Join(err, proxy.Process.Signal(os.Interrupt), proxy.Wait())
 		if err != nil {

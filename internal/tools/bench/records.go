@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"time"
 
@@ -45,10 +46,13 @@ func (b *bench) records(ctx context.Context) (err error) {
 		{"first page, a day that is not there", "/v1/records?since=2020-01-01T00:00:00.000Z&until=2020-01-02T00:00:00.000Z", 50},
 		{"first page, two that never meet", "/v1/records?agent=agent-7&action=tool.5", 50},
 		{"first page, two that never meet, oldest first", "/v1/records?agent=agent-7&action=tool.5&order=oldest", 50},
+		{"first page, a payload's member", "/v1/records?payload=" + url.QueryEscape("tool=payments.transfer"), 50},
 		{"histogram of all", "/v1/records/histogram", 50},
 		{"histogram of an agent", "/v1/records/histogram?agent=agent-7", 100},
 		{"histogram by agent", "/v1/records/histogram?by=agent&buckets=24", 150},
+		{"histogram by action", "/v1/records/histogram?by=action&buckets=24", 150},
 		{"whole scan for a text", "/v1/records?q=stands-nowhere&order=oldest", 4000},
+		{"whole scan for a payload's member", "/v1/records?order=oldest&payload=" + url.QueryEscape("tool=stands-nowhere"), 4000},
 	} {
 		req := request("GET", q.path, t.key, "", "")
 		if q.most > 1000 { // all in one response

@@ -44,7 +44,7 @@ func (r *release) debian(p program, pages []file) ([]byte, error) {
 			" The package has the program, and a service that is neither enabled nor",
 			" started. It listens on loopback until it is told otherwise.")},
 		{name: "md5sums", text: []byte(sums.String()), mode: 0o644},
-		{name: "conffiles", text: lines("/etc/default/attestd"), mode: 0o644},
+		{name: "conffiles", text: lines("/etc/attestd/attestd.toml", "/etc/default/attestd"), mode: 0o644},
 	}
 	for _, script := range []string{"postinst", "prerm", "postrm"} {
 		text, err := os.ReadFile(filepath.Join(r.source, "packaging/deb", script))
@@ -90,7 +90,11 @@ func (r *release) installed(p program, pages []file) ([]file, error) {
 		{"packaging/systemd/attestd.service", "lib/systemd/system/attestd.service"},
 		{"packaging/systemd/attestd.sysusers", "usr/lib/sysusers.d/attestd.conf"},
 		{"packaging/systemd/attestd.default", "etc/default/attestd"},
+		{"packaging/systemd/attestd.toml", "etc/attestd/attestd.toml"},
 		{"packaging/deb/overrides", "usr/share/lintian/overrides/attestd"},
+		{"docs/monitoring/prometheus.yaml", docs + "monitoring/prometheus.yaml"},
+		{"docs/monitoring/alerts.yaml", docs + "monitoring/alerts.yaml"},
+		{"docs/monitoring/grafana.json", docs + "monitoring/grafana.json"},
 	} {
 		text, err := os.ReadFile(filepath.Join(r.source, copied.from))
 		if err != nil {

@@ -44,8 +44,10 @@ func main() {
 	for _, name := range []string{"README.md", "CHANGELOG.md", "web/notices.txt"} {
 		write(name, "text of "+name+"\n")
 	}
-	if err := os.CopyFS(filepath.Join(folder, "packaging"), os.DirFS("../../../packaging")); err != nil {
-		t.Fatal(err)
+	for _, copied := range []string{"packaging", "docs/monitoring"} {
+		if err := os.CopyFS(filepath.Join(folder, copied), os.DirFS(filepath.Join("../../..", copied))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "-qm", "one"}} {
 		cmd := exec.Command("git", args...)

@@ -156,7 +156,8 @@ func console(vendor string, parts map[string]*part) error {
 			return err
 		}
 		found++
-		return add(parts, name+", in the console", filepath.Dir(path), regexp.MustCompile("^"+regexp.QuoteMeta(entry.Name())+"$"))
+		return add(parts, name+", in the console", filepath.Dir(path),
+			regexp.MustCompile("^"+regexp.QuoteMeta(entry.Name())+"$"))
 	})
 	if err == nil && found == 0 {
 		err = fmt.Errorf("%s has no licenses", vendor)
@@ -186,7 +187,8 @@ func written(parts map[string]*part) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString("attestd contains the work of others. These are their licenses.\n")
 	for _, text := range texts {
-		fmt.Fprintf(&out, "\n%s\n%s\n%s\n\n%s\n", strings.Repeat("=", 80), strings.Join(holders[text], "\n"), strings.Repeat("-", 80), text)
+		fmt.Fprintf(&out, "\n%s\n%s\n%s\n\n%s\n", strings.Repeat("=", 80), strings.Join(holders[text], "\n"),
+			strings.Repeat("-", 80), text)
 	}
 	return out.Bytes(), nil
 }

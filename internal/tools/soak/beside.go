@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"attestd/internal/harness"
+	"attestd/internal/sleep"
 )
 
 // each calls do with a client repeatedly, with a pause between, until the time is over. An error of
@@ -21,12 +22,7 @@ import (
 func (k *run) each(ctx context.Context, pause time.Duration, do func(c *harness.Client, n int) error) {
 	c := &harness.Client{Addr: k.addr, Wait: 5 * time.Minute}
 	defer c.Close()
-	for n := 0; ; n++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
+	for n := 0; sleep.For(ctx, pause) == nil; n++ {
 		if err := do(c, n); err != nil {
 			k.Failf("beside the load: %v", err)
 			return

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"attestd/internal/harness"
+	"attestd/internal/sleep"
 )
 
 // faultWriters is the number of clients that append while a disk is tampered with or fails.
@@ -123,12 +124,7 @@ func emptyOnce(ctx context.Context, r *harness.Run, round int) error {
 // cutUntil truncates a log to a number of quarters, and repeats that until the context is done,
 // because it may cut off only what is from before the log restarted, which is not missed.
 func cutUntil(ctx context.Context, log string, quarters int64, pause time.Duration) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
-		}
+	for sleep.For(ctx, pause) == nil {
 		info, err := os.Stat(log)
 		if err == nil {
 			err = os.Truncate(log, info.Size()*quarters/4)
@@ -137,4 +133,5 @@ func cutUntil(ctx context.Context, log string, quarters int64, pause time.Durati
 			return err
 		}
 	}
+	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"attestd/internal/wholefile"
 )
 
 // Check returns an error when another user, root aside, may replace what stands at path, or change
@@ -96,20 +98,9 @@ func Secret(path string) ([]byte, error) {
 func create(path string) error {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
-	f, err := os.CreateTemp(filepath.Dir(path), ".secret-*")
-	if err != nil {
-		return err
+	err := wholefile.Create(path, []byte(base64.RawURLEncoding.EncodeToString(secret)))
+	if errors.Is(err, fs.ErrExist) {
+		return nil
 	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(base64.RawURLEncoding.EncodeToString(secret))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return err
 }

@@ -8,12 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gofrs/flock"
+
+	"attestd/internal/wholefile"
 )
 
 // Names in the folder; see the package comment.
@@ -222,16 +223,9 @@ func (s *Spool) size() (total int64, err error) {
 	return total, nil
 }
 
-// syncFolder makes the names in a folder durable. Windows has nothing of the kind, and needs it
-// not.
 func syncFolder(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(dir)
-	if err != nil {
+	if err := wholefile.SyncFolder(dir); err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	defer f.Close()
-	return f.Sync()
+	return nil
 }

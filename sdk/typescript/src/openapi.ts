@@ -83,8 +83,9 @@ export interface paths {
         put?: never;
         /**
          * Read a company's first key, on the same machine
-         * @description Returns the oldest existing API key of a company. It requires no credential, so it serves only callers on the
-         *     server's machine. All of these conditions must hold, otherwise it is 403:
+         * @description Returns the oldest existing API key of a company that has the role `admin` and no expiry: the bootstrap key, as
+         *     long as it exists. It requires no credential, so it serves only callers on the server's machine. All of these
+         *     conditions must hold, otherwise it is 403:
          *
          *     - the connection comes from a loopback address: `127.0.0.0/8`, `::1`, or the former mapped into IPv6
          *     - `Host` is a loopback name or address
@@ -1704,7 +1705,8 @@ export interface paths {
         /**
          * List revoked passports
          * @description Lists all revoked passports of the company, ordered by the time of revocation. The list includes passports revoked
-         *     by a rotation, without a reason.
+         *     by a rotation, without a reason. It ends with a passport's row, which goes some time after `exp`: 30 days, unless the
+         *     operator says otherwise, and two days at least.
          */
         get: operations["listRevokedPassports"];
         put?: never;
@@ -1726,7 +1728,8 @@ export interface paths {
         put?: never;
         /**
          * Revoke a passport
-         * @description Revokes a passport that the company issued. The next check already refuses it. The body may be empty.
+         * @description Revokes a passport that the company issued. The next check already refuses it. The body may be empty. One that
+         *     expired so long ago that its row is gone is 404.
          */
         post: operations["revokePassport"];
         delete?: never;
@@ -1746,7 +1749,7 @@ export interface paths {
          * Get the signed status of a passport
          * @description Returns a status signed with the company's key; *Revocation* explains how to check it. `valid` means that this
          *     company issued the passport and has not revoked it, regardless of `exp`. For a `jti` that this company never
-         *     issued, the signed status is `unknown`.
+         *     issued, and for one that expired so long ago that its row is gone, the signed status is `unknown`.
          *
          *     `valid` and `revoked` may be cached for 300 seconds, so a cache may return `valid` for that long after a
          *     revocation. `unknown` must not be stored.

@@ -3,6 +3,7 @@ package backups
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +37,7 @@ type BucketOptions struct {
 	PathStyle                          bool // the bucket stands in the path, and not in the host
 	AllowHTTP                          bool // also to machines other than this one
 	AccessKey, SecretKey, SessionToken string
+	Roots                              *x509.CertPool // nil for the system's
 	Lock                               LockMode
 	LockFor                            time.Duration // from the beginning of a backup
 	Now                                func() time.Time
@@ -102,7 +104,7 @@ func OpenBucket(address string, o BucketOptions) (*Bucket, error) {
 	client, err := minio.New(u.Host, &minio.Options{
 		Creds:  credentials.NewStaticV4(o.AccessKey, o.SecretKey, o.SessionToken),
 		Secure: u.Scheme == "https", Region: o.Region, BucketLookup: lookup, MaxRetries: tries,
-		Transport: newTransport(), TrailingHeaders: true,
+		Transport: newTransport(o.Roots), TrailingHeaders: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrRefused, err)
@@ -167,10 +169,19 @@ func (b *Bucket) Check(ctx context.Context) error {
 	return nil
 }
 
+// maxListed bounds a list, which the service may make endless.
+const maxListed = 100_000
+
 func (b *Bucket) List(ctx context.Context) (names []string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	listed := 0
 	for o := range b.client.ListObjectsIter(ctx, b.bucket, minio.ListObjectsOptions{Prefix: b.prefix}) {
 		if o.Err != nil {
 			return nil, b.failed("", o.Err)
+		}
+		if listed++; listed > maxListed {
+			return nil, fmt.Errorf("%w: there are more than %d files in %s: give the backups a prefix of their own", store.ErrRefused, maxListed, b)
 		}
 		if name, isHere := strings.CutPrefix(o.Key, b.prefix); isHere && name != "" && !strings.Contains(name, "/") {
 			names = append(names, name)
@@ -276,13 +287,16 @@ func (b *Bucket) Remove(ctx context.Context, name, version string) error {
 func (b *Bucket) Sweep(ctx context.Context, now time.Time, isOurs func(string) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	left := map[string]bool{}
+	left, listed := map[string]bool{}, 0
 	for u := range b.client.ListIncompleteUploads(ctx, b.bucket, b.prefix, false) {
 		if u.Err != nil {
 			if code := minio.ToErrorResponse(u.Err).Code; code == "NotImplemented" || code == "MethodNotAllowed" {
 				return nil
 			}
 			return b.failed("", u.Err)
+		}
+		if listed++; listed > maxListed {
+			break // the next sweep finds the rest
 		}
 		name, isHere := strings.CutPrefix(u.Key, b.prefix)
 		if isHere && isOurs(strings.TrimSuffix(name, manifestSuffix)) && now.Sub(u.Initiated) > abandoned {

@@ -2,6 +2,7 @@ package backups
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,8 @@ func ParseRecipients(list []string) (found []age.Recipient, err error) {
 			if !strings.HasPrefix(text, "age1") {
 				text = "what was given"
 			}
-			return nil, fmt.Errorf("%w: %s is not a public key of age, which begins with age1; age-keygen makes one", store.ErrRefused, text)
+			return nil, fmt.Errorf("%w: %s is not a public key of age, which begins with age1; age-keygen makes one",
+				store.ErrRefused, text)
 		}
 		found = append(found, r...)
 	}
@@ -30,8 +32,8 @@ func ParseRecipients(list []string) (found []age.Recipient, err error) {
 }
 
 // ParseIdentities parses a file of secret keys of age. Errors do not contain them.
-func ParseIdentities(r io.Reader) ([]age.Identity, error) {
-	found, err := age.ParseIdentities(io.LimitReader(r, 1<<20))
+func ParseIdentities(text []byte) ([]age.Identity, error) {
+	found, err := age.ParseIdentities(bytes.NewReader(text))
 	if err != nil || len(found) == 0 {
 		return nil, fmt.Errorf("%w: it holds no secret key of age, a line that begins with AGE-SECRET-KEY-", store.ErrRefused)
 	}
@@ -93,7 +95,8 @@ func compareSent(m Manifest, r io.Reader, out io.Writer, identities []age.Identi
 	}
 	switch {
 	case read.size != m.Size:
-		return errors.Join(fmt.Errorf("%w: it has %s bytes, and not %d", store.ErrCorrupt, atLeast(read.size, m.Size), m.Size), opened)
+		return errors.Join(fmt.Errorf("%w: it has %s bytes, and not %d", store.ErrCorrupt,
+			atLeast(read.size, m.Size), m.Size), opened)
 	case read.hex() != m.SHA256:
 		return errors.Join(fmt.Errorf("%w: its SHA-256 is %s, and not %s", store.ErrCorrupt, read.hex(), m.SHA256), opened)
 	case opened != nil:
@@ -116,7 +119,8 @@ func atLeast(n, most int64) string {
 // identityError says what to do if no identity opens a backup.
 func identityError(err error) error {
 	if none := (*age.NoIdentityMatchError)(nil); errors.As(err, &none) {
-		return fmt.Errorf("%w: it is encrypted to other recipients than the identities that were given", store.ErrRefused)
+		return fmt.Errorf("%w: it is encrypted to other recipients than the identities that were given",
+			store.ErrRefused)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package backups_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"attestd/internal/testenv"
+	"attestd/store"
 	"attestd/store/admin/backups"
 )
 
@@ -264,5 +266,29 @@ func TestUnsafeFolder(t *testing.T) {
 	// one backup of two files, and what was laid there
 	if len(entries) != 7 || len(done(t, place)) != 1 {
 		t.Errorf("%v", entries)
+	}
+}
+
+// A list of a bucket that has no end costs bounded memory, and no backup.
+func TestEndlessListIsRefused(t *testing.T) {
+	t.Parallel()
+	f, pages := newS3(t, false), 0
+	var contents strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&contents, "<Contents><Key>prefix/%d%050d</Key><Size>1</Size><LastModified>2026-03-04T05:06:07Z</LastModified></Contents>", i, 0)
+	}
+	f.fault = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != "GET" || r.URL.Query().Get("list-type") != "2" {
+			return false
+		}
+		if pages++; pages > 1000 {
+			fail(w, 500, "InternalError")
+			return true
+		}
+		fmt.Fprintf(w, "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>%d</NextContinuationToken>%s</ListBucketResult>", pages, contents.String())
+		return true
+	}
+	if names, err := f.place(t).List(t.Context()); !errors.Is(err, store.ErrRefused) || pages > 200 {
+		t.Errorf("%d pages, %d names: %v", pages, len(names), err)
 	}
 }

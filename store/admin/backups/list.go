@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,24 +45,70 @@ func List(ctx context.Context, p Place) (list []Listed, err error) {
 		if !ok {
 			continue
 		}
-		l := Listed{Name: n, Address: p.Address(text)}
-		switch m, err := readManifest(ctx, p, n); {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, fs.ErrNotExist): // unfinished
-		case err != nil:
-			l.Err = err
-		default:
-			var size int64
-			if size, l.Err = p.Size(ctx, text, m.Version); l.Err == nil && size != m.Size {
-				l.Err = fmt.Errorf("%w: it has %d bytes, and its manifest says %d", store.ErrCorrupt, size, m.Size)
-			}
-			l.Manifest = m
+		l, err := look(ctx, p, n)
+		if err != nil {
+			return nil, err
 		}
 		list = append(list, l)
 	}
 	slices.SortFunc(list, func(a, b Listed) int { return compareNames(a.Name, b.Name) })
 	return list, nil
+}
+
+// look compares a backup with its manifest. The error is that of ctx.
+func look(ctx context.Context, p Place, n Name) (Listed, error) {
+	l := Listed{Name: n, Address: p.Address(n.String())}
+	switch m, err := readManifest(ctx, p, n); {
+	case ctx.Err() != nil:
+		return l, ctx.Err()
+	case errors.Is(err, fs.ErrNotExist): // unfinished
+	case err != nil:
+		l.Err = err
+	default:
+		var size int64
+		if size, l.Err = p.Size(ctx, n.String(), m.Version); l.Err == nil && size != m.Size {
+			l.Err = fmt.Errorf("%w: it has %d bytes, and its manifest says %d", store.ErrCorrupt, size, m.Size)
+		}
+		l.Manifest = m
+	}
+	return l, nil
+}
+
+// Latest looks at the newest backups of a database, most of them at most, until it has found one
+// that is done. found is the zero value if there is none, and wrong has those that do not fit their
+// manifests.
+func Latest(ctx context.Context, p Place, id headfile.ID, most int) (found Listed, wrong []Listed, err error) {
+	ours, err := namesOf(ctx, p, id)
+	if err != nil {
+		return found, nil, err
+	}
+	for _, n := range ours[:min(most, len(ours))] {
+		l, err := look(ctx, p, n)
+		switch {
+		case err != nil:
+			return found, wrong, err
+		case l.Done():
+			return l, wrong, nil
+		case l.Err != nil:
+			wrong = append(wrong, l)
+		}
+	}
+	return found, wrong, nil
+}
+
+// namesOf returns the names of the backups of a database, the newest first.
+func namesOf(ctx context.Context, p Place, id headfile.ID) (ours []Name, err error) {
+	names, err := p.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range names {
+		if n, ok := ParseName(text); ok && n.Database == id {
+			ours = append(ours, n)
+		}
+	}
+	slices.SortFunc(ours, func(a, b Name) int { return compareNames(b, a) })
+	return ours, nil
 }
 
 // Verify reads a backup from its place, compares it with its manifest, restores it to a temporary
@@ -184,26 +231,7 @@ func Restore(ctx context.Context, r io.Reader, path, schema string, identities [
 }
 
 // Newest returns the newest backup of a database that is done, or the zero value.
-func Newest(ctx context.Context, p Place, id headfile.ID) (l Listed, err error) {
-	names, err := p.List(ctx)
-	if err != nil {
-		return l, err
-	}
-	var ours []Name
-	for _, text := range names {
-		if n, ok := ParseName(text); ok && n.Database == id {
-			ours = append(ours, n)
-		}
-	}
-	slices.SortFunc(ours, func(a, b Name) int { return compareNames(b, a) })
-	for _, n := range ours {
-		m, err := readManifest(ctx, p, n)
-		if ctx.Err() != nil {
-			return l, ctx.Err()
-		}
-		if err == nil {
-			return Listed{Name: n, Address: p.Address(n.String()), Manifest: m}, nil
-		}
-	}
-	return l, nil
+func Newest(ctx context.Context, p Place, id headfile.ID) (Listed, error) {
+	l, _, err := Latest(ctx, p, id, math.MaxInt)
+	return l, err
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -14,14 +12,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"time"
 
 	"filippo.io/age"
 
+	"attestd/internal/sleep"
 	"attestd/store"
-	"attestd/store/admin"
 	"attestd/store/headfile"
 	"attestd/store/sqlite"
 )
@@ -162,7 +159,8 @@ func (b *making) copy(ctx context.Context) (err error) {
 	}
 	defer source.Close()
 	if !source.UpToDate() {
-		return fmt.Errorf("%w: %s is of an older schema; start attestd serve with it once, or use attestd backup FILE", store.ErrRefused, b.path)
+		return fmt.Errorf("%w: %s is of an older schema; start attestd serve with it once, or use attestd backup FILE",
+			store.ErrRefused, b.path)
 	}
 	id, err := source.DatabaseID(ctx)
 	if err != nil {
@@ -218,10 +216,8 @@ func (b *making) checkHeadFile(ctx context.Context, source *store.Store) error {
 		if cosigner := (*store.CosignerError)(nil); !errors.As(err, &cosigner) {
 			break
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Second):
+		if err := sleep.For(ctx, time.Second); err != nil {
+			return err
 		}
 		err = source.Rollback.Check(ctx, b.Heads)
 	}
@@ -285,43 +281,6 @@ func (b *making) write(ctx context.Context) error {
 	return nil
 }
 
-// readBack reads the backup from its place, compares it with what was sent, and restores it to a
-// temporary file if it can be opened.
-func (b *making) readBack(ctx context.Context) error {
-	if b.canOpen() {
-		b.copied.Discard() // the room of one copy is enough
-		b.copied = nil
-	}
-	r, err := b.to.Read(ctx, b.name.String(), b.manifest.Version)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	paced := pacedReader{r, b.pace(ctx, filepath.Dir(b.temp))}
-	if !b.canOpen() {
-		return compareSent(b.manifest, paced, io.Discard, nil, b.Progress)
-	}
-	if b.copied, err = sqlite.NewTemp(b.temp); err != nil {
-		return err
-	}
-	return restoreTo(b.copied.Path, b.manifest, paced, b.Identities, b.Progress)
-}
-
-// verify opens the plaintext database and verifies it completely: every page, table, chain and
-// head, and that it has at least what the database had at the beginning.
-func (b *making) verify(ctx context.Context) error {
-	s, heads, err := verifyDatabase(ctx, b.copied.Path, b.Schema, b.Progress)
-	if err != nil {
-		return err
-	}
-	b.checked = s
-	if err := s.Rollback.CheckHeads(ctx, b.begin); err != nil {
-		return fmt.Errorf("it lacks what the database had when the backup began: %w", err)
-	}
-	b.manifest.describe(heads)
-	return nil
-}
-
 // writeManifest makes the backup done.
 func (b *making) writeManifest(ctx context.Context) error {
 	b.manifest.Done = b.At.Add(time.Since(b.At)).UTC() // by the monotonic clock
@@ -350,61 +309,4 @@ func (b *making) writeManifest(ctx context.Context) error {
 		return errors.Join(err, b.to.Remove(context.WithoutCancel(ctx), name, stored.Version))
 	}
 	return nil
-}
-
-// verifyDatabase verifies the database at path, which nobody else writes, and returns it open, with
-// its heads.
-func verifyDatabase(ctx context.Context, path, schema string, progress func(string, int64, int64)) (_ *store.Store, heads []headfile.Head, err error) {
-	s, err := store.OpenReadOnly(ctx, path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() {
-		if err != nil {
-			s.Close()
-		}
-	}()
-	if err := s.VerifyContents(ctx, runtime.GOMAXPROCS(0), func(done, total int64) { progress("verify", done, total) }); err != nil {
-		return nil, nil, err
-	}
-	if err := admin.CheckFile(ctx, s, schema); err != nil {
-		return nil, nil, err
-	}
-	heads, err = s.Rollback.Heads(ctx)
-	return s, heads, err
-}
-
-// maxHeads is the number of heads in a manifest.
-const maxHeads = 256
-
-// describe enters the heads of the database in the backup: all by a digest, and the log of the
-// companies and the longest ones by themselves.
-func (m *Manifest) describe(heads []headfile.Head) {
-	m.Logs, m.Records, m.Head, m.Heads = len(heads), 0, headDigest(heads), nil
-	for _, h := range heads {
-		m.Records += h.Size
-	}
-	longest := slices.Clone(heads)
-	slices.SortStableFunc(longest, func(a, b headfile.Head) int {
-		first := func(h headfile.Head) int { return map[bool]int{true: 0, false: 1}[h.Chain == store.CompanyLogChain] }
-		return cmp.Or(cmp.Compare(first(a), first(b)), cmp.Compare(b.Size, a.Size), cmp.Compare(a.Chain, b.Chain))
-	})
-	for _, h := range longest[:min(len(longest), maxHeads)] {
-		m.Heads = append(m.Heads, toManifestHead(h))
-	}
-}
-
-// headDigest is the SHA-256 over the heads of all logs in the order of their chains: of each its
-// number and size, 8 bytes big-endian each, and both roots.
-func headDigest(heads []headfile.Head) string {
-	sum := sha256.New()
-	var b []byte
-	for _, h := range heads {
-		b = binary.BigEndian.AppendUint64(b[:0], uint64(h.Chain))
-		b = binary.BigEndian.AppendUint64(b, uint64(h.Size))
-		b = append(b, h.Root[:]...)
-		b = append(b, h.LogRoot[:]...)
-		sum.Write(b)
-	}
-	return hex.EncodeToString(sum.Sum(nil))
 }

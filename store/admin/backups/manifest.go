@@ -2,14 +2,19 @@ package backups
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
+	"attestd/store"
 	"attestd/store/headfile"
 )
 
@@ -125,4 +130,39 @@ func (m Manifest) heads() (list []headfile.Head, err error) {
 		list = append(list, head)
 	}
 	return list, nil
+}
+
+// maxHeads is the number of heads in a manifest.
+const maxHeads = 256
+
+// describe enters the heads of the database in the backup: all by a digest, and the log of the
+// companies and the longest ones by themselves.
+func (m *Manifest) describe(heads []headfile.Head) {
+	m.Logs, m.Records, m.Head, m.Heads = len(heads), 0, headDigest(heads), nil
+	for _, h := range heads {
+		m.Records += h.Size
+	}
+	longest := slices.Clone(heads)
+	slices.SortStableFunc(longest, func(a, b headfile.Head) int {
+		first := func(h headfile.Head) int { return map[bool]int{true: 0, false: 1}[h.Chain == store.CompanyLogChain] }
+		return cmp.Or(cmp.Compare(first(a), first(b)), cmp.Compare(b.Size, a.Size), cmp.Compare(a.Chain, b.Chain))
+	})
+	for _, h := range longest[:min(len(longest), maxHeads)] {
+		m.Heads = append(m.Heads, toManifestHead(h))
+	}
+}
+
+// headDigest is the SHA-256 over the heads of all logs in the order of their chains: of each its
+// number and size, 8 bytes big-endian each, and both roots.
+func headDigest(heads []headfile.Head) string {
+	sum := sha256.New()
+	var b []byte
+	for _, h := range heads {
+		b = binary.BigEndian.AppendUint64(b[:0], uint64(h.Chain))
+		b = binary.BigEndian.AppendUint64(b, uint64(h.Size))
+		b = append(b, h.Root[:]...)
+		b = append(b, h.LogRoot[:]...)
+		sum.Write(b)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }

@@ -55,7 +55,8 @@ func ParseName(text string) (n Name, ok bool) {
 func newName(database headfile.ID, number int, at time.Time, encrypted bool) (Name, error) {
 	n := Name{Database: database, Number: number, Time: at.UTC().Truncate(time.Second), Encrypted: encrypted}
 	if number > maxNumber || at.Year() > 9999 {
-		return n, fmt.Errorf("no backup can come after number %d at %s: move the backups of this place elsewhere", number-1, at)
+		return n, fmt.Errorf("no backup can come after number %d at %s: move the backups of this place elsewhere",
+			number-1, at)
 	}
 	_, _ = rand.Read(n.Nonce[:]) // it never fails
 	return n, nil

@@ -104,7 +104,8 @@ func (b *making) remove(ctx context.Context, n Name, m Manifest) error {
 		return err
 	}
 	if m.Records > b.manifest.Records {
-		return fmt.Errorf("it is not removed, because it has %d records and the new backup has %d", m.Records, b.manifest.Records)
+		return fmt.Errorf("it is not removed, because it has %d records and the new backup has %d", m.Records,
+			b.manifest.Records)
 	}
 	if err := b.checked.Rollback.CheckHeads(ctx, known); err != nil {
 		return fmt.Errorf("it is not removed, because it has what the new backup lacks: %w", err)

@@ -279,7 +279,8 @@ func (f *s3) get(w http.ResponseWriter, r *http.Request, key, version string) {
 			fail(w, 404, "NoSuchObjectLockConfiguration")
 			return
 		}
-		fmt.Fprintf(w, "<Retention><Mode>%s</Mode><RetainUntilDate>%s</RetainUntilDate></Retention>", o.mode, o.until.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "<Retention><Mode>%s</Mode><RetainUntilDate>%s</RetainUntilDate></Retention>", o.mode,
+			o.until.UTC().Format(time.RFC3339))
 		return
 	}
 	body := o.body

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"attestd/internal/sleep"
 )
 
 // retryAfter is the time after which a failed backup is tried again, unless the interval is
@@ -72,10 +74,8 @@ func (s *Schedule) Run(ctx context.Context) error {
 	wait := s.first(ctx)
 	for {
 		s.change(func(now *Status) { now.Next = time.Now().Add(wait) })
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
+		if err := sleep.For(ctx, wait); err != nil {
+			return err
 		}
 		began := time.Now()
 		s.change(func(now *Status) { now.Running, now.LastStart = true, began })

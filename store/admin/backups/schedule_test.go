@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -114,4 +115,29 @@ func TestHangingBackupIsOverdue(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+// A backup of which only a part is there is not the newest: a schedule would wait for the next one
+// as if it had one.
+func TestTruncatedBackupIsNotTheNewest(t *testing.T) {
+	t.Parallel()
+	l, place := serve(t), folder(t)
+	var names []string
+	for step := range 2 {
+		made, err := l.make(t, place, step, 0)
+		must(t, err)
+		names = append(names, made.Name)
+	}
+	id, err := l.DatabaseID(t.Context())
+	must(t, err)
+	for i := range 3 {
+		newest, err := backups.Newest(t.Context(), place, id)
+		must(t, err)
+		if want := []string{names[1], names[0], ""}[i]; want == "" && newest.Done() || want != "" && newest.Name.String() != want {
+			t.Errorf("the newest is %s, want %q", newest.Name, want)
+		}
+		if i < 2 {
+			must(t, os.Truncate(place.Address(names[1-i]), 512))
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"attestd/internal/sleep"
 	"attestd/store"
 	"attestd/store/sqlite"
 )
@@ -87,12 +88,7 @@ func (p *pace) move(n int64) error {
 	if ahead < time.Millisecond {
 		return p.ctx.Err()
 	}
-	select {
-	case <-p.ctx.Done():
-		return p.ctx.Err()
-	case <-time.After(ahead):
-		return nil
-	}
+	return sleep.For(p.ctx, ahead)
 }
 
 // pacedReader reads at a pace.

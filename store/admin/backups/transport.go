@@ -3,6 +3,7 @@ package backups
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"time"
@@ -12,7 +13,7 @@ import (
 const patience = time.Minute
 
 // newTransport returns a transport that leaves a service which hangs.
-func newTransport() *http.Transport {
+func newTransport(roots *x509.CertPool) *http.Transport {
 	dialer := &net.Dialer{Timeout: 15 * time.Second}
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -22,7 +23,7 @@ func newTransport() *http.Transport {
 			}
 			return impatient{c}, nil
 		},
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    15 * time.Second,
 		ResponseHeaderTimeout:  5 * time.Minute, // completing a large upload takes long
 		IdleConnTimeout:        30 * time.Second,

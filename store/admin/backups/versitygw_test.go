@@ -133,7 +133,8 @@ func TestVersityGateway(t *testing.T) {
 	// whoever exchanges an object leaves the version that was locked
 	place := open("locked")
 	names := done(t, place)
-	_, err = client.PutObject(t.Context(), "locked", "of/attestd/"+names[0], bytes.NewReader([]byte("exchanged")), 9, minio.PutObjectOptions{SendContentMd5: true})
+	_, err = client.PutObject(t.Context(), "locked", "of/attestd/"+names[0], bytes.NewReader([]byte("exchanged")), 9,
+		minio.PutObjectOptions{SendContentMd5: true})
 	must(t, err)
 	list, err := backups.List(t.Context(), place)
 	must(t, err)

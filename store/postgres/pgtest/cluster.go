@@ -75,6 +75,9 @@ func (c *Cluster) Addresses() []string {
 	return []string{c.servers[0].address(), c.servers[1].address()}
 }
 
+// Standby returns a URL of the standby alone.
+func (c *Cluster) Standby() string { return c.standby.url("postgres") }
+
 // URL returns a URL with several addresses, from which a client selects the writable one. They are
 // the addresses of the servers, or of proxies; the default is Addresses.
 func (c *Cluster) URL(addresses ...string) string {
@@ -141,6 +144,12 @@ func (c *Cluster) Promote() {
 		c.t.Fatal("pgtest: Promote before Kill or Stop would make two primaries")
 	}
 	c.must(c.standby.execute("SELECT pg_promote()"))
+	c.Promoted()
+}
+
+// Promoted returns when the standby, which somebody promotes, is writable. It is the primary then.
+func (c *Cluster) Promoted() {
+	c.t.Helper()
 	c.must(c.standby.poll("the standby is not promoted", func(ctx context.Context) (yes bool, err error) {
 		return c.standby.ask(ctx, "SELECT NOT pg_is_in_recovery()")
 	}))

@@ -7,7 +7,7 @@ import { href } from '../core/router.js';
 import { busiest, placed } from '../lib/delegations.js';
 import { visible } from '../lib/visible.js';
 import { Badge } from './basic.js';
-import { Box, principal, useWidth } from './delegation_picture.js';
+import { Drawing, NOTHING, principal, useWidth } from './delegation_picture.js';
 
 const BOXES = 32; // of the picture; the table has all
 const ROWS = 100; // of the table, before more are asked for
@@ -33,19 +33,15 @@ export const isRecent = ({ last }, now) => now - Date.parse(last) < LIFETIME;
 export function CompanyPicture({ edges, nodes, company }) {
   const [ref, width] = useWidth();
   const part = busiest({ nodes, edges }, BOXES, company.spiffeId);
-  const { boxes, lines, height } = width ? placed(part, width - 4) : { boxes: [], lines: [], height: 0 };
+  const drawn = width ? placed(part, width - 4) : NOTHING;
   const toneOf = new Map(edges.map((edge) => [JSON.stringify([edge.from, edge.to]), edge]));
   /** @param {string} id */
   const nameOf = (id) => principal(id, company).name;
   return html`
     <div class="delegations company-graph" ref=${ref}>
-      ${boxes.length > 0 && html`
-        <svg width=${width} height=${height + 34} viewBox="-2 -24 ${width} ${height + 34}" role="group"
-          aria-label="Who acted for whom: ${plural(part.nodes.length, 'principal')} and ${plural(part.edges.length,
-            'delegation')} between them. The table below says the same.">
-          <defs><marker id="acts" viewBox="0 0 8 8" refX="7.5" refY="4" markerUnits="userSpaceOnUse" markerWidth="10"
-            markerHeight="10" orient="auto-start-reverse"><path d="M0 0.5L8 4L0 7.5z" /></marker></defs>
-          ${lines.map(({ from, to, d, count: n }) => {
+      ${drawn.boxes.length > 0 && html`
+        <${Drawing} part=${part} drawn=${drawn} width=${width} company=${company} own="" beside="table">
+          ${drawn.lines.map(({ from, to, d, count: n }) => {
             const edge = /** @type {CompanyEdge} */ (toneOf.get(JSON.stringify([from, to])));
             const says = `${nameOf(to)} acted for ${nameOf(from)} in ${plural(n, 'record')}, ${saysOf(edge.tone)}`;
             return html`
@@ -55,10 +51,7 @@ export function CompanyPicture({ edges, nodes, company }) {
               <path class="acts ${edge.tone}" d=${d} marker-end="url(#acts)"
                 stroke-width=${1.6 + Math.min(3.4, Math.log10(n) * 1.3)}><title>${says}</title></path></a>`;
           })}
-          ${boxes.map((box) => html`<${Box} key=${box.name} box=${box} company=${company} own="" />`)}
-          ${lines.map(({ from, to, x, y, count: n }) => html`<text class="edge-count"
-            key=${JSON.stringify([from, to, n])} x=${x} y=${y} aria-hidden="true">${count(n)}</text>`)}
-        </svg>`}
+        <//>`}
       ${part.left > 0 && html`<p class="small muted">The picture shows the ${BOXES} principals with the most records;
         the table has ${count(part.left)} more.</p>`}
     </div>`;

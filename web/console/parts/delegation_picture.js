@@ -7,7 +7,7 @@ import { busiest, placed } from '../lib/delegations.js';
 import { visible } from '../lib/visible.js';
 
 /** @type {ReturnType<typeof placed>} */
-const NOTHING = { boxes: [], lines: [], height: 0 };
+export const NOTHING = { boxes: [], lines: [], height: 0 };
 const MOST = 32; // boxes of the picture; the list has all
 
 /**
@@ -65,7 +65,7 @@ export function useWidth() {
 }
 
 /** @param {{box: GraphBox, company: Company, own: string}} props */
-export function Box({ box, company, own }) {
+function Box({ box, company, own }) {
   const { name, kind, agentId } = principal(box.name, company);
   const [middle, centre] = [box.x + box.width / 2, box.y + box.height / 2];
   const shapes = html`
@@ -79,30 +79,43 @@ export function Box({ box, company, own }) {
   return html`<a ...${props} href=${href('agents', agentId)}>${shapes}</a>`;
 }
 
+/**
+ * Boxes and the numbers at the lines between them. The lines are the children; beside names what
+ * says the same in words.
+ * @param {{part: ReturnType<typeof busiest>, drawn: ReturnType<typeof placed>, width: number,
+ *   company: Company, own: string, beside: string, children?: any}} props
+ */
+export function Drawing({ part, drawn, width, company, own, beside, children }) {
+  const { boxes, lines, height } = drawn;
+  return html`
+    <svg width=${width} height=${height + 34} viewBox="-2 -24 ${width} ${height + 34}" role="group"
+      aria-label="Who acted for whom: ${plural(part.nodes.length, 'principal')} and ${plural(part.edges.length,
+        'delegation')} between them. The ${beside} below says the same.">
+      <defs><marker id="acts" viewBox="0 0 8 8" refX="7.5" refY="4" markerUnits="userSpaceOnUse" markerWidth="10"
+        markerHeight="10" orient="auto-start-reverse"><path d="M0 0.5L8 4L0 7.5z" /></marker></defs>
+      ${children}
+      ${boxes.map((box) => html`<${Box} key=${box.name} box=${box} company=${company} own=${own} />`)}
+      ${lines.map(({ from, to, x, y, count: n }) => html`<text class="edge-count"
+        key=${JSON.stringify([from, to, n])} x=${x} y=${y} aria-hidden="true">${count(n)}</text>`)}
+    </svg>`;
+}
+
 /** @param {{graph: Graph, company: Company, own: string}} props */
 function Picture({ graph, company, own }) {
   const [ref, width] = useWidth();
   const part = busiest(graph, MOST, own);
-  const { boxes, lines, height } = width ? placed(part, width - 4)
-    : NOTHING;
+  const drawn = width ? placed(part, width - 4) : NOTHING;
   return html`
     <div class="delegations" ref=${ref}>
-      ${boxes.length > 0 && html`
-        <svg width=${width} height=${height + 34} viewBox="-2 -24 ${width} ${height + 34}" role="group"
-          aria-label="Who acted for whom: ${plural(part.nodes.length, 'principal')} and ${plural(part.edges.length,
-            'delegation')} between them. The list below says the same.">
-          <defs><marker id="acts" viewBox="0 0 8 8" refX="7.5" refY="4" markerUnits="userSpaceOnUse" markerWidth="10"
-            markerHeight="10" orient="auto-start-reverse"><path d="M0 0.5L8 4L0 7.5z" /></marker></defs>
-          ${lines.map(({ from, to, d, count: n }) => html`
+      ${drawn.boxes.length > 0 && html`
+        <${Drawing} part=${part} drawn=${drawn} width=${width} company=${company} own=${own} beside="list">
+          ${drawn.lines.map(({ from, to, d, count: n }) => html`
             <path class="acts" key=${JSON.stringify([from, to])} data-from=${visible(from)} data-to=${visible(to)}
               data-count=${n} d=${d} marker-end="url(#acts)"
               stroke-width=${1.2 + Math.min(3.4, Math.log10(n) * 1.3)}>
               <title>${visible(to)} acted for ${visible(from)} in ${plural(n, 'record')}</title></path>`,
           )}
-          ${boxes.map((box) => html`<${Box} key=${box.name} box=${box} company=${company} own=${own} />`)}
-          ${lines.map(({ from, to, x, y, count: n }) => html`<text class="edge-count"
-            key=${JSON.stringify([from, to, n])} x=${x} y=${y} aria-hidden="true">${count(n)}</text>`)}
-        </svg>`}
+        <//>`}
       ${part.left > 0
         && html`<p class="small muted">
         The picture shows the ${MOST} most frequent principals; the list has ${count(part.left)} more.</p>`}

@@ -1,0 +1,280 @@
+package lines_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"attestd/chain"
+	"attestd/chain/evidence"
+	"attestd/chain/evidence/evidencetest"
+	"attestd/chain/lines"
+	"attestd/chain/tlog"
+	"attestd/internal/testenv"
+)
+
+// archive makes an archive of the first records of both logs, up to the newest checkpoints.
+func (c *company) archive(actions, control int64) []string {
+	c.t.Helper()
+	f := &evidence.File{CompanyID: c.id}
+	for _, l := range c.logs {
+		f.Logs = append(f.Logs, l.Log)
+	}
+	for n := range c.keys {
+		f.Keys = append(f.Keys, public(n))
+	}
+	var logs [2]lines.Archived
+	sizes := [2]int64{control, actions}
+	for i, log := range []int{1, 0} {
+		logs[i] = lines.Archived{Opening: c.mark(log, 0), End: c.mark(log, sizes[i]), Checkpoint: c.sign(log, sizes[i])}
+	}
+	frame := lines.NewFrame(f, chain.FormatTime(c.now.Add(1)), logs)
+	text := slices.Clone(frame.Head)
+	for i, log := range []int{1, 0} {
+		text = append(text, frame.Logs[i].Opening)
+		for r := range frame.Logs[i].Records {
+			text = append(text, string(lines.AppendRecord(nil, c.id, c.logs[log].Name, &c.logs[log].records[r])))
+		}
+		text = append(text, frame.Logs[i].Checkpoint)
+	}
+	return text
+}
+
+// sign returns a checkpoint of the first size records of a log.
+func (c *company) sign(log int, size int64) []byte {
+	c.t.Helper()
+	note, err := tlog.Checkpoint{Origin: c.logs[log].Origin, Tree: c.mark(log, size).Frontier.Tree()}.Sign(evidencetest.Private(c.keys - 1))
+	must(c.t, err)
+	return note
+}
+
+// archived is a company with two keys, more records than are archived, and that archive.
+func archived(t testing.TB) (*company, []string) {
+	c := sample(t)
+	c.now = c.now.Add(1e9)
+	return c, c.archive(6, 2)
+}
+
+func checkArchive(t testing.TB, o lines.Options, text ...string) lines.Verdict {
+	t.Helper()
+	v, err := lines.CheckArchive(strings.NewReader(strings.Join(text, "\n")+"\n"), o)
+	must(t, err)
+	return v
+}
+
+// An archive holds alone, with any key of the company that is pinned, and with a policy.
+func TestArchiveHolds(t *testing.T) {
+	t.Parallel()
+	c, text := archived(t)
+	for n := range byte(2) {
+		v := checkArchive(t, pin(n), text...)
+		if v.Outcome != evidence.Holds || v.Archive == nil || len(v.Archive.SHA256) != 64 || len(v.Logs) != 2 ||
+			v.Logs[0] != (lines.Part{Log: "control", Next: 2, To: 2, Openings: 1}) || v.Logs[1] != (lines.Part{Log: "actions", Next: 6, To: 6, Openings: 1}) {
+			t.Errorf("key %d: %+v", n, v)
+		}
+		if !strings.Contains(strings.Join(v.Checked, "\n"), "the first 6 records, all there and unchanged: the beginning of a log of 7 records") {
+			t.Errorf("key %d: %q", n, v.Checked)
+		}
+	}
+	if v := checkArchive(t, lines.Options{}, text...); v.Outcome != evidence.SelfConsistent {
+		t.Errorf("without a key: %+v", v)
+	}
+	if v := checkArchive(t, pin(9), text...); v.Code != evidence.KeyUntrusted {
+		t.Errorf("with another key: %+v", v)
+	}
+	o := pin(0)
+	o.CompanyID = "globex"
+	if v := checkArchive(t, o, text...); v.Code != evidence.Malformed {
+		t.Errorf("of another company: %+v", v)
+	}
+	policy := func(key byte, quorum string) lines.Options {
+		p, err := tlog.ParsePolicy([]byte("log " + tlog.VKey{Name: c.logs[0].Origin, Type: tlog.TypeEd25519, Public: public(key)}.String() + "\n" + quorum))
+		must(t, err)
+		return lines.Options{Trust: evidence.Trust{Policy: p}}
+	}
+	if v := checkArchive(t, policy(1, "quorum none\n"), text...); v.Outcome != evidence.Holds {
+		t.Errorf("with a policy: %+v", v)
+	}
+	w := tlog.VKey{Name: "witness", Type: tlog.TypeCosignature, Public: public(7)}
+	for _, o := range []lines.Options{policy(0, "quorum none\n"), policy(1, "witness w "+w.String()+"\nquorum w\n")} {
+		if v := checkArchive(t, o, text...); v.Code != lines.Uncovered {
+			t.Errorf("with a policy that does not accept it: %+v", v)
+		}
+	}
+	if v := checkArchive(t, pin(1), c.archive(0, 2)...); v.Outcome != evidence.Holds {
+		t.Errorf("without actions: %+v", v)
+	}
+}
+
+// Every line that was deleted, doubled, moved to another place or added is found, and every end
+// that was cut off.
+func TestArchiveLinesDeletedDoubledMovedAdded(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	c, text := archived(t)
+	fails := func(what string, at int, changed []string) {
+		t.Helper()
+		if v := checkArchive(t, pin(0), changed...); v.Outcome != evidence.Fails || v.Archive != nil || len(v.NotProven) > 0 {
+			t.Errorf("%s, line %d: %+v", what, at+1, v)
+		}
+	}
+	for i, l := range text {
+		fails("deleted", i, slices.Delete(slices.Clone(text), i, i+1))
+		for _, j := range []int{0, i, i + 1, len(text)} {
+			fails("doubled", i, slices.Insert(slices.Clone(text), j, l))
+		}
+		for j := i + 1; j < len(text); j += 3 {
+			moved := slices.Clone(text)
+			moved[i], moved[j] = moved[j], moved[i]
+			fails("moved", i, moved)
+		}
+		if i > 0 {
+			fails("cut off", i, text[:i])
+		}
+		fails("in a syslog header", i, slices.Replace(slices.Clone(text), i, i+1, "host attestd: "+l))
+	}
+	further := string(lines.AppendRecord(nil, c.id, "actions", &c.logs[0].records[6]))
+	for i := range len(text) + 1 {
+		fails("added", i, slices.Insert(slices.Clone(text), i, further))
+		fails("added", i, slices.Insert(slices.Clone(text), i, ""))
+	}
+	whole := strings.Join(text, "\n") + "\n"
+	for at := 0; at < len(whole); at += 251 {
+		v, err := lines.CheckArchive(strings.NewReader(whole[:at]), pin(0))
+		if err != nil || v.Outcome != evidence.Fails {
+			t.Errorf("cut off at byte %d: %+v, %v", at, v, err)
+		}
+	}
+	if v, err := lines.CheckArchive(strings.NewReader(whole[:len(whole)-1]), pin(0)); err != nil || v.Code != evidence.Malformed {
+		t.Errorf("without the last line feed: %+v, %v", v, err)
+	}
+	broken := errors.New("broken")
+	if _, err := lines.CheckArchive(io.MultiReader(strings.NewReader(whole[:500]), failing{broken}), pin(0)); !errors.Is(err, broken) {
+		t.Errorf("a read that fails: %v", err)
+	}
+}
+
+type failing struct{ error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.error }
+
+// A change of any byte is found, unless the byte means nothing: the time of a line that is no
+// record, which nothing proves, and the moment of the archive, which the records bound.
+func TestArchiveChangedInAnyByte(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	_, text := archived(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	const each = 67 // bytes from one change to the next
+	for i, l := range text {
+		isRecord := strings.Contains(l, `"type":"record"`)
+		for at := random.IntN(each); at < len(l); at += 1 + random.IntN(2*each-1) {
+			b := []byte(l)
+			if b[at] ^= byte(1 << random.IntN(7)); b[at] == '\n' {
+				continue
+			}
+			changed := slices.Clone(text)
+			changed[i] = string(b)
+			v := checkArchive(t, pin(0), changed...)
+			if v.Outcome == evidence.Fails || same(l, string(b)) || !isRecord && same(without(l), without(string(b))) {
+				continue
+			}
+			t.Errorf("line %d, byte %d, %q became %q: %+v", i+1, at, l[max(0, at-10):at+1], b[max(0, at-10):at+1], v)
+		}
+	}
+	if v := checkArchive(t, pin(0), append([]string{strings.Replace(text[0], `"before":"2026-11-21T09:00`, `"before":"2026-11-21T08:00`, 1)}, text[1:]...)...); v.Code != lines.BadRecord {
+		t.Errorf("records from after the moment: %+v", v)
+	}
+}
+
+// without returns a line without the times that nothing proves.
+func without(l string) string {
+	for _, name := range []string{`"@timestamp":"`, `"before":"`} {
+		if _, after, ok := strings.Cut(l, name); ok && len(after) > 24 {
+			l = strings.Replace(l, name+after[:24], name, 1)
+		}
+	}
+	return l
+}
+
+// Whoever changes the first line too, so that the rest fits, needs a checkpoint that the company
+// has signed at that size.
+func TestArchiveThatEndsEarlierNeedsTheKey(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	c, text := archived(t)
+	short := c.archive(4, 2)
+	// the proofs of the shorter one are anybody's to compute; its first line is not
+	for _, first := range []string{text[0], strings.Replace(text[0], `"index":6`, `"index":4`, 1)} {
+		if v := checkArchive(t, pin(0), append([]string{first}, short[1:]...)...); v.Outcome != evidence.Fails {
+			t.Errorf("%+v", v)
+		}
+	}
+	if v := checkArchive(t, pin(0), short...); v.Outcome != evidence.Holds {
+		t.Errorf("%+v", v)
+	}
+	// a former key, which may have been stolen since, signs none for those who trust a later one
+	stolen := sample(t)
+	stolen.keys--
+	for _, log := range stolen.logs {
+		log.Keys = log.Keys[:1]
+		log.records, log.leaves = log.records[:1], log.leaves[:1]
+	}
+	old := stolen.archive(1, 1)
+	if v := checkArchive(t, pin(1), old...); v.Code != evidence.KeyUntrusted {
+		t.Errorf("%+v", v)
+	}
+	old[1] = text[1]
+	if v := checkArchive(t, pin(1), old...); v.Code != lines.Uncovered {
+		t.Errorf("%+v", v)
+	}
+	// nor is another history one
+	other := newCompany(t, "acme")
+	for range 7 {
+		other.add(0, `{"other":true}`)
+	}
+	other.rotate()
+	mixed := slices.Concat(text[:6], other.archive(6, 1)[5:])
+	if v := checkArchive(t, pin(0), mixed...); v.Outcome != evidence.Fails {
+		t.Errorf("%+v", v)
+	}
+	// nor one of another company, whose keys are its own
+	globex := newCompany(t, "globex")
+	globex.add(0, `{}`)
+	foreign := globex.archive(1, 0)
+	for i, l := range foreign {
+		foreign[i] = strings.ReplaceAll(l, "globex", "acme")
+	}
+	if v := checkArchive(t, pin(0), foreign...); v.Outcome != evidence.Fails {
+		t.Errorf("%+v", v)
+	}
+}
+
+// No text makes the check of an archive fail otherwise than with a verdict, and none holds that has
+// other records than the company's.
+func FuzzArchive(f *testing.F) {
+	c, text := archived(f)
+	whole := strings.Join(text, "\n") + "\n"
+	f.Add([]byte(whole))
+	for i := range text {
+		f.Add([]byte(strings.Join(text[:i], "\n") + "\n"))
+		f.Add([]byte(strings.Join(slices.Concat(text[:i], text[i+1:]), "\n") + "\n"))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		v, err := lines.CheckArchive(bytes.NewReader(text), pin(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Outcome == evidence.Fails {
+			return
+		}
+		all := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+		if err := wrongVerdict(t, c, all, v); err != nil || len(v.Logs) != 2 || v.Logs[0].Next != 2 || v.Logs[1].Next != 6 {
+			t.Errorf("a wrong verdict: %+v, %v", v, err)
+		}
+	})
+}

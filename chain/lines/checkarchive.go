@@ -1,0 +1,211 @@
+package lines
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"attestd/chain/evidence"
+	"attestd/internal/linereader"
+)
+
+// ArchiveVerdict is what a check says of an archive beside its records.
+type ArchiveVerdict struct {
+	Before string `json:"before"`
+	SHA256 string `json:"sha256"` // of the whole file, in lower-case hex
+}
+
+// CheckArchive checks an archive while reading it. Memory does not grow with its length. Its error
+// is that of a read.
+func CheckArchive(src io.Reader, o Options) (Verdict, error) {
+	sum := sha256.New()
+	c := archiveChecker{checker: checker{options: o, logs: make(map[string]*logCheck), pinned: -1},
+		lines: linereader.New(io.TeeReader(src, sum), MaxLine)}
+	err := c.run()
+	v, err := c.verdict(err)
+	if err != nil || v.Outcome == evidence.Fails {
+		return v, err
+	}
+	v.Archive = &ArchiveVerdict{c.first.before, hex.EncodeToString(sum.Sum(nil))}
+	c.report(&v)
+	return v, nil
+}
+
+// archiveChecker is the state of the check of an archive.
+type archiveChecker struct {
+	checker
+	lines *linereader.Reader
+	read  int64 // lines
+	first archiveLine
+	said  []string // what was checked
+}
+
+func (c *archiveChecker) run() error {
+	err := c.all()
+	if f := (*failure)(nil); errors.As(err, &f) && c.read > 0 {
+		return fail(f.code, "line %d: %s", c.read, f.reason)
+	}
+	return err
+}
+
+func (c *archiveChecker) all() error {
+	if err := c.head(); err != nil {
+		return err
+	}
+	for i := range archiveOrder {
+		if err := c.log(i); err != nil {
+			return err
+		}
+	}
+	if _, err := c.next(); !errors.Is(err, io.EOF) {
+		if err == nil {
+			err = fail(Missing, "the archive ends before this line")
+		}
+		return err
+	}
+	return nil
+}
+
+// next returns the next line, until the next call, or io.EOF.
+func (c *archiveChecker) next() ([]byte, error) {
+	text, err := c.lines.Next()
+	if errors.Is(err, io.EOF) {
+		return nil, io.EOF
+	}
+	c.read++
+	if long := (*linereader.TooLongError)(nil); errors.As(err, &long) || errors.Is(err, linereader.ErrCut) {
+		return nil, fail(evidence.Malformed, "%v", err)
+	}
+	return text, err
+}
+
+// expect returns the next line, which must be of a type and, unless that is keys, of a log and an
+// index.
+func (c *archiveChecker) expect(kind, log string, index int64) (l line, err error) {
+	text, err := c.next()
+	if errors.Is(err, io.EOF) {
+		return l, fail(Missing, "it is the last one, and %s is missing", describe(kind, log, index))
+	}
+	if err != nil {
+		return l, err
+	}
+	if l, err = parse(text); err == nil && (l.header || l.isOCSF) {
+		err = errors.New("there is something around it")
+	}
+	if err != nil {
+		return l, fail(evidence.Malformed, "%v", err)
+	}
+	if l.company != c.first.company {
+		return l, fail(evidence.Malformed, "it is of the company %.200q, and the archive of %q", l.company, c.first.company)
+	}
+	if l.kind != kind || kind != TypeKeys && (l.log != log || l.index != index) {
+		return l, fail(Missing, "%s is missing: %s is in its place", describe(kind, log, index), describe(l.kind, l.log, l.index))
+	}
+	return l, nil
+}
+
+func describe(kind, log string, index int64) string {
+	if kind == TypeKeys {
+		return "the keys line"
+	}
+	return fmt.Sprintf("the %s line %d of the log %s", kind, index, log)
+}
+
+// head checks the first two lines.
+func (c *archiveChecker) head() error {
+	text, err := c.next()
+	if errors.Is(err, io.EOF) {
+		return fail(evidence.Malformed, "the archive is empty")
+	}
+	if err != nil {
+		return err
+	}
+	if c.first, err = parseArchive(text); err != nil {
+		return fail(evidence.Malformed, "%v", err)
+	}
+	if wanted := c.options.CompanyID; wanted != "" && wanted != c.first.company {
+		return fail(evidence.Malformed, "it is of the company %.200q", c.first.company)
+	}
+	l, err := c.expect(TypeKeys, "", 0)
+	if err != nil {
+		return err
+	}
+	if c.ring, err = evidence.ReadRing(l.ring); err != nil {
+		return &failure{evidence.CodeOf(err), err.Error()}
+	}
+	if c.ring.CompanyID() != c.first.company {
+		return fail(evidence.KeysUnproven, "the keys in it are of the company %q", c.ring.CompanyID())
+	}
+	return c.pin()
+}
+
+// log checks the lines of one log.
+func (c *archiveChecker) log(i int) error {
+	name, records := archiveOrder[i], c.first.logs[i].index
+	whole, signer, err := c.first.tree(c.ring, i)
+	if err != nil {
+		return fail(BadCheckpoint, "the checkpoint of the log %s in the first line: %v", name, err)
+	}
+	opening, err := c.expect(TypeOpening, name, 0)
+	if err == nil {
+		err = c.line(&opening)
+	}
+	if err != nil {
+		return err
+	}
+	for n := range records {
+		l, err := c.expect(TypeRecord, name, n)
+		if err == nil && l.at >= c.first.before {
+			err = fail(BadRecord, "record %d of the log %s: its time %s is not before %s", n, name, l.at, c.first.before)
+		}
+		if err == nil {
+			err = c.line(&l)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	end, err := c.expect(TypeCheckpoint, name, records)
+	if err == nil {
+		err = c.line(&end)
+	}
+	if err != nil {
+		return err
+	}
+	text := string(end.consistency.Checkpoint)
+	today, by, err := c.ring.Open(name, text)
+	switch {
+	case err != nil:
+		return fail(BadCheckpoint, "log %s: %v", name, err)
+	case end.previous != 0:
+		return fail(BadCheckpoint, "log %s: the checkpoint line has not the index of the opening line before it", name)
+	case by != signer || whole != end.frontier.Tree():
+		return fail(BadCheckpoint, "log %s: the checkpoint in the first line has another tree or another key", name)
+	case !c.counts(name, text, by):
+		return fail(Uncovered, "log %s: what you trust vouches for no checkpoint that covers the records", name)
+	}
+	c.said = append(c.said, fmt.Sprintf("log %s: the first %d records, all there and unchanged: the beginning of a log of %d records, which the company has signed", name, records, today.Size))
+	return nil
+}
+
+// report says what was checked and what is not proven.
+func (c *archiveChecker) report(v *Verdict) {
+	v.Checked = append([]string{
+		fmt.Sprintf("an archive of the company %s: records from before %s, SHA-256 %s", v.CompanyID, v.Archive.Before, v.Archive.SHA256),
+		fmt.Sprintf("the company has %d keys, up to %s", c.ring.Keys(), c.ring.Fingerprint(c.ring.Keys()-1)),
+	}, c.said...)
+	for _, name := range archiveOrder {
+		v.Logs = append(v.Logs, c.logs[name].Part)
+	}
+	v.NotProven = append(v.NotProven,
+		"That the logs had no further records from before "+v.Archive.Before+", nor what followed: the archive ends where who made it said.")
+	if c.cosigned > 0 {
+		v.NotProven = append(v.NotProven, fmt.Sprintf("Further signatures below %d checkpoints: only a policy says whose they are.", c.cosigned))
+	}
+	v.NotProven = append(v.NotProven,
+		"What agents have signed of their actions: statements in records were not checked.",
+		"When the archive was made: that time is the maker's word.")
+	v.NotProven = append(v.NotProven, notProvenOfLines()...)
+}

@@ -1,0 +1,118 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"attestd/chain"
+	"attestd/chain/evidence"
+	"attestd/chain/lines"
+	"attestd/internal/printable"
+	"attestd/server/local"
+	"attestd/store"
+	"attestd/store/admin"
+)
+
+func archiveCommand(schema string) *cobra.Command {
+	f := operatorFlags{schema: schema}
+	var company, before, out string
+	var force, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "archive --company ID --before TIME --out FILE",
+		Short: "Write all records of a company from before a time into one file that is checked alone",
+		Long: `Write all records of both logs of a company from before TIME into one file, with the company's keys
+and a checkpoint that the company signs now. attestd check FILE --key FINGERPRINT checks it
+years later, without a server and without a database: that its records are the first of both
+logs, that none of them is missing or changed, and that today's logs continue them.
+
+The file gets its name, with mode 0600, after it was synced, read back and checked. Prints its
+SHA-256 and the fingerprint of the key: store both elsewhere. The database is not changed, except
+that the checkpoint is stored as published. TIME is in RFC 3339, or relative to now, as in 90d.
+
+While a server has the database file open, the server signs, over the socket beside the file,
+which only the server's user and root can use; the records are read beside it.
+
+The archive contains everything that agents recorded. Protect it as you protect the database.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			at, ok := parseInstant(before, time.Now())
+			switch {
+			case company == "" || before == "" || out == "":
+				return usagef("--company, --before and --out are required")
+			case !ok:
+				return usagef("--before must be a time in RFC 3339, or one relative to now such as 90d, got %q", before)
+			}
+			made, err := f.archive(cmd.Context(), local.Archive{CompanyID: company, Before: chain.FormatTime(at)}, out, force)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printable.JSON(cmd.OutOrStdout(), made)
+			}
+			printable.Fprintf(cmd.OutOrStdout(), "archived %d records of actions and %d of control of %s, from before %s, in %s (%s)\nSHA-256 %s\nkey %s\n",
+				made.Actions, made.Control, made.CompanyID, made.Before, made.File, humanize.IBytes(uint64(made.Size)), made.SHA256, made.Key)
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&company, "company", "", "`ID` of the company")
+	cmd.Flags().StringVar(&before, "before", "", "`time` before which records are archived: RFC 3339, or relative to now as in 90d")
+	cmd.Flags().StringVar(&out, "out", "", "`file` to write")
+	cmd.Flags().BoolVar(&force, "force", false, "replace an archive that is there")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}
+
+// archived is an archive that was made.
+type archived struct {
+	CompanyID string `json:"companyId"`
+	Before    string `json:"before"`
+	File      string `json:"file"`
+	Size      int64  `json:"size"`
+	SHA256    string `json:"sha256"`
+	Key       string `json:"key"` // fingerprint
+	Actions   int64  `json:"actions"`
+	Control   int64  `json:"control"` // records
+}
+
+// archive makes an archive, beside a server or without one.
+func (f *operatorFlags) archive(ctx context.Context, a local.Archive, out string, force bool) (made archived, err error) {
+	if err := admin.MayArchiveTo(out, force); err != nil { // before anything is signed
+		return made, err
+	}
+	var frame lines.Frame
+	err = f.change(ctx, func(o operations) (err error) {
+		frame, err = o.Archive(ctx, a)
+		return err
+	})
+	if err != nil {
+		return made, err
+	}
+	s, err := store.OpenReadOnly(ctx, f.db)
+	if err != nil {
+		return made, err
+	}
+	defer s.Close()
+	report, finish := progress()
+	v, size, err := admin.Archive(ctx, s, frame, out, admin.ArchiveOptions{Replace: force, Progress: report})
+	finish()
+	if err != nil {
+		return made, err
+	}
+	if v.Outcome != evidence.Holds {
+		return made, exitError{exitInvalid, fmt.Errorf("no archive was made, because it does not hold when it is read back: %s: %s", v.Code, v.Reason)}
+	}
+	made = archived{CompanyID: frame.CompanyID, Before: frame.Before, File: out, Size: size, SHA256: v.Archive.SHA256, Key: frame.Signer}
+	for _, l := range frame.Logs {
+		if l.Log == evidence.Control {
+			made.Control = l.Records
+		} else {
+			made.Actions = l.Records
+		}
+	}
+	return made, nil
+}

@@ -1,0 +1,65 @@
+package cmd
+
+import (
+	"bufio"
+	"io"
+	"os"
+
+	"attestd/chain/evidence"
+	"attestd/chain/lines"
+	"attestd/internal/printable"
+)
+
+// isArchive reports whether a file of lines is an archive. A file that cannot be read is none here.
+func isArchive(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	about, err := f.Stat()
+	return err == nil && about.Mode().IsRegular() && lines.IsArchive(bufio.NewReader(f))
+}
+
+// checkArchive checks an archive, which src reads from f.
+func checkArchive(out io.Writer, f *watchedReader, src io.Reader, trust evidence.Trust, asJSON bool) error {
+	about, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	report, finish := progress()
+	if report != nil && about.Mode().IsRegular() { // a pipe has no length
+		f.report = func(done int64) { report("check", done, about.Size()) }
+	}
+	v, err := lines.CheckArchive(src, lines.Options{Trust: trust})
+	finish()
+	if err != nil {
+		return err
+	}
+	return printLines(out, f.Name(), v, asJSON)
+}
+
+// printLines prints the verdict on lines, and returns the error for it.
+func printLines(out io.Writer, path string, v lines.Verdict, asJSON bool) error {
+	if asJSON {
+		_ = printable.JSON(out, v) // a closed pipe shows in the exit status of whoever closed it
+	} else {
+		printFindings(out, v.Checked, v.Outcome, v.Code, v.Reason, v.NotProven)
+	}
+	return outcome(path, evidence.Verdict{Outcome: v.Outcome, Code: v.Code, Reason: v.Reason})
+}
+
+// watchedReader reports how far a file was read.
+type watchedReader struct {
+	*os.File
+	done   int64
+	report func(done int64) // may be nil
+}
+
+func (r *watchedReader) Read(p []byte) (int, error) {
+	n, err := r.File.Read(p)
+	if r.done += int64(n); r.report != nil {
+		r.report(r.done)
+	}
+	return n, err
+}

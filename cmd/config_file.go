@@ -1,0 +1,275 @@
+package cmd
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"attestd/internal/printable"
+	"attestd/internal/spelling"
+	"attestd/sdk/attestd/private"
+	"attestd/store"
+)
+
+const (
+	configName    = "attestd.toml"
+	maxConfigFile = 256 << 10 // bytes
+)
+
+// origin annotates a flag that is set, and not by the command line: by what (originEnvironment or
+// originFile), and the variable or the line.
+const (
+	origin            = "origin"
+	originEnvironment = "environment"
+	originFile        = "file"
+	configRead        = "config-read" // annotates --config: the path of the file that was read
+)
+
+func configFlag(cmd *cobra.Command) {
+	cmd.Flags().String("config", "", "`file` of settings (default: "+configName+" beside the database file, where that exists)")
+}
+
+// isSetting reports whether a configuration file may set a flag.
+func isSetting(f *pflag.Flag) bool {
+	return f.Name != "help" && f.Name != "config" && f.Annotations[typedOnly] == nil
+}
+
+func settingNames(flags *pflag.FlagSet) (names []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if isSetting(f) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// fromFile sets each flag that neither the command line nor the environment sets to its value in
+// the configuration file.
+func fromFile(flags *pflag.FlagSet) error {
+	path, named := configPath(flags)
+	if path == "" {
+		return nil
+	}
+	text, info, err := readConfigFile(path, named)
+	if !named && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return usageError{fmt.Errorf("configuration file: %w", err)}
+	}
+	settings, err := parseConfig(text)
+	if err != nil {
+		return usageError{inFile(path, err)}
+	}
+	var all []error
+	for _, s := range settings {
+		if err := s.set(flags, path, info, named); err != nil {
+			all = append(all, inFile(path, lineError{s.line, err}))
+		}
+	}
+	if len(all) > 0 {
+		return usageError{errors.Join(all...)}
+	}
+	return flags.SetAnnotation("config", configRead, []string{path})
+}
+
+// configOf returns the path of the configuration file that was read, "" for none.
+func configOf(flags *pflag.FlagSet) string {
+	return strings.Join(flags.Lookup("config").Annotations[configRead], "")
+}
+
+// configPath returns the path of the configuration file, "" for none, and whether the user has
+// named it. Otherwise it is beside the database file, because whoever can write there can replace
+// the database too.
+func configPath(flags *pflag.FlagSet) (path string, named bool) {
+	if f := flags.Lookup("config"); f.Changed {
+		return f.Value.String(), true
+	}
+	db := flags.Lookup("db").Value.String()
+	if store.IsPostgres(db) {
+		return "", false
+	}
+	return filepath.Join(filepath.Dir(db), configName), false
+}
+
+// readConfigFile reads a configuration file. It refuses one that others than root and the user can
+// write, because its settings give rights. Where the user has not named it, nobody else may be able
+// to replace it or a folder above it either.
+func readConfigFile(path string, named bool) ([]byte, fs.FileInfo, error) {
+	info, err := os.Stat(path) // to open a pipe would wait
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	if !named {
+		if err := private.Check(path); err != nil {
+			return nil, nil, fmt.Errorf("%w; it is read because it is beside the database: --config names another, and --config= none", err)
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
+	case info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows": // Windows has no such bits
+		return nil, nil, fmt.Errorf("others can write %s (mode %o), and so change rights; chmod go-w %s", path, info.Mode().Perm(), printable.ShellWord(path))
+	case !isOwn(info):
+		return nil, nil, fmt.Errorf("%s belongs to another user, who can change rights by it; chown root %s", path, printable.ShellWord(path))
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
+	if err == nil && len(text) > maxConfigFile {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxConfigFile)
+	}
+	return text, info, err
+}
+
+// lineError is an error in a line of a configuration file.
+type lineError struct {
+	line int
+	error
+}
+
+func (e lineError) Unwrap() error { return e.error }
+
+// inFile puts the place in front of an error.
+func inFile(path string, err error) error {
+	if at := (lineError{}); errors.As(err, &at) {
+		return fmt.Errorf("%s:%d: %w", path, at.line, at.error)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// fileSetting is a setting in a configuration file.
+type fileSetting struct {
+	name  string // with dots, where it is in a table
+	line  int
+	value any // as go-toml decodes it
+}
+
+// parseConfig parses a configuration file, in TOML.
+func parseConfig(text []byte) ([]fileSetting, error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // of Windows' editors
+	values := map[string]any{}
+	if err := toml.Unmarshal(text, &values); err != nil {
+		return nil, atLine(err)
+	}
+	// A struct without fields makes the strict decoder name each key with its position.
+	strict := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
+	var keys *toml.StrictMissingError
+	if err := strict.Decode(new(struct{})); err == nil {
+		return nil, nil
+	} else if !errors.As(err, &keys) {
+		return nil, atLine(err)
+	}
+	var settings []fileSetting
+	for i := range keys.Errors {
+		key := keys.Errors[i].Key()
+		line, _ := keys.Errors[i].Position()
+		s := fileSetting{name: strings.Join(key, "."), line: line}
+		if len(key) == 1 {
+			s.value = values[key[0]]
+		}
+		settings = append(settings, s)
+	}
+	return settings, nil
+}
+
+// atLine returns an error of the decoder with its line, and without the text of the line.
+func atLine(err error) error {
+	decoding := (*toml.DecodeError)(nil)
+	if !errors.As(err, &decoding) {
+		return err
+	}
+	line, _ := decoding.Position()
+	return lineError{line, errors.New(strings.TrimPrefix(decoding.Error(), "toml: "))}
+}
+
+// set sets the flag of the setting, unless the command line or the environment does.
+func (s fileSetting) set(flags *pflag.FlagSet, path string, info fs.FileInfo, named bool) error {
+	f := flags.Lookup(s.name)
+	if f == nil || !isSetting(f) {
+		return s.unknown(settingNames(flags))
+	}
+	if s.name == "master-key-command" && !named {
+		return errors.New("master-key-command runs a program, so that its file must be named with --config")
+	}
+	if text, ok := s.value.(string); ok && s.name == "db" && shown(text) != text && isExposed(path, info) {
+		return fmt.Errorf("the password in db can be read by others; chmod 600 %s", printable.ShellWord(path))
+	}
+	if f.Changed {
+		return check(f, s.value)
+	}
+	if err := assign(f, s.value); err != nil {
+		return err
+	}
+	f.Changed = true
+	return flags.SetAnnotation(f.Name, origin, []string{originFile, path + ":" + strconv.Itoa(s.line)})
+}
+
+var flagInText = regexp.MustCompile(`--([a-z0-9-]+)`)
+
+// withPlaces adds to an error where the flags come from that it names and nobody has typed.
+func withPlaces(flags *pflag.FlagSet, err error) error {
+	var places []string
+	for _, m := range flagInText.FindAllStringSubmatch(err.Error(), -1) {
+		f := flags.Lookup(m[1])
+		if f == nil {
+			continue
+		}
+		if by, at := originOfFlag(f); at != "" {
+			if place := fmt.Sprintf("%s is set by the %s %s", f.Name, by, at); !slices.Contains(places, place) {
+				places = append(places, place)
+			}
+		}
+	}
+	if len(places) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, strings.Join(places, ", "))
+}
+
+func (s fileSetting) unknown(names []string) error {
+	meant := ""
+	what := fmt.Sprintf("there is no setting %q", s.name)
+	if table, ok := s.value.(map[string]any); ok {
+		what = fmt.Sprintf("%q is a table, and settings have none", s.name)
+		for _, key := range slices.Sorted(maps.Keys(table)) {
+			if meant = spelling.Nearest(plainSetting(s.name+"."+key), names); meant != "" {
+				break
+			}
+		}
+	}
+	if meant = cmp.Or(meant, spelling.Nearest(plainSetting(s.name), names)); meant == "" {
+		return errors.New(what + "; attestd config lists all")
+	}
+	return errors.New(what + "; did you mean " + meant + "?")
+}
+
+// plainSetting returns a misspelt name in the form of a flag's name.
+func plainSetting(name string) string {
+	name = strings.NewReplacer("_", "-", ".", "-", " ", "-").Replace(strings.ToLower(name))
+	return strings.TrimPrefix(strings.TrimLeft(name, "-"), "attestd-")
+}

@@ -1,0 +1,67 @@
+// Package spelling finds the name that a misspelt one may mean.
+package spelling
+
+import (
+	"slices"
+	"strings"
+)
+
+// longest bounds the names that are compared. A longer one means none.
+const longest = 64
+
+// Nearest returns the one of names that a misspelt name most likely means, or "". That is the one
+// with the fewest edits, if those are few for its length; otherwise one that has the misspelt name
+// as its first or last words, which hyphens separate.
+func Nearest(name string, names []string) string {
+	if len(name) > longest {
+		return ""
+	}
+	best, fewest := "", 0
+	for _, n := range slices.Sorted(slices.Values(names)) {
+		if d := Edits(name, n); d <= Few(n) && (best == "" || d < fewest) {
+			best, fewest = n, d
+		}
+	}
+	if best != "" || name == "" {
+		return best
+	}
+	for _, n := range slices.Sorted(slices.Values(names)) {
+		if strings.HasSuffix(n, "-"+name) || strings.HasPrefix(n, name+"-") {
+			return n
+		}
+	}
+	return ""
+}
+
+// Few returns how many edits a misspelling of a name has at most.
+func Few(name string) int {
+	switch {
+	case len(name) < 5:
+		return 1
+	case len(name) < 14:
+		return 2
+	}
+	return 3
+}
+
+// Edits returns the Levenshtein distance of two short names.
+func Edits(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range y {
+			change := diagonal
+			if x[i] != y[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(y)]
+}

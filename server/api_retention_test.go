@@ -1,0 +1,76 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"attestd/crypto/cred"
+	"attestd/internal/testenv"
+	"attestd/server"
+	"attestd/server/internal/pipes"
+	"attestd/store"
+	"attestd/store/storetest"
+)
+
+// The service deletes a passport after its end. It then says of that what it says of one that was
+// never issued. Another passport, the control log, and its comparison with the tables are as
+// before.
+func TestPassportThatHasGone(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
+	t.Parallel()
+	_, err := document() // outside of the bubble, because other tests share it
+	must(t, err)
+	path := storetest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		network := pipes.New()
+		s := startBehind(t, network, network.Dial, path, cred.Domain{}, func(c *server.Config) {
+			c.Retention = store.Retention{Passports: 10 * 24 * time.Hour, Tokens: 24 * time.Hour, Sessions: 30 * 24 * time.Hour, RetryKeys: store.KeyLifetime}
+		})
+		acme := s.company(t, "acme")
+		acme.agent(t, "bot")
+		c, err := s.store.Companies.Get(t.Context(), "acme")
+		must(t, err)
+		issue := func(jti string, days int) {
+			t.Helper()
+			at := time.Now().AddDate(0, 0, -days)
+			p := store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: at.Unix(), ExpiresAt: at.Unix() + 3600}
+			must(t, s.store.Passports.Record(t.Context(), store.Caller{Company: c, At: at}, p))
+		}
+		const old, revoked, recent = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000003"
+		issue(old, 12)
+		issue(revoked, 12)
+		issue(recent, 9)
+		acme.do(t, "POST /v1/passports/"+revoked+"/revoke", "").status(200)
+		must(t, s.store.Credentials.Use(t.Context(), store.UsedProof{Name: [32]byte{1}, Ends: time.Now().Add(-time.Hour)}, time.Now().Add(-2*time.Hour)))
+		status := func(jti string) string { return acme.do(t, "GET /v1/ocsp/"+jti, "").status(200).str("status") }
+		if before := []string{status(old), status(revoked), status(recent)}; strings.Join(before, " ") != "valid revoked valid" {
+			t.Errorf("before: %q", before)
+		}
+		controls := acme.do(t, "GET /v1/chain?log=control", "").status(200).at("records").([]any)
+
+		for range 74 {
+			// writes go on, or the clock would leap, as the monotonic one is not the bubble's
+			time.Sleep(50 * time.Second)
+			acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`).status(201)
+		}
+		if after := []string{status(old), status(revoked), status(recent)}; strings.Join(after, " ") != "unknown unknown valid" {
+			t.Errorf("after: %q", after)
+		}
+		for _, jti := range []string{old, revoked} {
+			acme.do(t, "POST /v1/passports/"+jti+"/revoke", "").gets(404, `{"error":"…","code":"PASSPORT_NOT_FOUND"}`)
+		}
+		acme.do(t, "GET /v1/passports/revoked", "").gets(200, `{"revoked":[]}`)
+		acme.do(t, "POST /v1/passports/"+recent+"/revoke", "").status(200)
+		acme.do(t, "GET /v1/verify?log=control", "").gets(200, `{"valid":true,"merkleRoot":"…"}`)
+		if now := acme.do(t, "GET /v1/chain?log=control", "").status(200).at("records").([]any); len(now) != len(controls)+1 {
+			t.Errorf("%d control records, and %d before", len(now), len(controls))
+		}
+		const deleted = `"msg":"rows that have ended were deleted",`
+		if s.log.says(deleted+`"used_proof":1}`) != 1 || s.log.says(deleted+`"passport":2}`) != 1 {
+			t.Error("the log does not say what was deleted")
+		}
+		s.stop()
+	})
+}

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"attestd/server/limit"
+	"attestd/server/stream"
+	"attestd/store"
+)
+
+// Of a running server the settings in force count, also after they were read again.
+func TestExposedSaysWhatStrangersCan(t *testing.T) {
+	t.Parallel()
+	public, loopback := &net.TCPAddr{IP: net.ParseIP("192.0.2.1")}, &net.TCPAddr{IP: net.ParseIP("127.0.0.1")}
+	limits := limit.Limits{Standard: 1, Sensitive: 1, Attest: 1, Log: 1, Company: 1}
+	for _, c := range []struct {
+		stream stream.Mode
+		live   Live
+		flags  string // that the sentences name
+	}{
+		{stream.Off, Live{Limits: limits, Registration: Registration{Mode: RegistrationClosed}}, ""},
+		{stream.Off, Live{Limits: limits, Quotas: store.Quotas{AllBytes: 1}}, ""},
+		{stream.Open, Live{Limits: limits, Registration: Registration{Mode: RegistrationClosed}}, "--stream"},
+		{stream.Off, Live{Limits: limits}, "--max-total-bytes and --registration"},
+		{stream.Off, Live{Registration: Registration{Mode: RegistrationClosed}}, "--rate-limits"},
+	} {
+		s := &Server{Config: Config{Stream: c.stream}}
+		s.live.Store(newLive(c.live, ""))
+		if said := s.inForce().Exposed(loopback); len(said) > 0 {
+			t.Errorf("%+v on loopback: %q", c.live, said)
+		}
+		var flags []string
+		for _, sentence := range s.inForce().Exposed(public) {
+			_, flag, _ := strings.Cut(sentence, "see ")
+			flags = append(flags, flag)
+		}
+		if got := strings.Join(flags, " "); got != c.flags {
+			t.Errorf("%+v: %q, want %q", c.live, got, c.flags)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"attestd/chain"
+	"attestd/internal/sleep"
+	"attestd/store"
+)
+
+const (
+	// how often access tokens and used proofs that have ended are looked for, which have an index
+	// by time
+	tokensEvery = 10 * time.Minute
+	// how often all other rows are, and when first: servers of an older schema, which would miss a
+	// passport, are replaced by then
+	retainedEvery = 24 * time.Hour
+	retainedFirst = time.Hour
+
+	// rest after work on the database, as a multiple of that, and its bounds
+	sweepRest        = 19
+	leastSweepRest   = 10 * time.Millisecond
+	longestSweepRest = time.Second
+)
+
+// retention deletes rows some time after what they are for has ended. Of the servers on a database
+// one does it.
+type retention struct {
+	store  *store.Store
+	keep   store.Retention
+	series func(store.Session) (of chain.Series, ok bool)
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	status RetentionStatus
+}
+
+// RetentionStatus is what this server has deleted since its start.
+type RetentionStatus struct {
+	Deleted map[string]int64 // rows by store.RetainedKinds
+	Ended   time.Time        // of the last pass over all kinds without an error; zero for never
+	Err     error            // of the last pass; nil if there was none
+}
+
+// Status may be called at any time.
+func (r *retention) Status() RetentionStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.status
+	s.Deleted = make(map[string]int64, len(store.RetainedKinds))
+	for _, kind := range store.RetainedKinds {
+		s.Deleted[kind] = r.status.Deleted[kind]
+	}
+	return s
+}
+
+// run deletes while this server has the duty, until ctx is done.
+func (r *retention) run(ctx context.Context) error {
+	whileOnDuty(ctx, r.store, "retention", r.passes)
+	return ctx.Err()
+}
+
+// passes makes one pass after the other until ctx is done. The first one comes some time after the
+// start, which has other work.
+func (r *retention) passes(ctx context.Context) {
+	all := retainedFirst // until the next pass over all kinds
+	for sleep.For(ctx, tokensEvery) == nil {
+		all -= tokensEvery
+		if isDue := all <= 0; r.pass(ctx, isDue) && isDue {
+			all = retainedEvery
+		}
+	}
+}
+
+// pass deletes tokens and proofs, and with all the rows of every kind. It reports whether it came
+// to its end.
+func (r *retention) pass(ctx context.Context, all bool) bool {
+	gone := map[string]int64{}
+	sweep := store.Sweep{Keep: r.keep, Now: time.Now, Pace: restAfterSweep, Deleted: func(kind string, rows int64) {
+		gone[kind] += rows
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.status.Deleted == nil {
+			r.status.Deleted = map[string]int64{}
+		}
+		r.status.Deleted[kind] += rows
+	}}
+	err := r.store.Expired.Tokens(ctx, sweep)
+	if err == nil && all {
+		err = r.store.Expired.Passports(ctx, sweep)
+	}
+	if err == nil && all {
+		err = r.store.Expired.Sessions(ctx, sweep, r.series)
+	}
+	if err == nil && all {
+		err = r.store.Expired.RetryKeys(ctx, sweep)
+	}
+	if ctx.Err() != nil {
+		err = nil // the next server, or start, goes on
+	}
+	r.tell(gone, all && ctx.Err() == nil, err)
+	return err == nil
+}
+
+// tell logs what a pass has deleted, and an error when it is new.
+func (r *retention) tell(gone map[string]int64, all bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && all {
+		r.status.Ended = time.Now()
+	}
+	isNew := r.status.Err == nil
+	if r.status.Err = err; err != nil && isNew {
+		r.log.Warn("rows that have ended remain in the database; the next pass tries again", "error", err)
+	}
+	var deleted []any
+	for _, kind := range store.RetainedKinds {
+		if gone[kind] > 0 {
+			deleted = append(deleted, kind, gone[kind])
+		}
+	}
+	if len(deleted) > 0 {
+		r.log.Info("rows that have ended were deleted", deleted...)
+	}
+}
+
+// restAfterSweep leaves the database to others for most of the time.
+func restAfterSweep(ctx context.Context, worked time.Duration) error {
+	return sleep.For(ctx, min(max(sweepRest*worked, leastSweepRest), longestSweepRest))
+}

@@ -1,0 +1,78 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"attestd/chain"
+	"attestd/chain/lines"
+	"attestd/chain/tlog"
+	"attestd/chain/witness"
+	"attestd/store"
+)
+
+// Archive returns what an archive of the company's records from before a time has beside the
+// records. The time is at most that of the caller; Invalid.
+func (e *Evidence) Archive(ctx context.Context, by store.Caller, before string) (f lines.Frame, err error) {
+	if !chain.IsTimestamp(before) || before > chain.FormatTime(by.At) {
+		return f, refuse(Invalid, "the time must be one as in 2026-03-02T09:05:04.218Z, and not in the future")
+	}
+	logs := [2]store.Log{by.Company.Control, by.Company.Actions}
+	var sizes [2]int64
+	for i, l := range logs {
+		head, _, err := e.Store.Tip(ctx, l.Chain)
+		if err != nil {
+			return f, err
+		}
+		if sizes[i], err = e.Store.SizeAt(ctx, l.Chain, head.Length, before); err != nil {
+			return f, err
+		}
+		if _, err := e.Checkpoints.Covering(ctx, by, l, sizes[i]-1); err != nil {
+			return f, err
+		}
+	}
+	if sizes[0]+sizes[1] == 0 {
+		return f, refuse(Invalid, "the company has no record from before "+before)
+	}
+	err = e.Store.Snapshot(ctx, func(v *store.View) error {
+		g := gatherer{by: by}
+		if err := g.begin(ctx, v); err != nil {
+			return err
+		}
+		var archived [2]lines.Archived
+		for i, l := range logs {
+			if archived[i], err = g.archived(ctx, l, sizes[i]); err != nil {
+				return err
+			}
+		}
+		f = lines.NewFrame(g.file, before, archived)
+		return nil
+	})
+	return f, err
+}
+
+// archived proves that the first size records of a log are its beginning.
+func (g *gatherer) archived(ctx context.Context, l store.Log, size int64) (a lines.Archived, err error) {
+	at, err := g.proverAt(ctx, l, size-1)
+	if err != nil {
+		return a, err
+	}
+	frontier, err := g.frontier(ctx, l, size, at.tree)
+	if err != nil {
+		return a, err
+	}
+	mark := func(f tlog.Frontier) (lines.Mark, error) {
+		proof, err := tlog.ProveConsistency(ctx, g.view.LogTree(l), f.Size, at.tree)
+		return lines.Mark{CompanyID: g.by.Company.ID, Log: string(l.Name), Frontier: f, At: g.by.At,
+			Consistency: witness.Request{Old: f.Size, Proof: proof, Checkpoint: at.checkpoint}.Format()}, err
+	}
+	var err1, err2, err3 error
+	a.Opening, err1 = mark(tlog.Frontier{})
+	a.End, err2 = mark(frontier)
+	a.Checkpoint, err3 = g.by.Company.SignCheckpoint(l, frontier.Tree())
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return a, fmt.Errorf("log %s: %w", l.ID, err)
+	}
+	return a, nil
+}

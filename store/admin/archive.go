@@ -1,0 +1,184 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"attestd/chain"
+	"attestd/chain/evidence"
+	"attestd/chain/lines"
+	"attestd/store"
+	"attestd/store/sqlite"
+)
+
+// ArchiveOptions are those of Archive.
+type ArchiveOptions struct {
+	Replace  bool                                  // an archive that is there
+	Progress func(stage string, done, total int64) // may be nil
+}
+
+// archivedAtOnce is how many records are read in one transaction.
+const archivedAtOnce = 256
+
+// Archive writes an archive of the company's records within a frame to a new file with mode 0600.
+// The file gets its name after it was synced, read back and checked. It returns the verdict, which
+// fails where a record on disk is not the one that was appended, and the size of the file. Without
+// Replace, an existing file is ErrRefused; with it, one that is no archive is.
+func Archive(ctx context.Context, s *store.Store, f lines.Frame, out string, o ArchiveOptions) (v lines.Verdict, size int64, err error) {
+	if err := MayArchiveTo(out, o.Replace); err != nil {
+		return v, 0, err
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int64, int64) {}
+	}
+	file, err := os.CreateTemp(filepath.Dir(out), filepath.Base(out)+".partial-*")
+	if err != nil {
+		return v, 0, err
+	}
+	defer func() {
+		_ = file.Close()
+		if gone := os.Remove(file.Name()); err == nil && !errors.Is(gone, fs.ErrNotExist) {
+			err = gone
+		}
+	}()
+	buffered := bufio.NewWriterSize(file, 1<<20)
+	err = writeArchive(ctx, s, f, buffered, o.Progress)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		size, err = file.Seek(0, io.SeekCurrent)
+	}
+	if err == nil {
+		v, err = readBack(ctx, file, size, f, o.Progress)
+	}
+	if err != nil {
+		return v, 0, fmt.Errorf("archive of %s: %w", f.CompanyID, err)
+	}
+	if v.Outcome != evidence.Holds {
+		return v, 0, nil
+	}
+	if err := file.Close(); err != nil {
+		return v, 0, err
+	}
+	place := sqlite.Place
+	if o.Replace {
+		if err := MayArchiveTo(out, true); err != nil { // it may be another file by now
+			return v, 0, err
+		}
+		place = sqlite.Replace
+	}
+	if err := place(file.Name(), out); errors.Is(err, fs.ErrExist) {
+		return v, 0, fmt.Errorf("%w: %s exists", store.ErrRefused, out)
+	} else if err != nil {
+		return v, 0, err
+	}
+	return v, size, nil
+}
+
+// MayArchiveTo returns ErrRefused if there is a file that must stay.
+func MayArchiveTo(out string, replace bool) error {
+	info, err := os.Lstat(out)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !replace:
+		return fmt.Errorf("%w: %s exists", store.ErrRefused, out)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: %s is no regular file", store.ErrRefused, out)
+	}
+	there, err := os.Open(out)
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	if info.Size() > 0 && !lines.IsArchive(bufio.NewReader(there)) {
+		return fmt.Errorf("%w: %s is no archive", store.ErrRefused, out)
+	}
+	return nil
+}
+
+// writeArchive writes the lines of an archive.
+func writeArchive(ctx context.Context, s *store.Store, f lines.Frame, w *bufio.Writer, progress func(string, int64, int64)) error {
+	company, err := s.Companies.Usage(ctx, f.CompanyID) // needs no master key
+	if err != nil {
+		return err
+	}
+	total, done := int64(0), int64(0)
+	for _, l := range f.Logs {
+		total += l.Records
+	}
+	// An error of w stays, and is returned by its next write and Flush.
+	put := func(line string) { _, _ = w.WriteString(line + "\n") }
+	for _, line := range f.Head {
+		put(line)
+	}
+	for _, l := range f.Logs {
+		put(l.Opening)
+		number, next := store.LogName(l.Log).ChainID(company.Chain), int64(0)
+		var line []byte
+		for next < l.Records {
+			// a long read transaction would block WAL checkpoints
+			to := min(next+archivedAtOnce, l.Records)
+			err := s.Records(ctx, number, next, to, func(r *chain.Record) error {
+				if r.Index != next {
+					return missingRecord(f.CompanyID, number, l.Log, next)
+				}
+				next++
+				line = append(lines.AppendRecord(line[:0], f.CompanyID, l.Log, r), '\n')
+				_, err := w.Write(line)
+				return err
+			})
+			if err == nil && next < to {
+				err = missingRecord(f.CompanyID, number, l.Log, next)
+			}
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return err
+			}
+			progress("records", done+next, total)
+		}
+		done += next
+		put(l.Checkpoint)
+	}
+	return nil
+}
+
+func missingRecord(company string, number int64, log string, index int64) error {
+	return &store.VerifyError{Chain: number, Company: company, Log: store.LogName(log), Index: index, Reason: "the record is missing"}
+}
+
+// readBack checks what was written.
+func readBack(ctx context.Context, file *os.File, size int64, f lines.Frame, progress func(string, int64, int64)) (v lines.Verdict, err error) {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return v, err
+	}
+	read := int64(0)
+	src := readFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		n, err := file.Read(p)
+		read += int64(n)
+		progress("check", read, size)
+		return n, err
+	})
+	return lines.CheckArchive(src, lines.Options{Trust: evidence.Trust{Fingerprint: f.Signer}, CompanyID: f.CompanyID})
+}
+
+type readFunc func(p []byte) (int, error)
+
+func (r readFunc) Read(p []byte) (int, error) { return r(p) }

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"attestd/chain"
+)
+
+// sweepRows is the maximum number of rows that one transaction deletes, so that an append never
+// waits long for it.
+const sweepRows = 256
+
+// proofsStay is how long a used proof stays after its end. From its end on it is refused for its
+// age, by a clock that is right.
+const proofsStay = time.Hour
+
+// Sweep is one pass over rows that may go. It deletes in small transactions.
+type Sweep struct {
+	Keep Retention
+	Now  func() time.Time // the wall clock
+	Pace Pace             // rests after each read and each transaction
+	// called after each transaction with the number of rows that it has deleted
+	Deleted func(kind string, rows int64)
+}
+
+// time returns the time by which rows have ended; see keyClock. On PostgreSQL it is no later than
+// that of the database. After a leap of the clock it returns an error until that is trusted again.
+func (s Expired) time(ctx context.Context, wall time.Time) (now time.Time, err error) {
+	if s.db.writer == nil {
+		return wall, errReadOnly
+	}
+	err = s.db.read(ctx, func(c *conn) (err error) {
+		var leapt bool
+		now, leapt, err = s.db.writer.keyClock.now(c, wall)
+		if err == nil && leapt {
+			err = fmt.Errorf("the clock has leapt to %s, and is not trusted for a day", chain.FormatTime(wall))
+		}
+		if err != nil || !s.db.isPostgres {
+			return err
+		}
+		var theirs int64
+		if err := c.one([]any{&theirs}, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`); err != nil {
+			return err
+		}
+		if at := time.UnixMilli(theirs); at.Before(now) {
+			now = at
+		}
+		return nil
+	})
+	return now, err
+}
+
+// datedTable is a table whose rows end at expires_at, in Unix milliseconds. It has an index by
+// that.
+type datedTable struct {
+	kind, table, key string
+	keep             func(Retention) time.Duration
+}
+
+var datedTables = []datedTable{
+	{KindAccessToken, "oauth_token", "hash", func(r Retention) time.Duration { return r.Tokens }},
+	{KindAccessToken, "federated_token", "hash", func(r Retention) time.Duration { return r.Tokens }},
+	{KindRevokedToken, "revoked_token", "name", func(r Retention) time.Duration { return r.Tokens }},
+	{KindUsedProof, "used_proof", "name", func(Retention) time.Duration { return proofsStay }},
+}
+
+// Tokens deletes access tokens, notes of revoked ones, and used proofs.
+func (s Expired) Tokens(ctx context.Context, w Sweep) error {
+	return s.sweep(ctx, "tokens", w, func(now time.Time) error {
+		for _, t := range datedTables {
+			keep := t.keep(w.Keep)
+			if keep == Forever {
+				continue
+			}
+			ended := now.Add(-keep).UnixMilli()
+			err := s.delete(ctx, w, t.kind, `SELECT 1 FROM `+t.table+` WHERE expires_at <= ? LIMIT 1`,
+				fmt.Sprintf(`DELETE FROM %s WHERE %s IN (SELECT %s FROM %s WHERE expires_at <= ? ORDER BY expires_at LIMIT %d)`,
+					t.table, t.key, t.key, t.table, sweepRows), ended)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// sweep calls pass with the time by which rows have ended.
+func (s Expired) sweep(ctx context.Context, what string, w Sweep, pass func(now time.Time) error) error {
+	now, err := s.time(ctx, w.Now())
+	if err == nil {
+		err = pass(now)
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s that have ended: %w", what, err)
+	}
+	return nil
+}
+
+// delete runs a statement that deletes at most sweepRows rows, as long as a query finds one. Both
+// have the same arguments.
+func (s Expired) delete(ctx context.Context, w Sweep, kind, query, statement string, args ...any) error {
+	for n := int64(1); n > 0; {
+		began := time.Now()
+		err := s.db.read(ctx, func(c *conn) error { return c.one([]any{new(int64)}, query, args...) })
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err == nil {
+			n, err = s.step(ctx, w, kind, began, statement, args...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step runs one statement in a transaction of its own, and rests.
+func (s Expired) step(ctx context.Context, w Sweep, kind string, began time.Time, statement string, args ...any) (n int64, err error) {
+	err = s.db.write(ctx, func(c *conn) error {
+		n, err = c.exec(statement, args...)
+		return err
+	})
+	if err != nil {
+		return n, err
+	}
+	w.Deleted(kind, n)
+	return n, w.Pace.rest(ctx, began)
+}

@@ -1,0 +1,204 @@
+package test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"attestd/internal/testenv"
+	"attestd/store/storetest"
+)
+
+// witnessKey returns the verifier key of a witness that does not exist (C2SP tlog-cosignature).
+func witnessKey(name string) string {
+	const cosignature = 4
+	key := append([]byte{cosignature}, make([]byte, ed25519.PublicKeySize)...)
+	id := sha256.Sum256(append([]byte(name+"\n"), key...))
+	return fmt.Sprintf("%s+%x+%s", name, id[:4], base64.StdEncoding.EncodeToString(key))
+}
+
+// What a server knows is shown in its words. Each fault turns the line of its check.
+func TestDoctorFindsFaultsBesideAServer(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []struct {
+		name   string
+		before func(*testing.T, *installation)
+		serve  []string
+		// after the start; may be nil
+		does func(*testing.T, *installation, *service)
+		// check, state and text
+		found [][3]string
+	}{
+		{"little room", nil, []string{"--disk-floor", "1000TiB"}, nil, [][3]string{{"readiness", "fail", "the server says: DISK_LOW"}}},
+		{"a record changed", func(t *testing.T, i *installation) {
+			must(t, os.Remove(i.db+".verified"))
+			must(t, storetest.Stranger(t, i.db, `DROP TRIGGER record_no_update`,
+				`UPDATE record SET payload = replace(payload, '"door":1', '"door":2')`).Close())
+		}, nil, nil, [][3]string{{"verification", "fail", "1 logs do not verify"}, {"readiness", "warn", "LOG_FAILED"}, {"chains", "fail", "acme, record 0"}}},
+		{"a folder of backups for all", func(t *testing.T, i *installation) {
+			removeManifest(t, i)
+			must(t, os.Chmod(i.backups, 0o707))
+		}, nil, nil, [][3]string{{"backups", "warn", "the server says: 1 attempts failed"}}},
+		{"an unreachable witness", nil, []string{"--witness", "http://127.0.0.1:1=" + witnessKey("witness.example.com")}, nil,
+			[][3]string{{"witnesses", "warn", "witness.example.com cannot be asked"}, {"readiness", "warn", "WITNESS_SILENT"}}},
+		{"an unreachable receiver", nil, []string{"--export-to", "https", "--export-address", "https://127.0.0.1:1/"}, nil,
+			[][3]string{{"export", "warn", "deliveries failed"}}},
+		{"no socket", nil, nil, func(t *testing.T, i *installation, _ *service) { must(t, os.Remove(i.db+".sock")) },
+			[][3]string{{"locks", "warn", "no server answers"}, {"readiness", "skipped", ""}}},
+		{"another file in its place", nil, nil, func(t *testing.T, i *installation, _ *service) {
+			must(t, os.Rename(i.older, i.db))
+			must(t, os.Remove(i.db+"-wal"))
+		}, [][3]string{{"locks", "fail", "moved or replaced"}, {"log", "fail", "deleted under the server"}, {"readiness", "fail", "FILE_CHANGED"},
+			{"database", "fail", "not opened"}}},
+		{"a guard away", nil, nil, func(t *testing.T, i *installation, _ *service) {
+			must(t, storetest.Stranger(t, i.db, `DROP TRIGGER record_no_update`).Close())
+		}, [][3]string{{"guards", "fail", "record_no_update"}}},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			t.Parallel()
+			i := install(t)
+			if fault.before != nil {
+				fault.before(t, &i)
+			}
+			args := []string{"--backup-to", i.backups}
+			if fault.name == "a folder of backups for all" {
+				args = []string{"--backup-to", ""} // what the server says is enough
+			}
+			s := serve(t, i.db, append(i.flags(), fault.serve...)...)
+			if fault.does != nil {
+				fault.does(t, &i, s)
+			}
+			args = append([]string{"--db", i.db, "--master-key-file", i.masterKey}, args...)
+			var d diagnosis
+			for _, want := range fault.found {
+				d = until(t, want[0], want[1], append(args, quickUnless(want[0])...)...)
+				d.finds(t, want[0], want[1], want[2])
+			}
+		})
+	}
+}
+
+func quickUnless(check string) []string {
+	if check == "chains" {
+		return nil
+	}
+	return []string{"--quick"}
+}
+
+// The limits and the certificate are those of the server's process, and not of the doctor's.
+func TestDoctorAsksForTheServersOwnLimits(t *testing.T) {
+	t.Parallel()
+	testenv.Needs(t, testenv.Program("sh"))
+	i := install(t)
+	program, err := binary(t)
+	must(t, err)
+	args := []string{"-c", `ulimit -n 200; exec "$0" "$@"`, program, "serve", "--listen", "127.0.0.1:0", "--tls-cert", i.cert, "--tls-key", i.certKey}
+	cmd := exec.Command("sh", append(args, i.flags()...)...)
+	must(t, cmd.Start())
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	d := until(t, "limits", "warn", i.flags("--quick")...)
+	d.finds(t, "limits", "warn", "the server may open 200 files, so it has 136 connections and not 10000")
+	d.finds(t, "tls", "ok", "the server says: the certificate in use ends at ")
+}
+
+// A doctor beside a server under writes disturbs nothing: no write fails or is lost, the server
+// goes on making its checkpoints, and its files are those that it would have without a doctor.
+func TestDoctorLeavesTheServersFiles(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	s := serve(t, i.db, i.flags("--rate-limits", "off", "--verify-every", "off")...)
+	c := s.client(t, i.apiKey)
+	content := func() map[string]string {
+		t.Helper()
+		is := map[string]string{}
+		entries, err := os.ReadDir(filepath.Dir(i.db))
+		must(t, err)
+		for _, e := range entries {
+			text := []byte("its readers note themselves in it") // the index of the log
+			if e.Type().IsRegular() && !strings.HasSuffix(e.Name(), "-shm") {
+				text, err = os.ReadFile(filepath.Join(filepath.Dir(i.db), e.Name()))
+				must(t, err)
+			}
+			is[e.Name()] = string(text)
+		}
+		return is
+	}
+	body := `{"agentId":"bot","actionType":"open","payload":"` + strings.Repeat("x", 1<<14) + `"}`
+	stop := make(chan struct{})
+	var writing sync.WaitGroup
+	var mu sync.Mutex
+	appended := 0
+	for range 4 {
+		writing.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				status, answer, err := c.send("POST", "/v1/attest", body)
+				if err != nil || status != 201 {
+					t.Errorf("status %d, %v: %.200s", status, err, answer)
+					return
+				}
+				mu.Lock()
+				appended++
+				mu.Unlock()
+			}
+		})
+	}
+	for range 3 {
+		d := diagnose(t, i.flags()...)
+		if d.status != 0 {
+			t.Errorf("beside writes: %q", d.wrong())
+		}
+	}
+	close(stop)
+	writing.Wait()
+	// the log is no longer than between two checkpoints, however much was written
+	if info, err := os.Stat(i.db + "-wal"); err != nil || info.Size() > 16<<20 || appended < 100 {
+		t.Errorf("after %d records: %v, %v", appended, info, err)
+	}
+	var known struct{ Length int }
+	c.call(t, 200, "GET", "/v1/verify", "", &known)
+	was := content()
+	d := diagnose(t, i.flags()...)
+	if is := content(); len(was) != len(is) || d.status != 0 {
+		t.Errorf("the folder had %d files and has %d; %q", len(was), len(is), d.wrong())
+	} else {
+		for name := range was {
+			if !bytes.Equal([]byte(was[name]), []byte(is[name])) {
+				t.Errorf("%s was changed", name)
+			}
+		}
+	}
+	must(t, s.interrupt())
+	if log := s.log.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "FILE_CHANGED") {
+		t.Errorf("the server's log: %s", tail(log, 2000))
+	}
+	before, err := os.ReadFile(i.db)
+	must(t, err)
+	if d := diagnose(t, i.flags()...); d.status != 0 {
+		t.Errorf("without the server: %q", d.wrong())
+	}
+	after, err := os.ReadFile(i.db)
+	must(t, err)
+	if !bytes.Equal(before, after) {
+		t.Error("the database at rest was changed")
+	}
+	if runtime.GOOS == "linux" { // a server can start at once
+		serve(t, i.db, i.flags()...)
+	}
+}

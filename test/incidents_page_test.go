@@ -1,0 +1,85 @@
+package test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const incidentsPage = "../docs/incidents.md"
+
+// A recipe is a section of docs/incidents.md that shows commands. Its steps are, in the order of
+// the page:
+//
+//   - a block of the language console: lines that begin with "$ " or "# " are typed, and the lines
+//     that follow them are what must be printed, "…" standing for anything in a line, or as a line
+//     for any lines. A command that fails is followed by "echo $?";
+//   - a block of the language log: lines that must be in the server's log;
+//   - a comment "<!-- test: NAME ARG… -->", which readers do not see: the fault that the recipe is
+//     about, or what else happens while nobody types. See faults. The name "long" is for a recipe
+//     that takes seconds and is typed with -long only.
+type recipe struct {
+	title string
+	long  bool
+	steps []step
+}
+
+type step struct {
+	line    int      // of the page
+	fault   []string // name and arguments
+	log     string   // a line of the log
+	command string
+	printed []string
+}
+
+var faultComment = regexp.MustCompile(`^<!-- test: (.*) -->$`)
+
+// recipes reads the page.
+func recipes(t *testing.T) (list []recipe) {
+	t.Helper()
+	text, err := os.ReadFile(incidentsPage)
+	must(t, err)
+	list = []recipe{{}} // what stands above the first section
+	language, typing := "", false
+	for i, line := range strings.Split(string(text), "\n") {
+		r := &list[len(list)-1]
+		last := len(r.steps) - 1
+		switch title, ok := strings.CutPrefix(line, "## "); {
+		case language == "" && ok:
+			list = append(list, recipe{title: title})
+		case strings.HasPrefix(line, "```"):
+			language, typing = strings.TrimPrefix(line, "```"), false
+		case language == "console" && typing && strings.HasSuffix(r.steps[last].command, "\\"):
+			r.steps[last].command += "\n" + line
+		case language == "console" && (strings.HasPrefix(line, "$ ") || strings.HasPrefix(line, "# ")):
+			r.steps, typing = append(r.steps, step{line: i + 1, command: line[2:]}), true
+		case language == "console" && !typing:
+			t.Fatalf("%s:%d: a line that nothing prints", incidentsPage, i+1)
+		case language == "console":
+			r.steps[last].printed = append(r.steps[last].printed, line)
+		case language == "log":
+			r.steps = append(r.steps, step{line: i + 1, log: line})
+		case language == "":
+			if m := faultComment.FindStringSubmatch(line); m != nil && m[1] == "long" {
+				r.long = true
+			} else if m != nil {
+				r.steps = append(r.steps, step{line: i + 1, fault: strings.Fields(m[1])})
+			}
+		}
+	}
+	return list
+}
+
+// pattern is a regular expression of what the lines of the page stand for.
+func pattern(lines ...string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		if line == "…" {
+			b.WriteString("(?:.*\n)*")
+			continue
+		}
+		b.WriteString(strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*") + "\n")
+	}
+	return b.String()
+}

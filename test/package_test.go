@@ -1,0 +1,38 @@
+package test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The walk of docs/operate.md names settings and files that there are. TestFromPackageToAlert types
+// it.
+func TestWalkNamesSettings(t *testing.T) {
+	t.Parallel()
+	settings, err := os.ReadFile("../docs/configure.md")
+	must(t, err)
+	walk := strings.Join(blocksOf(t, "../docs/operate.md", "bash"), "")
+	names := regexp.MustCompile(`(?m)^(?:export )?(ATTESTD_\w+)=`).FindAllStringSubmatch(walk, -1)
+	if len(names) < 10 {
+		t.Errorf("the walk has %d settings", len(names))
+	}
+	for _, name := range names {
+		if !strings.Contains(string(settings), "`"+name[1]+"`") {
+			t.Errorf("docs/configure.md has no %s", name[1])
+		}
+	}
+	for _, file := range regexp.MustCompile(`/usr/share/doc/attestd/(\S+)`).FindAllStringSubmatch(walk, -1) {
+		if _, err := os.Stat("../docs/" + file[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	rules, err := os.ReadFile("../docs/monitoring/alerts.yaml")
+	must(t, err)
+	for _, change := range regexp.MustCompile(`sed -i '/alert: (\w+)/,/labels/s/([^/]*)/`).FindAllStringSubmatch(walk, -1) {
+		if _, rule, ok := strings.Cut(string(rules), "alert: "+change[1]+"\n"); !ok || !strings.Contains(rule[:strings.Index(rule, "labels")], change[2]) {
+			t.Errorf("the rule %s has no %q", change[1], change[2])
+		}
+	}
+}

@@ -1,0 +1,203 @@
+//go:build unix
+
+package test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"attestd/store/storetest"
+)
+
+// hangup sends SIGHUP and returns the line of the log about it.
+func (s *service) hangup(t *testing.T) string {
+	t.Helper()
+	before := strings.Count(s.log.String(), `msg="SIGHUP:`)
+	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	return s.hangupLine(t, before)
+}
+
+// hangupLine waits for the line that comes after so many others.
+func (s *service) hangupLine(t *testing.T, before int) string {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		n := 0
+		for line := range strings.Lines(s.log.String()) {
+			if !strings.Contains(line, `msg="SIGHUP:`) {
+				continue
+			}
+			if n++; n > before {
+				return line
+			}
+		}
+	}
+	t.Fatal("no line about SIGHUP")
+	return ""
+}
+
+// lineHas fails the test unless a line has each text.
+func lineHas(t *testing.T, line string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(line, text) {
+			t.Errorf("%q does not have %s", line, text)
+		}
+	}
+}
+
+// limitOf returns the limit of the standard tier, as answers say it.
+func limitOf(t *testing.T, c *client) string {
+	t.Helper()
+	request, err := http.NewRequest("GET", c.url+"/v1/company", nil)
+	must(t, err)
+	request.Header.Set("Authorization", "Bearer "+c.key)
+	answer, err := c.http.Do(request)
+	must(t, err)
+	must(t, answer.Body.Close())
+	return answer.Header.Get("X-RateLimit-Limit")
+}
+
+// SIGHUP makes a server read its file again. What may change does, the rest is named, flags win as
+// before, and of a file that cannot be used nothing changes.
+func TestHangupReloadsSettings(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	folder := t.TempDir()
+	path, token := filepath.Join(folder, "attestd.toml"), filepath.Join(folder, "token")
+	write := func(text string) { must(t, os.WriteFile(path, []byte(text), 0o600)) }
+	must(t, os.WriteFile(token, []byte("a-token-of-26-characters-x"), 0o600))
+	write("rate-limits = \"standard=501\"\nmax-keys = 7\n")
+	s := serve(t, filepath.Join(folder, "acme.db"), "--max-clients", "9")
+	acme := s.register(t, "acme")
+	expect := func(limit string) {
+		t.Helper()
+		if got := limitOf(t, acme); got != limit {
+			t.Errorf("the limit is %q, want %s", got, limit)
+		}
+	}
+	expect("501")
+
+	lineHas(t, s.hangup(t), "level=INFO", `changed=""`, "file="+path)
+	write("rate-limits = \"standard=502\"\nmax-keys = 8\nmax-clients = 8\nregistration = \"token\"\nregistration-token-file = \"" + token + "\"\n")
+	line := s.hangup(t)
+	lineHas(t, line, "level=INFO", `changed="max-keys=8 rate-limits=standard=502 registration=token registration-token-file=`+token+`"`)
+	if strings.Contains(line, "max-clients") || strings.Contains(line, "a-token") {
+		t.Errorf("the flag did not win, or the token is shown: %s", line)
+	}
+	expect("502")
+	if status, _, _ := acme.send("POST", "/v1/companies", `{"companyId":"stranger"}`); status != 401 {
+		t.Errorf("registration: %d", status)
+	}
+	must(t, os.WriteFile(token, []byte("b-token-of-26-characters-x"), 0o600))
+	lineHas(t, s.hangup(t), `changed="registration-token-file=`+token+`"`)
+	operator := *acme
+	operator.key = "b-token-of-26-characters-x"
+	if status, _, _ := operator.send("POST", "/v1/companies", `{"companyId":"guest"}`); status != 201 {
+		t.Errorf("registration with the new token: %d", status)
+	}
+
+	// nothing of a file that cannot be used
+	for text, want := range map[string]string{
+		"rate-limits = \"standard=503\"\nlisen = \":1\"":                      "did you mean listen?",
+		"rate-limits = \"standard=503\"\nstream = \"closed\"":                 "stream is set by the file " + path + ":2",
+		"rate-limits = \"standard=503\"\nrate":                                ":2: ",
+		"rate-limits = \"standard=503\"\ntls-cert = \"x\"":                    "--tls-key",
+		"rate-limits = \"standard=503\"\ntrust-domain = \"A B\"":              "trust domain",
+		"rate-limits = \"standard=503\"\nregistration = \"token\"":            "require each other",
+		"rate-limits = \"standard=503\"\nwitness = [\"https://w.example=x\"]": "--witness",
+	} {
+		write(text + "\n")
+		lineHas(t, s.hangup(t), "level=ERROR", "nothing was changed", want)
+		expect("502")
+	}
+	must(t, os.Remove(path))
+	lineHas(t, s.hangup(t), "level=ERROR", "is gone")
+	expect("502")
+	write("rate-limits = \"standard=503\"\n")
+	must(t, os.Chmod(path, 0o666))
+	lineHas(t, s.hangup(t), "level=ERROR", "may write to it")
+	expect("502")
+
+	// a file that takes the place of the former, with settings that need a restart
+	next := filepath.Join(folder, "next.toml")
+	must(t, os.WriteFile(next, []byte("rate-limits = \"standard=504\"\nstream = \"off\"\nmax-body = \"2MiB\"\nlog-level = \"warn\"\n"), 0o600))
+	must(t, os.Rename(next, path))
+	line = s.hangup(t)
+	lineHas(t, line, "level=WARN", "others need a restart", `restart="max-body stream"`, "log-level=warn", "rate-limits=standard=504", "registration=open")
+	expect("504")
+	if status, _, _ := acme.send("GET", "/v1/ws", ""); status != http.StatusUpgradeRequired {
+		t.Errorf("the stream was switched off: %d", status)
+	}
+	// it goes on to say so, until the restart
+	lineHas(t, s.hangup(t), `changed=""`, `restart="max-body stream"`)
+	must(t, s.interrupt())
+}
+
+// Ten signals at once under load break nothing off, and the last file holds.
+func TestHangupsUnderLoad(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	folder := t.TempDir()
+	path := filepath.Join(folder, "attestd.toml")
+	replace := func(limit int, lines string) {
+		text := fmt.Appendf(nil, "rate-limits = \"attest=1000000,standard=%d\"\nlog-level = \"warn\"\naccess-log = \"%s\"\n", limit, lines)
+		must(t, os.WriteFile(path+".new", text, 0o600))
+		must(t, os.Rename(path+".new", path))
+	}
+	replace(1000, "all")
+	s := serve(t, filepath.Join(folder, "acme.db"), "--config", path, "--log-level", "info")
+	acme := s.register(t, "acme")
+	done := make(chan struct{})
+	var load sync.WaitGroup
+	for range 4 {
+		load.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if status, answer, err := acme.send("POST", "/v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`); status != 201 {
+					t.Errorf("%d, %v: %s", status, err, answer)
+					return
+				}
+			}
+		})
+	}
+	for round := range 3 {
+		replace(2000+round, "errors")
+		for range 10 {
+			must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+		}
+		s.hangup(t)
+	}
+	want := "2002"
+	for end := time.Now().Add(patience); limitOf(t, acme) != want && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	close(done)
+	load.Wait()
+	if got := limitOf(t, acme); got != want {
+		t.Errorf("the limit is %s", got)
+	}
+	must(t, s.interrupt())
+}
+
+// A server without a file and without a terminal goes on after SIGHUP.
+func TestHangupEndsNoServer(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	s := serve(t, filepath.Join(t.TempDir(), "acme.db"))
+	lineHas(t, s.hangup(t), "level=INFO", `changed=""`)
+	if limit := limitOf(t, s.register(t, "acme")); limit != "1000" {
+		t.Errorf("the limit is %s", limit)
+	}
+	must(t, s.interrupt())
+}
