@@ -111,6 +111,9 @@ func TestHTTPRevisions(t *testing.T) {
 func TestHTTPTypeScript(t *testing.T) {
 	t.Parallel()
 	node := testenv.Path(t, "node")
+	if _, err := os.Stat(filepath.Join("testdata", "node_modules", "@modelcontextprotocol", "client")); err != nil {
+		testenv.Missing(t, "there is no client: npm ci --prefix test/mcp/testdata")
+	}
 	for _, c := range []struct{ revision, server string }{
 		{"2025-06-18", "everything"}, {"2025-11-25", "everything"}, {"2025-11-25", "tools"}, {"2026-07-28", "tools"},
 	} {
