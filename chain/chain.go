@@ -198,9 +198,12 @@ type Reader interface {
 	KeySet(ctx context.Context, chain int64) (KeySet, error)
 	// Owner returns the owner of a chain's records.
 	Owner(ctx context.Context, chain int64) (Owner, error)
-	// Records calls yield for the existing records of [from, to), ascending. The record and its
-	// slices are valid only during the call. An error of yield ends the read and is returned
-	// unwrapped.
+	// Pruned returns what was pruned of a chain. It MUST check the company's signature below that. A
+	// payload may go from disk only after Pruned says so.
+	Pruned(ctx context.Context, chain int64) (Pruned, error)
+	// Records calls yield for the existing records of [from, to), ascending, with an empty
+	// payload where that is not on disk. The record and its slices are valid only during the call.
+	// An error of yield ends the read and is returned unwrapped.
 	Records(ctx context.Context, chain, from, to int64, yield func(*Record) error) error
 	// Node returns a stored node. If it is missing, the error MUST wrap ErrMissing.
 	Node(ctx context.Context, chain int64, level int, index int64) (Node, error)

@@ -59,6 +59,7 @@ type stored struct {
 	head  chain.Head
 	gone  bool // the head
 	keys  signing
+	prune chain.Pruned
 	rows  []chain.Record
 	keyed map[chain.Hash]chain.KeyEntry // by name
 	nodes map[[2]int64]chain.Hash
@@ -117,7 +118,7 @@ func (d *disk) clone() *disk {
 	defer d.mu.Unlock()
 	n := newDisk()
 	for c, s := range d.chains {
-		n.chains[c] = &stored{head: s.head, keys: s.keys, rows: slices.Clone(s.rows), keyed: maps.Clone(s.keyed), nodes: maps.Clone(s.nodes), log: maps.Clone(s.log)}
+		n.chains[c] = &stored{head: s.head, keys: s.keys, prune: s.prune, rows: slices.Clone(s.rows), keyed: maps.Clone(s.keyed), nodes: maps.Clone(s.nodes), log: maps.Clone(s.log)}
 	}
 	return n
 }
@@ -332,6 +333,17 @@ func (d *disk) Tip(_ context.Context, c int64) (chain.Head, int64, error) {
 
 // Owner allows all payloads.
 func (d *disk) Owner(context.Context, int64) (chain.Owner, error) { return chain.Owner{}, nil }
+
+// Pruned returns what the test says.
+func (d *disk) Pruned(_ context.Context, c int64) (chain.Pruned, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.find(c)
+	if err != nil {
+		return chain.Pruned{}, err
+	}
+	return s.prune, nil
+}
 
 func (d *disk) KeySet(_ context.Context, c int64) (chain.KeySet, error) {
 	if err := d.step("keys", c); err != nil {
