@@ -198,8 +198,9 @@ type Reader interface {
 	KeySet(ctx context.Context, chain int64) (KeySet, error)
 	// Owner returns the owner of a chain's records.
 	Owner(ctx context.Context, chain int64) (Owner, error)
-	// Pruned returns what was pruned of a chain. It MUST check the company's signature below that. A
-	// payload may go from disk only after Pruned says so.
+	// Pruned returns what was pruned of a chain. It MUST check the company's signature below that,
+	// and return an error that wraps ErrUnproven where that does not verify. A payload may go from
+	// disk only after Pruned says so, and Records never decreases.
 	Pruned(ctx context.Context, chain int64) (Pruned, error)
 	// Records calls yield for the existing records of [from, to), ascending, with an empty
 	// payload where that is not on disk. The record and its slices are valid only during the call.

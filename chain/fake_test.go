@@ -336,6 +336,9 @@ func (d *disk) Owner(context.Context, int64) (chain.Owner, error) { return chain
 
 // Pruned returns what the test says.
 func (d *disk) Pruned(_ context.Context, c int64) (chain.Pruned, error) {
+	if err := d.step("pruned", c); err != nil {
+		return chain.Pruned{}, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s, err := d.find(c)

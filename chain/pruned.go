@@ -1,6 +1,12 @@
 package chain
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// ErrUnproven reports that what a log says of pruned payloads does not verify.
+var ErrUnproven = errors.New("chain: what was pruned is not proven")
 
 // Pruned says which payloads of a log were given up, and what is left of those records. The company
 // has signed it, in a control record.

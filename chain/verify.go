@@ -14,6 +14,7 @@ type Verdict struct {
 	Length    int64  // verified records: all, or those before the failure
 	Timestamp string // of the last of them; not set in an Event
 	Root      Hash   // if Valid
+	Pruned    int64  // of the verified records, those whose payload was pruned
 	FailedAt  int64  // if not Valid: first failing index
 	Reason    string // if not Valid
 }
@@ -48,7 +49,9 @@ func NewVerifier(r Reader, workers int) *Verifier {
 func (v *Verifier) Appended() { v.turns.appendedNow() }
 
 // Verify recomputes a chain from disk: it checks that indices have no gaps and timestamps never
-// decrease, the hash and signature of each record, each stored node, and the head. It covers the
+// decrease, the hash and signature of each record, each stored node, and the head. Of records whose
+// payloads were pruned it checks the signature over the stored hash, and that together they are
+// those that the company has signed when it pruned them. It covers the
 // records of the head at one moment, and ignores later ones. FailedAt is the first wrong index: for
 // a wrong node its last record, for a truncated chain the first missing record, for a record after
 // the head its own index, for a wrong root the last record, for a missing head 0.
@@ -96,6 +99,20 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 		v.turns.asked.Add(1)
 		defer v.turns.asked.Add(-1)
 	}
+	for {
+		verdict, err := v.verifyOnce(ctx, run)
+		if err != nil || verdict.Valid {
+			return verdict, err
+		}
+		if pruned, err := v.reader.Pruned(ctx, run.chain); err != nil || pruned == run.pruned {
+			return verdict, nil
+		}
+		run.reset() // payloads that were missing were pruned since the run began
+	}
+}
+
+// verifyOnce calls a payload missing that is pruned while it reads.
+func (v *Verifier) verifyOnce(ctx context.Context, run *verifyRun) (Verdict, error) {
 	head, next, err := v.reader.Tip(ctx, run.chain)
 	switch {
 	case errors.Is(err, ErrMissing):
@@ -114,6 +131,12 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 	}
 	if run.owner, err = v.reader.Owner(ctx, run.chain); err != nil {
 		return Verdict{}, fmt.Errorf("chain: owner of chain %d: %w", run.chain, err)
+	}
+	run.unproven = nil
+	if run.pruned, err = v.reader.Pruned(ctx, run.chain); errors.Is(err, ErrUnproven) {
+		run.pruned, run.unproven = Pruned{}, err
+	} else if err != nil {
+		return Verdict{}, fmt.Errorf("chain: what was pruned of chain %d: %w", run.chain, err)
 	}
 	run.total = max(0, min(head.Length, next))
 	err = v.readAll(ctx, run)
@@ -134,9 +157,10 @@ func (v *Verifier) verify(ctx context.Context, run *verifyRun) (Verdict, error) 
 	if known, ok := run.known(); ok {
 		v.remember(run.chain, known)
 	}
-	verdict := Verdict{Valid: wrong == nil, Length: run.tree.length, Timestamp: run.timestamp}
+	verdict := Verdict{Valid: wrong == nil, Length: run.tree.length, Timestamp: run.timestamp, Pruned: run.missing}
 	if wrong != nil {
 		verdict.Length, verdict.FailedAt, verdict.Reason = min(verdict.Length, wrong.index), wrong.index, wrong.reason
+		verdict.Pruned = min(verdict.Pruned, verdict.Length)
 	} else {
 		verdict.Root = run.tree.root()
 	}
@@ -174,6 +198,8 @@ func (v *verifyRun) compareHead(head Head, next int64) error {
 	}
 	last := max(0, head.Length-1)
 	switch {
+	case head.Length < v.pruned.Records:
+		return &failure{head.Length, fmt.Sprintf("record %d is missing: the payloads of %d records were pruned", head.Length, v.pruned.Records)}
 	case v.tree.root() != head.Root:
 		return &failure{last, "the stored root is not the root of the records"}
 	case !slices.Equal(v.tree.frontier, head.Frontier):

@@ -87,6 +87,8 @@ type checker struct {
 	owner     Owner
 	canonical []byte
 	preimage  []byte
+	// A missing payload is no reason, because the fold says whether it was pruned.
+	foldsPruned bool
 }
 
 // check finds the first bad row of a range. It stops early when ctx ends, because the result is
@@ -111,15 +113,7 @@ func (c *checker) reasonAgainst(r *Record, key KeyRange) string {
 	if !IsTimestamp(r.Timestamp) {
 		return "the timestamp is not in the form of a timestamp"
 	}
-	var err error
-	if c.canonical, err = jcs.Append(c.canonical[:0], r.Payload, payloadDepth); err != nil {
-		return fmt.Sprintf("the payload has no canonical form: %v", err)
-	}
-	c.preimage = r.appendPreimage(c.preimage[:0], c.canonical)
-	if sha256.Sum256(c.preimage) != r.Hash {
-		return "the hash is not that of the record"
-	}
-	if reason := c.owner.wrong(c.canonical); reason != "" {
+	if reason := c.reasonAgainstContent(r); reason != "" {
 		return reason
 	}
 	switch {
@@ -131,4 +125,23 @@ func (c *checker) reasonAgainst(r *Record, key KeyRange) string {
 		return "the signature does not verify under the company's key"
 	}
 	return ""
+}
+
+// reasonAgainstContent returns why a record does not have the hash that it says, or "".
+func (c *checker) reasonAgainstContent(r *Record) string {
+	if r.IsPruned() {
+		if c.foldsPruned {
+			return ""
+		}
+		return "the payload is missing"
+	}
+	var err error
+	if c.canonical, err = jcs.Append(c.canonical[:0], r.Payload, payloadDepth); err != nil {
+		return fmt.Sprintf("the payload has no canonical form: %v", err)
+	}
+	c.preimage = r.appendPreimage(c.preimage[:0], c.canonical)
+	if sha256.Sum256(c.preimage) != r.Hash {
+		return "the hash is not that of the record"
+	}
+	return c.owner.wrong(c.canonical)
 }

@@ -36,6 +36,8 @@ type verifyRun struct {
 	chain        int64
 	keys         KeySet
 	owner        Owner
+	pruned       Pruned
+	unproven     error // why pruned is empty, if the log has more to say
 	progress     func(done, total int64)
 	total        int64
 	snapshotAt   int64 // save the tree of this length; -1 for none
@@ -44,8 +46,11 @@ type verifyRun struct {
 	tree      tree      // of the verified records
 	timestamp string    // of the last verified record
 	digest    hash.Hash // over their encodings and those of the nodes that they complete
+	skeleton  hash.Hash // over those of them that pruned covers
+	missing   int64     // payloads
 	snapshot  tree
 	nodes     []Node
+	scratch   []byte
 	hasLog    bool
 	// frontier of the log tree over checked and cached records
 	log tlog.Frontier
@@ -53,6 +58,7 @@ type verifyRun struct {
 
 func (v *verifyRun) reset() {
 	v.tree, v.timestamp, v.digest, v.snapshot, v.log = tree{}, "", sha256.New(), tree{}, tlog.Frontier{}
+	v.skeleton, v.missing = sha256.New(), 0
 }
 
 // digestSoFar returns the digest without changing its state.
@@ -133,7 +139,7 @@ func (v *verifyRun) acquireTurn(ctx context.Context, length int64, check bool) e
 	})
 	for range workers {
 		group.Go(func() {
-			c := checker{leaves: Leaves{Keys: v.keys}, owner: v.owner}
+			c := checker{leaves: Leaves{Keys: v.keys}, owner: v.owner, foldsPruned: true}
 			for g := range work {
 				c.check(ctx, g)
 				g.checked <- struct{}{}
@@ -199,6 +205,8 @@ func (v *verifyRun) fold(ctx context.Context, g *rowRange, checked bool) error {
 			return &failure{v.tree.length, fmt.Sprintf("record %d is missing", v.tree.length)}
 		case r.Index < v.tree.length:
 			return &failure{r.Index, fmt.Sprintf("record %d stands there twice", r.Index)}
+		case r.IsPruned() && r.Index >= v.pruned.Records:
+			return &failure{r.Index, v.reasonMissing()}
 		case i == g.bad:
 			return &failure{r.Index, g.reason}
 		case r.Timestamp < v.timestamp:
@@ -208,6 +216,9 @@ func (v *verifyRun) fold(ctx context.Context, g *rowRange, checked bool) error {
 		v.timestamp = r.Timestamp
 		v.digest.Write(r.encoding)
 		v.nodes = v.tree.append(r.Hash, v.nodes[:0])
+		if err := v.foldPruned(&r.Record); err != nil {
+			return err
+		}
 		for _, n := range v.nodes {
 			if len(logNodes) > 0 {
 				n.LogHash, logNodes = logNodes[0].Hash, logNodes[1:]
@@ -221,6 +232,30 @@ func (v *verifyRun) fold(ctx context.Context, g *rowRange, checked bool) error {
 		return &failure{v.tree.length, fmt.Sprintf("record %d is missing", v.tree.length)}
 	}
 	return nil
+}
+
+// foldPruned adds a record of those whose payloads may be missing to the skeleton, and compares
+// that after the last. Any of them may be the wrong one, so none counts as verified then.
+func (v *verifyRun) foldPruned(r *Record) error {
+	if r.IsPruned() {
+		v.missing++
+	}
+	if r.Index >= v.pruned.Records {
+		return nil
+	}
+	v.scratch = r.AppendSkeleton(v.scratch[:0])
+	v.skeleton.Write(v.scratch)
+	if r.Index < v.pruned.Records-1 || Hash(v.skeleton.Sum(nil)) == v.pruned.Skeleton {
+		return nil
+	}
+	return &failure{0, fmt.Sprintf("the first %d records are not those whose payloads were pruned", v.pruned.Records)}
+}
+
+func (v *verifyRun) reasonMissing() string {
+	if v.unproven != nil {
+		return "the payload is missing, and what says that it was pruned does not verify: " + v.unproven.Error()
+	}
+	return "the payload is missing, and was not pruned"
 }
 
 func (v *verifyRun) storeSnapshot() {

@@ -31,7 +31,7 @@ func TestVerifyFindsTheFirstFailure(t *testing.T) {
 		{"payload edited", func(s *stored) { edit(&s.rows[300].Payload, `"z"`, `"y"`) }, 300, "hash"},
 		{"payload is no JSON", func(s *stored) { s.rows[300].Payload = []byte("{") }, 300, "canonical form"},
 		{"payload with a duplicate key", func(s *stored) { edit(&s.rows[300].Payload, `"z"`, `"z":1,"z"`) }, 300, "canonical form"},
-		{"payload gone", func(s *stored) { s.rows[300].Payload = nil }, 300, "canonical form"},
+		{"payload gone", func(s *stored) { s.rows[300].Payload = nil }, 300, "was not pruned"},
 		{"timestamp edited", func(s *stored) { s.rows[300].Timestamp = "2001" + s.rows[300].Timestamp[4:] }, 300, "hash"},
 		{"timestamp is none", func(s *stored) { s.rows[300].Timestamp = "yesterday" }, 300, "timestamp"},
 		{"border between timestamp and payload moved", func(s *stored) {
