@@ -29,6 +29,13 @@ import (
 const (
 	configName    = "attestd.toml"
 	maxConfigFile = 256 << 10 // bytes
+	// names in a file, each level of a name with dots counting. The decoder needs the time of the
+	// whole file for each name that it reports.
+	maxConfigNames = 256
+	// of a value, in bytes
+	maxConfigValue = 4096
+	// mistakes that are listed, and the bytes of a misspelt name in each
+	mostMistakes, mostOfName = 10, 64
 )
 
 // origin annotates a flag that is set, and not by the command line: by what (originEnvironment or
@@ -81,6 +88,9 @@ func fromFile(flags *pflag.FlagSet) error {
 		if err := s.set(flags, path, info, named); err != nil {
 			all = append(all, inFile(path, lineError{s.line, err}))
 		}
+	}
+	if more := len(all) - mostMistakes; more > 0 {
+		all = append(all[:mostMistakes], fmt.Errorf("%s: and %d more", path, more))
 	}
 	if len(all) > 0 {
 		return usageError{errors.Join(all...)}
@@ -176,6 +186,9 @@ func parseConfig(text []byte) ([]fileSetting, error) {
 	if err := toml.Unmarshal(text, &values); err != nil {
 		return nil, atLine(err)
 	}
+	if countNames(values) > maxConfigNames {
+		return nil, fmt.Errorf("it has more than %d names, and there are not so many settings", maxConfigNames)
+	}
 	// A struct without fields makes the strict decoder name each key with its position.
 	strict := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
 	var keys *toml.StrictMissingError
@@ -195,6 +208,22 @@ func parseConfig(text []byte) ([]fileSetting, error) {
 		settings = append(settings, s)
 	}
 	return settings, nil
+}
+
+// countNames counts the names in a value of a configuration file.
+func countNames(value any) (n int) {
+	switch v := value.(type) {
+	case map[string]any:
+		n = len(v)
+		for _, inner := range v {
+			n += countNames(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			n += countNames(inner)
+		}
+	}
+	return n
 }
 
 // atLine returns an error of the decoder with its line, and without the text of the line.
@@ -253,9 +282,13 @@ func withPlaces(flags *pflag.FlagSet, err error) error {
 
 func (s fileSetting) unknown(names []string) error {
 	meant := ""
-	what := fmt.Sprintf("there is no setting %q", s.name)
+	shortened := s.name
+	if len(shortened) > mostOfName {
+		shortened = strings.ToValidUTF8(shortened[:mostOfName], "") + "…"
+	}
+	what := fmt.Sprintf("there is no setting %q", shortened)
 	if table, ok := s.value.(map[string]any); ok {
-		what = fmt.Sprintf("%q is a table, and settings have none", s.name)
+		what = fmt.Sprintf("%q is a table, and settings have none", shortened)
 		for _, key := range slices.Sorted(maps.Keys(table)) {
 			if meant = spelling.Nearest(plainSetting(s.name+"."+key), names); meant != "" {
 				break

@@ -182,6 +182,37 @@ func TestMisspeltSettingsAreRefused(t *testing.T) {
 	}
 }
 
+// Whatever a file of the largest size has, it is refused soon, with a short error: on SIGHUP that
+// is one line of the log.
+func TestConfigurationFileOfManyMistakes(t *testing.T) {
+	t.Parallel()
+	const size = 256 << 10 // as docs/configure.md says
+	fill := func(line string) string { return strings.Repeat(line, size/len(line)) }
+	var names strings.Builder
+	for i := 0; names.Len() < size-20; i++ {
+		fmt.Fprintf(&names, "a%d=1\n", i)
+	}
+	for what, c := range map[string]struct{ text, want string }{
+		"names":        {names.String(), "more than 256 names"},
+		"mistakes":     {strings.Join(strings.SplitAfter(names.String(), "\n")[:200], ""), "and 190 more"},
+		"tables":       {fill("[[a.b]]\nc=1\n"), "more than 256 names"},
+		"dots":         {"a" + fill(".a")[:size-10] + "=1", "more than 256 names"},
+		"inline":       {"a=[" + fill("{b=1},")[:size-20] + "]", ""},
+		"a long name":  {fill("a")[:size-10] + "=1", ":1: there is no setting"},
+		"a long value": {`listen="` + fill("a")[:size-20] + `"`, "listen has more than 4096 bytes"},
+		"a long part":  {`witness=["` + fill("a")[:size-20] + `"]`, "witness has more than 4096 bytes"},
+		"empty lines":  {strings.Join(strings.SplitAfter(names.String(), "\n")[:200], "") + fill("\n")[:size/2], "and 190 more"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			_, err := readServe(t, "--config", writeConfig(t, c.text))
+			if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 16<<10 || exitStatus(err) != exitUsage {
+				t.Errorf("%.1000v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
 // The file that others can write or replace is refused, whether it was named or found; one that is
 // not there is an error only where it was named.
 func TestConfigurationFileOfOthersIsRefused(t *testing.T) {

@@ -31,6 +31,16 @@ func assign(f *pflag.Flag, value any) error {
 // asText returns a value of a configuration file as it would be typed, or as the elements of a
 // list. Its type must be that of the flag.
 func asText(f *pflag.Flag, value any) ([]string, error) {
+	texts, err := textsOf(f, value)
+	for _, text := range texts {
+		if len(text) > maxConfigValue { // errors repeat values
+			return nil, fmt.Errorf("%s has more than %d bytes", f.Name, maxConfigValue)
+		}
+	}
+	return texts, err
+}
+
+func textsOf(f *pflag.Flag, value any) ([]string, error) {
 	wrong := func(want string) ([]string, error) {
 		return nil, fmt.Errorf("%s must be %s, and not %s", f.Name, want, kindOf(value))
 	}
