@@ -1,7 +1,6 @@
 package test
 
 import (
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,30 +109,14 @@ func TestCommitsNamedInContributing(t *testing.T) {
 // Every test that the documentation names exists.
 func TestDocumentedTestsExist(t *testing.T) {
 	t.Parallel()
-	tests := map[string]bool{}
-	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	must(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
-			return filepath.SkipDir
-		case !strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		for _, m := range declared.FindAllSubmatch(text, -1) {
-			tests[string(m[1])] = true
-		}
-		return err
-	}))
+	tests := declaredTests(t)
 	count := 0
-	named := regexp.MustCompile("`(Test[A-Z]\\w*)`")
+	named := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`")
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		must(t, err)
 		for _, m := range named.FindAllSubmatch(text, -1) {
-			if count++; !tests[string(m[1])] {
+			if count++; tests[string(m[1])] == nil {
 				t.Errorf("%s names %s, which does not exist", page, m[1])
 			}
 		}

@@ -2,8 +2,8 @@ package local
 
 import "time"
 
-// State is what a server says of itself to its operator. It names no company and has no secret.
-// Fields are nil for what is off.
+// State is what a server says of itself to its operator. It has no secret, and names no company and
+// no agent. An Error may: it is the one in the server's log. Fields are nil for what is off.
 type State struct {
 	Program string    `json:"program"` // attestd/VERSION
 	Process int       `json:"process"`

@@ -1,0 +1,97 @@
+package test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// declaredTests returns the tests, fuzz tests and benchmarks of this repository, with the folders
+// that have one of the name.
+func declaredTests(t *testing.T) map[string][]string {
+	t.Helper()
+	tests := map[string][]string{}
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
+	must(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			tests[string(m[1])] = append(tests[string(m[1])], filepath.ToSlash(filepath.Dir(path)))
+		}
+		return err
+	}))
+	return tests
+}
+
+// Each promise of docs/security.md has a number of its own and names what shows it: tests in the
+// folder that stands behind them, scripts, and attacks. All of these exist.
+func TestPromisesNameWhatShowsThem(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/security.md")
+	must(t, err)
+	attacks, err := os.ReadFile("../internal/tools/attack/main.go")
+	must(t, err)
+	tests := declaredTests(t)
+	scripts := map[string]bool{}
+	for _, pattern := range []string{"testdata/script/*.txtar", "../web/console_test/*.test.js"} {
+		found, err := filepath.Glob(pattern)
+		must(t, err)
+		for _, path := range found {
+			scripts[filepath.Base(path)] = true
+		}
+	}
+	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.*) \| (.*) \|$`)
+	// a test, a script, an attack, or the folder of the tests before it
+	part := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`|`([a-z_]+\\.(?:txtar|test\\.js))`|`attack --only ([a-z-]+)`|\\(([^()`]+)[,)]")
+	numbers := map[string]bool{}
+	for _, r := range row.FindAllSubmatch(page, -1) {
+		number, shown := string(r[1]), string(r[3])
+		if numbers[number] {
+			t.Errorf("two promises have the number %s", number)
+		}
+		numbers[number] = true
+		var here []string // tests whose folder comes
+		parts := part.FindAllStringSubmatch(shown, -1)
+		if len(parts) == 0 {
+			t.Errorf("promise %s: nothing shows it: %s", number, shown)
+		}
+		for _, m := range parts {
+			test, script, attack, folder := m[1], m[2], m[3], m[4]
+			switch {
+			case test != "" && tests[test] == nil:
+				t.Errorf("promise %s: there is no %s", number, test)
+			case test != "":
+				here = append(here, test)
+			case script != "" && !scripts[script]:
+				t.Errorf("promise %s: there is no %s", number, script)
+			case attack != "" && !strings.Contains(string(attacks), `Name: "`+attack+`"`):
+				t.Errorf("promise %s: there is no attack %s", number, attack)
+			case folder != "":
+				folder, _, _ = strings.Cut(folder, ",")
+				for _, test := range here {
+					if !slices.ContainsFunc(tests[test], func(in string) bool { return strings.HasSuffix(in, "/"+folder) }) {
+						t.Errorf("promise %s: %s is not in %s, but in %q", number, test, folder, tests[test])
+					}
+				}
+				here = nil
+			}
+		}
+		if len(here) > 0 {
+			t.Errorf("promise %s does not say where %q is", number, here)
+		}
+	}
+	if len(numbers) < 240 {
+		t.Errorf("only %d promises were found", len(numbers))
+	}
+}
