@@ -1,12 +1,14 @@
 package server_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/jose"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/internal/pipes"
@@ -70,6 +72,72 @@ func TestPassportThatHasGone(t *testing.T) {
 		const deleted = `"msg":"rows that have ended were deleted",`
 		if s.log.says(deleted+`"used_proof":1}`) != 1 || s.log.says(deleted+`"passport":2}`) != 1 {
 			t.Error("the log does not say what was deleted")
+		}
+		s.stop()
+	})
+}
+
+// A server that was away for a month deletes what has ended meanwhile, of each kind, and keeps what
+// must stay: whatever is younger, signed sessions, and all records with what proves them.
+func TestServerDeletesWhatHasEndedAlone(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
+	t.Parallel()
+	_, err := document() // outside of the bubble, because other tests share it
+	must(t, err)
+	path := storetest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		const day = 24 * time.Hour
+		serve := func() *service {
+			network := pipes.New()
+			return startBehind(t, network, network.Dial, path, cred.Domain{}, func(c *server.Config) {
+				c.Retention = store.Retention{Passports: 10 * day, Tokens: day, Sessions: 30 * day, RetryKeys: store.KeyLifetime}
+				c.AcceptClock = true // the month is no leap of the clock
+			})
+		}
+		const record = `{"agentId":"bot","actionType":"x","payload":1}`
+		leaves := func(c caller, when string) {
+			t.Helper()
+			c.do(t, "POST /v1/attest", called("bot", "tool.requested", "mcp", "sessionId", when)).status(201)
+			c.do(t, "POST /v1/attest", record, "Idempotency-Key: "+when).status(201)
+			c.passport(t, "bot", "")
+			c.oauthToken(t)
+		}
+		s := serve()
+		acme := s.company(t, "acme")
+		acme.agent(t, "bot")
+		leaves(acme, "old")
+		signed := acme.signer(t, "signing", jose.EdDSA)
+		for i, step := range signed.run(t, "signed", 2, true) {
+			signed.attests(t, fmt.Sprint(i), step.Compact).status(201)
+		}
+		s.stop()
+		time.Sleep(40 * day)
+
+		s = serve()
+		acme = caller{s, "acme", acme.credential}
+		leaves(acme, "recent")
+		records := func(log string) int {
+			return len(acme.do(t, "GET /v1/chain?limit=1000&log="+log, "").status(200).at("records").([]any))
+		}
+		actions, controls := records("actions"), records("control")
+		const steps = 74 // of less than a leap of the clock
+		for range steps {
+			time.Sleep(50 * time.Second)
+			acme.do(t, "POST /v1/attest", record).status(201)
+		}
+		const deleted = `"msg":"rows that have ended were deleted",`
+		if s.log.says(deleted+`"access_token":1}`) != 1 || s.log.says(deleted+`"passport":1,"session":1,"retry_key":1}`) != 1 || s.log.says(deleted) != 2 {
+			t.Error("the log says that something else was deleted")
+		}
+		wantSids(t, acme.do(t, "GET /v1/sessions", ""), "recent mcp mcp 1 unproven false", "signed statement  2 sealed true")
+		// a key that counts makes no second record, and one that has ended does
+		acme.do(t, "POST /v1/attest", record, "Idempotency-Key: recent").status(201)
+		acme.do(t, "POST /v1/attest", record, "Idempotency-Key: old").status(201)
+		if actions += steps + 1; records("actions") != actions || records("control") != controls {
+			t.Errorf("%d and %d records, want %d and %d", records("actions"), records("control"), actions, controls)
+		}
+		for _, log := range []string{"", "?log=control"} {
+			acme.do(t, "GET /v1/verify"+log, "").gets(200, `{"valid":true,"merkleRoot":"…"}`)
 		}
 		s.stop()
 	})
