@@ -38,7 +38,7 @@ var errTerminalClosed = errors.New("the terminal was closed")
 type reloader struct {
 	version  string
 	typed    *pflag.FlagSet    // what the command line and the environment set
-	file     string            // that was read at the start, "" for none
+	file     string            // that was read last, "" for none
 	now      map[string]string // settings in force
 	terminal terminal
 	hangups  <-chan os.Signal
@@ -150,7 +150,7 @@ func (r *reloader) reload(ctx context.Context) error {
 			restart = append(restart, f.Name)
 		}
 	})
-	r.token = cfg.Registration.Token
+	r.token, r.file = cfg.Registration.Token, file
 	report := func() { r.report(file, changed, restart) }
 	if to := logLevels[f.logs.level]; to > r.level.Level() {
 		report() // while its line is written

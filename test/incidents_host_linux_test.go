@@ -124,7 +124,7 @@ func (h *host) here(text string) string {
 	return pagePath.ReplaceAllString(text, "${1}"+h.root+"$2")
 }
 
-var pagePath = regexp.MustCompile(`(^|[\s'"=:;(@<>{…])(/(?:var/lib|etc/default|etc/attestd|mnt|root)\b)`)
+var pagePath = regexp.MustCompile(`(^|[\s'"=:;(@<>{…])(/(?:var/lib|etc/default|etc/attestd|mnt)\b)`)
 
 // play does the steps of a recipe.
 func (h *host) play(r recipe) {

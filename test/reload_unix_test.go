@@ -201,3 +201,24 @@ func TestHangupEndsNoServer(t *testing.T) {
 	}
 	must(t, s.interrupt())
 }
+
+// A file that SIGHUP has found does not vanish unseen either: its settings hold on, where the
+// defaults would give strangers rights.
+func TestFileThatCameLaterCannotVanish(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	folder := t.TempDir()
+	path := filepath.Join(folder, "attestd.toml")
+	s := serve(t, filepath.Join(folder, "acme.db"))
+	acme := s.register(t, "acme")
+	must(t, os.WriteFile(path, []byte("registration = \"closed\"\n"), 0o600))
+	lineHas(t, s.hangup(t), "level=INFO", `changed="registration=closed"`, "file="+path)
+	must(t, os.Remove(path))
+	lineHas(t, s.hangup(t), "level=ERROR", path+" is gone", "nothing was changed")
+	if status, _, _ := acme.send("POST", "/v1/companies", `{"companyId":"stranger"}`); status != 403 {
+		t.Errorf("registration: %d", status)
+	}
+	must(t, os.WriteFile(path, nil, 0o600))
+	lineHas(t, s.hangup(t), "level=INFO", `changed="registration=open"`)
+	must(t, s.interrupt())
+}
