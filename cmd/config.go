@@ -32,7 +32,8 @@ file; defaults are comments in it. Secrets are not shown.
 
 It ends with exit status 2 when serve would refuse the settings. --check prints nothing else, and
 also reads the files that the settings name: run it before a restart or a reload.`,
-		Args: cobra.NoArgs,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{readsNoPipes: "yes"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			unknown, err := checkEnvironment(cmd, os.Environ())
 			if err != nil {

@@ -44,7 +44,8 @@ them, also those that are not listed here. A state is ok, warn, fail, or skipped
 It verifies every log and table, as attestd verify does. That may take long; --quick leaves it out.
 
 Exit status 0 when nothing is wrong, 9 when there are warnings, 10 when there are failures.`,
-		Args: cobra.NoArgs,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{readsNoPipes: "yes"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := f.options(cmd)
 			if err != nil {

@@ -1,12 +1,16 @@
 package cmd
 
 import (
+	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"attestd/store"
 )
@@ -23,9 +27,41 @@ func readSettings(cmd *cobra.Command) error {
 		}
 	}
 	if db := cmd.Flag("db"); db != nil {
-		return checkDatabase("--db", db.Value.String())
+		if err := checkDatabase("--db", db.Value.String()); err != nil {
+			return err
+		}
+	}
+	if cmd.Annotations[readsNoPipes] != "" {
+		return refusePipes(cmd.Flags())
 	}
 	return nil
+}
+
+// readsNoPipes annotates a command that looks at the settings of serve. To read a pipe it would wait
+// for who writes it, and take from the server what is in it.
+const readsNoPipes = "reads-no-pipes"
+
+// refusePipes refuses a flag that names a pipe as a file. A shell's <(…) is under /dev, and has
+// somebody who writes it.
+func refusePipes(flags *pflag.FlagSet) (err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if what, _ := pflag.UnquoteUsage(f); what != "file" || f.Name == "db" || f.Name == "heads" || err != nil {
+			return // database and head file have checks of their own
+		}
+		paths := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			paths = list.GetSlice()
+		}
+		for _, path := range paths {
+			info, missing := os.Stat(path)
+			absolute, _ := filepath.Abs(path)
+			isOpen := strings.HasPrefix(absolute, "/dev/") || strings.HasPrefix(absolute, "/proc/")
+			if missing == nil && info.Mode()&fs.ModeNamedPipe != 0 && !isOpen {
+				err = usagef("--%s: %s is a pipe, which would have to be waited for", f.Name, path)
+			}
+		}
+	})
+	return err
 }
 
 // checkDatabase refuses a name that is empty or a malformed database URL. The error does not repeat

@@ -152,6 +152,24 @@ func TestDoctorFindsAServerThatDoesNotSay(t *testing.T) {
 	d.finds(t, "locks", "fail", "does not have this file open")
 }
 
+// Neither the doctor nor attestd config waits for who writes a pipe that a setting names as a file,
+// nor reads from it what is for the server.
+func TestDoctorReadsNoPipes(t *testing.T) {
+	t.Parallel()
+	testenv.Needs(t, testenv.Program("mkfifo"))
+	i := install(t)
+	pipe := filepath.Join(i.dir, "pipe")
+	must(t, exec.CommandContext(t.Context(), "mkfifo", "-m", "600", pipe).Run())
+	for _, flags := range [][]string{{"--master-key-file", pipe}, {"--ca-file", pipe}, {"--tls-cert", i.cert, "--tls-key", pipe},
+		{"--tls-cert", pipe, "--tls-key", i.certKey}, {"--tls-cert", i.cert, "--tls-key", i.certKey, "--tls-client-ca", pipe},
+		{"--cosign-for", pipe}, {"--backup-identity", pipe, "--backup-recipient", "age1"}, {"--config", pipe},
+		{"--export-to", "https", "--export-address", "https://127.0.0.1:1/", "--export-token-file", pipe},
+		{"--acme-domain", "attest.example.com", "--acme-ca", pipe}} {
+		exits(t, 2, pipe+" is", append([]string{"doctor", "--quick", "--db", i.db, "--backup-to", i.backups}, flags...)...)
+		exits(t, 2, pipe+" is", append([]string{"config", "--check", "--db", i.db, "--backup-to", i.backups}, flags...)...)
+	}
+}
+
 // The report for programs has the members that docs/operate.md names, and no others.
 func TestDoctorReportIsAsDocumented(t *testing.T) {
 	t.Parallel()
