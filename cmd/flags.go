@@ -37,8 +37,8 @@ func readSettings(cmd *cobra.Command) error {
 	return nil
 }
 
-// readsNoPipes annotates a command that looks at the settings of serve. To read a pipe it would wait
-// for who writes it, and take from the server what is in it.
+// readsNoPipes annotates a command that looks at the settings of serve. To read a pipe it would
+// wait for who writes it, and take from the server what is in it.
 const readsNoPipes = "reads-no-pipes"
 
 // refusePipes refuses a flag that names a pipe as a file. A shell's <(…) is under /dev, and has

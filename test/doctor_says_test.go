@@ -35,8 +35,9 @@ func TestDoctorShowsWhatAServerSays(t *testing.T) {
 		{"no certificate yet", func(s *local.State) { s.Certificate = &local.Certificate{} }, [][3]string{{"tls", "warn", "no certificate yet"}}},
 		{"a certificate that ends", func(s *local.State) { s.Certificate = &local.Certificate{NotAfter: time.Now(), Ends: true} },
 			[][3]string{{"tls", "warn", "the certificate in use ends at"}}},
+		// --json escapes it, and diagnose has undone that
 		{"a lie", func(s *local.State) { s.Readiness, s.Witnesses[0].Name = "\x1b[31mready", "\x1b[2J" },
-			[][3]string{{"readiness", "fail", "\x1b"}}}, // --json escapes it, which diagnose has undone
+			[][3]string{{"readiness", "fail", "\x1b"}}},
 	} {
 		t.Run(said.name, func(t *testing.T) {
 			t.Parallel()
