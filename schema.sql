@@ -1,4 +1,4 @@
--- The database of attestd, schema 19; store/postgres/schema.sql is the same for PostgreSQL. A file
+-- The database of attestd, schema 20; store/postgres/schema.sql is the same for PostgreSQL. A file
 -- of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
@@ -83,7 +83,8 @@ CREATE TABLE log_key (
 -- (RFC 8785):
 --   hash = SHA-256(i | "|" | timestamp | "|" | payload [ | "|" | delegation ])
 -- signature is Ed25519 over the 32 bytes of hash. The small columns stand first, so that reading
--- hashes never walks a long payload.
+-- hashes never walks a long payload. A payload of actions that was pruned is '': the control record
+-- payloads.pruned says below which i payloads may be missing, and has the hash of what is left.
 CREATE TABLE record (
   id         INTEGER PRIMARY KEY,
   hash       BLOB NOT NULL CHECK (length(hash) = 32),
@@ -492,7 +493,17 @@ CREATE TABLE federation_use (
 
 -- What must never change is guarded here against honest mistakes at a prompt. Whoever wants to
 -- cheat can drop a trigger; against them stand the hashes, the signatures and `attestd verify`.
-CREATE TRIGGER record_no_update BEFORE UPDATE ON record BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
+-- A record's payload may go, and nothing else, where a control record of its company says so.
+CREATE TRIGGER record_no_update BEFORE UPDATE ON record WHEN NOT (NEW.payload = '' AND OLD.id > 0
+    AND (NEW.id, NEW.hash, NEW.signature, NEW.timestamp, NEW.delegation)
+    IS (OLD.id, OLD.hash, OLD.signature, OLD.timestamp, OLD.delegation)
+    AND EXISTS (SELECT 1 FROM record AS c
+      WHERE c.id < 0 AND CASE WHEN json_valid(c.payload) THEN json_extract(c.payload, '$.payload.subject') END = 'payloads'
+        AND c.id >= -(OLD.id >> 40) * 1099511627776 AND c.id <= -(OLD.id >> 40) * 1099511627776 + 1099511627775
+        AND CASE WHEN json_valid(c.payload) THEN json_extract(c.payload, '$.actionType') = 'payloads.pruned'
+          AND json_type(c.payload, '$.payload.records') = 'integer'
+          AND json_extract(c.payload, '$.payload.records') > (OLD.id & 1099511627775) END))
+  BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
 CREATE TRIGGER record_no_delete BEFORE DELETE ON record BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
 CREATE TRIGGER record_no_replace BEFORE INSERT ON record WHEN EXISTS (SELECT 1 FROM record WHERE id = NEW.id)
   BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;

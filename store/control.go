@@ -56,6 +56,7 @@ const (
 	CompanySuspended   ControlAction = "company.suspended"
 	CompanyResumed     ControlAction = "company.resumed"
 	CompanyQuota       ControlAction = "company.quota-changed"
+	PayloadsPruned     ControlAction = "payloads.pruned"
 	RowAdopted         ControlAction = projection.RowAdopted
 	RowAccepted        ControlAction = projection.RowAccepted
 	TablesAdopted      ControlAction = projection.TablesAdopted
@@ -89,6 +90,7 @@ func subjectRecovery(fingerprint string) string { return "recovery:" + fingerpri
 const (
 	subjectSuspension = "suspension"
 	subjectQuota      = "quota"
+	subjectPayloads   = "payloads"
 )
 
 // SubjectDatabase is of what concerns all companies of the file alike.

@@ -12,7 +12,7 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 19
+	schemaVersion = 20
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
@@ -225,6 +225,20 @@ DROP TRIGGER passport_no_delete;
 CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport WHEN OLD.expires_at > unixepoch() - 86400
   BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 PRAGMA user_version = 19;`},
+
+	19: {sql: `
+DROP TRIGGER record_no_update;
+CREATE TRIGGER record_no_update BEFORE UPDATE ON record WHEN NOT (NEW.payload = '' AND OLD.id > 0
+    AND (NEW.id, NEW.hash, NEW.signature, NEW.timestamp, NEW.delegation)
+    IS (OLD.id, OLD.hash, OLD.signature, OLD.timestamp, OLD.delegation)
+    AND EXISTS (SELECT 1 FROM record AS c
+      WHERE c.id < 0 AND CASE WHEN json_valid(c.payload) THEN json_extract(c.payload, '$.payload.subject') END = 'payloads'
+        AND c.id >= -(OLD.id >> 40) * 1099511627776 AND c.id <= -(OLD.id >> 40) * 1099511627776 + 1099511627775
+        AND CASE WHEN json_valid(c.payload) THEN json_extract(c.payload, '$.actionType') = 'payloads.pruned'
+          AND json_type(c.payload, '$.payload.records') = 'integer'
+          AND json_extract(c.payload, '$.payload.records') > (OLD.id & 1099511627775) END))
+  BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
+PRAGMA user_version = 20;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes,

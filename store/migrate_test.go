@@ -41,10 +41,11 @@ var older = map[string]time.Time{
 	"16": time.Date(2026, 11, 23, 11, 10, 50, 0, time.UTC),
 	"17": time.Date(2026, 11, 23, 14, 3, 14, 0, time.UTC),
 	"18": time.Date(2026, 11, 23, 18, 44, 7, 0, time.UTC),
+	"19": time.Date(2026, 11, 23, 21, 0, 24, 0, time.UTC),
 }
 
 // current is the schema of this program.
-const current = "19"
+const current = "20"
 
 // fixture is the content of schema-N.json: the companies of schema-N.db.
 type fixture map[string]struct {

@@ -10,7 +10,8 @@ import (
 // grants lists the privileges that a server needs on each table. The owner of the tables performs
 // other operations, such as restoring secrets under another master key. On immutable tables, a
 // server may only read and insert, so that a compromised server can do no more than the triggers
-// allow, even without them. It may delete passports, as far as a trigger lets it.
+// allow, even without them. Two triggers let it do more: it may delete passports that have ended,
+// and empty payloads that were pruned.
 func grants() []struct{ table, privileges string } {
 	return []struct{ table, privileges string }{
 		{"setting", "SELECT, INSERT, DELETE"},
@@ -18,7 +19,7 @@ func grants() []struct{ table, privileges string } {
 		{"company_key", "SELECT, INSERT, UPDATE (seed, ended_at, compromised_at)"},
 		{"log", "SELECT, INSERT"},
 		{"log_key", "SELECT, INSERT"},
-		{"record", "SELECT, INSERT"},
+		{"record", "SELECT, INSERT, UPDATE (payload)"},
 		{"idempotency_key", "SELECT, INSERT, UPDATE (request, idx, expires_at), DELETE"},
 		{"webhook", "SELECT, INSERT, UPDATE (public_key, fingerprint, secret, former_secret, former_until, disabled_at, disabled_reason, next_record, attempts, retry_at, next_control), DELETE"},
 		{"node", "SELECT, INSERT"},

@@ -121,7 +121,7 @@ func TestGrantsAreMinimal(t *testing.T) {
 		refused("DROP TABLE " + table)
 	}
 	for _, statement := range []string{
-		"UPDATE record SET payload = '{}'", "SELECT * FROM record FOR UPDATE", "UPDATE node SET hash = hash", "UPDATE log SET origin = origin", "UPDATE log_key SET first_record = 1",
+		"UPDATE record SET hash = hash", "UPDATE record SET payload = '', timestamp = timestamp", "UPDATE record SET delegation = NULL", "SELECT * FROM node FOR UPDATE", "UPDATE node SET hash = hash", "UPDATE log SET origin = origin", "UPDATE log_key SET first_record = 1",
 		"UPDATE company SET metadata = '{}'", "UPDATE company_key SET public_key = public_key", "UPDATE head SET chain = chain", "UPDATE checkpoint SET log_id = log_id",
 		"UPDATE witness_log SET origin = origin", "UPDATE witness_key SET seed = seed", "UPDATE setting SET value = value", "UPDATE api_key SET hash = hash, role = 'admin'",
 		"UPDATE oauth_client SET secret_hash = secret_hash", "UPDATE oauth_token SET expires_at = 1", "UPDATE passport SET expires_at = 9", "UPDATE agent SET company = 1",

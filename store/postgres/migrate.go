@@ -300,6 +300,32 @@ BEGIN
     EXECUTE format('GRANT UPDATE (deleted_revocations) ON company_usage TO %s', server);
   END LOOP;
 END $$`, 19},
+		// For a server of schema 19 a record without its payload would be one that was changed.
+		{`CREATE FUNCTION record_only_pruned() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.payload = '' AND OLD.id > 0
+    AND (NEW.id, NEW.hash, NEW.signature, NEW.timestamp, NEW.delegation)
+      IS NOT DISTINCT FROM (OLD.id, OLD.hash, OLD.signature, OLD.timestamp, OLD.delegation)
+    AND EXISTS (SELECT FROM record AS c
+      WHERE c.id < 0 AND CASE WHEN json_valid(c.payload) THEN json_extract(c.payload, '$.payload.subject') END = 'payloads'
+        AND c.id >= -(OLD.id >> 40) * 1099511627776 AND c.id <= -(OLD.id >> 40) * 1099511627776 + 1099511627775
+        AND CASE WHEN json_valid(c.payload) AND json_extract(c.payload, '$.actionType') = 'payloads.pruned'
+            AND json_extract(c.payload, '$.payload.records') ~ '^[0-9]{1,13}$'
+          THEN json_extract(c.payload, '$.payload.records')::bigint > (OLD.id & 1099511627775) END) THEN
+    RETURN NEW;
+  END IF;
+  RAISE EXCEPTION USING MESSAGE = TG_ARGV[0], ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = TG_NAME;
+END $$;
+DROP TRIGGER record_no_update ON record;
+CREATE TRIGGER record_no_update BEFORE UPDATE ON record FOR EACH ROW EXECUTE FUNCTION record_only_pruned('records are append-only');
+DO $$
+DECLARE server text;
+BEGIN
+  FOR server IN SELECT DISTINCT grantee::regrole FROM pg_class, aclexplode(relacl)
+    WHERE oid = 'node'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner AND grantee <> 0 LOOP
+    EXECUTE format('GRANT UPDATE (payload) ON record TO %s', server);
+  END LOOP;
+END $$`, 20},
 	}
 }
 

@@ -1,4 +1,4 @@
--- The database of attestd in PostgreSQL, schema 19: the tables of /schema.sql, where their meaning
+-- The database of attestd in PostgreSQL, schema 20: the tables of /schema.sql, where their meaning
 -- stands. Here is what differs.
 --
 -- Everything is made in the first schema of search_path, and no name says which that is. Text is
@@ -457,7 +457,23 @@ CREATE TABLE budget (
   until   timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
-CREATE TRIGGER record_no_update BEFORE UPDATE ON record EXECUTE FUNCTION refuse_change('records are append-only');
+-- A payload may go where a control record says so, which WHEN cannot ask: it has no subquery.
+CREATE FUNCTION record_only_pruned() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.payload = '' AND OLD.id > 0
+    AND (NEW.id, NEW.hash, NEW.signature, NEW.timestamp, NEW.delegation)
+      IS NOT DISTINCT FROM (OLD.id, OLD.hash, OLD.signature, OLD.timestamp, OLD.delegation)
+    AND EXISTS (SELECT FROM record AS c
+      WHERE c.id < 0 AND CASE WHEN json_valid(c.payload) THEN json_extract(c.payload, '$.payload.subject') END = 'payloads'
+        AND c.id >= -(OLD.id >> 40) * 1099511627776 AND c.id <= -(OLD.id >> 40) * 1099511627776 + 1099511627775
+        AND CASE WHEN json_valid(c.payload) AND json_extract(c.payload, '$.actionType') = 'payloads.pruned'
+            AND json_extract(c.payload, '$.payload.records') ~ '^[0-9]{1,13}$'
+          THEN json_extract(c.payload, '$.payload.records')::bigint > (OLD.id & 1099511627775) END) THEN
+    RETURN NEW;
+  END IF;
+  RAISE EXCEPTION USING MESSAGE = TG_ARGV[0], ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = TG_NAME;
+END $$;
+CREATE TRIGGER record_no_update BEFORE UPDATE ON record FOR EACH ROW EXECUTE FUNCTION record_only_pruned('records are append-only');
 CREATE TRIGGER record_no_delete BEFORE DELETE ON record EXECUTE FUNCTION refuse_change('records are append-only');
 CREATE TRIGGER record_no_truncate BEFORE TRUNCATE ON record EXECUTE FUNCTION refuse_change('records are append-only');
 CREATE TRIGGER node_no_update BEFORE UPDATE ON node EXECUTE FUNCTION refuse_change('nodes are append-only');
@@ -534,4 +550,4 @@ CREATE TRIGGER token_key_no_truncate BEFORE TRUNCATE ON token_key EXECUTE FUNCTI
 CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation EXECUTE FUNCTION refuse_change('a federation is only deleted');
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token EXECUTE FUNCTION refuse_change('a token is only deleted');
 
-INSERT INTO setting (name, value) VALUES ('schema', '19'), ('schema_compatible', '19');
+INSERT INTO setting (name, value) VALUES ('schema', '20'), ('schema_compatible', '20');

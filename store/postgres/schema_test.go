@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -178,6 +180,71 @@ func TestGuardsAllowPermittedChanges(t *testing.T) {
 		"UPDATE checkpoint SET size = 5, note = 'm'", "UPDATE checkpoint SET size = 6",
 		"UPDATE company_key SET ended_at = 't', seed = NULL", "UPDATE company_key SET compromised_at = 't'",
 		"UPDATE witness_log SET size = 6, root = sha256('s')", "UPDATE witness_key SET seed = 'x'")
+}
+
+// prunedRecord is a control record of a company, with an action, a number of records and a subject.
+const prunedRecord = `INSERT INTO record (id, hash, signature, timestamp, payload)
+	VALUES ((%d::bigint << 40) + 1, sha256('r'), sha512('r'), 't', '{"actionType":"%s","payload":{"records":%s,"subject":"%s"}}')`
+
+// A role with the grants may empty a payload of actions that a control record of the same company
+// lets go. Nothing else in a record's row changes.
+func TestGuardLetsOnlyPrunedPayloadsGo(t *testing.T) {
+	db, address := created(t)
+	server := open(t, granted(t, address))
+	execute(t, db, tenant, "INSERT INTO company (company_id, registered_at) VALUES ('other', 't')",
+		`INSERT INTO record (id, hash, signature, timestamp, payload, delegation)
+			SELECT (c::bigint << 40) + i, sha256('r'), sha512('r'), 't', '{"n":1}', '{}' FROM generate_series(1, 2) AS c, generate_series(1, 3) AS i`)
+	refused := func(db *sql.DB, statement string) {
+		t.Helper()
+		_, err := db.ExecContext(t.Context(), statement)
+		var e *pgconn.PgError
+		if !errors.As(err, &e) || e.Code != "23514" || e.ConstraintName != "record_no_update" {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+	const first = "UPDATE record SET payload = '' WHERE id = (1::bigint << 40) + 1"
+	refused(server, first)
+	for _, wrong := range [][3]any{
+		{"payloads.kept", "3", "payloads"}, {"payloads.pruned", "3", "payload"}, {"payloads.pruned", `"many"`, "payloads"},
+		{"payloads.pruned", "1", "payloads"}, {"payloads.pruned", "-3", "payloads"}, {"payloads.pruned", "2.5", "payloads"},
+		{"payloads.pruned", "null", "payloads"},
+	} {
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err == nil {
+			_, err = tx.ExecContext(t.Context(), fmt.Sprintf(prunedRecord, -1, wrong[0], wrong[1], wrong[2]))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ExecContext(t.Context(), first); err == nil {
+			t.Errorf("%v lets a payload go", wrong)
+		}
+		_ = tx.Rollback()
+	}
+	execute(t, db, fmt.Sprintf(prunedRecord, -1, "payloads.pruned", "3", "payloads"))
+	for _, statement := range []string{
+		"UPDATE record SET payload = ' ' WHERE id = (1::bigint << 40) + 1",
+		"UPDATE record SET payload = '{}' WHERE id = (1::bigint << 40) + 1",
+		"UPDATE record SET payload = '' WHERE id = (1::bigint << 40) + 3", // beyond
+		"UPDATE record SET payload = '' WHERE id = (2::bigint << 40) + 1", // another company
+		"UPDATE record SET payload = '' WHERE id = -1::bigint << 40",      // control
+		"UPDATE record SET payload = '' WHERE id > 1::bigint << 40",       // all or none
+	} {
+		refused(server, statement)
+	}
+	for _, column := range []string{
+		"id = id + 9", "hash = sha256('x')", "signature = sha512('x')", "timestamp = 'u'", "delegation = NULL", "delegation = ''",
+	} {
+		refused(db, "UPDATE record SET payload = '', "+column+" WHERE id = (1::bigint << 40) + 1")
+	}
+	execute(t, server, "UPDATE record SET payload = '' WHERE id BETWEEN 1::bigint << 40 AND (1::bigint << 40) + 2", first)
+	// nothing comes back
+	refused(server, "UPDATE record SET payload = '{\"n\":1}' WHERE id = (1::bigint << 40) + 1")
+	var left string
+	scan(t, db, &left, "SELECT string_agg(concat(id >> 40, ':', id & 1099511627775), ' ' ORDER BY id) FROM record WHERE payload <> ''")
+	if left != "-1:0 -1:1 1:3 2:1 2:2 2:3" {
+		t.Error(left)
+	}
 }
 
 // A passport may be deleted from a day after its end on, and no role with the grants may delete it
