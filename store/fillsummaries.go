@@ -156,16 +156,24 @@ func (f *filler) chain(ctx context.Context, number int64) error {
 	if err != nil {
 		return err
 	}
-	whole := head.Length / search.Width
-	var there int64
-	err = f.store.read(ctx, func(c *conn) error {
-		return c.one([]any{&there}, `SELECT count(*) FROM summary WHERE id BETWEEN ? AND ?`, summaryID(number, 0),
-			summaryID(number, whole)-1)
-	})
-	if err != nil || there == whole {
+	// Of records without payloads no summary can be made. A log that is damaged there gets none.
+	p, err := f.store.PrunedRecords(ctx, number)
+	if errors.Is(err, chain.ErrUnproven) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	for next := int64(0); next < whole; {
+	next, whole := (p.Records+search.Width-1)/search.Width, head.Length/search.Width
+	var there int64
+	err = f.store.read(ctx, func(c *conn) error {
+		return c.one([]any{&there}, `SELECT count(*) FROM summary WHERE id BETWEEN ? AND ?`, summaryID(number, next),
+			summaryID(number, whole)-1)
+	})
+	if err != nil || there == max(0, whole-next) {
+		return err
+	}
+	for next < whole {
 		end := min(next+1024, whole)
 		missing := make(map[int64]bool)
 		for i := next; i < end; i++ {

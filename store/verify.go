@@ -200,10 +200,7 @@ func (a *audit) verdict(ctx context.Context, c ChainVerdict) (_ ChainVerdict, er
 		}
 	})
 	if err == nil && c.Valid {
-		err = a.store.checkSummaries(ctx, &c)
-	}
-	if err == nil && c.Valid {
-		err = a.store.checkBytes(ctx, &c)
+		err = a.store.checkDerived(ctx, &c)
 	}
 	if err == nil && c.Valid && c.Log == Control && a.store.UpToDate() {
 		err = a.store.Tables.Verify(ctx, c.Chain, &c.Verdict)

@@ -1,0 +1,298 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"attestd/chain"
+	"attestd/chain/tlog"
+	"attestd/crypto/jcs"
+	"attestd/internal/sleep"
+)
+
+// ErrNotPrunable means that payloads stay, because somebody may still need them or an argument is
+// wrong. The error says what to do.
+var ErrNotPrunable = errors.New("the payloads are not pruned")
+
+const (
+	// the age of the last record whose payload may go
+	pruneAge = 24 * time.Hour
+	// records that one transaction prunes, and one read adds to the skeleton
+	pruneStep = 256
+	// pause after a transaction, as a multiple of its time
+	pruneRest = 3
+	// one more than a caller's value may nest, which the payload wraps
+	payloadDepth = 128 + 1
+)
+
+// BeginPrune records in the control log of the caller's company that the payloads of its first
+// actions may be missing from then on: those of a number of records, the root of whose log tree is
+// given, and which are in an archive with this SHA-256 in hex. PruneNext then takes them away. It
+// returns ErrNotPrunable, and the errors of other changes of a company.
+func (s *Store) BeginPrune(
+	ctx context.Context, by Caller, records int64, root tlog.Hash, archive string,
+) (p PrunedRecords, err error) {
+	if p, err = s.beginPrune(ctx, by, records, root, archive); err != nil {
+		return PrunedRecords{}, fmt.Errorf("prune the payloads of company %q: %w", by.Company.ID, err)
+	}
+	return p, nil
+}
+
+func (s *Store) beginPrune(
+	ctx context.Context, by Caller, records int64, root tlog.Hash, archive string,
+) (p PrunedRecords, err error) {
+	number := by.Company.Chain
+	if err := s.Tables.intact(number); err != nil {
+		return p, err
+	}
+	if sum, err := hex.DecodeString(archive); err != nil || len(sum) != sha256.Size {
+		return p, fmt.Errorf("%w: %q is no SHA-256 of an archive", ErrNotPrunable, archive)
+	}
+	former, err := s.PrunedRecords(ctx, number)
+	if err != nil {
+		return p, err
+	}
+	head, _, err := s.Tip(ctx, number)
+	switch {
+	case err != nil:
+		return p, err
+	case records <= former.Records:
+		return p, fmt.Errorf("%w: those of the first %d records are pruned already", ErrNotPrunable, former.Records)
+	case records > head.Length:
+		return p, fmt.Errorf("%w: the log has %d records, and not %d", ErrNotPrunable, head.Length, records)
+	}
+	if err := s.read(ctx, func(c *conn) error { return s.mayPrune(c, by, records) }); err != nil {
+		return p, err
+	}
+	// records below the head never change, so this needs no transaction
+	f := pruneFold{former: former}
+	if p, err = f.read(ctx, s, by, records); err != nil {
+		return p, err
+	}
+	if f.tree.Root() != root {
+		return p, fmt.Errorf("%w: the first %d records are not those of the archive: their root is another one", ErrNotPrunable, records)
+	}
+	p.Archive = archive
+	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		if err := s.Tables.intact(number); err != nil {
+			return nil, err
+		}
+		latest, err := w.latestPruned(number)
+		if err != nil {
+			return nil, err
+		}
+		if latest.Valid != (former.Records > 0) || latest.Valid && latest.Int64&indexMask != former.Index {
+			return nil, fmt.Errorf("%w: others were pruned meanwhile; try again", ErrNotPrunable)
+		}
+		if err := mayPruneBesideWebhooks(w, number, records); err != nil {
+			return nil, err
+		}
+		return []controlEvent{{PayloadsPruned, subjectPayloads, prunedDetails(p, root)}}, nil
+	})
+	if err != nil {
+		return p, err
+	}
+	return s.PrunedRecords(ctx, number)
+}
+
+// mayPrune refuses to prune payloads that somebody may still need. What it reads changes in favour
+// of pruning alone, webhooks aside: a record of which an idempotency key is made is the last one.
+func (s *Store) mayPrune(c *conn, by Caller, records int64) error {
+	number := by.Company.Chain
+	var text string
+	err := c.one([]any{&text}, `SELECT timestamp FROM record WHERE id = ?`, recordID(number, records-1))
+	if err != nil {
+		return err
+	}
+	last, err := parseTime(text)
+	if err != nil {
+		return err
+	}
+	if end := last.Add(pruneAge); by.At.Before(end) {
+		return fmt.Errorf("%w: record %d is not a day old; prune it after %s", ErrNotPrunable, records-1, chain.FormatTime(end))
+	}
+	now, err := s.keyTime(c, by.At)
+	if err != nil {
+		return err
+	}
+	// A retry under the name of a statement, which is taken for good, is answered without a payload.
+	var index, expires int64
+	err = c.one([]any{&index, &expires}, `SELECT idx, expires_at FROM idempotency_key
+		WHERE chain = ? AND idx < ? AND expires_at > ? AND expires_at < ? LIMIT 1`,
+		number, records, now.UnixMilli(), chain.LastTime.UnixMilli())
+	if err == nil {
+		return fmt.Errorf("%w: a retry of record %d is answered with it until %s", ErrNotPrunable, index, chain.FormatTime(time.UnixMilli(expires)))
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return mayPruneBesideWebhooks(c, number, records)
+}
+
+func mayPruneBesideWebhooks(c *conn, company, records int64) error {
+	var id string
+	var next int64
+	err := c.one([]any{&id, &next}, `SELECT webhook_id, next_record FROM webhook
+		WHERE company = ? AND disabled_at IS NULL AND next_record < ? ORDER BY next_record LIMIT 1`, company, records)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: webhook %s has not sent records from %d on; wait for it, or disable it", ErrNotPrunable, id, next)
+}
+
+// pruneFold computes the skeleton and the log tree of records. So that the company signs nothing
+// that was altered, each record must have its hash, or be one of those that were pruned before.
+type pruneFold struct {
+	former PrunedRecords
+
+	next      int64
+	bytes     int64 // of payloads that were not pruned before
+	tree      tlog.Frontier
+	scratch   []byte
+	canonical []byte
+}
+
+func (f *pruneFold) read(ctx context.Context, s *Store, by Caller, records int64) (p PrunedRecords, err error) {
+	number := by.Company.Chain
+	keys, err := s.KeySet(ctx, number)
+	if err != nil {
+		return p, err
+	}
+	leaves, skeleton := chain.Leaves{Keys: keys}, sha256.New()
+	for f.next < records {
+		to := min(f.next+pruneStep, records)
+		var hashes []tlog.Hash
+		err := s.Records(ctx, number, f.next, to, func(r *chain.Record) error {
+			if err := f.check(r); err != nil {
+				return fmt.Errorf("record %d: %w: %w", r.Index, ErrCorrupt, err)
+			}
+			f.scratch = r.AppendSkeleton(f.scratch[:0])
+			skeleton.Write(f.scratch)
+			if r.Index == f.former.Records-1 && chain.Hash(skeleton.Sum(nil)) != f.former.Skeleton {
+				return fmt.Errorf("%w: the first %d records are not those whose payloads were pruned", ErrCorrupt, f.former.Records)
+			}
+			leaf := leaves.Of(r)
+			hashes = append(hashes, leaf.Hash())
+			f.next++
+			return nil
+		})
+		if err != nil {
+			return p, err
+		}
+		if f.next < to {
+			return p, fmt.Errorf("%w: record %d: %w", ErrCorrupt, f.next, chain.ErrMissing)
+		}
+		f.tree, _ = f.tree.Append(hashes...)
+	}
+	p.Records, p.Bytes = records, f.former.Bytes+f.bytes
+	skeleton.Sum(p.Skeleton[:0])
+	return p, nil
+}
+
+// check checks the next record, and counts its payload.
+func (f *pruneFold) check(r *chain.Record) (err error) {
+	isFormer := r.Index < f.former.Records
+	switch {
+	case r.Index != f.next:
+		return chain.ErrMissing
+	case r.IsPruned() && isFormer:
+		return nil
+	case r.IsPruned():
+		return errors.New("its payload is missing")
+	}
+	if !isFormer {
+		f.bytes += int64(len(r.Payload))
+	}
+	if f.canonical, err = jcs.Append(f.canonical[:0], r.Payload, payloadDepth); err != nil {
+		return err
+	}
+	if r.ComputeHash(f.canonical) != r.Hash {
+		return errors.New("its hash is not that of the record")
+	}
+	return nil
+}
+
+// PruneNext takes away payloads of the caller's company that may go since BeginPrune, those of at
+// most so many records, in small transactions. left is the number of records that it has not come
+// to. After a process was killed, the next call goes on.
+func (s *Store) PruneNext(ctx context.Context, by Caller, most int64) (left int64, err error) {
+	p, err := s.PrunedRecords(ctx, by.Company.Chain)
+	if err == nil && p.Records > 0 {
+		left, err = s.pruneNext(ctx, by, p.Records, most)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("prune the payloads of company %q: %w", by.Company.ID, err)
+	}
+	return left, nil
+}
+
+func (s *Store) pruneNext(ctx context.Context, by Caller, records, most int64) (left int64, err error) {
+	number := by.Company.Chain
+	at, err := s.prunedSoFar(ctx, number, records)
+	for done := int64(0); err == nil && at < records && done < most; {
+		began := time.Now()
+		to := min(at+pruneStep, records, at+most-done)
+		if err := s.Tables.intact(number); err != nil {
+			return 0, err
+		}
+		if err := s.write(ctx, func(w *conn) error {
+			_, err := w.exec(`UPDATE record SET payload = '' WHERE id BETWEEN ? AND ? AND octet_length(payload) > 0`,
+				recordID(number, at), recordID(number, to)-1)
+			return err
+		}); err != nil {
+			return 0, err
+		}
+		done += to - at
+		if at = to; at == records {
+			at, err = s.firstPayload(ctx, number, records)
+		}
+		if err == nil && at < records && done < most {
+			err = sleep.For(ctx, pruneRest*time.Since(began))
+		}
+	}
+	return records - at, err
+}
+
+// prunedSoFar returns the index of the first record of a chain with a payload, or records. Payloads
+// go in the order of their records, so it reads few rows.
+func (s *Store) prunedSoFar(ctx context.Context, number, records int64) (at int64, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		at = int64(sort.Search(int(records), func(i int) bool {
+			var has bool
+			if err == nil {
+				err = c.one([]any{&has}, `SELECT octet_length(payload) > 0 FROM record WHERE id = ?`, recordID(number, int64(i)))
+			}
+			return has
+		}))
+		return err
+	})
+	return at, err
+}
+
+// firstPayload is prunedSoFar where somebody else may have taken payloads away: it reads all rows,
+// in short reads.
+func (s *Store) firstPayload(ctx context.Context, number, records int64) (int64, error) {
+	for at := int64(0); at < records; at += countStep {
+		var id sql.NullInt64
+		err := s.read(ctx, func(c *conn) error {
+			return c.one([]any{&id}, `SELECT min(id) FROM record WHERE id BETWEEN ? AND ? AND octet_length(payload) > 0`,
+				recordID(number, at), recordID(number, min(at+countStep, records))-1)
+		})
+		if err != nil {
+			return 0, err
+		}
+		if id.Valid {
+			return id.Int64 & indexMask, nil
+		}
+	}
+	return records, nil
+}
