@@ -1,0 +1,400 @@
+package store_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/chain"
+	"attestd/chain/tlog"
+	"attestd/internal/testenv"
+	"attestd/store"
+	"attestd/store/storetest"
+)
+
+// archiveSum stands for the SHA-256 of an archive.
+var archiveSum = strings.Repeat("a5", 32)
+
+// pruner is a database of acme with old records, whose payloads may go.
+type pruner struct {
+	*store.Store
+	path string
+	at   *clocks
+	c    *store.Company
+}
+
+// old returns a database whose records are two days old.
+func old(t testing.TB, records int) *pruner {
+	t.Helper()
+	p := &pruner{path: storetest.New(t), at: &clocks{wall: now}}
+	p.Store = openWith(t, p.path, p.at.options())
+	p.c, _ = company(t, p.Store, "acme")
+	p.append(t, records)
+	p.at.pass(2*day, 2*day)
+	return p
+}
+
+// append appends records, each third of them with a delegation.
+func (p *pruner) append(t testing.TB, n int) {
+	t.Helper()
+	var drafts []chain.Draft
+	for i := range n {
+		d := saying(p.c, fmt.Sprintf(`{"n":%d,"text":%q}`, i, strings.Repeat("x", i%9)))
+		if i%3 == 0 {
+			d.Delegation = []byte(`{"act":{"sub":"x"},"delegationChain":["x"],"subject":"x","tokenId":"1"}`)
+		}
+		drafts = append(drafts, d)
+		if len(drafts) == 100 || i == n-1 {
+			got(p.AppendAll(ctx, drafts))(t)
+			drafts = nil
+		}
+	}
+}
+
+func (p *pruner) by() store.Caller { return by(p.c, p.at.now()) }
+
+// reopen opens the database again, as after a kill.
+func (p *pruner) reopen(t testing.TB) {
+	t.Helper()
+	must(t, p.Close())
+	p.Store = openWith(t, p.path, p.at.options())
+}
+
+// root is that of the log tree of the first records.
+func root(t testing.TB, s *store.Store, number, records int64) tlog.Hash {
+	t.Helper()
+	leaves, tree := chain.Leaves{Keys: got(s.KeySet(ctx, number))(t)}, tlog.Frontier{}
+	must(t, s.Records(ctx, number, 0, records, func(r *chain.Record) error {
+		leaf := leaves.Of(r)
+		tree, _ = tree.Append(leaf.Hash())
+		return nil
+	}))
+	return tree.Root()
+}
+
+// begin begins to prune the first records.
+func (p *pruner) begin(t testing.TB, records int64) store.PrunedRecords {
+	t.Helper()
+	return got(p.BeginPrune(ctx, p.by(), records, root(t, p.Store, p.c.Chain, records), archiveSum))(t)
+}
+
+// prune takes all payloads of the first records away.
+func (p *pruner) prune(t testing.TB, records int64) {
+	t.Helper()
+	p.begin(t, records)
+	if left := got(p.PruneNext(ctx, p.by(), 1<<40))(t); left != 0 {
+		t.Fatalf("%d records are left", left)
+	}
+}
+
+// missing verifies everything, and returns how many payloads are missing in front.
+func (p *pruner) missing(t testing.TB) (n int64) {
+	t.Helper()
+	for _, v := range verified(t, p.Store) {
+		if v.Chain == p.c.Chain {
+			n = v.Pruned
+		}
+	}
+	has := false
+	index := int64(0)
+	must(t, p.Records(ctx, p.c.Chain, 0, 1<<30, func(r *chain.Record) error {
+		if r.IsPruned() && has || has != !r.IsPruned() && index != n {
+			t.Errorf("record %d is pruned: %v", r.Index, r.IsPruned())
+		}
+		has = !r.IsPruned()
+		index++
+		return nil
+	}))
+	return n
+}
+
+// kept is everything that pruning leaves as it is: the tables but for payloads of actions, and the
+// control log.
+func (p *pruner) kept(t testing.TB) map[string]string {
+	t.Helper()
+	db := other(t, p.path)
+	defer db.Close()
+	all := map[string]string{}
+	for name, query := range map[string]string{
+		"record":  "SELECT id, hash, signature, timestamp, delegation FROM record WHERE id > 0 ORDER BY id",
+		"node":    "SELECT chain, level, idx, hash, log_hash FROM node ORDER BY chain, level, idx",
+		"head":    "SELECT chain, length, root, frontier, timestamp, log_root, log_frontier, bytes FROM head WHERE chain > 0 ORDER BY chain",
+		"summary": "SELECT id, terms FROM summary ORDER BY id",
+		"later":   fmt.Sprintf("SELECT id, payload FROM record WHERE id >= (1 << 40) + %d ORDER BY id", 600),
+	} {
+		all[name] = dump(t, db, storetest.Statement(query))
+	}
+	return all
+}
+
+// Pruning takes the payloads of the first actions away, a few at a time, also over kills, and
+// leaves everything else as it is. At each moment the database verifies.
+func TestPruneTakesPayloadsAlone(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
+	t.Parallel()
+	p := old(t, 1000)
+	zoo, _ := company(t, p.Store, "zoo")
+	attest(t, p.Store, zoo, 3)
+	before := p.kept(t)
+	if left := got(p.PruneNext(ctx, p.by(), 100))(t); left != 0 || p.missing(t) != 0 {
+		t.Errorf("%d are left before anything was pruned", left)
+	}
+	if none := got(p.PrunedRecords(ctx, p.c.Chain))(t); none != (store.PrunedRecords{}) {
+		t.Errorf("nothing was pruned: %+v", none)
+	}
+	head := tipOf(t, p.Store, p.c.Control)
+	first := p.begin(t, 600)
+	if first.Records != 600 || first.Index != head.Length || first.Archive != archiveSum || first.At == "" {
+		t.Errorf("%+v", first)
+	}
+	if n := p.missing(t); n != 0 {
+		t.Errorf("%d are missing too early", n)
+	}
+	for _, step := range []struct{ most, left int64 }{{1, 599}, {298, 301}, {300, 1}, {0, 1}, {1 << 40, 0}, {10, 0}} {
+		if left := got(p.PruneNext(ctx, p.by(), step.most))(t); left != step.left {
+			t.Errorf("%d records are left, want %d", left, step.left)
+		}
+		if n := p.missing(t); n != 600-step.left {
+			t.Errorf("%d are missing, want %d", n, 600-step.left)
+		}
+		p.reopen(t)
+	}
+	if after := p.kept(t); !maps.Equal(before, after) {
+		for name := range before {
+			if before[name] != after[name] {
+				t.Errorf("table %s was changed", name)
+			}
+		}
+	}
+	if again := got(p.PrunedRecords(ctx, p.c.Chain))(t); again != first {
+		t.Errorf("%+v, and was %+v", again, first)
+	}
+	if other := got(p.PrunedRecords(ctx, zoo.Chain))(t); other.Records != 0 {
+		t.Errorf("another company: %+v", other)
+	}
+	// more of them, half of which another program has taken away
+	bytes := tip(t, p.Store, p.c).Bytes
+	p.append(t, 300)
+	p.at.pass(2*day, 2*day)
+	second := p.begin(t, 1200)
+	if second.Bytes <= first.Bytes || second.Index <= first.Index || second.Skeleton == first.Skeleton {
+		t.Errorf("%+v after %+v", second, first)
+	}
+	other(t, p.path, "UPDATE record SET payload = '' WHERE id BETWEEN (1 << 40) + 900 AND (1 << 40) + 1100").Close()
+	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+	if left := got(p.PruneNext(ctx, p.by(), 1<<40))(t); left != 0 || p.missing(t) != 1200 {
+		t.Errorf("%d are left", left)
+	}
+	// a quota gives nothing back
+	p.append(t, 1)
+	if now := tip(t, p.Store, p.c); now.Bytes <= bytes || now.Length != 1301 {
+		t.Errorf("%+v", now)
+	}
+	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+	if differences := p.Tables.Changed(); len(differences) > 0 {
+		t.Error(differences)
+	}
+}
+
+// wantNotPrunable demands that payloads of the first records may not go, for a reason.
+func (p *pruner) wantNotPrunable(t testing.TB, records int64, sum, why string) {
+	t.Helper()
+	before := tipOf(t, p.Store, p.c.Control).Length
+	_, err := p.BeginPrune(ctx, p.by(), records, root(t, p.Store, p.c.Chain, max(0, min(records, length(t, p.Store, p.c)))), sum)
+	if !errors.Is(err, store.ErrNotPrunable) || !strings.Contains(err.Error(), why) {
+		t.Errorf("%d records: %v, want %s", records, err, why)
+	}
+	if tipOf(t, p.Store, p.c.Control).Length != before {
+		t.Errorf("%d records, %s: something was recorded", records, why)
+	}
+}
+
+// Payloads that somebody may still need stay, and those that were pruned stay pruned.
+func TestPruneIsRefused(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
+	t.Parallel()
+	p := old(t, 20)
+	p.wantNotPrunable(t, 0, archiveSum, "first 0 records are pruned already")
+	p.wantNotPrunable(t, -1, archiveSum, "pruned already")
+	p.wantNotPrunable(t, 21, archiveSum, "the log has 20 records")
+	p.wantNotPrunable(t, 5, "abc", "no SHA-256")
+	p.wantNotPrunable(t, 5, archiveSum+"00", "no SHA-256")
+	if _, err := p.BeginPrune(ctx, p.by(), 5, root(t, p.Store, p.c.Chain, 6), archiveSum); !errors.Is(err, store.ErrNotPrunable) || !strings.Contains(err.Error(), "another one") {
+		t.Errorf("with the root of more: %v", err)
+	}
+	p.append(t, 1)
+	p.at.pass(23*time.Hour, 23*time.Hour)
+	p.wantNotPrunable(t, 21, archiveSum, "record 20 is not a day old")
+	p.begin(t, 20)
+	p.wantNotPrunable(t, 20, archiveSum, "first 20 records are pruned already")
+	p.wantNotPrunable(t, 19, archiveSum, "first 20 records are pruned already")
+	p.at.pass(time.Hour, time.Hour)
+	p.begin(t, 21)
+	got(p.PruneNext(ctx, p.by(), 1<<40))(t)
+
+	h := got(p.Webhooks.Create(ctx, p.by(), store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 2))(t)
+	got(once(t, p.Store, keyed(p.c, "a key", "a request")))(t) // record 21
+	p.append(t, 1)
+	p.at.pass(2*day, 2*day)
+	p.wantNotPrunable(t, 22, archiveSum, "a retry of record 21")
+	p.at.pass(store.KeyLifetime, store.KeyLifetime)
+	p.wantNotPrunable(t, 22, archiveSum, "webhook "+h.ID)
+	must(t, p.Webhooks.SaveProgress(ctx, map[string]store.Progress{h.ID: {Next: 22}}))
+	p.begin(t, 22)
+	p.wantNotPrunable(t, 23, archiveSum, "webhook "+h.ID)
+	got(p.Webhooks.Disable(ctx, p.by(), h.ID, store.WebhookRequested))(t)
+	// the names of statements are taken for good, and keep nothing
+	d := draft(p.c)
+	d.Keys = []chain.Key{{Name: chain.Hash{7}, Request: chain.Hash{8}, Unique: true}}
+	first := got(once(t, p.Store, d))(t)
+	p.at.pass(2*day, 2*day)
+	p.prune(t, 24)
+	again := got(once(t, p.Store, d))(t)
+	if !again.Replayed || again.Index != first.Index || again.Hash != first.Hash || !again.IsPruned() {
+		t.Errorf("a retry of record %d: %+v", first.Index, again)
+	}
+	if r := got(p.Recorded(ctx, p.by(), &d.Keys[0]))(t); r.Index != first.Index || !r.IsPruned() {
+		t.Errorf("%+v", r)
+	}
+	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// Nothing is pruned of a company whose tables somebody has changed, or whose records were altered.
+func TestPruneOfDamagedCompanyIsRefused(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
+	t.Parallel()
+	for what, damage := range map[string]string{
+		"payload":    `UPDATE record SET payload = replace(payload, '"n":3,', '"n":4,') WHERE id = (1 << 40) + 3`,
+		"time":       "UPDATE record SET timestamp = '2026-03-04T05:06:07.009Z' WHERE id = (1 << 40) + 3",
+		"delegation": "UPDATE record SET delegation = NULL WHERE id = (1 << 40) + 3",
+		"missing":    "UPDATE record SET payload = '' WHERE id = (1 << 40) + 3",
+		"gone":       "DELETE FROM record WHERE id = (1 << 40) + 3",
+	} {
+		p := old(t, 10)
+		sum := root(t, p.Store, p.c.Chain, 8)
+		must(t, other(t, p.path, append(unguarded, damage)...).Close())
+		if _, err := p.BeginPrune(ctx, p.by(), 8, sum, archiveSum); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	// what was pruned before is still what the company has signed
+	p := old(t, 10)
+	p.prune(t, 5)
+	sum := root(t, p.Store, p.c.Chain, 8)
+	must(t, other(t, p.path, append(unguarded, "UPDATE record SET timestamp = '2026-03-04T05:06:07.009Z' WHERE id = (1 << 40) + 3")...).Close())
+	if _, err := p.BeginPrune(ctx, p.by(), 8, sum, archiveSum); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "not those whose payloads were pruned") {
+		t.Errorf("pruned before: %v", err)
+	}
+	if err := p.VerifyAll(ctx, "", 2, nil, nil); err == nil {
+		t.Error("it verifies")
+	}
+	halted := old(t, 10)
+	got(halted.Agents.Register(ctx, halted.by(), "bot", nil, many))(t)
+	must(t, other(t, halted.path, "UPDATE agent SET disabled_at = 'x'").Close())
+	if err := halted.VerifyAll(ctx, "", 2, nil, nil); err == nil {
+		t.Fatal("it verifies")
+	}
+	if _, err := halted.BeginPrune(ctx, halted.by(), 5, root(t, halted.Store, halted.c.Chain, 5), archiveSum); !errors.Is(err, store.ErrTablesChanged) {
+		t.Errorf("with changed tables: %v", err)
+	}
+}
+
+// What says that payloads were pruned is a record that the company has signed in its control log.
+// One that was altered, is of another log or company, or about something else is an error, and never
+// means that nothing was pruned.
+func TestPrunedNeedsTheCompanysSignature(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
+	t.Parallel()
+	p := old(t, 10)
+	at := p.begin(t, 5)
+	must(t, p.Close())
+	id := fmt.Sprintf("(-1 << 40) + %d", at.Index)
+	for what, damage := range map[string][]string{
+		"signature": {"UPDATE record SET signature = (SELECT signature FROM record WHERE id = -1 << 40) WHERE id = " + id},
+		"hash":      {"UPDATE record SET hash = (SELECT hash FROM record WHERE id = -1 << 40) WHERE id = " + id},
+		"records":   {`UPDATE record SET payload = replace(payload, '"records":5', '"records":6') WHERE id = ` + id},
+		"skeleton":  {`UPDATE record SET payload = replace(payload, '"skeleton":"', '"skeleton":"00') WHERE id = ` + id},
+		"time":      {"UPDATE record SET timestamp = '2026-03-04T05:06:07.009Z' WHERE id = " + id},
+		"beyond":    {fmt.Sprintf("UPDATE head SET length = %d WHERE chain = -1", at.Index)},
+		"no head":   {"DELETE FROM head WHERE chain = -1"},
+		"no JSON's": {`UPDATE record SET payload = '{"payload":{"subject":"payloads"}}' WHERE id = ` + id},
+	} {
+		path := storetest.Copy(t, p.path)
+		must(t, other(t, path, append([]string{"DROP TRIGGER head_no_delete"}, append(unguarded, damage...)...)...).Close())
+		s := got(store.OpenReadOnly(ctx, path))(t)
+		if found, err := s.Pruned(ctx, p.c.Chain); !errors.Is(err, chain.ErrUnproven) || found.Records != 0 {
+			t.Errorf("%s: %v, %v", what, found, err)
+		}
+		var verdict store.ChainVerdict
+		err := s.VerifyAll(ctx, "", 2, func(v store.ChainVerdict) {
+			if v.Chain == p.c.Chain {
+				verdict = v
+			}
+		}, nil)
+		if err == nil || verdict.Valid {
+			t.Errorf("%s: it verifies: %v", what, verdict)
+		}
+		must(t, s.Close())
+	}
+	for what, change := range map[string]func(m map[string]any){
+		"no log":          func(m map[string]any) { delete(m, "log") },
+		"log of actions":  func(m map[string]any) { m["log"] = "actions" },
+		"another company": func(m map[string]any) { m["companyId"] = "zoo" },
+		"another action":  func(m map[string]any) { m["actionType"] = "payloads.kept" },
+		"no records":      func(m map[string]any) { m["payload"].(map[string]any)["records"] = 0 },
+		"text":            func(m map[string]any) { m["payload"].(map[string]any)["records"] = "5" },
+		"negative":        func(m map[string]any) { m["payload"].(map[string]any)["bytes"] = -1 },
+		"half a skeleton": func(m map[string]any) { m["payload"].(map[string]any)["skeleton"] = "00" },
+		"no archive":      func(m map[string]any) { delete(m["payload"].(map[string]any), "archive") },
+		"no root":         func(m map[string]any) { m["payload"].(map[string]any)["root"] = strings.Repeat("z", 64) },
+	} {
+		s := open(t, storetest.Copy(t, p.path))
+		var text []byte
+		must(t, s.Records(ctx, p.c.Control.Chain, at.Index, at.Index+1, func(r *chain.Record) error {
+			var m map[string]any
+			err := json.Unmarshal(r.Payload, &m)
+			change(m)
+			text, _ = json.Marshal(m) // in the order of names, and so canonical
+			return err
+		}))
+		// the company's key signs it, which the server never does
+		got(s.Append(ctx, chain.Draft{Chain: p.c.Control.Chain, Payload: text, Canonical: text, Exempt: true}))(t)
+		if found, err := s.Pruned(ctx, p.c.Chain); !errors.Is(err, chain.ErrUnproven) || found.Records != 0 {
+			t.Errorf("%s: %v, %v", what, found, err)
+		}
+		must(t, s.Close())
+	}
+	// a record about the same subject in the actions says nothing
+	s := open(t, storetest.Copy(t, p.path))
+	text := []byte(`{"actionType":"payloads.pruned","agentId":"bot","companyId":"acme","payload":{"records":9,"subject":"payloads"}}`)
+	got(s.Append(ctx, chain.Draft{Chain: p.c.Chain, Payload: text, Canonical: text}))(t)
+	if found := got(s.PrunedRecords(ctx, p.c.Chain))(t); found != at {
+		t.Errorf("%+v, want %+v", found, at)
+	}
+}
+
+// Where the control record is gone, a missing payload is a missing payload.
+func TestPayloadWithoutControlRecordIsMissing(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
+	t.Parallel()
+	p := old(t, 10)
+	p.prune(t, 5)
+	at := got(p.PrunedRecords(ctx, p.c.Chain))(t)
+	must(t, p.Close())
+	must(t, other(t, p.path, append(unguarded, fmt.Sprintf("DELETE FROM record WHERE id = (-1 << 40) + %d", at.Index))...).Close())
+	s := got(store.OpenReadOnly(ctx, p.path))(t)
+	defer s.Close()
+	failed := map[int64]string{}
+	err := s.VerifyAll(ctx, "", 2, func(v store.ChainVerdict) {
+		if !v.Valid {
+			failed[v.Chain] = v.Reason
+		}
+	}, nil)
+	if err == nil || !strings.Contains(failed[1], "payload is missing") || failed[-1] == "" {
+		t.Errorf("%v: %v", err, failed)
+	}
+}
