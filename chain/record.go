@@ -24,13 +24,18 @@ type Record struct {
 }
 
 // AppendJSON appends the AttestationRecord of the API. It copies the stored bytes without parsing.
+// A record without its payload has "payload":null,"pruned":true in place of it.
 func (r *Record) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"index":`...)
 	dst = strconv.AppendInt(dst, r.Index, 10)
 	dst = append(dst, `,"timestamp":`...)
 	dst = jcs.AppendString(dst, r.Timestamp)
 	dst = append(dst, `,"payload":`...)
-	dst = append(dst, r.Payload...)
+	if r.IsPruned() {
+		dst = append(dst, `null,"pruned":true`...)
+	} else {
+		dst = append(dst, r.Payload...)
+	}
 	if len(r.Delegation) > 0 {
 		dst = append(dst, `,"delegation":`...)
 		dst = append(dst, r.Delegation...)

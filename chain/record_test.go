@@ -81,3 +81,20 @@ func TestFormatTime(t *testing.T) {
 		}
 	}
 }
+
+// A record without its payload says so in JSON, and nothing else of it changes.
+func TestRecordWithoutPayload(t *testing.T) {
+	t.Parallel()
+	r := chain.Record{Index: 7, Timestamp: "2026-03-02T09:05:04.218Z", Delegation: []byte(`{"act":null}`)}
+	end := `,"delegation":{"act":null},"hash":"` + hex.EncodeToString(r.Hash[:]) + `","signature":"` + base64.RawURLEncoding.EncodeToString(r.Signature[:]) + `"}`
+	want := `{"index":7,"timestamp":"2026-03-02T09:05:04.218Z","payload":null,"pruned":true` + end
+	for _, got := range []string{string(r.AppendJSON(nil)), string(r.AppendLine(nil))} {
+		if got != want || !json.Valid([]byte(got)) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+	r.Payload = []byte("null") // which no record of the service has
+	if got := string(r.AppendJSON(nil)); got != `{"index":7,"timestamp":"2026-03-02T09:05:04.218Z","payload":null`+end {
+		t.Errorf("%s", got)
+	}
+}

@@ -21,46 +21,55 @@ const maxAgents = 1 << 16
 // CountAgents counts the records of a chain between each two neighbours in borders, which MUST
 // ascend, for those agents that have the most of them, at most so many; the first has the most. It
 // reads only the records of ranges without a summary, and one for the name of each agent. agents is
-// how many there are, at most maxAgents.
+// how many there are, at most maxAgents. An agent all of whose records were pruned has no name, and
+// is not among those. Pruned records in ranges without a summary count for nobody.
 func CountAgents(ctx context.Context, r Reader, chainID int64, borders []int64, most int) (top []AgentCounts, agents int, err error) {
 	type total struct {
-		hash         uint64
-		count, index int64 // index of the first record
+		hash               uint64
+		count, index, last int64 // indexes of the first and last record
 	}
 	totals := map[uint64]*total{}
 	from, to := borders[0], borders[len(borders)-1]
 	s := nameScan{reader: r, chainID: chainID, from: from, to: to}
 	err = s.run(ctx, func(first int64, g *nameRange) {
-		var counts, firsts [Width]int64
+		var counts, firsts, lasts [Width]int64
 		for i := g.n - 1; i >= 0; i-- {
 			counts[g.of[i]]++
 			firsts[g.of[i]] = first + int64(i)
+			lasts[g.of[i]] = max(lasts[g.of[i]], first+int64(i))
 		}
 		for i, agent := range g.names {
 			if t := totals[agent]; t != nil {
 				t.count += counts[i]
+				t.last = max(t.last, lasts[i])
 			} else if counts[i] > 0 && len(totals) < maxAgents {
-				totals[agent] = &total{agent, counts[i], firsts[i]}
+				totals[agent] = &total{agent, counts[i], firsts[i], lasts[i]}
 			}
 		}
 	})
 	if err != nil {
 		return nil, 0, err
 	}
+	delete(totals, noName)
 	order := make([]*total, 0, len(totals))
 	for _, t := range totals {
 		order = append(order, t)
 	}
 	slices.SortFunc(order, func(a, b *total) int { return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.index, b.index)) })
-	order = order[:min(most, len(order))]
-	place := make(map[uint64]int, len(order))
-	top = make([]AgentCounts, len(order))
-	for i, t := range order {
-		place[t.hash] = i
-		if top[i].Agent, err = s.nameAt(ctx, t.index); err != nil {
+	place := make(map[uint64]int, most)
+	for _, t := range order[:min(namesRead*most, len(order))] {
+		if len(top) == most {
+			break
+		}
+		// Payloads are pruned from the beginning, so the last record has the name if any has.
+		name, err := s.nameAt(ctx, t.last)
+		if err != nil {
 			return nil, 0, err
 		}
-		top[i].Total, top[i].Counts = t.count, make([]int64, len(borders)-1)
+		if name != "" {
+			place[t.hash] = len(top)
+			top = append(top, AgentCounts{name, t.count, make([]int64, len(borders)-1)})
+		}
 	}
 	at := 0
 	err = s.run(ctx, func(first int64, g *nameRange) {

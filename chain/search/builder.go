@@ -49,7 +49,7 @@ func (b *Builder) Add(chainID int64, records []chain.Record) (ready []Ready, lef
 		if r.Index%Width == 0 {
 			s = new(Summary)
 		}
-		if s != nil && (b.terms.Read(r) != nil || !s.Add(&b.terms)) {
+		if s != nil && (r.IsPruned() || b.terms.Read(r) != nil || !s.Add(&b.terms)) {
 			s = nil
 		}
 		if r.Index%Width == Width-1 {

@@ -8,7 +8,8 @@ import (
 )
 
 // Count returns the number of matching records of a chain between each two neighbours in borders,
-// which MUST ascend. It reads only records that no summary decides.
+// which MUST ascend. It reads only records that no summary decides. It leaves out those whose
+// payload was pruned in ranges without a summary.
 func Count(ctx context.Context, r Reader, chainID int64, f Filter, borders []int64) ([]int64, error) {
 	counts := make([]int64, len(borders)-1)
 	at := 0
@@ -25,6 +26,7 @@ func Count(ctx context.Context, r Reader, chainID int64, f Filter, borders []int
 		return counts, nil
 	}
 	s := NewScan(r, chainID, f, borders[0], borders[len(borders)-1], false)
+	s.counting = true
 	for !s.Done() {
 		if err := s.count(ctx, add); err != nil {
 			return nil, err

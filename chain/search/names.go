@@ -16,6 +16,13 @@ type nameScan struct {
 	terms             Terms
 }
 
+// noName is the hash of the name of records whose payload was pruned, as far as no summary has
+// theirs.
+var noName = hashOf([]byte(nil))
+
+// namesRead bounds how many names are read for each that is returned, where payloads were pruned.
+const namesRead = 4
+
 // nameRange tells which names, of agents or actions, at most Width neighbouring records have.
 type nameRange struct {
 	names []uint64 // as hashes
@@ -55,7 +62,7 @@ func (s *nameScan) run(ctx context.Context, yield func(first int64, g *nameRange
 }
 
 // read sets g to what records say of themselves, in one short read: to those from next on, and at
-// least one.
+// least one. The name in a record whose payload was pruned is "", which no other has.
 func (s *nameScan) read(ctx context.Context, next, to int64, g *nameRange) error {
 	g.names, g.short, g.n = g.names[:0], g.short[:0], 0
 	size := 0

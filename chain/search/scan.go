@@ -22,11 +22,14 @@ const (
 type Scan struct {
 	From, To int64 // undecided records
 	Read     int64 // bytes of payloads and delegations read so far
+	// decided records that may match, and were passed over because their payload was pruned
+	Pruned int64
 
 	reader   Reader
 	chainID  int64
 	filter   Filter
 	backward bool
+	counting bool // what summaries say of records whose payload was pruned counts
 	// candidates in [From, To) up to seen, in the order of the scan
 	found []candidate
 	seen  int64 // end of the summaries read so far: up to here only found can match
@@ -121,6 +124,9 @@ func (s *Scan) read(ctx context.Context, c candidate, yield func(*chain.Record) 
 			s.advance(r.Index + 1)
 		}
 		count--
+		if r.IsPruned() && s.filter.NeedsPayload() && s.isCandidate(c, r.Index) {
+			s.Pruned++
+		}
 		s.Read += int64(len(r.Payload) + len(r.Delegation))
 		if s.Read-before >= stepBytes {
 			return errStop
@@ -144,9 +150,19 @@ func (s *Scan) at() int64 {
 	return s.From
 }
 
+// isCandidate reports whether the summary of a candidate, if there is one, lets a record match.
+func (s *Scan) isCandidate(c candidate, index int64) bool {
+	return c.verdicts == nil || c.verdicts[index%Width] != No
+}
+
 // decide reports whether a record of a candidate matches. If the summary says Yes, the record is
-// returned unchecked; its verification is up to the caller.
+// returned unchecked; its verification is up to the caller. Of a record whose payload was pruned
+// the summary, which is not signed, is all that is left, so it matches no condition on payloads,
+// and is only counted.
 func (s *Scan) decide(c candidate, r *chain.Record) (bool, error) {
+	if r.IsPruned() && s.filter.NeedsPayload() {
+		return s.counting && c.verdicts != nil && c.verdicts[r.Index%Width] == Yes, nil
+	}
 	if c.verdicts != nil {
 		switch c.verdicts[r.Index%Width] {
 		case No:

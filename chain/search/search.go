@@ -56,6 +56,12 @@ type Filter struct {
 // be read.
 func (f *Filter) NeedsRecords() bool { return f.Text != "" || f.Members != nil || f.Hash != "" }
 
+// NeedsPayload reports whether f has a condition on payloads. No record matches it whose payload
+// was pruned.
+func (f *Filter) NeedsPayload() bool {
+	return f.Agent != "" || f.Action != "" || f.Text != "" || f.Members != nil
+}
+
 // hasTerms reports whether f has a condition that summaries cover.
 func (f *Filter) hasTerms() bool { return f.Agent != "" || f.Action != "" || f.DelegatedBy != "" }
 
@@ -84,7 +90,7 @@ type Reader interface {
 }
 
 // Matches reports whether a record meets all conditions of f. For a damaged record it returns a
-// *DamageError.
+// *DamageError. A record whose payload was pruned meets no condition on payloads.
 func (f *Filter) Matches(r *chain.Record) (bool, error) {
 	var t Terms
 	return f.matches(r, &t)
@@ -93,6 +99,9 @@ func (f *Filter) Matches(r *chain.Record) (bool, error) {
 func (f *Filter) matches(r *chain.Record, t *Terms) (bool, error) {
 	if err := t.Read(r); err != nil {
 		return false, err
+	}
+	if r.IsPruned() && f.NeedsPayload() {
+		return false, nil
 	}
 	if f.Agent != "" && string(t.Agent) != f.Agent || !f.action(string(t.Action)) || !f.delegation(t) || f.Hash != "" && string(r.Hash[:]) != f.Hash {
 		return false, nil

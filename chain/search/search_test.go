@@ -253,3 +253,71 @@ func TestScanStopsAtDamagedRecord(t *testing.T) {
 		}
 	}
 }
+
+// However the pruned records of a chain are searched, those found are the ones that a slow reader
+// finds who passes over them, nothing is damaged, and the number passed over is that of the
+// candidates.
+func TestPrunedRecords(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 291))
+		s := mixedChain(random, 1+random.IntN(2500))
+		pruned := random.IntN(len(s.records) + 1)
+		for i := range pruned {
+			s.records[i].Payload = nil
+		}
+		without := &memoryChain{records: s.records, summaries: map[int64][]byte{}}
+		for _, f := range []search.Filter{
+			{}, {Agent: "a"}, {Action: "tool*"}, {Text: "needle"}, {DelegatedBy: "*"}, {DelegatedBy: "*", Agent: "b"},
+			{Hash: string(s.records[0].Hash[:])},
+		} {
+			var want []int64
+			for i := range s.records {
+				if is, err := f.Matches(&s.records[i]); err != nil {
+					t.Fatal(err)
+				} else if is {
+					want = append(want, int64(i))
+				}
+			}
+			for _, backward := range []bool{false, true} {
+				for _, reader := range []*memoryChain{s, without} {
+					scan := search.NewScan(reader, 1, f, 0, int64(len(s.records)), backward)
+					var got []int64
+					for !scan.Done() {
+						if err := scan.Step(t.Context(), func(r *chain.Record) bool { got = append(got, r.Index); return true }); err != nil {
+							t.Fatalf("seed %d, %+v: %v", seed, f, err)
+						}
+					}
+					if slices.Sort(got); !slices.Equal(got, want) {
+						t.Fatalf("seed %d, %+v: %v, want %v", seed, f, got, want)
+					}
+					switch most := int64(pruned); {
+					case !f.NeedsPayload() && scan.Pruned > 0, scan.Pruned > most, reader == without && f.NeedsPayload() && scan.Pruned != most:
+						t.Fatalf("seed %d, %+v: passed over %d of %d", seed, f, scan.Pruned, most)
+					}
+				}
+			}
+		}
+		for _, reader := range []*memoryChain{s, without} {
+			top, _, err := search.CountAgents(t.Context(), reader, 1, []int64{0, int64(len(s.records))}, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range top {
+				n, err := search.Count(t.Context(), reader, 1, search.Filter{Agent: a.Agent}, []int64{0, int64(len(s.records))})
+				if err != nil || a.Agent == "" || n[0] != a.Total {
+					t.Fatalf("seed %d: %q has %d, counted %v (%v)", seed, a.Agent, a.Total, n, err)
+				}
+			}
+			actions, _, err := search.CountActions(t.Context(), reader, 1, 0, int64(len(s.records)), 8)
+			if err != nil || slices.ContainsFunc(actions, func(a search.ActionCount) bool { return a.Action == "" }) {
+				t.Fatalf("seed %d: %v, %v", seed, actions, err)
+			}
+		}
+		if pruned > 0 {
+			if summary, err := search.Summarize(t.Context(), s, 1, 0); err != nil && len(s.records) >= search.Width || summary != nil {
+				t.Fatalf("a summary of pruned records: %d bytes, %v", len(summary), err)
+			}
+		}
+	}
+}

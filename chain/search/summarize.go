@@ -7,7 +7,8 @@ import (
 )
 
 // Summarize makes the summary with an index from stored records, in short reads. It returns nil if
-// a record does not fit into a summary, and a *DamageError for a damaged record.
+// a record does not fit into a summary or its payload was pruned, and a *DamageError for a damaged
+// record.
 func Summarize(ctx context.Context, r Reader, chainID, index int64) ([]byte, error) {
 	var s Summary
 	var t Terms
@@ -18,7 +19,7 @@ func Summarize(ctx context.Context, r Reader, chainID, index int64) ([]byte, err
 		var readErr error
 		err = scan.Step(ctx, func(r *chain.Record) bool {
 			if readErr = t.Read(r); readErr == nil {
-				fits = s.Add(&t)
+				fits = !r.IsPruned() && s.Add(&t)
 			}
 			return readErr == nil && fits
 		})

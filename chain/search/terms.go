@@ -22,8 +22,15 @@ type Terms struct {
 // maxDepth is above the nesting depth of any accepted payload or delegation.
 const maxDepth = 256
 
-// Read parses the terms of a record. It returns a *DamageError if the record is malformed.
+// Read parses the terms of a record. It returns a *DamageError if the record is malformed. A record
+// whose payload was pruned has no terms but its principals.
 func (t *Terms) Read(r *chain.Record) error {
+	if r.IsPruned() {
+		if t.Agent, t.Action, t.Value = nil, nil, nil; !t.readDelegation(r.Delegation) {
+			return unreadable(r)
+		}
+		return nil
+	}
 	if !t.readAction(r.Payload) && !t.readMembers(r.Payload) || !t.readDelegation(r.Delegation) {
 		return unreadable(r)
 	}
