@@ -103,6 +103,9 @@ func storedRecord(answered *attestd.Record) (*chain.Record, error) {
 		return nil, err
 	}
 	r := &chain.Record{Index: answered.Index, Timestamp: answered.Timestamp, Payload: parts.Payload, Delegation: parts.Delegation}
+	if string(r.Payload) == "null" { // it was pruned
+		r.Payload = nil
+	}
 	hash, err1 := hex.DecodeString(answered.Hash)
 	signature, err2 := base64.RawURLEncoding.DecodeString(answered.Signature)
 	if err1 != nil || err2 != nil || copy(r.Hash[:], hash) != len(r.Hash) || copy(r.Signature[:], signature) != len(r.Signature) {

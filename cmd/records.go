@@ -72,6 +72,9 @@ func (f *recordFilter) matches(r *attestd.Record) (bool, error) {
 	if err := json.Unmarshal(raw, &parts); err != nil {
 		return false, err
 	}
+	if string(parts.Payload) == "null" { // it was pruned
+		parts.Payload = nil
+	}
 	return f.Matches(&chain.Record{Index: r.Index, Payload: parts.Payload, Delegation: parts.Delegation})
 }
 

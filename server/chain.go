@@ -145,7 +145,8 @@ func (a verdict) writeTo(c *call, status int) error {
 		MerkleRoot    string `json:"merkleRoot,omitempty"`
 		FailedAtIndex *int64 `json:"failedAtIndex,omitempty"`
 		Error         string `json:"error,omitempty"`
-	}{Valid: v.Valid}
+		Pruned        int64  `json:"pruned,omitempty"`
+	}{Valid: v.Valid, Pruned: v.Pruned}
 	if v.Valid {
 		body.MerkleRoot = v.Root.String()
 	} else {

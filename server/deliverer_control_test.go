@@ -13,6 +13,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/server/webhook"
 	"attestd/store"
+	"attestd/store/storetest"
 )
 
 // register registers an agent, of which no webhook has a message.
@@ -189,6 +190,28 @@ func TestWebhookBeyondTheControlLog(t *testing.T) {
 		events := d.keyEvents()
 		if sent := d.take(); len(sent) != 2 || !strings.Contains(sent[0].id, "_0_") || !strings.Contains(sent[1].id, "_control_"+events[1]+"_") {
 			t.Errorf("%+v", sent)
+		}
+	})
+}
+
+// A webhook that stands before records whose payloads were pruned passes over them, and has the
+// next ones.
+func TestWebhookPassesOverPrunedRecords(t *testing.T) {
+	deliver(t, func(t *testing.T, d *delivering) {
+		d.halt()
+		d.webhook("https://one.example/")
+		d.append(5)
+		number := d.by.Company.Actions.Chain
+		check(t, storetest.Stranger(t, d.path, `DROP TRIGGER record_no_update`,
+			fmt.Sprintf(`UPDATE record SET payload = '' WHERE id BETWEEN %d AND %d`, number<<40, number<<40|2)).Close())
+		d.start()
+		synctest.Wait()
+		var sent []string
+		for _, a := range d.take() {
+			sent = append(sent, strings.Split(a.id, "_")[2])
+		}
+		if got := strings.Join(sent, " "); got != "3 4" {
+			t.Errorf("sent: %s", got)
 		}
 	})
 }

@@ -71,6 +71,7 @@ func (a *attempts) answer(o webhook.Outcome) {
 type delivering struct {
 	*attempts
 	t     *testing.T
+	path  string
 	store *store.Store
 	feed  *feed.Feed
 	by    store.Caller
@@ -89,7 +90,7 @@ func deliver(t *testing.T, f func(t *testing.T, d *delivering)) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open(t.Context(), path, string(schema), store.Options{})
 		check(t, err)
-		d := &delivering{attempts: &attempts{}, t: t, store: s, feed: feed.New(s)}
+		d := &delivering{attempts: &attempts{}, t: t, path: path, store: s, feed: feed.New(s)}
 		d.answer(webhook.Outcome{Status: 204})
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)

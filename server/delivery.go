@@ -106,13 +106,17 @@ func (d *delivery) note(at store.Progress) {
 	}
 }
 
-// read returns the notices of the next records of a log. Their payloads stay on disk.
+// read returns the notices of the next records of a log. Their payloads stay on disk. It passes
+// over a record whose payload was pruned: whether the webhook wants it is unknown.
 func (d *delivery) read(ctx context.Context, cursor *feed.Cursor) (list []notice, err error) {
 	if err := d.pace.wait(ctx); err != nil {
 		return nil, err
 	}
 	reader := strictjson.NewReader()
 	err = cursor.Read(ctx, func(r *chain.Record) bool {
+		if r.IsPruned() {
+			return true
+		}
 		n := notice{log: d.logOf(cursor), index: r.Index, hash: r.Hash, timestamp: r.Timestamp}
 		n.agent, n.action = whatWasDone(reader, r.Payload)
 		if n.log == store.Control {

@@ -91,6 +91,7 @@ var statuses = map[service.Kind]int{
 	service.Conflict:  http.StatusConflict,
 	service.Exists:    http.StatusPreconditionFailed,
 	service.TooLarge:  http.StatusUnprocessableEntity,
+	service.Gone:      http.StatusGone,
 }
 
 // classify is the only place that assigns a status to an error. An unknown error is a 500 without
@@ -103,6 +104,7 @@ func classify(err error) *apiError {
 	var rolledBack *store.RolledBackError
 	var cosigner *store.CosignerError
 	var changed *store.TablesChangedError
+	var damaged *service.DamagedError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -117,6 +119,8 @@ func classify(err error) *apiError {
 		return answer
 	case errors.As(err, &tooLarge):
 		return fail(http.StatusRequestEntityTooLarge, "Request body is larger than the limit of this server")
+	case errors.As(err, &damaged):
+		return damagedRecord(damaged.Index, err)
 	case errors.Is(err, limit.ErrFull):
 		return unavailable("NOT_DONE", "the request buffers are full; try again later", err).with("Retry-After", "1")
 	case errors.Is(err, chain.ErrKeyReused):

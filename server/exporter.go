@@ -312,13 +312,36 @@ func (s *exportSource) Size(ctx context.Context, l export.Log) (int64, error) {
 
 // Records implements export.Source.
 func (s *exportSource) Records(ctx context.Context, l export.Log, from, to int64, yield func(*chain.Record) error) error {
+	var pruned *chain.Record
+	unlessPruned := func(r *chain.Record) error {
+		if r.IsPruned() {
+			pruned = &chain.Record{Index: r.Index}
+			return errPruned
+		}
+		return yield(r)
+	}
 	for ; from < to; from += rangeRecords {
 		// a long read transaction would block WAL checkpoints
-		if err := s.server.Store.Records(ctx, s.chains[l], from, min(from+rangeRecords, to), yield); err != nil {
+		err := s.server.Store.Records(ctx, s.chains[l], from, min(from+rangeRecords, to), unlessPruned)
+		if errors.Is(err, errPruned) {
+			return s.pruned(ctx, l, pruned)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+var errPruned = errors.New("the payload was pruned")
+
+// pruned returns the error of a record that cannot be exported, because its payload was pruned.
+func (s *exportSource) pruned(ctx context.Context, l export.Log, r *chain.Record) error {
+	c, err := s.server.Store.Companies.Get(ctx, l.CompanyID)
+	if err == nil {
+		err = service.PrunedError(ctx, &s.server.Store.View, c, r)
+	}
+	return err
 }
 
 // Keys implements export.Source.

@@ -45,6 +45,9 @@ func (a recordEvents) writeTo(c *call, status int) error {
 		return err
 	}
 	end := fmt.Appendf(nil, `{"read":%d,"found":%d`, a.read(), a.found)
+	if a.scan.Pruned > 0 {
+		end = fmt.Appendf(end, `,"pruned":%d`, a.scan.Pruned)
+	}
 	if next := a.next(); next != "" {
 		end = jcs.AppendString(append(end, `,"next":`...), next)
 	}

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
 )
 
-// The limits of one page if each payload must be searched.
+// The limits of one page if each payload must be searched, or if pruned ones were passed over.
 const (
 	textRecords = 1 << 16
 	textBytes   = 64 << 20
@@ -68,13 +69,16 @@ func (a recordPage) writeTo(c *call, status int) error {
 		out.Write(r.AppendJSON(out.AvailableBuffer()))
 	}, func() (bool, error) {
 		from, to := a.decided()
-		return !a.filter.NeedsRecords() || to-from < textRecords && a.scan.Read < textBytes, out.send(rangeBytes)
+		return !a.filter.NeedsRecords() && a.scan.Pruned == 0 || to-from < textRecords && a.scan.Read < textBytes, out.send(rangeBytes)
 	})
 	if err != nil {
 		return err
 	}
 	from, to := a.decided()
 	fmt.Fprintf(out, `],"size":%d,"read":{"from":%d,"to":%d}`, a.size, from, to)
+	if a.scan.Pruned > 0 {
+		out.Write(strconv.AppendInt(append(out.AvailableBuffer(), `,"pruned":`...), a.scan.Pruned, 10))
+	}
 	if next := a.next(); next != "" {
 		out.Write(jcs.AppendString(append(out.AvailableBuffer(), `,"next":`...), next))
 	}

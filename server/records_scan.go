@@ -106,16 +106,19 @@ func damage(err error) error {
 	if !errors.As(err, &found) {
 		return err
 	}
-	return &apiError{Status: http.StatusInternalServerError, Code: "RECORD_DAMAGED", cause: err,
-		Message: fmt.Sprintf("Record %d of the log is missing or damaged on disk; GET /v1/verify says what is wrong",
-			found.Index)}
+	return damagedRecord(found.Index, err)
+}
+
+func damagedRecord(index int64, cause error) *apiError {
+	return &apiError{Status: http.StatusInternalServerError, Code: "RECORD_DAMAGED", cause: cause,
+		Message: fmt.Sprintf("Record %d of the log is missing or damaged on disk; GET /v1/verify says what is wrong", index)}
 }
 
 var errNoJSON = errors.New("not JSON")
 
 // readable refuses a record that would make a response invalid JSON.
 func readable(r *chain.Record) error {
-	if !json.Valid(r.Payload) || len(r.Delegation) > 0 && !json.Valid(r.Delegation) {
+	if !r.IsPruned() && !json.Valid(r.Payload) || len(r.Delegation) > 0 && !json.Valid(r.Delegation) {
 		return &search.DamageError{Index: r.Index, Cause: errNoJSON}
 	}
 	return nil

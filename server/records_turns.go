@@ -46,9 +46,15 @@ func (t *turns) Summaries(
 func (t *turns) counted(yield func(*chain.Record) error) func(*chain.Record) error {
 	return func(r *chain.Record) error {
 		t.read += int64(len(r.Payload) + len(r.Delegation))
+		if r.IsPruned() { // a search may pass over very many
+			t.read += prunedRow
+		}
 		return yield(r)
 	}
 }
+
+// prunedRow is about what the row of a record without its payload has in bytes.
+const prunedRow = 256
 
 // take calls read, in a turn if necessary.
 func (t *turns) take(ctx context.Context, read func() error) error {

@@ -33,6 +33,9 @@ func (e *Evidence) Authority(ctx context.Context, by store.Caller, index int64, 
 		if errors.Is(err, store.ErrNotFound) {
 			return refuse(NotFound, "Index out of bounds: the chain has no such record")
 		}
+		if err == nil {
+			err = PrunedError(ctx, v, by.Company, &record)
+		}
 		if err != nil {
 			return err
 		}
@@ -162,6 +165,9 @@ func (g *gatherer) published(ctx context.Context, l store.Log, index int64) (che
 // record gathers the record and its proofs in both trees, of the size of the same checkpoint.
 func (g *gatherer) record(ctx context.Context, l store.Log, index int64) (err error) {
 	if g.file.Record, err = recordAt(ctx, g.view, l, index); err != nil {
+		return err
+	}
+	if err := PrunedError(ctx, g.view, g.by.Company, &g.file.Record); err != nil {
 		return err
 	}
 	prove, size, err := g.prover(ctx, l, index)

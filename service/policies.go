@@ -25,7 +25,7 @@ type DryRun struct {
 	Since    string         `json:"since"`
 	Records  int64          `json:"records"`  // that were looked at
 	Refused  int64          `json:"refused"`  // of those, in the agents' names without a statement
-	Complete bool           `json:"complete"` // whether Records are all since then; else the newest
+	Complete bool           `json:"complete"` // whether Records are all since then
 	Agents   []RefusedAgent `json:"agents"`   // with the most of them first; at most 100
 }
 
@@ -70,6 +70,10 @@ func (a *AgentKeys) TryPolicy(ctx context.Context, by store.Caller, agentID, att
 	refused := map[string]int64{}
 	for at := first; at < head.Length; at += dryRunBatch {
 		err := a.Store.Records(ctx, number, at, min(at+dryRunBatch, head.Length), func(r *chain.Record) error {
+			if r.IsPruned() { // whose it was is unknown
+				found.Complete = false
+				return nil
+			}
 			var said struct{ AgentID, Statement string }
 			if err := json.Unmarshal(r.Payload, &said); err != nil {
 				return fmt.Errorf("%w: record %d: %w", store.ErrCorrupt, r.Index, err)

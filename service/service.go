@@ -21,6 +21,7 @@ const (
 	Conflict              // what it is about is in another state
 	Exists                // what must be new is there already
 	TooLarge              // the answer would be too large for its form
+	Gone                  // it needs a payload that was pruned
 )
 
 // Error is the refusal of a request: a sentence for people, and for programs what they can tell

@@ -48,6 +48,9 @@ func (e *Evidence) Session(ctx context.Context, by store.Caller, of store.Sessio
 		return nil, err
 	}
 	last := slices.Max(f.records)
+	if err := e.pruned(ctx, by, slices.Min(f.records)); err != nil {
+		return nil, err
+	}
 	if _, err := e.Checkpoints.Covering(ctx, by, f.log, last); err != nil {
 		return nil, err
 	}
@@ -108,11 +111,38 @@ func (e *Evidence) SessionReport(ctx context.Context, by store.Caller, of store.
 	if s.Records == 0 {
 		return evidence.Report{}, noSession
 	}
+	if s.Pruned {
+		if err := e.prunedSession(ctx, by, of); err != nil {
+			return evidence.Report{}, err
+		}
+	}
 	last, err := time.Parse(time.RFC3339Nano, s.LastAt)
 	if err != nil {
 		return evidence.Report{}, fmt.Errorf("%w: the time of the last record of a session: %w", store.ErrCorrupt, err)
 	}
 	return e.reportOf(ctx, by, s.FirstAt, chain.FormatTime(last.Add(time.Millisecond)))
+}
+
+// pruned is the refusal of the file of a session whose record with the lowest index has no payload.
+// Payloads are pruned from the beginning of the log, so all others have theirs if it has.
+func (e *Evidence) pruned(ctx context.Context, by store.Caller, lowest int64) error {
+	record, err := recordAt(ctx, &e.Store.View, by.Company.Actions, lowest)
+	if err != nil {
+		return err
+	}
+	return PrunedError(ctx, &e.Store.View, by.Company, &record)
+}
+
+// prunedSession is pruned for a session without statements, whose records are in the order of the
+// log.
+func (e *Evidence) prunedSession(ctx context.Context, by store.Caller, of store.Session) error {
+	for p, err := range places(ctx, &e.Store.View, by, of, 0) {
+		if err != nil {
+			return err
+		}
+		return e.pruned(ctx, by, p.index)
+	}
+	return nil
 }
 
 // session gathers what stands before the records of a session.
@@ -168,6 +198,9 @@ func (f *SessionFile) Write(ctx context.Context, dst io.Writer) error {
 		}
 		for i := range records {
 			proof, err := prover.Prove(records[i].Index)
+			if records[i].IsPruned() { // since the file was begun
+				err = fmt.Errorf("record %d: its payload was pruned", records[i].Index)
+			}
 			if err == nil {
 				err = w.Write(&records[i], proof)
 			}

@@ -29,9 +29,11 @@ type Session struct {
 	FirstAt string     `json:"firstAt"` // when their records were made
 	LastAt  string     `json:"lastAt"`
 	Records int64      `json:"records"`
-	State   string     `json:"state"`   // sealed, open, gap or unproven
+	State   string     `json:"state"`   // sealed, open, gap, unproven or pruned
 	Ended   bool       `json:"ended"`   // its last record says that it is the last
 	Missing [][2]int64 `json:"missing"` // ranges of seq, both ends included; at most 100
+	// The payload of its first record was pruned, so Source is "".
+	Pruned bool `json:"pruned,omitempty"`
 
 	Cursor string `json:"-"` // to go on after it
 }
@@ -42,6 +44,8 @@ const (
 	SessionOpen     = "open"
 	SessionGap      = "gap"      // Missing are not there
 	SessionUnproven = "unproven" // without statements: whether all are there cannot be known
+	// 0…Last are all there, and the payload was pruned that says whether Last is the end
+	SessionPruned = "pruned"
 )
 
 // maxMissing is how many ranges are listed at most.
@@ -216,7 +220,12 @@ func readSession(ctx context.Context, v *store.View, by store.Caller, of store.S
 		return s, err
 	}
 	s.FirstAt, s.LastAt, s.Source, s.Ended = begun.at, ended.at, begun.source, ended.last(s.Kind)
-	if s.State == SessionOpen && s.Ended {
+	s.Pruned = begun.pruned
+	switch {
+	case s.State != SessionOpen:
+	case ended.pruned:
+		s.State = SessionPruned
+	case s.Ended:
 		s.State = SessionSealed
 	}
 	return s, nil
@@ -241,6 +250,7 @@ func (s *Session) addPlace(seq int64) {
 type said struct {
 	at, action, source string
 	statement          *statement.Statement // nil where it has none
+	pruned             bool                 // its payload, so all but at is unknown
 }
 
 // last says whether the record says that it is the last of its session.
@@ -258,6 +268,9 @@ func readSaid(ctx context.Context, v *store.View, by store.Caller, index int64) 
 		return s, err
 	}
 	s.at = r.Timestamp
+	if s.pruned = r.IsPruned(); s.pruned {
+		return s, nil
+	}
 	if s.statement, err = statementOf(&r); err != nil {
 		return s, err
 	}

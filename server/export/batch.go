@@ -280,6 +280,9 @@ func (e *Exporter) records(ctx context.Context, b *Batch, a *advance, keys chain
 		if r.Index != next {
 			return fmt.Errorf("record %d is missing", next)
 		}
+		if r.IsPruned() {
+			return fmt.Errorf("the payload of record %d was pruned, so its line cannot be made", next)
+		}
 		leaf := made.Of(r)
 		leaves = append(leaves, leaf.Hash())
 		text := lines.AppendRecord(make([]byte, 0, len(r.Payload)+len(r.Delegation)+512), a.CompanyID, a.Name, r)

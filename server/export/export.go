@@ -38,7 +38,8 @@ type Source interface {
 	// Size returns how many records of a log can be read.
 	Size(ctx context.Context, l Log) (int64, error)
 	// Records calls yield for the records [from, to). They are valid only during the call. An error
-	// of yield ends the read and is returned.
+	// of yield ends the read and is returned. A record whose payload was pruned ends the export of
+	// its log; the source may return an error that says where the payload is.
 	Records(ctx context.Context, l Log, from, to int64, yield func(*chain.Record) error) error
 	// Keys returns both logs of a company and all of its keys, among them those of every record
 	// that Size counted before.

@@ -149,7 +149,7 @@ AttestationReceipt = TypedDict("AttestationReceipt", {
     "verifier": str,
 })
 
-AttestationRecordPayload = TypedDict("AttestationRecordPayload", {
+AttestationRecordPayload1 = TypedDict("AttestationRecordPayload1", {
     "actionType": str,
     "agentId": str,
     "companyId": Segment,
@@ -162,7 +162,8 @@ AttestationRecord = TypedDict("AttestationRecord", {
     "delegation": NotRequired[DelegationInfo],
     "hash": SHA256,
     "index": int,
-    "payload": AttestationRecordPayload,
+    "payload": Union[AttestationRecordPayload1, None],
+    "pruned": NotRequired[Literal[True]],
     "signature": Signature,
     "timestamp": Timestamp,
 })
@@ -221,11 +222,13 @@ Authority = TypedDict("Authority", {
 ChainInvalid = TypedDict("ChainInvalid", {
     "error": str,
     "failedAtIndex": int,
+    "pruned": NotRequired[PrunedRecords],
     "valid": Literal[False],
 })
 
 ChainValid = TypedDict("ChainValid", {
     "merkleRoot": SHA256,
+    "pruned": NotRequired[PrunedRecords],
     "valid": Literal[True],
 })
 
@@ -874,6 +877,11 @@ PassportSummary = TypedDict("PassportSummary", {
     "status": Literal["valid", "revoked", "expired"],
 })
 
+PayloadPruned = TypedDict("PayloadPruned", {
+    "code": Literal["PAYLOAD_PRUNED"],
+    "error": str,
+})
+
 PolicyDryRunAgentsItem = TypedDict("PolicyDryRunAgentsItem", {
     "agentId": str,
     "refused": int,
@@ -904,6 +912,8 @@ ProofNode = TypedDict("ProofNode", {
     "position": Literal["left", "right"],
     "sibling": SHA256,
 })
+
+PrunedRecords: TypeAlias = int
 
 PublicKey = TypedDict("PublicKey", {
     "companyId": Segment,
@@ -958,6 +968,7 @@ RecordPageRead = TypedDict("RecordPageRead", {
 
 RecordPage = TypedDict("RecordPage", {
     "next": NotRequired[str],
+    "pruned": NotRequired[int],
     "read": RecordPageRead,
     "records": list[AttestationRecord],
     "size": int,
@@ -1051,10 +1062,11 @@ SessionObject = TypedDict("SessionObject", {
     "last": int,
     "lastAt": Timestamp,
     "missing": list[list[int]],
+    "pruned": NotRequired[Literal[True]],
     "records": int,
     "sid": str,
     "source": str,
-    "state": Literal["sealed", "open", "gap", "unproven"],
+    "state": Literal["sealed", "open", "gap", "unproven", "pruned"],
 })
 
 Signature: TypeAlias = str

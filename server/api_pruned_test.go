@@ -1,0 +1,358 @@
+package server_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"attestd/chain"
+	"attestd/chain/evidence"
+	"attestd/chain/tlog"
+	"attestd/crypto/cred"
+	"attestd/crypto/jcs"
+	"attestd/crypto/jose"
+	"attestd/internal/testenv"
+	"attestd/server"
+	"attestd/server/export"
+	"attestd/store/storetest"
+)
+
+const unguarded = `DROP TRIGGER record_no_update`
+
+// pruned removes the payloads of the first n actions of the company, whose archive has a SHA-256,
+// as a prune does: with its control record first.
+func (c caller) pruned(t testing.TB, n int64, archive string) {
+	t.Helper()
+	company, err := c.store.Companies.Get(t.Context(), c.id)
+	must(t, err)
+	skeleton, bytes := sha256.New(), 0
+	must(t, c.store.Records(t.Context(), company.Actions.Chain, 0, n, func(r *chain.Record) error {
+		bytes += len(r.Payload)
+		_, err := skeleton.Write(r.AppendSkeleton(nil))
+		return err
+	}))
+	frontier, err := tlog.FrontierAt(t.Context(), c.store.LogTree(company.Actions), n)
+	must(t, err)
+	root := frontier.Root()
+	text, err := json.Marshal(map[string]any{
+		"log": "control", "agentId": "attestd", "companyId": c.id, "actionType": "payloads.pruned",
+		"payload": map[string]any{"subject": "payloads", "by": nil, "records": n, "skeleton": hex.EncodeToString(skeleton.Sum(nil)),
+			"bytes": bytes, "archive": archive, "root": hex.EncodeToString(root[:])},
+	})
+	must(t, err)
+	text, err = jcs.Append(nil, text, 16)
+	must(t, err)
+	_, err = c.store.Append(t.Context(), chain.Draft{Chain: company.Control.Chain, Payload: text, Canonical: text, Exempt: true})
+	must(t, err)
+	c.noPayloads(t, 0, n)
+}
+
+// noPayloads removes the payloads of the actions [from, to) of the company from the rows alone.
+func (c caller) noPayloads(t testing.TB, from, to int64) {
+	t.Helper()
+	company, err := c.store.Companies.Get(t.Context(), c.id)
+	must(t, err)
+	number := company.Actions.Chain
+	c.file(t, fmt.Sprintf(`UPDATE record SET payload = '' WHERE id BETWEEN %d AND %d`, number<<40|from, number<<40|(to-1)))
+}
+
+var (
+	firstArchive  = strings.Repeat("1a", 32)
+	secondArchive = strings.Repeat("2b", 32)
+)
+
+// goneRecord is the answer to what needs the payload of a record that an archive has.
+func goneRecord(index int, archive string) string {
+	return fmt.Sprintf(`{"error":"The payload of record %d was pruned: the archive with the SHA-256 %s has it","code":"PAYLOAD_PRUNED"}`, index, archive)
+}
+
+// A record whose payload was pruned says so wherever it is read, and what proves its place goes on.
+// What needs the payload is refused with the name of the archive that has it.
+func TestPrunedRecords(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.file(t, unguarded)
+	acme := s.company(t, "acme")
+	acme.attestMany(t, 6)
+	before := make([]*reply, 6)
+	for i := range before {
+		before[i] = acme.do(t, fmt.Sprintf("GET /v1/proof/%d", i), "").status(200)
+	}
+	checkpoint := acme.do(t, "GET /v1/log/"+acme.actions(t).LogID+"/checkpoint", "").status(200).raw
+	acme.pruned(t, 2, firstArchive)
+	acme.pruned(t, 4, secondArchive)
+
+	chainOf := acme.do(t, "GET /v1/chain", "").status(200)
+	for i := range 6 {
+		record, _ := chainOf.at("records", i).(map[string]any)
+		is := i < 4
+		if _, has := record["payload"]; !has || (record["payload"] == nil) != is || (record["pruned"] == true) != is {
+			t.Errorf("record %d: %v", i, record)
+		}
+		proof := acme.do(t, fmt.Sprintf("GET /v1/proof/%d", i), "").status(200)
+		for _, same := range []string{"proof", "root"} {
+			if fmt.Sprint(proof.at(same)) != fmt.Sprint(before[i].at(same)) {
+				t.Errorf("%s of record %d: %v, it was %v", same, i, proof.at(same), before[i].at(same))
+			}
+		}
+		for _, same := range []string{"index", "timestamp", "hash", "signature"} {
+			if proof.at("record", same) != before[i].at("record", same) {
+				t.Errorf("%s of record %d has changed", same, i)
+			}
+		}
+	}
+	for _, raw := range acme.lines(t, "GET /v1/chain?limit=1") {
+		if !strings.Contains(string(raw), `,"payload":null,"pruned":true,"hash":"`) {
+			t.Errorf("%s", raw)
+		}
+	}
+	if now := acme.do(t, "GET /v1/log/"+acme.actions(t).LogID+"/checkpoint", "").status(200).raw; string(now) != string(checkpoint) {
+		t.Errorf("%s, it was %s", now, checkpoint)
+	}
+	acme.do(t, "GET /v1/log/"+acme.actions(t).LogID+"/consistency?from=2", "").status(200)
+	for i, archive := range []string{firstArchive, firstArchive, secondArchive, secondArchive} {
+		acme.do(t, fmt.Sprintf("GET /v1/evidence/%d", i), "").gets(410, goneRecord(i, archive))
+		acme.do(t, fmt.Sprintf("GET /v1/authority/%d", i), "").gets(410, goneRecord(i, archive))
+	}
+	acme.do(t, "GET /v1/evidence/4", "").status(200)
+	acme.do(t, "GET /v1/authority/4", "").status(200)
+	acme.do(t, "GET /v1/evidence/0?log=control", "").status(200)
+
+	// the log goes on
+	acme.attestMany(t, 1)
+	acme.do(t, "GET /v1/proof/6", "").status(200)
+	acme.do(t, "GET /v1/evidence/6", "").status(200)
+}
+
+// A payload that is missing, and that no control record of the company covers, is damage.
+func TestMissingPayloadThatNobodyPruned(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.file(t, unguarded)
+	acme := s.company(t, "acme")
+	acme.attestMany(t, 5)
+	acme.pruned(t, 2, firstArchive)
+	acme.noPayloads(t, 3, 4)
+	for _, call := range []string{"GET /v1/evidence/3", "GET /v1/authority/3"} {
+		acme.do(t, call, "").gets(500, `{"error":"Record 3 of the log is missing or damaged on disk; GET /v1/verify says what is wrong","code":"RECORD_DAMAGED","requestId":"<anything>"}`)
+	}
+	acme.do(t, "GET /v1/verify", "").has(`{"valid":false}`)
+	acme.do(t, "GET /v1/chain", "").status(200).contains(`"pruned":true`)
+}
+
+// A control record that the company has not signed names no archive.
+func TestForgedRecordOfAPrune(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.file(t, unguarded)
+	acme := s.company(t, "acme")
+	acme.attestMany(t, 5)
+	acme.pruned(t, 2, firstArchive)
+	s.file(t, `UPDATE record SET payload = replace(payload, '"records":2', '"records":5') WHERE id < 0 AND payload LIKE '%payloads.pruned%'`)
+	for _, index := range []int{0, 4} {
+		call := fmt.Sprintf("GET /v1/evidence/%d", index)
+		if index == 4 {
+			acme.noPayloads(t, 4, 5)
+		}
+		if r := acme.do(t, call, ""); r.code != 500 && r.code != 503 {
+			t.Errorf("%s: %d %s", call, r.code, r.raw)
+		}
+	}
+}
+
+// A search passes over records whose payloads were pruned if a condition is about payloads, and
+// says over how many. Others it returns as they are. None is damaged.
+func TestSearchOfPrunedRecords(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
+	t.Parallel()
+	s := start(t)
+	s.file(t, unguarded)
+	acme := s.company(t, "acme")
+	planner := acme.agent(t, "planner")
+	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"count","payload":"x","delegation":"`+planner+`"}`).status(201)
+	hash := acme.do(t, "GET /v1/chain", "").str("records", 0, "hash")
+	acme.attestMany(t, 600) // two ranges with a summary
+	acme.do(t, "POST /v1/attest", `{"agentId":"other","actionType":"note","payload":"needle"}`).status(201)
+	eventually(t, "the summaries are there", func() bool {
+		must(t, s.store.FillSummaries(t.Context(), nil))
+		found := 0
+		must(t, s.store.Summaries(t.Context(), 1, 0, 2, false, func(int64, []byte) error { found++; return nil }))
+		return found == 2
+	})
+	acme.pruned(t, 550, firstArchive)
+
+	for _, test := range []struct {
+		query  string
+		found  int // on the first page
+		pruned any
+	}{
+		{"?agent=bot&limit=1000", 51, 550.0},
+		{"?agent=bot&limit=10", 10, nil},
+		{"?agent=bot&order=oldest&limit=10", 10, 550.0},
+		{"?action=count&limit=1000", 51, 550.0},
+		{"?agent=other", 1, 38.0}, // the summaries rule out all but those of the last range
+		{"?q=needle", 1, 550.0},
+		{"?payload=n=7", 0, 550.0},
+		{"?hash=" + hash, 1, nil},
+		{"?delegatedBy=*", 1, nil},
+		{"?delegatedBy=*&agent=bot", 0, 39.0},
+		{"?limit=1000", 602, nil},
+		{"?log=control&q=planner", 1, nil},
+	} {
+		r := acme.do(t, "GET /v1/records"+test.query, "").status(200)
+		if found := len(r.at("records").([]any)); found != test.found || r.json.(map[string]any)["pruned"] != test.pruned {
+			t.Errorf("%s: %d records, pruned %v; want %d, %v", test.query, found, r.json.(map[string]any)["pruned"], test.found, test.pruned)
+		}
+	}
+	acme.do(t, "GET /v1/records?order=oldest&limit=1", "").has(`{"records":[{"index":0,"payload":null,"pruned":true,"delegation":"<anything>"}]}`)
+	events := acme.do(t, "GET /v1/records?agent=bot", "", "Accept: text/event-stream").status(200)
+	events.contains(`"found":51,"pruned":550}`)
+	table := string(acme.do(t, "GET /v1/records", "", "Accept: text/csv").status(200).raw)
+	rows := strings.Split(table, "\r\n")
+	if first := rows[602]; !strings.HasPrefix(first, "0,") || strings.Count(first, ",") != 8 || !strings.Contains(first, "Z,,,spiffe://") || !strings.HasSuffix(first, ",") {
+		t.Errorf("%s", first)
+	}
+	if got := len(acme.lines(t, "GET /v1/records?agent=bot")); got != 51 {
+		t.Errorf("%d lines", got)
+	}
+	// counts follow the summaries, and leave out what only payloads said
+	counts := acme.do(t, "GET /v1/records/histogram?by=agent&buckets=1", "").status(200)
+	counts.has(`{"total":602,"agents":2,"topAgents":[{"agentId":"bot","total":563},{"agentId":"other","total":1}]}`)
+	acme.do(t, "GET /v1/records/histogram?agent=bot&buckets=1", "").has(`{"total":563}`)
+	acme.do(t, "GET /v1/records/histogram?by=action&buckets=1", "").has(`{"topActions":[{"actionType":"count","total":563},{"actionType":"note","total":1}]}`)
+}
+
+// The record of an append that is sent again is the answer, pruned or not.
+func TestReplayOfAPrunedRecord(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.file(t, unguarded)
+	acme := s.company(t, "acme")
+	body := `{"agentId":"bot","actionType":"count","payload":1}`
+	first := acme.do(t, "POST /v1/attest", body, "Idempotency-Key: k").status(201)
+	acme.pruned(t, 1, firstArchive)
+	again := acme.do(t, "POST /v1/attest", body, "Idempotency-Key: k").status(201).sets("Idempotent-Replayed: true")
+	again.gets(201, fmt.Sprintf(`{"index":0,"timestamp":%q,"payload":null,"pruned":true,"hash":%q,"signature":%q}`,
+		first.str("timestamp"), first.str("hash"), first.str("signature")))
+	batch := `{"records":[{"agentId":"bot","actionType":"count","payload":1,"idempotencyKey":"k"},{"agentId":"bot","actionType":"count","payload":2}]}`
+	acme.do(t, "POST /v1/attest/batch", batch).status(201).has(`{"records":[{"index":0,"payload":null,"pruned":true},{"index":1}]}`)
+	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"count","payload":3}`, "Idempotency-Key: k").gets(422, `{"error":"…","code":"IDEMPOTENCY_KEY_REUSED"}`)
+}
+
+// A client of the stream that comes back at a record whose payload was pruned gets it as it is, and
+// all that follow.
+func TestResumeAtAPrunedRecord(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.file(t, unguarded)
+	acme := s.company(t, "acme")
+	acme.attestMany(t, 300)
+	acme.pruned(t, 290, firstArchive)
+	for _, from := range []int{0, 289} {
+		l := acme.listenFrom(t, from)
+		for i := from; i < 300; i++ {
+			m := l.next()
+			if is := strings.Contains(string(m.Record), `"payload":null,"pruned":true`); m.record.Index != i || is != (i < 290) {
+				t.Fatalf("from %d: message %s, want index %d", from, m.raw, i)
+			}
+		}
+	}
+}
+
+// Sessions with records whose payloads were pruned are listed with what is known of them, their
+// records can be read, and their files are refused.
+func TestSessionsOfPrunedRecords(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.file(t, unguarded)
+	acme := s.company(t, "acme")
+	a := acme.signer(t, "bot", jose.EdDSA)
+	attest := func(sid string) {
+		for i, said := range a.run(t, sid, 3, true) {
+			a.attests(t, fmt.Sprint(i), said.Compact).status(201)
+		}
+	}
+	attest("old")
+	attest("half")
+	tool := func(id string) {
+		acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"tool.read","payload":{"sessionId":"`+id+`","source":"claude-code"}}`).status(201)
+	}
+	tool("hook")
+	last := acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"session.ended","payload":{"sessionId":"hook","source":"claude-code"}}`).status(201)
+	attest("new")
+	acme.pruned(t, 5, firstArchive) // old, and two records of half
+	list := acme.do(t, "GET /v1/sessions?kind=statement", "").status(200)
+	list.has(`{"sessions":[{"sid":"new","state":"sealed"},{"sid":"half","state":"sealed","pruned":true,"records":3},{"sid":"old","state":"pruned","pruned":true,"ended":false,"records":3}]}`)
+	acme.do(t, "GET /v1/sessions/bot/old", "").gets(410, goneRecord(0, firstArchive))
+	acme.do(t, "GET /v1/sessions/bot/half", "").gets(410, goneRecord(3, firstArchive))
+	acme.do(t, "GET /v1/sessions/bot/new", "").status(200)
+	acme.do(t, "GET /v1/sessions/bot/half/records", "").status(200).has(`{"records":[{"pruned":true},{"pruned":true},{"index":5}]}`)
+	acme.do(t, "GET /v1/sessions/bot/hook", "").status(200)
+	acme.pruned(t, 7, secondArchive)
+	acme.do(t, "GET /v1/sessions?kind=hook", "").has(`{"sessions":[{"sid":"hook","state":"unproven","pruned":true,"ended":true,"source":"","lastAt":"` + last.str("timestamp") + `"}]}`)
+	acme.do(t, "GET /v1/sessions/bot/hook", "").gets(410, goneRecord(6, secondArchive))
+}
+
+// A report has pruned records as what they are, and the check of it says so: it does not hold.
+func TestReportWithPrunedRecords(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.file(t, unguarded)
+	acme := s.company(t, "acme")
+	acme.attestMany(t, 4)
+	acme.pruned(t, 2, firstArchive)
+	r := acme.do(t, "GET /v1/report", "").status(200)
+	if count := strings.Count(string(r.raw), `"payload":null,"pruned":true,"hash"`); count != 2 {
+		t.Errorf("%d records are pruned\n%s", count, r.raw)
+	}
+	v := evidence.CheckReport(strings.NewReader(string(r.raw)), evidence.Trust{}, func(*evidence.Report) {}, func(*evidence.Event) {})
+	if v.Outcome != evidence.Fails {
+		t.Errorf("%+v", v)
+	}
+}
+
+// An export stops at a record whose payload was pruned before it was sent, says which archive has
+// it, and goes on with other logs.
+func TestExportStopsAtAPrunedRecord(t *testing.T) {
+	t.Parallel()
+	path, file := storetest.New(t), filepath.Join(t.TempDir(), "lines.ndjson")
+	first := startOn(t, path, cred.Domain{})
+	first.file(t, unguarded)
+	acme, zoo := first.company(t, "acme"), first.company(t, "zoo")
+	acme.attestMany(t, 5)
+	zoo.attestMany(t, 5)
+	acme.pruned(t, 3, firstArchive)
+	fingerprint := zoo.fingerprint(t)
+	first.stop()
+	s := startOn(t, path, cred.Domain{}, func(c *server.Config) { c.Export = &server.Export{Destination: export.NewFile(file)} })
+	eventually(t, "the export says what it stopped at", func() bool {
+		return s.log.says("The payload of record 0 was pruned: the archive with the SHA-256 "+firstArchive+" has it") > 0
+	})
+	s.stop()
+	exported(t, "zoo", fingerprint, 5, file)
+	text, err := os.ReadFile(file)
+	must(t, err)
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, `"companyId":"acme","log":"actions"`) && strings.Contains(line, `"type":"record"`) {
+			t.Errorf("it was sent: %s", line)
+		}
+	}
+}
+
+// What a policy would have refused is counted of the records that are there, and the count says
+// that it is not complete.
+func TestDryRunOfAPolicyWithPrunedRecords(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.file(t, unguarded)
+	acme := s.company(t, "acme")
+	acme.agent(t, "bot")
+	acme.attestMany(t, 3)
+	acme.pruned(t, 1, firstArchive)
+	acme.do(t, "PUT /v1/company/policy", `{"attest":"key","dryRun":true}`).status(200).has(`{"dryRun":{"records":2,"refused":2,"complete":false}}`)
+}
