@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/export"
+	"attestd/store"
 	"attestd/store/storetest"
 )
 
@@ -355,4 +357,46 @@ func TestDryRunOfAPolicyWithPrunedRecords(t *testing.T) {
 	acme.attestMany(t, 3)
 	acme.pruned(t, 1, firstArchive)
 	acme.do(t, "PUT /v1/company/policy", `{"attest":"key","dryRun":true}`).status(200).has(`{"dryRun":{"records":2,"refused":2,"complete":false}}`)
+}
+
+// An archive after a prune continues the one that has the pruned payloads, also one of a moment
+// before the prune. One of those payloads themselves is refused, and so is one of a payload that is
+// missing.
+func TestArchiveAfterAPrune(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.file(t, unguarded)
+	acme := s.company(t, "acme")
+	earlier, _ := acme.moment(t)
+	acme.attestMany(t, 5)
+	before, count := acme.moment(t)
+	later, more := acme.moment(t)
+	_, first, err := s.archive(t, "acme", before)
+	must(t, err)
+	acme.pruned(t, int64(count), first.Archive.SHA256)
+	acme.do(t, "GET /v1/evidence/0", "").gets(410, goneRecord(0, first.Archive.SHA256))
+	acme.agent(t, "bot") // a control record after the prune
+	last, all := acme.moment(t)
+	control := len(acme.controlRecords(t))
+	trust := evidence.Trust{Fingerprint: acme.fingerprint(t)}
+	for _, test := range []struct {
+		before       string
+		actions, own int
+	}{{before, count, control - 1}, {later, more, control - 1}, {last, all, control}} {
+		path, made, err := s.archive(t, "acme", test.before)
+		must(t, err)
+		v := checked(t, path, trust)
+		want := fmt.Sprintf("control 0-%d, actions %d-%d", test.own, count, test.actions)
+		if v.Outcome != evidence.Holds || v.Archive.Continues != first.Archive.SHA256 || v.Archive.SHA256 != made.Archive.SHA256 || records(v) != want {
+			t.Errorf("before %s: %+v, want %s", test.before, v, want)
+		}
+	}
+	if _, _, err := s.archive(t, "acme", earlier); err == nil || !strings.Contains(err.Error(), first.Archive.SHA256) {
+		t.Errorf("of pruned payloads: %v", err)
+	}
+	acme.noPayloads(t, int64(count), int64(count)+1)
+	invalid := (*store.VerifyError)(nil)
+	if _, _, err := s.archive(t, "acme", last); !errors.As(err, &invalid) || invalid.Index != int64(count) || invalid.Reason != "its payload is missing" {
+		t.Errorf("of a payload that is missing: %v", err)
+	}
 }

@@ -13,10 +13,16 @@ import (
 )
 
 // Archive returns what an archive of the company's records from before a time has beside the
-// records. The time is at most that of the caller; Invalid.
+// records. The time is at most that of the caller; Invalid. Where payloads were pruned the actions
+// begin with the first that has one, and the control records end with that of the last prune at the
+// earliest: it says which archive this one continues.
 func (e *Evidence) Archive(ctx context.Context, by store.Caller, before string) (f lines.Frame, err error) {
 	if !chain.IsTimestamp(before) || before > chain.FormatTime(by.At) {
 		return f, refuse(Invalid, "the time must be one as in 2026-03-02T09:05:04.218Z, and not in the future")
+	}
+	pruned, err := newestPrune(ctx, &e.Store.View, by.Company)
+	if err != nil {
+		return f, err
 	}
 	logs := [2]store.Log{by.Company.Control, by.Company.Actions}
 	var sizes [2]int64
@@ -28,13 +34,23 @@ func (e *Evidence) Archive(ctx context.Context, by store.Caller, before string) 
 		if sizes[i], err = e.Store.SizeAt(ctx, l.Chain, head.Length, before); err != nil {
 			return f, err
 		}
+	}
+	switch {
+	case sizes[0]+sizes[1] == 0:
+		return f, refuse(Invalid, "the company has no record from before "+before)
+	case sizes[1] < pruned.Records:
+		return f, refuse(Invalid, fmt.Sprintf(
+			"the payloads of the first %d actions were pruned, and only the first %d are from before %s: the archive with the SHA-256 %s has them",
+			pruned.Records, sizes[1], before, pruned.Archive))
+	case pruned.Records > 0:
+		sizes[0] = max(sizes[0], pruned.Index+1)
+	}
+	for i, l := range logs {
 		if _, err := e.Checkpoints.Covering(ctx, by, l, sizes[i]-1); err != nil {
 			return f, err
 		}
 	}
-	if sizes[0]+sizes[1] == 0 {
-		return f, refuse(Invalid, "the company has no record from before "+before)
-	}
+	opens := [2]int64{0, pruned.Records}
 	err = e.Store.Snapshot(ctx, func(v *store.View) error {
 		g := gatherer{by: by}
 		if err := g.begin(ctx, v); err != nil {
@@ -42,7 +58,7 @@ func (e *Evidence) Archive(ctx context.Context, by store.Caller, before string) 
 		}
 		var archived [2]lines.Archived
 		for i, l := range logs {
-			if archived[i], err = g.archived(ctx, l, sizes[i]); err != nil {
+			if archived[i], err = g.archived(ctx, l, opens[i], sizes[i]); err != nil {
 				return err
 			}
 		}
@@ -52,9 +68,14 @@ func (e *Evidence) Archive(ctx context.Context, by store.Caller, before string) 
 	return f, err
 }
 
-// archived proves that the first size records of a log are its beginning.
-func (g *gatherer) archived(ctx context.Context, l store.Log, size int64) (a lines.Archived, err error) {
+// archived proves that the first records of a log are its beginning: the first opens ones, behind
+// which the archive begins, and the first size ones.
+func (g *gatherer) archived(ctx context.Context, l store.Log, opens, size int64) (a lines.Archived, err error) {
 	at, err := g.proverAt(ctx, l, size-1)
+	if err != nil {
+		return a, err
+	}
+	before, err := g.frontier(ctx, l, opens, at.tree)
 	if err != nil {
 		return a, err
 	}
@@ -68,7 +89,7 @@ func (g *gatherer) archived(ctx context.Context, l store.Log, size int64) (a lin
 			Consistency: witness.Request{Old: f.Size, Proof: proof, Checkpoint: at.checkpoint}.Format()}, err
 	}
 	var err1, err2, err3 error
-	a.Opening, err1 = mark(tlog.Frontier{})
+	a.Opening, err1 = mark(before)
 	a.End, err2 = mark(frontier)
 	a.Checkpoint, err3 = g.by.Company.SignCheckpoint(l, frontier.Tree())
 	if err := errors.Join(err1, err2, err3); err != nil {

@@ -24,9 +24,15 @@ import (
 //	opening     of control, with index 0
 //	record      of control, all that are from before the moment
 //	checkpoint  of control, after the last of them
-//	opening     of actions, with index 0
+//	opening     of actions, with index 0, or with that of the last prune
 //	record      …
 //	checkpoint  …
+//
+// An archive continues another one where the payloads of the first actions were pruned: its actions
+// begin with the first that was not. The control log says so: of its records with the actionType
+// payloads.pruned and the subject payloads, the last one has the index as records, the root of the
+// log tree of that size as root, and the SHA-256 of the archive that has these actions as archive.
+// If it is not from before the moment, the control log ends with it.
 //
 // before is the moment, a timestamp. logs is [{"log","index","checkpoint"},…], of control and of
 // actions: how many records follow, and a checkpoint of that size, which the key has signed that
@@ -37,12 +43,15 @@ import (
 //
 //   - MALFORMED. Lines are as above, without a carrier, and the file ends with a line feed.
 //   - MISSING. Each line is the one that is next.
-//   - RECORD. The time of each record is before the moment.
-//   - CHECKPOINT. Each checkpoint of the archive line is of the records that follow.
+//   - RECORD. The time of each record is before the moment; but for the control records up to the
+//     prune that the archive continues, if that is their last one.
+//   - CHECKPOINT. Each checkpoint of the archive line is of the records that follow. An opening
+//     line with an index above 0 has the tree that the control log names, as said above.
 //   - UNCOVERED. The checkpoint line of each log counts, also of one without records.
 //
 // An archive proves that its records are the first of both logs. That the logs had no further ones
-// from before the moment is the word of who made it.
+// from before the moment is the word of who made it. One that continues another proves with which
+// SHA-256 that was pruned.
 const TypeArchive = "archive"
 
 // archiveOrder is the order of the logs in an archive: what was changed before what was done.
@@ -69,12 +78,14 @@ type Frame struct {
 // FramedLog is one log in a Frame.
 type FramedLog struct {
 	Log        string `json:"log"`
-	Records    int64  `json:"records"` // between the two lines
+	From       int64  `json:"from,omitempty"` // index of the first record
+	Records    int64  `json:"records"`        // between the two lines
 	Opening    string `json:"opening"`
 	Checkpoint string `json:"checkpoint"`
 }
 
-// Archived is what an archive says of one log.
+// Archived is what an archive says of one log. Opening is of no records, or of those of the last
+// prune.
 type Archived struct {
 	Opening, End Mark
 	Checkpoint   []byte // signed, of the size of End
@@ -94,7 +105,9 @@ func NewFrame(f *evidence.File, before string, logs [2]Archived) Frame {
 		first = append(append(append(first, `{"log":"`...), l.End.Log...), `","index":`...)
 		first = append(strconv.AppendInt(first, l.End.Frontier.Size, 10), `,"checkpoint":`...)
 		first = append(jcs.AppendString(first, string(l.Checkpoint)), '}')
-		frame.Logs[i] = FramedLog{l.End.Log, l.End.Frontier.Size, string(l.Opening.AppendOpening(nil)), string(l.End.AppendCheckpoint(nil, 0))}
+		from := l.Opening.Frontier.Size
+		frame.Logs[i] = FramedLog{l.End.Log, from, l.End.Frontier.Size - from,
+			string(l.Opening.AppendOpening(nil)), string(l.End.AppendCheckpoint(nil, from))}
 	}
 	frame.Head = []string{string(append(first, "]}"...)), string(AppendKeys(nil, f, at))}
 	return frame
@@ -141,7 +154,7 @@ func parseArchive(text []byte) (a archiveLine, err error) {
 		}
 		name, _ := strictjson.AsString(m["log"])
 		var isIndex, isText bool
-		l.index, isIndex = index(m["index"])
+		l.index, isIndex = parseIndex(m["index"])
 		l.checkpoint, isText = strictjson.AsString(m["checkpoint"])
 		if name != archiveOrder[count-1] || !isIndex || !isText {
 			err = fmt.Errorf("its log %d is not %s with an index and a checkpoint", count, archiveOrder[count-1])

@@ -20,6 +20,18 @@ import (
 // archive makes an archive of the first records of both logs, up to the newest checkpoints.
 func (c *company) archive(actions, control int64) []string {
 	c.t.Helper()
+	return c.archiveFrom(0, actions, control, chain.FormatTime(c.now.Add(1)))
+}
+
+// archiveFrom makes an archive of the actions from an index on, and of the first control records.
+func (c *company) archiveFrom(from, actions, control int64, before string) []string {
+	c.t.Helper()
+	return c.archiveFromControl(from, actions, 0, control, before)
+}
+
+// archiveFromControl is archiveFrom with control records from an index on, as no archive has them.
+func (c *company) archiveFromControl(from, actions, fromControl, control int64, before string) []string {
+	c.t.Helper()
 	f := &evidence.File{CompanyID: c.id}
 	for _, l := range c.logs {
 		f.Logs = append(f.Logs, l.Log)
@@ -28,16 +40,16 @@ func (c *company) archive(actions, control int64) []string {
 		f.Keys = append(f.Keys, public(n))
 	}
 	var logs [2]lines.Archived
-	sizes := [2]int64{control, actions}
+	opens, sizes := [2]int64{fromControl, from}, [2]int64{control, actions}
 	for i, log := range []int{1, 0} {
-		logs[i] = lines.Archived{Opening: c.mark(log, 0), End: c.mark(log, sizes[i]), Checkpoint: c.sign(log, sizes[i])}
+		logs[i] = lines.Archived{Opening: c.mark(log, opens[i]), End: c.mark(log, sizes[i]), Checkpoint: c.sign(log, sizes[i])}
 	}
-	frame := lines.NewFrame(f, chain.FormatTime(c.now.Add(1)), logs)
+	frame := lines.NewFrame(f, before, logs)
 	text := slices.Clone(frame.Head)
 	for i, log := range []int{1, 0} {
 		text = append(text, frame.Logs[i].Opening)
 		for r := range frame.Logs[i].Records {
-			text = append(text, string(lines.AppendRecord(nil, c.id, c.logs[log].Name, &c.logs[log].records[r])))
+			text = append(text, string(lines.AppendRecord(nil, c.id, c.logs[log].Name, &c.logs[log].records[opens[i]+r])))
 		}
 		text = append(text, frame.Logs[i].Checkpoint)
 	}

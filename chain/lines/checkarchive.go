@@ -15,6 +15,8 @@ import (
 type ArchiveVerdict struct {
 	Before string `json:"before"`
 	SHA256 string `json:"sha256"` // of the whole file, in lower-case hex
+	// SHA-256 of the archive that it continues: that has the actions before its first. "" for none.
+	Continues string `json:"continues,omitempty"`
 }
 
 // CheckArchive checks an archive while reading it. Memory does not grow with its length. Its error
@@ -28,7 +30,10 @@ func CheckArchive(src io.Reader, o Options) (Verdict, error) {
 	if err != nil || v.Outcome == evidence.Fails {
 		return v, err
 	}
-	v.Archive = &ArchiveVerdict{c.first.before, hex.EncodeToString(sum.Sum(nil))}
+	v.Archive = &ArchiveVerdict{Before: c.first.before, SHA256: hex.EncodeToString(sum.Sum(nil))}
+	if c.logs[evidence.Actions].First > 0 {
+		v.Archive.Continues = c.pruned.archive
+	}
 	c.report(&v)
 	return v, nil
 }
@@ -40,6 +45,9 @@ type archiveChecker struct {
 	read  int64 // lines
 	first archiveLine
 	said  []string // what was checked
+
+	pruned prune // the last one of the control log; of no records for none
+	isLate bool  // a control record is not from before the moment
 }
 
 func (c *archiveChecker) run() error {
@@ -100,15 +108,21 @@ func (c *archiveChecker) expect(kind, log string, index int64) (l line, err erro
 	if l.company != c.first.company {
 		return l, fail(evidence.Malformed, "it is of the company %.200q, and the archive of %q", l.company, c.first.company)
 	}
-	if l.kind != kind || kind != TypeKeys && (l.log != log || l.index != index) {
+	if l.kind != kind || kind != TypeKeys && (l.log != log || l.index != index && index != anyIndex) {
 		return l, fail(Missing, "%s is missing: %s is in its place", describe(kind, log, index), describe(l.kind, l.log, l.index))
 	}
 	return l, nil
 }
 
+// anyIndex is the index of a line that may have any.
+const anyIndex = -1
+
 func describe(kind, log string, index int64) string {
-	if kind == TypeKeys {
+	switch {
+	case kind == TypeKeys:
 		return "the keys line"
+	case index == anyIndex:
+		return fmt.Sprintf("the %s line of the log %s", kind, log)
 	}
 	return fmt.Sprintf("the %s line %d of the log %s", kind, index, log)
 }
@@ -148,20 +162,20 @@ func (c *archiveChecker) log(i int) error {
 	if err != nil {
 		return fail(BadCheckpoint, "the checkpoint of the log %s in the first line: %v", name, err)
 	}
-	opening, err := c.expect(TypeOpening, name, 0)
+	opening, err := c.opening(name)
 	if err == nil {
 		err = c.line(&opening)
 	}
 	if err != nil {
 		return err
 	}
-	for n := range records {
+	for n := opening.index; n < records; n++ {
 		l, err := c.expect(TypeRecord, name, n)
-		if err == nil && l.at >= c.first.before {
-			err = fail(BadRecord, "record %d of the log %s: its time %s is not before %s", n, name, l.at, c.first.before)
-		}
 		if err == nil {
 			err = c.line(&l)
+		}
+		if err == nil {
+			err = c.moment(&l, n == records-1)
 		}
 		if err != nil {
 			return err
@@ -179,15 +193,58 @@ func (c *archiveChecker) log(i int) error {
 	switch {
 	case err != nil:
 		return fail(BadCheckpoint, "log %s: %v", name, err)
-	case end.previous != 0:
+	case end.previous != opening.index:
 		return fail(BadCheckpoint, "log %s: the checkpoint line has not the index of the opening line before it", name)
 	case by != signer || whole != end.frontier.Tree():
 		return fail(BadCheckpoint, "log %s: the checkpoint in the first line has another tree or another key", name)
 	case !c.counts(name, text, by):
 		return fail(Uncovered, "log %s: what you trust vouches for no checkpoint that covers the records", name)
 	}
-	c.said = append(c.said, fmt.Sprintf("log %s: the first %d records, all there and unchanged: the beginning of a log of %d records, which the company has signed", name, records, today.Size))
+	which := fmt.Sprintf("the first %d records, all there and unchanged:", records)
+	if opening.index > 0 {
+		which = fmt.Sprintf("the records from %d to before %d, all there and unchanged, and with those before them", opening.index, records)
+		c.said = append(c.said, fmt.Sprintf(
+			"log %s: control record %d says that the payloads of the first %d records were pruned, and that the archive with the SHA-256 %s has them",
+			name, c.pruned.index, c.pruned.records, c.pruned.archive))
+	}
+	c.said = append(c.said, fmt.Sprintf("log %s: %s the beginning of a log of %d records, which the company has signed", name, which, today.Size))
 	return nil
+}
+
+// opening returns the opening line of a log. Its index is 0, or of the actions that of the last
+// prune in the control log. If control records are not from before the moment, it is that one.
+func (c *archiveChecker) opening(name string) (l line, err error) {
+	if name != evidence.Actions || c.pruned.records == 0 {
+		return c.expect(TypeOpening, name, 0)
+	}
+	if l, err = c.expect(TypeOpening, name, anyIndex); err != nil {
+		return l, err
+	}
+	switch {
+	case l.index == 0 && !c.isLate:
+	case l.index != c.pruned.records:
+		err = fail(Missing, "the opening line of the log %s has index %d, and the last prune in the control log is of %d records", name, l.index, c.pruned.records)
+	case l.frontier.Root() != c.pruned.root:
+		err = fail(BadCheckpoint, "the opening line of the log %s is of another tree than the control record of the prune", name)
+	}
+	return l, err
+}
+
+// moment checks that a record is from before the moment of the archive, and notes what a control
+// record says of a prune. Control records of a later time may follow up to the last one, which MUST
+// be that of a prune.
+func (c *archiveChecker) moment(l *line, isLast bool) error {
+	isPrune := false
+	if l.log == evidence.Control {
+		if p, is := readPrune(l.index, l.record); is {
+			c.pruned, isPrune = p, true
+		}
+		c.isLate = c.isLate || l.at >= c.first.before
+	}
+	if l.at < c.first.before || l.log == evidence.Control && (!isLast || isPrune) {
+		return nil
+	}
+	return fail(BadRecord, "record %d of the log %s: its time %s is not before %s", l.index, l.log, l.at, c.first.before)
 }
 
 // report says what was checked and what is not proven.
@@ -198,6 +255,10 @@ func (c *archiveChecker) report(v *Verdict) {
 	}, c.said...)
 	for _, name := range archiveOrder {
 		v.Logs = append(v.Logs, c.logs[name].Part)
+	}
+	if sum := v.Archive.Continues; sum != "" {
+		v.NotProven = append(v.NotProven, fmt.Sprintf(
+			"What the first %d actions were: they are in the archive with the SHA-256 %s, to be checked by itself.", c.pruned.records, sum))
 	}
 	v.NotProven = append(v.NotProven,
 		"That the logs had no further records from before "+v.Archive.Before+", nor what followed: the archive ends where who made it said.")

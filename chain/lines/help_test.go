@@ -58,6 +58,11 @@ func newCompany(t testing.TB, id string) *company {
 // add appends a record a second after the one before.
 func (c *company) add(log int, payload string) {
 	c.t.Helper()
+	c.addAction(log, "tool.call", payload)
+}
+
+func (c *company) addAction(log int, action, payload string) {
+	c.t.Helper()
 	c.now = c.now.Add(time.Second)
 	l := c.logs[log]
 	r := chain.Record{Index: int64(len(l.records)), Timestamp: chain.FormatTime(c.now)}
@@ -65,7 +70,7 @@ func (c *company) add(log int, payload string) {
 	if log == 1 {
 		kind = `,"log":"control"`
 	}
-	r.Payload = fmt.Appendf(nil, `{"agentId":"build-bot","companyId":%q,"actionType":"tool.call","payload":%s%s}`, c.id, payload, kind)
+	r.Payload = fmt.Appendf(nil, `{"agentId":"build-bot","companyId":%q,"actionType":%q,"payload":%s%s}`, c.id, action, payload, kind)
 	leaf, err := evidencetest.Sign(&r, c.keys-1)
 	must(c.t, err)
 	l.records = append(l.records, r)

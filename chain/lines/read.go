@@ -2,7 +2,6 @@ package lines
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -182,21 +181,19 @@ func (l *line) readPlace(m map[string][]byte) (err error) {
 		return errors.New("its log is neither actions nor control")
 	}
 	var ok bool
-	if l.index, ok = index(m["index"]); !ok {
+	if l.index, ok = parseIndex(m["index"]); !ok {
 		return errors.New("its index is no whole number from 0 to 2⁵³-1")
 	}
 	text, _ := strictjson.AsString(m["hash"])
-	data, err := hex.DecodeString(text)
-	if err != nil || len(data) != len(l.hash) || hex.EncodeToString(data) != text {
+	if l.hash, ok = hash(text); !ok {
 		return errors.New("its hash is not 64 digits of lower-case hex")
 	}
-	l.hash = [32]byte(data)
 	if l.kind == TypeRecord {
 		l.record = m["record"]
 		return nil
 	}
 	if l.kind == TypeCheckpoint {
-		if l.previous, ok = index(m["previous"]); !ok {
+		if l.previous, ok = parseIndex(m["previous"]); !ok {
 			return errors.New("its previous is no whole number from 0 to 2⁵³-1")
 		}
 	}
@@ -232,8 +229,8 @@ func (l *line) readProof(m map[string][]byte) error {
 	return nil
 }
 
-// index reads a whole number from 0 to 2⁵³-1.
-func index(value []byte) (int64, bool) {
+// parseIndex reads a whole number from 0 to 2⁵³-1.
+func parseIndex(value []byte) (int64, bool) {
 	n, ok := strictjson.AsInteger(value)
 	return n, ok && n <= maxIndex
 }

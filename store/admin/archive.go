@@ -126,14 +126,17 @@ func writeArchive(ctx context.Context, s *store.Store, f lines.Frame, w *bufio.W
 	}
 	for _, l := range f.Logs {
 		put(l.Opening)
-		number, next := store.LogName(l.Log).ChainID(company.Chain), int64(0)
+		number, next, end := store.LogName(l.Log).ChainID(company.Chain), l.From, l.From+l.Records
 		var line []byte
-		for next < l.Records {
+		for next < end {
 			// a long read transaction would block WAL checkpoints
-			to := min(next+archivedAtOnce, l.Records)
+			to := min(next+archivedAtOnce, end)
 			err := s.Records(ctx, number, next, to, func(r *chain.Record) error {
 				if r.Index != next {
 					return missingRecord(f.CompanyID, number, l.Log, next)
+				}
+				if r.IsPruned() {
+					return damagedRecord(f.CompanyID, number, l.Log, next, "its payload is missing")
 				}
 				next++
 				line = append(lines.AppendRecord(line[:0], f.CompanyID, l.Log, r), '\n')
@@ -149,16 +152,20 @@ func writeArchive(ctx context.Context, s *store.Store, f lines.Frame, w *bufio.W
 			if err != nil {
 				return err
 			}
-			progress("records", done+next, total)
+			progress("records", done+next-l.From, total)
 		}
-		done += next
+		done += l.Records
 		put(l.Checkpoint)
 	}
 	return nil
 }
 
 func missingRecord(company string, number int64, log string, index int64) error {
-	return &store.VerifyError{Chain: number, Company: company, Log: store.LogName(log), Index: index, Reason: "the record is missing"}
+	return damagedRecord(company, number, log, index, "the record is missing")
+}
+
+func damagedRecord(company string, number int64, log string, index int64, reason string) error {
+	return &store.VerifyError{Chain: number, Company: company, Log: store.LogName(log), Index: index, Reason: reason}
 }
 
 // readBack checks what was written.
