@@ -24,6 +24,7 @@ import (
 	"attestd/store/storetest"
 )
 
+// unguarded lets rows change otherwise than by a prune.
 const unguarded = `DROP TRIGGER record_no_update`
 
 // pruned removes the payloads of the first n actions of the company, whose archive has a SHA-256,
@@ -78,7 +79,6 @@ func goneRecord(index int, archive string) string {
 func TestPrunedRecords(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.file(t, unguarded)
 	acme := s.company(t, "acme")
 	acme.attestMany(t, 6)
 	before := make([]*reply, 6)
@@ -125,6 +125,10 @@ func TestPrunedRecords(t *testing.T) {
 	acme.do(t, "GET /v1/authority/4", "").status(200)
 	acme.do(t, "GET /v1/evidence/0?log=control", "").status(200)
 
+	root := acme.do(t, "GET /v1/proof/5", "").str("root")
+	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"`+root+`","pruned":4}`)
+	acme.do(t, "GET /v1/verify?log=control", "").gets(200, `{"valid":true,"merkleRoot":"…"}`)
+
 	// the log goes on
 	acme.attestMany(t, 1)
 	acme.do(t, "GET /v1/proof/6", "").status(200)
@@ -143,7 +147,7 @@ func TestMissingPayloadThatNobodyPruned(t *testing.T) {
 	for _, call := range []string{"GET /v1/evidence/3", "GET /v1/authority/3"} {
 		acme.do(t, call, "").gets(500, `{"error":"Record 3 of the log is missing or damaged on disk; GET /v1/verify says what is wrong","code":"RECORD_DAMAGED","requestId":"<anything>"}`)
 	}
-	acme.do(t, "GET /v1/verify", "").has(`{"valid":false}`)
+	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":false,"failedAtIndex":3,"error":"…","pruned":2}`)
 	acme.do(t, "GET /v1/chain", "").status(200).contains(`"pruned":true`)
 }
 
@@ -173,7 +177,6 @@ func TestSearchOfPrunedRecords(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := start(t)
-	s.file(t, unguarded)
 	acme := s.company(t, "acme")
 	planner := acme.agent(t, "planner")
 	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"count","payload":"x","delegation":"`+planner+`"}`).status(201)
@@ -233,7 +236,6 @@ func TestSearchOfPrunedRecords(t *testing.T) {
 func TestReplayOfAPrunedRecord(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.file(t, unguarded)
 	acme := s.company(t, "acme")
 	body := `{"agentId":"bot","actionType":"count","payload":1}`
 	first := acme.do(t, "POST /v1/attest", body, "Idempotency-Key: k").status(201)
@@ -251,7 +253,6 @@ func TestReplayOfAPrunedRecord(t *testing.T) {
 func TestResumeAtAPrunedRecord(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.file(t, unguarded)
 	acme := s.company(t, "acme")
 	acme.attestMany(t, 300)
 	acme.pruned(t, 290, firstArchive)
@@ -259,7 +260,7 @@ func TestResumeAtAPrunedRecord(t *testing.T) {
 		l := acme.listenFrom(t, from)
 		for i := from; i < 300; i++ {
 			m := l.next()
-			if is := strings.Contains(string(m.Record), `"payload":null,"pruned":true`); m.record.Index != i || is != (i < 290) {
+			if is := strings.Contains(string(m.Record), `"payload":null,"pruned":true`); m.record.Index != i || is != (i < 290) || !m.Valid {
 				t.Fatalf("from %d: message %s, want index %d", from, m.raw, i)
 			}
 		}
@@ -271,7 +272,6 @@ func TestResumeAtAPrunedRecord(t *testing.T) {
 func TestSessionsOfPrunedRecords(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.file(t, unguarded)
 	acme := s.company(t, "acme")
 	a := acme.signer(t, "bot", jose.EdDSA)
 	attest := func(sid string) {
@@ -304,7 +304,6 @@ func TestSessionsOfPrunedRecords(t *testing.T) {
 func TestReportWithPrunedRecords(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.file(t, unguarded)
 	acme := s.company(t, "acme")
 	acme.attestMany(t, 4)
 	acme.pruned(t, 2, firstArchive)
@@ -324,7 +323,6 @@ func TestExportStopsAtAPrunedRecord(t *testing.T) {
 	t.Parallel()
 	path, file := storetest.New(t), filepath.Join(t.TempDir(), "lines.ndjson")
 	first := startOn(t, path, cred.Domain{})
-	first.file(t, unguarded)
 	acme, zoo := first.company(t, "acme"), first.company(t, "zoo")
 	acme.attestMany(t, 5)
 	zoo.attestMany(t, 5)
@@ -351,7 +349,6 @@ func TestExportStopsAtAPrunedRecord(t *testing.T) {
 func TestDryRunOfAPolicyWithPrunedRecords(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.file(t, unguarded)
 	acme := s.company(t, "acme")
 	acme.agent(t, "bot")
 	acme.attestMany(t, 3)

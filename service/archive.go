@@ -20,7 +20,7 @@ func (e *Evidence) Archive(ctx context.Context, by store.Caller, before string) 
 	if !chain.IsTimestamp(before) || before > chain.FormatTime(by.At) {
 		return f, refuse(Invalid, "the time must be one as in 2026-03-02T09:05:04.218Z, and not in the future")
 	}
-	pruned, err := newestPrune(ctx, &e.Store.View, by.Company)
+	pruned, err := e.Store.PrunedRecords(ctx, by.Company.Actions.Chain)
 	if err != nil {
 		return f, err
 	}

@@ -37,54 +37,36 @@ func PrunedError(ctx context.Context, v *store.View, c *store.Company, r *chain.
 		"The payload of record %d was pruned: the archive with the SHA-256 %s has it", r.Index, archive)}
 }
 
-// newestPrune returns what the last control record of a prune says, or the zero value.
-func newestPrune(ctx context.Context, v *store.View, c *store.Company) (last prune, err error) {
-	err = eachPrune(ctx, v, c, true, func(p prune) bool {
-		last = p
-		return false
-	})
-	return last, err
-}
-
 // archiveOf returns the SHA-256 of the archive that has a pruned record, or "". Each archive after
 // a prune continues the one before, so it is that of the first prune that covers the record.
 func archiveOf(ctx context.Context, v *store.View, c *store.Company, index int64) (archive string, err error) {
-	err = eachPrune(ctx, v, c, false, func(p prune) bool {
-		if index < p.Records {
-			archive = p.Archive
-		}
-		return archive == ""
-	})
-	return archive, err
-}
-
-// eachPrune calls yield for the control records of prunes until it returns false: in their order,
-// or with last from the last one, which is then the only one.
-func eachPrune(ctx context.Context, v *store.View, c *store.Company, last bool, yield func(prune) (goOn bool)) error {
-	control, _, err := v.Tip(ctx, c.Control.Chain)
-	if err != nil {
-		return err
+	last, err := v.PrunedRecords(ctx, c.Actions.Chain)
+	if err != nil || index >= last.Records {
+		return "", err
 	}
 	set, err := v.KeySet(ctx, c.Control.Chain)
 	if err != nil {
-		return err
+		return "", err
 	}
-	q := store.ControlQuery{Subject: "payloads", Action: "payloads.pruned", To: control.Length, Last: last}
+	q := store.ControlQuery{Subject: "payloads", Action: store.PayloadsPruned, To: last.Index}
 	for {
 		found, err := v.ControlEntry(ctx, c, q)
-		if err != nil || found == nil {
-			return err
+		if err != nil {
+			return "", err
+		}
+		if found == nil {
+			return last.Archive, nil
 		}
 		record, err := recordAt(ctx, v, c.Control, found.Index)
 		if err != nil {
-			return err
+			return "", err
 		}
 		said, err := readPrune(&record, c, set)
 		if err != nil {
-			return fmt.Errorf("%w: control record %d about pruned payloads: %w", store.ErrCorrupt, record.Index, err)
+			return "", fmt.Errorf("%w: control record %d about pruned payloads: %w", store.ErrCorrupt, record.Index, err)
 		}
-		if !yield(said) || last {
-			return nil
+		if index < said.Records {
+			return said.Archive, nil
 		}
 		q.From = found.Index + 1
 	}
@@ -94,8 +76,6 @@ func eachPrune(ctx context.Context, v *store.View, c *store.Company, last bool, 
 type prune struct {
 	Records int64
 	Archive string
-
-	Index int64 `json:"-"` // of the control record
 }
 
 // readPrune reads a control record of a prune, which the company must have signed.
@@ -115,6 +95,5 @@ func readPrune(r *chain.Record, c *store.Company, set chain.KeySet) (said prune,
 		payload.CompanyID != c.ID || payload.Log != string(store.Control) {
 		return said, errors.New("it is not one that the company has signed")
 	}
-	payload.Payload.Index = r.Index
 	return payload.Payload, nil
 }
