@@ -204,6 +204,39 @@ func TestExportStopsAtAnotherHistory(t *testing.T) {
 	})
 }
 
+// A log whose next record has no payload is not exported on, and its lines up to there hold. The
+// others go on.
+func TestExportStopsWherePayloadIsMissing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, to, at := newMemory("acme", "globex"), new(receiver), newPositions()
+		m.add("acme", 0, 3)
+		m.add("globex", 0, 2)
+		_, stop := run(t, export.Config{Source: m, Cursors: at, Destination: to, Follow: true})
+		synctest.Wait()
+		time.Sleep(export.CheckpointEvery)
+		synctest.Wait()
+		whole(t, checked(t, "acme", 0, to.text()), 3, 0)
+		m.add("acme", 0, 2)
+		_ = stop() // it may have sent them
+		before := to.text()
+		m.add("acme", 0, 1)
+		m.add("globex", 0, 1)
+		m.companies["acme"][0].records[5].Payload = nil
+		e, stop := run(t, export.Config{Source: m, Cursors: at, Destination: to, Follow: true})
+		time.Sleep(time.Minute)
+		stopped := e.Status().Stopped
+		if why := stopped[export.Log{CompanyID: "acme", Name: "actions"}]; len(stopped) != 1 || !strings.Contains(why, "the payload of record 5 was pruned") {
+			t.Errorf("%+v", stopped)
+		}
+		_ = stop()
+		if sent := strings.TrimPrefix(to.text(), before); strings.Contains(sent, `"index":5`) {
+			t.Error(sent)
+		}
+		whole(t, checked(t, "globex", 0, to.text()), 3, 0)
+	})
+}
+
 // A file is private and appended to; a moved one is followed by a new one that holds alone; and
 // what a killed exporter left of a line goes.
 func TestExportToFile(t *testing.T) {
