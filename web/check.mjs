@@ -222,35 +222,72 @@ const tokenKeys = (key, at = 0) =>
 // the form comes first: parts that moved from one member to another have the same hash
 function digestOf(record, company, log = "actions") {
   exactly(record, ["index", "timestamp", "payload", "hash", "signature"], ["delegation"]);
-  const { index, timestamp, payload, delegation: info } = record;
+  const { index, timestamp, payload } = record;
   must(typeof index === "bigint" && index >= 0n && index < 2n ** 53n, "the index is not an integer, or was not read with read()");
   milliseconds(timestamp);
   exactly(payload, ["agentId", "companyId", "actionType", "payload", ...log === "control" ? ["log"] : []], log === "control" ? [] : ["statement"]);
   must((log === "control" ? payload.log : "actions") === log, "the record is of another log");
   must([payload.agentId, payload.actionType, Object.hasOwn(payload, "statement") ? payload.statement : ""].every(isString), "not a string");
   must(payload.companyId === company, "the record is of another company");
-  const parts = [String(index), timestamp, [payload]];
-  if (Object.hasOwn(record, "delegation")) {
-    exactly(info, ["subject", "delegationChain", "act", "tokenId"]);
-    must(Array.isArray(info.delegationChain) && typeof info.act === "object" && !Array.isArray(info.act), "not a delegation");
-    must([info.subject, info.tokenId, ...info.delegationChain].every(isString), "not a string");
-    parts.push([info]);
-  }
-  const digest = digestOfParts(...parts);
+  const digest = digestOfParts(String(index), timestamp, [payload], ...delegationOf(record));
   must(digest.toString("hex") === record.hash, "the record was changed");
   return digest;
 }
 
+function delegationOf(record) {
+  if (!Object.hasOwn(record, "delegation")) return [];
+  const { delegation: info } = record;
+  exactly(info, ["subject", "delegationChain", "act", "tokenId"]);
+  must(Array.isArray(info.delegationChain) && typeof info.act === "object" && !Array.isArray(info.act), "not a delegation");
+  must([info.subject, info.tokenId, ...info.delegationChain].every(isString), "not a string");
+  return [[info]];
+}
+
+export class Pruned extends Error { // of a record whose hash the company has signed, and nobody can recompute
+  constructor() {
+    super("its payload was pruned, and without it the hash cannot be recomputed");
+  }
+}
+
+const isPruned = (record) => record !== null && typeof record === "object" && Object.hasOwn(record, "pruned");
+
+// throws Pruned for an action without its payload, once verified(digest) has found its hash signed
+function checkSigned(record, company, log, verified) {
+  if (!isPruned(record)) return verified(digestOf(record, company, log));
+  exactly(record, ["index", "timestamp", "payload", "pruned", "hash", "signature"], ["delegation"]);
+  const { index, timestamp, payload, pruned, hash } = record;
+  must(pruned === true && payload === null && log === "actions", "not an action without its payload");
+  must(typeof index === "bigint" && index >= 0n && index < 2n ** 53n, "the index is not an integer, or was not read with read()");
+  milliseconds(timestamp);
+  delegationOf(record);
+  must(isString(hash) && /^[0-9a-f]{64}$/.test(hash), "not a hash");
+  verified(Buffer.from(hash, "hex"));
+  throw new Pruned();
+}
+
 export function checkRecord(record, key) {
-  const digest = digestOf(record, key.companyId);
-  checkSignature(ring(key).findLast(({ fromIndex = 0n }) => fromIndex <= record.index), record.signature, digest);
+  const signer = () => ring(key).findLast(({ fromIndex = 0n }) => fromIndex <= record.index);
+  checkSigned(record, key.companyId, "actions", (digest) => checkSignature(signer(), record.signature, digest));
 }
 
 // returns the root: compare it with the one that you keep
 export function checkProof(evidence, key) {
   exactly(evidence, ["record", "proof", "root"]);
-  const { record, proof, root } = evidence;
-  checkRecord(record, key);
+  checkRecord(evidence.record, key);
+  return checkPath(evidence);
+}
+
+// as checkProof, and says nothing of the content: it passes without the payload, too
+export function checkInclusion(evidence, key) {
+  try {
+    return checkProof(evidence, key);
+  } catch (refused) {
+    if (refused instanceof Pruned) return checkPath(evidence);
+    throw refused;
+  }
+}
+
+function checkPath({ record, proof, root }) {
   must(Array.isArray(proof) && proof.length <= 64, "not a proof");
   const node = proof.reduce((at, step) => {
     exactly(step, ["sibling", "position"]);
@@ -309,7 +346,12 @@ const anything = () => true;
 
 // A form is a function, or [form, most elements], or members with their forms, where ? marks what
 // may be absent.
-const RECORD = { index: number, timestamp, payload: anything, hash: hexadecimal(64), signature: base64url(64), "delegation?": anything };
+const WHOLE = { index: number, timestamp, payload: anything, hash: hexadecimal(64), signature: base64url(64), "delegation?": anything };
+const PRUNED = { ...WHOLE, payload: (payload) => payload === null, pruned: (pruned) => pruned === true };
+const RECORD = (value) => {
+  hasForm(value, isPruned(value) ? PRUNED : WHOLE, "record");
+  return true;
+};
 const ENTRIES = [{ record: RECORD, tlogProof: isString }, 10_000];
 const ROTATION = { statement: isString, oldSignature: base64url(64), newSignature: base64url(64) };
 const JWK = { kty: isString, crv: isString, x: base64url(32), kid: isString, alg: isString, use: isString };
@@ -478,7 +520,7 @@ export class Evidence { // a file while it is checked
       try {
         check.call(this);
       } catch (refused) {
-        return { verdict: "fails", code, reason: refused.message };
+        return { verdict: "fails", code: refused instanceof Pruned ? "PRUNED" : code, reason: refused.message };
       }
     }
     if (this.fingerprint || this.policy) return { verdict: "holds", code: "", reason: "" };
@@ -537,13 +579,14 @@ export class Evidence { // a file while it is checked
   }
 
   signed(log, record) {
-    const digest = digestOf(record, this.file.companyId, log.log);
-    must(verifies(signer(log, record).raw, unbase64url(record.signature), digest), "it was not signed with the company's key at that time");
+    checkSigned(record, this.file.companyId, log.log, (digest) =>
+      must(verifies(signer(log, record).raw, unbase64url(record.signature), digest), "it was not signed with the company's key at that time"));
   }
 
   record() {
-    const { record, log: name } = this.file, log = this.logs[name], { index, timestamp: at, payload: { agentId, actionType } } = record;
+    const { record, log: name } = this.file, log = this.logs[name];
     this.signed(log, record);
+    const { index, timestamp: at, payload: { agentId, actionType } } = record;
     this.by = signer(log, record).kid;
     this.checked.push(`record ${index} of ${name}, ${at}, ${agentId}, ${actionType}: signed by key ${this.by}`);
   }
@@ -1009,10 +1052,11 @@ export function opened(fill, trust) { // a file of one record, or of a session
 function main([name, option, given, ...rest]) {
   if (option && !option.startsWith("--") && !given) {
     try {
-      const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkProof(proof, key);
-      console.log(`record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
+      const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkInclusion(proof, key), pruned = isPruned(proof.record);
+      console.log(pruned ? `pruned: what record ${proof.record.index} said cannot be checked. Its hash is signed, and in the chain with root ${printable(root)}`
+        : `record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
       console.log(`if this is the company's key, or one of them is: ${printable([checkKey(key)].flat().join(", "))}`);
-      return 0;
+      return pruned ? 5 : 0;
     } catch (refused) {
       console.log(`fails: ${printable(refused.message)}`);
       return "syscall" in refused ? 2 : 4; // a file that cannot be read

@@ -59,7 +59,8 @@
 //     be any JSON, and texts (tlogProof, statement, vkey, PEM, fingerprint, origin, members of jwk
 //     except x) any strings. A status has jti, companyId, status, checkedAt, caPublicKey, signature
 //     and optionally revokedAt and reason. All are strings; checkedAt and revokedAt are timestamps.
-//     agentKey is only there if payload is an object with the member statement.
+//     agentKey is only there if payload is an object with the member statement. A record may have
+//     "pruned":true, if its payload is null: see check 3.
 //
 //  2. KEYS. Of each key, kid is the first 16 hex digits and fingerprint is "SHA256:" and the
 //     base64url of the SHA-256 of the key's SPKI DER; jwk is
@@ -77,7 +78,10 @@
 //     if any, is {"act","delegationChain","subject","tokenId"}: null or an object, an array of
 //     strings, a string, a string. hash is the SHA-256 of index|timestamp|canonical payload and,
 //     with a delegation, |canonical delegation (RFC 8785). The 32 bytes of the hash are signed by
-//     the log's key for the index: the last whose fromIndex is not above it.
+//     the log's key for the index: the last whose fromIndex is not above it. An action that has
+//     pruned is what is left of one whose payload was pruned. Its hash cannot be recomputed: the
+//     code is PRUNED where all else of this check passes, and RECORD where not, as for a control
+//     record.
 //
 //  4. HEX_PROOF. index < size. The steps match index and size: with n = size-1, while n > 0, there
 //     is a sibling on the left when index is odd, else one on the right when index < n, else none;

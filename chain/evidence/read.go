@@ -103,9 +103,15 @@ func (v value) timestamp() string {
 // record parses a record. It leaves the content of payload and delegation to the check of the
 // record.
 func (v value) record() (r chain.Record) {
-	m := v.object([]string{"index", "timestamp", "payload", "hash", "signature"}, "delegation")
+	m := v.object([]string{"index", "timestamp", "payload", "hash", "signature"}, "delegation", "pruned")
 	r.Index, r.Timestamp = m["index"].number(), m["timestamp"].timestamp()
 	r.Payload, r.Delegation = m["payload"].src, m["delegation"].src
+	if pruned := m["pruned"].src; pruned != nil {
+		if string(pruned) != "true" || string(r.Payload) != "null" {
+			v.form.refuse("%s has pruned, which is true beside a payload of null alone", v.name)
+		}
+		r.Payload = nil
+	}
 	m["hash"].hex(r.Hash[:])
 	copy(r.Signature[:], m["signature"].base64url(ed25519.SignatureSize))
 	return r

@@ -33,10 +33,11 @@ type content struct {
 	actionHash string // what statement must name, where stated
 }
 
-// signed checks the format, hash and signature of a record.
+// signed checks the format, hash and signature of a record. The code of its error is PRUNED where
+// only the hash could not be recomputed, because the payload was pruned.
 func (c *checker) signed(l *Log, r *chain.Record) (content, error) {
 	in, err := c.hashed(l, r)
-	if err == nil && !ed25519.Verify(l.keyAt(r.Index), r.Hash[:], r.Signature[:]) {
+	if (err == nil || CodeOf(err) == Pruned) && !ed25519.Verify(l.keyAt(r.Index), r.Hash[:], r.Signature[:]) {
 		err = errors.New("it was not signed with the company's key at that time")
 	}
 	return in, err
@@ -45,21 +46,27 @@ func (c *checker) signed(l *Log, r *chain.Record) (content, error) {
 // hashed checks the format and hash of a record.
 func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	var in content
+	if r.IsPruned() && l.Name == Control {
+		return in, errors.New("a control record is never without its payload")
+	}
 	f := new(form)
-	names, optional := []string{"agentId", "companyId", "actionType", "payload"}, []string{"statement"}
-	if l.Name == Control {
-		// Both logs have the same keys, so this member keeps an action from passing as a control
-		// record.
-		names, optional = append(names, "log"), nil
-	}
-	m := value{f, "payload", r.Payload}.object(names, optional...)
-	if l.Name == Control && m["log"].text() != Control {
-		f.refuse("payload.log is not control")
-	}
-	in.agentID, in.actionType, in.payload = m["agentId"].text(), m["actionType"].text(), m["payload"].src
-	company := m["companyId"].text()
-	if in.stated = m["statement"].src != nil; in.stated {
-		in.statement = m["statement"].text()
+	company := c.file.CompanyID // nothing says of which one a record without its payload is
+	if !r.IsPruned() {
+		names, optional := []string{"agentId", "companyId", "actionType", "payload"}, []string{"statement"}
+		if l.Name == Control {
+			// Both logs have the same keys, so this member keeps an action from passing as a control
+			// record.
+			names, optional = append(names, "log"), nil
+		}
+		m := value{f, "payload", r.Payload}.object(names, optional...)
+		if l.Name == Control && m["log"].text() != Control {
+			f.refuse("payload.log is not control")
+		}
+		in.agentID, in.actionType, in.payload = m["agentId"].text(), m["actionType"].text(), m["payload"].src
+		company = m["companyId"].text()
+		if in.stated = m["statement"].src != nil; in.stated {
+			in.statement = m["statement"].text()
+		}
 	}
 	sealed := *r
 	if r.Delegation != nil {
@@ -81,6 +88,9 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	if company != c.file.CompanyID {
 		return in, fmt.Errorf("it is of the company %q", company)
 	}
+	if r.IsPruned() {
+		return in, fail(Pruned, "its payload was pruned, and without it the hash cannot be recomputed")
+	}
 	// sound has checked that a canonical form exists
 	if c.form, _ = jcs.Append(c.form[:0], r.Payload, maxDepth); sealed.ComputeHash(c.form) != r.Hash {
 		return in, errors.New("its hash does not match its content")
@@ -98,11 +108,19 @@ func (c *checker) record() error {
 	l := f.log(f.Log)
 	in, err := c.signed(l, &f.Record)
 	if err != nil {
-		return fail(BadRecord, "record %d: %v", f.Record.Index, err)
+		return failRecord(err, "record %d: %v", f.Record.Index, err)
 	}
 	c.content, c.signer = in, keyID(l, f.Record.Index)
 	c.say("record %d of the log %s (%s, %s, %s) is as key %s signed it", f.Record.Index, f.Log, f.Record.Timestamp, in.agentID, in.actionType, c.signer)
 	return nil
+}
+
+// failRecord is fail with PRUNED where that is the code of err, and otherwise with RECORD.
+func failRecord(err error, format string, args ...any) error {
+	if CodeOf(err) == Pruned {
+		return fail(Pruned, format, args...)
+	}
+	return fail(BadRecord, format, args...)
 }
 
 // hexProof checks the inclusion proof in the specified tree.

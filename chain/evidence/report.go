@@ -231,7 +231,7 @@ func (c *checker) period(r *Report, i int, lines *bufio.Scanner, visit func(*Eve
 			err = fmt.Errorf("its time %s is outside the period or before that of its predecessor", record.Timestamp)
 		}
 		if err != nil {
-			return fail(BadRecord, "log %s, record %d: %v", l.Name, tree.Size, err)
+			return failRecord(err, "log %s, record %d: %v", l.Name, tree.Size, err)
 		}
 		last = record.Timestamp
 		leaf := made.Of(record)

@@ -240,7 +240,7 @@ func (c *checker) sessionLine(r *run, line []byte, isFirst bool) error {
 	}
 	in, err := c.signed(r.log, &record)
 	if err != nil {
-		return fail(BadRecord, "record %d: %v", record.Index, err)
+		return failRecord(err, "record %d: %v", record.Index, err)
 	}
 	if record.Index >= r.checkpoint.Size {
 		return fail(BadLogProof, "record %d is not in a log of %d records", record.Index, r.checkpoint.Size)

@@ -10,6 +10,7 @@ const (
 	Malformed     Code = "MALFORMED"
 	KeysUnproven  Code = "KEYS"
 	BadRecord     Code = "RECORD"
+	Pruned        Code = "PRUNED" // signed, and the hash cannot be recomputed
 	BadHexProof   Code = "HEX_PROOF"
 	BadWitnesses  Code = "WITNESSES"
 	BadLogProof   Code = "LOG_PROOF"

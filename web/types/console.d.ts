@@ -77,7 +77,14 @@ interface Company { companyId: string; spiffeId: string; suspended?: { since: st
 type LogName = 'actions' | 'control';
 
 /** What checkRecord of record.js finds out about a record. */
-interface RecordResult { computed: string; hashOK: boolean; signatureOK: boolean; ok: boolean; reason: string }
+interface RecordResult {
+  computed: string;
+  hashOK: boolean;
+  signatureOK: boolean;
+  ok: boolean;
+  reason: string;
+  pruned: boolean;
+}
 
 /** The same from a worker, with the record's place and its leaf in the log tree. */
 interface CheckedRecord extends RecordResult { index: number; hash: string; leaf: Bytes; error?: undefined }
@@ -97,6 +104,7 @@ interface CheckedEntry { record: LogRecord; check: { ok: boolean; reason: string
 /** An attestation record as record.js reads it, with the nodes that were hashed. */
 interface LogRecord {
   text: string;
+  pruned: boolean;
   source: string;
   index: number;
   timestamp: string;
@@ -483,6 +491,7 @@ interface Trust { fingerprint?: string; policy?: Policy; agentKey?: string; erro
 /** Parts of an evidence file, as lib/evidence/file.js reads them. */
 interface EvidenceRecord {
   node: JSONNode;
+  pruned?: true;
   source: string;
   index: number;
   timestamp: string;

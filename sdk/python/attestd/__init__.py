@@ -1716,25 +1716,54 @@ def digest_of(record, company, log="actions"):
     must(payload.get("log", "actions") == log, "the record is of another log")
     strings(payload["agentId"], payload["actionType"], payload.get("statement", ""))
     must(payload["companyId"] == company, "the record is of another company")
-    parts = [str(index), record["timestamp"], [payload]]
-    if "delegation" in record:
-        info = record["delegation"]
-        exactly(info, ("subject", "delegationChain", "act", "tokenId"))
-        must(type(info["delegationChain"]) is list and type(info["act"]) in (dict, type(None)), "not a delegation")
-        strings(info["subject"], info["tokenId"], *info["delegationChain"])
-        parts.append([info])
-    digest = digest_of_parts(*parts)
+    digest = digest_of_parts(str(index), record["timestamp"], [payload], *delegation_of(record))
     must(digest.hex() == record["hash"], "the record was changed")
     return digest
 
+def delegation_of(record):
+    if "delegation" not in record:
+        return []
+    info = record["delegation"]
+    exactly(info, ("subject", "delegationChain", "act", "tokenId"))
+    must(type(info["delegationChain"]) is list and type(info["act"]) in (dict, type(None)), "not a delegation")
+    strings(info["subject"], info["tokenId"], *info["delegationChain"])
+    return [[info]]
+
+class Pruned(ValueError):  # of a record whose hash the company has signed, and nobody can recompute
+    def __init__(self):
+        super().__init__("its payload was pruned, and without it the hash cannot be recomputed")
+
+# raises Pruned for an action without its payload, once verified(digest) has found its hash signed
+def check_signed(record, company, log, verified):
+    if "pruned" not in record:
+        return verified(digest_of(record, company, log))
+    exactly(record, ("index", "timestamp", "payload", "pruned", "hash", "signature"), ("delegation",))
+    must(record["pruned"] is True and record["payload"] is None and log == "actions", "not an action without its payload")
+    must(type(record["index"]) is int and 0 <= record["index"] < 2**53, "the index is not an integer")
+    seconds(record["timestamp"])
+    delegation_of(record)
+    must(re.fullmatch("[0-9a-f]{64}", record["hash"]), "not a hash")
+    verified(bytes.fromhex(record["hash"]))
+    raise Pruned
+
 def check_record(record, key, log="actions"):
-    digest = digest_of(record, key["companyId"], log)
-    check_signature([one for one in ring(key) if one.get("fromIndex", 0) <= record["index"]][-1], record["signature"], digest)
+    signer = lambda: [one for one in ring(key) if one.get("fromIndex", 0) <= record["index"]][-1]
+    check_signed(record, key["companyId"], log, lambda digest: check_signature(signer(), record["signature"], digest))
 
 # returns the root: compare it with the one that you keep
 def check_proof(evidence, key, log="actions"):
     exactly(evidence, ("record", "proof", "root"))
     check_record(evidence["record"], key, log)
+    return check_path(evidence)
+
+# as check_proof, and says nothing of the content: it passes without the payload, too
+def check_inclusion(evidence, key, log="actions"):
+    try:
+        return check_proof(evidence, key, log)
+    except Pruned:
+        return check_path(evidence)
+
+def check_path(evidence):
     node = evidence["record"]["hash"]
     must(type(evidence["proof"]) is list and len(evidence["proof"]) <= 64, "not a proof")
     for step in evidence["proof"]:
@@ -1794,7 +1823,13 @@ uuid = lambda s: re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", s)
 
 # A form is a function, or [form, most elements], or members with their forms, where ? marks what
 # may be absent.
-RECORD = {"index": number, "timestamp": timestamp, "payload": anything, "hash": hexadecimal(64), "signature": base64url(64), "delegation?": anything}
+WHOLE = {"index": number, "timestamp": timestamp, "payload": anything, "hash": hexadecimal(64), "signature": base64url(64), "delegation?": anything}
+PRUNED = {**WHOLE, "payload": lambda payload: payload is None, "pruned": lambda pruned: pruned is True}
+
+def RECORD(value):
+    has_form(value, PRUNED if type(value) is dict and "pruned" in value else WHOLE, "record")
+    return True
+
 ENTRIES = [{"record": RECORD, "tlogProof": text}, 10_000]
 ROTATION = {"statement": text, "oldSignature": base64url(64), "newSignature": base64url(64)}
 JWK = {"kty": text, "crv": text, "x": base64url(32), "kid": text, "alg": text, "use": text}
@@ -1959,6 +1994,8 @@ class Evidence:  # a file while it is checked
         for code, check in self.steps():
             try:
                 check()
+            except Pruned as refused:
+                return "fails", "PRUNED", str(refused)
             except Exception as refused:
                 return "fails", code, str(refused) or type(refused).__name__
         if self.fingerprint is None and self.policy is None:
@@ -2013,7 +2050,8 @@ class Evidence:  # a file while it is checked
         return [i for i, key in enumerate(log["keys"]) if key["fromIndex"] <= record["index"]][-1]
 
     def signed(self, log, record):
-        verify(log["raw"][self.signer(log, record)], unbase64url(record["signature"]), digest_of(record, self.file["companyId"], log["log"]))
+        verified = lambda digest: verify(log["raw"][self.signer(log, record)], unbase64url(record["signature"]), digest)
+        check_signed(record, self.file["companyId"], log["log"], verified)
 
     def record(self):
         record, log = self.file["record"], self.logs[self.file["log"]]

@@ -11,7 +11,12 @@ const anything = () => true;
 
 // A form is a function, or [form, most elements], or members with their forms, where ? marks what
 // may be absent.
-const RECORD = { index: number, timestamp, payload: anything, hash: hexadecimal(64), signature: base64url(64), "delegation?": anything };
+const WHOLE = { index: number, timestamp, payload: anything, hash: hexadecimal(64), signature: base64url(64), "delegation?": anything };
+const PRUNED = { ...WHOLE, payload: (payload) => payload === null, pruned: (pruned) => pruned === true };
+const RECORD = (value) => {
+  hasForm(value, isPruned(value) ? PRUNED : WHOLE, "record");
+  return true;
+};
 const ENTRIES = [{ record: RECORD, tlogProof: isString }, 10_000];
 const ROTATION = { statement: isString, oldSignature: base64url(64), newSignature: base64url(64) };
 const JWK = { kty: isString, crv: isString, x: base64url(32), kid: isString, alg: isString, use: isString };

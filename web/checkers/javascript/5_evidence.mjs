@@ -21,7 +21,7 @@ export class Evidence { // a file while it is checked
       try {
         check.call(this);
       } catch (refused) {
-        return { verdict: "fails", code, reason: refused.message };
+        return { verdict: "fails", code: refused instanceof Pruned ? "PRUNED" : code, reason: refused.message };
       }
     }
     if (this.fingerprint || this.policy) return { verdict: "holds", code: "", reason: "" };
@@ -80,13 +80,14 @@ export class Evidence { // a file while it is checked
   }
 
   signed(log, record) {
-    const digest = digestOf(record, this.file.companyId, log.log);
-    must(verifies(signer(log, record).raw, unbase64url(record.signature), digest), "it was not signed with the company's key at that time");
+    checkSigned(record, this.file.companyId, log.log, (digest) =>
+      must(verifies(signer(log, record).raw, unbase64url(record.signature), digest), "it was not signed with the company's key at that time"));
   }
 
   record() {
-    const { record, log: name } = this.file, log = this.logs[name], { index, timestamp: at, payload: { agentId, actionType } } = record;
+    const { record, log: name } = this.file, log = this.logs[name];
     this.signed(log, record);
+    const { index, timestamp: at, payload: { agentId, actionType } } = record;
     this.by = signer(log, record).kid;
     this.checked.push(`record ${index} of ${name}, ${at}, ${agentId}, ${actionType}: signed by key ${this.by}`);
   }

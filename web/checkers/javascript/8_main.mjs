@@ -54,10 +54,11 @@ export function opened(fill, trust) { // a file of one record, or of a session
 function main([name, option, given, ...rest]) {
   if (option && !option.startsWith("--") && !given) {
     try {
-      const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkProof(proof, key);
-      console.log(`record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
+      const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkInclusion(proof, key), pruned = isPruned(proof.record);
+      console.log(pruned ? `pruned: what record ${proof.record.index} said cannot be checked. Its hash is signed, and in the chain with root ${printable(root)}`
+        : `record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
       console.log(`if this is the company's key, or one of them is: ${printable([checkKey(key)].flat().join(", "))}`);
-      return 0;
+      return pruned ? 5 : 0;
     } catch (refused) {
       console.log(`fails: ${printable(refused.message)}`);
       return "syscall" in refused ? 2 : 4; // a file that cannot be read

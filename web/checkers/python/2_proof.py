@@ -53,25 +53,54 @@ def digest_of(record, company, log="actions"):
     must(payload.get("log", "actions") == log, "the record is of another log")
     strings(payload["agentId"], payload["actionType"], payload.get("statement", ""))
     must(payload["companyId"] == company, "the record is of another company")
-    parts = [str(index), record["timestamp"], [payload]]
-    if "delegation" in record:
-        info = record["delegation"]
-        exactly(info, ("subject", "delegationChain", "act", "tokenId"))
-        must(type(info["delegationChain"]) is list and type(info["act"]) in (dict, type(None)), "not a delegation")
-        strings(info["subject"], info["tokenId"], *info["delegationChain"])
-        parts.append([info])
-    digest = digest_of_parts(*parts)
+    digest = digest_of_parts(str(index), record["timestamp"], [payload], *delegation_of(record))
     must(digest.hex() == record["hash"], "the record was changed")
     return digest
 
+def delegation_of(record):
+    if "delegation" not in record:
+        return []
+    info = record["delegation"]
+    exactly(info, ("subject", "delegationChain", "act", "tokenId"))
+    must(type(info["delegationChain"]) is list and type(info["act"]) in (dict, type(None)), "not a delegation")
+    strings(info["subject"], info["tokenId"], *info["delegationChain"])
+    return [[info]]
+
+class Pruned(ValueError):  # of a record whose hash the company has signed, and nobody can recompute
+    def __init__(self):
+        super().__init__("its payload was pruned, and without it the hash cannot be recomputed")
+
+# raises Pruned for an action without its payload, once verified(digest) has found its hash signed
+def check_signed(record, company, log, verified):
+    if "pruned" not in record:
+        return verified(digest_of(record, company, log))
+    exactly(record, ("index", "timestamp", "payload", "pruned", "hash", "signature"), ("delegation",))
+    must(record["pruned"] is True and record["payload"] is None and log == "actions", "not an action without its payload")
+    must(type(record["index"]) is int and 0 <= record["index"] < 2**53, "the index is not an integer")
+    seconds(record["timestamp"])
+    delegation_of(record)
+    must(re.fullmatch("[0-9a-f]{64}", record["hash"]), "not a hash")
+    verified(bytes.fromhex(record["hash"]))
+    raise Pruned
+
 def check_record(record, key, log="actions"):
-    digest = digest_of(record, key["companyId"], log)
-    check_signature([one for one in ring(key) if one.get("fromIndex", 0) <= record["index"]][-1], record["signature"], digest)
+    signer = lambda: [one for one in ring(key) if one.get("fromIndex", 0) <= record["index"]][-1]
+    check_signed(record, key["companyId"], log, lambda digest: check_signature(signer(), record["signature"], digest))
 
 # returns the root: compare it with the one that you keep
 def check_proof(evidence, key, log="actions"):
     exactly(evidence, ("record", "proof", "root"))
     check_record(evidence["record"], key, log)
+    return check_path(evidence)
+
+# as check_proof, and says nothing of the content: it passes without the payload, too
+def check_inclusion(evidence, key, log="actions"):
+    try:
+        return check_proof(evidence, key, log)
+    except Pruned:
+        return check_path(evidence)
+
+def check_path(evidence):
     node = evidence["record"]["hash"]
     must(type(evidence["proof"]) is list and len(evidence["proof"]) <= 64, "not a proof")
     for step in evidence["proof"]:

@@ -16,7 +16,13 @@ uuid = lambda s: re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", s)
 
 # A form is a function, or [form, most elements], or members with their forms, where ? marks what
 # may be absent.
-RECORD = {"index": number, "timestamp": timestamp, "payload": anything, "hash": hexadecimal(64), "signature": base64url(64), "delegation?": anything}
+WHOLE = {"index": number, "timestamp": timestamp, "payload": anything, "hash": hexadecimal(64), "signature": base64url(64), "delegation?": anything}
+PRUNED = {**WHOLE, "payload": lambda payload: payload is None, "pruned": lambda pruned: pruned is True}
+
+def RECORD(value):
+    has_form(value, PRUNED if type(value) is dict and "pruned" in value else WHOLE, "record")
+    return True
+
 ENTRIES = [{"record": RECORD, "tlogProof": text}, 10_000]
 ROTATION = {"statement": text, "oldSignature": base64url(64), "newSignature": base64url(64)}
 JWK = {"kty": text, "crv": text, "x": base64url(32), "kid": text, "alg": text, "use": text}

@@ -13,6 +13,8 @@ class Evidence:  # a file while it is checked
         for code, check in self.steps():
             try:
                 check()
+            except Pruned as refused:
+                return "fails", "PRUNED", str(refused)
             except Exception as refused:
                 return "fails", code, str(refused) or type(refused).__name__
         if self.fingerprint is None and self.policy is None:
@@ -67,7 +69,8 @@ class Evidence:  # a file while it is checked
         return [i for i, key in enumerate(log["keys"]) if key["fromIndex"] <= record["index"]][-1]
 
     def signed(self, log, record):
-        verify(log["raw"][self.signer(log, record)], unbase64url(record["signature"]), digest_of(record, self.file["companyId"], log["log"]))
+        verified = lambda digest: verify(log["raw"][self.signer(log, record)], unbase64url(record["signature"]), digest)
+        check_signed(record, self.file["companyId"], log["log"], verified)
 
     def record(self):
         record, log = self.file["record"], self.logs[self.file["log"]]

@@ -30,13 +30,16 @@ def main(arguments):
     if len(arguments) == 2 and not arguments[1].startswith("--"):
         try:
             proof, key = (read(text_of(open(name, "rb").read((64 << 20) + 1))) for name in arguments)
-            root, whose = check_proof(proof, key), check_key(key)
+            root, whose = check_inclusion(proof, key), check_key(key)
         except Exception as refused:
             print("fails:", printable(refused) or type(refused).__name__)
             return 2 if isinstance(refused, OSError) else 4
-        print("record", proof["record"]["index"], "is genuine and in the chain with root", printable(root))
+        if pruned := "pruned" in proof["record"]:
+            print("pruned: what record", proof["record"]["index"], "said cannot be checked. Its hash is signed, and in the chain with root", printable(root))
+        else:
+            print("record", proof["record"]["index"], "is genuine and in the chain with root", printable(root))
         print("if this is the company's key, or one of them is:", printable(whose if isinstance(whose, str) else ", ".join(whose)))
-        return 0
+        return 5 if pruned else 0
     try:
         usage = "usage: check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]"
         given = dict(zip(arguments[1::2], arguments[2::2]))

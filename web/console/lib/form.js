@@ -58,6 +58,9 @@ export function integer(node, source, name) {
 export const boolean = (node, source, name) =>
   node.type === 'true' || node.type === 'false' ? node.type === 'true' : refuse(name, 'true or false');
 
+/** @type {Form<true>} */
+export const onlyTrue = (node, source, name) => node.type === 'true' || refuse(name, 'true');
+
 export const hash = stringThat(isHash, 'a SHA-256 in 64 lower-case hex digits');
 
 /** UTC with milliseconds, as 2006-01-02T15:04:05.000Z, and a time that exists. */

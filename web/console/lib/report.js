@@ -3,7 +3,7 @@
 // specification, and gives the codes.
 import { hex, unbase64, unbase64url } from './bytes.js';
 import { bounded } from './evidence/bounds.js';
-import { Check, sameList, signerOf } from './evidence/checkpoints.js';
+import { Check, PrunedError, sameList, signerOf } from './evidence/checkpoints.js';
 import { eventOf } from './evidence/control.js';
 import { companyId, keys, log, notProven, witnesses } from './evidence/file.js';
 import { checkKeys } from './evidence/keys.js';
@@ -12,7 +12,7 @@ import { lossless } from './jcs.js';
 import { member, parse } from './json.js';
 import { LogTree } from './log_tree.js';
 import { LOG, leafHash, must, noteKey, readCheckpoint, signedBy } from './note.js';
-import { controlRecordForm, preimageBytes, recordForm } from './record.js';
+import { PRUNED, controlRecordForm, preimageBytes, recordForm } from './record.js';
 import { sha256 } from './sha256.js';
 
 const AT_ONCE = 64; // lines that are hashed together; between such batches whoever runs this may do other work
@@ -110,6 +110,7 @@ export class ReportCheck extends Check {
   async line(text, name, index) {
     bounded(text);
     const { record } = lineForms[name](parse(text), text, 'it');
+    if (record.pruned) throw new PrunedError(PRUNED);
     must(hex(await sha256(preimageBytes(record))) === record.hash, 'its hash does not match its content');
     must(record.companyId === this.file.companyId, `it is of the company ${record.companyId}`);
     must(record.index === index, `record ${record.index} stands in its place`);
@@ -147,16 +148,17 @@ export class ReportCheck extends Check {
         lines.push(line);
       const read = await Promise.all(
         lines.map((line, i) => this.line(line, name, tree.size + i).then(
-          (found) => ({ found, why: '' }),
-          (error) => ({ found: null, why: error.message }),
+          (found) => ({ found, why: '', pruned: false }),
+          (error) => ({ found: null, why: error.message, pruned: error instanceof PrunedError }),
         )),
       );
       /** @type {Bytes[]} */
       const leaves = [];
       /** @type {ReportEvent[]} */
       const events = [];
-      for (const [i, { found, why }] of read.entries()) {
+      for (const [i, { found, why, pruned }] of read.entries()) {
         const at = `the log ${name}, record ${tree.size + i}`;
+        if (pruned) throw Object.assign(new Error(`${at}: ${why}`), { code: 'PRUNED' });
         must(found, `${at}: ${why}`);
         const { leaf, event } = found;
         must(

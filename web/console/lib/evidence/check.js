@@ -7,7 +7,7 @@ import { climb, sidesOf } from '../merkle.js';
 import { leads, leafHash, must, readProof } from '../note.js';
 import { checkRecord, controlRecordForm, recordForm } from '../record.js';
 import { readStatement } from '../statement.js';
-import { Check, sameList, signerOf } from './checkpoints.js';
+import { Check, PrunedError, sameList, signerOf } from './checkpoints.js';
 import { AgentKeys, isOfAgentKey } from './agent_keys.js';
 import { bearsOn, checkStatus, eventOf, ofPassport } from './control.js';
 import { readFile } from './file.js';
@@ -91,7 +91,9 @@ export class EvidenceCheck extends Check {
    */
   async signed({ node, source }, log) {
     const read = (log.log === 'control' ? controlRecordForm : recordForm)(node, source, 'record');
-    const { ok, reason } = await checkRecord(read, { companyId: this.file.companyId, ...this.last, ring: log.ring });
+    const key = { companyId: this.file.companyId, ...this.last, ring: log.ring };
+    const { ok, reason, pruned } = await checkRecord(read, key);
+    if (pruned) throw new PrunedError(`record ${read.index}: ${reason}`);
     must(ok, `record ${read.index}: ${reason}`);
     return { ...read, signer: signerOf(log, read.index) };
   }
@@ -218,7 +220,12 @@ export async function check(bytes, trust) {
       await found[step]();
       found.passed.push(step);
     } catch (err) {
-      return Object.assign(found, { verdict: 'fails', code, failed: step, reason: err.message });
+      return Object.assign(found, {
+        verdict: 'fails',
+        code: err instanceof PrunedError ? 'PRUNED' : code,
+        failed: step,
+        reason: err.message,
+      });
     }
   }
   return Object.assign(found, {

@@ -6,6 +6,12 @@ import { COSIGNER, LOG, cosignature, must, noteKey, readCheckpoint, readVKey, si
 import { quorum } from '../policy.js';
 
 /**
+ * Only the hash of a record could not be recomputed, because its payload was pruned: the code is
+ * PRUNED.
+ */
+export class PrunedError extends Error {}
+
+/**
  * @template T
  * @param {T[]} a
  * @param {T[]} b

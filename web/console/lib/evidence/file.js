@@ -8,8 +8,10 @@ import {
   hash,
   integer,
   json,
+  jsonOf,
   list,
   oneOf,
+  onlyTrue,
   rawKey,
   signature,
   string,
@@ -32,6 +34,12 @@ const like = (pattern, what) => stringThat((s) => pattern.test(s), what);
 const kid = like(/^[0-9a-f]{16}$/, 'a kid');
 const logName = oneOf('actions', 'control');
 
+const wholeRecord = exactly({ index: integer, timestamp, payload: json, hash, signature }, { delegation: json });
+const prunedRecord = exactly(
+  { index: integer, timestamp, payload: jsonOf('null'), pruned: onlyTrue, hash, signature },
+  { delegation: json },
+);
+
 /**
  * Payload and delegation are read when the record is checked.
  * @type {Form<EvidenceRecord>}
@@ -39,7 +47,7 @@ const logName = oneOf('actions', 'control');
 export const record = (node, source, name) => ({
   node,
   source,
-  ...exactly({ index: integer, timestamp, payload: json, hash, signature }, { delegation: json })(node, source, name),
+  ...(member(node, 'pruned') ? prunedRecord : wholeRecord)(node, source, name),
 });
 const entries = list(exactly({ record, tlogProof: string }), MOST);
 export const agentKey = exactly({ records: entries });

@@ -13,7 +13,7 @@ import { EvidenceCheck, check } from './check.js';
 import { agentKey, companyId, keys, log, notProven, record, witnesses } from './file.js';
 import { checkKeys } from './keys.js';
 import { SESSION_NOT_PROVEN } from './not_proven.js';
-import { sameList } from './checkpoints.js';
+import { PrunedError, sameList } from './checkpoints.js';
 
 const FORMAT = 'attestd-session/v1';
 const LONGEST = 8 << 20; // bytes of a line
@@ -210,7 +210,8 @@ export async function checkSession(bytes, trust) {
     try {
       await step(found);
     } catch (err) {
-      return Object.assign(found, { verdict: 'fails', code, failed: code, reason: err.message });
+      const of = err instanceof PrunedError ? 'PRUNED' : code;
+      return Object.assign(found, { verdict: 'fails', code: of, failed: code, reason: err.message });
     }
   }
   return Object.assign(found, { verdict: trust.fingerprint || trust.policy ? 'holds' : 'self-consistent' });
