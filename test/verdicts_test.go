@@ -87,6 +87,8 @@ func isRight(t *testing.T, cases []checkerCase, refused []string) {
 			t.Errorf("%s, which is genuine, is refused: %s\n%.400s", c.Name, refused[i], c.Text)
 		} else if !c.Genuine && refused[i] == "" {
 			t.Errorf("%s is accepted:\n%.600s", c.Name, c.Text)
+		} else if strings.Contains(refused[i], "payload was pruned") != c.Pruned && refused[i] != "not asked" {
+			t.Errorf("%s: %s\n%.600s", c.Name, refused[i], c.Text)
 		}
 	}
 }
@@ -94,16 +96,19 @@ func isRight(t *testing.T, cases []checkerCase, refused []string) {
 // checkerCase is a thing to be checked, as a text.
 type checkerCase struct {
 	Name string `json:"name"`
-	// key, record, proof, status, passport, or token: an SVID or a delegation
+	// key, record, proof, inclusion: of the hash of a proof's record alone, status, passport, or
+	// token: an SVID or a delegation
 	Kind    string `json:"kind"`
 	Text    string `json:"text"`
 	JTI     string `json:"jti"` // of the passport that a status must be about
 	Genuine bool   `json:"-"`
+	// everything else holds of a record whose payload was pruned, which a refusal must say
+	Pruned bool `json:"-"`
 }
 
 func checkerCases(t *testing.T, s *signer, keys []checkerCase) (all []checkerCase) {
 	t.Helper()
-	for _, group := range [][]checkerCase{keys, recordCases(t, s), proofCases(t, s), statusCases(t, s), passportCases(t, s), lifetimeCases(t, s)} {
+	for _, group := range [][]checkerCase{keys, recordCases(t, s), proofCases(t, s), prunedCases(t, s), statusCases(t, s), passportCases(t, s), lifetimeCases(t, s)} {
 		genuine := 0
 		for _, c := range group {
 			if c.Genuine {

@@ -12,10 +12,13 @@ type Record struct {
 	Index int64 `json:"index"`
 	// UTC with milliseconds; never earlier than that of the record before
 	Timestamp  string          `json:"timestamp"`
-	Payload    Action          `json:"payload"`
+	Payload    Action          `json:"payload"` // zero where Pruned
 	Delegation *DelegationInfo `json:"delegation,omitempty"`
 	Hash       string          `json:"hash"`      // lower-case hex
 	Signature  string          `json:"signature"` // base64url, over the 32 bytes of the hash
+	// The operator gave up the payload. Verify returns ErrPruned, and a Proof still shows that the
+	// hash is in the chain.
+	Pruned bool `json:"pruned,omitempty"`
 
 	raw json.RawMessage
 }
@@ -50,6 +53,13 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	}
 	if read.Hash == "" || read.Signature == "" {
 		return errors.New("a record without hash and signature")
+	}
+	var given struct{ Payload json.RawMessage }
+	if err := json.Unmarshal(text, &given); err != nil {
+		return err
+	}
+	if isNull := string(given.Payload) == "null"; isNull != read.Pruned || given.Payload == nil {
+		return errors.New("a record has a payload, or says that it was pruned")
 	}
 	*r = Record(read)
 	r.raw = bytes.Clone(text)

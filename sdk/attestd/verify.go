@@ -110,12 +110,27 @@ func (k PublicKeys) Former() (former []cred.Former, err error) {
 // ErrNotGenuine says that what was checked is not what the company has signed.
 var ErrNotGenuine = errors.New("not genuine")
 
+// ErrPruned says that the company has signed the hash of a record, and that nobody can recompute it
+// because the payload was pruned. So the record is not shown to be genuine.
+var ErrPruned = errors.New("the payload was pruned, and without it the hash cannot be recomputed")
+
 // maxDepth is how deep the service lets JSON be nested, the members of a record around it.
 const maxDepth = 128 + 2
 
 // Verify checks that a record was signed as it is with the key of its index: nothing of it was
-// changed since. That it stands in the chain is what a Proof shows.
+// changed since. That it stands in the chain is what a Proof shows. Of a record without its payload
+// it checks the signature over the hash, and the error is ErrPruned.
 func (r Record) Verify(keys chain.KeySet) error {
+	if r.Pruned {
+		hash, err := parseHash(r.Hash)
+		if err == nil {
+			err = r.verifySignature(keys, hash)
+		}
+		if err == nil {
+			err = fmt.Errorf("record %d: %w", r.Index, ErrPruned)
+		}
+		return err
+	}
 	var parts struct{ Payload, Delegation json.RawMessage }
 	if err := json.Unmarshal(r.raw, &parts); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotGenuine, err)
@@ -134,6 +149,10 @@ func (r Record) Verify(keys chain.KeySet) error {
 	if hash.String() != r.Hash {
 		return fmt.Errorf("%w: record %d was changed: it has another hash", ErrNotGenuine, r.Index)
 	}
+	return r.verifySignature(keys, hash)
+}
+
+func (r Record) verifySignature(keys chain.KeySet, hash chain.Hash) error {
 	signature, err := base64.RawURLEncoding.Strict().DecodeString(r.Signature)
 	key := keys.At(r.Index).Key
 	if err != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, hash[:], signature) {
@@ -144,9 +163,19 @@ func (r Record) Verify(keys chain.KeySet) error {
 
 // Verify checks the record of a proof, and that it leads to root: one that came another way, such
 // as the MerkleRoot of a verification that was kept. With "" it is held against the root in the
-// proof, which the service may have made up.
+// proof, which the service may have made up. Where all of this holds and the payload of the record
+// was pruned, the error is ErrPruned.
 func (p Proof) Verify(keys chain.KeySet, root string) error {
-	if err := p.Record.Verify(keys); err != nil {
+	if err := p.VerifyInclusion(keys, root); err != nil || !p.Record.Pruned {
+		return err
+	}
+	return p.Record.Verify(keys)
+}
+
+// VerifyInclusion is Verify, and says nothing of the content of a record whose payload was pruned:
+// only that the company has signed its hash, and that this hash leads to root.
+func (p Proof) VerifyInclusion(keys chain.KeySet, root string) error {
+	if err := p.Record.Verify(keys); err != nil && !errors.Is(err, ErrPruned) {
 		return err
 	}
 	if root == "" {

@@ -1,12 +1,13 @@
 // The verdicts of the README's check.mjs on readme.json: a list with "" for what it accepts, and else why not.
 import { readFileSync } from "node:fs";
-import { checkKey, checkPassport, checkProof, checkRecord, checkStatus, read } from "./check.mjs";
+import { checkInclusion, checkKey, checkPassport, checkProof, checkRecord, checkStatus, read } from "./check.mjs";
 
 const { key, cases } = JSON.parse(readFileSync("readme.json", "utf8"));
 const checks = {
   key: ({ text }) => checkKey(read(text)),
   record: ({ text }) => checkRecord(read(text), key),
   proof: ({ text }) => checkProof(read(text), key),
+  inclusion: ({ text }) => checkInclusion(read(text), key),
   status: ({ text, jti }) => checkStatus(read(text), key, jti),
   passport: ({ text }) => checkPassport(text, key),
 };

@@ -19,10 +19,12 @@ const key = await prepare(JSON.stringify(given));
 const checks = {
   key: async ({ text }) => ((await prepare(text)), ""),
   record: async ({ text }) => (await checkRecord(parseRecord(text), key)).reason,
-  proof: async ({ text }) => {
+  proof: async ({ text }) => (await checks.inclusion({ text })) || (await checkRecord(read(inclusionProof, text, "proof").record, key)).reason,
+  inclusion: async ({ text }) => {
     const { record, proof, root } = read(inclusionProof, text, "proof");
-    const { reason, computed } = await checkRecord(record, key);
-    return reason || ((await climb(computed, proof)).root === root ? "" : "the path does not lead to the root");
+    const { ok, pruned, computed, reason } = await checkRecord(record, key);
+    if (!ok && !pruned) return reason;
+    return (await climb(pruned ? record.hash : computed, proof)).root === root ? "" : "the path does not lead to the root";
   },
   status: async ({ text, jti }) => ((await checkStatus(text, key, { jti, now })), ""),
   passport: async ({ text }) => (token.decode(text).passport ? checks.token({ text }) : "not a passport"),

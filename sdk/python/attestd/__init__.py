@@ -20,7 +20,7 @@ with a PayloadError: give them as strings.
 
 Agents: an Agent has a key of its own, signs in with it and signs what it does, in sessions: Client(url, Agent.read(path)).session().attest("file.written", {"path": "a.txt"}).
 
-verify_record, verify_proof, verify_passport, verify_token, verify_status and verify_evidence check without the service, with Keys of which one is pinned by its fingerprint. They need the package
+verify_record, verify_proof, verify_inclusion, verify_passport, verify_token, verify_status and verify_evidence check without the service, with Keys of which one is pinned by its fingerprint. They need the package
 cryptography, for Ed25519, and raise MissingCryptography where it is not installed.
 
 This file is made of sdk/python/parts and web/checkers/python by go generate ./web. Names that are not in __all__ may change.
@@ -43,7 +43,7 @@ except ImportError:
 
 __all__ = [
     "Agent", "AgentKey", "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RefusedError", "Retry", "ServiceError",
-    "Session", "Signer", "Spool", "SpoolSession", "UnknownKeyError", "VerificationError", "generate_agent_key", "verify_evidence", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
+    "Session", "Signer", "Spool", "SpoolSession", "UnknownKeyError", "VerificationError", "generate_agent_key", "verify_evidence", "verify_inclusion", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
 ]
 
 class AttestdError(Exception):
@@ -81,7 +81,7 @@ class PayloadError(AttestdError, ValueError):
 
 class VerificationError(AttestdError):
     """What was checked does not hold. code names the step that failed: for evidence and tokens one of the reference's, else KEY,
-    RECORD, PROOF or STATUS."""
+    RECORD, PRUNED, PROOF or STATUS."""
 
     def __init__(self, code, reason):
         super().__init__(f"{code}: {reason}")
@@ -844,15 +844,25 @@ class Keys:
         return {"actions": self.actions, "control": self.control}[log]
 
 def verify_record(record, keys, *, log="actions"):
-    """Checks that a record is, byte for byte in its canonical form, what the company's key has signed."""
+    """Checks that a record is, byte for byte in its canonical form, what the company's key has signed. Where its payload was pruned, nobody can recompute the hash: then the code of the
+    VerificationError is PRUNED, once the signature over the hash was found to be the company's."""
     with _step("RECORD"):
         check_record(_given(record), keys.of(log), log)
 
 def verify_proof(proof, keys, *, log="actions", root=None):
     """Checks an answer of get_proof: the record as verify_record does, and that it leads to the root, which is returned. That root proves something to whoever compares it with one that
-    was kept: give that as root."""
+    was kept: give that as root. Where all of this holds and the payload was pruned, the code of the VerificationError is PRUNED."""
     with _step("PROOF"):
-        found = check_proof(_given(proof), keys.of(log), log)
+        proof = _given(proof)
+        found = verify_inclusion(proof, keys, log=log, root=root)
+        if "pruned" in proof["record"]:
+            raise Pruned
+        return found
+
+def verify_inclusion(proof, keys, *, log="actions", root=None):
+    """As verify_proof, and says nothing of the content of a record whose payload was pruned: only that the company has signed its hash, and that this hash leads to the root."""
+    with _step("PROOF"):
+        found = check_inclusion(_given(proof), keys.of(log), log)
         must(root in (None, found), "the root is not the one that you kept")
         return found
 
@@ -933,7 +943,7 @@ class _step:
 
     def __exit__(self, _, error, __):
         if isinstance(error, Exception) and not isinstance(error, AttestdError):
-            raise VerificationError(self.code, str(error) or type(error).__name__) from None
+            raise VerificationError("PRUNED" if isinstance(error, Pruned) else self.code, str(error) or type(error).__name__) from None
 
 # a text is read strictly; of what was parsed already, only its form can be checked
 def _given(value):
@@ -1752,18 +1762,18 @@ def check_record(record, key, log="actions"):
 
 # returns the root: compare it with the one that you keep
 def check_proof(evidence, key, log="actions"):
-    exactly(evidence, ("record", "proof", "root"))
-    check_record(evidence["record"], key, log)
-    return check_path(evidence)
+    root = check_inclusion(evidence, key, log)
+    if "pruned" in evidence["record"]:
+        raise Pruned
+    return root
 
 # as check_proof, and says nothing of the content: it passes without the payload, too
 def check_inclusion(evidence, key, log="actions"):
+    exactly(evidence, ("record", "proof", "root"))
     try:
-        return check_proof(evidence, key, log)
+        check_record(evidence["record"], key, log)
     except Pruned:
-        return check_path(evidence)
-
-def check_path(evidence):
+        pass
     node = evidence["record"]["hash"]
     must(type(evidence["proof"]) is list and len(evidence["proof"]) <= 64, "not a proof")
     for step in evidence["proof"]:

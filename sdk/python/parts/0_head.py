@@ -20,7 +20,7 @@ with a PayloadError: give them as strings.
 
 Agents: an Agent has a key of its own, signs in with it and signs what it does, in sessions: Client(url, Agent.read(path)).session().attest("file.written", {"path": "a.txt"}).
 
-verify_record, verify_proof, verify_passport, verify_token, verify_status and verify_evidence check without the service, with Keys of which one is pinned by its fingerprint. They need the package
+verify_record, verify_proof, verify_inclusion, verify_passport, verify_token, verify_status and verify_evidence check without the service, with Keys of which one is pinned by its fingerprint. They need the package
 cryptography, for Ed25519, and raise MissingCryptography where it is not installed.
 
 This file is made of sdk/python/parts and web/checkers/python by go generate ./web. Names that are not in __all__ may change.
@@ -43,5 +43,5 @@ except ImportError:
 
 __all__ = [
     "Agent", "AgentKey", "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RefusedError", "Retry", "ServiceError",
-    "Session", "Signer", "Spool", "SpoolSession", "UnknownKeyError", "VerificationError", "generate_agent_key", "verify_evidence", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
+    "Session", "Signer", "Spool", "SpoolSession", "UnknownKeyError", "VerificationError", "generate_agent_key", "verify_evidence", "verify_inclusion", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
 ]

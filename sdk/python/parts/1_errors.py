@@ -33,7 +33,7 @@ class PayloadError(AttestdError, ValueError):
 
 class VerificationError(AttestdError):
     """What was checked does not hold. code names the step that failed: for evidence and tokens one of the reference's, else KEY,
-    RECORD, PROOF or STATUS."""
+    RECORD, PRUNED, PROOF or STATUS."""
 
     def __init__(self, code, reason):
         super().__init__(f"{code}: {reason}")

@@ -56,7 +56,7 @@ export class PayloadError extends AttestdError {
 
 /**
  * What was checked does not hold. code names the step that failed: for evidence and tokens one of
- * the reference's, else KEY, RECORD, PROOF or STATUS.
+ * the reference's, else KEY, RECORD, PRUNED, PROOF or STATUS.
  */
 export class VerificationError extends AttestdError {
   override name = "VerificationError";

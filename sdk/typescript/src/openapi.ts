@@ -3184,6 +3184,7 @@ export interface components {
             /** @description Position in the company's chain. */
             index: number;
             timestamp: components["schemas"]["Timestamp"];
+            /** @description `null` where the payload was pruned. */
             payload: {
                 agentId: string;
                 companyId: components["schemas"]["Segment"];
@@ -3197,7 +3198,12 @@ export interface components {
                 payload: Record<string, never> | unknown[] | string | number | boolean | null;
                 /** @description What the agent has signed of the action; only where it has. See *Agent keys*. */
                 statement?: string;
-            };
+            } | null;
+            /**
+             * @description Only where the payload was pruned. Then it is `null`.
+             * @constant
+             */
+            pruned?: true;
             delegation?: components["schemas"]["DelegationInfo"];
             hash: components["schemas"]["SHA256"];
             signature: components["schemas"]["Signature"];

@@ -104,34 +104,57 @@ async function rings(text: string): Promise<[Prepared, Prepared]> {
 
 /**
  * Checks that a record is, byte for byte in its canonical form, what the company's key has signed.
+ * Where its payload was pruned, nobody can recompute the hash: then the code of the
+ * VerificationError is PRUNED, once the signature over the hash was found to be the company's.
  */
 export async function verifyRecord(record: Given, keys: Keys, options: { log?: "actions" | "control" } = {}): Promise<void> {
   onlyKnown("verifyRecord", options, ["log"]);
   const { log = "actions" } = options;
   await step("RECORD", async () => {
     const parsed = read(log === "control" ? controlRecordForm : recordForm, textOf(record), "record");
-    const { ok, reason } = await checkRecord(parsed, keys[log]);
-    must(ok, "RECORD", reason);
+    const { ok, reason, pruned } = await checkRecord(parsed, keys[log]);
+    must(ok, pruned ? "PRUNED" : "RECORD", reason);
   });
 }
 
 /**
  * Checks an answer of getProof: the record as verifyRecord does, and that it leads to the root,
  * which is returned. That root proves something to whoever compares it with one that was kept: give
- * that as root.
+ * that as root. Where all of this holds and the payload of the record was pruned, the code of the
+ * VerificationError is PRUNED.
  */
-export async function verifyProof(proof: Given, keys: Keys, options: { log?: "actions" | "control"; root?: string } = {}): Promise<string> {
+export async function verifyProof(proof: Given, keys: Keys, options: InclusionOptions = {}): Promise<string> {
   onlyKnown("verifyProof", options, ["log", "root"]);
-  const { log = "actions", root } = options;
-  return step("PROOF", async () => {
-    const parsed = read(proofOf[log], textOf(proof), "proof");
-    const { ok, reason, computed } = await checkRecord(parsed.record, keys[log]);
-    must(ok, "RECORD", reason);
-    must((await climb(computed, parsed.proof)).root === parsed.root, "PROOF", "the path does not lead to the root");
-    must(root === undefined || root === parsed.root, "PROOF", "the root is not the one that you kept");
-    return parsed.root;
-  });
+  const { root, pruned, reason } = await inclusion(proof, keys, options);
+  must(!pruned, "PRUNED", reason);
+  return root;
 }
+
+/**
+ * As verifyProof, and says nothing of the content of a record whose payload was pruned: only that
+ * the company has signed its hash, and that this hash leads to the root.
+ */
+export async function verifyInclusion(proof: Given, keys: Keys, options: InclusionOptions = {}): Promise<string> {
+  onlyKnown("verifyInclusion", options, ["log", "root"]);
+  return (await inclusion(proof, keys, options)).root;
+}
+
+export interface InclusionOptions {
+  /** Whose record it is, "actions" when absent. */
+  log?: "actions" | "control";
+  /** One that was kept. */
+  root?: string;
+}
+
+const inclusion = (proof: Given, keys: Keys, { log = "actions", root }: InclusionOptions) =>
+  step("PROOF", async () => {
+    const parsed = read(proofOf[log], textOf(proof), "proof");
+    const { ok, reason, computed, pruned } = await checkRecord(parsed.record, keys[log]);
+    must(ok || pruned, "RECORD", reason);
+    must((await climb(pruned ? parsed.record.hash : computed, parsed.proof)).root === parsed.root, "PROOF", "the path does not lead to the root");
+    must(root === undefined || root === parsed.root, "PROOF", "the root is not the one that you kept");
+    return { root: parsed.root, pruned, reason };
+  });
 
 export interface TokenChecks {
   /** The service's name on the wire, "service" unless it was set. */

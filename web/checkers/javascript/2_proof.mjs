@@ -90,22 +90,20 @@ export function checkRecord(record, key) {
 
 // returns the root: compare it with the one that you keep
 export function checkProof(evidence, key) {
-  exactly(evidence, ["record", "proof", "root"]);
-  checkRecord(evidence.record, key);
-  return checkPath(evidence);
+  const root = checkInclusion(evidence, key);
+  if (isPruned(evidence.record)) throw new Pruned();
+  return root;
 }
 
 // as checkProof, and says nothing of the content: it passes without the payload, too
 export function checkInclusion(evidence, key) {
+  exactly(evidence, ["record", "proof", "root"]);
+  const { record, proof, root } = evidence;
   try {
-    return checkProof(evidence, key);
+    checkRecord(record, key);
   } catch (refused) {
-    if (refused instanceof Pruned) return checkPath(evidence);
-    throw refused;
+    if (!(refused instanceof Pruned)) throw refused;
   }
-}
-
-function checkPath({ record, proof, root }) {
   must(Array.isArray(proof) && proof.length <= 64, "not a proof");
   const node = proof.reduce((at, step) => {
     exactly(step, ["sibling", "position"]);

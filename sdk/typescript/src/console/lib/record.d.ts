@@ -8,8 +8,9 @@ export interface RecordRead {
   companyId: string;
   actionType: string;
   hash: string;
+  pruned: boolean;
 }
 
 export const recordForm: Form<RecordRead>;
 export const controlRecordForm: Form<RecordRead>;
-export function checkRecord(record: RecordRead, key: Prepared): Promise<{ ok: boolean; reason: string; computed: string }>;
+export function checkRecord(record: RecordRead, key: Prepared): Promise<{ ok: boolean; reason: string; computed: string; pruned: boolean }>;
