@@ -38,6 +38,10 @@ for rows of companies that do not exist. Exit status 8 when only this fails.
 With --heads, also compares the database with that head file. Exit status 5 when the
 database is behind it, for example after a point-in-time recovery.
 
+Records whose payloads were pruned (attestd archive --prune) are counted in the line (--json:
+"pruned"). What is left of them is verified with the control record that the company has signed;
+a payload that is missing without one makes the chain fail.
+
 A record with a time in the future is a warning. SQLite's own check of every page would
 block a server's checkpoints; attestd backup makes it on the copy.`,
 		Args: cobra.NoArgs,
@@ -104,7 +108,11 @@ func futureTime(v store.ChainVerdict, now time.Time) string {
 
 func printVerdict(out io.Writer, v store.ChainVerdict) {
 	if v.Valid {
-		printable.Fprintf(out, "%s: valid, %d records, root %s\n", v.Title(), v.Length, v.Root)
+		pruned := ""
+		if v.Pruned > 0 {
+			pruned = fmt.Sprintf(", of which %d have no payload, as the company has signed", v.Pruned)
+		}
+		printable.Fprintf(out, "%s: valid, %d records%s, root %s\n", v.Title(), v.Length, pruned, v.Root)
 		return
 	}
 	printable.Fprintf(out, "%s: FAILS at index %d: %s\n", v.Title(), v.FailedAt, v.Reason)
@@ -122,6 +130,9 @@ func printVerdictJSON(out io.Writer, v store.ChainVerdict, warning string) {
 	}
 	if v.Valid {
 		line["records"], line["merkleRoot"] = v.Length, v.Root.String()
+		if v.Pruned > 0 {
+			line["pruned"] = v.Pruned
+		}
 	} else {
 		line["failedAtIndex"], line["error"] = v.FailedAt, v.Reason
 	}

@@ -46,6 +46,10 @@ func (t tools) searchRecords(ctx context.Context, in searchInput) (any, error) {
 			if err != nil {
 				return nil, err
 			}
+			if r.Pruned {
+				answer.Pruned++ // nothing says whose it is
+				continue
+			}
 			a := r.Payload
 			if a.AgentID == agent && (in.ActionType == "" || a.ActionType == in.ActionType) && bytes.Contains(a.Payload, []byte(in.Contains)) {
 				window = append(window, r)

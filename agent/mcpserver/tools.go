@@ -127,4 +127,6 @@ type found struct {
 type foundRecords struct {
 	Records []found `json:"records"`
 	Next    int64   `json:"next,omitempty"` // value of before for the next search
+	// records that may match, and were passed over because their payload was pruned
+	Pruned int64 `json:"pruned,omitempty"`
 }
