@@ -25,6 +25,7 @@ let held = { heads: /** @type {KeptHead[]} */ ([]), seen: /** @type {Map<number,
 let contradicted = null; // the first of it that is not so, {head, from}, with how many records are still what they were
 let next = 0;
 let engine = '';
+let pruned = 0; // records without payload, of which the company has signed the hash
 
 /**
  * @param {number} index
@@ -56,7 +57,8 @@ async function collect(checked) {
     const { index, hash, leaf, ok, reason } = result;
     if (index !== next)
       fail(next, index > next ? `missing; the next record is ${index}` : `record ${index} stands in its place`);
-    if (!ok) fail(index, reason);
+    if (result.pruned) pruned++;
+    else if (!ok) fail(index, reason);
     if ((held.seen.get(index) ?? hash) !== hash)
       fail(index, 'the server showed another record with this index before, and the company signed both');
     read.push({ hash, leaf });
@@ -118,7 +120,7 @@ async function run({ credential, key, ports, heads, seen }) {
   const longer = heads.find(({ size }) => size > log.length);
   if (longer && server.valid && !failures.first) contradict(longer); // else it is not silent about what is missing
   postMessage({
-    type: 'done', count: log.length, state: log.state, root, contradicted, server, failures,
+    type: 'done', count: log.length, pruned, state: log.state, root, contradicted, server, failures,
     engine, workers: pool.size, seconds: (performance.now() - started) / 1000,
   });
 }

@@ -14,6 +14,7 @@ const one = { // a payload of each kind
   'api-key.deleted': { fingerprint: 'f', label: null },
   'oauth-client.created': { fingerprint: 'f', clientId: 'cc_1', role: 'admin', expiresAt: null, jwksUri: 'https://ci.example/jwks' },
   'oauth-client.deleted': { fingerprint: 'f', clientId: 'cc_1' },
+  'payloads.pruned': { by: null, records: 12, skeleton: 's', bytes: 9, archive: 'a', root: 'r' },
   'agent.registered': { agentId: 'bot', metadataHash: 'h' },
   'agent.disabled': { agentId: 'bot', passportsRevoked: 2 },
   'agent.enabled': { agentId: 'bot' },

@@ -21,6 +21,19 @@ test('without a finding the tone is that of the check and its key', () => {
   }
 });
 
+test('a record without its payload is never green', () => {
+  const about = { ...record(7), pruned: true };
+  for (const [keyState, all, tone, is] of [
+    ['confirmed', [], 'warn', 'payload pruned'], ['unconfirmed', [], 'warn', 'payload pruned'],
+    ['other', [], 'bad', 'another key'], ['confirmed', [failure], 'bad', 'failed before'],
+    ['confirmed', [rewritten], 'warn', 'payload pruned'],
+  ]) {
+    const said = verdict({ ok: false, keyState, found: all, about });
+    assert.deepEqual([said.tone, said.is], [tone, is], `${keyState} ${JSON.stringify(all)}`);
+    assert.ok(!isGreen(said.own));
+  }
+});
+
 test('no finding leaves anything green that it bears on', () => {
   for (const [finding, about, tone] of [
     ...[rewritten, failure, inControl, root, key].map((one) => [one, undefined, 'bad']),

@@ -99,7 +99,7 @@ type WorkerResult = CheckedRecord | Unreadable;
 
 /** A record that the page shows as it came; check is null while it has none. */
 interface LiveEntry { record: LogRecord; check: WorkerResult | null; late: boolean }
-interface CheckedEntry { record: LogRecord; check: { ok: boolean; reason: string } }
+interface CheckedEntry { record: LogRecord; check: { ok: boolean; reason: string; pruned?: boolean } }
 
 /** An attestation record as record.js reads it, with the nodes that were hashed. */
 interface LogRecord {
@@ -173,7 +173,7 @@ type Tone = 'ok' | 'warn' | 'bad' | '';
 type KeyState = 'confirmed' | 'other' | 'unconfirmed';
 
 /** What a verdict is about: a record, or a part that is none. */
-interface About { log?: LogName; index?: number | null }
+interface About { log?: LogName; index?: number | null; pruned?: boolean }
 interface Verdict { tone: Tone; own: Tone; is: string; against: Finding | null }
 type Assess = (ok: boolean, about?: About | null) => Verdict;
 
@@ -289,7 +289,8 @@ interface Row {
   actionType: string;
   delegated?: boolean;
   text: string;
-  check: { ok: boolean; reason: string } | null;
+  pruned?: boolean;
+  check: { ok: boolean; reason: string; pruned?: boolean } | null;
   word?: Word;
 }
 
@@ -459,6 +460,7 @@ interface WholeLogState { peaks?: { size: number; hash: string }[]; roots?: Byte
 interface Failed { index: number; reason: string }
 interface VerifyAnswer {
   count: number;
+  pruned: number;
   state: WholeLogState;
   root: string;
   contradicted: { head: KeptHead; from: number } | null;

@@ -22,7 +22,7 @@ export async function newest(asked, limit, before = null) {
   const records = page.records.map((one) => foundRecord(one, search));
   mustBeInOrder(records, page, search);
   const results = records.length ? await checkNewest(records) : [];
-  return { found: records.map((record, i) => ({ record, ok: results[i].ok, reason: results[i].reason })), page };
+  return { found: records.map((record, i) => ({ record, ok: results[i].ok, pruned: results[i].pruned, reason: results[i].reason })), page };
 }
 
 /**

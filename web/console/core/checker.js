@@ -57,8 +57,8 @@ const nameOf = ({ companyId }, log, { fingerprint }) => `${companyId} ${log} ${f
  * @param {CompanyKey} key
  * @param {LogName} log
  */
-function hold({ ok, index, hash }, key, log) {
-  if (!ok) return;
+function hold({ ok, pruned, index, hash }, key, log) {
+  if (!ok && !pruned) return;
   const name = `${nameOf(key, log, keyAt(key, index))}${index}`;
   const known = held.get(name);
   if (known && known.hash !== hash)
@@ -107,18 +107,19 @@ export async function checkRecords(records, key, log = 'actions') {
 /**
  * Checks records of the log of actions with the key of the session, and where that did not sign one
  * of them with the company's keys as they are now: one may have been rotated. What fails is a
- * failure of the chain, on every page. Rejects where the keys cannot be asked for, for then nothing
+ * failure of the chain, on every page, but for a record whose payload was pruned. Rejects where the keys cannot be asked for, for then nothing
  * is known.
  * @param {LogRecord[]} records
  */
 export async function checkNewest(records) {
   const { key } = signedIn();
   let results = await checkRecords(records, key);
-  const late = results.findLastIndex(({ hashOK, signatureOK }) => hashOK && !signatureOK);
+  const late = results.findLastIndex(({ hashOK, signatureOK }, i) =>
+    (hashOK || records[i].pruned) && !signatureOK);
   const newer = late < 0 ? key : await refreshKey(key.companyId, records[late].index);
   if (newer !== key) results = await checkRecords(records, newer);
   if (session.get().company?.companyId === key.companyId)
-    results.forEach(({ ok, reason }, i) => ok || fail(records[i].index, reason));
+    results.forEach(({ ok, pruned, reason }, i) => ok || pruned || fail(records[i].index, reason));
   return results;
 }
 

@@ -4,7 +4,7 @@ import { FormError, json, read } from '../lib/form.js';
 import { jsonLines } from './api.js';
 import { mustFit } from './asked.js';
 import { provenSize } from './heads.js';
-import { PIECE, Rows, brokenRow, logSize } from './rows.js';
+import { PIECE, Rows, brokenRow, fails, logSize } from './rows.js';
 import { foundRecord, matches, narrows, pageOf, pathOf, readsAll, streamOf } from './search.js';
 import { mustReach } from './search_pages.js';
 import { signedIn } from './session.js';
@@ -229,6 +229,6 @@ export class FailedRows extends ListedRows {
       () => (this.whole ? this.last ?? null : null),
     );
     await checked;
-    return rows.filter((row) => !row.check?.ok);
+    return rows.filter(fails);
   }
 }

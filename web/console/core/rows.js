@@ -44,9 +44,17 @@ const rowOf = (record) => ({
   agentId: record.agentId,
   actionType: record.actionType,
   delegated: Boolean(record.delegation),
-  text: snippetOf(record),
+  pruned: record.pruned,
+  text: record.pruned ? '' : snippetOf(record),
   check: null,
 });
+
+/**
+ * Whether a row was checked and fails. That of a record without its payload does not where the
+ * company has signed its hash, though it does not hold either.
+ * @param {Row} row
+ */
+export const fails = ({ check }) => !check?.ok && !check?.pruned;
 
 /**
  * What stands where a record should be.
@@ -124,8 +132,8 @@ export class Rows {
    */
   came({ record, check }) {
     this.checked++;
-    if (!check.ok) this.failed.push(record.timestamp);
     const row = { ...rowOf(record), check };
+    if (fails(row)) this.failed.push(record.timestamp);
     this.addWords([row], [record]);
     return row;
   }
@@ -186,7 +194,7 @@ export class Rows {
     whole.forEach((row, i) => { row.check = results[i]; });
     this.addWords(whole, records);
     this.checked += rows.length;
-    this.failed.push(...[...broken, ...whole.filter((row) => !row.check?.ok)].map((row) => row.timestamp));
+    this.failed.push(...[...broken, ...whole.filter(fails)].map((row) => row.timestamp));
     for (const { index, check } of broken)
       if (index !== null && check) failsHere(index, check.reason); // nowhere is the chain green then
     this.changed();

@@ -269,7 +269,7 @@ function numbered(entries, sid) {
  * @returns {SessionWhole}
  */
 export function wholeOf({ entries, broken }, listed, done, due = []) {
-  const failed = entries.filter(({ row }) => row.check && !row.check.ok).length + broken.length;
+  const failed = entries.filter(({ row }) => row.check && !row.check.ok && !row.check.pruned).length + broken.length;
   if (failed) return { is: 'fails', says: failed === 1 ? 'a record fails' : `${failed} records fail` };
   const signed = listed.kind === 'statement';
   if (!done || entries.some(({ row }) => !row.check || (signed && !row.word)))

@@ -29,7 +29,7 @@ const listed = having({
   firstAt: timestamp,
   lastAt: timestamp,
   records: integer,
-  state: oneOf('sealed', 'open', 'gap', 'unproven'),
+  state: oneOf('sealed', 'open', 'gap', 'unproven', 'pruned'),
   ended: boolean,
   missing: list(list(integer, 2), 100),
 });

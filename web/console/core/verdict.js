@@ -17,6 +17,7 @@ export const isGreen = (tone) => tone === GREEN;
  */
 export const PART = {};
 
+const PRUNED = 'payload pruned';
 const SAYS = { rewritten: 'history rewritten', failure: 'the log fails', key: 'key replaced' };
 const ORDER = Object.keys(SAYS);
 
@@ -47,18 +48,21 @@ const ownTone = (ok, keyState) =>
  * {tone, own, is, against}: the tone of what was checked here, ok says whether it holds, with a key
  * in that state, of a company with these findings. own is its tone without them, is the verdict in
  * a word or two, and against the finding for which it is not green, or null. A whole log is red
- * then; a part that holds by itself is amber.
+ * then; a part that holds by itself is amber. So is a record whose payload was pruned, of which
+ * about says so: only that the company has signed its hash was checked.
  * @param {{ok: boolean, keyState: KeyState, found: Finding[], about?: About | null}} of
  * @returns {Verdict}
  */
 export function verdict({ ok, keyState, found, about = null }) {
-  const own = ownTone(ok, keyState);
+  const pruned = !ok && about?.pruned && keyState !== 'other';
+  const own = pruned ? 'warn' : ownTone(ok, keyState);
   const against = found.filter(bearsOn(about)).sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind))[0] ?? null;
-  if (!ok) return { tone: own, own, is: 'fails', against };
+  if (pruned && !against) return { tone: own, own, is: PRUNED, against };
+  if (!ok && !pruned && !about?.pruned) return { tone: own, own, is: 'fails', against };
   if (keyState === 'other') return { tone: own, own, is: 'another key', against };
   if (!against) return { tone: own, own, is: 'checked', against };
   if (about && isRecord(against, about)) return { tone: 'bad', own, is: 'failed before', against };
-  return { tone: about ? 'warn' : 'bad', own, is: SAYS[against.kind], against };
+  return { tone: about ? 'warn' : 'bad', own, is: pruned ? PRUNED : SAYS[against.kind], against };
 }
 
 /**

@@ -113,7 +113,7 @@ async function run(mine, startedAt, end) {
 }
 
 /**
- * Whether everything that a run has read verifies, has grown from what was seen before, and has the
+ * Whether nothing that a run has read fails, and it has grown from what was seen before, and has the
  * root that the server names.
  * @param {VerifyAnswer} found
  */
@@ -138,6 +138,13 @@ export function compare(result, rewritten, failure) {
       text: `Every record verifies now. But at ${timeText(failure.found)} ` +
         `${failure.failedAt === 'the root' ? 'the root' : `record ${failure.failedAt}`} failed: ${failure.reason}. ` +
           `The server showed something else then.`,
+    };
+  if (holds(result) && result.pruned)
+    return {
+      ok: false,
+      pruned: true,
+      text: `The roots are equal, and the company has signed the hash of every record. But the payloads of ` +
+        `${result.pruned} of the ${result.count} records were pruned: what these said cannot be checked here.`,
     };
   if (holds(result))
     return { ok: true, text: 'Your browser and the server agree: every record verifies, and the roots are equal.' };

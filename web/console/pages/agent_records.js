@@ -68,7 +68,8 @@ export function LatestRecords({ agent, companyKey, onFound }) {
         found.length > 0 &&
         html`
         <ul class="agent-records">${found
-          .map((one) => ({ one, verdict: assess(one.ok, { log: 'actions', index: one.record.index }) }))
+          .map((one) => ({ one, verdict: assess(one.ok,
+            { log: 'actions', index: one.record.index, pruned: one.pruned }) }))
           .map(
             ({ one, verdict, verdict: { tone, is } }) => html`
           <li key=${one.record.index} data-index=${one.record.index} data-check=${tone}>
@@ -79,7 +80,7 @@ export function LatestRecords({ agent, companyKey, onFound }) {
                 ${one.ok && html` <${WordOf} of=${one.record} record=${verdict} />`}</span>
               <span class="muted small nowrap" title=${one.record.timestamp}>${timeText(one.record.timestamp)}</span>
               <${Badge} tone=${tone}>${is}<//></a>
-            ${!one.ok && html`<p class="small bad-text">${one.reason}</p>`}</li>`)}</ul>
+            ${!one.ok && html`<p class="small ${one.pruned ? 'muted' : 'bad-text'}">${one.reason}</p>`}</li>`)}</ul>
         <${KeyHint} keyOf=${companyKey} />
         <p class="small muted">The server selects these records, and this browser verifies each. Only <a
           href=${href('verify')}>Verify</a> shows that none is missing.</p>`
@@ -109,7 +110,7 @@ export function Delegations({ agent, company, companyKey }) {
   useEffect(() => { load(); }, [agent.agentId, most]);
   const good = useMemo(() => (state?.found ?? []).filter((one) => one.ok).map(({ record }) => record), [state]);
   const graph = useMemo(() => graphOf(good), [good]);
-  const failed = (state?.found ?? []).filter((one) => !one.ok);
+  const failed = (state?.found ?? []).filter((one) => !one.ok && !one.pruned);
   const { drawn, total } = state ?? NOTHING;
   const more = state && (drawn.acted < total.acted || drawn.gave < total.gave);
   const { tone } = assess(!failed.length, PART);

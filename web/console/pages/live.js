@@ -151,13 +151,13 @@ function Pulse({ state, companyKey }) {
 /** @param {{entry: LiveEntry, assess: Assess, onOpen: (record: LogRecord) => void}} props */
 function Entry({ entry, assess, onOpen }) {
   const { record, check, late } = entry;
-  const verdict = check && assess(check.ok, { log: 'actions', index: record.index });
+  const verdict = check && assess(check.ok, { log: 'actions', index: record.index, pruned: check.pruned });
   const { tone, is } = verdict ?? { tone: '', is: 'not checked' };
   return html`
     <li class="entry ${tone}" data-index=${record.index} data-check=${tone}>
       <button type="button" class="entry-button" onClick=${() => onOpen(record)}>
         <span class="entry-index">${record.index}</span>
-        <span class="entry-what"><strong><${Text} of=${record.actionType} /></strong>
+        <span class="entry-what"><strong>${record.pruned ? 'payload pruned' : html`<${Text} of=${record.actionType} />`}</strong>
           <span class="muted">${check?.ok && html`<${WordOf} of=${record} record=${verdict} /> `}
             <${Text} of=${record.agentId} /></span></span>
         <span class="entry-time muted">

@@ -34,7 +34,8 @@ const NARROW = matchMedia('(max-width: 48rem)');
  */
 function verdictOf(row, assess) {
   if (!row?.check) return { tone: '', says: 'not verified yet' };
-  const { tone, is, against } = assess(row.check.ok, { log: 'actions', index: row.index });
+  const { tone, is, against } = assess(row.check.ok,
+    { log: 'actions', index: row.index, pruned: row.check.pruned });
   if (!row.check.ok) return { tone, says: visible(row.check.reason) };
   if (is === 'another key') return { tone, says: 'signed by another key than the confirmed one' };
   return {
@@ -101,7 +102,7 @@ function cells({ row, index, link, tab, assess, judge, selected, onSelect, q }) 
       ${row.delegated
         && html` <span class="muted" title="by delegation"><span aria-hidden="true">↪</span>
         <span class="visually-hidden">delegated</span></span>`}`)}
-      ${tone === 'bad' ? cell('text bad-text', says) : cell('text', html`<${Snippet} text=${row.text} q=${q} />`)}
+      ${tone === 'bad' ? cell('text bad-text', says) : row.pruned ? cell('text muted', 'payload pruned') : cell('text', html`<${Snippet} text=${row.text} q=${q} />`)}
       ${cell('hash', short(row.hash), row.hash)}`}`;
 }
 

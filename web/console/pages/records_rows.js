@@ -94,7 +94,7 @@ export function newOf(search, rows, { entries }) {
   if (!narrows(search) && !search.failures) return { fresh: Math.max(0, length - rows.size) };
   const since = entries.filter(({ record }) => record.index >= rows.size);
   const fresh = since.filter(
-    ({ record, check }) => matches(record, search) && (!search.failures || (check && !check.ok)),
+    ({ record, check }) => matches(record, search) && (!search.failures || (check && !check.ok && !check.pruned)),
   ).length;
   return { fresh, more: since.length === entries.length && length - rows.size > entries.length };
 }

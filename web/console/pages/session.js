@@ -79,7 +79,8 @@ function useSession(name) {
  * @param {Row} row
  * @param {Assess} assess
  */
-const toneOf = (row, assess) => (row.check ? assess(row.check.ok, { log: 'actions', index: row.index }).tone : '');
+const toneOf = (row, assess) => (row.check
+  ? assess(row.check.ok, { log: 'actions', index: row.index, pruned: row.check.pruned }).tone : '');
 
 /**
  * The verdict on a call: the worst of its records.

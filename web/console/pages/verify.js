@@ -22,7 +22,7 @@ import { Text } from '../parts/text.js';
 /** Checks the whole chain; what holds is then extended record by record as they come. */
 export const verifyAll = async () => {
   const result = await start();
-  if (result && !heads.get().rewritten) adopt(result);
+  if (result && !result.pruned && !heads.get().rewritten) adopt(result);
 };
 
 /**
@@ -51,6 +51,7 @@ function saveReport(result, verdict, against, companyKey) {
     verdict: { holds: verdict.ok && !against, text: verdict.text },
     findings: findings.get().all.filter((one) => one.companyId === companyId),
     records,
+    pruned: result.pruned,
     root,
     failures,
     server,
@@ -67,15 +68,18 @@ function Outcome({ result }) {
   const { rewritten } = useStore(heads);
   const { failure } = useStore(live);
   const verdict = compare(result, rewritten?.log === 'actions' ? rewritten : null, failure);
-  const judged = useAssess(companyKey)(verdict.ok);
+  const assess = useAssess(companyKey);
+  const judged = assess(verdict.ok || Boolean(verdict.pruned));
   const { is, against } = judged;
-  const tone = verdict.ok && result.count === 0 && !against ? '' : judged.tone;
+  const tone = verdict.ok && result.count === 0 && !against ? ''
+    : verdict.pruned && judged.tone !== 'bad' ? 'warn' : judged.tone;
   const failedAt = result.failures.first?.index ?? result.server.failedAtIndex ?? failure?.failedAt;
   const word = verdict.ok && is === 'another key' ? 'signed by another key'
+    : verdict.pruned && judged.tone !== 'bad' ? 'payloads pruned'
     : verdict.ok ? (against ? is : result.count === 0 ? 'empty' : 'valid')
       : rewritten || result.contradicted ? 'rewritten' : `fails at ${failedAt ?? 'the root'}`;
   return html`
-    <section class="card aside" aria-label="Result" data-verdict=${verdict.ok ? 'valid' : 'failed'} data-tone=${tone}
+    <section class="card aside" aria-label="Result" data-verdict=${verdict.ok ? 'valid' : verdict.pruned ? 'pruned' : 'failed'} data-tone=${tone}
       data-failed-at=${failedAt}>
       <div class="card-head"><h2 class="verdict-word ${tone}">${word}</h2>
         <button type="button" class="button" onClick=${() => saveReport(result, verdict, against, companyKey)}>
@@ -86,6 +90,7 @@ function Outcome({ result }) {
         <dt>checked here</dt><dd>
           ${plural(result.count, 'record')} in ${result.seconds.toFixed(1)} s,
           with ${result.engine} in ${plural(result.workers, 'worker')}</dd>
+        ${result.pruned > 0 && html`<dt>without payload</dt><dd>${plural(result.pruned, 'record')}:${' '}<a href=${href('control', '', { kind: 'payloads.pruned' })}>see the control log</a></dd>`}
         <dt>as of</dt><dd title=${result.endedAt}>${timeText(result.endedAt)}</dd>
         <dt>root here</dt><dd><code>${result.root}</code></dd>
         <dt>server</dt><dd>

@@ -136,6 +136,13 @@ const KINDS = {
     credential,
     ({ clientId = '' }) => html`The OAuth client <${Name} of=${clientId} /> was deleted`,
   ),
+  'payloads.pruned': kind(
+    'Payloads pruned',
+    having({ records: integer, archive: string }),
+    ({ records, archive }) =>
+      html`The payloads of the first ${plural(records, 'action')} were pruned; the archive with the SHA-256
+      <${Name} of=${archive} /> has them`,
+  ),
   'agent.registered': kind(
     'Agent registered',
     agent,

@@ -67,6 +67,10 @@ function CheckSteps({ record, result, companyKey, assess }) {
 /** @param {{result: RecordResult | null, verdict: Verdict | null, record: LogRecord}} props */
 function Verdict({ result, verdict, record }) {
   if (!result || !verdict) return html`<p class="muted" role="status">Checking …</p>`;
+  if (result.pruned && verdict.is !== 'another key')
+    return html`<${Notice} kind=${verdict.tone}><strong>Payload pruned.</strong> The company has signed the hash of this
+      record. What it said cannot be checked: the hash covers the payload, which the operator has moved into an archive.
+      That the hash is in the log can still be proven.<${Against} of=${verdict.against} /><//>`;
   if (!result.ok) return html`<${Notice} kind="bad"><strong>Verification failed:</strong> ${result.reason}.<//>`;
   const { tone, own, is, against } = verdict;
   if (is === 'another key')
@@ -91,15 +95,15 @@ const Only = ({ name, value }) =>
  */
 export function RecordView({ record, companyKey, log = 'actions' }) {
   const assess = useAssess(companyKey);
-  const about = { log, index: record.index };
   const result = useResult(() => checkRecord(record, companyKey), [record, companyKey]);
+  const about = { log, index: record.index, pruned: result?.pruned };
   const verdict = result && assess(result.ok, about);
   const tone = verdict?.tone ?? '';
   /** @param {boolean} ok */
   const tones = (ok) => assess(ok, about).tone;
   // The key may have been rotated since it was asked for: a newer one comes with the session.
   useEffect(() => {
-    if (result?.hashOK && !result.signatureOK) refreshKey(companyKey.companyId, record.index).catch(() => {});
+    if (result && (result.hashOK || record.pruned) && !result.signatureOK) refreshKey(companyKey.companyId, record.index).catch(() => {});
   }, [result]);
   const { delegation } = record;
   const { company } = useStore(session);
@@ -112,13 +116,14 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
     </section>
     ${asks && html`<${WordCard} of=${record} record=${verdict} />`}
     <dl class="facts">
-      <dt>agent</dt><dd><${Only} name="agent" value=${record.agentId} /></dd>
-      <dt>action</dt><dd><${Only} name="action" value=${record.actionType} /></dd>
+      ${!record.pruned && html`<dt>agent</dt><dd><${Only} name="agent" value=${record.agentId} /></dd>
+      <dt>action</dt><dd><${Only} name="action" value=${record.actionType} /></dd>`}
       <dt>time</dt><dd title=${record.timestamp}>${timeText(record.timestamp, 23)}</dd>
-      <dt>company</dt><dd><${Text} of=${record.companyId} /></dd>
+      ${!record.pruned && html`<dt>company</dt><dd><${Text} of=${record.companyId} /></dd>`}
     </dl>
     <section class="stack tight"><h3>Payload</h3>
-      <${JSONView} node=${record.inner} source=${record.source} what="payload" />
+      ${record.pruned ? html`<p class="muted">Payload pruned. Its operator has the archive.</p>`
+        : html`<${JSONView} node=${record.inner} source=${record.source} what="payload" />`}
     </section>
     ${delegation && html`
       <section class="stack"><h3>Delegation</h3><${Principals} chain=${delegation.chain} />
@@ -128,8 +133,8 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
     <section class="stack tight"><h3>Hash</h3><${Value} value=${record.hash} what="hash" /></section>
     <section class="stack tight"><h3>Signature</h3><${Value} value=${record.signature} what="signature" /></section>
     <div class="buttons"><a class="button" href=${href('proof', record.index)}>Show proof</a>
-      <a class="button" href=${href('agents', record.agentId, { record: record.index })}>
-        Authorization at that time</a></div>
-    ${result && html`<details class="steps"><summary>Verification steps</summary>
+      ${!record.pruned && html`<a class="button" href=${href('agents', record.agentId, { record: record.index })}>
+        Authorization at that time</a>`}</div>
+    ${result && !record.pruned && html`<details class="steps"><summary>Verification steps</summary>
     <${CheckSteps} ...${{ record, result, companyKey, assess: tones }} /></details>`}`;
 }
