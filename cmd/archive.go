@@ -11,6 +11,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
+	"attestd/chain/tlog"
 	"attestd/internal/printable"
 	"attestd/server/local"
 	"attestd/store"
@@ -20,7 +21,7 @@ import (
 func archiveCommand(schema string) *cobra.Command {
 	f := operatorFlags{schema: schema}
 	var company, before, out string
-	var force, asJSON bool
+	var force, prunes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "archive --company ID --before TIME --out FILE",
 		Short: "Write all records of a company from before a time into one file that is checked alone",
@@ -36,10 +37,19 @@ that the checkpoint is stored as published. TIME is in RFC 3339, or relative to 
 While a server has the database file open, the server signs, over the socket beside the file,
 which only the server's user and root can use; the records are read beside it.
 
+With --prune, the payloads of the actions in the archive are then deleted from the database, which
+nothing but the archive brings back. Their records stay, with their times, hashes, signatures and
+delegations, and every proof of them. A control record that the company signs says which payloads
+they were, and which archive has them; verify holds the rest against it. The archive must end at
+least a day ago. What was interrupted is finished by --company and --prune alone.
+
 The archive contains everything that agents recorded. Protect it as you protect the database.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			at, ok := parseInstant(before, time.Now())
+			if company != "" && prunes && before == "" && out == "" {
+				return f.finishPruning(cmd, company, asJSON)
+			}
 			switch {
 			case company == "" || before == "" || out == "":
 				return usagef("--company, --before and --out are required")
@@ -50,11 +60,22 @@ The archive contains everything that agents recorded. Protect it as you protect 
 			if err != nil {
 				return err
 			}
+			if !asJSON {
+				printable.Fprintf(cmd.OutOrStdout(), "archived %d records of actions and %d of control of %s, from before %s, in %s (%s)\nSHA-256 %s\nkey %s\n",
+					made.Actions, made.Control, made.CompanyID, made.Before, made.File, humanize.IBytes(uint64(made.Size)), made.SHA256, made.Key)
+			}
+			if prunes {
+				pruned, err := f.prune(cmd.Context(), local.Prune{CompanyID: company, Records: made.tree.Size, Root: made.tree.Root, Archive: made.SHA256})
+				if err != nil {
+					return fmt.Errorf("the archive %s is there, and not all payloads were pruned: %w", out, err)
+				}
+				if made.Pruned = &pruned.Records; !asJSON {
+					printPruned(cmd.OutOrStdout(), company, pruned)
+				}
+			}
 			if asJSON {
 				return printable.JSON(cmd.OutOrStdout(), made)
 			}
-			printable.Fprintf(cmd.OutOrStdout(), "archived %d records of actions and %d of control of %s, from before %s, in %s (%s)\nSHA-256 %s\nkey %s\n",
-				made.Actions, made.Control, made.CompanyID, made.Before, made.File, humanize.IBytes(uint64(made.Size)), made.SHA256, made.Key)
 			return nil
 		},
 	}
@@ -63,6 +84,7 @@ The archive contains everything that agents recorded. Protect it as you protect 
 	cmd.Flags().StringVar(&before, "before", "", "`time` before which records are archived: RFC 3339, or relative to now as in 90d")
 	cmd.Flags().StringVar(&out, "out", "", "`file` to write")
 	cmd.Flags().BoolVar(&force, "force", false, "replace an archive that is there")
+	cmd.Flags().BoolVar(&prunes, "prune", false, "delete the payloads of the archived actions from the database")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }
@@ -77,6 +99,9 @@ type archived struct {
 	Key       string `json:"key"` // fingerprint
 	Actions   int64  `json:"actions"`
 	Control   int64  `json:"control"` // records
+	// of actions whose payloads are no longer in the database
+	Pruned *int64    `json:"pruned,omitempty"`
+	tree   tlog.Tree // of the actions up to the last in the archive
 }
 
 // archive makes an archive, beside a server or without one.
@@ -106,7 +131,8 @@ func (f *operatorFlags) archive(ctx context.Context, a local.Archive, out string
 	if v.Outcome != evidence.Holds {
 		return made, exitError{exitInvalid, fmt.Errorf("no archive was made, because it does not hold when it is read back: %s: %s", v.Code, v.Reason)}
 	}
-	made = archived{CompanyID: frame.CompanyID, Before: frame.Before, File: out, Size: size, SHA256: v.Archive.SHA256, Key: frame.Signer}
+	made = archived{CompanyID: frame.CompanyID, Before: frame.Before, File: out, Size: size, SHA256: v.Archive.SHA256, Key: frame.Signer,
+		tree: v.Archive.Actions}
 	for _, l := range frame.Logs {
 		if l.Log == evidence.Control {
 			made.Control = l.Records

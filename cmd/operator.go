@@ -23,6 +23,7 @@ type operations interface {
 	SetQuota(ctx context.Context, q local.Quota) (local.Company, error)
 	RotateKey(ctx context.Context, r local.Rotation) (local.Rotated, error)
 	Archive(ctx context.Context, a local.Archive) (lines.Frame, error)
+	Prune(ctx context.Context, p local.Prune) (local.Pruned, error)
 }
 
 // operatorFlags say which database a command of an operator works on.

@@ -18,7 +18,7 @@ import (
 
 // ErrNotPrunable means that payloads stay, because somebody may still need them or an argument is
 // wrong. The error says what to do.
-var ErrNotPrunable = errors.New("the payloads are not pruned")
+var ErrNotPrunable = fmt.Errorf("%w: the payloads are not pruned", ErrRefused)
 
 const (
 	// the age of the last record whose payload may go
@@ -121,7 +121,8 @@ func (s *Store) mayPrune(c *conn, by Caller, records int64) error {
 	if err != nil {
 		return err
 	}
-	// A retry under the name of a statement, which is taken for good, is answered without a payload.
+	// A retry under the name of a statement, which is taken for good, is answered without its
+	// payload.
 	var index, expires int64
 	err = c.one([]any{&index, &expires}, `SELECT idx, expires_at FROM idempotency_key
 		WHERE chain = ? AND idx < ? AND expires_at > ? AND expires_at < ? LIMIT 1`,
@@ -245,6 +246,10 @@ func (s *Store) pruneNext(ctx context.Context, by Caller, records, most int64) (
 			return 0, err
 		}
 		if err := s.write(ctx, func(w *conn) error {
+			if err := s.Companies.overwriteDeleted(w, true); err != nil {
+				return err
+			}
+			defer func() { _ = s.Companies.overwriteDeleted(w, false) }()
 			_, err := w.exec(`UPDATE record SET payload = '' WHERE id BETWEEN ? AND ? AND octet_length(payload) > 0`,
 				recordID(number, at), recordID(number, to)-1)
 			return err

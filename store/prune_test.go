@@ -304,8 +304,8 @@ func TestPruneOfDamagedCompanyIsRefused(t *testing.T) {
 }
 
 // What says that payloads were pruned is a record that the company has signed in its control log.
-// One that was altered, is of another log or company, or about something else is an error, and never
-// means that nothing was pruned.
+// One that was altered, is of another log or company, or about something else is an error, and
+// never means that nothing was pruned.
 func TestPrunedNeedsTheCompanysSignature(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()

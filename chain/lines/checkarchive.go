@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"attestd/chain/evidence"
+	"attestd/chain/tlog"
 	"attestd/internal/linereader"
 )
 
@@ -17,6 +18,8 @@ type ArchiveVerdict struct {
 	SHA256 string `json:"sha256"` // of the whole file, in lower-case hex
 	// SHA-256 of the archive that it continues: that has the actions before its first. "" for none.
 	Continues string `json:"continues,omitempty"`
+	// Actions is the log tree of all records of actions up to the last in the archive.
+	Actions tlog.Tree `json:"-"`
 }
 
 // CheckArchive checks an archive while reading it. Memory does not grow with its length. Its error
@@ -30,7 +33,7 @@ func CheckArchive(src io.Reader, o Options) (Verdict, error) {
 	if err != nil || v.Outcome == evidence.Fails {
 		return v, err
 	}
-	v.Archive = &ArchiveVerdict{Before: c.first.before, SHA256: hex.EncodeToString(sum.Sum(nil))}
+	v.Archive = &ArchiveVerdict{Before: c.first.before, SHA256: hex.EncodeToString(sum.Sum(nil)), Actions: c.actions}
 	if c.logs[evidence.Actions].First > 0 {
 		v.Archive.Continues = c.pruned.archive
 	}
@@ -48,6 +51,8 @@ type archiveChecker struct {
 
 	pruned prune // the last one of the control log; of no records for none
 	isLate bool  // a control record is not from before the moment
+	// of the last log that was checked, which is that of the actions at the end
+	actions tlog.Tree
 }
 
 func (c *archiveChecker) run() error {
@@ -200,6 +205,7 @@ func (c *archiveChecker) log(i int) error {
 	case !c.counts(name, text, by):
 		return fail(Uncovered, "log %s: what you trust vouches for no checkpoint that covers the records", name)
 	}
+	c.actions = whole
 	which := fmt.Sprintf("the first %d records, all there and unchanged:", records)
 	if opening.index > 0 {
 		which = fmt.Sprintf("the records from %d to before %d, all there and unchanged, and with those before them", opening.index, records)

@@ -172,6 +172,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /company/quota", operation(s, s.SetQuota))
 	mux.HandleFunc("POST /rotate-key", operation(s, s.RotateKey))
 	mux.HandleFunc("POST /archive", operation(s, s.Archive))
+	mux.HandleFunc("POST /prune", operation(s, s.Prune))
 	mux.HandleFunc("POST /state", operation(s, func(ctx context.Context, _ struct{}) (State, error) {
 		if s.State == nil {
 			return State{}, fmt.Errorf("%w: the server has not begun to serve", store.ErrUnavailable)

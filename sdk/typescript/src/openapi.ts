@@ -990,7 +990,7 @@ export interface paths {
          *
          *     - `text/event-stream`: events during the search. `record` has a record as data. `progress` has the number of records
          *       read, the position of the search and the `size` of the log. `end`, the last event, has the numbers of records read
-         *       and found, and `next` if `limit` was reached.
+         *       and found, `pruned` as in JSON, and `next` if `limit` was reached.
          *     - `application/x-ndjson`: one record a line, as `GET /v1/chain` gives them; all that match, unless `limit` is given.
          *     - `text/csv`: a table (RFC 4180) with a header, and the cells `delegatedBy` (principals, a space between), `tokenId` and `payload`
          *       (the payload as it was sent); also all that match. What begins with `=`, `+`, `-` or `@`, also in their wide form or after characters that
@@ -1001,6 +1001,11 @@ export interface paths {
          *     returned record can be verified. Only a verification of the chain, which does not use summaries, proves
          *     completeness. The search never skips a missing or damaged record: it ends with 500, `RECORD_DAMAGED`, or, if the
          *     response has begun, by closing the connection.
+         *
+         *     A record whose payload was pruned matches no `agent`, `action`, `q` and `payload`. `pruned` says how many such
+         *     records may have matched otherwise; the archive has them (see *Pruned payloads*). Such a search ends a page after
+         *     65,536 records, with `next`. With none of these parameters they are found. In CSV their cells `agentId`,
+         *     `actionType` and `payload` are empty.
          *
          *     The number of concurrent searches is limited, in total and for each company: 503 with `Retry-After`. A query with
          *     an unknown, duplicate or malformed parameter is refused, because ignoring a filter would change the result.
@@ -1056,6 +1061,9 @@ export interface paths {
          *     With `log=control` the control log is also replayed: every row of agents, credentials, passports, signing keys, webhooks and
          *     settings must be what the log says. `error` then names the table, the row and the column, and `failedAtIndex` is the control record
          *     that says otherwise. For a row that no record tells of it is the length of the log.
+         *
+         *     `pruned` counts verified records without their payload (see *Pruned payloads*). Of these the verification checks
+         *     signatures, trees and times, and that the company has signed what is left of them; not the hash of the payload.
          */
         get: operations["verifyChain"];
         put?: never;
@@ -2341,14 +2349,19 @@ export interface components {
             lastAt: components["schemas"]["Timestamp"];
             records: number;
             /**
-             * @description `sealed`: 0 to the one with `end` are all there. `gap`: `missing` are not. `unproven`: the session has no statements, so nothing shows whether all are there.
+             * @description `sealed`: 0 to the one with `end` are all there. `gap`: `missing` are not. `unproven`: the session has no statements, so nothing shows whether all are there. `pruned`: 0 to `last` are all there, and the payload was pruned that says whether `last` is the end.
              * @enum {string}
              */
-            state: "sealed" | "open" | "gap" | "unproven";
+            state: "sealed" | "open" | "gap" | "unproven" | "pruned";
             /** @description Whether its last record says that it is the last: a statement with `end`, `session.ended` or `run.ended`. */
             ended: boolean;
             /** @description Ranges of `seq` that are not there, both ends included. */
             missing: number[][];
+            /**
+             * @description The payload of its first record was pruned, so `source` is empty, and its file is 410. See *Pruned payloads*.
+             * @constant
+             */
+            pruned?: true;
         };
         ForbiddenRole: {
             error: string;
@@ -3184,7 +3197,7 @@ export interface components {
             /** @description Position in the company's chain. */
             index: number;
             timestamp: components["schemas"]["Timestamp"];
-            /** @description `null` where the payload was pruned. */
+            /** @description `null` only with `pruned`. */
             payload: {
                 agentId: string;
                 companyId: components["schemas"]["Segment"];
@@ -3200,7 +3213,7 @@ export interface components {
                 statement?: string;
             } | null;
             /**
-             * @description Only where the payload was pruned. Then it is `null`.
+             * @description The payload was pruned: the operator's archive has it. Only in such a record. See *Pruned payloads*.
              * @constant
              */
             pruned?: true;
@@ -3265,8 +3278,15 @@ export interface components {
                 /** @description One more than the last index. */
                 to: number;
             };
+            /** @description Records of that range that may match, and were passed over because their payload was pruned; absent for none. */
+            pruned?: number;
             /** @description Cursor of the next part of the search; absent at the end. */
             next?: string;
+        };
+        PayloadPruned: {
+            error: string;
+            /** @constant */
+            code: "PAYLOAD_PRUNED";
         };
         RecordDamaged: {
             error: string;
@@ -3308,6 +3328,7 @@ export interface components {
             /** @constant */
             valid: true;
             merkleRoot: components["schemas"]["SHA256"];
+            pruned?: components["schemas"]["PrunedRecords"];
         };
         ChainInvalid: {
             /** @constant */
@@ -3315,7 +3336,10 @@ export interface components {
             /** @description First failing index. */
             failedAtIndex: number;
             error: string;
+            pruned?: components["schemas"]["PrunedRecords"];
         };
+        /** @description Of the verified records, those whose payload was pruned; absent for none. See *Pruned payloads*. */
+        PrunedRecords: number;
         ProofNode: {
             sibling: components["schemas"]["SHA256"];
             /**
@@ -7575,8 +7599,37 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description The payload of the record was pruned. `code` is `PAYLOAD_PRUNED`, and `error` names the archive that has it (see *Pruned payloads*). */
+            410: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadPruned"];
+                };
+            };
             429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalError"];
+            /** @description A fault of the service, or a record that is missing or damaged on disk. */
+            500: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"] | components["schemas"]["RecordDamaged"];
+                };
+            };
             503: components["responses"]["Unavailable"];
         };
     };
@@ -7657,6 +7710,21 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description The payload of the record was pruned. `code` is `PAYLOAD_PRUNED`, and `error` names the archive that has it (see *Pruned payloads*). */
+            410: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadPruned"];
+                };
+            };
             /**
              * @description The file would be longer than 64 MiB, or heavier than a checker reads, which no payload of 4 MiB makes it. What a
              *     file weighs is specified in the comment of the package `evidence`.
@@ -7676,7 +7744,21 @@ export interface operations {
                 };
             };
             429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalError"];
+            /** @description A fault of the service, or a record that is missing or damaged on disk. */
+            500: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"] | components["schemas"]["RecordDamaged"];
+                };
+            };
             503: components["responses"]["Unavailable"];
         };
     };
@@ -7778,6 +7860,21 @@ export interface operations {
                     };
                 };
             };
+            /** @description The payload of a record of the session was pruned. `code` is `PAYLOAD_PRUNED`, and `error` names the archive that has it (see *Pruned payloads*). */
+            410: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadPruned"];
+                };
+            };
             /** @description The session has more than 1,000,000 records. */
             422: {
                 headers: {
@@ -7794,7 +7891,21 @@ export interface operations {
                 };
             };
             429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalError"];
+            /** @description A fault of the service, or a record that is missing or damaged on disk. */
+            500: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"] | components["schemas"]["RecordDamaged"];
+                };
+            };
             503: components["responses"]["Unavailable"];
         };
     };

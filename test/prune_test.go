@@ -1,0 +1,172 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"attestd/internal/testenv"
+	"attestd/store/storetest"
+)
+
+// older serves a copy of a database with 300 actions of acme that are older than a day. The plain
+// names of its payloads are in the file.
+func older(t *testing.T) (db string, s *service, c *client) {
+	t.Helper()
+	text, err := os.ReadFile("../store/testdata/schema-10.db")
+	must(t, err)
+	about, err := os.ReadFile("../store/testdata/schema-10.json")
+	must(t, err)
+	var companies map[string]struct{ Keys []string }
+	must(t, json.Unmarshal(about, &companies))
+	db = filepath.Join(t.TempDir(), "attestd.db")
+	must(t, os.WriteFile(db, text, 0o600))
+	s = serve(t, db, "--rate-limits", "off")
+	return db, s, s.client(t, companies["acme"].Keys[0])
+}
+
+func publishedKey(t *testing.T, c *client) string {
+	t.Helper()
+	var published struct{ Fingerprint string }
+	c.call(t, 200, "GET", "/v1/ca/public-key?companyId=acme", "", &published)
+	return published.Fingerprint
+}
+
+type verdictOfChain struct {
+	Valid      bool
+	Pruned     int64
+	MerkleRoot string
+}
+
+// Payloads of an archived company go from the database, and every proof of their records stays. The
+// archive has them, and a later archive continues it.
+func TestPrune(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	db, s, c := older(t)
+	var before, after verdictOfChain
+	c.call(t, 200, "GET", "/v1/verify", "", &before)
+	type proven struct {
+		Record struct {
+			Payload                    any
+			Pruned                     bool
+			Hash, Timestamp, Signature string
+		}
+		Proof []struct{ Sibling, Position string }
+		Root  string
+	}
+	var was, now proven
+	c.call(t, 200, "GET", "/v1/proof/7", "", &was)
+	first := filepath.Join(t.TempDir(), "first.ndjson")
+	made := exits(t, 0, "pruned: the payloads of the first 300 records", "archive", "--company", "acme", "--before", "1d", "--out", first, "--prune", "--db", db)
+	_, sum, _ := strings.Cut(made.stdout, "SHA-256 ")
+	sum = sum[:64]
+
+	c.call(t, 200, "GET", "/v1/verify", "", &after)
+	if !after.Valid || after.Pruned != 300 || after.MerkleRoot != before.MerkleRoot {
+		t.Errorf("%+v, and before the payloads went %+v", after, before)
+	}
+	c.call(t, 200, "GET", "/v1/proof/7", "", &now)
+	if now.Record.Payload != nil || !now.Record.Pruned {
+		t.Errorf("%+v", now)
+	}
+	if now.Record.Payload, now.Record.Pruned = was.Record.Payload, false; !reflect.DeepEqual(now, was) {
+		t.Errorf("%+v, and before the payloads went %+v", now, was)
+	}
+	if answer := c.call(t, 410, "GET", "/v1/evidence/7", "", nil); !bytes.Contains(answer, []byte("PAYLOAD_PRUNED")) || !bytes.Contains(answer, []byte(sum)) {
+		t.Errorf("evidence without a payload: %s", answer)
+	}
+	exits(t, 0, "holds", "check", first, "--key", publishedKey(t, c))
+
+	// Nothing is left to prune, and nothing younger than a day is pruned.
+	exits(t, 0, "first 300 records", "archive", "--company", "acme", "--prune", "--db", db)
+	c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"later","payload":1}`, nil)
+	second := filepath.Join(t.TempDir(), "second.ndjson")
+	exits(t, 5, "day", "archive", "--company", "acme", "--before", "0s", "--out", second, "--prune", "--db", db)
+	exits(t, 0, sum, "check", second, "--key", publishedKey(t, c))
+	if text, err := os.ReadFile(second); err != nil || bytes.Contains(text, []byte(`"pruned":true`)) || !bytes.Contains(text, []byte(`"later"`)) {
+		t.Errorf("%v: the second archive has no or other records", err)
+	}
+	exits(t, 0, "", "verify", "--db", db)
+	must(t, s.interrupt())
+	exits(t, 0, "300", "verify", "--company", "acme", "--db", db)
+
+	// It stays so in a backup, and a payload that was not pruned is missed.
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	exits(t, 0, "", "backup", "--db", db, copied)
+	exits(t, 0, "300", "verify", "--company", "acme", "--db", copied)
+	storetest.Stranger(t, copied, `DROP TRIGGER record_no_update`, `UPDATE record SET payload = '' WHERE id = (1 << 40) + 300`).Close()
+	changed := command(t, "verify", "--db", copied)
+	if changed.status != 4 || !strings.Contains(changed.all, "payload is missing") {
+		t.Errorf("%+v", changed)
+	}
+}
+
+// Without a company's archive nothing goes, and what is misspelt or incomplete is refused.
+func TestPruneRefuses(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	db, s, c := older(t)
+	out := filepath.Join(t.TempDir(), "a.ndjson")
+	exits(t, 5, "no payload of acme was pruned", "archive", "--company", "acme", "--prune", "--db", db)
+	exits(t, 2, "required", "archive", "--company", "acme", "--prune", "--out", out, "--db", db)
+	exits(t, 3, "nobody", "archive", "--company", "nobody", "--prune", "--db", db)
+	exits(t, 5, "@installation", "archive", "--company", "@installation", "--prune", "--db", db)
+	exits(t, 2, "--prune", "archive", "--company", "acme", "--prun", "--db", db)
+	var verdict verdictOfChain
+	c.call(t, 200, "GET", "/v1/verify", "", &verdict)
+	if verdict.Pruned != 0 {
+		t.Errorf("%+v", verdict)
+	}
+	must(t, s.interrupt())
+}
+
+// A prune that is killed at any moment is finished by the next, and the log verifies between them.
+func TestKilledPrune(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	chance := rand.New(rand.NewPCG(seed, 0))
+	for range testenv.Rounds(2, 20) {
+		db, s, c := older(t)
+		path, err := binary(t)
+		must(t, err)
+		out := filepath.Join(t.TempDir(), "acme.ndjson")
+		cmd := exec.Command(path, "archive", "--company", "acme", "--before", "1d", "--out", out, "--prune", "--db", db)
+		must(t, cmd.Start())
+		ending := s.cmd.Process
+		if chance.IntN(2) == 0 {
+			ending = cmd.Process
+		}
+		killer := time.AfterFunc(time.Duration(chance.Int64N(int64(300*time.Millisecond))), func() { _ = ending.Kill() })
+		_ = cmd.Wait()
+		killer.Stop()
+		_ = s.cmd.Process.Kill()
+		_ = s.wait()
+		if killed := command(t, "verify", "--company", "acme", "--db", db); killed.status != 0 {
+			t.Fatalf("after the kill: %+v", killed)
+		}
+		s = serve(t, db, "--rate-limits", "off")
+		c = c.at(s)
+		if finished := command(t, "archive", "--company", "acme", "--prune", "--db", db); finished.status == 5 {
+			exits(t, 0, "first 300 records", "archive", "--company", "acme", "--before", "1d", "--out", out, "--force", "--prune", "--db", db)
+		} else if finished.status != 0 {
+			t.Fatalf("%+v", finished)
+		}
+		var verdict verdictOfChain
+		c.call(t, 200, "GET", "/v1/verify", "", &verdict)
+		if !verdict.Valid || verdict.Pruned != 300 {
+			t.Errorf("%+v", verdict)
+		}
+		exits(t, 0, "holds", "check", out, "--key", publishedKey(t, c))
+		must(t, s.interrupt())
+	}
+}
