@@ -570,4 +570,4 @@ CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation BEGIN SELECT RAI
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token BEGIN SELECT RAISE(ABORT, 'a token is only deleted'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 19;
+PRAGMA user_version = 20;

@@ -227,7 +227,7 @@ CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport WHEN OLD.expires_at 
 PRAGMA user_version = 19;`},
 
 	19: {sql: `
-DROP TRIGGER record_no_update;
+DROP TRIGGER IF EXISTS record_no_update;
 CREATE TRIGGER record_no_update BEFORE UPDATE ON record WHEN NOT (NEW.payload = '' AND OLD.id > 0
     AND (NEW.id, NEW.hash, NEW.signature, NEW.timestamp, NEW.delegation)
     IS (OLD.id, OLD.hash, OLD.signature, OLD.timestamp, OLD.delegation)

@@ -181,7 +181,7 @@ func TestCheckOfAnOlderSchema(t *testing.T) {
 	t.Parallel()
 	for statement, want := range map[string]string{
 		"PRAGMA user_version":                                            "",
-		"DROP TRIGGER record_no_update":                                  "trigger record_no_update is missing",
+		"DROP TRIGGER record_no_delete":                                  "trigger record_no_delete is missing",
 		"ALTER TABLE agent ADD COLUMN disabled_at TEXT":                  "duplicate column",
 		"CREATE TABLE company_usage (company, agents)":                   "already exists",
 		"CREATE TRIGGER extra AFTER INSERT ON agent BEGIN SELECT 1; END": "trigger extra on table agent is not one of this program",

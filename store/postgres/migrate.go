@@ -316,7 +316,7 @@ BEGIN
   END IF;
   RAISE EXCEPTION USING MESSAGE = TG_ARGV[0], ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = TG_NAME;
 END $$;
-DROP TRIGGER record_no_update ON record;
+DROP TRIGGER IF EXISTS record_no_update ON record;
 CREATE TRIGGER record_no_update BEFORE UPDATE ON record FOR EACH ROW EXECUTE FUNCTION record_only_pruned('records are append-only');
 DO $$
 DECLARE server text;
