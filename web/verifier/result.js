@@ -19,7 +19,8 @@ function Verdict({ file, digest, trusted, found: { verdict, code, reason } }) {
       <${Notice} kind=${code === 'PRUNED' ? 'warn' : TONES[verdict]}>
         ${verdict === 'holds'
           ? html`<strong>Valid.</strong> <${Text} of=${file.name} /> verifies with the key or policy that you trust.`
-          : code === 'PRUNED' ? html`<strong>Cannot be verified: ${code}.</strong> <${Text} of=${`${file.name}: ${reason}`} />.`
+          : code === 'PRUNED' ? html`<strong>Cannot be verified: ${code}.</strong>
+            <${Text} of=${`${file.name}: ${reason}`} />.`
           : verdict === 'fails' ? html`<strong>Invalid: ${code}.</strong> <${Text} of=${`${file.name}: ${reason}`} />.`
             : html`<strong>Consistent, but the key isn’t confirmed.</strong> Anyone can create a file
             like <${Text} of=${file.name} />: enter a fingerprint or a policy.`}

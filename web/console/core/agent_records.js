@@ -22,7 +22,11 @@ export async function newest(asked, limit, before = null) {
   const records = page.records.map((one) => foundRecord(one, search));
   mustBeInOrder(records, page, search);
   const results = records.length ? await checkNewest(records) : [];
-  return { found: records.map((record, i) => ({ record, ok: results[i].ok, pruned: results[i].pruned, reason: results[i].reason })), page };
+  const found = records.map((record, i) => {
+    const { ok, pruned, reason } = results[i];
+    return { record, ok, pruned, reason };
+  });
+  return { found, page };
 }
 
 /**

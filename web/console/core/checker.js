@@ -107,8 +107,8 @@ export async function checkRecords(records, key, log = 'actions') {
 /**
  * Checks records of the log of actions with the key of the session, and where that did not sign one
  * of them with the company's keys as they are now: one may have been rotated. What fails is a
- * failure of the chain, on every page, but for a record whose payload was pruned. Rejects where the keys cannot be asked for, for then nothing
- * is known.
+ * failure of the chain, on every page, but for a record whose payload was pruned. Rejects where the
+ * keys cannot be asked for, for then nothing is known.
  * @param {LogRecord[]} records
  */
 export async function checkNewest(records) {

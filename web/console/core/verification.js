@@ -113,8 +113,8 @@ async function run(mine, startedAt, end) {
 }
 
 /**
- * Whether nothing that a run has read fails, and it has grown from what was seen before, and has the
- * root that the server names.
+ * Whether nothing that a run has read fails, and it has grown from what was seen before, and has
+ * the root that the server names. Of a record whose payload was pruned, only the hash is known.
  * @param {VerifyAnswer} found
  */
 export const holds = ({ failures, root, server, contradicted }) =>

@@ -3,7 +3,20 @@
 // the company's key.
 import { concat, hex, text, unbase64url, unhex } from './bytes.js';
 import { verify } from './ed25519.js';
-import { exactly, hash, integer, json, jsonOf, list, onlyTrue, oneOf, read, signature, string, timestamp } from './form.js';
+import {
+  exactly,
+  hash,
+  integer,
+  json,
+  jsonOf,
+  list,
+  oneOf,
+  onlyTrue,
+  read,
+  signature,
+  string,
+  timestamp,
+} from './form.js';
 import { canonicalBytes } from './jcs.js';
 import { member } from './json.js';
 import { keyAt } from './keyring.js';

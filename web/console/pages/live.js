@@ -157,7 +157,8 @@ function Entry({ entry, assess, onOpen }) {
     <li class="entry ${tone}" data-index=${record.index} data-check=${tone}>
       <button type="button" class="entry-button" onClick=${() => onOpen(record)}>
         <span class="entry-index">${record.index}</span>
-        <span class="entry-what"><strong>${record.pruned ? 'payload pruned' : html`<${Text} of=${record.actionType} />`}</strong>
+        <span class="entry-what"><strong>${record.pruned ? 'payload pruned'
+          : html`<${Text} of=${record.actionType} />`}</strong>
           <span class="muted">${check?.ok && html`<${WordOf} of=${record} record=${verdict} /> `}
             <${Text} of=${record.agentId} /></span></span>
         <span class="entry-time muted">

@@ -102,7 +102,8 @@ function cells({ row, index, link, tab, assess, judge, selected, onSelect, q }) 
       ${row.delegated
         && html` <span class="muted" title="by delegation"><span aria-hidden="true">↪</span>
         <span class="visually-hidden">delegated</span></span>`}`)}
-      ${tone === 'bad' ? cell('text bad-text', says) : row.pruned ? cell('text muted', 'payload pruned') : cell('text', html`<${Snippet} text=${row.text} q=${q} />`)}
+      ${tone === 'bad' ? cell('text bad-text', says) : row.pruned ? cell('text muted', 'payload pruned')
+        : cell('text', html`<${Snippet} text=${row.text} q=${q} />`)}
       ${cell('hash', short(row.hash), row.hash)}`}`;
 }
 

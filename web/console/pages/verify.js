@@ -79,7 +79,8 @@ function Outcome({ result }) {
     : verdict.ok ? (against ? is : result.count === 0 ? 'empty' : 'valid')
       : rewritten || result.contradicted ? 'rewritten' : `fails at ${failedAt ?? 'the root'}`;
   return html`
-    <section class="card aside" aria-label="Result" data-verdict=${verdict.ok ? 'valid' : verdict.pruned ? 'pruned' : 'failed'} data-tone=${tone}
+    <section class="card aside" aria-label="Result"
+      data-verdict=${verdict.ok ? 'valid' : verdict.pruned ? 'pruned' : 'failed'} data-tone=${tone}
       data-failed-at=${failedAt}>
       <div class="card-head"><h2 class="verdict-word ${tone}">${word}</h2>
         <button type="button" class="button" onClick=${() => saveReport(result, verdict, against, companyKey)}>
@@ -90,7 +91,8 @@ function Outcome({ result }) {
         <dt>checked here</dt><dd>
           ${plural(result.count, 'record')} in ${result.seconds.toFixed(1)} s,
           with ${result.engine} in ${plural(result.workers, 'worker')}</dd>
-        ${result.pruned > 0 && html`<dt>without payload</dt><dd>${plural(result.pruned, 'record')}:${' '}<a href=${href('control', '', { kind: 'payloads.pruned' })}>see the control log</a></dd>`}
+        ${result.pruned > 0 && html`<dt>without payload</dt><dd>${plural(result.pruned, 'record')}:${' '}
+          <a href=${href('control', '', { kind: 'payloads.pruned' })}>see the control log</a></dd>`}
         <dt>as of</dt><dd title=${result.endedAt}>${timeText(result.endedAt)}</dd>
         <dt>root here</dt><dd><code>${result.root}</code></dd>
         <dt>server</dt><dd>

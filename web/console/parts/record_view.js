@@ -103,7 +103,8 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
   const tones = (ok) => assess(ok, about).tone;
   // The key may have been rotated since it was asked for: a newer one comes with the session.
   useEffect(() => {
-    if (result && (result.hashOK || record.pruned) && !result.signatureOK) refreshKey(companyKey.companyId, record.index).catch(() => {});
+    if (result && (result.hashOK || record.pruned) && !result.signatureOK)
+      refreshKey(companyKey.companyId, record.index).catch(() => {});
   }, [result]);
   const { delegation } = record;
   const { company } = useStore(session);
