@@ -243,7 +243,8 @@ function delegationOf(record) {
   return [[info]];
 }
 
-export class Pruned extends Error { // of a record whose hash the company has signed, and nobody can recompute
+// of a record whose hash the company has signed, and nobody can recompute
+export class Pruned extends Error {
   constructor() {
     super("its payload was pruned, and without it the hash cannot be recomputed");
   }

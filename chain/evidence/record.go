@@ -54,8 +54,8 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	if !r.IsPruned() {
 		names, optional := []string{"agentId", "companyId", "actionType", "payload"}, []string{"statement"}
 		if l.Name == Control {
-			// Both logs have the same keys, so this member keeps an action from passing as a control
-			// record.
+			// Both logs have the same keys, so this member keeps an action from passing as a
+			// control record.
 			names, optional = append(names, "log"), nil
 		}
 		m := value{f, "payload", r.Payload}.object(names, optional...)
