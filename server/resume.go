@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 
 	"attestd/chain"
@@ -14,7 +16,8 @@ const resumeBytes = 1 << 20
 
 // resume makes a subscriber receive the records of its company from the requested index on. An
 // impossible index is refused before the stream begins, because the client has lost records
-// permanently, or uses another chain.
+// permanently, or uses another chain. So is one whose payload was pruned: a record that is read
+// again is verified by itself where several servers write, and without its payload it cannot be.
 func (s *Server) resume(c *call, who *stream.Subscriber) error {
 	if !c.query.Has("from") {
 		return nil
@@ -34,6 +37,16 @@ func (s *Server) resume(c *call, who *stream.Subscriber) error {
 	if from > head.Length {
 		return &apiError{Status: http.StatusConflict, Code: "CURSOR_BEYOND_LOG",
 			Message: "The chain has fewer records than that: the database is older than it was, or the index is another chain's. Read the chain, and begin anew"}
+	}
+	pruned, err := s.Store.PrunedRecords(c.Context(), by.Company.Actions.Chain)
+	switch {
+	case errors.Is(err, chain.ErrUnproven): // each message says that the chain does not verify
+	case err != nil:
+		return err
+	case from < pruned.Records:
+		return &apiError{Status: http.StatusGone, Code: "PAYLOAD_PRUNED", Message: fmt.Sprintf(
+			"The payloads of the first %[1]d records were pruned: resume at %[1]d or later. GET /v1/chain has what is left of those records, "+
+				"and archives have the payloads, the last one with the SHA-256 %[2]s", pruned.Records, pruned.Archive)}
 	}
 	who.From, who.Backlog = from, s.backlog(by.Company, from)
 	return nil
