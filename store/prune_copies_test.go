@@ -1,8 +1,11 @@
 package store_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -174,5 +177,24 @@ func TestPrunedDatabaseIsVerifiedAnew(t *testing.T) {
 	must(t, other(t, p.path, append(unguarded, "UPDATE record SET delegation = NULL WHERE id = (1 << 40) + 3")...).Close())
 	if found := got(v.Verify(ctx, p.c.Chain, nil))(t); found.Valid {
 		t.Error("a delegation of a pruned record was taken away, and it verifies")
+	}
+}
+
+// What a long payload had beside the page of its row is overwritten. Of what stood in that page,
+// SQLite may have made a copy before in the free part of another one.
+func TestLongPrunedPayloadIsOverwritten(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
+	storetest.AboutFile(t)
+	t.Parallel()
+	p := old(t, 0)
+	for i := range 30 {
+		got(p.Append(ctx, saying(p.c, fmt.Sprintf(`{"n":%d,"text":"%s secret words"}`, i, strings.Repeat("x", 8192+i*i*10)))))(t)
+	}
+	p.append(t, 300)
+	p.at.pass(2*day, 2*day)
+	p.prune(t, 40)
+	must(t, p.Close())
+	if content := got(os.ReadFile(p.path))(t); bytes.Contains(content, []byte("secret words")) {
+		t.Error("the file still has the end of a payload that was pruned")
 	}
 }
