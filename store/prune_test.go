@@ -301,3 +301,16 @@ func TestPruneOfDamagedCompanyIsRefused(t *testing.T) {
 		t.Errorf("with changed tables: %v", err)
 	}
 }
+
+// The control record says who has pruned what, in this form, which verifiers read for good.
+func TestPruneIsRecorded(t *testing.T) {
+	t.Parallel()
+	p := old(t, 12)
+	k := clerk{T: t, s: p.Store, c: p.c, read: tipOf(t, p.Store, p.c.Control).Length}
+	said := p.begin(t, 7)
+	sum := root(t, p.Store, p.c.Chain, 7)
+	k.writes("prune", did(p.c, store.PayloadsPruned, "payloads", details{"records": 7, "bytes": said.Bytes, "archive": archiveSum,
+		"root": fmt.Sprintf("%x", sum[:]), "skeleton": fmt.Sprintf("%x", said.Skeleton[:])}))
+	got(p.PruneNext(ctx, p.by(), 1<<40))(t)
+	k.writes("taking the payloads away")
+}
