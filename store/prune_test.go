@@ -314,3 +314,31 @@ func TestPruneIsRecorded(t *testing.T) {
 	got(p.PruneNext(ctx, p.by(), 1<<40))(t)
 	k.writes("taking the payloads away")
 }
+
+// Of two that begin at once, each is done or refused, and what was pruned never gets less.
+func TestPrunesAtOnce(t *testing.T) {
+	t.Parallel()
+	p := old(t, 20)
+	five, nine := root(t, p.Store, p.c.Chain, 5), root(t, p.Store, p.c.Chain, 9)
+	errs := make(chan error)
+	go func() {
+		_, err := p.BeginPrune(ctx, p.by(), 5, five, archiveSum)
+		errs <- err
+	}()
+	go func() {
+		_, err := p.BeginPrune(ctx, p.by(), 9, nine, archiveSum)
+		errs <- err
+	}()
+	begun := 0
+	for range 2 {
+		if err := <-errs; err == nil {
+			begun++
+		} else if !errors.Is(err, store.ErrNotPrunable) {
+			t.Error(err)
+		}
+	}
+	if found := got(p.PrunedRecords(ctx, p.c.Chain))(t); begun == 0 || begun == 2 && found.Records != 9 {
+		t.Errorf("%d have begun: %+v", begun, found)
+	}
+	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+}
