@@ -148,15 +148,16 @@ func install(t *testing.T) installation {
 	return i
 }
 
-// until runs the doctor until a check has a state: a server may need a while to find what is wrong.
-func until(t *testing.T, check, state string, args ...string) diagnosis {
+// until runs the doctor until a check has a state and a text: a server may need a while to find
+// what is wrong.
+func until(t *testing.T, check, state, text string, args ...string) diagnosis {
 	t.Helper()
 	pace := time.NewTicker(100 * time.Millisecond)
 	defer pace.Stop()
 	for deadline := time.Now().Add(patience); ; <-pace.C {
 		d := diagnose(t, args...)
 		if slices.ContainsFunc(d.Findings, func(f struct{ Check, State, Detail, Remedy string }) bool {
-			return f.Check == check && f.State == state
+			return f.Check == check && f.State == state && strings.Contains(f.Detail, text)
 		}) || time.Now().After(deadline) {
 			return d
 		}

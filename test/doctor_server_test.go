@@ -80,7 +80,7 @@ func TestDoctorFindsFaultsBesideAServer(t *testing.T) {
 			args = append([]string{"--db", i.db, "--master-key-file", i.masterKey}, args...)
 			var d diagnosis
 			for _, want := range fault.found {
-				d = until(t, want[0], want[1], append(args, quickUnless(want[0])...)...)
+				d = until(t, want[0], want[1], want[2], append(args, quickUnless(want[0])...)...)
 				d.finds(t, want[0], want[1], want[2])
 			}
 		})
@@ -108,7 +108,7 @@ func TestDoctorAsksForTheServersOwnLimits(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
-	d := until(t, "limits", "warn", i.flags("--quick")...)
+	d := until(t, "limits", "warn", "", i.flags("--quick")...)
 	d.finds(t, "limits", "warn", "the server may open 200 files, so it has 136 connections and not 10000")
 	d.finds(t, "tls", "ok", "the server says: the certificate in use ends at ")
 }
