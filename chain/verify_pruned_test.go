@@ -82,7 +82,10 @@ func TestVerifyPrunedFindsChanges(t *testing.T) {
 			s.rows[300].Payload = nil
 			rebuild(s)
 		}, 300, "signature"},
-		"swapped":          {func(s *stored) { swapRows(s, 300, 301) }, 0, "first 400 records"},
+		"swapped, in the order of their times": {func(s *stored) {
+			swapRows(s, 300, 301)
+			s.rows[300].Timestamp, s.rows[301].Timestamp = s.rows[301].Timestamp, s.rows[300].Timestamp
+		}, 0, "first 400 records"},
 		"payload beyond":   {func(s *stored) { s.rows[400].Payload = nil }, 400, "was not pruned"},
 		"less was pruned":  {func(s *stored) { prune(s, 300, 0) }, 300, "was not pruned"},
 		"nothing pruned":   {func(s *stored) { s.prune = chain.Pruned{} }, 0, "was not pruned"},

@@ -54,12 +54,14 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	if read.Hash == "" || read.Signature == "" {
 		return errors.New("a record without hash and signature")
 	}
-	var given struct{ Payload json.RawMessage }
-	if err := json.Unmarshal(text, &given); err != nil {
-		return err
-	}
-	if isNull := string(given.Payload) == "null"; isNull != read.Pruned || given.Payload == nil {
-		return errors.New("a record has a payload, or says that it was pruned")
+	if read.Pruned || read.Payload.AgentID == "" { // of others the payload is no null
+		var given struct{ Payload json.RawMessage }
+		if err := json.Unmarshal(text, &given); err != nil {
+			return err
+		}
+		if (string(given.Payload) == "null") != read.Pruned {
+			return errors.New("a record has a payload, or says that it was pruned")
+		}
 	}
 	*r = Record(read)
 	r.raw = bytes.Clone(text)

@@ -10365,6 +10365,24 @@ export interface operations {
                     "application/json": components["schemas"]["CursorBeyondLog"];
                 };
             };
+            /**
+             * @description The payload of the record `from` was pruned (see *Pruned payloads*). `code` is `PAYLOAD_PRUNED`, and `error` says
+             *     where the stream can be resumed.
+             */
+            410: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadPruned"];
+                };
+            };
             /** @description This is not a WebSocket handshake, or not one of version 13. */
             426: {
                 headers: {
