@@ -56,6 +56,7 @@ type Store struct {
 	refused    refusals
 	holder     string // names this store among those that serve the database
 	duties     duties
+	pruning    sync.Mutex   // see beginPrune
 	lost       atomic.Int64 // generation of the connections to it
 	suspected  chan error   // what is to be examined; see guardFile
 	idle       chan *conn   // the readers that are free

@@ -76,6 +76,10 @@ func (s *Store) beginPrune(
 		return p, fmt.Errorf("%w: the first %d records are not those of the archive: their root is another one", ErrNotPrunable, records)
 	}
 	p.Archive = archive
+	// In one transaction with another prune, latestPruned would not see the record of that: records
+	// are written at its end.
+	s.pruning.Lock()
+	defer s.pruning.Unlock()
 	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if err := s.Tables.intact(number); err != nil {
 			return nil, err
