@@ -40,11 +40,35 @@ func (v *View) PrunedRecords(ctx context.Context, number int64) (PrunedRecords, 
 	if name != Actions || v.store.schema.Load() < prunedSchema {
 		return PrunedRecords{}, nil
 	}
+	return v.readPrune(ctx, company, func(c *conn) (sql.NullInt64, error) { return c.latestPruned(company) })
+}
+
+// PruneOf is PrunedRecords of the first prune of a record. Its archive has the payload, because
+// each archive after a prune continues the one before. The result is zero where there is none.
+func (v *View) PruneOf(ctx context.Context, number, index int64) (p PrunedRecords, err error) {
+	company, name := logOf(number)
+	if name != Actions || v.store.schema.Load() < prunedSchema {
+		return p, nil
+	}
+	for after := int64(-1); ; after = p.Index {
+		p, err = v.readPrune(ctx, company, func(c *conn) (id sql.NullInt64, err error) {
+			err = c.one([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "'"+subjectPayloads+"'", " AND id > CAST(?2 AS BIGINT)", "ASC"),
+				company, recordID(Control.ChainID(company), 0)+after)
+			return id, err
+		})
+		if err != nil || p.Records == 0 || index < p.Records {
+			return p, err
+		}
+	}
+}
+
+// readPrune reads and checks a control record about payloads, of which find returns the ID.
+func (v *View) readPrune(ctx context.Context, company int64, find func(*conn) (sql.NullInt64, error)) (PrunedRecords, error) {
 	control := Control.ChainID(company)
 	var r *chain.Record
 	err := v.read(ctx, func(c *conn) error {
 		r = nil
-		id, err := c.latestPruned(company)
+		id, err := find(c)
 		if err == nil && id.Valid {
 			r, err = c.record(control, id.Int64&indexMask)
 		}
