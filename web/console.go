@@ -58,7 +58,7 @@ type asset struct {
 	policy      string
 	etag        string
 	plain       []byte
-	gzipped     []byte
+	gzipped     func() []byte
 }
 
 // Console returns the handler of the embedded console, and has, which reports whether a URL path is
@@ -103,7 +103,7 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	body := a.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		body = a.gzipped
+		body = a.gzipped()
 	}
 	h.Set("Content-Length", fmt.Sprint(len(body)))
 	if r.Method != http.MethodHead {
@@ -111,9 +111,8 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// loadConsole prepares the served files, by URL path, at the first request. It takes a tenth of a
-// second, which would delay the start. The files are fixed at compile time, so an error is a broken
-// build.
+// loadConsole prepares the served files, by URL path, at the first request; each is compressed when
+// it is first asked for. The files are fixed at compile time, so an error is a broken build.
 var loadConsole = sync.OnceValue(func() map[string]*asset {
 	assets := make(map[string]*asset)
 	joined, err := joinConsole()
@@ -158,17 +157,19 @@ func newAsset(ext string, content []byte) *asset {
 		contentType = "text/plain; charset=utf-8" // licences
 	}
 	sum := sha256.Sum256(content)
-	var zipped bytes.Buffer
-	zip, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // a valid level
-	_, _ = zip.Write(content)                                    // no error from a bytes.Buffer
-	_ = zip.Close()
 	return &asset{
 		contentType: contentType,
 		policy:      consolePolicy,
 		// Weak, because the plain and the gzipped form share it.
-		etag:    `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
-		plain:   content,
-		gzipped: zipped.Bytes(),
+		etag:  `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
+		plain: content,
+		gzipped: sync.OnceValue(func() []byte {
+			var zipped bytes.Buffer
+			zip, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+			_, _ = zip.Write(content) // no error from a bytes.Buffer
+			_ = zip.Close()
+			return zipped.Bytes()
+		}),
 	}
 }
 

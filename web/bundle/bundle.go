@@ -9,22 +9,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"attestd/internal/lazyregexp"
-)
-
-// The forms of import and export that our modules and the vendored ones have; what is left of
-// others is refused by leftover.
-var (
-	importForm  = lazyregexp.New(`(?m)^import (\{[^}]*\}|\* as \w+) from ['"](\.[^'"]+)['"];`)
-	dynamicForm = lazyregexp.New(`\bimport\(['"](\.[^'"]+)['"]\)`)
-	listForm    = lazyregexp.New(`(?m)(^|;)export ?\{([^}]*)\};?$`)
-	exportForm  = lazyregexp.New(`(?m)^export ((?:async )?function\*?|const|class) (\w+)`)
-	leftover    = lazyregexp.New(`(?m)^(import|export)\b|\bimport(\(|\.meta)|</script|<!--`)
-	comment     = lazyregexp.New(`(?s)/\*.*?\*/`)
-	// Types and what they are of stand in comments of their own lines: for who edits a module, and
-	// not for who loads it. Licences (/*!) stay.
-	docComment = lazyregexp.New(`(?m)^[ \t]*/\*\*[ \n](?:[^*]|\*+[^*/])*\*+/\n`)
 )
 
 // Bundle is ES modules as one script. Each module becomes a function that is called once, in an
@@ -66,7 +50,7 @@ func (b *Bundle) Module() string {
 	if len(b.taken) > 0 {
 		fmt.Fprintf(&text, "import { %s } from '%s';\n", strings.Join(b.taken, ", "), b.SharedURL)
 	}
-	text.Write(docComment().ReplaceAll(b.out.Bytes(), nil))
+	text.WriteString(docComment.replace(b.out.String(), func([]string) string { return "" }))
 	constants := make([]string, len(b.names))
 	for i := range b.names {
 		constants[i] = b.constant(i)
@@ -133,8 +117,7 @@ func (b *Bundle) Add(name string) (string, error) {
 		}
 		return module
 	}
-	text := importForm().ReplaceAllStringFunc(string(src), func(s string) string {
-		m := importForm().FindStringSubmatch(s)
+	text := importForm.replace(string(src), func(m []string) string {
 		names := strings.TrimPrefix(m[1], "* as ")
 		defer func() {
 			if err == nil && names == m[1] {
@@ -143,12 +126,11 @@ func (b *Bundle) Add(name string) (string, error) {
 		}()
 		return "const " + strings.ReplaceAll(names, " as ", ": ") + " = " + imported(m[2]) + ";"
 	})
-	text = dynamicForm().ReplaceAllStringFunc(text, func(s string) string {
-		from := dynamicForm().FindStringSubmatch(s)[1]
+	text = dynamicForm.replace(text, func(m []string) string {
 		if b.Later == nil {
-			return "Promise.resolve(" + imported(from) + ")"
+			return "Promise.resolve(" + imported(m[1]) + ")"
 		}
-		target := path.Join(path.Dir(name), from)
+		target := path.Join(path.Dir(name), m[1])
 		if !slices.Contains(b.later, target) {
 			b.later = append(b.later, target)
 		}
@@ -158,9 +140,8 @@ func (b *Bundle) Add(name string) (string, error) {
 		return "", err
 	}
 	var exports, names []string
-	text = listForm().ReplaceAllStringFunc(text, func(s string) string {
-		m := listForm().FindStringSubmatch(s)
-		for _, item := range strings.Split(strings.Trim(strings.TrimSpace(m[2]), ","), ",") {
+	text = listForm.replace(text, func(m []string) string {
+		for _, item := range strings.Split(strings.Trim(strings.TrimSpace(m[1]), ","), ",") {
 			local, as, renamed := strings.Cut(strings.TrimSpace(item), " as ")
 			if !renamed {
 				as = local
@@ -169,13 +150,13 @@ func (b *Bundle) Add(name string) (string, error) {
 			}
 			exports, names = append(exports, local), append(names, as)
 		}
-		return m[1]
+		return ""
 	})
-	for _, m := range exportForm().FindAllStringSubmatch(text, -1) {
+	text = exportForm.replace(text, func(m []string) string {
 		exports, names = append(exports, m[2]), append(names, m[2])
-	}
-	text = exportForm().ReplaceAllString(text, "$1 $2")
-	if at := leftover().FindString(comment().ReplaceAllString(text, "")); at != "" {
+		return m[1] + " " + m[2]
+	})
+	if at := leftover(text); at != "" {
 		return "", fmt.Errorf("%s has %q, for which there is no form", name, at)
 	}
 	b.last = names

@@ -1,0 +1,88 @@
+package bundle
+
+import (
+	"regexp"
+	"strings"
+
+	"attestd/internal/lazyregexp"
+)
+
+// form is a form of text, which begins with a word. A search for the word finds it many times
+// faster than one for the expression would, and a console is joined while its first visitor waits.
+type form struct {
+	word       string
+	behind     func(byte) bool       // whether the word may stand behind this byte; nil for any
+	indented   bool                  // blanks that begin the line of the word are of the form
+	expression func() *regexp.Regexp // begins with \A
+}
+
+func lineEnd(c byte) bool { return c == '\n' }
+
+func statementEnd(c byte) bool { return c == '\n' || c == ';' }
+
+func noWord(c byte) bool {
+	return c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
+}
+
+// The forms of import and export that our modules and the vendored ones have; what is left of
+// others is refused by leftover.
+var (
+	importForm  = form{word: "import ", behind: lineEnd, expression: lazyregexp.New(`\Aimport (\{[^}]*\}|\* as \w+) from ['"](\.[^'"]+)['"];`)}
+	dynamicForm = form{word: "import(", behind: noWord, expression: lazyregexp.New(`\Aimport\(['"](\.[^'"]+)['"]\)`)}
+	listForm    = form{word: "export", behind: statementEnd, expression: lazyregexp.New(`\Aexport ?\{([^}]*)\};?(?m:$)`)}
+	exportForm  = form{word: "export ", behind: lineEnd, expression: lazyregexp.New(`\Aexport ((?:async )?function\*?|const|class) (\w+)`)}
+	// Types and what they are of stand in comments of their own lines: for who edits a module, and
+	// not for who loads it. Licences (/*!) stay.
+	docComment = form{word: "/**", behind: lineEnd, indented: true, expression: lazyregexp.New(`\A/\*\*[ \n](?:[^*]|\*+[^*/])*\*+/\n`)}
+	comment    = form{word: "/*", expression: lazyregexp.New(`(?s)\A/\*.*?\*/`)}
+)
+
+// leftovers are the forms that no module may have in the end.
+var leftovers = []form{
+	{word: "import", behind: lineEnd, expression: lazyregexp.New(`\Aimport\b`)},
+	{word: "export", behind: lineEnd, expression: lazyregexp.New(`\Aexport\b`)},
+	{word: "import", behind: noWord, expression: lazyregexp.New(`\Aimport(\(|\.meta)`)},
+	{word: "</script", expression: lazyregexp.New(`\A</script`)},
+	{word: "<!--", expression: lazyregexp.New(`\A<!--`)},
+}
+
+// replace returns text with each place of the form replaced. with is given the place and what the
+// groups of the expression matched there.
+func (f form) replace(text string, with func(m []string) string) string {
+	var out strings.Builder
+	done := 0 // so much of text is written
+	for from := 0; ; {
+		at := strings.Index(text[from:], f.word)
+		if at < 0 {
+			out.WriteString(text[done:])
+			return out.String()
+		}
+		at += from
+		from = at + len(f.word)
+		begin := at
+		if f.indented {
+			begin = len(strings.TrimRight(text[:at], " \t"))
+		}
+		if begin > 0 && f.behind != nil && !f.behind(text[begin-1]) {
+			continue
+		}
+		if m := f.expression().FindStringSubmatch(text[at:]); m != nil {
+			out.WriteString(text[done:begin])
+			out.WriteString(with(m))
+			done = at + len(m[0])
+			from = done
+		}
+	}
+}
+
+// leftover returns what of a module has no form here, outside comments; "" where there is nothing.
+func leftover(text string) (found string) {
+	text = comment.replace(text, func([]string) string { return "" })
+	for _, f := range leftovers {
+		f.replace(text, func(m []string) string {
+			found = m[0]
+			return ""
+		})
+	}
+	return found
+}
