@@ -50,7 +50,7 @@ func (b *Bundle) Module() string {
 	if len(b.taken) > 0 {
 		fmt.Fprintf(&text, "import { %s } from '%s';\n", strings.Join(b.taken, ", "), b.SharedURL)
 	}
-	text.WriteString(docComment.replace(b.out.String(), func([]string) string { return "" }))
+	text.WriteString(docComment.remove(b.out.String()))
 	constants := make([]string, len(b.names))
 	for i := range b.names {
 		constants[i] = b.constant(i)

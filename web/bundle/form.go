@@ -46,43 +46,56 @@ var leftovers = []form{
 	{word: "<!--", expression: lazyregexp.New(`\A<!--`)},
 }
 
-// replace returns text with each place of the form replaced. with is given the place and what the
-// groups of the expression matched there.
-func (f form) replace(text string, with func(m []string) string) string {
-	var out strings.Builder
-	done := 0 // so much of text is written
-	for from := 0; ; {
+// next returns the first place of the form that begins at from or later, and what the groups of the
+// expression matched there; nil where there is none.
+func (f form) next(text string, from int) (begin, end int, m []string) {
+	for {
 		at := strings.Index(text[from:], f.word)
 		if at < 0 {
-			out.WriteString(text[done:])
-			return out.String()
+			return 0, 0, nil
 		}
 		at += from
 		from = at + len(f.word)
-		begin := at
+		begin = at
 		if f.indented {
 			begin = len(strings.TrimRight(text[:at], " \t"))
 		}
 		if begin > 0 && f.behind != nil && !f.behind(text[begin-1]) {
 			continue
 		}
-		if m := f.expression().FindStringSubmatch(text[at:]); m != nil {
-			out.WriteString(text[done:begin])
-			out.WriteString(with(m))
-			done = at + len(m[0])
-			from = done
+		if m = f.expression().FindStringSubmatch(text[at:]); m != nil {
+			return begin, at + len(m[0]), m
 		}
 	}
 }
 
-// leftover returns what of a module has no form here, outside comments; "" where there is nothing.
-func leftover(text string) (found string) {
-	text = comment.replace(text, func([]string) string { return "" })
-	for _, f := range leftovers {
-		f.replace(text, func(m []string) string {
-			found = m[0]
-			return ""
-		})
+// replace returns text with each place of the form replaced; with is given what was matched there.
+func (f form) replace(text string, with func(m []string) string) string {
+	var out strings.Builder
+	done := 0 // so much of text is written
+	for {
+		begin, end, m := f.next(text, done)
+		if m == nil {
+			out.WriteString(text[done:])
+			return out.String()
+		}
+		out.WriteString(text[done:begin])
+		out.WriteString(with(m))
+		done = end
 	}
-	return found
+}
+
+func (f form) remove(text string) string {
+	return f.replace(text, func([]string) string { return "" })
+}
+
+// leftover returns what of a module has no form here, outside comments; "" where there is nothing.
+func leftover(text string) string {
+	text = comment.remove(text)
+	for _, f := range leftovers {
+		if _, _, m := f.next(text, 0); m != nil {
+			return m[0]
+		}
+	}
+	return ""
 }
