@@ -50,7 +50,7 @@ func TestPublicBodiesAreSmall(t *testing.T) {
 // The members and elements of a body are limited; ordinary bodies do not reach the limits.
 func TestMembersOfABodyAreBounded(t *testing.T) {
 	t.Parallel()
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain, testenv.NotRaced)
 	s := start(t)
 	acme := s.company(t, "acme")
 	attest := func(payload string) string { return `{"agentId":"a","actionType":"b","payload":` + payload + `}` }

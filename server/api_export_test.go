@@ -14,7 +14,6 @@ import (
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/export"
-	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
 
@@ -100,7 +99,7 @@ func TestServerExportsItsCompanies(t *testing.T) {
 func TestOneOfTwoServersExports(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.PostgreSQL, testenv.NotRaced)
 	t.Parallel()
-	path := pgtest.Database(t)
+	path := storetest.Shared(t)
 	folder := t.TempDir()
 	files := []string{filepath.Join(folder, "first"), filepath.Join(folder, "second")}
 	// one destination, whose file is where the server is

@@ -57,7 +57,7 @@ func (w watched) becomes(t testing.TB, state, reason string) {
 // Each fault turns /readyz and its metrics, and they turn back when it has passed.
 func TestFaultsShowInReadinessAndMetrics(t *testing.T) {
 	storetest.AboutFile(t)
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
 	for name, fault := range map[string]func(t *testing.T){
 		"full disk":      fullDiskShows,

@@ -115,7 +115,7 @@ func TestRecordsWithMembers(t *testing.T) {
 // A page of a search for members ends after as many records as one for a text, with a cursor to the
 // rest, which is bound to the condition in whatever spelling.
 func TestMembersCursor(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")

@@ -13,7 +13,6 @@ import (
 
 	"attestd/crypto/cred"
 	"attestd/internal/testenv"
-	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
 
@@ -47,7 +46,7 @@ func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	s := startOn(t, pgtest.Database(t), cred.Domain{})
+	s := startOn(t, storetest.Shared(t), cred.Domain{})
 	acme := s.company(t, "acme")
 	name := s.path[strings.LastIndexByte(s.path, '/')+1:]
 	name, _, _ = strings.Cut(name, "?")
@@ -103,7 +102,7 @@ func TestStreamAfterDatabaseRollback(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	s := startOn(t, pgtest.Database(t), cred.Domain{})
+	s := startOn(t, storetest.Shared(t), cred.Domain{})
 	acme, globex := s.company(t, "acme"), s.company(t, "globex")
 	acme.attestMany(t, 4)
 	db := s.database(t, "")

@@ -115,7 +115,7 @@ func TestSpansNameNobody(t *testing.T) {
 
 // A collector that never answers delays no request, and a stop by no more than its share.
 func TestHangingCollectorDelaysNobody(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	release := make(chan struct{})
 	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))

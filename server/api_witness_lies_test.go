@@ -212,7 +212,7 @@ func load(t testing.TB, who caller) (stop func() (failed *reply, done int)) {
 // Whatever false answer a witness gives, nothing stops for either of two companies under load; if
 // it contests a log, that raises an alarm.
 func TestFalseWitnessClaimsStopNothing(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
 	base := newTwoCompanies(t)

@@ -15,7 +15,6 @@ import (
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
 
@@ -128,7 +127,7 @@ func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
 	const readers = 8
-	path := pgtest.Database(t)
+	path := storetest.Shared(t)
 	s := open(t, path)
 	c, _ := company(t, s, "acme")
 
@@ -187,7 +186,7 @@ func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
 func TestCanceledCallIsCounted(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
-	path := pgtest.Database(t)
+	path := storetest.Shared(t)
 	s := open(t, path)
 	account := [32]byte{1}
 	_, err := s.Spend(ctx, account, 3)
@@ -230,7 +229,7 @@ func waitFor(t *testing.T, waiting func() []int, n int) (pids []int) {
 func TestCloseEndsReconnecting(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
-	network, path := through(t, pgtest.Database(t))
+	network, path := through(t, storetest.Shared(t))
 	s := openWith(t, path, store.RunOptions{})
 	c, _ := company(t, s, "acme")
 	network.proxy.Stop()

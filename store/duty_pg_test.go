@@ -10,7 +10,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // dutiful is a server that competes for a duty.
@@ -41,7 +41,7 @@ func TestDutyHasOneServer(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	a := atDuty(t, openWith(t, url, store.RunOptions{}))
 	<-a.took
 	b := atDuty(t, openWith(t, url, store.RunOptions{}))
@@ -74,7 +74,7 @@ func TestServersShareABudget(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	servers := []*store.Store{openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})}
 	account := sha256.Sum256([]byte("an account"))
 	var admitted atomic.Int64

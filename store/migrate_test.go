@@ -193,7 +193,7 @@ func TestUpgradeKeepsSchema2Data(t *testing.T) {
 // A file that must be upgraded before it is served can be read, and a backup of it keeps its
 // schema, so that the attestd that wrote it can use the backup.
 func TestOlderSchemaIsReadable(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.NotQuick, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for version := range older {

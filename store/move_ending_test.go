@@ -7,7 +7,6 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
 
@@ -19,7 +18,7 @@ func TestMoveWaitsForConnectionsThatEnd(t *testing.T) {
 	bothEngines(t)
 	t.Parallel()
 	path, _ := sample(t)
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	got(move(t, path, url))(t)
 	must(t, stranger(t, url, "INSERT INTO writer (started_at, touched) VALUES ('', now() - interval '61 seconds')").Close())
 

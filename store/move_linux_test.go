@@ -13,7 +13,6 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
-	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
 
@@ -43,7 +42,7 @@ func TestKilledMoveLeavesNothing(t *testing.T) {
 	bothEngines(t)
 	t.Parallel()
 	f := everything(t, nil)
-	url, out := pgtest.Database(t), target(t)
+	url, out := storetest.Shared(t), target(t)
 	for _, at := range []string{"copy records", "verify the copy"} {
 		for _, to := range []string{url, out} {
 			child := exec.Command(os.Args[0])

@@ -16,7 +16,6 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
-	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
 
@@ -126,7 +125,7 @@ func TestMoveThereAndBack(t *testing.T) {
 	for _, m := range []*seal.Master{nil, &key} {
 		f := everything(t, m)
 		before, rows := got(os.ReadFile(f.path))(t), rowsOf(t, f.path)
-		url, back := pgtest.Database(t), target(t)
+		url, back := storetest.Shared(t), target(t)
 		there := got(move(t, f.path, url))(t)
 		if !bytes.Equal(got(os.ReadFile(f.path))(t), before) {
 			t.Error("the file that was moved has changed")
@@ -181,7 +180,7 @@ func TestMoveBetweenServers(t *testing.T) {
 	bothEngines(t)
 	t.Parallel()
 	f := everything(t, nil)
-	first, second := pgtest.Database(t), pgtest.Database(t)
+	first, second := storetest.Shared(t), storetest.Shared(t)
 	one, two := got(move(t, f.path, first))(t), got(move(t, first, second))(t)
 	if one.Digest != two.Digest {
 		t.Errorf("digests %s, %s", one.Digest, two.Digest)
@@ -213,7 +212,7 @@ func TestMoveRefusesTamperedSource(t *testing.T) {
 	source, _ := sample(t)
 	content := got(os.ReadFile(source))(t)
 	for what, c := range changes {
-		path, url, empty, out := filepath.Join(t.TempDir(), "attestd.db"), pgtest.Database(t), pgtest.Database(t), target(t)
+		path, url, empty, out := filepath.Join(t.TempDir(), "attestd.db"), storetest.Shared(t), storetest.Shared(t), target(t)
 		must(t, os.WriteFile(path, content, 0o600))
 		got(move(t, path, url))(t)
 		other(t, path, c.file...).Close()
@@ -246,7 +245,7 @@ func TestMoveRequiresEmptyTarget(t *testing.T) {
 	bothEngines(t)
 	t.Parallel()
 	path, _ := sample(t)
-	ours, theirs := pgtest.Database(t), pgtest.Database(t)
+	ours, theirs := storetest.Shared(t), storetest.Shared(t)
 	got(move(t, path, ours))(t)
 	before := got(move(t, ours, target(t)))(t)
 	stranger(t, theirs, "CREATE TABLE notes (text text)", "INSERT INTO notes VALUES ('mine')")
@@ -279,7 +278,7 @@ func TestMoveOfServedDatabaseIsRefused(t *testing.T) {
 	bothEngines(t)
 	t.Parallel()
 	path, _ := sample(t)
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	got(move(t, path, url))(t)
 	for _, from := range []string{path, url} {
 		s := open(t, from)
@@ -306,7 +305,7 @@ func TestSourceIsReadOnlyDuringMove(t *testing.T) {
 	bothEngines(t)
 	t.Parallel()
 	path, _ := sample(t)
-	url, refused := pgtest.Database(t), 0
+	url, refused := storetest.Shared(t), 0
 	got(move(t, path, url))(t)
 	db := stranger(t, url+"&options=-clock_timeout%3D10")
 	_, err := admin.Move(ctx, url, target(t), schema(t), admin.MoveOptions{Progress: func(string, int64, int64) {
@@ -339,7 +338,7 @@ func TestInterruptedMoveLeavesNothing(t *testing.T) {
 	bothEngines(t)
 	t.Parallel()
 	f := everything(t, nil)
-	url, out := pgtest.Database(t), target(t)
+	url, out := storetest.Shared(t), target(t)
 	stages := map[string]bool{}
 	for _, at := range []string{"verify", "copy records", "verify the copy"} {
 		for _, to := range []string{url, out} {
@@ -369,7 +368,7 @@ func TestMoveAndTheHeadFile(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)
 	heads := store.HeadsBeside(path)
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	if _, err := admin.Move(ctx, older, url, schema(t), admin.MoveOptions{Heads: heads}); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("behind its head file: %v", err)
 	}
@@ -392,7 +391,7 @@ func TestMoveOfTextThatPostgresCannotHold(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	got(s.Credentials.CreateKey(ctx, by(c, now), ptr("a\x00b"), full, 1000))(t)
 	must(t, s.Close())
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	if _, err := move(t, path, url); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "table api_key: refused: label of row 2") {
 		t.Error(err)
 	}
@@ -408,7 +407,7 @@ func TestMoveOfAnOlderFile(t *testing.T) {
 	bothEngines(t)
 	t.Parallel()
 	path, _ := written(t, "5")
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	if _, err := move(t, path, url); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "older schema") {
 		t.Error(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"attestd/crypto/keyring"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // A write is one change of a company, and a function that counts how often it is found in the
@@ -142,7 +142,7 @@ type far struct {
 
 func newFar(t testing.TB) *far {
 	t.Helper()
-	database := pgtest.Database(t)
+	database := storetest.Shared(t)
 	n, url := through(t, database)
 	f := &far{network: n, near: openWith(t, database, store.RunOptions{})}
 	f.far = openWith(t, url, store.RunOptions{})

@@ -5,7 +5,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 )
@@ -16,7 +16,7 @@ import (
 func TestHaltedServersTransactionIsEnded(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
-	database := pgtest.Database(t)
+	database := storetest.Shared(t)
 	s := openWith(t, database, store.RunOptions{})
 	c, _ := company(t, s, "acme")
 	attest(t, s, c, 1)

@@ -9,14 +9,14 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // A chain whose head an intruder moved, or beyond whose head an intruder wrote a record, is refused
 // on every server, whether the server has cached the head or not. Other chains accept writes, even
 // in the same transaction.
 func TestOnlyTheTamperedChainIsRefused(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
 	const (
 		record = `INSERT INTO record (id, hash, signature, timestamp, payload) SELECT (chain << 40) + length, root, root || root, timestamp, '{}' FROM head WHERE chain = $1`
@@ -31,7 +31,7 @@ func TestOnlyTheTamperedChainIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			database := pgtest.Database(t)
+			database := storetest.Shared(t)
 			servers := []*store.Store{openWith(t, database, store.RunOptions{}), openWith(t, database, store.RunOptions{})}
 			bad, _ := company(t, servers[0], "acme")
 			good, _ := company(t, servers[0], "zoo")

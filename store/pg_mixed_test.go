@@ -8,17 +8,17 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // Row changes and appends to many chains run on several servers at once: each is carried out, and
 // every chain verifies. Transactions that deadlock are repeated.
 func TestChangesAndAppendsOfManyCompanies(t *testing.T) {
 	testenv.Concurrent(t)
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
 	const each = 60
-	database := pgtest.Database(t)
+	database := storetest.Shared(t)
 	servers := []*store.Store{openWith(t, database, store.RunOptions{}), openWith(t, database, store.RunOptions{})}
 	var companies []*store.Company
 	for i := range 8 {

@@ -15,6 +15,7 @@ import (
 	"attestd/store"
 	"attestd/store/postgres"
 	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // These are the startup parameters that a pooler may be configured to drop.
@@ -29,7 +30,7 @@ func TestPoolerInSessionMode(t *testing.T) {
 	for name, options := range map[string]string{"as it comes": "", "ignoring what it does not know": ignoring} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := pgtest.NewPooler(t, pgtest.Database(t), "session", options).URL()
+			url := pgtest.NewPooler(t, storetest.Shared(t), "session", options).URL()
 			servers := []*store.Store{openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})}
 			c, _ := company(t, servers[0], "acme")
 			for _, s := range servers {
@@ -62,8 +63,8 @@ func TestTransactionPoolingIsRefused(t *testing.T) {
 	for _, mode := range []string{"transaction", "statement"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			direct := pgtest.Database(t)
-			made := pgtest.Database(t)
+			direct := storetest.Shared(t)
+			made := storetest.Shared(t)
 			must(t, openWith(t, made, store.RunOptions{}).Close())
 			empty := pgtest.NewPooler(t, direct, mode, ignoring).URL()
 			busy := pgtest.NewPooler(t, made, mode, ignoring).URL()
@@ -117,7 +118,7 @@ func opened(s *store.Store, err error) error {
 func TestPoolerSwitchedToTransactionsStopsWrites(t *testing.T) {
 	testenv.Needs(t, testenv.Hours) // it takes two minutes, until deadlines have passed
 	t.Parallel()
-	direct := pgtest.Database(t)
+	direct := storetest.Shared(t)
 	pooler := pgtest.NewPooler(t, direct, "session", ignoring+"\ndefault_pool_size = 3\nserver_reset_query =")
 	must(t, openWith(t, direct, store.RunOptions{}).Close())
 	servers := []*store.Store{openWith(t, direct, store.RunOptions{})}

@@ -19,6 +19,7 @@ import (
 	"attestd/store/admin"
 	"attestd/store/headfile"
 	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // headed is a server on a PostgreSQL database with its own head file.
@@ -182,7 +183,7 @@ func TestReplacedPostgreSQLDatabaseStopsWrites(t *testing.T) {
 				testenv.Needs(t, testenv.Slow)
 			}
 			t.Parallel()
-			h := openHeaded(t, pgtest.Database(t))
+			h := openHeaded(t, storetest.Shared(t))
 			acme, _ := company(t, h.Store, "acme")
 			zoo, _ := company(t, h.Store, "zoo")
 			attest(t, h.Store, acme, 20)
@@ -255,7 +256,7 @@ func appendOthers(n int) func(t *testing.T, s *store.Store, acme *store.Company)
 func TestLostConnectionIsNoRollback(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
-	db := pgtest.Database(t)
+	db := storetest.Shared(t)
 	servers := []*headed{openHeaded(t, db), openHeaded(t, db)}
 	acme, _ := company(t, servers[0].Store, "acme")
 	for range 5 {

@@ -6,7 +6,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // A company's key is rotated on one server while other servers, which have cached the old key,
@@ -19,7 +19,7 @@ func TestRotationsWhileOthersAppend(t *testing.T) {
 	if testenv.Night() {
 		rounds = 1000
 	}
-	database := pgtest.Database(t)
+	database := storetest.Shared(t)
 	var servers []*store.Store
 	for range 3 {
 		servers = append(servers, openWith(t, database, store.RunOptions{}))

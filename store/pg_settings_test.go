@@ -9,7 +9,6 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
 
@@ -18,7 +17,7 @@ import (
 func TestClockIsComparedWithDatabase(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	s := openWith(t, pgtest.Database(t), store.RunOptions{})
+	s := openWith(t, storetest.Shared(t), store.RunOptions{})
 	for _, wrong := range []time.Duration{0, 300 * time.Second, -300 * time.Second} {
 		ahead, within, err := s.ClockAhead(ctx, func() time.Time { return time.Now().Add(wrong) })
 		must(t, err)
@@ -38,7 +37,7 @@ func TestClockIsComparedWithDatabase(t *testing.T) {
 // A database whose sessions fire no triggers is not served, and verification gives the reason.
 func TestDatabaseWithDisabledTriggersIsRefused(t *testing.T) {
 	t.Parallel()
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	s := openWith(t, url, store.RunOptions{})
 	c, _ := company(t, s, "acme")
 	attest(t, s, c, 3)

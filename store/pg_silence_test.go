@@ -11,7 +11,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres"
-	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // silent silences as many connections as a write may use.
@@ -95,7 +95,7 @@ func withoutServer(t *testing.T, w write) {
 func TestSilenceWhileConnecting(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced, testenv.Plain)
 	t.Parallel()
-	n, url := through(t, pgtest.Database(t))
+	n, url := through(t, storetest.Shared(t))
 	connect := func() error {
 		db := got(postgres.Open(url+"&connect_timeout=1", nil))(t)
 		defer db.Close()
@@ -137,7 +137,7 @@ func TestSlowNetwork(t *testing.T) {
 func TestIdenticalPayloadsAreTwoRecords(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced, testenv.Plain)
 	t.Parallel()
-	database := pgtest.Database(t)
+	database := storetest.Shared(t)
 	n, url := through(t, database)
 	still := store.RunOptions{Now: func() time.Time { return now }}
 	servers := []*store.Store{openWith(t, database, still), openWith(t, url, still)}

@@ -10,7 +10,7 @@ import (
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // Two servers write one chain at the same time: it has no gap, both can read all of it, and it
@@ -19,7 +19,7 @@ func TestTwoServersOneChain(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
 	const callers, each = 16, 50
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	servers := []*store.Store{openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})}
 	c, _ := company(t, servers[0], "acme")
 	var all sync.WaitGroup
@@ -46,7 +46,7 @@ func TestTwoServersOneChain(t *testing.T) {
 func TestRetryOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	const keys = 40
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	servers := []*store.Store{openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})}
 	c, _ := company(t, servers[0], "acme")
 	for i := range keys {
@@ -79,10 +79,10 @@ func TestNoNewPostgreSQLDatabaseBesideHeadFile(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	heads := filepath.Join(t.TempDir(), "attestd.heads")
-	s, err := store.Open(ctx, pgtest.Database(t), "", store.Options{Heads: heads})
+	s, err := store.Open(ctx, storetest.Shared(t), "", store.Options{Heads: heads})
 	must(t, err)
 	must(t, s.Close())
-	empty := pgtest.Database(t)
+	empty := storetest.Shared(t)
 	if _, err := store.Open(ctx, empty, "", store.Options{Heads: heads}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("an empty database: %v", err)
 	}

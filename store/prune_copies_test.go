@@ -15,7 +15,6 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
-	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
 
@@ -125,7 +124,7 @@ func TestPrunedDatabaseMoves(t *testing.T) {
 	got(p.PruneNext(ctx, p.by(), 300))(t)
 	must(t, p.Close())
 	rows := rowsOf(t, p.path)
-	url, back := pgtest.Database(t), filepath.Join(t.TempDir(), "back.db")
+	url, back := storetest.Shared(t), filepath.Join(t.TempDir(), "back.db")
 	there := got(move(t, p.path, url))(t)
 	home := got(move(t, url, back))(t)
 	if there.Digest != home.Digest {

@@ -11,7 +11,6 @@ import (
 
 	"attestd/chain"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
 
@@ -182,7 +181,7 @@ func TestQuotaOfRegistrations(t *testing.T) {
 // other servers append before a server reads it again.
 func TestQuotaOnSeveralServers(t *testing.T) {
 	t.Parallel()
-	database := pgtest.Database(t)
+	database := storetest.Shared(t)
 	var servers []*store.Store
 	for range 3 {
 		servers = append(servers, openWith(t, database, store.RunOptions{Quotas: store.Quotas{Records: 50}}))

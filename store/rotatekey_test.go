@@ -328,7 +328,7 @@ func TestOlderSchemaRotates(t *testing.T) {
 
 // A restore between files of any two schemas reports what it takes back of a company's keys.
 func TestRestoreReportsLostKeys(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.NotQuick, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)

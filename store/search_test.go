@@ -122,7 +122,7 @@ func TestPassportSearch(t *testing.T) {
 // A search for passports stops after 100,000 of them and returns where to go on; the parts together
 // find what a single search would. Without a filter nothing needs to be skipped.
 func TestPassportWindows(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.NotQuick, testenv.NotRaced)
 	t.Parallel()
 	s, path := fresh(t)
 	acme, _ := company(t, s, "acme")

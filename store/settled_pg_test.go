@@ -10,7 +10,7 @@ import (
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // A right that was revoked on one server is refused by another, which has just cached it, as soon
@@ -18,7 +18,7 @@ import (
 func TestRevocationVisibleOnAllServers(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	a, b := openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})
 	for name, c := range map[string]func(t *testing.T, company *store.Company) (take func() error, holds func() bool){
 		"an API key": func(t *testing.T, company *store.Company) (func() error, func() bool) {

@@ -13,7 +13,6 @@ import (
 	"attestd/chain/search"
 	"attestd/internal/testenv"
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
 
@@ -233,7 +232,7 @@ func TestSummariesOfAChainOfTwoServers(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	servers := []*store.Store{openWith(t, url, store.RunOptions{}), openWith(t, url, store.RunOptions{})}
 	c, _ := company(t, servers[0], "acme")
 	for i := range 9 {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"attestd/store"
-	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
 
@@ -97,7 +96,7 @@ func TestClearedSuspensionIsFound(t *testing.T) {
 // they append meanwhile stands before its record.
 func TestSuspensionHoldsOnAllServers(t *testing.T) {
 	t.Parallel()
-	database := pgtest.Database(t)
+	database := storetest.Shared(t)
 	var servers []*store.Store
 	for range 3 {
 		servers = append(servers, openWith(t, database, store.RunOptions{}))

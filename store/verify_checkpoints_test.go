@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"attestd/internal/rewrite"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/storetest"
@@ -18,6 +19,7 @@ import (
 // checkpoints. Verify reports the log with the size and the witness, whether the new history is
 // equally long, longer or shorter, until the rollback is accepted.
 func TestVerifyComparesKeptCheckpoints(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for table, again := range map[string]string{

@@ -13,6 +13,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"
+	"attestd/store/storetest"
 )
 
 // listener is a server with a subscriber and the events that were sent to the subscriber.
@@ -70,7 +71,7 @@ func TestServersHearOfEachOther(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	const callers, each = 8, 50
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	servers := []*listener{listen(t, url), listen(t, url)}
 	c, _ := company(t, servers[0].Store, "acme")
 	var all sync.WaitGroup
@@ -95,7 +96,7 @@ func TestOtherServersChangesNameTheirCompany(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	url := pgtest.Database(t)
+	url := storetest.Shared(t)
 	one := listen(t, url)
 	s, err := store.Open(ctx, url, "", store.Options{Master: master()})
 	must(t, err)

@@ -12,7 +12,7 @@ import (
 // A demo company has what it says, and its log verifies. A second one needs another name, and
 // without a server the command says how to start one.
 func TestDemo(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	t.Parallel()
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	out, err := attestd(t, "demo", "--url", s.URL, "--json")

@@ -5,11 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // On PostgreSQL the doctor reads the database beside servers, asks one whether it is ready, and
 // says what it cannot check. Each fault turns its line.
 func TestDoctorOnPostgres(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	db, empty := postgres(t)
 	masterKey, _ := newMasterKey(t)
 	heads := filepath.Join(t.TempDir(), "heads")

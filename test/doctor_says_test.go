@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/server/local"
 )
 
@@ -65,6 +66,7 @@ func TestDoctorShowsWhatAServerSays(t *testing.T) {
 // A clock that is not that of PostgreSQL is found. A function of the test's own, which a search
 // path puts in front of the database's clock, is an hour behind.
 func TestDoctorComparesClocksWithPostgres(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	db, _ := postgres(t)
 	s := serve(t, db)
 	s.register(t, "acme")

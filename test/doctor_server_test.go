@@ -116,6 +116,7 @@ func TestDoctorAsksForTheServersOwnLimits(t *testing.T) {
 // A doctor beside a server under writes disturbs nothing: no write fails or is lost, the server
 // goes on making its checkpoints, and its files are those that it would have without a doctor.
 func TestDoctorLeavesTheServersFiles(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	i := install(t)
 	s := serve(t, i.db, i.flags("--rate-limits", "off", "--verify-every", "off")...)

@@ -13,7 +13,7 @@ import (
 // check.mjs say of another one that it is none. The page has its policy from a field, which holds
 // no other text.
 func TestPolicyOfBytesThatAreNotUTF8(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	command, err := binary(t)
 	must(t, err)

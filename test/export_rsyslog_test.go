@@ -41,7 +41,7 @@ func certificateFiles(t *testing.T, folder string) (cert, key string) {
 // rsyslog takes what a server exports over TLS, also records of a megabyte, and loses nothing when
 // it is restarted. What it has stored holds.
 func TestExportToRsyslog(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced, testenv.Program("rsyslogd"))
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced, testenv.Program("rsyslogd"))
 	t.Parallel()
 	folder := t.TempDir()
 	cert, _ := certificateFiles(t, folder)

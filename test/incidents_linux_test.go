@@ -10,16 +10,13 @@ import (
 // Each recipe of docs/incidents.md is typed as it stands there, after its fault was made for real,
 // and prints what the page says.
 func TestIncidentRecipes(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.Curl)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.Curl)
 	storetest.AboutFile(t)
 	t.Parallel()
 	all := recipes(t)
 	before := all[1]
 	for _, r := range all[2:] {
 		t.Run(r.title, func(t *testing.T) {
-			if r.long {
-				testenv.Needs(t, testenv.Slow)
-			}
 			t.Parallel()
 			h := newHost(t)
 			h.play(before)

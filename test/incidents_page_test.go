@@ -17,11 +17,9 @@ const incidentsPage = "../docs/incidents.md"
 //     for any lines. A command that fails is followed by "echo $?";
 //   - a block of the language log: lines that must be in the server's log;
 //   - a comment "<!-- test: NAME ARG… -->", which readers do not see: the fault that the recipe is
-//     about, or what else happens while nobody types. See faults. The name "long" is for a recipe
-//     that takes seconds and is typed with -long only.
+//     about, or what else happens while nobody types. See faults.
 type recipe struct {
 	title string
-	long  bool
 	steps []step
 }
 
@@ -61,9 +59,7 @@ func recipes(t *testing.T) (list []recipe) {
 		case language == "log":
 			r.steps = append(r.steps, step{line: i + 1, log: line})
 		case language == "":
-			if m := faultComment.FindStringSubmatch(line); m != nil && m[1] == "long" {
-				r.long = true
-			} else if m != nil {
+			if m := faultComment.FindStringSubmatch(line); m != nil {
 				r.steps = append(r.steps, step{line: i + 1, fault: strings.Fields(m[1])})
 			}
 		}

@@ -21,7 +21,7 @@ import (
 func TestKilledServerCommitsChangeWithRecord(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
-	rounds := testenv.Rounds(5, 50)
+	rounds := testenv.Rounds(2, 50)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))

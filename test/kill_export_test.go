@@ -39,9 +39,9 @@ func exportedLines(t *testing.T, key string, records int64, files ...string) {
 // An exporter that is killed at any moment loses nothing and writes nothing wrong: the one inside
 // the server, and one beside it.
 func TestKilledExporterLosesNothing(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
-	rounds := testenv.Rounds(5, 60)
+	rounds := testenv.Rounds(2, 60)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))

@@ -20,6 +20,7 @@ import (
 // file is written after the commit. A copy from before the load in place of the database is
 // detected each time.
 func TestHeadFileIsCurrentAfterKill(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	storetest.AboutFile(t)
 	t.Parallel()
 	rounds := testenv.Rounds(4, 20)

@@ -18,9 +18,10 @@ import (
 // A restore that is killed at any moment is there with its control record, after the next start, or
 // neither is: also where that start is killed.
 func TestKilledRestoreIsAtomic(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	storetest.AboutFile(t)
 	t.Parallel()
-	rounds := testenv.Rounds(5, 50)
+	rounds := testenv.Rounds(2, 50)
 	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	dir := t.TempDir()
 	db, backup := filepath.Join(dir, "attestd.db"), filepath.Join(dir, "backup.db")

@@ -29,7 +29,7 @@ func signingKeys(t *testing.T, c *client) []signingKey {
 // has said so.
 func TestKilledRotationIsAtomic(t *testing.T) {
 	t.Parallel()
-	rounds := testenv.Rounds(5, 50)
+	rounds := testenv.Rounds(2, 50)
 	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	db := storetest.New(t)
 	s := serve(t, db)

@@ -237,7 +237,7 @@ func finishMCP(t *testing.T, m *signing) {
 // Processes that share a session of the Go client's spool are killed at random moments, while they
 // sign, send and flush.
 func TestClientSessionSurvivesKills(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	m := signingMachine(t, s, s.register(t, "acme"))

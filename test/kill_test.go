@@ -20,7 +20,7 @@ import (
 func TestKilledServerLosesNothing(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	rounds := testenv.Rounds(5, 20)
+	rounds := testenv.Rounds(2, 20)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))

@@ -69,7 +69,7 @@ func (h history) request(from, to int64) (body string, root tlog.Hash, err error
 func TestKilledWitnessNeverRollsBack(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
-	rounds := testenv.Rounds(5, 20)
+	rounds := testenv.Rounds(2, 20)
 	const most = 20_000
 	histories := []history{newHistory(t, "leaf", most), newHistory(t, "another", most)}
 	dir := t.TempDir()

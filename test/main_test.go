@@ -82,8 +82,10 @@ func TestCommandLine(t *testing.T) {
 				return storetest.OnPostgres(), nil
 			case "race":
 				return testenv.Raced, nil
+			case "quick":
+				return testenv.Quick(), nil
 			}
-			return false, errors.New("the conditions of these scripts are postgres and race")
+			return false, errors.New("the conditions of these scripts are postgres, quick and race")
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

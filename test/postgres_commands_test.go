@@ -83,7 +83,7 @@ func execute(t *testing.T, database string, statements ...string) {
 // standard output. The served copy answers as the file did. What is refused has the exit statuses
 // of the other commands: 2, 3, 4, 5, 6 and 8.
 func TestMoveCommand(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	there, other := postgres(t)
 	file, back := filepath.Join(t.TempDir(), "attestd.db"), filepath.Join(t.TempDir(), "back.db")
 	s := serve(t, file)
@@ -129,7 +129,7 @@ func TestMoveCommand(t *testing.T) {
 // and too little to rewrite; what is not ours, is newer, or is not UTF8 is refused and left as it
 // was, with the exit statuses of files. An older schema is named with the command that upgrades it.
 func TestMigrateCommand(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	db, other := postgres(t)
 	var all sync.WaitGroup
 	for range 4 {
@@ -208,7 +208,7 @@ func withDatabase(t *testing.T, database, name string) string {
 // Commands of files refuse a PostgreSQL database with exit status 2 and say what to use instead;
 // the others work on one.
 func TestCommandsOnPostgres(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	db, empty := postgres(t)
 	for command, instead := range map[string]string{"backup out.db": "docs/postgres.md", "restore in.db": "attestd move", "rekey --off": "attestd move"} {
 		exits(t, 2, instead, append(strings.Fields(command), "--db", db)...)
@@ -268,7 +268,7 @@ func TestCommandsOnPostgres(t *testing.T) {
 // No error and no line of a log shows the password of a URL: a server that is not there, a wrong
 // password, an unknown database, addresses that cannot be read, and one in the wrong place.
 func TestPasswordIsNeverShown(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	db, _ := postgres(t)
 	exits(t, 0, "", "migrate", "--db", db)
 	wrong := withUser(t, db, "postgres", "geheim%/ü")

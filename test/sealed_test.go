@@ -204,7 +204,7 @@ func TestKilledRekeyRollsBackOrResumes(t *testing.T) {
 	testenv.Concurrent(t)
 	storetest.AboutFile(t)
 	t.Parallel()
-	rounds := testenv.Rounds(5, 50)
+	rounds := testenv.Rounds(2, 50)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))

@@ -112,6 +112,7 @@ func (c *client) webhook(t *testing.T, url string) (made madeWebhook) {
 // Over kills at any moment every endpoint has every record, in order; one that was down in the
 // meantime too.
 func TestKilledServerDeliversAllWebhooks(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	testenv.Concurrent(t)
 	t.Parallel()
 	rounds := testenv.Rounds(3, 8)

@@ -47,7 +47,11 @@ func TestConsoleModules(t *testing.T) {
 	if err != nil || len(tests) == 0 {
 		t.Fatal("no tests found: ", err)
 	}
-	out, err := exec.CommandContext(t.Context(), testenv.Path(t, "node"), append([]string{"--test"}, tests...)...).CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "node"), append([]string{"--test"}, tests...)...)
+	if testenv.Long() {
+		cmd.Env = append(cmd.Environ(), "ATTESTD_TEST_LONG=1")
+	}
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

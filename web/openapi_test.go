@@ -16,6 +16,7 @@ import (
 
 	"attestd/chain/evidence"
 	"attestd/crypto/jose"
+	"attestd/internal/testenv"
 	"attestd/web"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -232,6 +233,7 @@ func TestExamplesFitTheirSchemas(t *testing.T) {
 // Responses of the server are held against these schemas, so a member that nobody described must
 // not pass.
 func TestResponsesRefuseUnknownMembers(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	for _, e := range responseExamples(load(t)) {
 		object, ok := e.value.(map[string]any)

@@ -227,11 +227,14 @@ func mutate(value any, path string, set func(any), check func(path string)) {
 	}
 }
 
-// sampled says whether a byte of a line is changed: every one with -night, and else each at which
-// a word begins or ends, and one in seven inside words.
+// sampled says whether a byte of a line is changed: every one with -night; with -long each at which
+// a word begins or ends, and one in seven inside words; otherwise one in 29.
 func sampled(line string, at int) bool {
 	within := func(i int) bool {
 		return i >= 0 && i < len(line) && (line[i] == '-' || line[i] == '_' || '0' <= line[i] && line[i] <= '9' || 'a' <= line[i]|0x20 && line[i]|0x20 <= 'z')
+	}
+	if !testenv.Long() {
+		return at%29 == 0
 	}
 	return testenv.Night() || at%7 == 0 || !within(at-1) || !within(at) || !within(at+1)
 }

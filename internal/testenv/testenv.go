@@ -34,6 +34,9 @@ func Long() bool { return *long || *night }
 // Night reports whether -night is set.
 func Night() bool { return *night }
 
+// Quick reports whether the tests run in their quick form: plain go test on the embedded database.
+func Quick() bool { return !Long() && !Raced && !OnPostgreSQL() }
+
 // Rounds returns the number of rounds of a randomized test: few, often with -night, and with -long
 // a tenth of the way between the two.
 func Rounds(few, often int) int {
@@ -70,6 +73,10 @@ type Need struct {
 var (
 	// Slow is for tests that run only with -long.
 	Slow = Need{lacks: unless(Long, "slow: runs with -long")}
+	// NotQuick is for tests that show most on PostgreSQL or with the race detector: they run there,
+	// and with -long.
+	NotQuick = Need{lacks: unless(func() bool { return !Quick() },
+		"not in the quick run: runs with -long, with -race and on PostgreSQL")}
 	// Hours is for tests that take more time than CI has: they run only with -night.
 	Hours = Need{lacks: unless(Night, "long: runs with -night")}
 	// NotRaced is for tests in which the race detector finds nothing, such as those of other

@@ -38,10 +38,20 @@ func New(t testing.TB) string {
 	return filepath.Join(t.TempDir(), "attestd.db")
 }
 
-// NewOnPostgres is New for tests that need PostgreSQL on either engine.
+// NewOnPostgres is New for tests that need PostgreSQL on either engine. They are not in the quick
+// run.
 func NewOnPostgres(t testing.TB) string {
 	t.Helper()
+	testenv.Needs(t, testenv.NotQuick)
 	return database(t, "")
+}
+
+// Shared returns the URL of a new database on PostgreSQL for tests that are about it, such as those
+// of several servers. They are not in the quick run.
+func Shared(t testing.TB) string {
+	t.Helper()
+	testenv.Needs(t, testenv.NotQuick)
+	return pgtest.Database(t)
 }
 
 // AboutFile skips a test on PostgreSQL that is about a file: its locks, path and mode, its pages,

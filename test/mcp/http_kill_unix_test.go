@@ -24,6 +24,7 @@ import (
 // fail. No call that the server has received is unrecorded, none is recorded twice, and none has
 // two outcomes.
 func TestHTTPKilledAtAnyPoint(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	s := serve(t)
 	state := filepath.Join(t.TempDir(), "state")

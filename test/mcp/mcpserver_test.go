@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
 )
 
@@ -100,6 +101,7 @@ func TestServerTools(t *testing.T) {
 
 // A search returns the records of one agent, newest first, in pages without gaps and duplicates.
 func TestSearch(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	s := serve(t)
 	var all []attestd.Attestation

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"attestd/internal/testenv"
 )
 
 // events counts what a client was asked and told.
@@ -58,6 +60,9 @@ func TestRevisions(t *testing.T) {
 	for _, revision := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
+			if revision != "2025-11-25" {
+				testenv.Needs(t, testenv.Slow) // this one shows most of it
+			}
 			s := serve(t)
 			var e events
 			p := s.connect(e.client(), revision, "", "--agent", "bot", "--server", "tools")

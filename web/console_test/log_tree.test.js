@@ -4,6 +4,7 @@ import test from 'node:test';
 import { grows } from '../console/lib/consistency.js';
 import { LogTree, nodeOfHex, readConsistency } from '../console/lib/log_tree.js';
 import { WholeLog } from '../console/lib/whole_log.js';
+import { rarely } from './long.js';
 
 const sha = (...parts) => new Uint8Array(createHash('sha256').update(Buffer.concat(parts)).digest());
 const leaves = Array.from({ length: 40 }, (_, i) => sha(Buffer.from([0, i])));
@@ -29,7 +30,7 @@ const isBeginning = (from, to, proof) =>
 
 test('a tree that grows by leaves, many or few at a time, has the root that its leaves have, from any frontier on',
   async () => {
-  for (let first = 0; first <= leaves.length; first++) {
+  for (let first = 0; first <= leaves.length; first += rarely) {
     for (const step of [1, 3, 40]) {
       const grown = new LogTree();
       await grown.append(leaves.slice(0, first));
@@ -52,7 +53,7 @@ test('a tree that grows by leaves, many or few at a time, has the root that its 
 
 test('of all sizes, only the right proof shows that one tree is the beginning of another', async () => {
   for (let to = 0; to <= 20; to++) {
-    for (let from = 0; from <= to; from++) {
+    for (let from = 0; from <= to; from += to % rarely + 1) {
       const proof = from ? proofOf(from, leaves.slice(0, to)) : [];
       assert.equal(await isBeginning(treeOf(from), treeOf(to), proof), true, `${from} in ${to}`);
       const no = async (...given) => assert.equal(await isBeginning(...given), false, `${from} in ${to}`);
