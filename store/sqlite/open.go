@@ -62,9 +62,16 @@ func Address(path string, mode Mode) string {
 // Open returns a database for the file at path, which MUST be absolute, without opening it. Each
 // connection is closed on release.
 func Open(path string, mode Mode) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", Address(path, mode+
-		"&_pragma=temp_store(memory)&_txlock=immediate&_busy_timeout="+busyTimeout+
-		"&_synchronous=FULL&_foreign_keys=1&_dqs=0&_error_rc=1"))
+	options := mode + "&_pragma=temp_store(memory)&_txlock=immediate&_busy_timeout=" + busyTimeout +
+		"&_foreign_keys=1&_dqs=0&_error_rc=1"
+	switch mode {
+	case ModeReader, ModeRead, ModeRest:
+		// FULL is SQLite's default. To set it would make every connection parse the schema when it
+		// is opened, although many are opened and few of them read.
+	default:
+		options += "&_synchronous=FULL"
+	}
+	db, err := sql.Open("sqlite", Address(path, options))
 	if err != nil {
 		return nil, err
 	}
