@@ -185,6 +185,7 @@ func TestMisspeltSettingsAreRefused(t *testing.T) {
 // Whatever a file of the largest size has, it is refused soon, with a short error: on SIGHUP that
 // is one line of the log.
 func TestConfigurationFileOfManyMistakes(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	const size = 256 << 10 // as docs/configure.md says
 	fill := func(line string) string { return strings.Repeat(line, size/len(line)) }

@@ -15,7 +15,7 @@ import (
 func TestRotationsWhileOthersAppend(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
-	rounds := 50
+	rounds := 15
 	if testenv.Night() {
 		rounds = 1000
 	}

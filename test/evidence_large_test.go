@@ -151,15 +151,17 @@ func TestLargeEvidence(t *testing.T) {
 	filled := func(payload string) string {
 		return "[" + payload + "," + character(bundle.MaxSize-len(ownFile{signer: s, payload: payload}.build(t))-len(`[,"😀"]`)) + "]"
 	}
-	heavy, fit := members(largest(t, s, members)-1), largest(t, s, numbers)
+	fit := largest(t, s, numbers)
 	type largeCase struct{ name, payload, want string }
 	cases := []largeCase{
-		{"a large object, and a text to the end", filled(heavy), "holds"},
+		{"a text to the end", filled("1"), "holds"},
 		{"a number too many", numbers(fit + 1), "fails MALFORMED"},
 	}
 	if testenv.Night() {
+		heavy := members(largest(t, s, members) - 1)
 		long := bundle.MaxSize - len(ownFile{signer: s, payload: character(0)}.build(t))
 		cases = append(cases, []largeCase{
+			{"a large object, and a text to the end", filled(heavy), "holds"},
 			{"as many numbers as fit", numbers(fit), "holds"},
 			{"millions of escapes", escapes(3_600_000), "fails MALFORMED"},
 			{"as many escapes as fit", escapes(largest(t, s, escapes)), "holds"},

@@ -20,7 +20,7 @@ import (
 func TestKilledAndHaltedServersOfPostgreSQL(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
-	rounds := 3
+	rounds := 2
 	if testenv.Night() {
 		rounds = 20
 	}

@@ -31,6 +31,7 @@ var (
 
 // Each link from a page to a file of this repository, and to a section of a page, leads somewhere.
 func TestLinksOfPages(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	links := 0
 	for _, page := range pages(t) {
@@ -108,6 +109,7 @@ func TestCommitsNamedInContributing(t *testing.T) {
 
 // Every test that the documentation names exists.
 func TestDocumentedTestsExist(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	tests := declaredTests(t)
 	count := 0

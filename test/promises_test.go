@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"attestd/internal/testenv"
 )
 
 // declaredTests returns the tests, fuzz tests and benchmarks of this repository, with the folders
@@ -37,6 +39,7 @@ func declaredTests(t *testing.T) map[string][]string {
 // Each promise of docs/security.md has a number of its own and names what shows it: tests in the
 // folder that stands behind them, scripts, and attacks. All of these exist.
 func TestPromisesNameWhatShowsThem(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	page, err := os.ReadFile("../docs/security.md")
 	must(t, err)

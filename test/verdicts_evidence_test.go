@@ -135,14 +135,14 @@ func TestEvidenceCheckersAgree(t *testing.T) {
 }
 
 // shared returns the numbers of the cases that a checker judges: all with -night. Otherwise the
-// checkers share the changed fields, each of which one of the four judges; each judges all genuine
-// files and all named changes, with nothing trusted, every fourth with a key or a policy, and at
+// checkers share every other changed field, which one of the four judges; each judges all genuine
+// files and all named changes, with nothing trusted, every eighth with a key or a policy, and at
 // least one case of each verdict.
 func shared(cases []evidenceCase, want []string, checker int) (shown []int) {
 	reached := make(map[string]bool)
 	for i, c := range cases {
 		changed := strings.HasPrefix(c.Name, "/") || strings.HasSuffix(c.Name, ", with a key") || strings.HasSuffix(c.Name, ", with a policy")
-		if genuine := strings.Contains(c.Name, ".json, with"); testenv.Night() || !changed || genuine || !reached[want[i]] || i%4 == checker {
+		if genuine := strings.Contains(c.Name, ".json, with"); testenv.Night() || !changed || genuine || !reached[want[i]] || i%8 == checker {
 			shown = append(shown, i)
 			reached[want[i]] = true
 		}
