@@ -54,7 +54,7 @@ func TestKeyRevocationVisibleOnAllServers(t *testing.T) {
 // The policy of an agent, and of a company, counts on the next request on every server.
 func TestPolicyVisibleOnAllServers(t *testing.T) {
 	testenv.Concurrent(t)
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
 	first, second := startTwo(t)
 	acme := first.company(t, "acme")
@@ -77,7 +77,7 @@ func TestPolicyVisibleOnAllServers(t *testing.T) {
 // statement.
 func TestReplayOnAnotherServer(t *testing.T) {
 	testenv.Concurrent(t)
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
 	first, second := startTwo(t)
 	// behind a proxy, both are one URL to an agent
@@ -164,6 +164,7 @@ func TestEnrolmentTokenIsSpentOnceOnTwoServers(t *testing.T) {
 // A revoked access token counts on no server when the answer is there, be it opaque or a JWT, and
 // whichever server had just accepted or introspected it. A nonce of one server counts on the other.
 func TestTokenRevocationVisibleOnAllServers(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	testenv.Concurrent(t)
 	t.Parallel()
 	first, second := startTwo(t, demandsNonces)

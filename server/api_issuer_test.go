@@ -10,6 +10,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"attestd/crypto/jose"
+	"attestd/internal/testenv"
 	"attestd/server"
 )
 
@@ -250,6 +251,7 @@ func TestRotationOfTokenKeys(t *testing.T) {
 
 // Whoever has a token from one server finds its key at the other at once, and no compromised key.
 func TestTokenKeysOfTwoServers(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	t.Parallel()
 	first, second := startTwo(t)
 	acme := first.company(t, "acme")

@@ -31,6 +31,7 @@ func (c caller) on(s *service) caller { c.service = s; return c }
 // The stream of one server delivers records that were attested on another, resumed or not, and ends
 // when its credential is deleted there.
 func TestStreamAcrossServers(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	testenv.Concurrent(t)
 	t.Parallel()
 	a, b := startTwo(t)
@@ -62,7 +63,7 @@ func TestStreamAcrossServers(t *testing.T) {
 // Both servers count the sensitive tier together, and the headers agree with that.
 func TestServersCountTheSensitiveTierTogether(t *testing.T) {
 	testenv.Concurrent(t)
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
 	a, b := startTwo(t, func(c *server.Config) { c.Limits = limit.Limits{Standard: 1000, Sensitive: 10, Attest: 100, Log: 1000} })
 	const call, body = "POST /v1/oauth/token", `{"grant_type":"client_credentials","client_id":"x","client_secret":"y"}`
@@ -83,7 +84,7 @@ func TestServersCountTheSensitiveTierTogether(t *testing.T) {
 // with the duty stops, the other continues with the remaining records.
 func TestWebhooksOfTwoServers(t *testing.T) {
 	testenv.Concurrent(t)
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
 	a, b := startTwo(t, private)
 	acme := a.company(t, "acme")

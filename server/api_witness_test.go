@@ -253,6 +253,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 // One server cosigns the log of another, which asks by itself whenever the log grows; the
 // checkpoint carries the cosignature, and so does a proof.
 func TestServersWatchEachOther(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	testenv.Concurrent(t)
 	t.Parallel()
 	acme, log, w := watchedCompany(t)

@@ -257,3 +257,30 @@ func TestCloseEndsReconnecting(t *testing.T) {
 		t.Errorf("the write: %v", err)
 	}
 }
+
+// A store closes without an error where the database server ended a connection in the middle of a
+// read.
+func TestCloseAfterALostConnection(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	path := storetest.Shared(t)
+	s := open(t, path)
+	c, _ := company(t, s, "acme")
+	attest(t, s, c, 3)
+	admin := got(pgx.Connect(ctx, path))(t)
+	defer admin.Close(ctx)
+	err := s.Snapshot(ctx, func(v *store.View) error {
+		if err := v.Records(ctx, c.Chain, 0, 3, func(*chain.Record) error { return nil }); err != nil {
+			return err
+		}
+		_, err := admin.Exec(ctx, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		must(t, err)
+		_, _, err = v.Tip(ctx, c.Chain)
+		return err
+	})
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a read whose connection was lost: %v", err)
+	}
+	must(t, s.Close())
+}

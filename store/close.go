@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,7 +35,9 @@ func (s *Store) closeAll() error {
 	var errs []error
 	for len(s.idle) > 0 {
 		if c := <-s.idle; c.sql != nil {
-			errs = append(errs, c.close())
+			if err := c.close(); !errors.Is(err, sql.ErrConnDone) { // it was lost before
+				errs = append(errs, err)
+			}
 		}
 	}
 	if s.side != nil {

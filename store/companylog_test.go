@@ -202,7 +202,7 @@ func TestHeadFileDetectsRemovedLastCompany(t *testing.T) {
 // A database from before the log of the companies gets that log at the next start: one record for
 // each company, in the order of their registrations. Until then the database is valid.
 func TestCompaniesBeforeControlLogAreListed(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.NotQuick, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for version := range older {

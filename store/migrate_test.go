@@ -104,7 +104,7 @@ func compareShapes(t testing.TB, what string, have, want map[string]string) {
 }
 
 func TestOlderSchemaIsUpgraded(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.NotQuick, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for version, before := range older {

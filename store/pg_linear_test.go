@@ -14,7 +14,7 @@ import (
 // then.
 func TestSeveralServersWriteOneList(t *testing.T) {
 	testenv.Concurrent(t)
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
 	for _, servers := range []int{2, 3} {
 		t.Run(fmt.Sprint(servers, " servers"), func(t *testing.T) {

@@ -307,7 +307,7 @@ func TestRotationWithMismatchedSeedIsRefused(t *testing.T) {
 
 // A database of an older schema keeps its key and can rotate it.
 func TestOlderSchemaRotates(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.NotQuick, testenv.NotRaced)
 	storetest.AboutFile(t)
 	t.Parallel()
 	for version := range older {

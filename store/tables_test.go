@@ -594,6 +594,7 @@ func TestRecordsOfAnotherCompany(t *testing.T) {
 // Rows that are older than the control log are adopted once, each with its own record. From then on
 // the log covers every row.
 func TestRowsBeforeControlLogAreAdopted(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	t.Parallel()
 	storetest.AboutFile(t)
 	for version := range older {

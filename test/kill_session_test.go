@@ -131,7 +131,7 @@ func killPoints() int { return testenv.Rounds(8, 100) }
 // A hook, a run and an MCP proxy that sign are killed at random moments, by SIGKILL. What comes
 // after them goes on: no session has a hole, or two statements at one place.
 func TestSigningSurvivesKills(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
 	for name, one := range map[string]struct {
 		kill   func(t *testing.T, m *signing, round int, after time.Duration) bool

@@ -76,6 +76,7 @@ func copyTo(t *testing.T, dir, name string) {
 // Whatever the names of records, files, servers and tools contain, no command and no checker prints
 // terminal control characters or a line that is not its own.
 func TestHostileTextIsPrintedEscaped(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	t.Parallel()
 	program, err := binary(t)
 	must(t, err)

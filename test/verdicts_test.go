@@ -17,7 +17,7 @@ import (
 // Python and Go. Each is given the same genuine and forged things, and each must come to the same
 // verdict: the right one. So must the service's own check of tokens.
 func TestCheckersAgree(t *testing.T) {
-	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	s := newSigner(t, "acme")
 	t.Run("one key", func(t *testing.T) { agree(t, s, s.published(), checkerCases(t, s, keyCases(t, s))) })

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/postgres"
 )
 
@@ -50,6 +51,7 @@ func TestCheckFindsNothingInANewDatabase(t *testing.T) {
 
 // Check names each object that is missing, changed, disabled or added.
 func TestCheckNamesWhatIsWrong(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	for _, c := range []struct{ damage, want string }{
 		{"DROP TRIGGER record_no_update ON record", "trigger record.record_no_update is missing"},
 		{"ALTER TABLE record DISABLE TRIGGER record_no_delete", "trigger record.record_no_delete is disabled"},

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/postgres"
 	"attestd/store/postgres/pgtest"
 )
@@ -85,6 +86,7 @@ func createdAt9(t *testing.T) (*sql.DB, string) {
 // A database of schema 9 is brought to the schema of a new one, and the server's role needs no new
 // grants.
 func TestSchema9IsUpgraded(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	db, address := createdAt9(t)
 	server := role(t, address)
 	u, err := url.Parse(server)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"attestd/internal/testenv"
 	"attestd/store/postgres"
 )
 
@@ -97,6 +98,7 @@ func TestGrantsSufficeToServe(t *testing.T) {
 // A role with the grants cannot change or remove a protected row, even if the owner has disabled
 // the guards.
 func TestGrantsAreMinimal(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	owner, address := created(t)
 	execute(t, owner, tenant)
 	db := open(t, granted(t, address))

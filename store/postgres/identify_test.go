@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/postgres"
 	"attestd/store/postgres/pgtest"
 )
@@ -42,6 +43,7 @@ func TestPostgreSQLLookalikesAreRefused(t *testing.T) {
 // Create and Migrate act on the result of Identify: each leaves a database that it is not meant for
 // unchanged.
 func TestIdentifyDatabase(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	const ours = "" // Create made the tables before the statement
 	for _, c := range []struct {
 		what, made, statement string

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/store/postgres"
 	"attestd/store/postgres/pgtest"
 )
@@ -160,6 +161,7 @@ func TestDisplayNameHidesUser(t *testing.T) {
 
 // Of several hosts, the one that can be reached and written is used.
 func TestWritableHostIsSelected(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	c := pgtest.NewCluster(t)
 	hosts := c.Addresses()
 	for _, address := range []string{c.URL(), c.URL(hosts[1], hosts[0])} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"attestd/internal/testenv"
 	"attestd/store/postgres"
 )
 
@@ -102,6 +103,7 @@ func parts(schema string) (found []string) {
 
 // A forbidden change fails as a constraint violation with the name of its guard.
 func TestGuardsRefuseForbiddenChanges(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	db, _ := created(t)
 	execute(t, db, tenant)
 	for _, c := range []struct{ guard, statement string }{

@@ -153,6 +153,7 @@ func TestHTTPTypeScript(t *testing.T) {
 // A client that uses standard input and output calls the tools of a server over HTTP, in each
 // revision, in our server and in the protocol's own.
 func TestHTTPByStdio(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	t.Parallel()
 	for _, revision := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {

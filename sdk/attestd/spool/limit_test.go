@@ -110,6 +110,7 @@ func (s *limited) open(t *testing.T, dir string) (*spool.Spool, *attestd.Client)
 // each Flush is a process of its own; and somebody who attests meanwhile, half of what the limit
 // allows, is never refused.
 func TestBacklogDrainsUnderTheLimit(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	t.Parallel()
 	const waiting = 5000
 	dir := t.TempDir()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"attestd/internal/testenv"
 	"attestd/store/postgres/pgtest"
 )
 
@@ -11,6 +12,7 @@ import (
 // after the promotion and after the rebuild. The cluster is then complete again, so the end of the
 // next primary loses nothing either.
 func TestClusterLosesNothingAcknowledged(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	c := pgtest.NewCluster(t)
 	execute(t, connect(t, c.URL()), "CREATE TABLE written (n int)")
 	rows := 0
