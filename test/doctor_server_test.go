@@ -128,8 +128,8 @@ func TestDoctorLeavesTheServersFiles(t *testing.T) {
 		entries, err := os.ReadDir(filepath.Dir(i.db))
 		must(t, err)
 		for _, e := range entries {
-			// Readers note themselves in the log's index, and the server writes in its own time what
-			// it has verified.
+			// Readers note themselves in the log's index, and the server writes in its own time
+			// what it has verified.
 			text := []byte("changes beside a server")
 			if e.Type().IsRegular() && !strings.HasSuffix(e.Name(), "-shm") && !strings.HasSuffix(e.Name(), ".verified") {
 				text, err = os.ReadFile(filepath.Join(filepath.Dir(i.db), e.Name()))
