@@ -85,7 +85,7 @@ func TestExternalWrite(t *testing.T) {
 
 // The cache of heads is bounded.
 func TestManyChains(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	t.Parallel()
 	const chains = 18_000
 	d := newDisk()

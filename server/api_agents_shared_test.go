@@ -17,6 +17,7 @@ func (a signer) on(s *service) signer { a.caller = a.caller.on(s); return a }
 // A revocation counts on the next request on every server: for the statements of the key, for its
 // tokens, and for its sign-in, whichever server had just accepted them.
 func TestKeyRevocationVisibleOnAllServers(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	testenv.Concurrent(t)
 	t.Parallel()
 	first, second := startTwo(t)
@@ -128,7 +129,7 @@ func TestReplayOnAnotherServer(t *testing.T) {
 // Of many machines that enrol with one token at once on two servers, one wins.
 func TestEnrolmentTokenIsSpentOnceOnTwoServers(t *testing.T) {
 	testenv.Concurrent(t)
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
 	first, second := startTwo(t)
 	acme := first.company(t, "acme")

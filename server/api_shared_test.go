@@ -120,7 +120,7 @@ func TestWebhooksOfTwoServers(t *testing.T) {
 // A server opens at most 12 connections to its database under any load, which is the number in the
 // operators' documentation.
 func TestConnectionsToTheDatabase(t *testing.T) {
-	testenv.Needs(t, testenv.Plain)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
 	s := startOn(t, pgtest.Database(t), cred.Domain{}, private, func(c *server.Config) {
 		c.Limits = limit.Limits{Standard: 1_000_000, Sensitive: 100, Attest: 1_000_000, Log: 1_000_000}

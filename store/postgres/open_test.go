@@ -83,6 +83,7 @@ func TestConnectionErrorHidesPassword(t *testing.T) {
 // Every connection begins with the same settings, whatever the role, the database and the server
 // have set; other settings of the URL are kept.
 func TestEveryConnectionHasItsSettings(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	t.Parallel()
 	address := pgtest.Database(t)
 	execute(t, open(t, address), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database());

@@ -191,6 +191,7 @@ const prunedRecord = `INSERT INTO record (id, hash, signature, timestamp, payloa
 // A role with the grants may empty a payload of actions that a control record of the same company
 // lets go. Nothing else in a record's row changes.
 func TestGuardLetsOnlyPrunedPayloadsGo(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	db, address := created(t)
 	server := open(t, granted(t, address))
 	execute(t, db, tenant, "INSERT INTO company (company_id, registered_at) VALUES ('other', 't')",

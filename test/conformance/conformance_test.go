@@ -55,9 +55,12 @@ func languages(t *testing.T) []language {
 	all := []language{
 		{name: "go"},
 		{"typescript", []string{"node", clients + "typescript/conformance.mjs"}, clients + "typescript/dist/index.js"},
-		{"commonjs", []string{"node", clients + "typescript/conformance.mjs", "require"}, clients + "typescript/dist/cjs/index.js"},
 		python("python", "python3"),
 	}
+	if testenv.Quick() {
+		return all
+	}
+	all = append(all, language{"commonjs", []string{"node", clients + "typescript/conformance.mjs", "require"}, clients + "typescript/dist/cjs/index.js"})
 	others, err := harness.Pythons(t.Context())
 	must(t, err)
 	for _, p := range others {

@@ -18,6 +18,7 @@ import (
 
 // The example in Go accepts access tokens of the issuer for its own URL, and no others.
 func TestExampleServerGo(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "server")
 	build := exec.Command(testenv.Path(t, "go"), "build", "-o", program, ".")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
 )
 
@@ -115,6 +116,7 @@ func TestProxyKilled(t *testing.T) {
 // Killed at any moment of a flood of calls, in either way to fail, a proxy leaves no call that the
 // server has seen unrecorded, and none recorded twice.
 func TestProxyKilledAtAnyPoint(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
 	t.Parallel()
 	s := serve(t)
 	state := filepath.Join(t.TempDir(), "state")
