@@ -14,13 +14,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"attestd/internal/testenv"
 	"attestd/store/postgres/pgtest"
 )
 
 // No server outlives a test process that was killed.
 func TestServersEndWithKilledTest(t *testing.T) {
-	testenv.Needs(t, testenv.NotQuick)
 	const child = "PGTEST_CHILD"
 	if os.Getenv(child) != "" {
 		os.Stdout.WriteString(pgtest.Database(t) + "\n")
