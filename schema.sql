@@ -1,4 +1,4 @@
--- The database of attestd, schema 20; store/postgres/schema.sql is the same for PostgreSQL. A file
+-- The database of attestd, schema 21; store/postgres/schema.sql is the same for PostgreSQL. A file
 -- of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
@@ -354,6 +354,7 @@ CREATE INDEX passport_live ON passport (company, agent_id, expires_at) WHERE rev
 -- The public keys of agents, each a pair that was made where its agent runs. jwk is the public part
 -- in the form of RFC 7638, and thumbprint names it: one that a company has ever had is never
 -- another key's. A key counts until expires_at (Unix milliseconds, NULL for never) or revoked_at.
+-- One of statement_version 1 may make statements of the first form, which name no log.
 CREATE TABLE agent_key (
   id         INTEGER PRIMARY KEY,
   company    INTEGER NOT NULL REFERENCES company (id),
@@ -364,6 +365,7 @@ CREATE TABLE agent_key (
   created_at TEXT NOT NULL,
   expires_at INTEGER,
   revoked_at TEXT,
+  statement_version INTEGER NOT NULL DEFAULT 1 CHECK (statement_version IN (1, 2)),
   UNIQUE (company, thumbprint)
 ) STRICT;
 CREATE INDEX agent_key_agent ON agent_key (company, agent_id);
@@ -393,6 +395,14 @@ CREATE TABLE attest_policy (
   attest   TEXT NOT NULL CHECK (attest IN ('any', 'key')),
   PRIMARY KEY (company, agent_id)
 ) STRICT, WITHOUT ROWID;
+
+-- What a company's admins have decided for the whole company, beside attest_policy.
+-- exchange_audiences are those for which a token may be exchanged, a JSON array in the form of RFC
+-- 8785. Without a row it is empty.
+CREATE TABLE company_policy (
+  company            INTEGER PRIMARY KEY REFERENCES company (id),
+  exchange_audiences TEXT NOT NULL
+) STRICT;
 
 -- Sessions of agents. Those in which they have made statements are each noted before their first
 -- record; kid is the thumbprint of the key. The others are noted after it; kid is their kind: hook,
@@ -543,8 +553,8 @@ CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport WHEN OLD.expires_at 
 CREATE TRIGGER passport_no_replace BEFORE INSERT ON passport WHEN EXISTS (SELECT 1 FROM passport WHERE id = NEW.id OR jti = NEW.jti)
   BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 CREATE TRIGGER agent_key_only_revoked BEFORE UPDATE ON agent_key WHEN
-    (NEW.id, NEW.company, NEW.thumbprint, NEW.agent_id, NEW.jwk, NEW.label, NEW.created_at, NEW.expires_at)
-    IS NOT (OLD.id, OLD.company, OLD.thumbprint, OLD.agent_id, OLD.jwk, OLD.label, OLD.created_at, OLD.expires_at)
+    (NEW.id, NEW.company, NEW.thumbprint, NEW.agent_id, NEW.jwk, NEW.label, NEW.created_at, NEW.expires_at, NEW.statement_version)
+    IS NOT (OLD.id, OLD.company, OLD.thumbprint, OLD.agent_id, OLD.jwk, OLD.label, OLD.created_at, OLD.expires_at, OLD.statement_version)
     OR OLD.revoked_at IS NOT NULL
   BEGIN SELECT RAISE(ABORT, 'a key of an agent is only revoked, for good'); END;
 CREATE TRIGGER agent_key_no_delete BEFORE DELETE ON agent_key BEGIN SELECT RAISE(ABORT, 'a key of an agent is only revoked, for good'); END;
@@ -570,4 +580,4 @@ CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation BEGIN SELECT RAI
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token BEGIN SELECT RAISE(ABORT, 'a token is only deleted'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 20;
+PRAGMA user_version = 21;

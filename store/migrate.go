@@ -12,7 +12,7 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 20
+	schemaVersion = 21
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
@@ -239,6 +239,20 @@ CREATE TRIGGER record_no_update BEFORE UPDATE ON record WHEN NOT (NEW.payload = 
           AND json_extract(c.payload, '$.payload.records') > (OLD.id & 1099511627775) END))
   BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
 PRAGMA user_version = 20;`},
+
+	20: {sql: `
+ALTER TABLE agent_key ADD COLUMN statement_version INTEGER NOT NULL DEFAULT 1 CHECK (statement_version IN (1, 2));
+DROP TRIGGER agent_key_only_revoked;
+CREATE TRIGGER agent_key_only_revoked BEFORE UPDATE ON agent_key WHEN
+    (NEW.id, NEW.company, NEW.thumbprint, NEW.agent_id, NEW.jwk, NEW.label, NEW.created_at, NEW.expires_at, NEW.statement_version)
+    IS NOT (OLD.id, OLD.company, OLD.thumbprint, OLD.agent_id, OLD.jwk, OLD.label, OLD.created_at, OLD.expires_at, OLD.statement_version)
+    OR OLD.revoked_at IS NOT NULL
+  BEGIN SELECT RAISE(ABORT, 'a key of an agent is only revoked, for good'); END;
+CREATE TABLE company_policy (
+  company            INTEGER PRIMARY KEY REFERENCES company (id),
+  exchange_audiences TEXT NOT NULL
+) STRICT;
+PRAGMA user_version = 21;`},
 }
 
 // fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes,

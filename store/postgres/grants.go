@@ -42,6 +42,7 @@ func grants() []struct{ table, privileges string } {
 		{"federated_token", "SELECT, INSERT, DELETE"},
 		{"federation_use", "SELECT, INSERT, UPDATE (day, subjects)"},
 		{"attest_policy", "SELECT, INSERT, UPDATE (attest)"},
+		{"company_policy", "SELECT, INSERT, UPDATE (exchange_audiences)"},
 		{"company_suspension", "SELECT, INSERT, UPDATE (suspended_at, reason)"},
 		{"company_quota", "SELECT, INSERT, UPDATE (max_records, max_bytes)"},
 		{"agent_session", "SELECT, INSERT, DELETE"},

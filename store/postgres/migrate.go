@@ -326,6 +326,25 @@ BEGIN
     EXECUTE format('GRANT UPDATE (payload) ON record TO %s', server);
   END LOOP;
 END $$`, 20},
+		{`ALTER TABLE agent_key ADD COLUMN statement_version bigint NOT NULL DEFAULT 1 CHECK (statement_version IN (1, 2));
+DROP TRIGGER agent_key_only_revoked ON agent_key;
+CREATE TRIGGER agent_key_only_revoked BEFORE UPDATE ON agent_key FOR EACH ROW WHEN (
+    (NEW.id, NEW.company, NEW.thumbprint, NEW.agent_id, NEW.jwk, NEW.label, NEW.created_at, NEW.expires_at, NEW.statement_version)
+      IS DISTINCT FROM (OLD.id, OLD.company, OLD.thumbprint, OLD.agent_id, OLD.jwk, OLD.label, OLD.created_at, OLD.expires_at, OLD.statement_version)
+    OR OLD.revoked_at IS NOT NULL)
+  EXECUTE FUNCTION refuse_change('a key of an agent is only revoked, for good');
+CREATE TABLE company_policy (
+  company            bigint PRIMARY KEY REFERENCES company (id),
+  exchange_audiences text COLLATE "C" NOT NULL
+);
+DO $$
+DECLARE server text;
+BEGIN
+  FOR server IN SELECT DISTINCT grantee::regrole FROM pg_class, aclexplode(relacl)
+    WHERE oid = 'node'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner AND grantee <> 0 LOOP
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE (exchange_audiences) ON company_policy TO %s', server);
+  END LOOP;
+END $$`, 20},
 	}
 }
 

@@ -1,4 +1,4 @@
--- The database of attestd in PostgreSQL, schema 20: the tables of /schema.sql, where their meaning
+-- The database of attestd in PostgreSQL, schema 21: the tables of /schema.sql, where their meaning
 -- stands. Here is what differs.
 --
 -- Everything is made in the first schema of search_path, and no name says which that is. Text is
@@ -234,6 +234,7 @@ CREATE TABLE agent_key (
   created_at text COLLATE "C" NOT NULL,
   expires_at bigint,
   revoked_at text COLLATE "C",
+  statement_version bigint NOT NULL DEFAULT 1 CHECK (statement_version IN (1, 2)),
   UNIQUE (company, thumbprint)
 );
 CREATE INDEX agent_key_agent ON agent_key (company, agent_id);
@@ -387,6 +388,10 @@ CREATE TABLE attest_policy (
   attest   text COLLATE "C" NOT NULL CHECK (attest IN ('any', 'key')),
   PRIMARY KEY (company, agent_id)
 );
+CREATE TABLE company_policy (
+  company            bigint PRIMARY KEY REFERENCES company (id),
+  exchange_audiences text COLLATE "C" NOT NULL
+);
 CREATE TABLE company_suspension (
   company      bigint PRIMARY KEY REFERENCES company (id),
   suspended_at text COLLATE "C",
@@ -525,8 +530,8 @@ CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport FOR EACH ROW WHEN (O
   EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
 CREATE TRIGGER passport_no_truncate BEFORE TRUNCATE ON passport EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
 CREATE TRIGGER agent_key_only_revoked BEFORE UPDATE ON agent_key FOR EACH ROW WHEN (
-    (NEW.id, NEW.company, NEW.thumbprint, NEW.agent_id, NEW.jwk, NEW.label, NEW.created_at, NEW.expires_at)
-      IS DISTINCT FROM (OLD.id, OLD.company, OLD.thumbprint, OLD.agent_id, OLD.jwk, OLD.label, OLD.created_at, OLD.expires_at)
+    (NEW.id, NEW.company, NEW.thumbprint, NEW.agent_id, NEW.jwk, NEW.label, NEW.created_at, NEW.expires_at, NEW.statement_version)
+      IS DISTINCT FROM (OLD.id, OLD.company, OLD.thumbprint, OLD.agent_id, OLD.jwk, OLD.label, OLD.created_at, OLD.expires_at, OLD.statement_version)
     OR OLD.revoked_at IS NOT NULL)
   EXECUTE FUNCTION refuse_change('a key of an agent is only revoked, for good');
 CREATE TRIGGER agent_key_no_delete BEFORE DELETE ON agent_key EXECUTE FUNCTION refuse_change('a key of an agent is only revoked, for good');
@@ -550,4 +555,4 @@ CREATE TRIGGER token_key_no_truncate BEFORE TRUNCATE ON token_key EXECUTE FUNCTI
 CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation EXECUTE FUNCTION refuse_change('a federation is only deleted');
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token EXECUTE FUNCTION refuse_change('a token is only deleted');
 
-INSERT INTO setting (name, value) VALUES ('schema', '20'), ('schema_compatible', '20');
+INSERT INTO setting (name, value) VALUES ('schema', '21'), ('schema_compatible', '20');
