@@ -81,29 +81,16 @@ func (t *Tokens) authenticateByAssertion(ctx context.Context, p Presented, now t
 }
 
 // authenticateByClientKey requires that an assertion is signed by a key of the client (RFC 7523).
-// Where it is not, and the client's key set is fetched, a newer set may have the key.
 func (t *Tokens) authenticateByClientKey(ctx context.Context, said *assertion.Assertion, audiences []string, now time.Time) (by store.Caller, once []store.UsedProof, err error) {
 	by, has, err := t.Store.Credentials.ClientKeys(ctx, said.Subject, now)
 	if errors.Is(err, store.ErrBadClient) {
 		err = refusedClient(assertion.ErrNoClientKey)
 	}
+	if err == nil {
+		err = t.withClientKeys(ctx, by, has, func(set *idtoken.KeySet) error { return said.CheckClient(set, audiences, now) })
+	}
 	if err != nil {
 		return store.Caller{}, nil, err
-	}
-	set, err := t.clientKeys(ctx, by, has, func(set *idtoken.KeySet) bool { return set.Names(said.KeyID) })
-	if err != nil {
-		return store.Caller{}, nil, err
-	}
-	err = said.CheckClient(set, audiences, now)
-	if errors.Is(err, assertion.ErrNoClientKey) && has.JWKSURI != "" {
-		former := set
-		if set, err = t.clientKeys(ctx, by, has, func(set *idtoken.KeySet) bool { return set != former }); err != nil {
-			return store.Caller{}, nil, err
-		}
-		err = said.CheckClient(set, audiences, now)
-	}
-	if err != nil {
-		return store.Caller{}, nil, refusedClient(err)
 	}
 	return by, usedAssertion(said.Subject, said), nil
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"attestd/chain"
+	"attestd/crypto/assertion"
 	"attestd/crypto/idtoken"
 	"attestd/internal/keysets"
 	"attestd/store"
@@ -94,18 +95,32 @@ func fetchedKeys(state keysets.State) FetchedKeys {
 	return keys
 }
 
-// clientKeys returns the keys of a client; see keysets.Sets.Get for those that are fetched.
-func (t *Tokens) clientKeys(ctx context.Context, by store.Caller, has store.ClientKeys, knows func(*idtoken.KeySet) bool) (*idtoken.KeySet, error) {
-	if has.JWKS != "" {
-		return idtoken.ParseKeySet([]byte(has.JWKS))
+// withClientKeys calls check with the keys of a client; see keysets.Sets.Check for those that are
+// fetched. Its error is ErrInvalidClient or ErrKeysPending where the client is at fault.
+func (t *Tokens) withClientKeys(ctx context.Context, by store.Caller, has store.ClientKeys, check func(*idtoken.KeySet) error) error {
+	if has.JWKS == "" {
+		return keysError(t.Sets.Check(ctx, by.Company.Chain, keysets.Source{URL: has.JWKSURI}, check), ErrInvalidClient, "client_assertion")
 	}
-	set, err := t.Sets.Get(ctx, by.Company.Chain, keysets.Source{URL: has.JWKSURI}, knows)
+	set, err := idtoken.ParseKeySet([]byte(has.JWKS))
+	if err != nil {
+		return err
+	}
+	return keysError(check(set), ErrInvalidClient, "client_assertion")
+}
+
+// keysError is the answer to an error of keysets.Sets.Check: that keys are on their way, or refused
+// with the reason why what was presented is not accepted, or cannot be checked.
+func keysError(err, refused error, what string) error {
 	var unavailable *keysets.Unavailable
+	var ofClient *assertion.Error
+	var ofIssuer *idtoken.Error
 	switch {
 	case errors.As(err, &unavailable) && unavailable.Soon:
-		err = errors.Join(ErrKeysPending, err)
+		return errors.Join(ErrKeysPending, err)
 	case errors.As(err, &unavailable):
-		err = refusedClient(errors.New("client_assertion cannot be checked: " + unavailable.Error()))
+		return errors.Join(refused, errors.New(what+" cannot be checked: "+unavailable.Error()))
+	case errors.As(err, &ofClient), errors.As(err, &ofIssuer):
+		return errors.Join(refused, err)
 	}
-	return set, err
+	return err
 }

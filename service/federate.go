@@ -8,7 +8,6 @@ import (
 
 	"attestd/crypto/dpop"
 	"attestd/crypto/idtoken"
-	"attestd/internal/keysets"
 	"attestd/service/federation"
 	"attestd/store"
 )
@@ -138,12 +137,8 @@ func (s *Federations) trusted(ctx context.Context, in Federating, said *idtoken.
 
 // judge verifies an assertion and returns what the rules give to it.
 func (s *Federations) judge(ctx context.Context, by store.Caller, f store.Federation, said *idtoken.Token, person bool) (federation.Grant, error) {
-	keys, err := s.keys(ctx, by, f, said)
-	if err != nil {
+	if err := s.verify(ctx, by, f, said); err != nil {
 		return federation.Grant{}, err
-	}
-	if err := said.Check(keys, idtoken.Wanted{Issuer: f.Issuer, Audience: f.Audience}, by.At); err != nil {
-		return federation.Grant{}, refusedGrant(err)
 	}
 	rules, err := s.rules.of(f.Rules)
 	if err != nil {
@@ -156,19 +151,19 @@ func (s *Federations) judge(ctx context.Context, by store.Caller, f store.Federa
 	return grant, nil
 }
 
-func (s *Federations) keys(ctx context.Context, by store.Caller, f store.Federation, said *idtoken.Token) (*idtoken.KeySet, error) {
-	if f.JWKS != "" {
-		return s.pinned.of(f.JWKS)
+// verify checks an assertion with the keys of its issuer.
+func (s *Federations) verify(ctx context.Context, by store.Caller, f store.Federation, said *idtoken.Token) error {
+	check := func(set *idtoken.KeySet) error {
+		return said.Check(set, idtoken.Wanted{Issuer: f.Issuer, Audience: f.Audience}, by.At)
 	}
-	set, err := s.Sets.Get(ctx, by.Company.Chain, sourceOf(f), func(set *idtoken.KeySet) bool { return set.Knows(said) })
-	var unavailable *keysets.Unavailable
-	switch {
-	case errors.As(err, &unavailable) && unavailable.Soon:
-		err = errors.Join(ErrKeysPending, err)
-	case errors.As(err, &unavailable):
-		err = refusedGrant(errors.New("the assertion cannot be checked: " + unavailable.Error()))
+	if f.JWKS == "" {
+		return keysError(s.Sets.Check(ctx, by.Company.Chain, sourceOf(f), check), ErrInvalidGrant, "the assertion")
 	}
-	return set, err
+	set, err := s.pinned.of(f.JWKS)
+	if err != nil {
+		return err
+	}
+	return keysError(check(set), ErrInvalidGrant, "the assertion")
 }
 
 // register registers the agent of a rule that says so, where it is not.

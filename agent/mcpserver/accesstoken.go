@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 
 // Keys returns key sets of issuers. [keysets.Sets] does, and fetches them beside requests.
 type Keys interface {
-	// Get returns the key set at a source. knows says whether a set has the key that is asked
-	// for. The error is *keysets.Unavailable, or that of ctx.
-	Get(ctx context.Context, of int64, from keysets.Source, knows func(*idtoken.KeySet) bool) (*idtoken.KeySet, error)
+	// Check calls check with the key set at a source, and with a newer one where that has not
+	// signed what is checked. The error is that of check, *keysets.Unavailable, or that of ctx.
+	Check(ctx context.Context, of int64, from keysets.Source, check func(*idtoken.KeySet) error) error
 }
 
 // refusedToken says why an access token is refused. It contains nothing of the token.
@@ -50,12 +51,15 @@ func (r *Resource) authorize(ctx context.Context, compact string, now time.Time)
 	case !now.Before(token.Ends):
 		return rights{}, refusedToken("has expired")
 	}
-	keys, err := r.Keys.Get(ctx, 0, keysets.Source{Issuer: r.Issuer}, func(set *idtoken.KeySet) bool { return set.Knows(token) })
-	if err != nil {
-		return rights{}, err
-	}
-	if token.Check(keys, idtoken.Wanted{Issuer: r.Issuer, Audience: token.Audience}, now) != nil {
+	err = r.Keys.Check(ctx, 0, keysets.Source{Issuer: r.Issuer}, func(keys *idtoken.KeySet) error {
+		return token.Check(keys, idtoken.Wanted{Issuer: r.Issuer, Audience: token.Audience}, now)
+	})
+	var refused *idtoken.Error
+	switch {
+	case errors.As(err, &refused):
 		return rights{}, refusedToken("is not signed by a key of the issuer, or its times do not hold")
+	case err != nil:
+		return rights{}, err
 	}
 	return r.rightsOf(token.Claims)
 }

@@ -62,11 +62,16 @@ type Assertion struct {
 
 // Error is the reason why an assertion is refused. It contains nothing of the assertion, so it can
 // be sent and logged.
-type Error struct{ Message string }
+type Error struct {
+	Message string
+	cause   error
+}
 
 func (e *Error) Error() string { return e.Message }
 
-func refuse(message string) error { return &Error{"client_assertion " + message} }
+func (e *Error) Unwrap() error { return e.cause }
+
+func refuse(message string) error { return &Error{Message: "client_assertion " + message} }
 
 // Parse reads an assertion. It requires the form alone; every error is an *Error.
 func Parse(compact string) (*Assertion, error) {
@@ -161,9 +166,9 @@ type ClientKeys interface {
 	Verify(t jose.Token, algorithms []string) bool
 }
 
-// ErrNoClientKey reports an assertion that is not signed with a key of the client. A newer key set
-// of the client may have the key.
-var ErrNoClientKey = refuse("is signed with no key of a client")
+// ErrNoClientKey reports an assertion that is not signed with a key of the client. It is
+// [jose.ErrSignature], because a newer key set of the client may have the key.
+var ErrNoClientKey error = &Error{"client_assertion is signed with no key of a client", jose.ErrSignature}
 
 // CheckClient requires that a is of a client and signed with one of its keys, that it is for one of
 // some audiences, and that it counts now. Every error is an *Error.

@@ -75,12 +75,20 @@ type Token struct {
 }
 
 // Error is the reason why a token is refused. It contains nothing of the token, so it can be sent
-// and logged.
-type Error struct{ Message string }
+// and logged. It is [jose.ErrSignature] where no key of the set has signed the token: a newer set
+// may have the key.
+type Error struct {
+	Message string
+	cause   error
+}
 
 func (e *Error) Error() string { return e.Message }
 
-func refuse(message string) error { return &Error{"the assertion " + message} }
+func (e *Error) Unwrap() error { return e.cause }
+
+func refuse(message string) error { return &Error{Message: "the assertion " + message} }
+
+func unsigned(message string) error { return &Error{"the assertion " + message, jose.ErrSignature} }
 
 // Parse reads a token. It requires the form alone; every error is an *Error.
 func Parse(compact string) (*Token, error) { return parse(compact, types) }

@@ -145,24 +145,15 @@ func (s *KeySet) find(h jose.Header) (found key, err error) {
 	}
 	switch {
 	case !known:
-		return key{}, ErrUnknownKey
+		return key{}, unsigned("is signed with a key that is not in the issuer's key set")
 	case fits == 0:
-		return key{}, refuse("has an alg that is not that of the issuer's key")
+		return key{}, unsigned("has an alg that is not that of the issuer's key")
 	case fits > 1 && h.KeyID == "":
-		return key{}, refuse("must have a kid: the issuer has several keys")
+		return key{}, unsigned("must have a kid: the issuer has several keys")
 	case fits > 1:
-		return key{}, refuse("has a kid that several keys of the issuer have")
+		return key{}, unsigned("has a kid that several keys of the issuer have")
 	}
 	return found, nil
-}
-
-// ErrUnknownKey reports that no key of a set has a token's kid. A newer set may have it.
-var ErrUnknownKey error = &Error{"the assertion is signed with a key that is not in the issuer's key set"}
-
-// Knows reports whether a key of the set has the kid of a token.
-func (s *KeySet) Knows(t *Token) bool {
-	_, err := s.find(t.jws.Header)
-	return err != ErrUnknownKey
 }
 
 // Len is the number of keys that can be used.
@@ -174,7 +165,7 @@ func (s *KeySet) verifyOnly(t jose.Token) error {
 		return err
 	}
 	if !k.verify(t) {
-		return refuse("is not signed with the issuer's key")
+		return unsigned("is not signed with the issuer's key")
 	}
 	return nil
 }

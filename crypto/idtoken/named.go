@@ -13,16 +13,6 @@ import (
 // maxTried is how many keys are tried for one token, which bounds what it costs us.
 const maxTried = 8
 
-// Names reports whether a header with this kid may mean a key of the set; see [KeySet.Verify].
-func (s *KeySet) Names(kid string) bool {
-	for i := range s.keys {
-		if s.isNamed(i, kid) {
-			return true
-		}
-	}
-	return false
-}
-
 // Verify reports whether a token is signed by a key of the set, with one of some algorithms. kid
 // names the key, by its own kid or its thumbprint (RFC 7638); without one each key is tried, but of
 // more than eight that fit none is.

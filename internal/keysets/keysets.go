@@ -2,23 +2,27 @@
 // trust, and of their OAuth clients. They are fetched beside requests.
 //
 // A set is fresh for as long as its Cache-Control says, but at least a minute and at most an hour;
-// ten minutes where nothing is said. The first request after that gets the set that is there, and
-// starts a fetch. A set that cannot be fetched anew counts for one more hour, and then nothing
-// does. A fetch that has failed is tried again after 30 s at the earliest. A key that a set does
-// not have starts a fetch too, once a minute at most.
+// ten minutes where nothing is said. The first request after that starts a fetch, and gets the set
+// that is there if within the last minute that was fresh, or its server was asked in vain. A set
+// that cannot be fetched again counts for one more hour, and then nothing does. A fetch that has
+// failed is tried again after 30 s at the earliest. What no key of a set has signed starts a fetch
+// too, once a minute at most: the key may be new, or another one under a former name. A set that
+// was fetched replaces the former one, so a key that is not in it counts no more.
 //
-// A request waits only where nothing else could answer it: no set is there, or not with its key. It
-// waits for the fetch that is under way, two seconds at most, and of a company no more than eight
-// requests at once. Sets, fetches and waiting requests are counted by company, so that an issuer
-// that hangs or lies costs no other company anything.
+// A request waits only where nothing else could answer it: there is no set, it is long stale, or it
+// has not signed what the request presents. It waits for the fetch that is under way, two seconds
+// at most, and of a company no more than eight requests at once. Sets, fetches and waiting requests
+// are counted by company, so that an issuer that hangs or lies costs no other company anything.
 package keysets
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"attestd/crypto/idtoken"
+	"attestd/crypto/jose"
 )
 
 const (
@@ -26,9 +30,10 @@ const (
 	maxFresh     = time.Hour
 	defaultFresh = 10 * time.Minute
 
-	kept         = time.Hour        // how long a set counts that cannot be fetched anew
+	kept         = time.Hour        // how long a set counts that cannot be fetched again
+	lapse        = time.Minute      // how long a stale set answers at once
 	retryAfter   = 30 * time.Second // between attempts that fail
-	unknownAfter = time.Minute      // between fetches for keys that a set does not have
+	unknownAfter = time.Minute      // between fetches for what a set has not signed
 	maxWait      = 2 * time.Second  // of a request
 
 	maxSets    = 64     // of a company
@@ -117,11 +122,31 @@ var (
 	errBusy     = &Unavailable{"too many others are being fetched; ask again in a few seconds", true}
 )
 
-// Get returns the key set at a source that a company has named, which may be stale by the rules of
-// this package. knows says whether a set has the key that is asked for; where it has not, a newer
-// set is returned if there is one soon. The error is *Unavailable, or that of ctx.
-func (s *Sets) Get(ctx context.Context, of int64, from Source, knows func(*idtoken.KeySet) bool) (*idtoken.KeySet, error) {
-	set, wait, err := s.look(of, from, knows)
+// Check calls check with the key set at a source that a company has named, which may be stale by
+// the rules of this package. Where the error of check is [jose.ErrSignature], and there is another
+// set soon, it calls check once more with that. The error is that of the last check, *Unavailable,
+// or that of ctx.
+func (s *Sets) Check(ctx context.Context, of int64, from Source, check func(*idtoken.KeySet) error) error {
+	set, err := s.get(ctx, of, from, nil)
+	if err != nil {
+		return err
+	}
+	if err = check(set); !errors.Is(err, jose.ErrSignature) {
+		return err
+	}
+	switch next, failed := s.get(ctx, of, from, set); {
+	case failed != nil:
+		return failed
+	case next != set:
+		return check(next)
+	}
+	return err
+}
+
+// get returns the key set at a source. Where that is one that a request has no use for, it starts a
+// fetch, and returns another set if there is one soon.
+func (s *Sets) get(ctx context.Context, of int64, from Source, useless *idtoken.KeySet) (*idtoken.KeySet, error) {
+	set, wait, err := s.look(of, from, useless)
 	if wait == nil {
 		return set, err
 	}
@@ -138,22 +163,23 @@ func (s *Sets) Get(ctx context.Context, of int64, from Source, knows func(*idtok
 }
 
 // look returns what there is, or what to wait for: then the caller is counted as waiting.
-func (s *Sets) look(of int64, from Source, knows func(*idtoken.KeySet) bool) (*idtoken.KeySet, <-chan struct{}, error) {
+func (s *Sets) look(of int64, from Source, useless *idtoken.KeySet) (*idtoken.KeySet, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	c, e := s.entry(of, from, now)
 	counts := e.set != nil && now.Before(e.kept)
 	switch {
-	case counts && knows(e.set):
-		if !now.Before(e.fresh) {
-			s.start(c, e, from, now, retryAfter)
-		}
-		return e.set, nil, nil
-	case counts:
+	case counts && e.set == useless:
 		s.start(c, e, from, now, unknownAfter)
+	case counts && now.Before(e.fresh):
+		return e.set, nil, nil
 	default:
 		s.start(c, e, from, now, retryAfter)
+		inVain := e.failure != nil && now.Before(e.tried.Add(lapse))
+		if counts && (inVain || now.Before(e.fresh.Add(lapse))) {
+			return e.set, nil, nil
+		}
 	}
 	if e.done != nil && c.waiting < maxWaiting {
 		c.waiting++

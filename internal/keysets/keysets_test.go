@@ -17,6 +17,7 @@ import (
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/idtoken"
+	"attestd/crypto/jose"
 )
 
 // document is a key set with one key for each name.
@@ -73,11 +74,25 @@ var source = Source{URL: "https://issuer.example/jwks"}
 func anyKey(*idtoken.KeySet) bool { return true }
 func noKey(*idtoken.KeySet) bool  { return false }
 
+// get returns the set that was checked last, for what only a set with a key has signed.
+func get(ctx context.Context, s *Sets, of int64, from Source, has func(*idtoken.KeySet) bool) (last *idtoken.KeySet, err error) {
+	err = s.Check(ctx, of, from, func(set *idtoken.KeySet) error {
+		if last = set; !has(set) {
+			return jose.ErrSignature
+		}
+		return nil
+	})
+	if errors.Is(err, jose.ErrSignature) {
+		err = nil
+	}
+	return last, err
+}
+
 // ask asks as company 1, and demands how long that takes at most.
 func ask(t *testing.T, s *Sets, most time.Duration) (*idtoken.KeySet, error) {
 	t.Helper()
 	since := time.Now()
-	set, err := s.Get(t.Context(), 1, source, anyKey)
+	set, err := get(t.Context(), s, 1, source, anyKey)
 	if took := time.Since(since); took > most {
 		t.Errorf("took %s", took)
 	}
@@ -176,8 +191,8 @@ func TestKeptForAnHour(t *testing.T) {
 	}
 }
 
-// A key that the set does not have starts one fetch a minute, whoever asks how often, and whoever
-// asks gets the newer set. One with a known key does not wait for it.
+// What no key of the set has signed starts one fetch a minute, whoever asks how often, and is
+// checked with the newer set. What a key of it has signed does not wait for that.
 func TestUnknownKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -190,16 +205,16 @@ func TestUnknownKey(t *testing.T) {
 		}
 		from.set(func() { from.body = document(t, "k1", "k2") })
 		two := func(set *idtoken.KeySet) bool { return set.Len() == 2 }
-		if set, err := s.Get(t.Context(), 1, source, two); err != nil || set != before {
+		if set, err := get(t.Context(), s, 1, source, two); err != nil || set != before {
 			t.Errorf("at once: %v, %v", set, err)
 		}
 		time.Sleep(unknownAfter)
-		if set, err := s.Get(t.Context(), 1, source, two); err != nil || !two(set) {
+		if set, err := get(t.Context(), s, 1, source, two); err != nil || !two(set) {
 			t.Errorf("after a minute: %v, %v", set, err)
 		}
 		asked := from.asked.Load()
 		for range 1000 {
-			if _, err := s.Get(t.Context(), 1, source, noKey); err != nil {
+			if _, err := get(t.Context(), s, 1, source, noKey); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
@@ -209,10 +224,80 @@ func TestUnknownKey(t *testing.T) {
 		}
 		from.set(func() { from.hang = true })
 		time.Sleep(unknownAfter)
-		go s.Get(t.Context(), 1, source, noKey)
+		go get(t.Context(), s, 1, source, noKey)
 		synctest.Wait()
 		if set, err := ask(t, s, 0); err != nil || set.Len() != 2 {
 			t.Errorf("beside a fetch that hangs: %v, %v", set, err)
+		}
+	})
+}
+
+// Strangers who send signatures of no key, all at once and for ever, cost their issuer one fetch a
+// minute, and few of them wait.
+func TestStrangersCauseFewFetches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := &issuer{body: document(t, "k1"), fresh: time.Hour}
+		s := New(from)
+		defer s.Close()
+		if _, err := ask(t, s, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		from.set(func() { from.hang = true })
+		for minute := range int64(10) {
+			time.Sleep(unknownAfter + timeout)
+			var waited atomic.Int64
+			var all sync.WaitGroup
+			for range 500 {
+				all.Go(func() {
+					since := time.Now()
+					if _, err := get(t.Context(), s, 1, source, noKey); err != nil {
+						t.Error(err)
+					}
+					if time.Since(since) > 0 {
+						waited.Add(1)
+					}
+				})
+			}
+			synctest.Wait()
+			if _, err := ask(t, s, 0); err != nil {
+				t.Errorf("beside them: %v", err)
+			}
+			all.Wait()
+			if n := from.asked.Load() - 1; n != minute+1 || waited.Load() != maxWaiting {
+				t.Errorf("asked %d times in %d minutes, and %d waited", n, minute+1, waited.Load())
+			}
+		}
+	})
+}
+
+// A set that nobody has used since it went stale is fetched before it counts again, so that a key
+// that was withdrawn meanwhile does not. One that cannot be fetched counts as it did.
+func TestLongStaleSetIsFetchedFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := &issuer{body: document(t, "k1"), fresh: 10 * time.Minute}
+		s := New(from)
+		defer s.Close()
+		before, err := ask(t, s, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from.set(func() { from.body = document(t, "k2") })
+		time.Sleep(20 * time.Minute)
+		after, err := ask(t, s, time.Second)
+		if err != nil || after == before {
+			t.Errorf("the first request has the set of before: %v", err)
+		}
+		from.set(func() { from.hang = true })
+		time.Sleep(30 * time.Minute)
+		since := time.Now()
+		if set, err := ask(t, s, maxWait); err != nil || set != after || time.Since(since) != maxWait {
+			t.Errorf("after %v: %v", time.Since(since), err)
+		}
+		time.Sleep(timeout)
+		if set, err := ask(t, s, 0); err != nil || set != after {
+			t.Errorf("after the attempt has failed: %v", err)
 		}
 	})
 }
@@ -230,7 +315,7 @@ func TestHangingIssuerCostsNoOtherCompany(t *testing.T) {
 		for n := range 100 {
 			wg.Go(func() {
 				since := time.Now()
-				_, err := s.Get(t.Context(), 1, Source{URL: "u" + strings.Repeat("x", n%10)}, anyKey)
+				_, err := get(t.Context(), s, 1, Source{URL: "u" + strings.Repeat("x", n%10)}, anyKey)
 				var unavailable *Unavailable
 				if !errors.As(err, &unavailable) || !unavailable.Soon {
 					t.Errorf("%v", err)
@@ -250,7 +335,7 @@ func TestHangingIssuerCostsNoOtherCompany(t *testing.T) {
 			t.Errorf("%d fetches at once", n)
 		}
 		from.set(func() { from.hang, from.body = false, document(t, "k1") })
-		if _, err := s.Get(t.Context(), 2, Source{URL: "xx"}, anyKey); err != nil {
+		if _, err := get(t.Context(), s, 2, Source{URL: "xx"}, anyKey); err != nil {
 			t.Error(err)
 		}
 		wg.Wait()
@@ -259,7 +344,7 @@ func TestHangingIssuerCostsNoOtherCompany(t *testing.T) {
 		}
 		time.Sleep(timeout) // and then the failure answers
 		from.set(func() { from.hang = true })
-		if _, err := s.Get(t.Context(), 1, Source{URL: "u"}, anyKey); err == nil {
+		if _, err := get(t.Context(), s, 1, Source{URL: "u"}, anyKey); err == nil {
 			t.Error("there is a set")
 		}
 	})
@@ -272,7 +357,7 @@ func TestCanceledRequest(t *testing.T) {
 		s := New(&issuer{hang: true})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.Get(ctx, 1, source, anyKey); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := get(ctx, s, 1, source, anyKey); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		since := time.Now()
@@ -290,26 +375,26 @@ func TestBoundedSets(t *testing.T) {
 		from := &issuer{body: document(t, "k1"), fresh: time.Hour}
 		s := New(from)
 		defer s.Close()
-		get := func(of int64, n int) {
-			if _, err := s.Get(t.Context(), of, Source{URL: "u" + strings.Repeat("x", n)}, anyKey); err != nil {
+		use := func(of int64, n int) {
+			if _, err := get(t.Context(), s, of, Source{URL: "u" + strings.Repeat("x", n)}, anyKey); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Millisecond)
 		}
-		get(2, 0)
+		use(2, 0)
 		for n := range 2 * maxSets {
-			get(1, n)
+			use(1, n)
 		}
 		if len(s.companies[1].sets) != maxSets || s.sets != maxSets+1 {
 			t.Errorf("%d sets of a company, %d of all", len(s.companies[1].sets), s.sets)
 		}
 		asked := from.asked.Load()
-		get(1, 2*maxSets-1)
-		get(2, 0)
+		use(1, 2*maxSets-1)
+		use(2, 0)
 		if from.asked.Load() != asked {
 			t.Error("a set that was used lately is gone")
 		}
-		get(1, 0)
+		use(1, 0)
 		if from.asked.Load() != asked+1 {
 			t.Error("a set that was not used is still there")
 		}
@@ -337,7 +422,7 @@ func TestDiscovery(t *testing.T) {
 			"a page":             {"https://i.example", `<html>`, "not a JSON object"},
 		} {
 			s := New(documents{"https://i.example/.well-known/openid-configuration": test.metadata, "https://keys.example/jwks": string(keys)})
-			_, err := s.Get(t.Context(), 1, Source{Issuer: test.issuer}, anyKey)
+			_, err := get(t.Context(), s, 1, Source{Issuer: test.issuer}, anyKey)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -47,7 +47,7 @@ func TestWarmSetsAreThere(t *testing.T) {
 		}
 		began = time.Now()
 		for _, w := range wanted {
-			if set, err := s.Get(t.Context(), w.Company, w.Source, anyKey); err != nil || set.Len() != 1 {
+			if set, err := get(t.Context(), s, w.Company, w.Source, anyKey); err != nil || set.Len() != 1 {
 				t.Fatalf("%+v: %v", w, err)
 			}
 		}
