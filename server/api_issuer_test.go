@@ -2,8 +2,10 @@ package server_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	josev4 "github.com/go-jose/go-jose/v4"
@@ -116,25 +118,22 @@ func TestAgentToken(t *testing.T) {
 	s := start(t)
 	acme := s.company(t, "acme")
 	a := acme.signer(t, "bot", jose.ES256)
-	if set := s.keySetOf(t, "/o/acme/jwks"); len(set.Keys) != 0 {
-		t.Errorf("keys that nobody needed: %v", set)
+	set := s.keySetOf(t, "/o/acme/jwks") // cached by a verifier from before the first token
+	if len(set.Keys) != 3 {
+		t.Errorf("the first reader gets %d keys", len(set.Keys))
 	}
 	in := a.signsIn(t)
 	for _, c := range []struct {
-		who              caller
-		body, alg, aud   string
-		lifetime, cached int
+		who            caller
+		body, alg, aud string
+		lifetime       int
 	}{
-		{acme, `{"audience":"https://mcp.example"}`, "ES256", `"https://mcp.example"`, 300, 1},
-		{in.caller, `{"audience":["api://AzureADTokenExchange"],"alg":"RS256","ttl":3600}`, "RS256", `"api://AzureADTokenExchange"`, 3600, 2},
-		{acme, `{"audience":["a","b"],"alg":"EdDSA","ttl":1}`, "EdDSA", `["a","b"]`, 1, 3},
-		{acme, `{"audience":"a","alg":null,"ttl":null}`, "ES256", `"a"`, 300, 3},
+		{acme, `{"audience":"https://mcp.example"}`, "ES256", `"https://mcp.example"`, 300},
+		{in.caller, `{"audience":["api://AzureADTokenExchange"],"alg":"RS256","ttl":3600}`, "RS256", `"api://AzureADTokenExchange"`, 3600},
+		{acme, `{"audience":["a","b"],"alg":"EdDSA","ttl":1}`, "EdDSA", `["a","b"]`, 1},
+		{acme, `{"audience":"a","alg":null,"ttl":null}`, "ES256", `"a"`, 300},
 	} {
 		r := c.who.do(t, "POST /v1/agents/bot/token", c.body).gets(201, `{"token":"…","tokenType":"urn:ietf:params:oauth:token-type:jwt","expiresAt":"<time>"}`)
-		set := s.keySetOf(t, "/o/acme/jwks")
-		if len(set.Keys) != c.cached {
-			t.Errorf("%s: %d keys are published", c.body, len(set.Keys))
-		}
 		header, claims := verified(t, set, r.str("token"))
 		if header.Algorithm != c.alg || header.ExtraHeaders["typ"] != "JWT" {
 			t.Errorf("%s: %+v", c.body, header)
@@ -161,9 +160,51 @@ func TestAgentToken(t *testing.T) {
 	zoo := s.company(t, "zoo")
 	zoo.agent(t, "bot")
 	zoo.do(t, "POST "+path, `{"audience":"a"}`).status(201)
-	if set := s.keySetOf(t, "/o/zoo/jwks"); len(set.Keys) != 1 || len(s.keySetOf(t, "/o/acme/jwks").Key(set.Keys[0].KeyID)) != 0 {
-		t.Error("two companies have a key in common")
+	for _, key := range s.keySetOf(t, "/o/zoo/jwks").Keys {
+		if len(set.Key(key.KeyID)) != 0 {
+			t.Error("two companies have a key in common")
+		}
 	}
+}
+
+// Strangers who read the key sets of many companies make the keys of some. No reader gets a set
+// without a key that signs later: one that comes too early is told to come again, and nothing of
+// that is cached. Whoever has a credential gets a token all the same.
+func TestEmptyKeySetsAreNotPublished(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
+	t.Parallel()
+	s := start(t)
+	companies, answers := make([]caller, 30), make([]*reply, 30)
+	for i := range companies {
+		companies[i] = s.company(t, fmt.Sprintf("c%d", i))
+	}
+	var all sync.WaitGroup
+	for i, c := range companies { // at once, so that the clock of a slow machine lets no more in
+		all.Go(func() {
+			answers[i] = s.anyone().do(t, "GET /o/"+c.id+"/"+[]string{"jwks", "spiffe-bundle"}[i%2], "")
+		})
+	}
+	all.Wait()
+	var later []caller
+	for i, c := range companies {
+		r := answers[i]
+		if r.code == 200 {
+			if keys := r.at("keys").([]any); len(keys) < 2 {
+				t.Errorf("%s", r.raw)
+			}
+			continue
+		}
+		r.gets(503, `{"error":"Service Unavailable: the company has no token keys yet, …","code":"NOT_DONE","requestId":"…"}`).sets("Cache-Control: no-store", "Retry-After: 5")
+		later = append(later, c)
+	}
+	if len(later) == 0 || len(later) > 10 {
+		t.Fatalf("%d companies of 30 wait for their keys", len(later))
+	}
+	c := later[0]
+	c.agent(t, "bot")
+	token := c.do(t, "POST /v1/agents/bot/token", `{"audience":"a"}`).status(201).str("token")
+	verified(t, s.keySetOf(t, "/o/"+c.id+"/jwks"), token)
+	c.do(t, "GET /v1/verify?log=control", "").has(`{"valid":true}`)
 }
 
 // Whoever may not have a token for an agent, and what no token is made for.
@@ -190,8 +231,8 @@ func TestAgentTokenIsRefused(t *testing.T) {
 	}
 	acme.do(t, "POST /v1/agents/bot/disable", "").status(200)
 	acme.do(t, "POST /v1/agents/bot/token", good).gets(403, `{"error":"…","code":"AGENT_DISABLED"}`)
-	if set := s.keySetOf(t, "/o/acme/jwks"); len(set.Keys) != 0 {
-		t.Errorf("a refusal has made %d keys", len(set.Keys))
+	if log := string(acme.do(t, "GET /v1/chain?log=control", "").raw); strings.Contains(log, "token-key.created") {
+		t.Error("a refusal has made a key")
 	}
 }
 
@@ -202,9 +243,9 @@ func TestAgentSVIDForAudience(t *testing.T) {
 	s := start(t)
 	acme := s.company(t, "acme")
 	acme.agent(t, "bot")
-	first := s.anyone().do(t, "GET /o/acme/spiffe-bundle", "").gets(200, `{"keys":[],"spiffe_sequence":0,"spiffe_refresh_hint":300}`)
-	if first.header.Get("Cache-Control") != fiveMinutes || first.header.Get("Access-Control-Allow-Origin") != "*" {
-		t.Errorf("%v", first.header)
+	first := s.anyone().do(t, "GET /o/acme/spiffe-bundle", "").status(200)
+	if len(first.at("keys").([]any)) != 2 || first.header.Get("Cache-Control") != fiveMinutes || first.header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("%s %v", first.raw, first.header)
 	}
 	acme.do(t, "GET /v1/agents/bot/svid", "").gets(200, `{"agentId":"bot","spiffeId":"`+acme.companySPIFFE()+`/agent/bot","svid":"<token>"}`)
 	for _, algorithm := range []string{"ES256", "RS256"} {
@@ -215,7 +256,6 @@ func TestAgentSVIDForAudience(t *testing.T) {
 			t.Errorf("%+v %v", header, claims)
 		}
 	}
-	acme.do(t, "POST /v1/agents/bot/token", `{"audience":"a","alg":"EdDSA"}`).status(201)
 	bundle := s.anyone().do(t, "GET /o/acme/spiffe-bundle", "")
 	if keys := bundle.at("keys").([]any); len(keys) != 2 || bundle.at("spiffe_sequence").(float64) == 0 || strings.Contains(string(bundle.raw), `"sig"`) {
 		t.Errorf("%s", bundle.raw)
@@ -239,12 +279,12 @@ func TestRotationOfTokenKeys(t *testing.T) {
 	acme.do(t, "POST /v1/companies/rotate-keys", "").status(200)
 	set := s.keySetOf(t, "/o/acme/jwks")
 	header, _ := verified(t, set, before)
-	if again, _ := verified(t, set, issue()); len(set.Keys) != 2 || again.KeyID != header.KeyID {
+	if again, _ := verified(t, set, issue()); len(set.Keys) != 6 || again.KeyID != header.KeyID {
 		t.Errorf("%d keys, and %s signs after %s", len(set.Keys), again.KeyID, header.KeyID)
 	}
 	acme.do(t, "POST /v1/companies/rotate-keys", `{"compromised":true}`).status(200)
 	after := s.keySetOf(t, "/o/acme/jwks")
-	if _, claims := verified(t, after, issue()); len(after.Keys) != 1 || len(set.Key(after.Keys[0].KeyID)) != 0 || claims["org"] != "acme" {
+	if _, claims := verified(t, after, issue()); len(after.Keys) != 3 || len(set.Key(after.Keys[0].KeyID)) != 0 || claims["org"] != "acme" {
 		t.Errorf("%v after %v", after, set)
 	}
 }

@@ -154,6 +154,8 @@ func classify(err error) *apiError {
 	case errors.Is(err, store.ErrRolledBack):
 		return unavailable("ROLLED_BACK", "the request was not carried out; the database is older than what was published from it, "+
 			"and nothing is written before an operator has acted", err)
+	case errors.Is(err, store.ErrTokenKeysBusy):
+		return unavailable("NOT_DONE", "the company has no token keys yet, and those of many others are being made; try again later", err).with("Retry-After", "5")
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, chain.ErrClosed), errors.Is(err, context.DeadlineExceeded):
 		return unavailable("NOT_DONE", "the request was not carried out; try again later", err).with("Retry-After", "1")
 	default:

@@ -16,6 +16,7 @@ import (
 
 	"attestd/server/limit"
 	"attestd/server/trace"
+	"attestd/store"
 )
 
 // handle implements what all requests have in common: the request ID, the caller, the limits, the
@@ -121,8 +122,8 @@ func (c *call) finish(err error) {
 	}
 	e := c.classify(err)
 	level := slog.LevelInfo
-	// a tenant beyond its quota, or whoever holds all that one may, is no failure of ours
-	if e.Status >= 500 && e.Status != http.StatusInsufficientStorage && !errors.Is(err, limit.ErrShare) {
+	// a tenant beyond its quota, or whoever has all that one may, is no failure of ours
+	if e.Status >= 500 && e.Status != http.StatusInsufficientStorage && !errors.Is(err, limit.ErrShare) && !errors.Is(err, store.ErrTokenKeysBusy) {
 		level = slog.LevelError
 	}
 	if c.w.status != 0 {

@@ -93,9 +93,10 @@ func (i *Issuers) Check(ctx context.Context, by store.Caller, compact, typ strin
 	return token.Payload, nil
 }
 
-// KeySet returns the keys with which a company's tokens verify.
+// KeySet returns the keys with which a company's tokens verify, and makes them before anybody has
+// read them.
 func (i *Issuers) KeySet(ctx context.Context, by store.Caller) (*tokenkey.Set, error) {
-	published, err := i.Store.TokenKeys.Published(ctx, by)
+	published, err := i.Store.TokenKeys.Publish(ctx, by)
 	if err != nil {
 		return nil, err
 	}

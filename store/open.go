@@ -86,8 +86,10 @@ type Store struct {
 	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
 	externalChecked atomic.Pointer[time.Time]
 	lastUsed        lastUsed
-	generating      chan struct{}          // has one element while a key of RSA is generated
-	tokens          atomic.Pointer[[]byte] // the key of tokenRow.mac
+	generating      chan struct{} // has one element while token keys are generated
+	// of the first token keys of companies: for strangers who read a set, and for tokens
+	readPace, signedPace pace
+	tokens               atomic.Pointer[[]byte] // the key of tokenRow.mac
 
 	// companies whose tables differ from their control logs
 	changed changedSet
@@ -307,7 +309,8 @@ func (s *Store) readable() {
 }
 
 func newStore(path string) *Store {
-	s := &Store{path: path, idle: make(chan *conn, readers), suspected: make(chan error, 1), generating: make(chan struct{}, 1)}
+	s := &Store{path: path, idle: make(chan *conn, readers), suspected: make(chan error, 1), generating: make(chan struct{}, 1),
+		readPace: pace{burst: firstKeysRead, every: firstKeysReadIn}, signedPace: pace{burst: firstKeysSigned, every: firstKeysSignedIn}}
 	s.store, s.groups = s, s.group()
 	s.closing, s.close = context.WithCancel(context.Background())
 	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.introspected.max, &s.revokedTokens.max, &s.passports.max, &s.agents.max, &s.agentKeys.max, &s.tokenKeys.max, &s.federations.max, &s.policies.max, &s.suspensions.max, &s.sessions.max, &s.clients.max} {

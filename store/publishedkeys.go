@@ -18,21 +18,26 @@ type PublishedKeys struct {
 }
 
 // Published returns the keys of the caller's company whose tokens may be valid at the caller's
-// time, or may be soon, and when their set has last changed. Answers are cached; a key that is
-// compromised is gone before RotateKey returns.
+// time, or may be soon, and when their set has last changed. It makes none; see Publish. Answers
+// are cached; a key that is compromised is gone before RotateKey returns.
 func (s TokenKeys) Published(ctx context.Context, by Caller) (*PublishedKeys, error) {
 	known, err := s.known(ctx, by)
 	if err != nil {
 		return nil, err
 	}
-	if p := known.published.Load(); p != nil && !by.At.Before(p.from) && (p.until.IsZero() || by.At.Before(p.until)) {
+	return known.publishedAt(by)
+}
+
+// publishedAt is publish with the answer of before where that still holds.
+func (set tokenKeySet) publishedAt(by Caller) (*PublishedKeys, error) {
+	if p := set.published.Load(); p != nil && !by.At.Before(p.from) && (p.until.IsZero() || by.At.Before(p.until)) {
 		return p, nil
 	}
-	p, err := known.publish(by.At)
+	p, err := set.publish(by.At)
 	if err != nil {
 		return nil, fmt.Errorf("token keys of company %q: %w", by.Company.ID, err)
 	}
-	known.published.Store(p)
+	set.published.Store(p)
 	return p, nil
 }
 

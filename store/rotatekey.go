@@ -56,7 +56,7 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 	if s.db.writer != nil {
 		asked = s.db.writer.keyClock.elapsed()
 	}
-	var ended []string
+	var replace bool // token keys
 	err = s.db.recorded(ctx, by, write, func(w *conn) (_ []controlEvent, err error) {
 		end := by.At
 		if !compromised { // otherwise no token of the key counts
@@ -72,7 +72,8 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 		of := keys.Describe(next.Public)
 		var events []controlEvent
 		if compromised {
-			events, ended, err = s.db.TokenKeys.endCompromised(w, by)
+			events, err = s.db.TokenKeys.endCompromised(w, by)
+			replace = len(events) > 0
 		} else {
 			events, err = s.db.TokenKeys.rotate(w, by.Company, end, tokenKeys)
 		}
@@ -87,7 +88,9 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 	// Tokens signed with the old key from now on do not count, so forget it before cutting the log,
 	// which may take a while.
 	s.forgetKeys()
-	s.db.TokenKeys.replace(ctx, by, ended)
+	if replace {
+		s.db.TokenKeys.replace(ctx, by)
+	}
 	if s.db.isPostgres { // its write-ahead log belongs to the database server
 		return old, next, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,7 +84,10 @@ func (k TokenKey) projected() projection.TokenKey {
 // tokenKeySet is what is remembered of a company's keys.
 type tokenKeySet struct {
 	keys []TokenKey
-	gone string // when the last key left the set for its age; "" where none has
+	// whether each algorithm has a key that has not ended; once it has, it always does, but for a
+	// moment after a compromise
+	whole bool
+	gone  string // when the last key left the set for its age; "" where none has
 	// as of the last time that was asked about
 	published *atomic.Pointer[PublishedKeys]
 }
@@ -137,7 +141,15 @@ func (s TokenKeys) load(r *conn, company *Company, at time.Time) (set tokenKeySe
 	if err != nil {
 		return tokenKeySet{}, err
 	}
+	set.whole = len(missingAlgorithms(set.keys)) == 0
 	return set, nil
+}
+
+// missingAlgorithms returns those of which no key is there that has not ended.
+func missingAlgorithms(keys []TokenKey) []string {
+	return slices.DeleteFunc(slices.Clone(tokenkey.Algorithms), func(algorithm string) bool {
+		return slices.ContainsFunc(keys, func(k TokenKey) bool { return k.Algorithm == algorithm && k.EndedAt == "" })
+	})
 }
 
 // check compares a key with the newest control record about it, and parses it.
@@ -176,92 +188,4 @@ func (s TokenKeys) parse(company *Company, k *TokenKey) (err error) {
 		return private, nil
 	})
 	return nil
-}
-
-// Signer returns the key of an algorithm that signs at the caller's time. Where the company has
-// none it makes one, which all servers publish when Signer returns. Of many requests at once, on
-// any server, one makes it.
-func (s TokenKeys) Signer(ctx context.Context, by Caller, algorithm string) (*tokenkey.Private, error) {
-	known, err := s.known(ctx, by)
-	if err != nil {
-		return nil, err
-	}
-	k := signing(known.keys, algorithm, by.At)
-	if k == nil {
-		if k, err = s.first(ctx, by, algorithm); err != nil {
-			return nil, fmt.Errorf("token key of company %q: %w", by.Company.ID, err)
-		}
-	}
-	if chain.FormatTime(by.At.Add(-tokenKeyNew)) < k.CreatedAt { // not every server may know it
-		s.db.waitPropagation(ctx)
-	}
-	return k.private()
-}
-
-// first makes the first key of an algorithm, or the next one after a compromise. A key is generated
-// outside of any transaction. One of RSA takes a processor for a while, so this process generates
-// one of them at a time.
-func (s TokenKeys) first(ctx context.Context, by Caller, algorithm string) (*TokenKey, error) {
-	if algorithm == tokenkey.RS256 {
-		select {
-		case s.db.generating <- struct{}{}:
-			defer func() { <-s.db.generating }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	const tries = 5 // a key that a rotation compromises at once is followed by another one
-	for range tries {
-		k, err := s.find(ctx, by, algorithm)
-		if err != nil || k != nil {
-			return k, err
-		}
-		if err := s.create(ctx, by, algorithm); err != nil {
-			return nil, err
-		}
-	}
-	k, err := s.find(ctx, by, algorithm)
-	if err == nil && k == nil {
-		err = fmt.Errorf("%w: its keys are compromised as they are made", ErrUnavailable)
-	}
-	return k, err
-}
-
-// find returns the key that signs, without the cache.
-func (s TokenKeys) find(ctx context.Context, by Caller, algorithm string) (*TokenKey, error) {
-	keys, err := s.read(ctx, by)
-	return signing(keys, algorithm, by.At), err
-}
-
-// create makes a key of an algorithm of which the company has none that has not ended.
-func (s TokenKeys) create(ctx context.Context, by Caller, algorithm string) error {
-	began := time.Now()
-	next, err := tokenkey.Generate(algorithm)
-	if err != nil {
-		return err
-	}
-	defer s.db.tokenKeys.forget(by.Company.Chain) // whatever the outcome
-	return s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		// Another request may have made one in this very transaction, whose records come last.
-		var others int64
-		err := w.one([]any{&others}, `SELECT count(*) FROM token_key WHERE company = ? AND alg = ? AND ended_at IS NULL`, by.Company.Chain, algorithm)
-		if err != nil || others > 0 {
-			return nil, err
-		}
-		at := by.At.Add(time.Since(began))
-		event, err := s.insert(w, by.Company, next, at, at)
-		return []controlEvent{event}, err
-	})
-}
-
-// insert stores a new key.
-func (s TokenKeys) insert(w *conn, company *Company, private *tokenkey.Private, created, signsFrom time.Time) (e controlEvent, err error) {
-	der, err := private.PKCS8()
-	if err != nil {
-		return e, err
-	}
-	k, from := private.Public(), chain.FormatTime(signsFrom)
-	_, err = w.exec(`INSERT INTO token_key (company, kid, alg, jwk, private, created_at, signs_from) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		company.Chain, k.KID, k.Algorithm, k.JWK(), s.db.secrets.Keep(der, atrest.SigningTokenKeyPlace(company.Chain, k.KID)), chain.FormatTime(created), from)
-	return tokenKeyCreated(k, from), err
 }

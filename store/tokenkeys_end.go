@@ -73,43 +73,40 @@ func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next map[stri
 }
 
 // endCompromised declares all keys compromised whose tokens may be valid, now or later, and takes
-// their private parts out. It returns the algorithms of those that had not ended.
-func (s TokenKeys) endCompromised(w *conn, by Caller) (events []controlEvent, algorithms []string, err error) {
+// their private parts out.
+func (s TokenKeys) endCompromised(w *conn, by Caller) (events []controlEvent, err error) {
 	keys, err := all(w, scanTokenKey, "SELECT "+tokenKeyColumns+` FROM token_key
 		WHERE company = ? AND (ended_at IS NULL OR ended_at > ?) AND compromised_at IS NULL ORDER BY kid`,
 		by.Company.Chain, chain.FormatTime(by.At.Add(-TokenLife)))
 	if err != nil || len(keys) == 0 {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := s.db.Companies.overwriteDeleted(w, true); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, k := range keys {
 		now := max(chain.FormatTime(by.At), k.CreatedAt) // the clock may have been set back
 		ended := now
 		if k.EndedAt != "" {
 			ended = min(ended, k.EndedAt)
-		} else {
-			algorithms = append(algorithms, k.Algorithm)
 		}
 		if _, err := w.exec(`UPDATE token_key SET ended_at = ?, compromised_at = ?, private = NULL WHERE company = ? AND kid = ?`,
 			ended, now, by.Company.Chain, k.KID); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		events = append(events, tokenKeyEnded(k.KID, ended, true))
 	}
-	return events, algorithms, s.db.Companies.overwriteDeleted(w, false)
+	return events, s.db.Companies.overwriteDeleted(w, false)
 }
 
-// replace makes keys of the algorithms whose keys were compromised. What fails is made when it is
-// first needed.
-func (s TokenKeys) replace(ctx context.Context, by Caller, algorithms []string) {
-	for _, algorithm := range algorithms {
-		if _, err := s.Signer(ctx, by, algorithm); err != nil {
-			s.db.writer.logger.Warn("the token key that follows a compromised one is made when it is first needed",
-				"company", by.Company.ID, "algorithm", algorithm, "error", err)
-		}
+// replace makes the keys that follow compromised ones. What fails is made when it is first needed.
+func (s TokenKeys) replace(ctx context.Context, by Caller) {
+	if _, err := s.whole(ctx, by, nil); err != nil {
+		s.db.writer.logger.Warn("the token keys that follow compromised ones are made when they are first needed",
+			"company", by.Company.ID, "error", err)
+		return
 	}
+	s.db.waitPropagation(ctx)
 }
 
 // wipeAfter is how long after its end the private part of a key is there still: a request may have

@@ -33,8 +33,6 @@ export function TokenKeys() {
       <${Failure} error=${error} />
       ${found && html`
         <p class="small">Issuer</p><${Value} value=${visible(found.issuer)} what="issuer" />
-        ${found.keys.length === 0 && html`<p class="muted">No token was asked for yet: each key is made when a token of
-          its algorithm first is.</p>`}
         <dl class="facts">${found.keys.map(({ alg, kid }) => html`
           <dt>${visible(alg)}</dt>
           <dd><a href=${href('control', '', { subject: `token-key:${kid}` })}><code>${visible(kid)}</code></a></dd>`)}
