@@ -122,11 +122,12 @@ func TestSPIFFEVerifiesSVIDs(t *testing.T) {
 		if _, err := jwtsvid.ParseAndValidate(token, jwtbundle.NewSet(bundle.JWTBundle()), []string{"spiffe://mesh.example/pay"}); err != nil {
 			t.Error(err)
 		}
+		c.ask(t, "POST", "/v1/companies/rotate-keys", "{}", new(any)) // by which the sequence grows
 	}
 	var set struct{ Keys []json.RawMessage }
 	c.token(t, "a", "EdDSA")
 	c.ask(t, "GET", "/o/acme/spiffe-bundle", "", &set)
-	if len(set.Keys) != 2 || strings.Contains(string(set.Keys[0])+string(set.Keys[1]), "Ed25519") {
-		t.Errorf("%s", set.Keys)
+	if text, err := json.Marshal(set.Keys); err != nil || len(set.Keys) < 2 || strings.Contains(string(text), "Ed25519") {
+		t.Errorf("%s", text)
 	}
 }
