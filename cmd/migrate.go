@@ -39,7 +39,7 @@ are fixed from then on; attestd rekey changes the master key.`,
 			if !store.IsPostgres(db) {
 				return usagef("migrate works on PostgreSQL only, so --db must be a URL that begins with postgres://; attestd serve upgrades a file by itself")
 			}
-			if err := (cred.Domain{TrustDomain: cmp.Or(domain.TrustDomain, "attestd.local"),
+			if err := (cred.Domain{TrustDomain: cmp.Or(domain.TrustDomain, cred.DefaultTrustDomain),
 				Service: cmp.Or(domain.Service, "service")}).Check(); err != nil {
 				return usageError{err}
 			}
@@ -70,7 +70,7 @@ are fixed from then on; attestd rekey changes the master key.`,
 	databaseFlag(cmd, &db)
 	cmd.Flags().StringVar(&role, "grants", "", "print the SQL that grants `ROLE` what attestd serve needs")
 	cmd.Flags().StringVar(&domain.TrustDomain, "trust-domain", "",
-		"SPIFFE trust `domain` of a new database (default attestd.local)")
+		"SPIFFE trust `domain` of a new database (default "+cred.DefaultTrustDomain+")")
 	cmd.Flags().StringVar(&domain.Service, "service-name", "", "service `name` of a new database (default service)")
 	master.add(cmd, "", "the master key that seals the keys in a new database")
 	return cmd

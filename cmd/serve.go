@@ -68,11 +68,12 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	f.backup.add(cmd)
 	f.master.add(cmd, "", "the master key that seals the keys in the database, existing or new")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
-	flags.StringVar(&f.trustDomain, "trust-domain", "attestd.local",
+	flags.StringVar(&f.trustDomain, "trust-domain", cred.DefaultTrustDomain,
 		"SPIFFE trust `domain`; fixed at the first start of a database")
 	flags.StringVar(&f.serviceName, "service-name", "service",
 		"`name` of the service on the wire; fixed at the first start of a database")
-	flags.StringVar(&f.baseURL, "base-url", "", "public `URL`; inferred from each request when not set")
+	flags.StringVar(&f.baseURL, "base-url", "",
+		"public `URL`, by which clients and issuers name this service (default: loopback names, and the address that it listens on)")
 	flags.StringVar(&f.rateLimits, "rate-limits", "sensitive=10,attest=100,standard=1000,log=6000,company=10",
 		"requests per minute in each `tier`, and company as a multiple of them; or off")
 	flags.StringSliceVar(&f.trustedProxies, "trusted-proxies", nil,

@@ -43,7 +43,7 @@ func enrolKey(c *call) error {
 	}
 	e := service.Enrolling{
 		AgentID: r.AgentID, JWK: r.JWK, Label: r.Label, ExpiresAt: r.ExpiresAt,
-		Proof: r.Proof, URL: c.s.urlOf(c.Request), Endorsement: r.Endorsement,
+		Proof: r.Proof, URL: c.s.ownURL(c.Request), Endorsement: r.Endorsement,
 	}
 	if c.caller.Role == store.Enrolling {
 		hash := chain.Hash(c.hash)

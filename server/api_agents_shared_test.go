@@ -9,6 +9,7 @@ import (
 
 	"attestd/crypto/jose"
 	"attestd/internal/testenv"
+	"attestd/server"
 )
 
 // on returns the same agent at another service.
@@ -80,15 +81,16 @@ func TestReplayOnAnotherServer(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()
-	first, second := startTwo(t)
 	// behind a proxy, both are one URL to an agent
-	const host = "Host: attestd.example"
+	const base = "http://attestd.example"
+	first, second := startTwo(t, func(c *server.Config) { c.BaseURL = base })
 	acme := first.company(t, "acme")
-	a := acme.signer(t, "bot", jose.EdDSA)
-	public := a
-	public.service = &service{url: "http://attestd.example"}
+	acme.agent(t, "bot")
+	a := signer{acme, "bot", newKey(t, jose.EdDSA)}
+	public := a.at(base)
+	acme.do(t, "POST "+a.keys(), enrolBody(a.key), public.proof(t, a.key, "POST", a.keys(), "")).status(201)
 	ask := func(s *service, call, body string, headers ...string) *reply {
-		return a.on(s).with("").do(t, call, body, append(headers, "Content-Type: application/json", host)...)
+		return a.on(s).with("").do(t, call, body, append(headers, "Content-Type: application/json")...)
 	}
 	assertions := []string{public.assertion(t), public.assertion(t)}
 	proof := public.proof(t, a.key, "POST", "/v1/oauth/token", "")

@@ -120,7 +120,7 @@ func TestClientAssertionIsRefused(t *testing.T) {
 	good := a.assertion(t)
 	ask(good).gets(200, `{"access_token":"oauth_<secret>","token_type":"Bearer","expires_in":3600}`)
 	ask(good).gets(401, `{"error":"invalid_client","error_description":"…used before"}`)
-	ask(claims(map[string]any{"aud": "spiffe://attestd.local/ca", "jti": "i"})).status(200)
+	ask(claims(map[string]any{"aud": "spiffe://attestd.local/ca", "jti": "i"})).status(401)
 	ask(claims(map[string]any{"aud": []string{s.url + "/v1/oauth/token"}, "jti": "k", "exp": float64(now) + 30.5})).status(200)
 	s.anyone().do(t, tokenCall, "grant_type=client_credentials&client_assertion="+a.assertion(t), "Content-Type: application/x-www-form-urlencoded").gets(401, `{"error":"invalid_client","error_description":"…"}`)
 	s.anyone().do(t, tokenCall, "grant_type=client_credentials&client_secret=x&client_id=y&client_assertion_type="+assertion.Type+"&client_assertion="+a.assertion(t), "Content-Type: application/x-www-form-urlencoded").gets(400, `{"error":"invalid_request","error_description":"…"}`)

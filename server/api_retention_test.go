@@ -92,6 +92,7 @@ func TestServerDeletesWhatHasEndedAlone(t *testing.T) {
 			return startBehind(t, network, network.Dial, path, cred.Domain{}, func(c *server.Config) {
 				c.Retention = store.Retention{Passports: 10 * day, Tokens: day, Sessions: 30 * day, RetryKeys: store.KeyLifetime}
 				c.AcceptClock = true // the month is no leap of the clock
+				c.BaseURL = "http://" + network.Addr().String()
 			})
 		}
 		const record = `{"agentId":"bot","actionType":"x","payload":1}`

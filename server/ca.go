@@ -101,7 +101,7 @@ func (s *Server) wellKnown(ctx context.Context, by store.Caller, r companyQuery)
 		return discovery{}, err
 	}
 	issuer, public := company.Issuer, company.Issuer.Public
-	base := s.baseOf(r.Request)
+	base := s.requestBase(r.Request)
 	return discovery{
 		Issuer:                            issuer.Domain.Issuer(),
 		JWKSURI:                           base + "/v1/ca/public-key?companyId=" + url.QueryEscape(company.ID),

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"attestd/crypto/assertion"
+	"attestd/crypto/cred"
 	"attestd/crypto/keys"
 	"attestd/service"
 	"attestd/store"
@@ -48,12 +49,19 @@ func (c *call) presented(o object) (p presented, err error) {
 }
 
 // assertionAudiences are the names of this service to which an assertion may be addressed: the URL
-// of the request, the issuer of SVIDs and, on a path of one company, its issuer and token endpoint.
-func (c *call) assertionAudiences() []string {
-	audiences := []string{c.s.urlOf(c.Request), c.s.Store.Domain().Issuer()}
-	if company := c.PathValue("companyId"); company != "" {
-		issuer := service.IssuerOf(c.s.baseOf(c.Request), company)
-		audiences = append(audiences, issuer, issuer+"/token")
+// of the request and, on a path of one company, its issuer and token endpoint, where the name in the
+// request is ours; and the issuer of SVIDs, unless that is of the default trust domain, which other
+// services have too.
+func (c *call) assertionAudiences() (audiences []string) {
+	if url := c.s.ownURL(c.Request); url != "" {
+		audiences = append(audiences, url)
+		if company := c.PathValue("companyId"); company != "" {
+			issuer := service.IssuerOf(c.s.ownBase(c.Request), company)
+			audiences = append(audiences, issuer, issuer+"/token")
+		}
+	}
+	if domain := c.s.Store.Domain(); domain.TrustDomain != cred.DefaultTrustDomain {
+		audiences = append(audiences, domain.Issuer())
 	}
 	return audiences
 }
@@ -134,7 +142,11 @@ func (c *call) ofThisCompany(by store.Caller) bool {
 
 // invalidClient is the answer of RFC 6749 §5.2 to a client that is not who it says it is.
 func (c *call) invalidClient(err error, p presented) *apiError {
-	answer := invalidClient(service.Reason(err, service.ErrInvalidClient))
+	why := service.Reason(err, service.ErrInvalidClient)
+	if p.Assertion != "" && c.s.ownBase(c.Request) == "" {
+		why += "; " + service.ErrNoName.Error()
+	}
+	answer := invalidClient(why)
 	if p.basic { // the attempted scheme must be named
 		answer.with("WWW-Authenticate", basicChallenge)
 	}

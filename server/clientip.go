@@ -63,14 +63,18 @@ func trustedHop(ip netip.Addr, trusted []netip.Prefix) bool {
 	return false
 }
 
-// forwardedProto returns the scheme of the URL that a client uses for this server:
-// X-Forwarded-Proto if it is exactly http or https, otherwise the connection's. Unlike
-// X-Forwarded-For it is accepted from any peer, because it only sets the scheme of URLs in a
-// discovery document, whose Host the client chooses too.
+// forwardedProto returns X-Forwarded-Proto if it is exactly http or https, otherwise the scheme of
+// the connection. The header is the peer's word: ownScheme takes it from trusted proxies alone, and
+// the discovery document of the specification, which says nothing of us, from everybody.
 func forwardedProto(r *http.Request) string {
 	if v := r.Header["X-Forwarded-Proto"]; len(v) == 1 && (v[0] == "http" || v[0] == "https") {
 		return v[0]
 	}
+	return connectionProto(r)
+}
+
+// connectionProto returns the scheme that a connection speaks.
+func connectionProto(r *http.Request) string {
 	if r.TLS != nil {
 		return "https"
 	}

@@ -19,8 +19,8 @@ func (c *call) prove() {
 		c.caller, c.authErr = store.Caller{}, invalidToken("the access token is unknown, has ended, or is bound to no key")
 		return
 	}
-	request := dpop.Request{Method: c.Method, URL: c.s.urlOf(c.Request), AccessToken: c.bearer}
-	proof, err := dpop.Check(c.Header.Get("DPoP"), request, c.caller.JKT, c.came)
+	request := dpop.Request{Method: c.Method, URL: c.s.ownURL(c.Request), AccessToken: c.bearer}
+	proof, err := service.CheckProof(c.Header.Get("DPoP"), request, c.caller.JKT, c.came)
 	if err != nil {
 		c.caller, c.authErr = store.Caller{}, invalidProof(err.Error())
 		return
@@ -74,9 +74,4 @@ func invalidProof(why string) *apiError {
 // invalidToken is the answer to an access token that came by the wrong scheme.
 func invalidToken(why string) *apiError {
 	return fail(http.StatusUnauthorized, "Unauthorized: "+why).with("WWW-Authenticate", `DPoP error="invalid_token", algs="EdDSA Ed25519 ES256"`)
-}
-
-// urlOf is the URL of a request as its sender knows it, without the query.
-func (s *Server) urlOf(r *http.Request) string {
-	return s.baseOf(r) + r.URL.EscapedPath()
 }

@@ -26,8 +26,10 @@ func (c *call) exchangeToken(params object) error {
 	if err != nil {
 		return err
 	}
-	r.Proof, r.Method, r.URL = c.Header.Get("DPoP"), c.Method, c.s.urlOf(c.Request)
-	r.Issuer = service.IssuerOf(c.s.baseOf(c.Request), by.Company.ID)
+	r.Proof, r.Method, r.URL = c.Header.Get("DPoP"), c.Method, c.s.ownURL(c.Request)
+	if r.Issuer, err = c.issuerOfTokens(by); err != nil {
+		return err
+	}
 	token, err := c.s.tokens.Exchange(c.Context(), by, r)
 	switch {
 	case errors.Is(err, service.ErrInvalidExchange):
@@ -67,7 +69,7 @@ func (c *call) isOwnToken(params object) bool {
 	}
 	subject, _ := asText(params["subject_token"])
 	iss, aud := service.UnverifiedIssuer(subject)
-	base := c.s.baseOf(c.Request) + "/o/"
+	base := c.s.ownBase(c.Request) + "/o/"
 	company, ofIssuer := strings.CutPrefix(iss, base)
 	switch asked := c.PathValue("companyId"); {
 	case iss == c.s.Store.Domain().Issuer():

@@ -26,7 +26,7 @@ func TestExposedSaysWhatStrangersCan(t *testing.T) {
 		{stream.Off, Live{Limits: limits}, "--max-total-bytes and --registration"},
 		{stream.Off, Live{Registration: Registration{Mode: RegistrationClosed}}, "--rate-limits"},
 	} {
-		s := &Server{Config: Config{Stream: c.stream}}
+		s := &Server{Config: Config{Stream: c.stream, BaseURL: "https://attest.example.com"}}
 		s.live.Store(newLive(c.live, ""))
 		if said := s.inForce().Exposed(loopback); len(said) > 0 {
 			t.Errorf("%+v on loopback: %q", c.live, said)
@@ -39,5 +39,12 @@ func TestExposedSaysWhatStrangersCan(t *testing.T) {
 		if got := strings.Join(flags, " "); got != c.flags {
 			t.Errorf("%+v: %q, want %q", c.live, got, c.flags)
 		}
+	}
+	nameless := Config{Live: Live{Limits: limits, Registration: Registration{Mode: RegistrationClosed}}, Stream: stream.Off}
+	if said := nameless.Exposed(public); len(said) != 1 || !strings.HasSuffix(said[0], "see --base-url") {
+		t.Errorf("without a name: %q", said)
+	}
+	if said := nameless.Exposed(loopback); len(said) != 0 {
+		t.Errorf("without a name on loopback: %q", said)
 	}
 }

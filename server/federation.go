@@ -137,8 +137,11 @@ func (c *call) federate(in service.Federating, params object) (service.Token, er
 	if err := c.reauthenticate(); err != nil {
 		return service.Token{}, err
 	}
-	in.Scope, in.Proof, in.Method, in.URL = scope, c.Header.Get("DPoP"), c.Method, c.s.urlOf(c.Request)
-	in.CompanyID, in.Issuers = c.PathValue("companyId"), c.s.baseOf(c.Request)+"/o/"
+	in.Scope, in.Proof, in.Method, in.URL = scope, c.Header.Get("DPoP"), c.Method, c.s.ownURL(c.Request)
+	in.CompanyID = c.PathValue("companyId")
+	if base := c.s.ownBase(c.Request); base != "" {
+		in.Issuers = base + "/o/"
+	}
 	token, err := c.s.federations.Federate(c.Context(), in, c.caller.At)
 	switch {
 	case errors.Is(err, service.ErrInvalidGrant):

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"attestd/service"
 	"attestd/store"
 )
 
@@ -56,7 +55,11 @@ func introspectToken(c *call) error {
 	if err != nil {
 		return err
 	}
-	found, active, err := c.s.tokens.Introspect(c.Context(), by, service.IssuerOf(c.s.baseOf(c.Request), by.Company.ID), token)
+	issuer, err := c.s.ownIssuer(c.Request, by.Company.ID)
+	if err != nil {
+		issuer = ""
+	}
+	found, active, err := c.s.tokens.Introspect(c.Context(), by, issuer, token)
 	if err != nil {
 		return err
 	}
@@ -64,15 +67,19 @@ func introspectToken(c *call) error {
 		return c.json(http.StatusOK, introspection{})
 	}
 	answer := introspection{
-		Active: true, Issuer: found.Issuer, Subject: found.Subject, Audience: found.Audience, ClientID: found.ClientID, AgentID: found.AgentID,
+		Active: true, Issuer: found.Issuer, Subject: found.Subject, ClientID: found.ClientID, AgentID: found.AgentID,
 		Org: by.Company.ID, Scope: found.Scope, TokenType: "Bearer", IssuedAt: found.IssuedAt, Expires: found.Expires, ID: found.ID,
 	}
 	answer.Act = found.Act
 	if found.MayAct != nil {
 		answer.MayAct = found.MayAct
 	}
-	if len(found.Audience) == 1 {
+	switch len(found.Audience) {
+	case 0:
+	case 1:
 		answer.Audience = found.Audience[0]
+	default:
+		answer.Audience = found.Audience
 	}
 	if found.JKT != "" {
 		answer.TokenType, answer.Confirms = "DPoP", &confirmation{found.JKT}

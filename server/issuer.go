@@ -19,9 +19,14 @@ import (
 // before it signs.
 const cacheFiveMinutes = "public, max-age=300"
 
-// baseOf is the public address of the service as the sender of a request knows it.
-func (s *Server) baseOf(r *http.Request) string {
-	return cmp.Or(s.BaseURL, forwardedProto(r)+"://"+r.Host)
+// ownIssuer is the issuer of a company as the sender of a request may know it; see ownBase. The
+// error is misdirected.
+func (s *Server) ownIssuer(r *http.Request, companyID string) (string, error) {
+	base := s.ownBase(r)
+	if base == "" {
+		return "", misdirected()
+	}
+	return service.IssuerOf(base, companyID), nil
 }
 
 // issuerRequest is a request about a company's issuer.
@@ -101,14 +106,14 @@ func metadataOf(issuer string) issuerMetadata {
 // metadataPieces.
 type issuerDocument struct {
 	text     []byte
-	inferred bool // the URLs in it are those of the request
+	inferred bool // the URLs in it are those of the request, as far as they are ours
 }
 
 func (d issuerDocument) setHeader(h http.Header) { cacheIssuer(h, d.inferred) }
 
 func (d issuerDocument) writeTo(c *call, status int) error { return c.bytes(status, d.text) }
 
-// cacheIssuer is for a document about an issuer. Inferred URLs are those of the request.
+// cacheIssuer is for a document about an issuer. Inferred URLs differ by the name in the request.
 func cacheIssuer(h http.Header, inferred bool) {
 	h["Cache-Control"] = fiveMinutes
 	if inferred {
@@ -131,8 +136,12 @@ func (s *Server) issuerDocument(ctx context.Context, by store.Caller, r issuerRe
 	if err != nil {
 		return issuerDocument{}, err
 	}
+	issuer, err := s.ownIssuer(r.Request, by.Company.ID)
+	if err != nil {
+		return issuerDocument{}, err
+	}
 	var space [256]byte
-	quoted := jcs.AppendString(space[:0], service.IssuerOf(s.baseOf(r.Request), by.Company.ID))
+	quoted := jcs.AppendString(space[:0], issuer)
 	return issuerDocument{bytes.Join(metadataPieces, quoted[1:len(quoted)-1]), s.BaseURL == ""}, nil
 }
 
@@ -188,8 +197,12 @@ type agentTokenRequest struct {
 }
 
 func (s *Server) agentToken(ctx context.Context, by store.Caller, r agentTokenRequest) (service.AgentToken, error) {
+	issuer, err := s.ownIssuer(r.Request, by.Company.ID)
+	if err != nil {
+		return service.AgentToken{}, err
+	}
 	return s.issuers.Token(ctx, by, service.AgentTokenRequest{
-		AgentID: r.AgentID, Issuer: service.IssuerOf(s.baseOf(r.Request), by.Company.ID), Audience: r.Audience,
+		AgentID: r.AgentID, Issuer: issuer, Audience: r.Audience,
 		Algorithm: cmp.Or(r.Algorithm, tokenkey.ES256), TTL: time.Duration(r.TTL) * time.Second,
 	})
 }
@@ -211,8 +224,12 @@ func (s *Server) agentSVID(ctx context.Context, by store.Caller, r agentSVIDRequ
 	case r.Audience == "" || len(query["audience"]) > 1 || !isAudience(r.Audience):
 		return service.AgentSVID{}, badQuery("audience must be one audience" + audienceForm)
 	}
+	issuer, err := s.ownIssuer(r.Request, by.Company.ID)
+	if err != nil {
+		return service.AgentSVID{}, err
+	}
 	return s.issuers.SVID(ctx, by, service.AgentTokenRequest{
-		AgentID: r.AgentID, Issuer: service.IssuerOf(s.baseOf(r.Request), by.Company.ID), Audience: []string{r.Audience},
+		AgentID: r.AgentID, Issuer: issuer, Audience: []string{r.Audience},
 		Algorithm: cmp.Or(r.Algorithm, tokenkey.ES256),
 	})
 }

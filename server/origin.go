@@ -1,12 +1,9 @@
 package server
 
 import (
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -21,7 +18,7 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	if len(origins) == 0 {
 		return nil
 	}
-	if len(origins) == 1 && (slices.Contains(s.live.Load().origins, strings.ToLower(origins[0])) || isOwnLoopback(origins[0], r)) {
+	if len(origins) == 1 && (slices.Contains(s.live.Load().origins, strings.ToLower(origins[0])) || s.isOwnLoopback(origins[0], r)) {
 		return nil
 	}
 	return fail(http.StatusForbidden, "Origin not allowed: pages of another address must be listed in --allowed-origins (or --base-url)")
@@ -38,26 +35,11 @@ func (c *call) preflight(method string) error {
 	return nil
 }
 
-// isOwnLoopback reports whether origin is on this machine, with the port of the connection.
-func isOwnLoopback(origin string, r *http.Request) bool {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok {
-		return false
-	}
-	address, err := netip.ParseAddrPort(local.String())
-	scheme, defaultPort := "http://", "80"
-	if r.TLS != nil {
-		scheme, defaultPort = "https://", "443"
-	}
-	host, ours := strings.CutPrefix(strings.ToLower(origin), scheme)
-	if err != nil || !ours || !loopbackHost(host) {
-		return false
-	}
-	name, port, err := net.SplitHostPort(host)
-	if err != nil { // the default port of the scheme is omitted
-		name, port = host, defaultPort
-	}
-	return name != "" && port == strconv.Itoa(int(address.Port()))
+// isOwnLoopback reports whether an origin is a loopback name or address with our port.
+func (s *Server) isOwnLoopback(origin string, r *http.Request) bool {
+	scheme := s.ownScheme(r)
+	host, is := strings.CutPrefix(strings.ToLower(origin), scheme+"://")
+	return is && loopbackHost(s.ownHost(scheme, host))
 }
 
 // originOf returns the origin of a URL as browsers write it, or "".

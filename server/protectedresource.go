@@ -19,7 +19,7 @@ type protectedResource struct {
 	DPoPAlgorithms []string `json:"dpop_signing_alg_values_supported"`
 	Name           string   `json:"resource_name"`
 
-	inferred bool // the URLs in it are those of the request
+	inferred bool // the URLs in it are those of the request, as far as they are ours
 }
 
 func (p protectedResource) setHeader(h http.Header) { cacheIssuer(h, p.inferred) }
@@ -27,8 +27,12 @@ func (p protectedResource) setHeader(h http.Header) { cacheIssuer(h, p.inferred)
 type wholeResourceRequest struct{ *http.Request }
 
 func (s *Server) wholeResource(_ context.Context, _ store.Caller, r wholeResourceRequest) (protectedResource, error) {
+	base := s.ownBase(r.Request)
+	if base == "" {
+		return protectedResource{}, misdirected()
+	}
 	return protectedResource{
-		Resource: s.baseOf(r.Request), Scopes: scopesSupported, Methods: []string{"header"},
+		Resource: base, Scopes: scopesSupported, Methods: []string{"header"},
 		DPoPAlgorithms: []string{"ES256", "EdDSA", "Ed25519"}, Name: "attestd", inferred: s.BaseURL == "",
 	}, nil
 }
@@ -51,7 +55,9 @@ func (c *call) outsideRole(needs store.Role) *apiError {
 	if c.proof != nil {
 		scheme = "DPoP"
 	}
-	metadata := c.s.baseOf(c.Request) + "/.well-known/oauth-protected-resource/o/" + c.caller.Company.ID
-	return outsideRole(c.caller.Role, needs).with("WWW-Authenticate",
-		scheme+` error="insufficient_scope", scope="`+string(needs)+`", resource_metadata="`+metadata+`"`)
+	challenge := scheme + ` error="insufficient_scope", scope="` + string(needs) + `"`
+	if base := c.s.ownBase(c.Request); base != "" {
+		challenge += `, resource_metadata="` + base + "/.well-known/oauth-protected-resource/o/" + c.caller.Company.ID + `"`
+	}
+	return outsideRole(c.caller.Role, needs).with("WWW-Authenticate", challenge)
 }

@@ -43,7 +43,7 @@ func (s *Server) notLocal(r *http.Request) string {
 	switch {
 	case !s.RecoverEndpoint:
 		return "this endpoint is switched off"
-	case !s.loopback || s.BaseURL != "" || len(s.TrustedProxies) > 0:
+	case !s.listening.Addr().IsLoopback() || s.BaseURL != "" || len(s.TrustedProxies) > 0:
 		return "this endpoint is off where the server listens on more than loopback, or --base-url or --trusted-proxies is set"
 	case !isLocal(r):
 		return "only for callers on this machine that come without a proxy"
@@ -78,10 +78,4 @@ func loopbackHost(host string) bool {
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
-}
-
-// isLoopback reports whether a listener is reachable only from this machine.
-func isLoopback(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
 }

@@ -39,7 +39,7 @@ func verifyWorkers() int { return runtime.GOMAXPROCS(0) }
 // that it started has ended. It returns nil after a stop by ctx. It closes ln but not the store,
 // which is no longer used.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
-	s.loopback = isLoopback(ln.Addr())
+	s.listening = addressOf(ln.Addr())
 	s.listener = limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log)
 	s.integrity.open(ctx)
 	l := lifecycle{

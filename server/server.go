@@ -140,8 +140,8 @@ type Server struct {
 	live      atomic.Pointer[live]
 	recording sync.Mutex // of recordStart
 
-	// whether the listener is bound to this machine alone; set before anything is served
-	loopback bool
+	// the address of the listener; set before anything is served
+	listening netip.AddrPort
 
 	verifications *verifications // of GET /v1/verify
 	searches      *limit.Pool    // of GET /v1/records and its histogram

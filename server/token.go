@@ -10,6 +10,7 @@ import (
 
 	"attestd/crypto/strictjson"
 	"attestd/service"
+	"attestd/store"
 )
 
 // tokenRequest has the parameters of RFC 6749 §4.4.2. Unknown ones are ignored (§3.2), except for
@@ -76,14 +77,28 @@ func oauthToken(c *call) error {
 	if !ok {
 		return c.oauthError(service.ErrInvalidTarget, client)
 	}
+	var issuer string
+	if len(resources) > 0 {
+		if issuer, err = c.issuerOfTokens(by); err != nil {
+			return err
+		}
+	}
 	token, err := c.s.tokens.Issue(c.Context(), by, once, service.TokenRequest{
-		Resources: resources, Issuer: service.IssuerOf(c.s.baseOf(c.Request), by.Company.ID),
-		Scope: scope, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.s.urlOf(c.Request),
+		Resources: resources, Issuer: issuer, Scope: scope, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.s.ownURL(c.Request),
 	})
 	if err != nil {
 		return c.oauthError(err, client)
 	}
 	return c.tokenIssued(token, client.Assertion != "")
+}
+
+// issuerOfTokens is ownIssuer with an error in the form of RFC 6749 §5.2.
+func (c *call) issuerOfTokens(by store.Caller) (string, error) {
+	issuer, err := c.s.ownIssuer(c.Request, by.Company.ID)
+	if err != nil {
+		return "", invalidRequest(service.ErrNoName.Error())
+	}
+	return issuer, nil
 }
 
 // asTexts returns a text, or the texts of an array, and none of what is absent.

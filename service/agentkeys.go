@@ -73,7 +73,7 @@ func (a *AgentKeys) Enrol(ctx context.Context, by store.Caller, e Enrolling) (Ag
 	if e.Proof == "" {
 		return AgentKey{}, &Error{Kind: Invalid, Code: invalidProof, Message: "The header DPoP is missing: it proves possession of the key (RFC 9449)"}
 	}
-	if _, err := dpop.Check(e.Proof, dpop.Request{Method: "POST", URL: e.URL}, key.Thumbprint, by.At); err != nil {
+	if _, err := CheckProof(e.Proof, dpop.Request{Method: "POST", URL: e.URL}, key.Thumbprint, by.At); err != nil {
 		return AgentKey{}, &Error{Kind: Invalid, Code: invalidProof, Message: "Invalid header DPoP: " + err.Error()}
 	}
 	endorsement, err := a.checkEndorsement(ctx, by, e, key.Thumbprint)

@@ -20,7 +20,9 @@ type Federating struct {
 	Method, URL string // of the request, for the proof
 
 	CompanyID string // "" where the audience of the assertion says: one of our issuers
-	Issuers   string // what the issuer of each of our companies begins with
+	// what the issuer of each of our companies begins with; "" where we do not know our name, and then
+	// nothing counts that is for one of them
+	Issuers string
 
 	// who presents an identity assertion of a person, and what counts once of how it has shown that
 	Client store.Caller
@@ -57,6 +59,9 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 		return Token{}, err
 	}
 	if person != nil {
+		if in.Issuers == "" {
+			return Token{}, refusedGrant(ErrNoName)
+		}
 		if err := in.fits(by, person); err != nil {
 			return Token{}, err
 		}
@@ -104,6 +109,9 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 func (s *Federations) trusted(ctx context.Context, in Federating, said *idtoken.Token, now time.Time) (by store.Caller, f store.Federation, err error) {
 	id := in.CompanyID
 	if id == "" {
+		if in.Issuers == "" {
+			return by, f, refusedGrant(ErrNoName)
+		}
 		ours := false
 		if id, ours = strings.CutPrefix(said.Audience, in.Issuers); !ours {
 			return by, f, refusedGrant(errors.New("the assertion must have the issuer of the company, " + in.Issuers +

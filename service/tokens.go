@@ -108,7 +108,7 @@ type ActiveToken struct {
 
 // Introspect returns what an access token of the caller's company is good for. Nothing is active
 // that is unknown, has ended or is of another company. issuer is the company's, which stands for
-// this API as the audience of tokens that are no JWTs.
+// this API as the audience of tokens that are no JWTs; "" where we do not know our name.
 func (t *Tokens) Introspect(ctx context.Context, by store.Caller, issuer, text string) (a ActiveToken, active bool, err error) {
 	if strings.Count(text, ".") == 2 {
 		return t.introspectJWT(ctx, by, text)
@@ -122,7 +122,10 @@ func (t *Tokens) Introspect(ctx context.Context, by store.Caller, issuer, text s
 	}
 	a = ActiveToken{
 		Issuer: issuer, Subject: found.Client, ClientID: found.Client, AgentID: found.Agent, Scope: found.Scope.Names(found.Role), JKT: found.JKT,
-		Audience: []string{issuer}, Expires: found.Expires.Unix(),
+		Expires: found.Expires.Unix(),
+	}
+	if issuer != "" {
+		a.Audience = []string{issuer}
 	}
 	if found.Agent != "" {
 		a.Subject = by.Company.Issuer.AgentID(found.Agent)

@@ -14,7 +14,7 @@ import (
 
 // newSettings returns the settings of a new database on either engine.
 func newSettings(d cred.Domain, master *seal.Master) (map[string]string, error) {
-	d.TrustDomain = cmp.Or(d.TrustDomain, "attestd.local")
+	d.TrustDomain = cmp.Or(d.TrustDomain, cred.DefaultTrustDomain)
 	d.Service = cmp.Or(d.Service, "service")
 	if err := d.Check(); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 // Domain has the trust domain and the service's name on the wire, which all tokens of a service
 // share. The zero value is invalid.
 type Domain struct {
-	TrustDomain string // e.g. attestd.local
+	TrustDomain string // see DefaultTrustDomain
 	Service     string // e.g. service
 }
 
@@ -43,6 +43,10 @@ func (d Domain) Check() error {
 	}
 	return nil
 }
+
+// DefaultTrustDomain is the trust domain of services that were given none. So it names no single
+// one of them.
+const DefaultTrustDomain = "attestd.local"
 
 // Issuer is the CA issuer, spiffe://{td}/ca.
 func (d Domain) Issuer() string { return "spiffe://" + d.TrustDomain + "/ca" }

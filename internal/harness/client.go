@@ -3,6 +3,7 @@ package harness
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,12 +19,13 @@ type Request struct {
 	Key          string   // bearer credential; "" sends no Authorization
 	Header       []string // more lines, "Name: value"
 	Body         string   // JSON, unless Header says otherwise
+	Host         string   // "" sends that of Base
 }
 
 // Bytes returns the request as sent.
 func (r Request) Bytes() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n", r.Method, r.Path)
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", r.Method, r.Path, cmp.Or(r.Host, "127.0.0.1"))
 	if r.Key != "" {
 		fmt.Fprintf(&b, "Authorization: Bearer %s\r\n", r.Key)
 	}

@@ -28,6 +28,9 @@ type Service struct {
 	goroutines int    // headers of goroutines in standard error
 }
 
+// Base is the public address of servers, unless a flag says otherwise. Requests have its Host.
+const Base = "http://127.0.0.1"
+
 // Serve starts the server on a database file and a free port, and returns when it listens.
 func (l *Lab) Serve(ctx context.Context, db string, flags ...string) (*Service, error) {
 	return l.ServeUnder(ctx, nil, db, flags...)
@@ -37,6 +40,9 @@ func (l *Lab) Serve(ctx context.Context, db string, flags ...string) (*Service, 
 // program's arguments.
 func (l *Lab) ServeUnder(ctx context.Context, program []string, db string, flags ...string) (*Service, error) {
 	command := slices.Concat(program, []string{l.binary, "serve", "--listen", "127.0.0.1:0", "--db", db}, flags)
+	if !slices.Contains(flags, "--base-url") {
+		command = append(command, "--base-url", Base)
+	}
 	cmd := exec.Command(command[0], command[1:]...)
 	for _, setting := range os.Environ() { // the environment can set flags too
 		if !strings.HasPrefix(setting, "ATTESTD_") && !strings.HasPrefix(setting, "SERVICE_") {

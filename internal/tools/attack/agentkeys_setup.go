@@ -13,7 +13,7 @@ import (
 
 // proofOf returns the header line that proves possession of a key. The harness sends this Host.
 func proofOf(key *jose.PrivateKey, method, path, token string) (string, error) {
-	proof, err := dpop.Make(context.Background(), key, dpop.Request{Method: method, URL: "http://127.0.0.1" + path, AccessToken: token}, time.Now())
+	proof, err := dpop.Make(context.Background(), key, dpop.Request{Method: method, URL: harness.Base + path, AccessToken: token}, time.Now())
 	return "DPoP: " + proof, err
 }
 

@@ -58,7 +58,10 @@ func (a *insider) attest(credential, compact string) harness.Request {
 	return harness.Request{Method: "POST", Path: "/v1/attest", Key: credential, Body: body + "}"}
 }
 
-const tokenPath = "/v1/oauth/token"
+const (
+	tokenPath     = "/v1/oauth/token"
+	tokenEndpoint = harness.Base + tokenPath
+)
 
 // signIn is a request for an access token.
 func signIn(text string, header ...string) harness.Request {
@@ -160,7 +163,7 @@ func (a *insider) signIn(c *harness.Client, bound bool) (string, error) {
 	var issued struct {
 		AccessToken string `json:"access_token"`
 	}
-	said := forgedJWS(a.key, object{"alg": a.key.Key().Algorithm, "kid": a.kid()}, a.said(localDomain.Issuer()))
+	said := forgedJWS(a.key, object{"alg": a.key.Key().Algorithm, "kid": a.kid()}, a.said(tokenEndpoint))
 	err := c.Call(200, signIn(said, header...), &issued)
 	return issued.AccessToken, err
 }

@@ -163,7 +163,7 @@ func (p *plot) movedStatements() error {
 			"a statement of the year 9999": claims(object{"iat": 253402300799}),
 		}),
 		p.allRefused(400, "STATEMENT_MALFORMED", map[string]harness.Request{
-			"an assertion as a statement":         v.attest(p.writer, forgedJWS(v.key, object{"alg": jose.ES256, "typ": "JWT", "kid": v.kid()}, v.said(localDomain.Issuer()))),
+			"an assertion as a statement":         v.attest(p.writer, forgedJWS(v.key, object{"alg": jose.ES256, "typ": "JWT", "kid": v.kid()}, v.said(tokenEndpoint))),
 			"a statement with a claim of its own": claims(object{"scope": "all"}),
 			"a statement without a jti":           claims(object{"jti": nil}),
 			"an SVID as a statement":              v.attest(p.writer, svid.SVID),
@@ -176,7 +176,7 @@ func (p *plot) movedStatements() error {
 func (p *plot) forgedSignIns() error {
 	v, e := p.victim, p.evil
 	header := object{"alg": jose.ES256, "typ": "JWT", "kid": v.kid()}
-	audience := localDomain.Issuer()
+	audience := tokenEndpoint
 	requests := map[string]harness.Request{}
 	for what, text := range signedByNoKey(v, e.key, header, v.said(audience)) {
 		requests["an assertion with "+what] = signIn(text)
@@ -185,6 +185,7 @@ func (p *plot) forgedSignIns() error {
 		requests["an assertion "+what] = signIn(forgedJWS(v.key, header, withAll(v.said(audience), members)))
 	}
 	claims("for another server", object{"aud": "https://attestd.example/v1/oauth/token"})
+	claims("for the SVID issuer of all services without a name", object{"aud": localDomain.Issuer()})
 	claims("for two servers", object{"aud": []string{audience, "https://attestd.example"}})
 	claims("that has ended", object{"exp": time.Now().Unix() - 1})
 	claims("that ends tomorrow", object{"exp": time.Now().Unix() + 86400})
@@ -203,7 +204,7 @@ func (p *plot) forgedSignIns() error {
 func (p *plot) replays() error {
 	v, e := p.victim, p.evil
 	header := object{"alg": jose.ES256, "typ": "JWT", "kid": v.kid()}
-	text := forgedJWS(v.key, header, v.said(localDomain.Issuer()))
+	text := forgedJWS(v.key, header, v.said(tokenEndpoint))
 	proof, err := proofOf(v.key, "GET", keysOf("bot"), v.bound)
 	if err != nil {
 		return err

@@ -17,6 +17,8 @@ var cases = []harness.Case{
 	{Name: "credentials", About: "every route of the API document, with every state of credentials", Run: credentials},
 	{Name: "tokens", About: "forged SVIDs, delegation tokens and passports at every door that takes one", Run: tokens},
 	{Name: "agent-keys", About: "an agent, a writer and a writer of the database who speak for another agent", Run: agentKeys},
+	{Name: "foreign-host", About: "assertions, proofs and issuers of other servers, under their names, without --base-url", Run: foreignHost},
+	{Name: "exchanged-key", About: "an issuer that exchanges its key under one kid, beside strangers who sign under it", Run: exchangedKey},
 	{Name: "misspelt", About: "members, queries and headers that are misspelt, come twice, or can be read in two ways", Run: misspelt},
 	{Name: "power-loss", About: "the file as a loss of power may leave it, in the log and in a checkpoint", Run: powerLoss},
 	{Name: "kills", About: "SIGKILL under load, again and again on one file", Run: kills},

@@ -33,9 +33,9 @@ var ofIssuers = []rewriting{
 	{"a deleted federation brought back", statements(`INSERT INTO federation (company, name, issuer, audience, jwks, rules, created_at)
 		SELECT company, 'gone', 'https://gone.example', audience, jwks, rules, created_at FROM federation WHERE name = 'ci'`), ""},
 	{"a federation deleted", statements(`DELETE FROM federation WHERE name = 'ci'`), ""},
-	{"a token key added", statements(`INSERT INTO token_key (company, kid, alg, jwk, created_at, signs_from)
-		SELECT company, '` + evilKID + `', 'EdDSA', '` + evilJWK + `', created_at, signs_from FROM token_key WHERE company = 1`), ""},
-	{"a token key exchanged", statements(`UPDATE token_key SET jwk = '` + evilJWK + `', alg = 'EdDSA' WHERE company = 1`), ""},
+	{"a token key added", statements(`INSERT INTO token_key (company, kid, alg, jwk, created_at, signs_from, ended_at)
+		SELECT company, '` + evilKID + `', 'EdDSA', '` + evilJWK + `', created_at, signs_from, '2099-01-01T00:00:00.000Z' FROM token_key WHERE company = 1 LIMIT 1`), ""},
+	{"a token key exchanged", statements(`UPDATE token_key SET jwk = '` + evilJWK + `' WHERE company = 1 AND alg = 'EdDSA'`), ""},
 	{"a token key's end moved", statements(`UPDATE token_key SET ended_at = '2099-01-01T00:00:00.000Z' WHERE company = 2 AND ended_at IS NOT NULL`), ""},
 	{"`compromised_at` of a token key taken back", statements(`UPDATE token_key SET compromised_at = NULL WHERE company = 2 AND compromised_at IS NOT NULL`), ""},
 	{"a token key deleted", statements(`DELETE FROM token_key WHERE company = 1`), ""},

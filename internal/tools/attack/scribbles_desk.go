@@ -205,7 +205,7 @@ func (d *desk) bySecret(secret string, more ...string) harness.Request {
 
 // byKey asks for a token of a client with keys.
 func (d *desk) byKey(id string, key *jose.PrivateKey) harness.Request {
-	text := forgedJWS(key, object{"alg": jose.ES256}, object{"iss": id, "sub": id, "aud": localDomain.Issuer(), "jti": rawID(), "exp": time.Now().Unix() + 120})
+	text := forgedJWS(key, object{"alg": jose.ES256}, object{"iss": id, "sub": id, "aud": harness.Base + companyToken, "jti": rawID(), "exp": time.Now().Unix() + 120})
 	return form(companyToken, "", "grant_type", "client_credentials", "client_assertion_type", assertion.Type, "client_assertion", text)
 }
 

@@ -46,9 +46,9 @@ func (d *desk) scribbles() []scribble {
 		return []string{fmt.Sprintf(`INSERT INTO federation (company, name, issuer, audience, jwks, rules, created_at)
 			SELECT company, '%s', '%s', audience, '%s', rules, created_at FROM federation WHERE name = 'ci'`, name, issuer, keys)}
 	}
-	tokenKey := []string{fmt.Sprintf(`UPDATE token_key SET jwk = '%s', kid = '%s'`, d.mine.Key().JWK(), kid)}
+	tokenKey := []string{fmt.Sprintf(`UPDATE token_key SET jwk = '%s', kid = '%s' WHERE alg = 'ES256'`, d.mine.Key().JWK(), kid)}
 	anotherKey := []string{fmt.Sprintf(`INSERT INTO token_key (company, kid, alg, jwk, created_at, signs_from, ended_at)
-		SELECT company, '%s', alg, '%s', created_at, signs_from, '2099-01-01T00:00:00.000Z' FROM token_key`, kid, d.mine.Key().JWK())}
+		SELECT company, '%s', alg, '%s', created_at, signs_from, '2099-01-01T00:00:00.000Z' FROM token_key WHERE alg = 'ES256'`, kid, d.mine.Key().JWK())}
 	published := harness.Request{Method: "GET", Path: "/o/acme/jwks"}
 	return []scribble{
 		{"`oauth_client`: a reader made an admin", []string{"UPDATE oauth_client SET role = 'admin'" + of(d.secretClient.ClientID)}, d.bySecret(d.secretClient.ClientSecret), ""},

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"attestd/internal/harness"
 )
 
 // child is a server process: attestd or the bare one. The caller MUST stop it.
@@ -31,7 +33,7 @@ var listensOn = regexp.MustCompile(`listens on http://(\S+)`)
 // serve starts attestd on a database file, without limits, without the background verification,
 // which would begin with the server, and with default values for all other flags.
 func (b *bench) serve(ctx context.Context, db string, flags ...string) (*child, error) {
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--rate-limits", "off", "--verify-every", "off",
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--base-url", harness.Base, "--rate-limits", "off", "--verify-every", "off",
 		"--db", db}, flags...)
 	return start(ctx, exec.Command(b.binary(), args...))
 }

@@ -16,6 +16,7 @@ import (
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
+	"attestd/internal/harness"
 )
 
 const signedSection = "signed by agents"
@@ -58,7 +59,7 @@ func enrol(ctx context.Context, server *child, t tenant, algorithm string) (*jos
 		return nil, err
 	}
 	// requests of this generator have the address without the port as their Host
-	proof, err := dpop.Make(ctx, key, dpop.Request{Method: http.MethodPost, URL: "http://127.0.0.1" + path}, time.Now())
+	proof, err := dpop.Make(ctx, key, dpop.Request{Method: http.MethodPost, URL: harness.Base + path}, time.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func newSigner(c *harness.Client, t *tenant, who int) (*signer, error) {
 		return nil, err
 	}
 	path := "/v1/agents/" + s.agent + "/keys"
-	proof, err := dpop.Make(context.Background(), s.key, dpop.Request{Method: http.MethodPost, URL: "http://127.0.0.1" + path}, time.Now())
+	proof, err := dpop.Make(context.Background(), s.key, dpop.Request{Method: http.MethodPost, URL: harness.Base + path}, time.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -579,12 +579,12 @@ Introspection2 = TypedDict("Introspection2", {
     "act": NotRequired[StandardAct],
     "active": Literal[True],
     "agent_id": NotRequired[str],
-    "aud": Union[str, list[str]],
+    "aud": NotRequired[Union[str, list[str]]],
     "client_id": str,
     "cnf": NotRequired[Introspection2Cnf],
     "exp": int,
     "iat": NotRequired[int],
-    "iss": str,
+    "iss": NotRequired[str],
     "jti": NotRequired[str],
     "may_act": NotRequired[Introspection2May_act],
     "org": str,
@@ -712,6 +712,11 @@ LogList = TypedDict("LogList", {
 })
 
 Metadata: TypeAlias = dict[str, Any]
+
+Misdirected = TypedDict("Misdirected", {
+    "code": Literal["NAME_UNKNOWN"],
+    "error": str,
+})
 
 NewAgent = TypedDict("NewAgent", {
     "agentId": Segment,

@@ -1,0 +1,102 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"attestd/service"
+)
+
+// ownBase returns the address of this service, as the sender of a request may know it: what others
+// sign for it counts here, and what it signs is of an issuer below it. That is --base-url. Without
+// one it is the address of the request, where that can be nobody else's: a loopback name with our
+// port, or the address that we listen on. Otherwise it is "", because Host is the requester's word:
+// an assertion that was made for another server would count here. Everything that tells who we are
+// MUST come from here, and not from Host; see TestHostIsNoIdentity.
+func (s *Server) ownBase(r *http.Request) string {
+	if s.BaseURL != "" {
+		return s.BaseURL
+	}
+	scheme := s.ownScheme(r)
+	host := s.ownHost(scheme, r.Host)
+	if host == "" {
+		return ""
+	}
+	return scheme + "://" + host
+}
+
+// ownURL returns the URL of a request below ownBase, without the query.
+func (s *Server) ownURL(r *http.Request) string {
+	base := s.ownBase(r)
+	if base == "" {
+		return ""
+	}
+	return base + r.URL.EscapedPath()
+}
+
+// ownScheme returns the scheme of the URL that the sender of a request has used: that of the
+// connection, or what a trusted proxy says.
+func (s *Server) ownScheme(r *http.Request) string {
+	if len(s.TrustedProxies) > 0 && trustedHop(parseHop(r.RemoteAddr), s.TrustedProxies) {
+		return forwardedProto(r)
+	}
+	return connectionProto(r)
+}
+
+// ownHost returns a host, with its port unless that is the scheme's own, in one spelling: where it
+// is a loopback name with our port, or the address that we listen on, and "" otherwise.
+func (s *Server) ownHost(scheme, host string) string {
+	usual := map[string]string{"http": "80", "https": "443"}[scheme]
+	name, port, err := net.SplitHostPort(host)
+	if err != nil { // the port is omitted
+		name, port = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), usual
+	}
+	if !s.listening.IsValid() || port != strconv.Itoa(int(s.listening.Port())) {
+		return ""
+	}
+	addr, err := netip.ParseAddr(name)
+	addr = addr.Unmap()
+	switch {
+	case strings.EqualFold(name, "localhost"):
+		name = "localhost"
+	case err != nil || addr.Zone() != "" || !addr.IsLoopback() && addr != s.listening.Addr() || addr.IsUnspecified():
+		return ""
+	default:
+		name = addr.String()
+	}
+	switch {
+	case port != usual:
+		return net.JoinHostPort(name, port)
+	case strings.Contains(name, ":"):
+		return "[" + name + "]"
+	}
+	return name
+}
+
+// addressOf returns the address of a listener; the zero AddrPort where it has none of IP.
+func addressOf(a net.Addr) netip.AddrPort {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	addr := tcp.AddrPort()
+	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+}
+
+// requestBase is the address in the discovery document of the specification, which is the
+// requester's own word where --base-url is not set. It tells nobody who we are.
+func (s *Server) requestBase(r *http.Request) string {
+	if s.BaseURL != "" {
+		return s.BaseURL
+	}
+	return forwardedProto(r) + "://" + r.Host
+}
+
+// misdirected is the answer to a request for what has our name in it, under one that is not ours
+// (RFC 9110 §15.5.20).
+func misdirected() *apiError {
+	return &apiError{Status: http.StatusMisdirectedRequest, Code: "NAME_UNKNOWN", Message: "Misdirected Request: " + service.ErrNoName.Error()}
+}
