@@ -27,9 +27,9 @@ func (s *service) port() string {
 	return ":" + u.Port()
 }
 
-// Without --base-url, what was made for another server counts nowhere here, whatever name and scheme
-// a request brings: no assertion, no proof, no token of another issuer. Nothing is signed in that
-// name, and no document says that it is ours. Each refusal names the setting.
+// Without --base-url, what was made for another server counts nowhere here, whatever name and
+// scheme a request brings: no assertion, no proof, no token of another issuer. Nothing is signed in
+// that name, and no document says that it is ours. Each refusal names the setting.
 func TestForeignHostIsNoIdentity(t *testing.T) {
 	t.Parallel()
 	s := start(t, privateFederation)

@@ -49,9 +49,9 @@ func (c *call) presented(o object) (p presented, err error) {
 }
 
 // assertionAudiences are the names of this service to which an assertion may be addressed: the URL
-// of the request and, on a path of one company, its issuer and token endpoint, where the name in the
-// request is ours; and the issuer of SVIDs, unless that is of the default trust domain, which other
-// services have too.
+// of the request and, on a path of one company, its issuer and token endpoint, where the name in
+// the request is ours; and the issuer of SVIDs, unless that is of the default trust domain, which
+// other services have too.
 func (c *call) assertionAudiences() (audiences []string) {
 	if url := c.s.ownURL(c.Request); url != "" {
 		audiences = append(audiences, url)

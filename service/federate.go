@@ -20,8 +20,8 @@ type Federating struct {
 	Method, URL string // of the request, for the proof
 
 	CompanyID string // "" where the audience of the assertion says: one of our issuers
-	// what the issuer of each of our companies begins with; "" where we do not know our name, and then
-	// nothing counts that is for one of them
+	// what the issuer of each of our companies begins with; "" where we do not know our name, and
+	// then nothing counts that is for one of them
 	Issuers string
 
 	// who presents an identity assertion of a person, and what counts once of how it has shown that

@@ -53,8 +53,8 @@ func (n *Nonces) Check(ctx context.Context, nonce string, now time.Time) error {
 // ErrNoName reports what is for us if it is for the name in the request, which may be another's.
 var ErrNoName = errors.New("this service does not know the name in the request's Host as its own: set --base-url to its public address, or come by a loopback name or the address that it listens on")
 
-// CheckProof is dpop.Check for a request to this service. The URL is "" where the request came under
-// a name that is not known to be ours: then no proof counts, and the error is ErrNoName.
+// CheckProof is dpop.Check for a request to this service. The URL is "" where the request came
+// under a name that is not known to be ours: then no proof counts, and the error is ErrNoName.
 func CheckProof(text string, of dpop.Request, jkt string, now time.Time) (dpop.Proof, error) {
 	if of.URL == "" {
 		return dpop.Proof{}, ErrNoName

@@ -12,7 +12,8 @@ const oauth = await import("oauth4webapi");
 const openid = await import("openid-client");
 
 const [url, company, admin] = process.argv.slice(2);
-const endpoint = `${url}/v1/oauth/token`;
+const issuer = `${url}/o/${company}`;
+const endpoint = `${issuer}/token`;
 const count = { enrolled: 0, bearer: 0, bound: 0, attested: 0, refused: 0 };
 const sha256 = (text) => createHash("sha256").update(text).digest("hex");
 
@@ -35,7 +36,7 @@ async function pair(alg) {
 }
 
 // as has no metadata of ours but what a client needs: its issuer and its token endpoint.
-const as = { issuer: discovery.issuer, token_endpoint: endpoint };
+const as = { issuer, token_endpoint: endpoint };
 const insecure = { [oauth.allowInsecureRequests]: true }; // the test's server has no TLS
 
 async function run(alg) {

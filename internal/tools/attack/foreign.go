@@ -17,8 +17,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// foreignHost sends a server without --base-url what agents have made for other servers, under their
-// names, and asks it to sign in those names.
+// foreignHost sends a server without --base-url what agents have made for other servers, under
+// their names, and asks it to sign in those names.
 func foreignHost(ctx context.Context, r *harness.Run) (err error) {
 	s, _, err := r.Lab.ServeNew(ctx, "--rate-limits", "off", "--base-url", "")
 	if err != nil {
@@ -39,7 +39,8 @@ func foreignHost(ctx context.Context, r *harness.Run) (err error) {
 		return err
 	}
 	proof := func(base, method, path string) string {
-		text, _ := dpop.Make(ctx, a.key, dpop.Request{Method: method, URL: base + path}, time.Now()) // the URL is sound
+		// the URL is sound
+		text, _ := dpop.Make(ctx, a.key, dpop.Request{Method: method, URL: base + path}, time.Now())
 		return "DPoP: " + text
 	}
 	enrol := func(host, base string) harness.Request {
@@ -70,7 +71,8 @@ func foreignHost(ctx context.Context, r *harness.Run) (err error) {
 		return nil
 	}
 	_, port, _ := strings.Cut(s.Addr, ":")
-	if err := c.Call(201, enrol(s.Addr, "http://"+s.Addr), nil); err != nil { // so the others show something
+	// which shows that the others are refused for their names
+	if err := c.Call(201, enrol(s.Addr, "http://"+s.Addr), nil); err != nil {
 		return err
 	}
 	if err := c.Call(200, asserts(s.Addr, "http://"+s.Addr, tokenPath, tokenPath), nil); err != nil {
