@@ -89,21 +89,27 @@ type agentPolicyRequest struct {
 }
 
 func (s *Server) setAgentPolicy(ctx context.Context, by store.Caller, r agentPolicyRequest) (service.Policy, error) {
-	return s.setPolicy(ctx, by, r.AgentID, r.Attest, r.DryRun)
+	if r.DryRun {
+		return s.agentKeys.TryPolicy(ctx, by, r.AgentID, r.Attest)
+	}
+	return s.agentKeys.SetPolicy(ctx, by, r.AgentID, r.Attest)
 }
 
 type companyPolicyRequest struct {
-	Attest string `json:"attest" must:"policy"`
-	DryRun bool   `json:"dryRun" must:"flag"`
+	Attest            string   `json:"attest" must:"newpolicy"`
+	ExchangeAudiences []string `json:"exchangeAudiences" must:"texts"`
+	DryRun            bool     `json:"dryRun" must:"flag"`
 }
 
+// setCompanyPolicy changes the members that the request names.
 func (s *Server) setCompanyPolicy(ctx context.Context, by store.Caller, r companyPolicyRequest) (service.Policy, error) {
-	return s.setPolicy(ctx, by, "", r.Attest, r.DryRun)
-}
-
-func (s *Server) setPolicy(ctx context.Context, by store.Caller, agentID, attest string, dryRun bool) (service.Policy, error) {
-	if dryRun {
-		return s.agentKeys.TryPolicy(ctx, by, agentID, attest)
+	switch {
+	case r.Attest == "" && r.ExchangeAudiences == nil:
+		return service.Policy{}, fail(http.StatusBadRequest, "Missing field: attest or exchangeAudiences is required")
+	case r.DryRun && (r.Attest == "" || r.ExchangeAudiences != nil):
+		return service.Policy{}, invalid("dryRun", "goes with attest alone")
+	case r.DryRun:
+		return s.agentKeys.TryPolicy(ctx, by, "", r.Attest)
 	}
-	return s.agentKeys.SetPolicy(ctx, by, agentID, attest)
+	return s.agentKeys.SetCompanyPolicy(ctx, by, store.CompanyChange{Attest: r.Attest, ExchangeAudiences: r.ExchangeAudiences})
 }

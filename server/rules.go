@@ -54,6 +54,7 @@ var rules = map[string]rule{
 	"names":       names,       // absent or an array of 1 to 100 names
 	"scopes":      scopes,      // absent or an array of scopes
 	"audience":    audience,    // an audience, or an array of 1 to 10
+	"texts":       texts,       // absent or an array of strings, which may be empty
 	"fingerprint": fingerprint, // absent or 16 hex digits in lower case
 	"thumbprint":  thumbprint,  // absent or a thumbprint of RFC 7638
 	"role":        role,        // absent or a role that a credential can have
@@ -62,9 +63,11 @@ var rules = map[string]rule{
 	// absent or a time in the one form of the API; zero when it is absent
 	"time":   instant,
 	"policy": policy, // any or key
-	"key":    key,    // absent or an idempotency key
-	"number": number, // absent or a whole number between the two that follow
-	"oneof":  oneOf,  // absent or one of the words that follow
+	// the same, or absent
+	"newpolicy": newPolicy,
+	"key":       key,    // absent or an idempotency key
+	"number":    number, // absent or a whole number between the two that follow
+	"oneof":     oneOf,  // absent or one of the words that follow
 }
 
 func invalid(name, what string) error {
@@ -251,6 +254,21 @@ func role(v value, into reflect.Value) error {
 	return nil
 }
 
+func texts(v value, into reflect.Value) error {
+	if isAbsent(v.json) {
+		return nil
+	}
+	given, ok := strictjson.AsStrings(v.json)
+	if !ok {
+		return invalid(v.name, "must be an array of strings")
+	}
+	if given == nil {
+		given = []string{}
+	}
+	into.Set(reflect.ValueOf(given))
+	return nil
+}
+
 func policy(v value, into reflect.Value) error {
 	s, _ := asText(v.json)
 	if s != store.AttestAny && s != store.AttestKey {
@@ -258,6 +276,13 @@ func policy(v value, into reflect.Value) error {
 	}
 	into.SetString(s)
 	return nil
+}
+
+func newPolicy(v value, into reflect.Value) error {
+	if isAbsent(v.json) {
+		return nil
+	}
+	return policy(v, into)
 }
 
 func thumbprint(v value, into reflect.Value) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"attestd/chain"
@@ -15,9 +16,11 @@ import (
 
 // Policy says what may be recorded in an agent's name, or with an AgentID of "" in that of any.
 type Policy struct {
-	AgentID string  `json:"agentId,omitempty"`
-	Attest  string  `json:"attest"`
-	DryRun  *DryRun `json:"dryRun,omitempty"`
+	AgentID string `json:"agentId,omitempty"`
+	Attest  string `json:"attest"`
+	// of a company, for which tokens may be exchanged
+	ExchangeAudiences *[]string `json:"exchangeAudiences,omitempty"`
+	DryRun            *DryRun   `json:"dryRun,omitempty"`
 }
 
 // DryRun is what a policy would have refused of the last day, had it been in force.
@@ -42,10 +45,59 @@ const (
 	maxDryRunList = 100
 )
 
-// SetPolicy sets the policy of an agent, or with "" that of the company.
+// SetPolicy sets the policy of an agent.
 func (a *AgentKeys) SetPolicy(ctx context.Context, by store.Caller, agentID, attest string) (Policy, error) {
 	err := a.Store.Policies.Set(ctx, by, agentID, attest)
 	return Policy{AgentID: agentID, Attest: attest}, agentError(agentID, err)
+}
+
+// The audiences of exchanges that a company names: so many, and so many bytes of all.
+const (
+	maxExchangeAudiences    = 64
+	maxExchangeAudienceText = 16 << 10
+)
+
+// SetCompanyPolicy changes the policy of the company.
+func (a *AgentKeys) SetCompanyPolicy(ctx context.Context, by store.Caller, change store.CompanyChange) (Policy, error) {
+	if err := checkExchangeAudiences(change.ExchangeAudiences); err != nil {
+		return Policy{}, err
+	}
+	now, err := a.Store.Policies.SetCompany(ctx, by, change)
+	if err != nil {
+		return Policy{}, err
+	}
+	named := now.ExchangeAudiences
+	if named == nil {
+		named = []string{}
+	}
+	return Policy{Attest: now.Attest, ExchangeAudiences: &named}, nil
+}
+
+// checkExchangeAudiences requires https URLs as of a resource, and names of another form. What
+// begins like such a URL is one: a name that looks like it would be matched by nobody.
+func checkExchangeAudiences(audiences []string) error {
+	wrong := func(what string) error {
+		return &Error{Kind: Invalid, Message: "Invalid field: exchangeAudiences " + what, Pointer: "/exchangeAudiences"}
+	}
+	size := 0
+	known := map[string]bool{}
+	for _, audience := range audiences {
+		size += len(audience)
+		isURL := strings.HasPrefix(strings.ToLower(audience), "https:")
+		switch {
+		case !isVisible(audience) || len(audience) > maxResourceSize:
+			return wrong(fmt.Sprintf("must have 1 to %d visible ASCII characters each", maxResourceSize))
+		case isURL && checkResources([]string{audience}) != nil:
+			return wrong("must be, where they are https URLs, absolute and without a fragment or a password")
+		case known[audience]:
+			return wrong("must be different")
+		}
+		known[audience] = true
+	}
+	if len(audiences) > maxExchangeAudiences || size > maxExchangeAudienceText {
+		return wrong(fmt.Sprintf("must be at most %d, of %d bytes together", maxExchangeAudiences, maxExchangeAudienceText))
+	}
+	return nil
 }
 
 // TryPolicy changes nothing, and counts what a policy would have refused of the last day.

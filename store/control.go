@@ -79,6 +79,9 @@ func subjectEnrolment(fingerprint string) string { return "enrolment:" + fingerp
 // subjectPolicy is the policy of an agent, or with "" of the company.
 func subjectPolicy(agentID string) string { return "policy:" + agentID }
 
+// subjectCompanyPolicy is what the company has decided beside that, in a row of its own.
+const subjectCompanyPolicy = "company-policy"
+
 // subjectFederationUse is of who has used a federation, which changes nothing of it.
 func subjectFederationUse(name string) string { return "federation-use:" + name }
 
@@ -124,10 +127,14 @@ func (e controlEvent) gives() bool {
 		WebhookEnabled, WebhookRotated, AgentKeyEnrolled, EnrolmentCreated, FederationCreated, FederationUsed:
 		return true
 	case AgentPolicy, CompanyPolicy:
-		return e.details["attest"] != AttestKey
+		_, narrows := e.details["exchangeAudiences"].(narrower)
+		return e.details["attest"] != AttestKey && !narrows
 	}
 	return false
 }
+
+// narrower is the detail of a change that gives nothing, although others of its action may.
+type narrower struct{ json.RawMessage }
 
 // controlled makes a change durable together with the control records of the company that it
 // concerns: both, or neither. by is asked for after the rows are written: a company that is being

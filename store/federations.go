@@ -47,6 +47,7 @@ func (f Federation) projected() projection.Federation {
 // issuer and audience; ErrTooMany where it has most.
 func (s Federations) Create(ctx context.Context, by Caller, f Federation, most int) (Federation, error) {
 	defer s.db.federations.forget() // whatever the outcome
+	defer s.db.requesters.forget(owned{by.Company.Chain, "federation:" + f.Name})
 	f.CreatedAt = chain.FormatTime(by.At)
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		var known int64
@@ -95,6 +96,7 @@ func (s Federations) Get(ctx context.Context, by Caller, name string) (f Federat
 func (s Federations) Delete(ctx context.Context, by Caller, name string) error {
 	forget := func() {
 		s.db.federations.forget()
+		s.db.requesters.forget(owned{by.Company.Chain, "federation:" + name})
 		s.db.forgetTokens()
 	}
 	defer forget() // whatever the outcome

@@ -97,6 +97,7 @@ func (s Credentials) DeleteKey(ctx context.Context, by Caller, key string) error
 	// Forget the key whatever the outcome, which is unknown after a failed commit. The next use of
 	// the key reads the database.
 	defer s.db.credentials.forget(hash)
+	defer s.db.requesters.forget(owned{by.Company.Chain, "api-key:" + keys.Fingerprint(hash)})
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.db.secrets.Index(hash))
 		if err != nil {

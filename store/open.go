@@ -79,10 +79,14 @@ type Store struct {
 	agentKeys     cache[owned, dated[AgentKey]]     // by thumbprint
 	tokenKeys     cache[int64, dated[tokenKeySet]]  // by the number of the company
 	federations   cache[owned, dated[[]Federation]] // by issuer
-	policies      cache[owned, dated[bool]]         // whether only what a key signed counts
-	suspensions   cache[int64, dated[bool]]         // by the number of the company
-	sessions      cache[sessionID, time.Time]       // when they were noted, by the caller's clock
-	clients       cache[string, dated[oauthSecret]]
+	// when what a JWT was asked for with was made, "" where it is gone
+	requesters cache[owned, dated[string]]
+	policies   cache[owned, dated[bool]] // whether only what a key signed counts
+	// whether a company has named the audience with a hash for exchanges
+	exchanges   cache[tenantHash, dated[bool]]
+	suspensions cache[int64, dated[bool]]   // by the number of the company
+	sessions    cache[sessionID, time.Time] // when they were noted, by the caller's clock
+	clients     cache[string, dated[oauthSecret]]
 	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
 	externalChecked atomic.Pointer[time.Time]
 	lastUsed        lastUsed
@@ -313,7 +317,7 @@ func newStore(path string) *Store {
 		readPace: pace{burst: firstKeysRead, every: firstKeysReadIn}, signedPace: pace{burst: firstKeysSigned, every: firstKeysSignedIn}}
 	s.store, s.groups = s, s.group()
 	s.closing, s.close = context.WithCancel(context.Background())
-	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.introspected.max, &s.revokedTokens.max, &s.passports.max, &s.agents.max, &s.agentKeys.max, &s.tokenKeys.max, &s.federations.max, &s.policies.max, &s.suspensions.max, &s.sessions.max, &s.clients.max} {
+	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.introspected.max, &s.revokedTokens.max, &s.passports.max, &s.agents.max, &s.agentKeys.max, &s.tokenKeys.max, &s.federations.max, &s.policies.max, &s.requesters.max, &s.exchanges.max, &s.suspensions.max, &s.sessions.max, &s.clients.max} {
 		*limit = maxCached
 	}
 	return s

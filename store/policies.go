@@ -2,10 +2,14 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
+	"attestd/crypto/jcs"
 	"attestd/store/projection"
 )
 
@@ -15,34 +19,172 @@ const (
 	AttestKey = "key" // what one of the agent's keys has signed
 )
 
-// Set sets the policy of an agent, or with "" that of the company for all its agents. ErrNotFound
-// of the agent.
+// CompanyChange is a change of a company's policy: of the members that it names.
+type CompanyChange struct {
+	Attest            string   // "" leaves what may be recorded in its agents' names as it is
+	ExchangeAudiences []string // for which its tokens may be exchanged; nil leaves them as they are
+}
+
+// CompanySetting is the policy of a company.
+type CompanySetting struct {
+	Attest            string
+	ExchangeAudiences []string // ascending
+}
+
+// Set sets the policy of an agent. ErrNotFound of the agent.
 func (s Policies) Set(ctx context.Context, by Caller, agentID, attest string) error {
 	defer s.db.policies.forget() // whatever the outcome
-	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		event := controlEvent{CompanyPolicy, subjectPolicy(""), map[string]any{"attest": attest}}
-		if agentID != "" {
-			if _, err := findAgentState(w, by.Company.Chain, agentID); err != nil {
-				return nil, err
-			}
-			event = controlEvent{AgentPolicy, subjectPolicy(agentID), map[string]any{"agentId": agentID, "attest": attest}}
-		}
-		before := AttestAny
-		err := w.one([]any{&before}, `SELECT attest FROM attest_policy WHERE company = ? AND agent_id = ?`, by.Company.Chain, agentID)
-		if err == nil && before == attest || errors.Is(err, ErrNotFound) && attest == AttestAny {
-			return nil, nil
-		}
-		if err != nil && !errors.Is(err, ErrNotFound) {
+	err := s.db.controlled(ctx, by, func(w *conn) (events []controlEvent, err error) {
+		if _, err := findAgentState(w, by.Company.Chain, agentID); err != nil {
 			return nil, err
 		}
-		_, err = w.exec(`INSERT INTO attest_policy (company, agent_id, attest) VALUES (?, ?, ?) ON CONFLICT (company, agent_id) DO UPDATE SET attest = excluded.attest`,
-			by.Company.Chain, agentID, attest)
-		return []controlEvent{event}, err
+		changed, err := s.setAttest(w, by, agentID, attest)
+		if changed {
+			events = append(events, controlEvent{AgentPolicy, subjectPolicy(agentID), map[string]any{"agentId": agentID, "attest": attest}})
+		}
+		return events, err
 	})
 	if err != nil {
 		return fmt.Errorf("set the policy of agent %q: %w", agentID, err)
 	}
 	return nil
+}
+
+// SetCompany changes the policy of the company, and returns it. Each member has a row and a control
+// record of its own, which stand in one transaction.
+func (s Policies) SetCompany(ctx context.Context, by Caller, change CompanyChange) (now CompanySetting, err error) {
+	defer s.db.policies.forget() // whatever the outcome
+	defer s.db.exchanges.forget()
+	err = s.db.controlled(ctx, by, func(w *conn) (events []controlEvent, err error) {
+		if change.Attest != "" {
+			changed, err := s.setAttest(w, by, "", change.Attest)
+			if err != nil {
+				return nil, err
+			}
+			if changed {
+				events = append(events, controlEvent{CompanyPolicy, subjectPolicy(""), map[string]any{"attest": change.Attest}})
+			}
+		}
+		if change.ExchangeAudiences != nil {
+			text, changed, err := s.setExchanges(w, by, change.ExchangeAudiences)
+			if err != nil {
+				return nil, err
+			}
+			if changed {
+				events = append(events, controlEvent{CompanyPolicy, subjectCompanyPolicy, map[string]any{"exchangeAudiences": text}})
+			}
+		}
+		if now.Attest, err = storedAttest(w, by, ""); err == nil {
+			now.ExchangeAudiences, err = storedExchanges(w, by)
+		}
+		return events, err
+	})
+	if err != nil {
+		return CompanySetting{}, fmt.Errorf("set the policy of company %q: %w", by.Company.ID, err)
+	}
+	return now, nil
+}
+
+// setAttest writes what may be recorded in the name of an agent, or with "" in that of any.
+func (s Policies) setAttest(w *conn, by Caller, agentID, attest string) (changed bool, err error) {
+	before, err := storedAttest(w, by, agentID)
+	if err != nil || before == attest {
+		return false, err
+	}
+	_, err = w.exec(`INSERT INTO attest_policy (company, agent_id, attest) VALUES (?, ?, ?) ON CONFLICT (company, agent_id) DO UPDATE SET attest = excluded.attest`,
+		by.Company.Chain, agentID, attest)
+	return true, err
+}
+
+func storedAttest(w *conn, by Caller, agentID string) (attest string, err error) {
+	err = w.one([]any{&attest}, `SELECT attest FROM attest_policy WHERE company = ? AND agent_id = ?`, by.Company.Chain, agentID)
+	if errors.Is(err, ErrNotFound) {
+		return AttestAny, nil
+	}
+	return attest, err
+}
+
+// setExchanges writes the audiences of exchanges, and returns them as the control record says them.
+func (s Policies) setExchanges(w *conn, by Caller, audiences []string) (detail json.Marshaler, changed bool, err error) {
+	before, err := storedExchanges(w, by)
+	next := slices.Sorted(slices.Values(audiences))
+	if err != nil || slices.Equal(before, next) {
+		return nil, false, err
+	}
+	text := []byte{'['}
+	gives := false
+	for n, audience := range next {
+		if n > 0 {
+			text = append(text, ',')
+		}
+		text = jcs.AppendString(text, audience)
+		gives = gives || !slices.Contains(before, audience)
+	}
+	text = append(text, ']')
+	_, err = w.exec(`INSERT INTO company_policy (company, exchange_audiences) VALUES (?, ?) ON CONFLICT (company) DO UPDATE SET exchange_audiences = excluded.exchange_audiences`,
+		by.Company.Chain, string(text))
+	if gives {
+		return json.RawMessage(text), true, err
+	}
+	return narrower{text}, true, err
+}
+
+func storedExchanges(w *conn, by Caller) ([]string, error) {
+	var text string
+	err := w.one([]any{&text}, `SELECT exchange_audiences FROM company_policy WHERE company = ?`, by.Company.Chain)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return exchangesIn(text)
+}
+
+func exchangesIn(text string) (audiences []string, err error) {
+	if err := json.Unmarshal([]byte(text), &audiences); err != nil {
+		return nil, fmt.Errorf("%w: audiences of exchanges: %w", ErrCorrupt, err)
+	}
+	return audiences, nil
+}
+
+// MayExchange says whether the company has named an audience for exchanges. Answers are cached; a
+// change takes effect before SetCompany returns.
+func (s Policies) MayExchange(ctx context.Context, by Caller, audience string) (bool, error) {
+	name := tenantHash{by.Company.Chain, sha256.Sum256([]byte(audience))}
+	named, err := lookup(s.db, &s.db.exchanges, name, by.At, func() (named bool, err error) {
+		err = s.db.read(ctx, func(r *conn) error {
+			audiences, err := s.loadExchanges(r, by.Company)
+			named = slices.Contains(audiences, audience)
+			return err
+		})
+		return named, err
+	})
+	if err != nil {
+		return false, fmt.Errorf("audiences of exchanges of company %q: %w", by.Company.ID, err)
+	}
+	return named, nil
+}
+
+// loadExchanges reads the audiences of exchanges and compares them with the newest control record
+// about them.
+func (s Policies) loadExchanges(r *conn, company *Company) ([]string, error) {
+	var stored sql.NullString
+	var latest sql.NullInt64
+	err := r.one([]any{&stored, &latest}, `SELECT exchange_audiences, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
+		FROM (SELECT 1) AS one LEFT JOIN company_policy ON company = ?1`, company.Chain, subjectCompanyPolicy)
+	if err != nil {
+		return nil, err
+	}
+	l, err := r.controlRecord(company, latest)
+	if err != nil {
+		return nil, s.db.Tables.noted(company, err)
+	}
+	has := projection.CompanyPolicy{ExchangeAudiences: stored.String}
+	if err := s.db.Tables.checked(company, l.CompanyPolicy(has)); err != nil || !stored.Valid {
+		return nil, err
+	}
+	return exchangesIn(stored.String)
 }
 
 // DemandsKey says whether only what a key of the agent has signed is recorded in its name: as the

@@ -101,8 +101,13 @@ func TestRightsEndBeyondTheQuota(t *testing.T) {
 	second := got(s.Credentials.CreateKey(ctx, who, nil, full, 10))(t)
 	must(t, s.Passports.Record(ctx, who, store.Passport{JTI: "p", AgentID: "bot", Scopes: []string{"*"},
 		IssuedAt: now.Unix(), ExpiresAt: time.Now().Add(time.Hour).Unix()}))
+	exchanging := func(audiences ...string) error {
+		_, err := s.Policies.SetCompany(ctx, who, store.CompanyChange{ExchangeAudiences: audiences})
+		return err
+	}
+	must(t, exchanging("one", "two"))
 	must(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(1))}, "full"))
-	refused := map[string]error{}
+	refused := map[string]error{"audience": exchanging("one", "three")}
 	_, refused["register"] = s.Agents.Register(ctx, who, "more", nil, many)
 	_, refused["key"] = s.Credentials.CreateKey(ctx, who, nil, full, 10)
 	refused["passport"] = s.Passports.Record(ctx, who, store.Passport{JTI: "q", AgentID: "bot", Scopes: []string{"*"}, ExpiresAt: time.Now().Add(time.Hour).Unix()})
@@ -111,6 +116,7 @@ func TestRightsEndBeyondTheQuota(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	must(t, exchanging("one"))
 	got(s.Passports.Revoke(ctx, who, "p", nil))(t)
 	_, _, err := s.Agents.Disable(ctx, who, "bot")
 	must(t, err)

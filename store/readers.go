@@ -101,6 +101,8 @@ func (s *Store) forget() {
 	s.tokenKeys.forget()
 	s.federations.forget()
 	s.policies.forget()
+	s.requesters.forget()
+	s.exchanges.forget()
 	s.suspensions.forget()
 	s.sessions.forget()
 	s.agents.forget()

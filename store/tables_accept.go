@@ -124,7 +124,8 @@ func (s Tables) rowEvent(
 		projection.TableAPIKey: subjectAPIKey, projection.TableClient: subjectClient, projection.TableAgent: subjectAgent,
 		projection.TablePassport: subjectPassport, projection.TableWebhook: subjectWebhook,
 		projection.TableAgentKey: subjectAgentKey, projection.TableTokenKey: subjectTokenKey, projection.TableEnrolment: subjectEnrolment, projection.TableFederation: subjectFederation, projection.TablePolicy: subjectPolicy,
-		projection.TableSuspension: func(string) string { return subjectSuspension }, projection.TableQuota: func(string) string { return subjectQuota },
+		projection.TableCompanyPolicy: func(string) string { return subjectCompanyPolicy },
+		projection.TableSuspension:    func(string) string { return subjectSuspension }, projection.TableQuota: func(string) string { return subjectQuota },
 		projection.TableSigningKey: func(string) string { return subjectSigningKey(kidOf(d.Row)) },
 	}[d.Table](d.Row)
 	return controlEvent{action, subject, map[string]any{"table": d.Table, "name": d.Row, "row": has}}, nil

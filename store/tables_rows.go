@@ -94,6 +94,11 @@ var obeyedTables = []obeyedTable{
 			return c.Policy(r.name, r.row.(projection.Policy))
 		}},
 	// those of the company, one row at most, have the name ""
+	{projection.TableCompanyPolicy, `SELECT company, exchange_audiences FROM company_policy WHERE company = ?1 AND `,
+		"''", "company", []any{0}, scanCompanyPolicyRow,
+		func(c projection.Comparison, r obeyedRow) *projection.Difference {
+			return c.CompanyPolicy(r.row.(projection.CompanyPolicy))
+		}},
 	{projection.TableSuspension, `SELECT company, suspended_at, reason FROM company_suspension WHERE company = ?1 AND `,
 		"''", "company", []any{0}, scanSuspensionRow,
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
@@ -295,6 +300,13 @@ func scanPolicyRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error
 	var has projection.Policy
 	err = rows.Scan(&agentID, &has.Attest)
 	return obeyedRow{name: agentID, key: agentID, cursor: []any{"=" + agentID}, row: has}, err
+}
+
+func scanCompanyPolicyRow(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {
+	var company int64
+	var has projection.CompanyPolicy
+	err := rows.Scan(&company, &has.ExchangeAudiences)
+	return obeyedRow{key: "", cursor: []any{company}, row: has}, err
 }
 
 func scanSuspensionRow(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {

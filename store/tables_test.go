@@ -111,6 +111,9 @@ var obeyed = map[string]string{
 	"attest_policy.agent_id": `UPDATE attest_policy SET agent_id = 'gone' WHERE agent_id = 'bot'`,
 	"attest_policy.attest":   `UPDATE attest_policy SET attest = 'any' WHERE agent_id = ''`,
 
+	"company_policy.company":            `UPDATE company_policy SET company = 2`,
+	"company_policy.exchange_audiences": `UPDATE company_policy SET exchange_audiences = '["https://mcp.example","sts.amazonaws.com","vault"]'`,
+
 	"company_suspension.company":      `UPDATE company_suspension SET company = 2`,
 	"company_suspension.suspended_at": `UPDATE company_suspension SET suspended_at = '2026-03-04T05:06:07.008Z'`,
 	"company_suspension.reason":       `UPDATE company_suspension SET reason = 'another'`,
@@ -140,6 +143,8 @@ var rows = map[string]string{
 	"a federation that nobody made":       `INSERT INTO federation (company, name, issuer, audience, rules, created_at) VALUES (1, 'forged', 'https://evil.example', 'a', '[]', '2026-03-04T05:06:07.008Z')`,
 	"a federation that is gone":           `DELETE FROM federation WHERE name = 'pinned'`,
 	"a policy that is gone":               `DELETE FROM attest_policy WHERE agent_id = ''`,
+	"audiences that are gone":             `DELETE FROM company_policy`,
+	"audiences that nobody named":         `INSERT INTO company_policy (company, exchange_audiences) VALUES (2, '["vault"]')`,
 	"a suspension that is gone":           `DELETE FROM company_suspension`,
 	"a suspension that nobody made":       `INSERT INTO company_suspension (company, suspended_at) VALUES (2, '2026-03-04T05:06:07.008Z')`,
 	"a quota that is gone":                `DELETE FROM company_quota`,
@@ -407,7 +412,7 @@ func agentKeys(t testing.TB, s *store.Store, who store.Caller, agentID string) {
 		must(t, s.Sessions.Note(ctx, who, store.Session{AgentID: agentID, Key: key.Thumbprint, ID: "run"}))
 	}
 	must(t, s.Policies.Set(ctx, who, agentID, store.AttestKey))
-	must(t, s.Policies.Set(ctx, who, "", store.AttestKey))
+	got(s.Policies.SetCompany(ctx, who, store.CompanyChange{Attest: store.AttestKey, ExchangeAudiences: []string{"vault", "https://mcp.example"}}))(t)
 	must(t, s.Credentials.Use(ctx, store.UsedProof{Name: token, Ends: now.Add(time.Minute)}, now))
 	must(t, s.Credentials.RevokeJWT(ctx, who, "a token of "+agentID, now.Add(time.Hour)))
 }
@@ -452,6 +457,9 @@ func TestChangedRowIsNotTrusted(t *testing.T) {
 			_, err := s.Companies.Get(ctx, "acme")
 			return err
 		}},
+		"an audience added": {obeyed["company_policy.exchange_audiences"], mayExchange("acme")},
+		"audiences deleted": {rows["audiences that are gone"], mayExchange("acme")},
+		"audiences forged":  {rows["audiences that nobody named"], mayExchange("zoo")},
 		"another name": {obeyed["company.company_id"], func(ctx context.Context, _ *testing.T, s *store.Store) error {
 			_, err := s.Companies.Get(ctx, "other")
 			return err
@@ -470,6 +478,16 @@ func TestChangedRowIsNotTrusted(t *testing.T) {
 				t.Errorf("%v", s.Tables.Changed())
 			}
 		})
+	}
+}
+
+func mayExchange(company string) func(context.Context, *testing.T, *store.Store) error {
+	return func(ctx context.Context, t *testing.T, s *store.Store) error {
+		named, err := s.Policies.MayExchange(ctx, by(got(s.Companies.Get(ctx, company))(t), now), "vault")
+		if named {
+			t.Error("the row is obeyed")
+		}
+		return err
 	}
 }
 

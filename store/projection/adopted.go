@@ -48,6 +48,8 @@ func (s *State) set(index int64, d *details) error {
 		return enter(s.Federations, index, d)
 	case TablePolicy:
 		return enterAny(s.Policies, index, d)
+	case TableCompanyPolicy:
+		return enterAny(s.CompanyPolicies, index, d)
 	case TableSuspension:
 		return enterAny(s.Suspensions, index, d)
 	case TableQuota:

@@ -119,6 +119,11 @@ func (c Comparison) Policy(agentID string, has Policy) *Difference {
 	return taken(TablePolicy, c.state.Policies, agentID, has)
 }
 
+// CompanyPolicy takes the policy of the company that is beside that of its agents.
+func (c Comparison) CompanyPolicy(has CompanyPolicy) *Difference {
+	return taken(TableCompanyPolicy, c.state.CompanyPolicies, "", has)
+}
+
 // Suspension takes the suspension of the company.
 func (c Comparison) Suspension(has Suspension) *Difference {
 	return taken(TableSuspension, c.state.Suspensions, "", has)
@@ -151,6 +156,7 @@ func (c Comparison) Missing(newest time.Time) iter.Seq[*Difference] {
 			missing(TablePassport, c.state.Passports, yield) && missing(TableWebhook, c.state.Webhooks, yield) &&
 			missing(TableAgentKey, c.state.AgentKeys, yield) && missing(TableTokenKey, c.state.TokenKeys, yield) && missing(TableEnrolment, c.state.Enrolments, yield) &&
 			missing(TableFederation, c.state.Federations, yield) && missing(TablePolicy, c.state.Policies, yield) &&
+			missing(TableCompanyPolicy, c.state.CompanyPolicies, yield) &&
 			missing(TableSuspension, c.state.Suspensions, yield) && missing(TableQuota, c.state.Quotas, yield)
 	}
 }

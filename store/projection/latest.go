@@ -188,6 +188,22 @@ func (l *Latest) Policy(agentID string, has Policy) *Difference {
 	return l.compare(TablePolicy, agentID, false, err, func() *Difference { return differs(TablePolicy, agentID, has, Entry[Policy]{want, l.Index}) })
 }
 
+// CompanyPolicy compares the policy of the company that is beside that of its agents; the zero one
+// stands for a row that is not there.
+func (l *Latest) CompanyPolicy(has CompanyPolicy) *Difference {
+	switch {
+	case l == nil && has == (CompanyPolicy{}):
+		return nil
+	case l == nil:
+		return unrecorded(TableCompanyPolicy, "", has)
+	}
+	want, _, is, err := row[CompanyPolicy](l)
+	if !is {
+		want = l.Payload.companyPolicy()
+	}
+	return l.compare(TableCompanyPolicy, "", false, err, func() *Difference { return differs(TableCompanyPolicy, "", has, Entry[CompanyPolicy]{want, l.Index}) })
+}
+
 // Suspension compares a suspension; the zero one stands for a row that is not there.
 func (l *Latest) Suspension(has Suspension) *Difference {
 	switch {

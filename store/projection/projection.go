@@ -52,9 +52,11 @@ type State struct {
 	Enrolments  map[string]Entry[Enrolment]  // by fingerprint
 	Federations map[string]Entry[Federation] // by name
 	Policies    map[string]Entry[Policy]     // by agentId, "" for the company's
-	Suspensions map[string]Entry[Suspension] // the company's alone, by "", as in Quotas
-	Quotas      map[string]Entry[Quota]
-	Settings    map[string]string // that bear on trust
+	Suspensions map[string]Entry[Suspension] // the company's alone, by "", as in the next two
+	// beside the company's in Policies
+	CompanyPolicies map[string]Entry[CompanyPolicy]
+	Quotas          map[string]Entry[Quota]
+	Settings        map[string]string // that bear on trust
 
 	companyID      string
 	whole, adopted bool
@@ -82,7 +84,7 @@ func New(companyID string) *State {
 		Passports: map[string]Entry[Passport]{}, Webhooks: map[string]Entry[Webhook]{},
 		AgentKeys: map[string]Entry[AgentKey]{}, TokenKeys: map[string]Entry[TokenKey]{}, Enrolments: map[string]Entry[Enrolment]{},
 		Federations: map[string]Entry[Federation]{}, Policies: map[string]Entry[Policy]{}, Settings: map[string]string{},
-		Suspensions: map[string]Entry[Suspension]{}, Quotas: map[string]Entry[Quota]{},
+		Suspensions: map[string]Entry[Suspension]{}, CompanyPolicies: map[string]Entry[CompanyPolicy]{}, Quotas: map[string]Entry[Quota]{},
 		disabled: map[string][]disabling{}, texts: map[string]string{},
 	}
 }
@@ -188,6 +190,10 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 	case "federation.deleted":
 		delete(s.Federations, d.Federation)
 	case "agent.policy-changed", "company.policy-changed":
+		if d.Subject == subjectCompanyPolicy {
+			s.CompanyPolicies[""] = Entry[CompanyPolicy]{d.companyPolicy(), index}
+			return nil
+		}
 		s.Policies[d.AgentID] = Entry[Policy]{Policy{d.Attest}, index}
 	case "company.suspended", "company.resumed":
 		s.Suspensions[""] = Entry[Suspension]{d.suspension(), index}

@@ -58,6 +58,8 @@ type details struct {
 	Enrolment  *string        `json:"enrolment"`
 	Attest     string         `json:"attest"`
 
+	ExchangeAudiences jsontext.Value `json:"exchangeAudiences"`
+
 	SuspendedAt string `json:"suspendedAt"`
 	MaxRecords  *int64 `json:"maxRecords"`
 	MaxBytes    *int64 `json:"maxBytes"`
@@ -127,6 +129,14 @@ func (d *details) tokenKey() (TokenKey, error) {
 
 func (d *details) federation() (Federation, error) {
 	return Federation{Issuer: d.Issuer, Audience: d.Audience, JWKS: list(d.JWKS), JWKSURI: d.JWKSURI, Rules: string(d.Rules)}, nil
+}
+
+// subjectCompanyPolicy is of company.policy-changed where that is about CompanyPolicy. Without it
+// the record is about a Policy.
+const subjectCompanyPolicy = "company-policy"
+
+func (d *details) companyPolicy() CompanyPolicy {
+	return CompanyPolicy{ExchangeAudiences: list(d.ExchangeAudiences)}
 }
 
 func (d *details) suspension() Suspension {

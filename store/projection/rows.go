@@ -98,6 +98,12 @@ type Policy struct {
 	Attest string `json:"attest"` // any or key; "" for any
 }
 
+// CompanyPolicy is what the company's admins have decided for the whole company, beside Policy.
+type CompanyPolicy struct {
+	// for which tokens may be exchanged: a JSON array in the form of RFC 8785; "" for none
+	ExchangeAudiences string `json:"exchangeAudiences"`
+}
+
 // Suspension says whether an operator has suspended the company.
 type Suspension struct {
 	SuspendedAt string `json:"suspendedAt"` // "" while it is not
@@ -121,19 +127,20 @@ type Entry[R comparable] struct {
 
 // The tables, as differences and records name them.
 const (
-	TableCompany    = "company"
-	TableSigningKey = "company_key"
-	TableAPIKey     = "api_key"
-	TableClient     = "oauth_client"
-	TableAgent      = "agent"
-	TablePassport   = "passport"
-	TableWebhook    = "webhook"
-	TableAgentKey   = "agent_key"
-	TableTokenKey   = "token_key"
-	TableEnrolment  = "enrolment"
-	TableFederation = "federation"
-	TablePolicy     = "attest_policy"
-	TableSuspension = "company_suspension"
-	TableQuota      = "company_quota"
-	TableSetting    = "setting"
+	TableCompany       = "company"
+	TableSigningKey    = "company_key"
+	TableAPIKey        = "api_key"
+	TableClient        = "oauth_client"
+	TableAgent         = "agent"
+	TablePassport      = "passport"
+	TableWebhook       = "webhook"
+	TableAgentKey      = "agent_key"
+	TableTokenKey      = "token_key"
+	TableEnrolment     = "enrolment"
+	TableFederation    = "federation"
+	TablePolicy        = "attest_policy"
+	TableCompanyPolicy = "company_policy"
+	TableSuspension    = "company_suspension"
+	TableQuota         = "company_quota"
+	TableSetting       = "setting"
 )

@@ -64,6 +64,8 @@ func (t *Touched) explains(d *Difference) bool {
 		return t.subjects["suspension"]
 	case TableQuota:
 		return t.subjects["quota"]
+	case TableCompanyPolicy:
+		return t.subjects[subjectCompanyPolicy]
 	case TablePolicy:
 		return t.subjects["policy:"+d.Row]
 	}

@@ -176,6 +176,7 @@ AuthorityControl = TypedDict("AuthorityControl", {
 
 AuthorityDelegation1 = TypedDict("AuthorityDelegation1", {
     "agents": list[AgentAuthority],
+    "byActor": bool,
     "delegationChain": list[str],
 })
 
@@ -262,6 +263,18 @@ CompanyKey = TypedDict("CompanyKey", {
     "kid": KID,
     "pem": PEM,
     "rotation": NotRequired[Rotation],
+})
+
+CompanyPolicy = TypedDict("CompanyPolicy", {
+    "attest": Literal["any", "key"],
+    "dryRun": NotRequired[PolicyDryRun],
+    "exchangeAudiences": NotRequired[ExchangeAudiences],
+})
+
+CompanyPolicyRequest = TypedDict("CompanyPolicyRequest", {
+    "attest": NotRequired[Literal["any", "key", None]],
+    "dryRun": NotRequired[Union[bool, None]],
+    "exchangeAudiences": NotRequired[ExchangeAudiences],
 })
 
 CompanySVID = TypedDict("CompanySVID", {
@@ -451,6 +464,8 @@ EvidenceRecordsItem = TypedDict("EvidenceRecordsItem", {
 
 EvidenceRecords: TypeAlias = list[EvidenceRecordsItem]
 
+ExchangeAudiences: TypeAlias = Union[list[str], None]
+
 ExchangeRequest = TypedDict("ExchangeRequest", {
     "actor_token": str,
     "actor_token_type": Literal["urn:ietf:params:oauth:token-type:jwt"],
@@ -462,7 +477,7 @@ ExchangeRequest = TypedDict("ExchangeRequest", {
 Exchanged = TypedDict("Exchanged", {
     "access_token": JWT,
     "delegation_chain": SPIFFEIDs,
-    "expires_in": Literal[3600],
+    "expires_in": int,
     "issued_token_type": Literal["urn:ietf:params:oauth:token-type:jwt"],
     "token_type": Literal["N_A"],
 })
@@ -590,7 +605,7 @@ Introspection2 = TypedDict("Introspection2", {
     "org": str,
     "scope": NotRequired[str],
     "sub": str,
-    "token_type": Literal["Bearer", "DPoP"],
+    "token_type": Literal["Bearer", "DPoP", "N_A"],
 })
 
 Introspection: TypeAlias = Union[Introspection1, Introspection2]
@@ -887,6 +902,12 @@ PayloadPruned = TypedDict("PayloadPruned", {
     "error": str,
 })
 
+Policy = TypedDict("Policy", {
+    "agentId": NotRequired[str],
+    "attest": Literal["any", "key"],
+    "dryRun": NotRequired[PolicyDryRun],
+})
+
 PolicyDryRunAgentsItem = TypedDict("PolicyDryRunAgentsItem", {
     "agentId": str,
     "refused": int,
@@ -898,12 +919,6 @@ PolicyDryRun = TypedDict("PolicyDryRun", {
     "records": int,
     "refused": int,
     "since": Timestamp,
-})
-
-Policy = TypedDict("Policy", {
-    "agentId": NotRequired[str],
-    "attest": Literal["any", "key"],
-    "dryRun": NotRequired[PolicyDryRun],
 })
 
 PolicyRequest = TypedDict("PolicyRequest", {
@@ -1441,7 +1456,7 @@ class Client:
     def rotate_webhook_secret(self, webhookId: str) -> WebhookWithSecret: ...
     def search_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., q: Optional[str] = ..., payload: Optional[str] = ..., hash: Optional[str] = ..., order: Optional[Literal["newest", "oldest"]] = ..., cursor: Optional[str] = ..., limit: Optional[int] = ...) -> RecordPage: ...
     def set_agent_policy(self, agentId: str, *, attest: Literal["any", "key"], dryRun: Optional[Union[bool, None]] = ...) -> Policy: ...
-    def set_company_policy(self, *, attest: Literal["any", "key"], dryRun: Optional[Union[bool, None]] = ...) -> Policy: ...
+    def set_company_policy(self, *, attest: Optional[Literal["any", "key", None]] = ..., dryRun: Optional[Union[bool, None]] = ..., exchangeAudiences: Optional[ExchangeAudiences] = ...) -> CompanyPolicy: ...
     def setup(self, *, companyId: Segment, metadata: Optional[Union[dict[str, Any], None]] = ...) -> CompanyCreated: ...
     def test_webhook(self, webhookId: str) -> WebhookTested: ...
     def verify_chain(self, *, log: Optional[Literal["actions", "control"]] = ...) -> Verdict: ...
@@ -1543,7 +1558,7 @@ class AsyncClient:
     async def rotate_webhook_secret(self, webhookId: str) -> WebhookWithSecret: ...
     async def search_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegatedBy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., q: Optional[str] = ..., payload: Optional[str] = ..., hash: Optional[str] = ..., order: Optional[Literal["newest", "oldest"]] = ..., cursor: Optional[str] = ..., limit: Optional[int] = ...) -> RecordPage: ...
     async def set_agent_policy(self, agentId: str, *, attest: Literal["any", "key"], dryRun: Optional[Union[bool, None]] = ...) -> Policy: ...
-    async def set_company_policy(self, *, attest: Literal["any", "key"], dryRun: Optional[Union[bool, None]] = ...) -> Policy: ...
+    async def set_company_policy(self, *, attest: Optional[Literal["any", "key", None]] = ..., dryRun: Optional[Union[bool, None]] = ..., exchangeAudiences: Optional[ExchangeAudiences] = ...) -> CompanyPolicy: ...
     async def setup(self, *, companyId: Segment, metadata: Optional[Union[dict[str, Any], None]] = ...) -> CompanyCreated: ...
     async def test_webhook(self, webhookId: str) -> WebhookTested: ...
     async def verify_chain(self, *, log: Optional[Literal["actions", "control"]] = ...) -> Verdict: ...
