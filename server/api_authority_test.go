@@ -10,6 +10,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
@@ -45,11 +46,11 @@ func TestAuthority(t *testing.T) {
 	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"a","payload":0}`).status(201)
 	tick()
 	svid := acme.agent(t, "bot") // control record 2, after the company and its first key
-	acme.agent(t, "helper")
+	helper := acme.agent(t, "helper")
 	first := jti(t, acme, acme.passport(t, "bot", `{"scopes":["tool:a"]}`)) // 4
 	second := jti(t, acme, acme.passport(t, "bot", ""))                     // 5
 	tick()
-	token, _ := acme.exchange(t, svid, acme.do(t, "GET /v1/agents/helper/svid", "").status(200).str("svid"))
+	token, _ := acme.exchange(t, helper, svid)
 	acme.do(t, "POST /v1/attest", fmt.Sprintf(`{"agentId":"bot","actionType":"a","payload":1,"delegation":%q}`, token)).status(201)
 	tick()
 	acme.do(t, "POST /v1/passports/"+first+"/revoke", `{"reason":"lost"}`).status(200) // 6
@@ -89,7 +90,7 @@ func TestAuthority(t *testing.T) {
 	if p := a["passport"].(map[string]any); p["state"] != "issued" || entry(p, "revoked") != 6 {
 		t.Errorf("the first passport at action 1: %v", p)
 	}
-	if agents := a["delegation"].(map[string]any)["agents"].([]any); len(agents) != 2 || entry(agents[0], "registered") != 2 || entry(agents[1], "registered") != 3 {
+	if agents := a["delegation"].(map[string]any)["agents"].([]any); len(agents) != 2 || entry(agents[0], "registered") != 3 || entry(agents[1], "registered") != 2 || a["delegation"].(map[string]any)["byActor"] != true {
 		t.Errorf("the delegation of action 1: %v", a["delegation"])
 	}
 	if entry(a, "signingKey", "rotated") != -1 || entry(ask("2"), "signingKey", "rotated") != 7 {
@@ -112,6 +113,37 @@ func TestAuthority(t *testing.T) {
 	s.company(t, "globex").do(t, "GET /v1/authority/0", "").status(404)
 	if p := s.ofOther(t, acme, second); p["state"] != "neverIssued" {
 		t.Errorf("another company about a passport of acme: %v", p)
+	}
+}
+
+// An older record may be of another agent than the current actor of its delegation. That is said,
+// with both names; of a chain of the subject alone nobody is the actor.
+func TestAuthorityNamesAnotherActor(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	planner, runner := acme.agent(t, "planner"), acme.agent(t, "runner")
+	token, _ := acme.exchange(t, planner, runner)
+	acme.do(t, "POST /v1/attest", actedBy("runner", token)).status(201)
+	acme.do(t, "POST /v1/attest", actedBy("other", planner)).status(201)
+	company, err := s.store.Companies.Get(t.Context(), "acme")
+	must(t, err)
+	for _, chainOf := range [][]string{{"agent/planner", "agent/runner"}, {"agent/planner", ""}} {
+		first, last := acme.companySPIFFE()+"/"+chainOf[0], strings.TrimSuffix(acme.companySPIFFE()+"/"+chainOf[1], "/")
+		payload := []byte(`{"actionType":"a","agentId":"other","companyId":"acme","payload":1}`)
+		delegation := []byte(`{"act":{"sub":"` + last + `"},"delegationChain":["` + first + `","` + last + `"],"subject":"` + first + `","tokenId":"t"}`)
+		_, err = s.store.Append(t.Context(), chain.Draft{Chain: company.Actions.Chain, Payload: payload, Canonical: payload, Delegation: delegation})
+		must(t, err)
+	}
+	for index, byActor := range []bool{true, true, false, false} {
+		a := acme.do(t, fmt.Sprint("GET /v1/authority/", index), "").status(200)
+		said := fmt.Sprint(a.at("cannotSay"))
+		if a.at("delegation", "byActor") != byActor || strings.Contains(said, "That the agent could use the delegation: its current actor is") == byActor {
+			t.Errorf("record %d: %s", index, a.raw)
+		}
+		if index == 2 && !strings.Contains(said, `its current actor is "`+acme.companySPIFFE()+`/agent/runner", and the record is of "other".`) {
+			t.Errorf("record %d: %s", index, said)
+		}
 	}
 }
 

@@ -45,12 +45,36 @@ func actor(token string) []string {
 	return []string{"actor_token", token, "actor_token_type", typeOf(token)}
 }
 
-// records appends an action with a delegation, and returns the delegation of the record without its
-// tokenId.
+// namesForExchanges makes these all the audiences for which the company exchanges tokens.
+func (c caller) namesForExchanges(t testing.TB, audiences ...string) {
+	t.Helper()
+	body, err := json.Marshal(map[string][]string{"exchangeAudiences": audiences})
+	must(t, err)
+	c.do(t, "PUT /v1/company/policy", string(body)).status(200)
+}
+
+// actedBy is an action of an agent with a delegation.
+func actedBy(agent, token string) string {
+	body, _ := json.Marshal(map[string]any{"agentId": agent, "actionType": "a", "payload": 1, "delegation": token})
+	return string(body)
+}
+
+// currentActor is the agent that acts with a token of either nesting, or "".
+func currentActor(t testing.TB, token string) string {
+	t.Helper()
+	act, _ := decoded(t, token, 1)["act"].(map[string]any)
+	for decoded(t, token, 0)["typ"] == "JWT" && act["act"] != nil {
+		act = act["act"].(map[string]any)
+	}
+	id, _ := act["sub"].(string)
+	return id[strings.LastIndexByte(id, '/')+1:]
+}
+
+// records appends an action of the current actor with a delegation, and returns the delegation of
+// the record without its tokenId.
 func (c caller) records(t testing.TB, token string) string {
 	t.Helper()
-	body, _ := json.Marshal(map[string]any{"agentId": "any", "actionType": "a", "payload": 1, "delegation": token})
-	d := c.do(t, "POST /v1/attest", string(body)).status(201).at("delegation").(map[string]any)
+	d := c.do(t, "POST /v1/attest", actedBy(currentActor(t, token), token)).status(201).at("delegation").(map[string]any)
 	delete(d, "tokenId")
 	text, err := json.Marshal(d)
 	must(t, err)
@@ -106,8 +130,7 @@ func TestExchangeNestsAsRFC8693(t *testing.T) {
 	acme.about(t, "acme", "revoke", second).gets(200, `{}`)
 	acme.about(t, "acme", "introspect", second).gets(200, inactive)
 	acme.exchanges(t, second, actor(c)...).gets(400, `{"error":"invalid_request","error_description":"Invalid subject_token: …"}`)
-	body, _ := json.Marshal(map[string]any{"agentId": "any", "actionType": "a", "payload": 1, "delegation": second})
-	acme.do(t, "POST /v1/attest", string(body)).gets(400, `{"error":"Invalid delegation: …"}`)
+	acme.do(t, "POST /v1/attest", actedBy("c", second)).gets(400, `{"error":"Invalid delegation: …"}`)
 }
 
 // Who may exchange: agents for themselves, and admins.
@@ -133,7 +156,7 @@ func TestWhoMayExchange(t *testing.T) {
 		want string
 	}{
 		"an API key":                       {acme, actor(b), `a{"sub":"b"}`},
-		"an API key, and nobody acts":      {acme, nil, `anull`},
+		"an API key, and who acts already": {acme, actor(a), `a{"sub":"a"}`},
 		"a client by Basic":                {anyone, append(actor(b), "header", admin.basic()), `a{"sub":"b"}`},
 		"a client in the body":             {anyone, append(actor(b), "client_id", admin.clientID, "client_secret", admin.secret), `a{"sub":"b"}`},
 		"a client by its access token":     {acme.with(admin.token(t)), actor(b), `a{"sub":"b"}`},
@@ -145,7 +168,7 @@ func TestWhoMayExchange(t *testing.T) {
 		}
 	}
 	said := decoded(t, signedIn.exchanges(t, signedIn.credential, "may_act", id("b")).status(200).str("access_token"), 1)
-	if said["sub"] != id("bot") || said["act"] != nil || said["scope"] != "agent" || said["client_id"] != id("bot") {
+	if said["sub"] != id("bot") || said["act"].(map[string]any)["sub"] != id("bot") || said["scope"] != "agent" || said["client_id"] != id("bot") {
 		t.Errorf("an agent's own token: %v", said)
 	}
 	admin.asks(t, []string{"may_act", id("b")}).gets(400, `{"error":"invalid_request","error_description":"may_act…"}`)
@@ -160,7 +183,7 @@ func TestWhoMayExchange(t *testing.T) {
 	// at the installation's own endpoint the client says which company it is
 	zoo.do(t, tokenCall, oauthForm("grant_type", grant, "subject_token", a, "subject_token_type", jwtType), formType).
 		gets(400, `{"error":"invalid_request","error_description":"Invalid subject_token: …"}`)
-	acme.do(t, tokenCall, oauthForm("grant_type", grant, "subject_token", a, "subject_token_type", jwtType), formType).status(200)
+	signedIn.do(t, tokenCall, oauthForm("grant_type", grant, "subject_token", a, "subject_token_type", jwtType), formType).status(200)
 	zoo.exchanges(t, a).status(400)
 }
 
@@ -190,7 +213,9 @@ func TestRefusedExchanges(t *testing.T) {
 		actorToken := []string{b, acme.do(t, "GET /v1/agents/a/svid", "").str("svid")}[i%2]
 		tenActors = acme.exchanges(t, tenActors, actor(actorToken)...).status(200).str("access_token")
 	}
-	may := acme.exchanges(t, a, "may_act", acme.companySPIFFE()+"/agent/b").str("access_token")
+	may := acme.exchanges(t, a, append(actor(a), "may_act", acme.companySPIFFE()+"/agent/b")...).str("access_token")
+	acme.namesForExchanges(t, "https://x.example", "x")
+	forX := acme.exchanges(t, a, append(actor(b), "resource", "https://x.example")...).str("access_token")
 	for what, test := range map[string]struct {
 		subject string
 		more    []string
@@ -200,6 +225,10 @@ func TestRefusedExchanges(t *testing.T) {
 		"subject of another company":       {ofZoo, nil, "invalid_request Invalid subject_token"},
 		"actor of another company":         {a, actor(ofZoo), "invalid_request Invalid actor_token"},
 		"subject tampered with":            {tampered(a), nil, "invalid_request Invalid subject_token"},
+		"nobody who acts":                  {a, nil, "invalid_request actor_token is required"},
+		"subject for another":              {forX, nil, "invalid_request subject_token is for another audience"},
+		"subject for another, and actor":   {forX, actor(b), "invalid_request subject_token is for another audience"},
+		"actor for another":                {a, actor(forX), "invalid_request actor_token is for another audience"},
 		"passport":                         {passport, nil, "invalid_request Invalid subject_token"},
 		"passport as actor":                {a, actor(passport), "invalid_request Invalid actor_token"},
 		"anything":                         {"x", nil, "invalid_grant"},
@@ -222,23 +251,26 @@ func TestRefusedExchanges(t *testing.T) {
 		"opaque as JWT":                    {client.token(t), []string{"subject_token_type", jwtType}, "invalid_grant"},
 		"actor without its type":           {a, []string{"actor_token", b}, "invalid_request actor_token and actor_token_type"},
 		"type without an actor":            {a, []string{"actor_token_type", jwtType}, "invalid_request actor_token and actor_token_type"},
-		"another requested type":           {a, []string{"requested_token_type", "urn:ietf:params:oauth:token-type:saml2"}, "invalid_request requested_token_type"},
-		"access token for nobody":          {a, []string{"requested_token_type", accessType}, "invalid_request requested_token_type"},
-		"scope of nothing":                 {a, []string{"scope", "read"}, "invalid_scope"},
+		"another requested type":           {delegated, []string{"requested_token_type", "urn:ietf:params:oauth:token-type:saml2"}, "invalid_request requested_token_type"},
+		"access token for nobody":          {delegated, []string{"requested_token_type", accessType}, "invalid_request requested_token_type"},
+		"scope of nothing":                 {delegated, []string{"scope", "read"}, "invalid_scope"},
 		"scope wider":                      {foreign, []string{"scope", "read admin"}, "invalid_scope"},
 		"scope misspelt":                   {foreign, []string{"scope", "read  write"}, "invalid_scope"},
 		"scope of a role":                  {powers, nil, "invalid_scope the scope of subject_token names a role"},
 		"scope of a role for others":       {powers, []string{"scope", "admin", "resource", "https://x.example"}, "invalid_scope the scope of subject_token names a role"},
 		"scope in capitals":                {foreign, []string{"scope", "READ"}, "invalid_scope"},
-		"resource by http":                 {a, []string{"resource", "http://x.example"}, "invalid_target"},
-		"audience with a space":            {a, []string{"audience", "a b"}, "invalid_target"},
-		"ours and another":                 {a, []string{"audience", s.url + "/o/acme", "audience", "x"}, "invalid_target"},
-		"nine audiences":                   {a, slices.Concat(nineAudiences()...), "invalid_target"},
+		"resource by http":                 {a, append(actor(b), "resource", "http://x.example"), "invalid_target"},
+		"audience with a space":            {a, append(actor(b), "audience", "a b"), "invalid_target"},
+		"audience that nobody has named":   {a, append(actor(b), "audience", "sts.amazonaws.com"), "invalid_target the company exchanges no token"},
+		"resource that nobody has named":   {a, append(actor(b), "resource", "https://y.example"), "invalid_target the company exchanges no token"},
+		"one that is named and another":    {a, append(actor(b), "audience", "x", "audience", "X"), "invalid_target the company exchanges no token"},
+		"ours and another":                 {a, append(actor(b), "audience", s.url+"/o/acme", "audience", "x"), "invalid_target the issuer"},
+		"nine audiences":                   {a, slices.Concat(append(nineAudiences(), actor(b))...), "invalid_target a token is for 8"},
 		"another company's, for others":    {foreign, []string{"audience", "https://x.example"}, "invalid_request subject_token names a principal of another company"},
 		"may_act of another":               {may, actor(acme.agent(t, "c")), "invalid_request the actor is not the one that may_act"},
-		"may_act changed":                  {may, []string{"may_act", acme.companySPIFFE() + "/agent/c"}, "invalid_request subject_token has another may_act"},
-		"may_act of no agent":              {a, []string{"may_act", acme.companySPIFFE()}, "invalid_request may_act must be"},
-		"may_act of another company":       {a, []string{"may_act", zoo.companySPIFFE() + "/agent/z"}, "invalid_request may_act must be"},
+		"may_act changed":                  {may, append(actor(b), "may_act", acme.companySPIFFE()+"/agent/c"), "invalid_request subject_token has another may_act"},
+		"may_act of no agent":              {delegated, []string{"may_act", acme.companySPIFFE()}, "invalid_request may_act must be"},
+		"may_act of another company":       {delegated, []string{"may_act", zoo.companySPIFFE() + "/agent/z"}, "invalid_request may_act must be"},
 		"a DPoP proof that is none":        {a, []string{"header", "DPoP: x"}, "invalid_dpop_proof"},
 		"proof of another key than bound":  {bound, []string{"header", bot.proof(t, newKey(t, jose.ES256), "POST", "/o/acme/token", "")}, "invalid_request Invalid subject_token: it is bound"},
 		"both client and key, in the body": {a, []string{"client_id", client.clientID, "client_secret", "x"}, "invalid_client"},
@@ -253,9 +285,8 @@ func TestRefusedExchanges(t *testing.T) {
 			t.Errorf("%s: %s, want %s", what, answer.raw, test.want)
 		}
 	}
-	for what, token := range map[string]string{"may_act": may, "for another": acme.exchanges(t, a, "audience", "https://x.example").str("access_token"), "disabled": standardOff} {
-		body, _ := json.Marshal(map[string]any{"agentId": "any", "actionType": "a", "payload": 1, "delegation": token})
-		if answer := acme.do(t, "POST /v1/attest", string(body)); answer.code != 400 && (what != "disabled" || answer.str("code") != "AGENT_DISABLED") {
+	for what, token := range map[string]string{"may_act": may, "for another": forX, "disabled": standardOff} {
+		if answer := acme.do(t, "POST /v1/attest", actedBy(currentActor(t, token), token)); answer.code != 400 && (what != "disabled" || answer.str("code") != "AGENT_DISABLED") {
 			t.Errorf("%s as delegation: %d %s", what, answer.code, answer.raw)
 		}
 	}
@@ -298,6 +329,7 @@ func TestExchangeNarrows(t *testing.T) {
 	}
 
 	const resource = "https://mcp.example/a"
+	acme.namesForExchanges(t, resource, "second", "x")
 	access := acme.exchanges(t, wide, "resource", resource, "audience", "second", "requested_token_type", accessType).
 		gets(200, `{"access_token":"<token>","issued_token_type":"`+accessType+`","token_type":"Bearer","expires_in":"<number>","scope":"read write delete"}`).str("access_token")
 	if said := decoded(t, access, 1); len(said["aud"].([]any)) != 2 || said["sub"] != acme.companySPIFFE() || said["org"] != "acme" {
@@ -305,7 +337,7 @@ func TestExchangeNarrows(t *testing.T) {
 	}
 	acme.with(access).do(t, "GET /v1/company", "").status(401)
 
-	may := acme.exchanges(t, a, "may_act", id("b")).status(200).str("access_token")
+	may := acme.exchanges(t, a, append(actor(a), "may_act", id("b"))...).status(200).str("access_token")
 	acted := acme.exchanges(t, may, actor(b)...).status(200).str("access_token")
 	if said := decoded(t, acted, 1); said["may_act"].(map[string]any)["sub"] != id("b") || said["act"].(map[string]any)["sub"] != id("b") {
 		t.Errorf("%v", said)
@@ -322,16 +354,16 @@ func TestExchangeNarrows(t *testing.T) {
 	proof := func() string { return bot.proof(t, bot.key, "POST", path, "") }
 	bound := bot.with("").do(t, tokenCall, signInBody(bot.assertion(t)), jsonType, bot.proof(t, bot.key, "POST", "/v1/oauth/token", "")).status(200).str("access_token")
 	once := proof()
-	answer := acme.exchanges(t, a, "audience", "x", "header", once).has(`{"token_type":"DPoP"}`)
+	answer := acme.exchanges(t, a, append(actor(b), "audience", "x", "header", once)...).has(`{"token_type":"DPoP"}`)
 	if cnf := decoded(t, answer.str("access_token"), 1)["cnf"].(map[string]any); cnf["jkt"] != bot.thumbprint() {
 		t.Errorf("%v", cnf)
 	}
-	acme.exchanges(t, a, "audience", "x", "header", once).gets(400, `{"error":"invalid_dpop_proof","error_description":"…used before…"}`)
-	ofBot := acme.exchanges(t, bound, "header", proof()).status(200).str("access_token")
+	acme.exchanges(t, a, append(actor(b), "audience", "x", "header", once)...).gets(400, `{"error":"invalid_dpop_proof","error_description":"…used before…"}`)
+	ofBot := acme.exchanges(t, bound, append(actor(bound), "header", proof())...).status(200).str("access_token")
 	// as a delegation it counts beside an access token of the same key alone
-	body, _ := json.Marshal(map[string]any{"agentId": "bot", "actionType": "a", "payload": 1, "delegation": ofBot})
-	acme.do(t, "POST /v1/attest", string(body)).gets(400, `{"error":"Invalid delegation: …bound…"}`)
-	bot.with("").do(t, "POST /v1/attest", string(body), "Authorization: DPoP "+bound, bot.proof(t, bot.key, "POST", "/v1/attest", bound)).status(201)
+	body := actedBy("bot", ofBot)
+	acme.do(t, "POST /v1/attest", body).gets(400, `{"error":"Invalid delegation: …bound…"}`)
+	bot.with("").do(t, "POST /v1/attest", body, "Authorization: DPoP "+bound, bot.proof(t, bot.key, "POST", "/v1/attest", bound)).status(201)
 	byItself := bot.with("").exchanges(t, a, "header", "Authorization: DPoP "+bound, "header", bot.proof(t, bot.key, "POST", path, bound)).status(200)
 	if said := decoded(t, byItself.str("access_token"), 1); said["act"].(map[string]any)["sub"] != bot.spiffe() || said["cnf"] == nil || said["agent_key"] != bot.thumbprint() {
 		t.Errorf("%v", said)

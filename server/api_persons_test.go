@@ -114,7 +114,10 @@ func TestAgentActsForPerson(t *testing.T) {
 	if got := acme.records(t, passed); !strings.Contains(got, `"delegationChain":["`+person+`","`+agentID+`","`+acme.companySPIFFE()+`/agent/other"]`) {
 		t.Errorf("the record has %s", got)
 	}
-	agent.do(t, "POST /v1/attest", withDelegation(passed)).status(201)
+	agent.do(t, "POST /v1/attest", withDelegation(passed)).gets(400, `{"error":"Invalid delegation: …/agent/other…"}`)
+	byItself := acme.exchanges(t, token).status(200).str("access_token")
+	agent.do(t, "POST /v1/attest", withDelegation(byItself)).status(201)
+	acme.namesForExchanges(t, "https://x.example")
 	acme.exchanges(t, svid, actor(token)...).gets(400, `{"error":"invalid_request","error_description":"actor_token must be the actor's own…"}`)
 	agent.exchanges(t, other).gets(400, `{"error":"invalid_request","error_description":"the access token is for a person…"}`)
 	agent.exchanges(t, token, "audience", "https://x.example").has(`{"token_type":"Bearer"}`)

@@ -67,14 +67,19 @@ func (c caller) mix(t testing.TB, seed uint64, n int) *mixture {
 	hop, _ := c.exchange(t, one, two)
 	hops, _ := c.exchange(t, hop, svid("helper"))
 	tokens := []string{"", "", "", one, hop, hops}
+	actors := map[string]string{hop: `"runner"`, hops: `"helper"`} // who alone may use them
 	random := rand.New(rand.NewPCG(seed, 1))
 	for left := n; left > 0; {
 		var items []string
 		for range min(left, 1+random.IntN(90)) {
 			agent, _ := json.Marshal(mixedAgents[random.IntN(len(mixedAgents))])
 			action, _ := json.Marshal(mixedActions[random.IntN(len(mixedActions))])
+			token := tokens[random.IntN(len(tokens))]
+			if actor, is := actors[token]; is {
+				agent = []byte(actor)
+			}
 			item := fmt.Sprintf(`{"agentId":%s,"actionType":%s,"payload":%s`, agent, action, strings.ReplaceAll(mixedPayloads[random.IntN(len(mixedPayloads))], "\t", " "))
-			if token := tokens[random.IntN(len(tokens))]; token != "" {
+			if token != "" {
 				item += `,"delegation":"` + token + `"`
 			}
 			items = append(items, item+"}")

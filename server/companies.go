@@ -69,5 +69,6 @@ func (s *Server) companySVID(ctx context.Context, by store.Caller, _ none) (comp
 		return companySVIDBody{}, err
 	}
 	id := by.Company.Issuer.CompanyID()
-	return companySVIDBody{by.Company.ID, id, by.Company.Issuer.SVID(id, by.At)}, nil
+	svid, err := s.agents.CompanySVID(by)
+	return companySVIDBody{by.Company.ID, id, svid}, err
 }

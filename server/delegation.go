@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"attestd/crypto/cred"
 	"attestd/store"
 )
 
@@ -54,5 +53,5 @@ func (s *Server) exchangeTokens(ctx context.Context, by store.Caller, r exchange
 	if err != nil {
 		return exchanged{}, err
 	}
-	return exchanged{token, r.SubjectTokenType, "N_A", int(cred.SVIDLifetime.Seconds()), d.Chain}, nil
+	return exchanged{token, r.SubjectTokenType, "N_A", int(d.Ends.Unix() - by.At.Unix()), d.Chain}, nil
 }

@@ -126,6 +126,8 @@ func classify(err error) *apiError {
 	case errors.Is(err, chain.ErrKeyReused):
 		return &apiError{Status: http.StatusUnprocessableEntity, Code: "IDEMPOTENCY_KEY_REUSED",
 			Message: "This idempotency key was used for another request; take a new one for a new record"}
+	case errors.Is(err, service.ErrCredentialEnds):
+		return fail(http.StatusUnauthorized, "Unauthorized: "+service.ErrCredentialEnds.Error()).with("WWW-Authenticate", "Bearer")
 	case errors.Is(err, store.ErrSuspended):
 		return suspended()
 	case errors.Is(err, store.ErrQuota):

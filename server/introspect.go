@@ -84,6 +84,9 @@ func introspectToken(c *call) error {
 	if found.JKT != "" {
 		answer.TokenType, answer.Confirms = "DPoP", &confirmation{found.JKT}
 	}
+	if found.NoAccess {
+		answer.TokenType = "N_A" // as of an exchange (RFC 8693 §2.2.1)
+	}
 	return c.json(http.StatusOK, answer)
 }
 

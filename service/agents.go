@@ -41,6 +41,9 @@ type RegisteredAgent struct {
 // Register registers an agent, which must be new where that is demanded, or replaces the metadata
 // and time of one that is registered.
 func (a *Agents) Register(ctx context.Context, by store.Caller, id string, metadata json.RawMessage, mustBeNew bool) (RegisteredAgent, error) {
+	if _, err := issuerFor(by); err != nil {
+		return RegisteredAgent{}, err
+	}
 	most := a.Most()
 	agent, err := a.Store.Agents.Register(ctx, by, id, metadata, store.AgentBounds{New: mustBeNew, Most: most})
 	switch {
@@ -51,8 +54,8 @@ func (a *Agents) Register(ctx context.Context, by store.Caller, id string, metad
 	case err != nil:
 		return RegisteredAgent{}, agentError(id, err)
 	}
-	svid := newSVID(by, id)
-	return RegisteredAgent{svid.AgentID, svid.SPIFFEID, svid.SVID, agent.RegisteredAt}, nil
+	svid, err := newSVID(by, id)
+	return RegisteredAgent{svid.AgentID, svid.SPIFFEID, svid.SVID, agent.RegisteredAt}, err
 }
 
 // TooMany refuses another one of something of which the company has as many as it may.
@@ -75,9 +78,13 @@ type AgentSVID struct {
 	ExpiresAt string `json:"expiresAt,omitempty"`
 }
 
-func newSVID(by store.Caller, id string) AgentSVID {
-	spiffeID := by.Company.Issuer.AgentID(id)
-	return AgentSVID{AgentID: id, SPIFFEID: spiffeID, SVID: by.Company.Issuer.SVID(spiffeID, by.At)}
+func newSVID(by store.Caller, id string) (AgentSVID, error) {
+	issuer, err := issuerFor(by)
+	if err != nil {
+		return AgentSVID{}, err
+	}
+	spiffeID := issuer.AgentID(id)
+	return AgentSVID{AgentID: id, SPIFFEID: spiffeID, SVID: issuer.SVID(spiffeID, by.At)}, nil
 }
 
 // SVID issues an SVID to an agent.
@@ -88,7 +95,7 @@ func (a *Agents) SVID(ctx context.Context, by store.Caller, id string) (AgentSVI
 	if err := a.Check(ctx, by, id); err != nil {
 		return AgentSVID{}, err
 	}
-	return newSVID(by, id), nil
+	return newSVID(by, id)
 }
 
 // DisabledAgent is one that was disabled, with the number of passports that were revoked with it.

@@ -120,7 +120,7 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 			return d, said, at(err, "/statement")
 		}
 	}
-	d.Delegation, err = a.Delegations.verify(ctx, by, item.Delegation)
+	d.Delegation, err = a.Delegations.verify(ctx, by, item.AgentID, item.Delegation)
 	if err == nil && said != nil && said.Session != "" {
 		err = a.Keys.noteSession(ctx, by, item.AgentID, said)
 	}

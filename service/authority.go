@@ -73,6 +73,9 @@ type PassportAuthority struct {
 type DelegationEntry struct {
 	Chain  []string         `json:"delegationChain"`
 	Agents []AgentAuthority `json:"agents"`
+	// whether the agent of the record is the current actor, the last of the chain; true of a chain
+	// of the subject alone, in which nobody acts
+	ByActor bool `json:"byActor"`
 }
 
 // StatementEntry is the key with which the agent has signed the action.

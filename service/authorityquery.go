@@ -58,7 +58,11 @@ func (q *authorityQuery) answer(ctx context.Context, record *chain.Record, jti s
 		}
 	}
 	if acted != nil {
-		a.Delegation = &DelegationEntry{Chain: acted.Chain, Agents: []AgentAuthority{}}
+		a.Delegation = &DelegationEntry{Chain: acted.Chain, Agents: []AgentAuthority{}, ByActor: true}
+		if len(acted.Chain) > 1 {
+			actor, own := q.company.Issuer.OwnAgent(acted.Chain[len(acted.Chain)-1])
+			a.Delegation.ByActor = own && actor == said.AgentID
+		}
 		for _, id := range acted.Chain {
 			agent, own := q.company.Issuer.OwnAgent(id)
 			if !own {
@@ -87,6 +91,9 @@ func (q *authorityQuery) answer(ctx context.Context, record *chain.Record, jti s
 		"When SVIDs, delegation tokens and access tokens were issued: they are not recorded, there are too many.")
 	if acted != nil {
 		a.CannotSay = append(a.CannotSay, "That somebody agreed to the delegation: it says that it was signed, for whom and by whom.")
+		if !a.Delegation.ByActor {
+			a.CannotSay = append(a.CannotSay, fmt.Sprintf("That the agent could use the delegation: its current actor is %q, and the record is of %q.", acted.Chain[len(acted.Chain)-1], said.AgentID))
+		}
 	}
 	return a, err
 }

@@ -20,7 +20,7 @@ func (a *Agents) Certified(ctx context.Context, id string, expires, now time.Tim
 		return store.Caller{}, err
 	}
 	by := store.Caller{
-		Company: company, Credential: "x509-svid:" + agentID, Role: store.ActsAsAgent, Agent: agentID, Expires: expires, At: now,
+		Company: company, Credential: "x509-svid:" + agentID, Role: store.ActsAsAgent, Agent: agentID, Expires: expires, HolderExpires: expires, At: now,
 	}
 	if err := a.Store.Agents.Check(ctx, by, agentID); err != nil {
 		return store.Caller{}, err

@@ -71,6 +71,11 @@ func (t *Tokens) authenticateByAssertion(ctx context.Context, p Presented, now t
 	if err == nil {
 		err = t.Store.Agents.Check(ctx, by, agentID)
 	}
+	if err == nil {
+		var own store.AgentKey
+		own, err = t.Store.AgentKeys.Live(ctx, by, agentID, said.KeyID)
+		by.Expires, by.HolderExpires = own.ExpiresAt, own.ExpiresAt
+	}
 	if err != nil {
 		return by, nil, unknownAgent(err)
 	}

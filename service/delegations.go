@@ -24,7 +24,10 @@ func (t *Delegations) Issue(ctx context.Context, by store.Caller, agentID, actin
 	if err := t.Agents.Check(ctx, by, agentID); err != nil {
 		return "", d, err
 	}
-	issuer := by.Company.Issuer
+	issuer, err := issuerFor(by)
+	if err != nil {
+		return "", d, err
+	}
 	subject := issuer.Domain.CompanyID(actingOn)
 	token, d, err = issuer.Delegate(cred.Delegation{Subject: subject, Chain: []string{subject}}, issuer.AgentID(agentID), scope, by.At)
 	return token, d, refusedToken("scope", err)
@@ -36,7 +39,10 @@ func (t *Delegations) Exchange(ctx context.Context, by store.Caller, subjectToke
 	if err := t.Store.Tables.Changeable(ctx, by); err != nil {
 		return "", d, err
 	}
-	issuer := by.Company.Issuer
+	issuer, err := issuerFor(by)
+	if err != nil {
+		return "", d, err
+	}
 	subject, err := issuer.CheckDelegation(subjectToken, by.At)
 	if err != nil {
 		return "", d, refusedToken("subject_token", err)
@@ -55,52 +61,67 @@ func (t *Delegations) Exchange(ctx context.Context, by store.Caller, subjectToke
 	return token, d, refusedToken("subject_token", err)
 }
 
-// verify checks a delegation token of either nesting and returns its canonical DelegationInfo, or
-// nil when there is none. That of a chain is the same whichever the nesting of its token was.
-func (t *Delegations) verify(ctx context.Context, by store.Caller, token string) ([]byte, error) {
-	if by.Delegation != "" {
-		return t.ofPerson(ctx, by, token)
-	}
+// verify checks a delegation token of either nesting, with which an action of an agent was done,
+// and returns its canonical DelegationInfo, or nil when there is none. That of a chain is the same
+// whichever the nesting of its token was.
+func (t *Delegations) verify(ctx context.Context, by store.Caller, agentID, token string) ([]byte, error) {
 	if token == "" {
+		if by.Delegation != "" { // what is done for a person is so without a token too
+			return []byte(by.Delegation), nil
+		}
 		return nil, nil
 	}
-	d, err := t.check(ctx, by, token)
+	d, bound, err := t.check(ctx, by, token)
+	if err == nil && bound {
+		err = usedByActor(by, agentID, d)
+	}
+	if err == nil && by.Delegation != "" {
+		err = samePerson(by, d)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return d.Canonical(), nil
 }
 
-// ofPerson is verify for an agent that has signed in for a person: what it does is done for that
-// person, with a delegation or without.
-func (t *Delegations) ofPerson(ctx context.Context, by store.Caller, token string) ([]byte, error) {
-	if token == "" {
-		return []byte(by.Delegation), nil
+// usedByActor refuses a delegation that another agent uses than its current actor, the last of its
+// chain: nobody has let that one act. A caller that is an agent records in its own name alone, so
+// this is about the caller too.
+func usedByActor(by store.Caller, agentID string, d cred.Delegation) error {
+	actor := d.Chain[len(d.Chain)-1]
+	switch own, is := by.Company.Issuer.OwnAgent(actor); {
+	case !is:
+		return refuse(Invalid, "Invalid delegation: its current actor is "+actor+", which is no agent of the company, so no agent acts with it")
+	case own != agentID:
+		return refuse(Invalid, "Invalid delegation: its current actor is "+actor+", so it is good for records of the agent "+own+" alone")
 	}
+	return nil
+}
+
+// samePerson requires of an agent that has signed in for a person that it goes on for that person.
+func samePerson(by store.Caller, d cred.Delegation) error {
 	person, err := delegationOf(by)
-	if err != nil {
-		return nil, err
-	}
-	d, err := t.check(ctx, by, token)
 	if err == nil && d.Subject != person.Subject {
 		err = refuse(Invalid, "Invalid delegation: the access token is for a person, and it names another subject")
 	}
-	return d.Canonical(), err
+	return err
 }
 
-// check checks a delegation token of either nesting.
-func (t *Delegations) check(ctx context.Context, by store.Caller, token string) (d cred.Delegation, err error) {
+// check checks a delegation token of either nesting. bound says that it is its current actor's
+// alone to use: it has act or may_act, and is no mere SVID.
+func (t *Delegations) check(ctx context.Context, by store.Caller, token string) (d cred.Delegation, bound bool, err error) {
 	d, err = by.Company.Issuer.CheckDelegation(token, by.At)
+	bound = d.Act != nil
 	if err != nil {
 		// no token is valid as both kinds: typ and issuer differ
 		if iss, _ := UnverifiedIssuer(token); strings.HasSuffix(iss, IssuerOf("", by.Company.ID)) {
-			d, err = t.Tokens.delegation(ctx, by, token)
+			d, bound, err = t.Tokens.delegation(ctx, by, token)
 		}
 	}
 	if err != nil {
-		return d, refusedToken("delegation", err)
+		return d, bound, refusedToken("delegation", err)
 	}
-	return d, t.Agents.MayDelegate(ctx, by, d.Chain)
+	return d, bound, t.Agents.MayDelegate(ctx, by, d.Chain)
 }
 
 // refusedToken says why a token, or what should become one, is refused.

@@ -53,8 +53,9 @@ func refusedExchange(why string) error {
 }
 
 // Exchange exchanges a token of the company for one with which an actor acts for all whom that
-// names. The new token has the nesting of RFC 8693, at most the scope of the subject token, and
-// ends with both tokens at the latest. An agent acts for itself alone, an admin for any.
+// names. The new token always says who acts: whoever takes it for one of its subject's own has not
+// read it. It has the nesting of RFC 8693, at most the scope of the subject token, and ends with
+// both tokens at the latest. An agent acts for itself alone, an admin for any.
 func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeRequest) (token ExchangedToken, err error) {
 	if by.Agent == "" && !by.Role.Covers(store.Admin) {
 		return token, ErrMayNotExchange
@@ -81,6 +82,9 @@ func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeReques
 		return token, errors.Join(ErrInvalidScope, errors.New("the scope of subject_token names a role of this API, which a delegation does not give: ask for a part of it without that"))
 	}
 	audience, ours, err := r.target()
+	if err == nil && !ours {
+		err = t.mayLeave(ctx, by, audience)
+	}
 	if err == nil {
 		token.Type, err = r.issuedType(ours)
 	}
@@ -90,24 +94,19 @@ func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeReques
 	if err != nil {
 		return token, err
 	}
-	ends := by.At.Truncate(time.Second).Add(lifetimeOfToken)
+	ends, err := endOf(by, lifetimeOfToken)
 	if subject.Ends.Before(ends) {
 		ends = subject.Ends.Truncate(time.Second)
 	}
-	if !by.Expires.IsZero() && by.Expires.Before(ends) {
-		ends = by.Expires.Truncate(time.Second)
-	}
-	if !ends.After(by.At) {
+	if err != nil || !ends.After(by.At) {
 		return token, refusedExchange("subject_token, or what is presented beside it, has ended")
 	}
 	claims := accessClaims{
-		Issuer: r.Issuer, Subject: subject.Chain[0], Audience: audience, ClientID: exchangingClient(by), Org: by.Company.ID, Scope: scope,
+		Issuer: r.Issuer, Subject: subject.Chain[0], Audience: audience, ClientID: clientOf(by), requester: requestedBy(by), Org: by.Company.ID, Scope: scope,
 		IssuedAt: by.At.Unix(), Expires: ends.Unix(), ID: uuid.NewString(), Act: cred.StandardAct(subject.Chain), MayAct: subject.mayAct,
 	}
 	if agent, own := by.Company.Issuer.OwnAgent(subject.Chain[len(subject.Chain)-1]); own {
-		if claims.AgentID = agent; agent == by.Agent {
-			claims.AgentKey = by.Key
-		}
+		claims.AgentID = agent
 	}
 	if jkt != "" {
 		claims.Confirms = &confirms{jkt}
@@ -141,6 +140,8 @@ func (t *Tokens) boundTo(ctx context.Context, by store.Caller, r ExchangeRequest
 }
 
 // addActor adds to a subject who comes to act: the one of the actor token, or the agent that asks.
+// A token that somebody else may have been handed is good for the one alone whom its may_act names:
+// otherwise a server could become with it what its sender is elsewhere.
 func (t *Tokens) addActor(ctx context.Context, by store.Caller, r ExchangeRequest, subject *ownToken, jkt string) error {
 	actor := ""
 	if by.Agent != "" {
@@ -151,6 +152,8 @@ func (t *Tokens) addActor(ctx context.Context, by store.Caller, r ExchangeReques
 		switch {
 		case err != nil:
 			return err
+		case !presented.ours:
+			return refusedExchange("actor_token is for another audience: it must be for the company's issuer alone")
 		case len(presented.Chain) > 1:
 			return refusedExchange("actor_token must be the actor's own, without act")
 		case actor != "" && actor != presented.Subject:
@@ -160,6 +163,13 @@ func (t *Tokens) addActor(ctx context.Context, by store.Caller, r ExchangeReques
 		if presented.Ends.Before(subject.Ends) {
 			subject.Ends = presented.Ends
 		}
+	}
+	last := subject.Chain[len(subject.Chain)-1]
+	switch {
+	case !subject.ours && (subject.mayAct == nil || subject.mayAct.Subject != actor):
+		return refusedExchange("subject_token is for another audience, and has no may_act for who comes to act: it must be for the company's issuer alone")
+	case actor == "" && len(subject.Chain) == 1:
+		return refusedExchange("actor_token is required: an exchange makes a token with which somebody acts")
 	}
 	if r.MayAct != "" {
 		_, own := by.Company.Issuer.OwnAgent(r.MayAct)
@@ -173,7 +183,7 @@ func (t *Tokens) addActor(ctx context.Context, by store.Caller, r ExchangeReques
 		}
 	}
 	switch {
-	case actor == "" || actor == subject.Chain[len(subject.Chain)-1]:
+	case actor == "" || actor == last:
 		return nil // who acts already
 	case subject.mayAct != nil && subject.mayAct.Subject != actor:
 		return refusedExchange("the actor is not the one that may_act of subject_token names")
@@ -196,9 +206,9 @@ func forPerson(by store.Caller, subject ownToken) error {
 	return err
 }
 
-// exchangingClient is the client_id of a token: the OAuth client, the agent, or for an API key the
-// company.
-func exchangingClient(by store.Caller) string {
+// clientOf is the client_id of a token that a caller asks for: the OAuth client, the agent, or for
+// an API key the company.
+func clientOf(by store.Caller) string {
 	switch {
 	case by.Client != "":
 		return by.Client
@@ -246,12 +256,28 @@ func (r ExchangeRequest) target() (audience []string, ours bool, err error) {
 	case len(audience) > maxResources:
 		return wrong("a token is for 8 resources and audiences at most")
 	}
-	for _, name := range r.Audiences {
+	for _, name := range r.Audiences { // a URL, or any name that is named
 		if !isVisible(name) || len(name) > maxResourceSize {
 			return wrong("audience must be 1 to 1024 visible ASCII characters")
 		}
 	}
 	return audience, false, checkResources(r.Resources)
+}
+
+// mayLeave requires that an admin has named each audience for exchanges. Those who verify tokens of
+// other issuers read the subject, and most of them neither the type of the token nor act: they
+// would take the actor for the subject.
+func (t *Tokens) mayLeave(ctx context.Context, by store.Caller, audience []string) error {
+	for _, name := range audience {
+		named, err := t.Store.Policies.MayExchange(ctx, by, name)
+		if err != nil {
+			return err
+		}
+		if !named {
+			return errors.Join(ErrInvalidTarget, errors.New("the company exchanges no token for this resource or audience: an admin names those in exchangeAudiences of its policy"))
+		}
+	}
+	return nil
 }
 
 // issuedType is the type of the token: this API takes no JWT as access token, others do.

@@ -120,16 +120,18 @@ type AgentToken struct {
 }
 
 // Token issues a token for the audience that it names (RFC 7523 §3): to clouds, and other
-// authorization servers. Where the caller's own token is bound to a key of the agent, this one
-// names the key.
+// authorization servers. It ends with the caller's credential at the latest. Where the caller's own
+// token is bound to a key of the agent, this one names the key.
 func (i *Issuers) Token(ctx context.Context, by store.Caller, r AgentTokenRequest) (AgentToken, error) {
 	claims, ends, err := i.claims(ctx, by, r)
 	if err != nil {
 		return AgentToken{}, err
 	}
 	claims = strconv.AppendInt(append(claims, `,"nbf":`...), by.At.Unix(), 10)
-	claims = jcs.AppendString(append(claims, `,"jti":`...), uuid.NewString())
-	claims = jcs.AppendString(append(claims, `,"agent_id":`...), r.AgentID)
+	if !r.isForUs() {
+		claims = jcs.AppendString(append(claims, `,"jti":`...), uuid.NewString())
+		claims = jcs.AppendString(append(claims, `,"agent_id":`...), r.AgentID)
+	}
 	claims = jcs.AppendString(append(claims, `,"org":`...), by.Company.ID)
 	if by.Agent != "" && by.JKT != "" {
 		claims = append(jcs.AppendString(append(claims, `,"cnf":{"jkt":`...), by.JKT), '}')
@@ -158,8 +160,12 @@ func (i *Issuers) SVID(ctx context.Context, by store.Caller, r AgentTokenRequest
 	return AgentSVID{AgentID: r.AgentID, SPIFFEID: by.Company.Issuer.AgentID(r.AgentID), SVID: token, ExpiresAt: chain.FormatTime(ends)}, nil
 }
 
+// isForUs reports whether the company's issuer, which is we, is to take the token.
+func (r AgentTokenRequest) isForUs() bool { return slices.Contains(r.Audience, r.Issuer) }
+
 // claims returns what every token of an agent says, without the closing brace, and when it ends. An
-// audience of one is a string: some verifiers know no other form.
+// audience of one is a string: some verifiers know no other form. A token for us says more: what it
+// is revoked by, and which credential it ends with.
 func (i *Issuers) claims(ctx context.Context, by store.Caller, r AgentTokenRequest) (claims []byte, ends time.Time, err error) {
 	if !slices.Contains(tokenkey.Algorithms, r.Algorithm) {
 		return nil, ends, refuse(Invalid, fmt.Sprintf("Invalid field: alg must be one of %s", strings.Join(tokenkey.Algorithms, ", ")))
@@ -167,7 +173,9 @@ func (i *Issuers) claims(ctx context.Context, by store.Caller, r AgentTokenReque
 	if err := i.Agents.Check(ctx, by, r.AgentID); err != nil {
 		return nil, ends, err
 	}
-	ends = by.At.Truncate(time.Second).Add(r.TTL)
+	if ends, err = endOf(by, r.TTL); err != nil {
+		return nil, ends, err
+	}
 	claims = jcs.AppendString([]byte(`{"iss":`), r.Issuer)
 	claims = jcs.AppendString(append(claims, `,"sub":`...), by.Company.Issuer.AgentID(r.AgentID))
 	claims = append(claims, `,"aud":`...)
@@ -180,5 +188,12 @@ func (i *Issuers) claims(ctx context.Context, by store.Caller, r AgentTokenReque
 		claims = append(claims, ']')
 	}
 	claims = strconv.AppendInt(append(claims, `,"iat":`...), by.At.Unix(), 10)
-	return strconv.AppendInt(append(claims, `,"exp":`...), ends.Unix(), 10), ends, nil
+	claims = strconv.AppendInt(append(claims, `,"exp":`...), ends.Unix(), 10)
+	if r.isForUs() {
+		claims = jcs.AppendString(append(claims, `,"jti":`...), uuid.NewString())
+		claims = jcs.AppendString(append(claims, `,"agent_id":`...), r.AgentID)
+		claims = jcs.AppendString(append(claims, `,"client_id":`...), clientOf(by))
+		claims = requestedBy(by).append(claims)
+	}
+	return claims, ends, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"attestd/crypto/jcs"
 	"attestd/crypto/tokenkey"
 	"attestd/store"
 )
@@ -44,8 +45,7 @@ type accessClaims struct {
 	Audience audience `json:"aud"`
 	ClientID string   `json:"client_id"`
 	AgentID  string   `json:"agent_id,omitempty"`
-	// thumbprint of the key with which the agent has signed in
-	AgentKey string    `json:"agent_key,omitempty"`
+	requester
 	Org      string    `json:"org"`
 	Scope    string    `json:"scope"`
 	IssuedAt int64     `json:"iat"`
@@ -55,6 +55,47 @@ type accessClaims struct {
 	// of an exchange (RFC 8693 §4): the current actor is the outermost
 	Act    json.RawMessage `json:"act,omitempty"`
 	MayAct *party          `json:"may_act,omitempty"`
+}
+
+// isForUs reports whether the company's issuer, which is we, is alone to take the token.
+func (c *accessClaims) isForUs() bool { return len(c.Audience) == 1 && c.Audience[0] == c.Issuer }
+
+// requester is the credential with which a token was asked for, beside the OAuth client. Where that
+// is gone, the token counts no more.
+type requester struct {
+	// thumbprint of the key with which the agent has signed in
+	AgentKey string `json:"agent_key,omitempty"`
+	// name of the federation by which it has, and when that was made: another one of the name is
+	// not the same
+	Federation      string `json:"federation,omitempty"`
+	FederationSince string `json:"federation_since,omitempty"`
+	// fingerprint of an API key
+	APIKey string `json:"api_key,omitempty"`
+}
+
+// requestedBy returns the requester that a caller is.
+func requestedBy(by store.Caller) (a requester) {
+	switch {
+	case by.Federation != "":
+		a.Federation, a.FederationSince = by.Federation, by.FederatedSince
+	case by.Key != "":
+		a.AgentKey = by.Key
+	case by.Agent == "" && by.Client == "":
+		a.APIKey = by.Credential
+	}
+	return a
+}
+
+// append appends the members to those of an object.
+func (a requester) append(claims []byte) []byte {
+	for _, m := range [][2]string{
+		{"agent_key", a.AgentKey}, {"federation", a.Federation}, {"federation_since", a.FederationSince}, {"api_key", a.APIKey},
+	} {
+		if m[1] != "" {
+			claims = jcs.AppendString(append(append(append(claims, `,"`...), m[0]...), `":`...), m[1])
+		}
+	}
+	return claims
 }
 
 type confirms struct {
@@ -89,20 +130,16 @@ func (t *Tokens) issueJWT(ctx context.Context, by store.Caller, r TokenRequest, 
 			return "", ends, err
 		}
 	}
-	expires := by.Expires
 	if by.Agent != "" {
-		key, err := t.Store.AgentKeys.Live(ctx, by, by.Agent, by.Key)
-		if err != nil {
+		if _, err := t.Store.AgentKeys.Live(ctx, by, by.Agent, by.Key); err != nil {
 			return "", ends, err
 		}
-		expires = key.ExpiresAt
 	}
-	ends = by.At.Truncate(time.Second).Add(lifetimeOfToken)
-	if !expires.IsZero() && expires.Before(ends) {
-		ends = expires.Truncate(time.Second)
+	if ends, err = endOf(by, lifetimeOfToken); err != nil {
+		return "", ends, ErrInvalidClient
 	}
 	claims := accessClaims{
-		Issuer: r.Issuer, Subject: by.Client, Audience: r.Resources, ClientID: by.Client, AgentID: by.Agent, AgentKey: by.Key, Org: by.Company.ID,
+		Issuer: r.Issuer, Subject: by.Client, Audience: r.Resources, ClientID: by.Client, AgentID: by.Agent, requester: requestedBy(by), Org: by.Company.ID,
 		Scope: g.Scope.Names(by.Role), IssuedAt: by.At.Unix(), Expires: ends.Unix(), ID: uuid.NewString(),
 	}
 	if by.Agent != "" {
@@ -120,10 +157,15 @@ func (t *Tokens) issueJWT(ctx context.Context, by store.Caller, r TokenRequest, 
 	return text, ends, err
 }
 
-// introspectJWT returns what an access token in the form of a JWT says, while it is valid: it was
-// not revoked, and its holder is there.
+// introspectJWT returns what a JWT of the company's issuer says, while it is valid: it was not
+// revoked, and its holder is there. It is an access token, or says to this service who an agent is.
 func (t *Tokens) introspectJWT(ctx context.Context, by store.Caller, text string) (a ActiveToken, active bool, err error) {
 	c, _, err := t.checkJWT(ctx, by, text)
+	if errors.Is(err, ErrNotIssued) {
+		if c, err = t.checkAgentToken(ctx, by, text); err == nil {
+			a.NoAccess = true
+		}
+	}
 	if isInactive(err) {
 		return a, false, nil
 	}
@@ -131,7 +173,7 @@ func (t *Tokens) introspectJWT(ctx context.Context, by store.Caller, text string
 		return a, false, err
 	}
 	a = ActiveToken{
-		Issuer: c.Issuer, Subject: c.Subject, Audience: c.Audience, ClientID: c.ClientID, AgentID: c.AgentID, Scope: c.Scope,
+		NoAccess: a.NoAccess, Issuer: c.Issuer, Subject: c.Subject, Audience: c.Audience, ClientID: c.ClientID, AgentID: c.AgentID, Scope: c.Scope,
 		IssuedAt: c.IssuedAt, Expires: c.Expires, ID: c.ID, Act: c.Act, MayAct: c.MayAct,
 	}
 	if c.Confirms != nil {

@@ -20,6 +20,8 @@ import (
 type ownToken struct {
 	cred.Delegation
 	mayAct *party // nil for anybody
+	// this service alone is its audience: nobody else was handed it
+	ours bool
 	// the scope is a text that whoever made the delegation has chosen, and gives no role
 	chosen bool
 }
@@ -66,9 +68,9 @@ func (t *Tokens) readToken(ctx context.Context, by store.Caller, r ExchangeReque
 		token, bound, err = t.readOpaque(ctx, by, text)
 	case iss == by.Company.Issuer.Domain.Issuer() && kind == TokenTypeJWT:
 		token.Delegation, err = by.Company.Issuer.CheckDelegation(text, by.At)
-		token.chosen = true
+		token.chosen, token.ours = true, true
 	default:
-		token, bound, err = t.readJWT(ctx, by, r, text, kind)
+		token, bound, err = t.readJWT(ctx, by, text, kind)
 	}
 	var refused *cred.Error
 	switch {
@@ -109,25 +111,17 @@ func (t *Tokens) readOpaque(ctx context.Context, by store.Caller, text string) (
 		names = person.Chain
 	}
 	token.Delegation = cred.NewDelegation(names, "", found.Scope.Names(found.Role))
-	token.Ends = found.Expires
+	token.Ends, token.ours = found.Expires, true
 	return token, found.JKT, nil
 }
 
 // readJWT checks a token of the company's issuer: an access token, or with the type JWT one that
 // says to the issuer itself who an agent is.
-func (t *Tokens) readJWT(ctx context.Context, by store.Caller, r ExchangeRequest, text, kind string) (token ownToken, jkt string, err error) {
+func (t *Tokens) readJWT(ctx context.Context, by store.Caller, text, kind string) (token ownToken, jkt string, err error) {
 	c, d, err := t.checkJWT(ctx, by, text)
 	if errors.Is(err, ErrNotIssued) && kind == TokenTypeJWT {
-		var payload []byte
-		if payload, err = t.Issuers.Check(ctx, by, text, TypeJWT); err != nil {
-			return token, "", err
-		}
-		c = accessClaims{}
-		if err = json.Unmarshal(payload, &c); err != nil {
-			return token, "", err
-		}
-		if len(c.Audience) != 1 || c.Audience[0] != r.Issuer {
-			return token, "", ErrNotIssued
+		if c, err = t.checkAgentToken(ctx, by, text); err == nil && !c.isForUs() {
+			err = ErrNotIssued
 		}
 		d = cred.NewDelegation([]string{c.Subject}, c.ID, "")
 	}
@@ -137,7 +131,7 @@ func (t *Tokens) readJWT(ctx context.Context, by store.Caller, r ExchangeRequest
 	if !by.Company.Issuer.Domain.IsID(c.Subject) && !isPerson(c.Subject) {
 		return token, "", ErrNotIssued
 	}
-	token = ownToken{Delegation: d, mayAct: c.MayAct}
+	token = ownToken{Delegation: d, mayAct: c.MayAct, ours: c.isForUs()}
 	token.Ends = time.Unix(c.Expires, 0)
 	if c.Confirms != nil {
 		jkt = c.Confirms.JKT
@@ -158,25 +152,46 @@ func (t *Tokens) checkJWT(ctx context.Context, by store.Caller, text string) (c 
 	if err != nil {
 		return c, d, err
 	}
+	return c, d, t.stands(ctx, by, c, d.Chain)
+}
+
+// checkAgentToken checks a token that says to this service who an agent is, and perhaps to others
+// beside it. Errors are those of checkJWT.
+func (t *Tokens) checkAgentToken(ctx context.Context, by store.Caller, text string) (c accessClaims, err error) {
+	payload, err := t.Issuers.Check(ctx, by, text, TypeJWT)
+	if err == nil {
+		err = json.Unmarshal(payload, &c)
+	}
+	if err == nil && !slices.Contains(c.Audience, c.Issuer) {
+		err = ErrNotIssued
+	}
+	if err != nil {
+		return c, err
+	}
+	return c, t.stands(ctx, by, c, []string{c.Subject})
+}
+
+// stands requires that a token of the company's issuer was not revoked, and holds.
+func (t *Tokens) stands(ctx context.Context, by store.Caller, c accessClaims, chain []string) error {
 	revoked, err := t.Store.Credentials.IsRevokedJWT(ctx, by, c.ID)
 	switch {
-	case err == nil && revoked:
-		err = ErrNotIssued
-	case err == nil:
-		err = t.holds(ctx, by, c, d.Chain)
+	case err != nil:
+		return err
+	case revoked:
+		return ErrNotIssued
 	}
-	return c, d, err
+	return t.holds(ctx, by, c, chain)
 }
 
 // isInactive reports that a token counts no more: it is none of ours, has ended or been revoked, or
-// its client or key is gone, or an agent that it names disabled.
+// its client, key or federation is gone, or an agent that it names disabled.
 func isInactive(err error) bool {
 	return slices.ContainsFunc([]error{ErrNotIssued, store.ErrNotFound, store.ErrBadClient, store.ErrDisabled},
 		func(e error) bool { return errors.Is(err, e) })
 }
 
-// holds requires that the client of a token is there, the key live with which its agent has signed
-// in, and no agent that it names disabled.
+// holds requires that the credential is there with which a token was asked for: the OAuth client,
+// the agent's key, the federation or the API key. And no agent that it names is disabled.
 func (t *Tokens) holds(ctx context.Context, by store.Caller, c accessClaims, chain []string) error {
 	if strings.HasPrefix(c.ClientID, assertion.ClientPrefix) {
 		if err := t.Store.Credentials.CheckClient(ctx, c.ClientID, by.At); err != nil {
@@ -185,6 +200,16 @@ func (t *Tokens) holds(ctx context.Context, by store.Caller, c accessClaims, cha
 	}
 	if c.AgentKey != "" {
 		if _, err := t.Store.AgentKeys.Live(ctx, by, c.AgentID, c.AgentKey); err != nil {
+			return err
+		}
+	}
+	if c.Federation != "" {
+		if err := t.Store.Federations.Check(ctx, by, c.Federation, c.FederationSince); err != nil {
+			return err
+		}
+	}
+	if c.APIKey != "" {
+		if err := t.Store.Credentials.CheckKey(ctx, by, c.APIKey); err != nil {
 			return err
 		}
 	}
@@ -202,20 +227,24 @@ func (t *Tokens) holds(ctx context.Context, by store.Caller, c accessClaims, cha
 	return nil
 }
 
-// delegation checks an access token with the nesting of RFC 8693 that an action is done with.
-func (t *Tokens) delegation(ctx context.Context, by store.Caller, text string) (cred.Delegation, error) {
+// delegation checks an access token with the nesting of RFC 8693 that an action is done with. bound
+// says that it has act or may_act.
+func (t *Tokens) delegation(ctx context.Context, by store.Caller, text string) (_ cred.Delegation, bound bool, err error) {
 	c, d, err := t.checkJWT(ctx, by, text)
-	wrong := func(why string) (cred.Delegation, error) {
-		return cred.Delegation{}, refuse(Invalid, "Invalid delegation: "+why)
+	wrong := func(why string) (cred.Delegation, bool, error) {
+		return cred.Delegation{}, false, refuse(Invalid, "Invalid delegation: "+why)
 	}
 	switch {
 	case errors.Is(err, store.ErrDisabled):
-		return d, t.Issuers.Agents.MayDelegate(ctx, by, d.Chain) // the same answer as elsewhere
+		if err := t.Issuers.Agents.MayDelegate(ctx, by, d.Chain); err != nil {
+			return d, false, err // the same answer as elsewhere
+		}
+		return wrong("an agent that it names was disabled just now")
 	case isInactive(err):
 		return wrong("it is no token of this company, or has ended or been revoked")
 	case err != nil:
-		return cred.Delegation{}, err
-	case len(c.Audience) != 1 || c.Audience[0] != c.Issuer:
+		return cred.Delegation{}, false, err
+	case !c.isForUs():
 		return wrong("it is an access token for another resource")
 	case !by.Company.Issuer.Domain.IsID(c.Subject) && !isPerson(c.Subject):
 		return wrong("its subject is no principal")
@@ -224,7 +253,7 @@ func (t *Tokens) delegation(ctx context.Context, by store.Caller, text string) (
 	case c.MayAct != nil && c.MayAct.Subject != d.Chain[len(d.Chain)-1]:
 		return wrong("who may act with it must exchange it first")
 	}
-	return d, nil
+	return d, c.Act != nil || c.MayAct != nil, nil
 }
 
 // isPerson reports whether a principal is a person whom another issuer has named, {issuer}#{sub},

@@ -67,7 +67,11 @@ func (p *Passports) Issue(ctx context.Context, by store.Caller, agentID string, 
 	if scopes == nil {
 		scopes = defaultScopes
 	}
-	token, claims, err := by.Company.Issuer.Passport(agentID, scopes, nil, jkt, ttl, by.At)
+	issuer, err := issuerFor(by)
+	if err != nil {
+		return Passport{}, err
+	}
+	token, claims, err := issuer.Passport(agentID, scopes, nil, jkt, ttl, by.At)
 	if err != nil {
 		return Passport{}, refusedToken("scopes", err)
 	}
@@ -88,8 +92,12 @@ func (p *Passports) Rotate(ctx context.Context, by store.Caller, agentID, presen
 	if err := p.Agents.Check(ctx, by, agentID); err != nil {
 		return Passport{}, err
 	}
+	issuer, err := issuerFor(by)
+	if err != nil {
+		return Passport{}, err
+	}
 	ttl := time.Duration(old.ExpiresAt-old.IssuedAt) * time.Second
-	token, next, err := by.Company.Issuer.Passport(agentID, old.Scopes, old.DelegationChain, old.JKT, ttl, by.At)
+	token, next, err := issuer.Passport(agentID, old.Scopes, old.DelegationChain, old.JKT, ttl, by.At)
 	if err != nil {
 		return Passport{}, refusedToken("passport", err)
 	}

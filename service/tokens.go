@@ -101,6 +101,8 @@ type ActiveToken struct {
 	Issuer, Subject, ClientID, AgentID, Scope, JKT, ID string
 	Audience                                           []string
 	IssuedAt, Expires                                  int64 // Unix seconds
+	// it says who an agent is, and gives no access
+	NoAccess bool
 	// of an exchange, as in the token
 	Act    json.RawMessage
 	MayAct *party

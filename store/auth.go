@@ -21,16 +21,20 @@ type credential struct {
 	client      string // ID of the client whose token it is, or ""
 	// of an agent that has signed in, or ""
 	agent, key string
-	federation string // by which it has signed in without a key of its own, or ""
-	delegation string // of the person for whom it does, or ""
-	jkt        string // thumbprint of the key that it is bound to, or ""
-	scope      Scope
+	// by which it has signed in without a key of its own, or "", and when that was made
+	federation, federatedSince string
+	delegation                 string // of the person for whom it does, or ""
+	jkt                        string // thumbprint of the key that it is bound to, or ""
+	scope                      Scope
+	// see Caller.HolderExpires; of an agent's key not known here
+	holderExpires time.Time
 }
 
 func (c *credential) caller(now time.Time) Caller {
 	return Caller{
 		Company: c.company, Credential: c.fingerprint, Role: c.scope.within(c.grant.Role), Expires: c.grant.Expires, At: now,
 		Client: c.client, Agent: c.agent, Key: c.key, Federation: c.federation, Delegation: c.delegation, JKT: c.jkt, Scope: c.scope,
+		HolderExpires: c.holderExpires, FederatedSince: c.federatedSince,
 	}
 }
 
@@ -51,7 +55,7 @@ func (s Credentials) Authenticate(ctx context.Context, hash [32]byte, now time.T
 		return Caller{}, fmt.Errorf("credential has expired: %w", ErrNotFound)
 	}
 	by := found.caller(now)
-	return by, s.stillAgent(ctx, by)
+	return by, s.stillAgent(ctx, &by)
 }
 
 // Introspect returns the caller that an access token of the caller's company authenticates. What is
@@ -71,7 +75,7 @@ func (s Credentials) Introspect(ctx context.Context, by Caller, hash [32]byte) (
 		return Caller{}, fmt.Errorf("access token has expired: %w", ErrNotFound)
 	}
 	token := found.caller(by.At)
-	return token, s.stillAgent(ctx, token)
+	return token, s.stillAgent(ctx, &token)
 }
 
 // tenantHash is the hash of a token that one company may know.
@@ -87,17 +91,19 @@ func (s *Store) forgetTokens() {
 }
 
 // stillAgent says of an agent that has signed in whether it is enabled and its key live:
-// ErrNotFound.
-func (s Credentials) stillAgent(ctx context.Context, by Caller) error {
+// ErrNotFound. It enters when the key ends.
+func (s Credentials) stillAgent(ctx context.Context, by *Caller) error {
 	if by.Agent == "" {
 		return nil
 	}
 	var err error
 	if by.Federation == "" {
-		_, err = s.db.AgentKeys.Live(ctx, by, by.Agent, by.Key)
+		var key AgentKey
+		key, err = s.db.AgentKeys.Live(ctx, *by, by.Agent, by.Key)
+		by.HolderExpires = key.ExpiresAt
 	}
 	if err == nil {
-		err = s.db.Agents.Check(ctx, by, by.Agent)
+		err = s.db.Agents.Check(ctx, *by, by.Agent)
 	}
 	if errors.Is(err, ErrDisabled) {
 		err = fmt.Errorf("agent is disabled: %w", ErrNotFound)
@@ -113,7 +119,7 @@ func (s Credentials) Recheck(ctx context.Context, hash [32]byte, now time.Time) 
 		err = ErrNotFound
 	}
 	if err == nil {
-		err = s.stillAgent(ctx, Caller{Company: found.company, Agent: found.agent, Key: found.key, Federation: found.federation, At: now})
+		err = s.stillAgent(ctx, &Caller{Company: found.company, Agent: found.agent, Key: found.key, Federation: found.federation, At: now})
 	}
 	return err
 }
@@ -220,6 +226,7 @@ func (s Credentials) read(ctx context.Context, hash [32]byte, query string, more
 		// the row is the service's, and who uses it looks at the key and the agent
 		return found, use, nil
 	}
+	found.holderExpires = expiry(ownExpires)
 	has := credentialRow(found.fingerprint, string(found.grant.Role), ownExpires, madeBy)
 	has.JWKS, has.JWKSURI = jwks.String, jwksURI.String
 	if err := s.check(ctx, found.company, clientID, latest, has, hash); err != nil {

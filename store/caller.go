@@ -63,15 +63,19 @@ type Caller struct {
 	Client     string // ID of the OAuth client that it is, or whose token was presented, or ""
 	Agent      string // as which alone the caller may act; "" for any
 	Key        string // thumbprint of the key with which the agent has signed in, or ""
-	// name of the federation by which the agent has signed in without a key of its own, or ""
-	Federation string
+	// name of the federation by which the agent has signed in without a key of its own, or "", and
+	// when that was made
+	Federation, FederatedSince string
 	// canonical DelegationInfo of the person for whom the agent has signed in, or ""
 	Delegation string
 	// thumbprint of the key without whose DPoP proofs it counts for nothing, or ""
 	JKT     string
 	Scope   Scope     // of the access token that was presented
 	Expires time.Time // when the credential does; zero for never
-	At      time.Time // when the request was whole
+	// when its holder does, who can get another until then: the client or the agent's key of an
+	// access token. Of all else as Expires; zero for never
+	HolderExpires time.Time
+	At            time.Time // when the request was whole
 	// acts for whoever runs the service, who may also change a company that is suspended
 	Operator bool
 }

@@ -187,7 +187,9 @@ func (s Credentials) findFederated(ctx context.Context, hash [32]byte, of int64,
 	}
 	found.client, found.delegation = client.String, delegation.String
 	found.grant = Grant{Role: ActsAsAgent, Expires: time.UnixMilli(expires)}
-	found.fingerprint, found.federation, found.jkt = "federation:"+f.Name, f.Name, jkt.String
+	found.holderExpires = found.grant.Expires // its workload needs another assertion
+	found.fingerprint, found.jkt = "federation:"+f.Name, jkt.String
+	found.federation, found.federatedSince = f.Name, f.CreatedAt
 	if found.company, err = s.db.Companies.now(ctx, number); err != nil {
 		return credential{}, err
 	}

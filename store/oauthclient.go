@@ -98,6 +98,6 @@ func (s Credentials) CheckClient(ctx context.Context, clientID string, now time.
 func (o *oauthSecret) caller(clientID string, now time.Time) Caller {
 	return Caller{
 		Company: o.company, Credential: o.fingerprint, Role: o.grant.Role, Client: clientID,
-		Expires: o.grant.Expires, At: now,
+		Expires: o.grant.Expires, HolderExpires: o.grant.Expires, At: now,
 	}
 }

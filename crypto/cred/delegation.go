@@ -66,7 +66,7 @@ func (i *Issuer) Delegate(from Delegation, actor, scope string, now time.Time) (
 		Act:     appendAct(nil, chain[1:]),
 		TokenID: uuid.NewString(),
 		Scope:   scope,
-		Ends:    time.Unix(now.Unix(), 0).Add(SVIDLifetime),
+		Ends:    time.Unix(i.end(now, SVIDLifetime), 0),
 	}
 	claims := i.appendSVID(nil, d.Subject, d.TokenID, now)
 	claims = append(append(claims, `,"act":`...), d.Act...)

@@ -28,6 +28,7 @@ type Issuer struct {
 	Public  keys.Public // of the key that signs
 
 	key         ed25519.PrivateKey
+	until       int64       // no token ends later: Unix seconds; 0 for no bound
 	former      []formerKey // the newest first
 	verified    *Verified
 	jwtHeader   string // encoded header of SVIDs and delegation tokens
@@ -122,13 +123,34 @@ func (i *Issuer) keyNamed(kid string, iat []byte, now time.Time) ed25519.PublicK
 	return nil
 }
 
+// Until returns an issuer like i whose tokens end by a time at the latest, in whole seconds. It
+// MUST be later than they are issued; the zero time is no bound.
+func (i *Issuer) Until(ends time.Time) *Issuer {
+	if ends.IsZero() {
+		return i
+	}
+	bounded := *i
+	bounded.until = ends.Unix()
+	return &bounded
+}
+
+// end returns when a token ends that is issued for a lifetime at most: Unix seconds.
+func (i *Issuer) end(now time.Time, lifetime time.Duration) int64 {
+	end := now.Unix() + int64(lifetime/time.Second)
+	if i.until != 0 {
+		end = min(end, i.until)
+	}
+	return end
+}
+
 // Sign signs the 32 raw bytes of a digest (OCSP) with the company key, base64url without padding.
 func (i *Issuer) Sign(digest [32]byte) string {
 	return base64.RawURLEncoding.EncodeToString(ed25519.Sign(i.key, digest[:]))
 }
 
-// SVID issues a JWT-SVID for sub, a SPIFFE ID, that lasts for SVIDLifetime. EdDSA is not among the
-// algorithms that the JWT-SVID specification lists, so other SPIFFE implementations may refuse it.
+// SVID issues a JWT-SVID for sub, a SPIFFE ID, that lasts for SVIDLifetime at most. EdDSA is not
+// among the algorithms that the JWT-SVID specification lists, so other SPIFFE implementations may
+// refuse it.
 func (i *Issuer) SVID(sub string, now time.Time) string {
 	token, err := i.sign(i.jwtHeader, append(i.appendSVID(nil, sub, uuid.NewString(), now), '}'))
 	if err != nil {
@@ -148,7 +170,7 @@ func (i *Issuer) appendSVID(dst []byte, sub, jti string, now time.Time) []byte {
 	dst = jcs.AppendString(append(dst, `,"aud":[`...), i.Domain.Service)
 	dst = strconv.AppendInt(append(dst, `],"iat":`...), at, 10)
 	dst = strconv.AppendInt(append(dst, `,"nbf":`...), at, 10)
-	dst = strconv.AppendInt(append(dst, `,"exp":`...), at+int64(SVIDLifetime/time.Second), 10)
+	dst = strconv.AppendInt(append(dst, `,"exp":`...), i.end(now, SVIDLifetime), 10)
 	return jcs.AppendString(append(dst, `,"jti":`...), jti)
 }
 

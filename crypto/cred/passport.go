@@ -59,9 +59,10 @@ func (c PassportClaims) append(dst []byte) []byte {
 }
 
 // Passport issues a CAP+JWT for an agent of the company. agent MUST pass CheckSegment, scopes MUST
-// pass CheckScopes, and ttl MUST be whole seconds from 1 to MaxPassportTTL. chain nil means
-// [company, agent]; another chain MUST end in the agent. jkt is the thumbprint of the key that the
-// passport is bound to, or "". The only error (type *Error) is a token over the size limit.
+// pass CheckScopes, and ttl, which is what the passport lasts at most, MUST be whole seconds from 1
+// to MaxPassportTTL. chain nil means [company, agent]; another chain MUST end in the agent. jkt is
+// the thumbprint of the key that the passport is bound to, or "". The only error (type *Error) is a
+// token over the size limit.
 func (i *Issuer) Passport(agent string, scopes, chain []string, jkt string, ttl time.Duration, now time.Time) (token string, c PassportClaims, err error) {
 	sub := i.AgentID(agent)
 	if chain == nil {
@@ -75,7 +76,7 @@ func (i *Issuer) Passport(agent string, scopes, chain []string, jkt string, ttl 
 		ID:              uuid.NewString(),
 		IssuedAt:        at,
 		NotBefore:       at,
-		ExpiresAt:       at + int64(ttl/time.Second),
+		ExpiresAt:       i.end(now, ttl),
 		JKT:             jkt,
 		Namespace:       i.Domain.Service,
 		AgentID:         agent,

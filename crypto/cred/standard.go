@@ -8,10 +8,11 @@ import "slices"
 // of this package: whoever reads the other one turns it round.
 
 // StandardAct returns the act claim of RFC 8693 of a chain, which is the subject and then each
-// actor; nil without actors.
+// actor. Where the chain is the subject alone, that acts for itself: an exchange always says who
+// acts, so that nobody takes its token for one of its subject's own.
 func StandardAct(chain []string) []byte {
 	if len(chain) < 2 {
-		return nil
+		return appendAct(nil, chain)
 	}
 	actors := slices.Clone(chain[1:])
 	slices.Reverse(actors)
@@ -19,13 +20,17 @@ func StandardAct(chain []string) []byte {
 }
 
 // Standard returns the delegation of a subject and an act claim of RFC 8693, which is nil where
-// nobody acts. The subject is the caller's to check. The error is an *Error.
+// nobody acts. The subject that acts for itself first is no second party of the chain. The subject
+// is the caller's to check. The error is an *Error.
 func (d Domain) Standard(subject string, act []byte, tokenID, scope string) (Delegation, error) {
 	chain, err := d.appendActors([]string{subject}, act)
 	if err != nil {
 		return Delegation{}, err
 	}
 	slices.Reverse(chain[1:])
+	if len(chain) > 1 && chain[1] == subject {
+		chain = slices.Delete(chain, 1, 2)
+	}
 	return NewDelegation(chain, tokenID, scope), nil
 }
 

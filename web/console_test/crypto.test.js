@@ -177,6 +177,9 @@ test('an access token that nests as RFC 8693 says is never read as the opposite 
     sub: 'spiffe://d/company/acme', act: { sub: 'b', act: { sub: 'a' } },
   }));
   assert.deepEqual(principals(token), ['spiffe://d/company/acme', 'a', 'b']);
+  const itself = { sub: 'a', act: { sub: 'a' } };
+  assert.deepEqual(principals(decode(jwt({ alg: 'EdDSA', typ: 'at+jwt' }, itself))), ['a']);
+  assert.deepEqual(principals(decode(jwt({ alg: 'EdDSA', typ: 'JWT' }, itself))), ['a', 'a']);
   const failed = (await check(token, key, { audience: 'service:passport:v1', issuer: 'ca', now: 150 })).filter((r) => !r.ok);
   assert.deepEqual(failed.map((r) => r.name), ['Header']);
 });

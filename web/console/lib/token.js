@@ -106,7 +106,8 @@ function companyOf({ passport, claims }) {
 
 /**
  * The principals of a token from the subject to the one that acts. Only typ JWT nests the actors in
- * this order: in an access token (at+jwt) the current actor is the outermost (RFC 8693).
+ * this order: in an access token (at+jwt) the current actor is the outermost (RFC 8693). There a
+ * subject that acts for itself is named as the first actor too.
  * @param {Token} token
  * @returns {string[]}
  */
@@ -115,7 +116,10 @@ export function principals({ passport, header, claims }) {
   /** @type {string[]} */
   const actors = [];
   for (let { act } = claims.value; act; { act } = act) actors.push(act.sub);
-  if (header.value.typ !== 'JWT') actors.reverse();
+  if (header.value.typ !== 'JWT') {
+    actors.reverse();
+    if (actors[0] === claims.value.sub) actors.shift();
+  }
   return [claims.value.sub, ...actors];
 }
 
