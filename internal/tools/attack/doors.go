@@ -44,7 +44,7 @@ func present(door, token, svid string) (r harness.Request, ok bool) {
 		return r, strings.Trim(token, " \t") == token && len(token) < 512<<10 &&
 			!strings.ContainsFunc(token, func(c rune) bool { return c < ' ' || c == 0x7f })
 	case doorDelegation:
-		r.Path, r.Body = "/v1/attest", string(marshal(object{"agentId": "a", "actionType": "forged", "payload": 1,
+		r.Path, r.Body = "/v1/attest", string(marshal(object{"agentId": "deploy-bot", "actionType": "forged", "payload": 1,
 			"delegation": token}))
 	case doorSubject:
 		r.Path, r.Body = "/v1/token/exchange", string(marshal(with(exchange, "subject_token", token)))

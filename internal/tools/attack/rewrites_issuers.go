@@ -39,6 +39,9 @@ var ofIssuers = []rewriting{
 	{"a token key's end moved", statements(`UPDATE token_key SET ended_at = '2099-01-01T00:00:00.000Z' WHERE company = 2 AND ended_at IS NOT NULL`), ""},
 	{"`compromised_at` of a token key taken back", statements(`UPDATE token_key SET compromised_at = NULL WHERE company = 2 AND compromised_at IS NOT NULL`), ""},
 	{"a token key deleted", statements(`DELETE FROM token_key WHERE company = 1`), ""},
+	{"an audience for exchanges added", statements(`UPDATE company_policy SET exchange_audiences = '["https://mcp.example/","sts.amazonaws.com"]'`), ""},
+	{"audiences for exchanges given to another company", statements(`INSERT INTO company_policy (company, exchange_audiences) SELECT 2, exchange_audiences FROM company_policy`), ""},
+	{"the audiences for exchanges deleted", statements(`DELETE FROM company_policy`), ""},
 }
 
 // fillIssuers creates OAuth clients of each kind, a federation, and one that is deleted.
@@ -55,6 +58,7 @@ func (h *history) fillIssuers(c *harness.Client) (err error) {
 	do(201, "POST", "/v1/federation", fmt.Sprintf(aFederation, "ci"))
 	do(201, "POST", "/v1/federation", fmt.Sprintf(aFederation, "gone"))
 	do(200, "DELETE", "/v1/federation/gone", "")
+	do(200, "PUT", "/v1/company/policy", `{"exchangeAudiences":["https://mcp.example/"]}`)
 	return err
 }
 

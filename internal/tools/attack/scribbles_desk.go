@@ -94,8 +94,11 @@ func (d *desk) fill() (err error) {
 		}
 	}
 	for _, agent := range []string{d.bot, d.evil} {
-		do(201, "POST", "/v1/agents/register", fmt.Sprintf(`{"agentId":%q}`, agent), nil)
+		var made struct{ SVID string }
+		do(201, "POST", "/v1/agents/register", fmt.Sprintf(`{"agentId":%q}`, agent), &made)
+		d.tokens["SVID of "+agent] = made.SVID
 	}
+	do(200, "PUT", "/v1/company/policy", fmt.Sprintf(`{"exchangeAudiences":[%q]}`, resource), nil)
 	var made client
 	do(201, "POST", "/v1/oauth/clients", `{"role":"reader"}`, &d.secretClient)
 	do(201, "POST", "/v1/oauth/clients", `{"role":"reader"}`, &d.leaves)
@@ -213,6 +216,13 @@ func (d *desk) byKey(id string, key *jose.PrivateKey) harness.Request {
 func (d *desk) byWorkload(key *jose.PrivateKey, issuer, subject string) harness.Request {
 	text := forgedJWS(key, object{"alg": jose.ES256}, object{"iss": issuer, "sub": subject, "aud": audience, "jti": rawID(), "exp": time.Now().Unix() + 600})
 	return form(companyToken, "", "grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", text)
+}
+
+// exchanges asks for a token with which evil acts for bot, for an audience.
+func (d *desk) exchanges(audience string) harness.Request {
+	const jwt = "urn:ietf:params:oauth:token-type:jwt"
+	return form(companyToken, d.admin, "grant_type", "urn:ietf:params:oauth:grant-type:token-exchange", "audience", audience,
+		"subject_token", d.tokens["SVID of "+d.bot], "subject_token_type", jwt, "actor_token", d.tokens["SVID of "+d.evil], "actor_token_type", jwt)
 }
 
 // asks asks whether a token is active.

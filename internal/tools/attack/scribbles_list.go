@@ -18,6 +18,7 @@ func (d *desk) sound() []scribble {
 		{"a client's token", nil, get("/v1/company", "reader"), ""},
 		{"a workload's token", nil, d.attests(d.evil, "workload reader"), ""},
 		{"a JWT", nil, d.asks(d.tokens["jwt"]), `"active":true`},
+		{"an exchange for an audience that is named", nil, d.exchanges(resource), ""},
 		{"the key set", nil, harness.Request{Method: "GET", Path: "/o/acme/jwks"}, `"keys":[{`},
 	}
 }
@@ -72,6 +73,8 @@ func (d *desk) scribbles() []scribble {
 		{"`token_key`: a key exchanged, and a token of it introspected", tokenKey, d.asks(d.resigned("jwt")), `"active":true`},
 		{"`token_key`: a key added, and a token of it introspected", anotherKey, d.asks(d.resigned("jwt")), `"active":true`},
 		{"`token_key`: a signing key's private part exchanged", []string{"UPDATE token_key SET private = zeroblob(138)"}, d.bySecret(d.secretClient.ClientSecret, "resource", resource), ""},
+
+		{"`company_policy`: an audience named for exchanges", []string{`UPDATE company_policy SET exchange_audiences = '["sts.amazonaws.com"]'`}, d.exchanges("sts.amazonaws.com"), ""},
 
 		{"`oauth_token`: a token made good for longer", token("expires_at = expires_at + 86400000", "reader"), read("/v1/company", d.tokens["reader"]), ""},
 		{"`oauth_token`: a token given to another client", token("client = (SELECT id FROM oauth_client WHERE role = 'admin')", "reader"), read("/v1/keys", d.tokens["reader"]), ""},

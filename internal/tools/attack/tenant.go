@@ -103,9 +103,13 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	t.names["agentId"], t.names["subject_token"], t.names["actor_token"] = "deploy-bot", svid.SVID, svid.SVID
 
 	var delegation struct{ Token string }
-	do(201, "POST", "/v1/token-exchange", `{"agentId":"deploy-bot","actingOn":"acme","scope":"`+t.word("scope")+`"}`,
-		&delegation)
+	delegate := func(agent string) {
+		do(201, "POST", "/v1/token-exchange", fmt.Sprintf(`{"agentId":%q,"actingOn":"acme","scope":%q}`, agent, t.word("scope")), &delegation)
+	}
+	delegate("deploy-bot")
 	t.names["delegation"] = delegation.Token
+	do(201, "POST", "/v1/agents/register", fmt.Sprintf(`{"agentId":%q}`, t.word("attest-agent")), nil)
+	delegate(t.word("attest-agent")) // a delegation is its actor's alone
 	for i := range 5 {
 		do(201, "POST", "/v1/attest", fmt.Sprintf(`{"agentId":%q,"actionType":%q,"payload":{%q:%q,"n":%d},"delegation":%q}`,
 			t.word("attest-agent"), t.word("action"), t.word("member"), t.word("payload"), i, delegation.Token), nil)
