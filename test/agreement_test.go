@@ -105,6 +105,9 @@ func gather(t *testing.T, c *client, company string, payloads []string) evidence
 		delegation := ""
 		if i%2 == 1 {
 			r.Delegation = &delegations[i/2%len(delegations)]
+			if chain := r.Delegation.Principal; len(chain) > 1 { // the actor's alone
+				r.AgentID = chain[len(chain)-1][strings.LastIndexByte(chain[len(chain)-1], '/')+1:]
+			}
 			delegation = `,"delegation":"` + r.Delegation.Token + `"`
 		}
 		body := fmt.Sprintf(`{"agentId":%s,"actionType":%s,"payload":%s%s}`, quote(r.AgentID), quote(r.ActionType), r.Payload, delegation)

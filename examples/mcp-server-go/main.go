@@ -2,7 +2,9 @@
 //
 //	ISSUER=https://attest.example.com/o/acme RESOURCE=https://mcp.example.com/mcp go run .
 //
-// It listens on LISTEN, without TLS: a proxy in front of it has the certificate.
+// It listens on LISTEN, without TLS: a proxy in front of it has the certificate. With ACCEPT_ACT=true
+// it also accepts tokens with which an agent acts for another; the company must name RESOURCE for
+// exchanges.
 package main
 
 import (
@@ -28,7 +30,7 @@ func main() {
 	if err != nil || at.Host == "" || at.Path == "" {
 		log.Fatal("RESOURCE must be the public URL of this server, such as https://mcp.example.com/mcp")
 	}
-	tokens, err := newVerifier(context.Background(), issuer, resource)
+	tokens, err := newVerifier(context.Background(), issuer, resource, os.Getenv("ACCEPT_ACT") == "true")
 	if err != nil {
 		log.Fatal(err) // the issuer cannot be reached, or is another one
 	}

@@ -18,6 +18,8 @@ type verifier struct {
 	ctx              context.Context // of requests for the key set
 	issuer, resource string
 	keysURL          string
+	// whether tokens are accepted with which somebody acts for their subject
+	actors bool
 
 	mu      sync.Mutex
 	keys    *oidc.IDTokenVerifier
@@ -25,7 +27,7 @@ type verifier struct {
 }
 
 // newVerifier reads the metadata of the issuer, which must be its own.
-func newVerifier(ctx context.Context, issuer, resource string) (*verifier, error) {
+func newVerifier(ctx context.Context, issuer, resource string, actors bool) (*verifier, error) {
 	provider, err := oidc.NewProvider(ctx, issuer)
 	if err != nil {
 		return nil, err
@@ -36,7 +38,7 @@ func newVerifier(ctx context.Context, issuer, resource string) (*verifier, error
 	if err := provider.Claims(&metadata); err != nil {
 		return nil, err
 	}
-	return &verifier{ctx: ctx, issuer: issuer, resource: resource, keysURL: metadata.KeysURL}, nil
+	return &verifier{ctx: ctx, issuer: issuer, resource: resource, keysURL: metadata.KeysURL, actors: actors}, nil
 }
 
 // current returns a verifier with keys that are no older than the issuer allows: five minutes. A
@@ -68,6 +70,9 @@ func (v *verifier) verify(ctx context.Context, token string, _ *http.Request) (*
 	var claims struct {
 		Scope   string `json:"scope"`
 		Confirm any    `json:"cnf"`
+		Act     *struct {
+			Subject string `json:"sub"`
+		} `json:"act"`
 	}
 	if err := verified.Claims(&claims); err != nil {
 		return nil, auth.ErrInvalidToken
@@ -77,8 +82,14 @@ func (v *verifier) verify(ctx context.Context, token string, _ *http.Request) (*
 		return nil, fmt.Errorf("%w: it must be for this server alone", auth.ErrInvalidToken)
 	case claims.Confirm != nil:
 		return nil, fmt.Errorf("%w: it is bound to a key (DPoP), whose proof is not checked here", auth.ErrInvalidToken)
+	case claims.Act != nil && !v.actors: // who presents it is not its subject
+		return nil, fmt.Errorf("%w: somebody acts for its subject, which this server is not told to accept", auth.ErrInvalidToken)
 	}
-	return &auth.TokenInfo{Scopes: covered(claims.Scope), Expiration: verified.Expiry, UserID: verified.Subject}, nil
+	caller := verified.Subject
+	if claims.Act != nil { // the outermost is the current actor (RFC 8693 §4.1)
+		caller = claims.Act.Subject + " for " + verified.Subject
+	}
+	return &auth.TokenInfo{Scopes: covered(claims.Scope), Expiration: verified.Expiry, UserID: caller}, nil
 }
 
 // covered returns the scopes of a token with those that they cover. An agent may write here.

@@ -2,7 +2,8 @@
 //
 //   ISSUER=https://attest.example.com/o/acme RESOURCE=https://mcp.example.com/mcp npm start
 //
-// It listens on LISTEN, without TLS: a proxy in front of it has the certificate.
+// It listens on LISTEN, without TLS: a proxy in front of it has the certificate. With ACCEPT_ACT=true it also accepts
+// tokens with which an agent acts for another; the company must name RESOURCE for exchanges.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { toNodeHandler } from "@modelcontextprotocol/node";
@@ -12,7 +13,7 @@ import {
 import { z } from "zod";
 import { issuerMetadata, newVerifier } from "./verifier.js";
 
-const { ISSUER = "", RESOURCE = "", LISTEN = "127.0.0.1:8090" } = process.env;
+const { ISSUER = "", RESOURCE = "", LISTEN = "127.0.0.1:8090", ACCEPT_ACT = "" } = process.env;
 const resource = new URL(RESOURCE);
 const issuer = await issuerMetadata(ISSUER);
 
@@ -38,7 +39,7 @@ const tools = createMcpHandler(() => {
 });
 
 const authenticate = requireBearerAuth({
-  verifier: newVerifier(issuer, RESOURCE),
+  verifier: newVerifier(issuer, RESOURCE, ACCEPT_ACT === "true"),
   expectedResource: resource,
   resourceMetadataUrl: getOAuthProtectedResourceMetadataUrl(resource),
 });

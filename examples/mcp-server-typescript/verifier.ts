@@ -12,8 +12,11 @@ export async function issuerMetadata(issuer: string): Promise<Metadata> {
   return metadata;
 }
 
-/** Checks access tokens (RFC 9068). The key set of the issuer is read again after five minutes. */
-export function newVerifier(issuer: Metadata, resource: string): OAuthTokenVerifier {
+/**
+ * Checks access tokens (RFC 9068). The key set of the issuer is read again after five minutes. With acceptAct tokens are
+ * accepted with which somebody acts for their subject.
+ */
+export function newVerifier(issuer: Metadata, resource: string, acceptAct = false): OAuthTokenVerifier {
   const keys = createRemoteJWKSet(new URL(String(issuer.jwks_uri)), { cacheMaxAge: 300_000 });
   return {
     async verifyAccessToken(token: string): Promise<AuthInfo> {
@@ -25,10 +28,14 @@ export function newVerifier(issuer: Metadata, resource: string): OAuthTokenVerif
       });
       // another server that has it could use it here
       if (payload.aud !== resource) throw refuse("it must be for this server alone");
+      const act = payload.act as { sub: string } | undefined;
+      // who presents it is not its subject
+      if (act !== undefined && !acceptAct) throw refuse("somebody acts for its subject, which this server is not told to accept");
       if (payload.cnf !== undefined) throw refuse("it is bound to a key (DPoP), whose proof is not checked here");
       return {
         token, clientId: String(payload.client_id), scopes: covered(String(payload.scope)), expiresAt: payload.exp, resource: new URL(resource),
-        extra: { subject: payload.sub },
+        // of several actors the outermost is the current one (RFC 8693 §4.1)
+        extra: { subject: act ? `${act.sub} for ${payload.sub}` : payload.sub },
       };
     },
   };

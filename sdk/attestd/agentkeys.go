@@ -137,9 +137,24 @@ func (c *Client) SetAgentPolicy(ctx context.Context, agentID string, p AttestPol
 	return c.putPolicy(ctx, "/v1/agents/{agentId}/policy", p, agentID)
 }
 
-// SetCompanyPolicy sets the policy of the company, for all its agents.
+// SetCompanyPolicy sets the policy of the company, for all its agents. It leaves the audiences of
+// exchanges as they are.
 func (c *Client) SetCompanyPolicy(ctx context.Context, p AttestPolicy) error {
 	return c.putPolicy(ctx, "/v1/company/policy", p)
+}
+
+// SetExchangeAudiences names all audiences for which tokens of the company may be exchanged, in
+// place of those that were named before: https URLs, and other names. Those who take such a token
+// must read its act, which says who presents it, or refuse it.
+func (c *Client) SetExchangeAudiences(ctx context.Context, audiences []string) error {
+	if audiences == nil {
+		audiences = []string{}
+	}
+	body, err := json.Marshal(map[string][]string{"exchangeAudiences": audiences})
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, request{method: http.MethodPut, route: "/v1/company/policy", body: body, status: http.StatusOK, safe: true}, nil)
 }
 
 // SessionInfo describes a session of an agent.

@@ -9,9 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"attestd/crypto/assertion"
+	"attestd/crypto/jose"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
 )
@@ -87,6 +90,81 @@ func exampleServer(t *testing.T, command func() *exec.Cmd) {
 	}
 	_ = session.Close()
 	s.refusals(p)
+
+	// one that is told to accept who acts for another says who that is
+	q := behindTLS(t, "/mcp", func(url string) string {
+		cmd := command()
+		cmd.Env = append(cmd.Environ(), "ISSUER="+s.issuer(), "RESOURCE="+url, "LISTEN=127.0.0.1:0", "ACCEPT_ACT=true")
+		return started(t, cmd, `listens on http://([0-9.:]+)`)
+	})
+	q.client = &http.Client{Transport: sends{s.exchanged(q.url), q.client.Transport}}
+	session, err = q.with(t, nil, "2025-11-25")
+	must(t, err)
+	if got, failed := call(session, "add_note", map[string]any{"text": "hello"}); failed || got != `{"notes":1}` {
+		t.Errorf("runner adds a note for planner: %s", got)
+	}
+	agent := "spiffe://attestd.local/company/" + s.company + "/agent/"
+	if got, failed := call(session, "list_notes", map[string]any{}); failed || got != `{"notes":["`+agent+"runner for "+agent+`planner: hello"]}` {
+		t.Errorf("the notes are %s", got)
+	}
+	must(t, session.Close())
+}
+
+// sends sends an access token with each request, by a client that trusts the proxy.
+type sends struct {
+	token string
+	next  http.RoundTripper
+}
+
+func (b sends) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.next.RoundTrip(r)
+}
+
+// exchanged is an access token for a resource with which runner acts for planner. The company names
+// the resource for exchanges.
+func (s *service) exchanged(resource string) string {
+	s.t.Helper()
+	t, ctx := s.t, s.t.Context()
+	must(t, s.client.SetExchangeAudiences(ctx, []string{resource}))
+	var tokens []string
+	for _, agent := range []string{"planner", "runner"} {
+		registered, err := s.client.RegisterAgent(ctx, attestd.NewAgent{AgentID: agent})
+		must(t, err)
+		key, err := attestd.NewAgentKey(attestd.ES256)
+		must(t, err)
+		_, err = s.client.EnrolKey(ctx, agent, key, attestd.NewEnrolledKey{})
+		must(t, err)
+		private, err := key.PrivateJWK()
+		must(t, err)
+		signer, err := jose.ParsePrivateKey(private)
+		must(t, err)
+		text, err := assertion.Make(ctx, signer, registered.SPIFFEID, "http://"+s.addr+"/v1/oauth/token", time.Now())
+		must(t, err)
+		signedIn, err := s.client.AgentToken(ctx, text, "")
+		must(t, err)
+		tokens = append(tokens, signedIn.AccessToken)
+	}
+	r, err := http.NewRequestWithContext(ctx, "POST", s.issuer()+"/token", strings.NewReader(url.Values{
+		"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "resource": {resource},
+		"subject_token": tokens[:1], "subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"},
+	}.Encode()))
+	must(t, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Authorization", "Bearer "+tokens[1])
+	answer, err := http.DefaultClient.Do(r)
+	must(t, err)
+	defer answer.Body.Close()
+	var got struct {
+		Token string `json:"access_token"`
+		Error string `json:"error_description"`
+	}
+	must(t, json.NewDecoder(answer.Body).Decode(&got))
+	if got.Token == "" {
+		t.Fatalf("nothing is exchanged: %s", got.Error)
+	}
+	return got.Token
 }
 
 // refusals tries what is no access token of the company for this resource, whoever issued it.
@@ -123,6 +201,7 @@ func (s *service) refusals(p *protected) {
 		"of another company":        {401, other.token(other.oauthClient(attestd.Writer), url.Values{"resource": {p.url}})},
 		"that says who an agent is": {401, ofAgent("ES256")},
 		"that says so by RS256":     {401, ofAgent("RS256")},
+		"with which another acts":   {401, s.exchanged(p.url)},
 		"with another signature":    {401, sound[:strings.LastIndex(sound, ".")+1] + strings.Repeat("A", 86)},
 		"an API key":                {401, s.key},
 		"an SVID":                   {401, svid.SVID},

@@ -144,6 +144,10 @@ const response = await oauth.genericTokenEndpointRequest(as, client, oauth.Clien
 const first = await oauth.processGenericTokenEndpointResponse(as, client, response, { recognizedTokenTypes: { n_a: () => {} } });
 assert.equal(first.issued_token_type, type);
 const config = await openid.discovery(issuer, client.client_id, undefined, openid.ClientSecretPost(exchanger.clientSecret), { execute: [openid.allowInsecureRequests], algorithm: "oauth2" });
+// for others an exchange is good when an admin has named them
+await assert.rejects(openid.genericGrantRequest(config, grant, of(first.access_token, last.svid, { resource })), ({ error }) => error === "invalid_target");
+const named = await fetch(`${url}/v1/company/policy`, { method: "PUT", headers: { "Content-Type": "application/json", Authorization: `Bearer ${admin}` }, body: JSON.stringify({ exchangeAudiences: [resource] }) });
+assert.deepEqual((await named.json()).exchangeAudiences, [resource]);
 const second = await openid.genericGrantRequest(config, grant, of(first.access_token, last.svid, { resource }));
 assert.equal(second.issued_token_type, "urn:ietf:params:oauth:token-type:access_token");
 const { payload } = await jose.jwtVerify(second.access_token, keys, { issuer: as.issuer, audience: resource, typ: "at+jwt" });

@@ -231,7 +231,7 @@ OPERATIONS = {  # all of the API reference, by their names there
     "createEnrolment": Route("POST /v1/agents/{agentId}/enrolments", members=("expiresIn", "label"), status=201),
     "getEnrolment": Route("GET /v1/enrolment"),
     "setAgentPolicy": Route("PUT /v1/agents/{agentId}/policy", members=("attest", "dryRun"), safe=True),
-    "setCompanyPolicy": Route("PUT /v1/company/policy", members=("attest", "dryRun"), safe=True),
+    "setCompanyPolicy": Route("PUT /v1/company/policy", members=("attest", "exchangeAudiences", "dryRun"), safe=True),
     "listSessions": Route("GET /v1/sessions", query=("agentId", "sid", "kind", "from", "to", *_page)),
     "getSession": Route("GET /v1/sessions/{agentId}/{sid}", query=("kid", "kind"), answer="lines"),
     "listSessionRecords": Route("GET /v1/sessions/{agentId}/{sid}/records", query=("kid", "kind", "from", "limit")),

@@ -338,7 +338,14 @@ export interface paths {
         get?: never;
         /**
          * Set the policy of the company
-         * @description **Addition.** As `PUT /v1/agents/{agentId}/policy`, for all agents of the company.
+         * @description **Addition.** Changes the members that it names, and leaves the others.
+         *
+         *     - `attest`: as in `PUT /v1/agents/{agentId}/policy`, for all agents of the company. With `dryRun` nothing is changed.
+         *     - `exchangeAudiences`: for whom a token may be exchanged (*Delegation*), in place of those that were named before: https
+         *       URLs without a fragment, and other names, such as `vault`. Without a change there are none. Name those alone who
+         *       read `act`, or refuse it.
+         *
+         *     The answer has the whole policy.
          */
         put: operations["setCompanyPolicy"];
         post?: never;
@@ -441,7 +448,12 @@ export interface paths {
          *     header has `typ` `JWT` and the `kid` of a token key. The claims are `iss` (the issuer), `sub` (the SPIFFE ID of the
          *     agent), `aud` (a string where there is one audience), `iat`, `nbf`, `exp`, `jti`, `agent_id` and `org` (the
          *     `companyId`). Where the caller's access token is bound to a key of the agent, `cnf.jkt` has the thumbprint of that
-         *     key. Nothing is recorded but the creation of a key. A token cannot be revoked: ask for short ones.
+         *     key. It ends with the credential of who asks at the latest: the access token, the certificate, the API key or the
+         *     OAuth client. Nothing is recorded but the creation of a key.
+         *
+         *     A token for others cannot be revoked: ask for short ones. One whose `aud` has the company's issuer can
+         *     (`POST /o/{companyId}/revoke`), and introspection knows it. It also says with what it was asked for (`client_id`, and
+         *     `agent_key`, `federation` with `federation_since`, or `api_key`), and is inactive when that is gone.
          */
         post: operations["createAgentToken"];
         delete?: never;
@@ -462,7 +474,8 @@ export interface paths {
          * @description A fresh SVID, signed with the company's key, valid for 3600 seconds.
          *
          *     **Addition.** With `audience`, a JWT-SVID for that audience which SPIFFE software accepts: signed with a token key of
-         *     the company (*Issuer*), valid for 300 seconds, with the claims `iss` (the issuer), `sub`, `aud`, `iat` and `exp`. It
+         *     the company (*Issuer*), valid for 300 seconds, with the claims `iss` (the issuer), `sub`, `aud`, `iat` and `exp`. For
+         *     the company's issuer itself it has those of `POST /v1/agents/{agentId}/token` beside, but for `nbf` and `org`. It
          *     verifies with the bundle of `GET /o/{companyId}/spiffe-bundle`.
          */
         get: operations["getAgentSVID"];
@@ -745,8 +758,10 @@ export interface paths {
          *     else is exactly `{"active":false}`: what is unknown, has ended, was revoked, is an API key or another company's. It
          *     says what holds now; a server of several on one database may take 250 ms to learn of a change elsewhere.
          *
-         *     A JWT that the token endpoint has issued for a `resource` is active until it ends, is revoked, or its client or
-         *     agent is gone; who verifies it without asking learns of none of that.
+         *     A JWT that the token endpoint has issued is active until it ends, is revoked, or what it was asked for with is gone:
+         *     the client, the agent's key, the federation, the API key, or an agent that it names. Who verifies it without asking
+         *     learns of none of that. The same holds for a JWT of `POST /v1/agents/{agentId}/token` with the company's issuer in
+         *     `aud`; its `token_type` is `N_A`, because it gives no access.
          *
          *     `scope` is what was granted, or the role of the holder where no scope was asked for. `token_type` `DPoP` and
          *     `cnf.jkt` say that the token is bound to a key. `aud` is the company's part of this API, which is what such a token
@@ -2223,7 +2238,7 @@ export interface components {
          *     }
          */
         Unauthorized: {
-            /** @description With the scheme DPoP, why. */
+            /** @description With the scheme DPoP, and of a credential that ends within the second, why. */
             error: string;
             /**
              * @description The proof beside a bound access token is missing or wrong, or has to repeat the nonce of `DPoP-Nonce`.
@@ -2306,26 +2321,42 @@ export interface components {
             /** @default false */
             dryRun?: boolean | null;
         };
+        CompanyPolicyRequest: {
+            /** @enum {string|null} */
+            attest?: "any" | "key" | null;
+            exchangeAudiences?: components["schemas"]["ExchangeAudiences"];
+            /** @default false */
+            dryRun?: boolean | null;
+        };
+        /** @description For whom a token may be exchanged, at most 16,384 bytes together. */
+        ExchangeAudiences: string[] | null;
+        CompanyPolicy: {
+            /** @enum {string} */
+            attest: "any" | "key";
+            exchangeAudiences?: components["schemas"]["ExchangeAudiences"];
+            dryRun?: components["schemas"]["PolicyDryRun"];
+        };
         Policy: {
             /** @description Absent in the policy of the company. */
             agentId?: string;
             /** @enum {string} */
             attest: "any" | "key";
-            /** @description What the policy would have refused; nothing was changed. */
-            dryRun?: {
-                since: components["schemas"]["Timestamp"];
-                /** @description Number of records since then that were looked at. */
-                records: number;
-                /** @description Number of those in the name of these agents without a statement. */
+            dryRun?: components["schemas"]["PolicyDryRun"];
+        };
+        /** @description What the policy would have refused; nothing was changed. */
+        PolicyDryRun: {
+            since: components["schemas"]["Timestamp"];
+            /** @description Number of records since then that were looked at. */
+            records: number;
+            /** @description Number of those in the name of these agents without a statement. */
+            refused: number;
+            /** @description Whether all records since then were looked at; else the newest 1,000,000 were. */
+            complete: boolean;
+            /** @description The agents with the most of them. */
+            agents: {
+                agentId: string;
                 refused: number;
-                /** @description Whether all records since then were looked at; else the newest 1,000,000 were. */
-                complete: boolean;
-                /** @description The agents with the most of them. */
-                agents: {
-                    agentId: string;
-                    refused: number;
-                }[];
-            };
+            }[];
         };
         /**
          * @description What makes a session: statements of a key of the agent, or what payloads of hooks, MCP, `attestd run` and telemetry name.
@@ -2910,6 +2941,8 @@ export interface components {
             delegation: {
                 delegationChain: string[];
                 agents: components["schemas"]["AgentAuthority"][];
+                /** @description Whether the agent of the record is the current actor, the last of the chain. `false` of older records alone, and then `cannotSay` names both. `true` where the chain is the subject alone. */
+                byActor: boolean;
             } | null;
             signingKey: {
                 kid: string;
@@ -3019,7 +3052,7 @@ export interface components {
             actor_token_type?: string;
             /** @description In an exchange of tokens of the company: SPIFFE ID of the agent that alone may act with the new token (RFC 8693 §4.4). */
             may_act?: string;
-            /** @description In an exchange of tokens of the company: who takes the token, as `resource`, and any name of it. Refused of a workload with `invalid_target`: the access token is for this service. */
+            /** @description In an exchange of tokens of the company: who takes the token, an https URL or another name, which the company names for exchanges. Refused of a workload with `invalid_target`: the access token is for this service. */
             audience?: string | string[];
             /** @description Absolute URL of https, without a fragment, of a server that takes the token (RFC 8707). A form may have it up to 8 times. */
             resource?: string | string[];
@@ -3071,8 +3104,11 @@ export interface components {
             may_act?: {
                 sub: string;
             };
-            /** @enum {string} */
-            token_type: "Bearer" | "DPoP";
+            /**
+             * @description `N_A` of a JWT that says who an agent is, and gives no access.
+             * @enum {string}
+             */
+            token_type: "Bearer" | "DPoP" | "N_A";
             /** @description When it was issued, of a JWT. */
             iat?: number;
             /** @description When it ends, in Unix seconds. */
@@ -3387,11 +3423,8 @@ export interface components {
             issued_token_type: "urn:ietf:params:oauth:token-type:jwt";
             /** @constant */
             token_type: "N_A";
-            /**
-             * @description Seconds.
-             * @constant
-             */
-            expires_in: 3600;
+            /** @description Seconds: 3600, or less if the credential of who asks ends earlier. */
+            expires_in: number;
             delegation_chain: components["schemas"]["SPIFFEIDs"];
         };
         /**
@@ -5471,7 +5504,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PolicyRequest"];
+                "application/json": components["schemas"]["CompanyPolicyRequest"];
             };
         };
         responses: {
@@ -5487,10 +5520,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Policy"];
+                    "application/json": components["schemas"]["CompanyPolicy"];
                 };
             };
-            /** @description `attest` is neither `any` nor `key`, or the body has another member. */
+            /** @description No member is named, one is wrong, `dryRun` stands without `attest` or beside `exchangeAudiences`, or the body has another member. */
             400: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6800,8 +6833,8 @@ export interface operations {
             };
             /**
              * @description - `Missing or invalid fields: agentId, actionType, payload are required`
-             *     - `Invalid delegation: …`: the token is malformed, expired or has an invalid signature, or `delegation` is
-             *       neither a string nor `null`
+             *     - `Invalid delegation: …`: the token is malformed, expired or has an invalid signature, its current actor is not
+             *       the agent of the record, or `delegation` is neither a string nor `null`
              *     - the canonical form cannot represent the payload without loss; the text names the place, as
              *       a JSON Pointer, and the reason (see *Attestation*)
              *     - the body is not JSON

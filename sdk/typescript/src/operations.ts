@@ -48,7 +48,7 @@ export const operations = {
   createEnrolment: { call: "POST /v1/agents/{agentId}/enrolments", members: ["expiresIn", "label"], status: 201 },
   getEnrolment: { call: "GET /v1/enrolment" },
   setAgentPolicy: { call: "PUT /v1/agents/{agentId}/policy", members: ["attest", "dryRun"], safe: true },
-  setCompanyPolicy: { call: "PUT /v1/company/policy", members: ["attest", "dryRun"], safe: true },
+  setCompanyPolicy: { call: "PUT /v1/company/policy", members: ["attest", "exchangeAudiences", "dryRun"], safe: true },
   listSessions: { call: "GET /v1/sessions", query: ["agentId", "sid", "kind", "from", "to", ...page] },
   getSession: { call: "GET /v1/sessions/{agentId}/{sid}", query: ["kid", "kind"], answer: "lines" },
   listSessionRecords: { call: "GET /v1/sessions/{agentId}/{sid}/records", query: ["kid", "kind", "from", "limit"] },
