@@ -244,9 +244,23 @@ func TestBrowserAgentKeys(t *testing.T) {
 	b.reads(`dialog [data-refused]`, "bot: 4")
 	b.press("Require the key")
 	b.shows(`[aria-label="Policy"][data-policy="key"]`)
+	b.reads(`[aria-label="Exchanges for others"][data-audiences="0"]`, "exchanged for this service alone")
+	b.fill(`[aria-label="Exchanges for others"] input[name="audience"]`, "https://mcp.example/")
+	b.press("Name it…")
+	b.reads("dialog", "to them the agent is the other one")
+	b.press("Name the audience")
+	b.reads(`[aria-label="Exchanges for others"][data-audiences="1"]`, "https://mcp.example/")
+	b.fill(`[aria-label="Exchanges for others"] input[name="audience"]`, "vault")
+	b.press("Name it…")
+	b.press("Name the audience")
+	b.shows(`[aria-label="Exchanges for others"][data-audiences="2"]`)
+	b.press("Remove") // the first of them
+	b.reads(`[aria-label="Exchanges for others"][data-audiences="1"]`, "vault")
+	b.shows(`[aria-label="Policy"][data-policy="key"]`) // which is another decision
 	b.goTo("#/agents/bot")
 	b.reads(`[aria-label="Policy"]`, "The policy of the company demands")
 	b.goTo("#/control")
+	b.reads("main", "Tokens are exchanged for vault from then on")
 	b.reads("main", "In the name of every agent, only a key of the agent may speak from then on")
 	b.reads("main", "The enrolment token")
 }

@@ -75,6 +75,17 @@ test('the console has words for each kind of control record that the service wri
   }
 });
 
+test('a change of the company’s policy is told by what it names', () => {
+  for (const [payload, want] of [
+    [{ attest: 'key' }, /^In the name of every agent, only a key of the agent may speak/],
+    [{ exchangeAudiences: ['https://mcp.example/', 'vault'] }, /^Tokens are exchanged for https:\/\/mcp.exam.*, vault from then on$/],
+    [{ exchangeAudiences: [] }, /^Tokens are exchanged for this service alone/],
+  ]) {
+    const text = JSON.stringify({ subject: 'company-policy', by: null, ...payload });
+    assert.match(textOf(ControlWords({ change: { action: 'company.policy-changed', inner: parse(text), source: text } })), want);
+  }
+});
+
 test('a client whose keys are fetched is told with their URL', () => {
   const text = JSON.stringify({ subject: 'oauth-client:cc_1', by: null, ...one['oauth-client.created'] });
   const said = textOf(ControlWords({ change: { action: 'oauth-client.created', inner: parse(text), source: text } }));

@@ -108,6 +108,11 @@ test('what nobody signed in the name of a protected agent is red, from the polic
   addPolicies(all, [change(1, 20, '', 'key'), change(3, 40, 'bot', 'any')]);
   assert.deepEqual(say(50, 'bot', all), red, 'the stricter of the two holds');
   assert.equal(all.get('policy:').length, 1);
+  const audiences = { agentId: 'x', companyId: 'acme', actionType: 'company.policy-changed', log: 'control',
+    payload: { subject: 'company-policy', by: null, exchangeAudiences: ['vault'] } };
+  addPolicies(all, [parseRecordOf('control', JSON.stringify({ index: 4, timestamp: at(90), payload: audiences,
+    hash: '0'.repeat(64), signature: 'A'.repeat(86) }))]);
+  assert.deepEqual([...all.keys()], ['policy:', 'policy:bot'], 'another decision of the company is no policy of agents');
 });
 
 test('what could not be found out, and a record that fails, have no tone', () => {

@@ -8,16 +8,20 @@ import { readEndorsement, readStatement, statementHash } from './statement.js';
 /** A record may be under way while a key is revoked or a policy is set (ms). */
 export const SLACK = 5000;
 
-const policyForm = having({ subject: string, attest: oneOf('any', 'key') });
+const subjectForm = having({ subject: string });
+const policyForm = having({ attest: oneOf('any', 'key') });
 
 /**
- * Adds changes of policies to those that are known, each subject's in the order of the log.
+ * Adds changes of policies to those that are known, each subject's in the order of the log. What
+ * the company has decided about other things has another subject.
  * @param {Map<string, PolicyChange[]>} known
  * @param {LogRecord[]} records
  */
 export function addPolicies(known, records) {
   for (const { index, timestamp, inner, source } of records) {
-    const { subject, attest } = policyForm(inner, source, `control record ${index}`);
+    const { subject } = subjectForm(inner, source, `control record ${index}`);
+    if (!subject.startsWith('policy:')) continue;
+    const { attest } = policyForm(inner, source, `control record ${index}`);
     const before = (known.get(subject) ?? []).filter((one) => one.index !== index);
     const all = [...before, { index, at: Date.parse(timestamp), attest }];
     known.set(subject, all.sort((a, b) => a.index - b.index));

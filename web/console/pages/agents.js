@@ -8,6 +8,7 @@ import { href, replace, route } from '../core/router.js';
 import { useStore } from '../core/store.js';
 import { Badge, Failure, Field, Page, useReturn } from '../parts/basic.js';
 import { AttestPolicy } from '../parts/attest_policy.js';
+import { ExchangeAudiences } from '../parts/exchange_audiences.js';
 import { usePaged } from '../parts/pages_of.js';
 import { Text } from '../parts/text.js';
 import { Agent } from './agent.js';
@@ -98,6 +99,7 @@ function AgentList() {
           <section class="card" aria-label="Register an agent"><h2>Register an agent</h2>
             <${RegisterAgent} onDone=${reload} /></section>
           <${AttestPolicy} agentId="" onChange=${() => {}} />
+          <${ExchangeAudiences} />
         </div>
       </div>
     <//>`;

@@ -52,6 +52,7 @@ const agentKey = having(
 );
 const POLICY = new Map([['any', 'any credential may speak'], ['key', 'only a key of the agent may speak']]);
 const policy = having({ attest: string }, { agentId: string });
+const companyPolicy = having({}, { attest: string, exchangeAudiences: list(string) });
 
 const row = having({ table: string, name: string });
 
@@ -214,8 +215,12 @@ const KINDS = {
   ),
   'company.policy-changed': kind(
     'Company policy changed',
-    policy,
-    ({ attest }) => html`In the name of every agent, ${POLICY.get(attest) ?? visible(attest)} from then on`,
+    companyPolicy,
+    ({ attest = '', exchangeAudiences: named }) => (named === undefined
+      ? html`In the name of every agent, ${POLICY.get(attest) ?? visible(attest)} from then on`
+      : named.length === 0 ? 'Tokens are exchanged for this service alone from then on'
+        : html`Tokens are exchanged for ${named.map((name, i) => html`${i > 0 && ', '}<${Name} of=${name} />`)}
+          ${' '}from then on`),
   ),
   'company.suspended': kind(
     'Company suspended',
