@@ -1,6 +1,6 @@
 // Package interop tests our logs with other projects' tools: Tessera's fsck, torchwood, and the
-// witness litewitness; and our tokens with go-oidc, x/oauth2 and go-spiffe. It is in a separate
-// module, so that their dependencies are not attestd's.
+// witness litewitness; and our tokens with go-oidc, hashicorp/cap, x/oauth2 and go-spiffe. It is in
+// a separate module, so that their dependencies are not attestd's.
 package interop
 
 import (
