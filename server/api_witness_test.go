@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/torchwood"
+	"golang.org/x/mod/sumdb/note"
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
@@ -157,6 +161,31 @@ func TestWitness(t *testing.T) {
 	for _, path := range []string{"00", strings.Repeat("0", 64), strings.ToUpper(strings.Split(monitored(watchedOrigin), "/")[3]), strings.Repeat("0", 66)} {
 		who.do(t, "GET /v1/witness/"+path+"/checkpoint", "").status(404)
 	}
+}
+
+// A witness cosigns a checkpoint with extension lines as it is, and shows it so.
+func TestWitnessCosignsExtensionLines(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	s := start(t, cosigning(t, watchedLine()))
+	who, key := s.anyone(), s.vkey(t)
+	plain, _, _ := strings.Cut(newWatchedLog(t, "leaf", 5).checkpoint(t, 5), "\n\n")
+	text := plain + "\nanything the log likes\n"
+	blob := binary.BigEndian.AppendUint32(nil, tlog.VKey{Name: watchedOrigin, Type: tlog.TypeEd25519, Public: watchedKey.Public().(ed25519.PublicKey)}.ID())
+	blob = append(blob, ed25519.Sign(watchedKey, []byte(text))...)
+	signed := text + "\n— " + watchedOrigin + " " + base64.StdEncoding.EncodeToString(blob) + "\n"
+	// the signature covers the line
+	who.do(t, addCheckpoint, "old 0\n\n"+plain+"\n"+signed[len(text):]).status(403)
+	cosigned := who.do(t, addCheckpoint, "old 0\n\n"+signed).status(200)
+	if shown := who.do(t, monitored(watchedOrigin), "").status(200); string(shown.raw) != signed+string(cosigned.raw) {
+		t.Errorf("shown is %q", shown.raw)
+	}
+	verifier, err := torchwood.NewCosignatureVerifier(key.String())
+	must(t, err)
+	if _, err := note.Open([]byte(signed+string(cosigned.raw)), note.VerifierList(verifier)); err != nil {
+		t.Errorf("the cosignature does not cover the text: %v", err)
+	}
+	who.do(t, addCheckpoint, newWatchedLog(t, "leaf", 5).request(t, 5, 5)).status(200)
 }
 
 // A server is a witness only where it was started as one.

@@ -15,6 +15,10 @@ import (
 // signed-note demands, of post-quantum length.
 const maxCheckpoint = 128 << 10
 
+// maxExtension bounds the extension lines of a checkpoint, in bytes, so that a cosigned checkpoint
+// stays below maxCheckpoint with the signatures of its log.
+const maxExtension = 16 << 10
+
 var errCheckpoint = fmt.Errorf("%w checkpoint", ErrMalformed)
 
 // Checkpoint is what a log signs: its origin, and the size and root of its tree.
@@ -37,14 +41,39 @@ func (c Checkpoint) Sign(private ed25519.PrivateKey) ([]byte, error) {
 	return note.Sign(&note.Note{Text: c.Text()}, newSigner(c.Origin, private))
 }
 
-// ParseCheckpoint parses the text of a checkpoint, without signatures. Errors wrap ErrMalformed.
+// ExtendedCheckpoint is a checkpoint whose text may go on after the root. Our own logs have no such
+// lines, and nothing that checks our logs reads them. A witness cosigns the checkpoints of other
+// logs as they are: signatures and cosignatures cover the whole text (c2sp.org/tlog-cosignature).
+type ExtendedCheckpoint struct {
+	Checkpoint
+	// non-empty lines, each with its line break; "" for none
+	Extension string
+}
+
+// Text returns the whole text, which signatures are over.
+func (c ExtendedCheckpoint) Text() string { return c.Checkpoint.Text() + c.Extension }
+
+// ParseCheckpoint parses the text of a checkpoint, without signatures and without extension lines.
+// Errors wrap ErrMalformed.
 func ParseCheckpoint(text string) (Checkpoint, error) {
+	c, err := ParseExtendedCheckpoint(text)
+	if err == nil && c.Extension != "" {
+		err = errCheckpoint
+	}
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	return c.Checkpoint, nil
+}
+
+// ParseExtendedCheckpoint parses the text of a checkpoint with at most 16 KiB of extension lines.
+// Errors wrap ErrMalformed.
+func ParseExtendedCheckpoint(text string) (ExtendedCheckpoint, error) {
 	read, err := torchwood.ParseCheckpoint(text)
-	c := Checkpoint{read.Origin, Tree{read.N, read.Hash}}
-	// torchwood accepts extension lines, and a root with stray bits or line breaks; Text has
-	// neither
-	if err != nil || !validOrigin(c.Origin) || c.Size > maxSize || c.Text() != text {
-		return Checkpoint{}, errCheckpoint
+	c := ExtendedCheckpoint{Checkpoint{read.Origin, Tree{read.N, read.Hash}}, read.Extension}
+	// torchwood accepts a root with stray bits or line breaks; Text has neither
+	if err != nil || !validOrigin(c.Origin) || c.Size > maxSize || len(c.Extension) > maxExtension || c.Text() != text {
+		return ExtendedCheckpoint{}, errCheckpoint
 	}
 	return c, nil
 }
@@ -52,22 +81,42 @@ func ParseCheckpoint(text string) (Checkpoint, error) {
 // ParseSignedCheckpoint parses a signed checkpoint without checking its signatures, which the note
 // lists as unverified. Callers use it to find the keys of the origin. Errors wrap ErrMalformed.
 func ParseSignedCheckpoint(signed []byte) (Checkpoint, *note.Note, error) {
+	n, err := parseNote(signed)
+	if err != nil {
+		return Checkpoint{}, nil, err
+	}
+	c, err := ParseCheckpoint(n.Text)
+	return c, n, err
+}
+
+// ParseSignedExtendedCheckpoint is ParseSignedCheckpoint of one that may have extension lines.
+func ParseSignedExtendedCheckpoint(signed []byte) (ExtendedCheckpoint, *note.Note, error) {
+	n, err := parseNote(signed)
+	if err != nil {
+		return ExtendedCheckpoint{}, nil, err
+	}
+	c, err := ParseExtendedCheckpoint(n.Text)
+	return c, n, err
+}
+
+// parseNote parses a note of the size of a signed checkpoint. It lists all signatures as
+// unverified.
+func parseNote(signed []byte) (*note.Note, error) {
 	if len(signed) > maxCheckpoint {
-		return Checkpoint{}, nil, fmt.Errorf("%w checkpoint: %d bytes, at most %d are allowed", ErrMalformed, len(signed), maxCheckpoint)
+		return nil, fmt.Errorf("%w checkpoint: %d bytes, at most %d are allowed", ErrMalformed, len(signed), maxCheckpoint)
 	}
 	_, err := note.Open(signed, nil)
 	var unverified *note.UnverifiedNoteError
 	if !errors.As(err, &unverified) {
-		return Checkpoint{}, nil, fmt.Errorf("%w signed note", ErrMalformed)
+		return nil, fmt.Errorf("%w signed note", ErrMalformed)
 	}
-	n := unverified.Note
-	for _, s := range n.UnverifiedSigs { // package note accepts base64 with stray bits
+	for _, s := range unverified.Note.UnverifiedSigs {
+		// package note accepts base64 with stray bits
 		if _, ok := parseBase64(s.Base64); !ok || !validName(s.Name) {
-			return Checkpoint{}, nil, fmt.Errorf("%w signature line", ErrMalformed)
+			return nil, fmt.Errorf("%w signature line", ErrMalformed)
 		}
 	}
-	c, err := ParseCheckpoint(n.Text)
-	return c, n, err
+	return unverified.Note, nil
 }
 
 // OpenCheckpoint parses and verifies a signed checkpoint. One of keys MUST have signed it in the
@@ -76,12 +125,32 @@ func ParseSignedCheckpoint(signed []byte) (Checkpoint, *note.Note, error) {
 // by other keys as unverified. Errors wrap ErrMalformed or ErrSignature, except for a key of
 // another type.
 func OpenCheckpoint(signed []byte, keys ...VKey) (Checkpoint, *note.Note, error) {
-	if i := slices.IndexFunc(keys, func(k VKey) bool { return k.Type != TypeEd25519 || len(k.Public) != ed25519.PublicKeySize }); i >= 0 {
-		return Checkpoint{}, nil, fmt.Errorf("tlog: key %d, of %q, is not an Ed25519 key of a log", i, keys[i].Name)
-	}
 	c, n, err := ParseSignedCheckpoint(signed)
+	if err == nil {
+		err = verify(n, c, keys)
+	}
 	if err != nil {
 		return Checkpoint{}, nil, err
+	}
+	return c, n, nil
+}
+
+// OpenExtendedCheckpoint is OpenCheckpoint of one that may have extension lines.
+func OpenExtendedCheckpoint(signed []byte, keys ...VKey) (ExtendedCheckpoint, *note.Note, error) {
+	c, n, err := ParseSignedExtendedCheckpoint(signed)
+	if err == nil {
+		err = verify(n, c.Checkpoint, keys)
+	}
+	if err != nil {
+		return ExtendedCheckpoint{}, nil, err
+	}
+	return c, n, nil
+}
+
+// verify checks the signatures of the note of a checkpoint and lists those by keys as verified.
+func verify(n *note.Note, c Checkpoint, keys []VKey) error {
+	if i := slices.IndexFunc(keys, func(k VKey) bool { return k.Type != TypeEd25519 || len(k.Public) != ed25519.PublicKeySize }); i >= 0 {
+		return fmt.Errorf("tlog: key %d, of %q, is not an Ed25519 key of a log", i, keys[i].Name)
 	}
 	signedByOrigin := false
 	var others []note.Signature
@@ -93,12 +162,12 @@ func OpenCheckpoint(signed []byte, keys ...VKey) (Checkpoint, *note.Note, error)
 			n.Sigs = append(n.Sigs, s)
 			signedByOrigin = signedByOrigin || s.Name == c.Origin
 		default:
-			return Checkpoint{}, nil, fmt.Errorf("%w: signature by %q on a checkpoint of log %q", ErrSignature, s.Name, c.Origin)
+			return fmt.Errorf("%w: signature by %q on a checkpoint of log %q", ErrSignature, s.Name, c.Origin)
 		}
 	}
 	if !signedByOrigin {
-		return Checkpoint{}, nil, fmt.Errorf("%w: checkpoint of log %q", ErrSignature, c.Origin)
+		return fmt.Errorf("%w: checkpoint of log %q", ErrSignature, c.Origin)
 	}
 	n.UnverifiedSigs = others
-	return c, n, nil
+	return nil
 }

@@ -160,6 +160,32 @@ func TestCheckpointRefused(t *testing.T) {
 	}
 }
 
+// What checks our own logs refuses a checkpoint with extension lines, also one that the log's key
+// has signed. What reads the checkpoints of other logs returns the lines, and signatures cover
+// them.
+func TestExtensionLines(t *testing.T) {
+	t.Parallel()
+	c := tlog.ExtendedCheckpoint{Checkpoint: tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Root: tlog.EmptyRoot()}}, Extension: "a\nb c\n"}
+	signed := c.Text() + "\n" + signatureLine(origin, vkey.ID(), ed25519.Sign(key, []byte(c.Text())))
+	if _, _, err := tlog.OpenCheckpoint([]byte(signed), vkey); !errors.Is(err, tlog.ErrMalformed) {
+		t.Errorf("a checkpoint of ours: %v", err)
+	}
+	if opened, _, err := tlog.OpenExtendedCheckpoint([]byte(signed), vkey); err != nil || opened != c {
+		t.Errorf("%+v, %v", opened, err)
+	}
+	changed := strings.Replace(signed, "\na\n", "\nb\n", 1)
+	if _, _, err := tlog.OpenExtendedCheckpoint([]byte(changed), vkey); !errors.Is(err, tlog.ErrSignature) {
+		t.Errorf("a changed line: %v", err)
+	}
+	without, err := c.Checkpoint.Sign(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened, _, err := tlog.OpenExtendedCheckpoint(without, vkey); err != nil || opened.Checkpoint != c.Checkpoint || opened.Extension != "" {
+		t.Errorf("none: %+v, %v", opened, err)
+	}
+}
+
 // A malformed signature line is refused. Of these, package note accepts base64 with stray bits.
 func TestSignatureLineRefused(t *testing.T) {
 	t.Parallel()
@@ -204,10 +230,18 @@ func TestSignatureLineRefused(t *testing.T) {
 func FuzzCheckpoint(f *testing.F) {
 	f.Add("o\n1\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n")
 	f.Add(tlog.Checkpoint{Origin: origin}.Text())
+	f.Add("o\n1\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\nextension\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := tlog.ParseCheckpoint(text)
 		if (err == nil) != isCheckpoint(text) {
 			t.Errorf("%q is read as %+v: %v", text, c, err)
+		}
+		extended, extendedErr := tlog.ParseExtendedCheckpoint(text)
+		if extendedErr == nil && (extended.Text() != text || len(extended.Extension) > 16<<10 || strings.Contains(extended.Extension, "\n\n")) {
+			t.Errorf("%q is read as %+v", text, extended)
+		}
+		if (err == nil) != (extendedErr == nil && extended.Extension == "") || err == nil && extended.Checkpoint != c {
+			t.Errorf("%q is read as %+v: %v, and as %+v: %v", text, c, err, extended, extendedErr)
 		}
 		if err != nil {
 			return

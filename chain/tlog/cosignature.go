@@ -31,6 +31,11 @@ type Cosignature struct {
 // is signed, so each witness MUST have a key of its own. It returns an error for a name, a
 // checkpoint or a time that has no valid form.
 func (c Checkpoint) Cosign(name string, private ed25519.PrivateKey, at time.Time) (Cosignature, error) {
+	return ExtendedCheckpoint{Checkpoint: c}.Cosign(name, private, at)
+}
+
+// Cosign is Checkpoint.Cosign. The cosignature covers the extension lines too.
+func (c ExtendedCheckpoint) Cosign(name string, private ed25519.PrivateKey, at time.Time) (Cosignature, error) {
 	seconds := at.Unix()
 	if !validName(name) || !validOrigin(c.Origin) || c.Size < 0 || c.Size > maxSize || seconds <= 0 {
 		return Cosignature{}, fmt.Errorf("tlog: %q cannot cosign size %d of log %q at %d", name, c.Size, c.Origin, seconds)

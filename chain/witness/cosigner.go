@@ -78,7 +78,7 @@ func (c *Cosigner) AddCheckpoint(ctx context.Context, body []byte, at time.Time)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "Malformed request"), nil
 	}
-	checkpoint, _, err := tlog.ParseSignedCheckpoint(r.Checkpoint)
+	checkpoint, _, err := tlog.ParseSignedExtendedCheckpoint(r.Checkpoint)
 	if err != nil || checkpoint.Size > tlog.MaxSize {
 		return refuse(http.StatusBadRequest, "Malformed checkpoint"), nil
 	}
@@ -86,7 +86,7 @@ func (c *Cosigner) AddCheckpoint(ctx context.Context, body []byte, at time.Time)
 	if !known {
 		return refuse(http.StatusNotFound, "Unknown origin"), nil
 	}
-	_, signed, err := tlog.OpenCheckpoint(r.Checkpoint, keys...)
+	_, signed, err := tlog.OpenExtendedCheckpoint(r.Checkpoint, keys...)
 	switch {
 	case errors.Is(err, tlog.ErrSignature):
 		return refuse(http.StatusForbidden, "No valid signature of a trusted key"), nil
@@ -108,7 +108,7 @@ func (c *Cosigner) AddCheckpoint(ctx context.Context, body []byte, at time.Time)
 }
 
 // cosign cosigns a checkpoint, stores it with the log's verified signatures, and then answers.
-func (c *Cosigner) cosign(ctx context.Context, checkpoint tlog.Checkpoint, verified []note.Signature, latest tlog.Tree, at time.Time) (Answer, error) {
+func (c *Cosigner) cosign(ctx context.Context, checkpoint tlog.ExtendedCheckpoint, verified []note.Signature, latest tlog.Tree, at time.Time) (Answer, error) {
 	cosignature, err := checkpoint.Cosign(c.name, c.private, at)
 	if err != nil {
 		return Answer{}, err

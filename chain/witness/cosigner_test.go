@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"filippo.io/torchwood"
+	"golang.org/x/mod/sumdb/note"
 
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
@@ -69,13 +70,16 @@ func TestAddCheckpoint(t *testing.T) {
 		{"malformed: 64 hashes", lines("old 5\n"+strings.Repeat(hash, 64)+"\n", checkpoint), 400},
 		{"malformed: no checkpoint", []byte("old 5\n\n"), 400},
 		{"malformed: a checkpoint without signatures", lines("old 5\n\n", checkpoint[:bytes.Index(checkpoint, []byte("\n\n"))+2]), 400},
-		{"malformed: a checkpoint with an extension line", lines("old 5\n\n", bytes.Replace(checkpoint, []byte("\n\n"), []byte("\nx\n\n"), 1)), 400},
+		{"malformed: an empty extension line", lines("old 5\n\n", extended(t, h.tree(t, 9), "x\n\ny\n")), 400},
+		{"malformed: a control character in an extension line", lines("old 5\n\n", bytes.Replace(checkpoint, []byte("\n\n"), []byte("\n\x01\n\n"), 1)), 400},
+		{"malformed: extension lines over the bound", lines("old 5\n\n", extended(t, h.tree(t, 9), strings.Repeat("0123456789abcde\n", 1024)+"x\n")), 400},
 		{"malformed: longer than the bound", append(good.Format(), bytes.Repeat([]byte("x"), witness.MaxRequest)...), 400},
 		{"malformed, and the origin is unknown", lines("old 05\n\n", unknown), 400},
 
 		{"the origin is unknown", lines("old 0\n\n", unknown), 404},
 		{"the origin is unknown, and the signature of nobody", lines("old 0\n\n", signed(tlog.Checkpoint{Origin: "unknown.example"}, otherKey)), 404},
 
+		{"an extension line that the log has not signed", lines("old 5\n\n", bytes.Replace(checkpoint, []byte("\n\n"), []byte("\nx\n\n"), 1)), 403},
 		{"only a stranger's signature", with(func(r *witness.Request) { r.Checkpoint = stranger }), 403},
 		{"a trusted signature that fails", with(func(r *witness.Request) {
 			r.Checkpoint = bytes.Replace(checkpoint, []byte("\n9\n"), []byte("\n8\n"), 1)
@@ -175,6 +179,61 @@ func TestCosignatureVerifiesWithTorchwood(t *testing.T) {
 	must(t, err)
 	if seen, _, err := torchwood.VerifyCheckpoint(state.signed[origin], policy); err != nil || seen.N != 9 {
 		t.Errorf("%+v, %v", seen, err)
+	}
+}
+
+// extended signs a checkpoint of the log whose text goes on after the root.
+func extended(t testing.TB, tree tlog.Tree, extension string) []byte {
+	t.Helper()
+	signer := signerOf(t, origin, logKey)
+	signed, err := note.Sign(&note.Note{Text: tlog.Checkpoint{Origin: origin, Tree: tree}.Text() + extension}, signer)
+	must(t, err)
+	return signed
+}
+
+// signerOf is the signer of package note with a key.
+func signerOf(t testing.TB, name string, private ed25519.PrivateKey) note.Signer {
+	t.Helper()
+	blob := base64.StdEncoding.EncodeToString(append([]byte{tlog.TypeEd25519}, private.Seed()...))
+	signer, err := note.NewSigner(fmt.Sprintf("PRIVATE+KEY+%s+%08x+%s", name, vkey(name, tlog.TypeEd25519, private).ID(), blob))
+	must(t, err)
+	return signer
+}
+
+// A checkpoint with extension lines is cosigned and stored as it is. The cosignature covers them:
+// it verifies with torchwood, and no longer when a line is changed, added or taken away.
+func TestExtensionLinesAreCosigned(t *testing.T) {
+	t.Parallel()
+	h := grow(t, "leaf", 9)
+	for name, extension := range map[string]string{
+		"one line": "x\n", "three lines": "a\n— no signature\n \n", "as many bytes as allowed": strings.Repeat("0123456789abcde\n", 1024),
+	} {
+		state := newMemory()
+		c := cosigner(t, state)
+		signed := extended(t, h.tree(t, 9), extension)
+		answer, err := c.AddCheckpoint(ctx, witness.Request{Checkpoint: signed}.Format(), noon)
+		if err != nil || answer.Status != 200 {
+			t.Fatalf("%s: %+v, %v", name, answer, err)
+		}
+		stored := string(state.signed[origin])
+		if stored != string(signed)+answer.Body {
+			t.Errorf("%s: %q is stored", name, stored)
+		}
+		verifier, err := torchwood.NewCosignatureVerifier(c.VKey().String())
+		must(t, err)
+		for change, text := range map[string]string{
+			"": stored, "changed": strings.Replace(stored, extension, "y"+extension[1:], 1),
+			"added": strings.Replace(stored, extension, extension+"y\n", 1), "taken away": strings.Replace(stored, extension, "", 1),
+		} {
+			if _, err := note.Open([]byte(text), note.VerifierList(verifier)); (err == nil) != (change == "") {
+				t.Errorf("%s, %s: %v", name, change, err)
+			}
+		}
+		// the next checkpoint of the log may have other lines
+		next := witness.Request{Old: 9, Checkpoint: extended(t, h.tree(t, 9), "another\n")}
+		if answer, err := c.AddCheckpoint(ctx, next.Format(), noon); err != nil || answer.Status != 200 {
+			t.Errorf("%s, then another: %+v, %v", name, answer, err)
+		}
 	}
 }
 

@@ -11,6 +11,9 @@
 //	\n
 //	<checkpoint>                 signed by the log
 //
+// The text of a checkpoint may go on after the root, with at most 16 KiB of extension lines. They
+// mean nothing to a witness. It cosigns and stores the text as it is.
+//
 // # Answer
 //
 // The first of these conditions that holds decides:
