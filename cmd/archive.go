@@ -11,7 +11,6 @@ import (
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
-	"attestd/chain/tlog"
 	"attestd/internal/printable"
 	"attestd/server/local"
 	"attestd/store"
@@ -40,8 +39,9 @@ which only the server's user and root can use; the records are read beside it.
 With --prune, the payloads of the actions in the archive are then deleted from the database, which
 nothing but the archive brings back. Their records stay, with their times, hashes, signatures and
 delegations, and every proof of them. A control record that the company signs says which payloads
-they were, and which archive has them; verify holds the rest against it. The archive must end at
-least a day ago. What was interrupted is finished by --company and --prune alone.
+they were, and which archive has them; verify holds the rest against it. Before that record is made,
+the server, or this command where none runs, reads the archive and checks that it holds and has
+these very records. The archive must end at least a day ago. What was interrupted is finished by --company and --prune alone.
 
 The archive contains everything that agents recorded. Protect it as you protect the database.`,
 		Args: cobra.NoArgs,
@@ -65,7 +65,7 @@ The archive contains everything that agents recorded. Protect it as you protect 
 					made.Actions, made.Control, made.CompanyID, made.Before, made.File, humanize.IBytes(uint64(made.Size)), made.SHA256, made.Key)
 			}
 			if prunes {
-				pruned, err := f.prune(cmd.Context(), local.Prune{CompanyID: company, Records: made.tree.Size, Root: made.tree.Root, Archive: made.SHA256})
+				pruned, err := f.prune(cmd.Context(), company, out)
 				if err != nil {
 					return fmt.Errorf("the archive %s is there, and not all payloads were pruned: %w", out, err)
 				}
@@ -100,8 +100,7 @@ type archived struct {
 	Actions   int64  `json:"actions"`
 	Control   int64  `json:"control"` // records
 	// of actions whose payloads are no longer in the database
-	Pruned *int64    `json:"pruned,omitempty"`
-	tree   tlog.Tree // of the actions up to the last in the archive
+	Pruned *int64 `json:"pruned,omitempty"`
 }
 
 // archive makes an archive, beside a server or without one.
@@ -131,8 +130,7 @@ func (f *operatorFlags) archive(ctx context.Context, a local.Archive, out string
 	if v.Outcome != evidence.Holds {
 		return made, exitError{exitInvalid, fmt.Errorf("no archive was made, because it does not hold when it is read back: %s: %s", v.Code, v.Reason)}
 	}
-	made = archived{CompanyID: frame.CompanyID, Before: frame.Before, File: out, Size: size, SHA256: v.Archive.SHA256, Key: frame.Signer,
-		tree: v.Archive.Actions}
+	made = archived{CompanyID: frame.CompanyID, Before: frame.Before, File: out, Size: size, SHA256: v.Archive.SHA256, Key: frame.Signer}
 	for _, l := range frame.Logs {
 		if l.Log == evidence.Control {
 			made.Control = l.Records

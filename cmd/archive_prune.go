@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -10,16 +11,28 @@ import (
 	"attestd/server/local"
 )
 
-// prune has payloads pruned, beside a server or without one, until none is left.
-func (f *operatorFlags) prune(ctx context.Context, p local.Prune) (done local.Pruned, err error) {
+// prune has payloads pruned, beside a server or without one, until none is left: those of the
+// actions in an archive, whose file whoever has the database reads first, or without one those of
+// which that was begun.
+func (f *operatorFlags) prune(ctx context.Context, company, archive string) (done local.Pruned, err error) {
 	report, finish := progress()
 	defer finish()
+	p := local.Prune{CompanyID: company}
 	err = f.change(ctx, func(o operations) error {
+		if archive != "" {
+			file, err := os.Open(archive)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			if err := o.BeginPrune(ctx, p, file); err != nil {
+				return err
+			}
+		}
 		for {
 			if done, err = o.Prune(ctx, p); err != nil || done.Left == 0 {
 				return err
 			}
-			p.Records = 0 // it was begun
 			if report != nil {
 				report("prune", done.Records-done.Left, done.Records)
 			}
@@ -33,7 +46,7 @@ func (f *operatorFlags) prune(ctx context.Context, p local.Prune) (done local.Pr
 
 // finishPruning finishes what was interrupted.
 func (f *operatorFlags) finishPruning(cmd *cobra.Command, company string, asJSON bool) error {
-	done, err := f.prune(cmd.Context(), local.Prune{CompanyID: company})
+	done, err := f.prune(cmd.Context(), company, "")
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,7 @@ type operations interface {
 	SetQuota(ctx context.Context, q local.Quota) (local.Company, error)
 	RotateKey(ctx context.Context, r local.Rotation) (local.Rotated, error)
 	Archive(ctx context.Context, a local.Archive) (lines.Frame, error)
+	BeginPrune(ctx context.Context, p local.Prune, archive io.Reader) error
 	Prune(ctx context.Context, p local.Prune) (local.Pruned, error)
 }
 

@@ -30,8 +30,9 @@ const (
 
 // BeginPrune records in the control log of the caller's company that the payloads of its first
 // actions may be missing from then on: those of a number of records, the root of whose log tree is
-// given, and which are in an archive with this SHA-256 in hex. PruneNext then takes them away. It
-// returns ErrNotPrunable, and the errors of other changes of a company.
+// given, and which are in an archive with this SHA-256 in hex. The caller MUST have read and
+// checked that archive. PruneNext then takes them away. It returns ErrNotPrunable, and the errors
+// of other changes of a company.
 func (s *Store) BeginPrune(
 	ctx context.Context, by Caller, records int64, root tlog.Hash, archive string,
 ) (p PrunedRecords, err error) {

@@ -2,12 +2,20 @@ package test
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +115,69 @@ func TestPrune(t *testing.T) {
 	if changed.status != 4 || !strings.Contains(changed.all, "payload is missing") {
 		t.Errorf("%+v", changed)
 	}
+}
+
+// The server reads an archive before it signs that it has the payloads: who reaches the socket with
+// a SHA-256 that was made up, or with another file than an archive of these very records, prunes
+// nothing.
+func TestServerReadsTheArchiveBeforeItPrunes(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	db, s, c := older(t)
+	file := filepath.Join(t.TempDir(), "acme.ndjson")
+	exits(t, 0, "SHA-256", "archive", "--company", "acme", "--before", "1d", "--out", file, "--db", db)
+	good, err := os.ReadFile(file)
+	must(t, err)
+	socket := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", db+".sock")
+	}}}
+	post := func(path, body string) (int, string) {
+		t.Helper()
+		answer, err := socket.Post("http://local"+path, "", strings.NewReader(body))
+		must(t, err)
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		must(t, err)
+		return answer.StatusCode, string(text)
+	}
+	lines := strings.SplitAfter(string(good), "\n")
+	swapped := slices.Clone(lines)
+	last := len(lines) - 3 // the last record of actions
+	swapped[last], swapped[last-1] = swapped[last-1], swapped[last]
+	root := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	for name, test := range map[string]struct{ path, body, says string }{
+		"a hash that was made up": {"/prune", `{"companyId":"acme","records":300,"root":"` + root + `","archive":"` + strings.Repeat("ab", 32) + `"}`, "records"},
+		"nothing":                 {"/prune/acme", "", "does not hold"},
+		"no archive":              {"/prune/acme", "{}\n", "does not hold"},
+		"a payload is another":    {"/prune/acme", strings.Replace(string(good), `"actionType":"`, `"actionType":"x`, 1), "does not hold"},
+		"a record is missing":     {"/prune/acme", strings.Join(slices.Delete(slices.Clone(lines), last, last+1), ""), "does not hold"},
+		"records changed places":  {"/prune/acme", strings.Join(swapped, ""), "does not hold"},
+		"it was cut off":          {"/prune/acme", string(good[:len(good)-1]), "does not hold"},
+		"of another company":      {"/prune/zoo", string(good), "of the company"},
+	} {
+		if test.path == "/prune/acme" && test.body == string(good) {
+			t.Fatalf("%s: nothing was changed", name)
+		}
+		if code, text := post(test.path, test.body); code < 400 || !strings.Contains(text, test.says) {
+			t.Errorf("%s: %d %s", name, code, text)
+		}
+	}
+	var verdict verdictOfChain
+	c.call(t, 200, "GET", "/v1/verify", "", &verdict)
+	control := c.call(t, 200, "GET", "/v1/chain?log=control", "", nil)
+	if verdict.Pruned != 0 || bytes.Contains(control, []byte("payloads.pruned")) {
+		t.Errorf("%+v", verdict)
+	}
+
+	if code, text := post("/prune/acme", string(good)); code != 200 {
+		t.Fatalf("the archive itself: %d %s", code, text)
+	}
+	sum := fmt.Sprintf("%x", sha256.Sum256(good))
+	if control := c.call(t, 200, "GET", "/v1/chain?log=control", "", nil); !bytes.Contains(control, []byte(`"archive":"`+sum+`"`)) {
+		t.Error("the control record does not name the archive")
+	}
+	exits(t, 0, sum, "archive", "--company", "acme", "--prune", "--db", db)
+	must(t, s.interrupt())
 }
 
 // Without a company's archive nothing goes, and what is misspelt or incomplete is refused.

@@ -135,7 +135,12 @@ func (c *Client) send(ctx context.Context, path string, request any) (io.ReadClo
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://local"+path, bytes.NewReader(text))
+	return c.post(ctx, path, bytes.NewReader(text))
+}
+
+// post sends a body to an operation, and returns that of the answer.
+func (c *Client) post(ctx context.Context, path string, content io.Reader) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://local"+path, content)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,8 @@
 // ask the kernel whose process the other one is. Nothing of this is served on another listener.
 //
 // Every operation is a POST of one JSON object, read strictly, to a path of its own. The answer is
-// one JSON object, of the list one for each company and line. An error has a status of 400 or more
+// one JSON object, of the list one for each company and line. The archive of records whose payloads
+// go is a body by itself, which the server reads and checks. An error has a status of 400 or more
 // and the members error and kind, the kind being the sentinel of package store that it wraps.
 package local
 

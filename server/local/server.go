@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +36,7 @@ type Server struct {
 	made     fs.FileInfo // of the socket
 
 	open, served, refused atomic.Int64
+	reading               sync.Mutex // of an archive: one at a time
 }
 
 // Status is what a server has done.
@@ -173,6 +175,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /rotate-key", operation(s, s.RotateKey))
 	mux.HandleFunc("POST /archive", operation(s, s.Archive))
 	mux.HandleFunc("POST /prune", operation(s, s.Prune))
+	mux.HandleFunc("POST /prune/{companyId}", s.beginPrune)
 	mux.HandleFunc("POST /state", operation(s, func(ctx context.Context, _ struct{}) (State, error) {
 		if s.State == nil {
 			return State{}, fmt.Errorf("%w: the server has not begun to serve", store.ErrUnavailable)
