@@ -404,6 +404,34 @@ CREATE TABLE company_policy (
   exchange_audiences TEXT NOT NULL
 ) STRICT;
 
+-- How far the actions of each company were searched for calls of tools that were refused and ran
+-- all the same: next_record is the first one that was not looked at, as it was about a second ago
+-- at most.
+CREATE TABLE call_watch (
+  company     INTEGER PRIMARY KEY REFERENCES company (id),
+  next_record INTEGER NOT NULL
+) STRICT;
+
+-- The calls of tools that were refused in the last days, and what their records have said so far
+-- (chain/action). call is a SHA-256 of the company and the key of the call. counted is the first
+-- record that is not in the counts, refused the last refusal, done the first outcome. A call that
+-- ran all the same has found_at (Unix milliseconds), and a control record call.disobeyed.
+CREATE TABLE refused_call (
+  call       BLOB PRIMARY KEY CHECK (length(call) = 32),
+  company    INTEGER NOT NULL REFERENCES company (id),
+  counted    INTEGER NOT NULL,
+  requests   INTEGER NOT NULL,
+  refusals   INTEGER NOT NULL,
+  refused    INTEGER NOT NULL,
+  done       INTEGER,
+  tool       TEXT NOT NULL,
+  expires_at INTEGER NOT NULL, -- Unix milliseconds; nobody waits for the outcome any more
+  found_at   INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX refused_call_company ON refused_call (company);
+CREATE INDEX refused_call_expiry ON refused_call (expires_at);
+CREATE INDEX refused_call_found ON refused_call (found_at) WHERE found_at IS NOT NULL;
+
 -- Sessions of agents. Those in which they have made statements are each noted before their first
 -- record; kid is the thumbprint of the key. The others are noted after it; kid is their kind: hook,
 -- mcp, run or telemetry. What stands in a session is found by idempotency_key, which has a name for

@@ -57,6 +57,7 @@ const (
 	CompanyResumed     ControlAction = "company.resumed"
 	CompanyQuota       ControlAction = "company.quota-changed"
 	PayloadsPruned     ControlAction = "payloads.pruned"
+	CallDisobeyed      ControlAction = "call.disobeyed"
 	RowAdopted         ControlAction = projection.RowAdopted
 	RowAccepted        ControlAction = projection.RowAccepted
 	TablesAdopted      ControlAction = projection.TablesAdopted

@@ -65,6 +65,7 @@ var datedTables = []datedTable{
 	{KindAccessToken, "federated_token", "hash", func(r Retention) time.Duration { return r.Tokens }},
 	{KindRevokedToken, "revoked_token", "name", func(r Retention) time.Duration { return r.Tokens }},
 	{KindUsedProof, "used_proof", "name", func(Retention) time.Duration { return proofsStay }},
+	{KindRefusedCall, "refused_call", "call", func(Retention) time.Duration { return 0 }},
 }
 
 // Tokens deletes access tokens, notes of revoked ones, and used proofs.

@@ -31,6 +31,8 @@ type (
 	// Rollback detects a database that is older than its head file or its checkpoints, and accepts
 	// one.
 	Rollback struct{ db *Store }
+	// Calls of tools that were refused, and what became of them.
+	Calls struct{ db *Store }
 	// Expired are rows that go some time after what they are for has ended.
 	Expired struct{ db *Store }
 )
@@ -51,9 +53,10 @@ type groups struct {
 	Cosigner    Cosigner
 	Tables      Tables
 	Rollback    Rollback
+	Calls       Calls
 	Expired     Expired
 }
 
 func (s *Store) group() groups {
-	return groups{Companies{s}, Credentials{s}, Agents{s}, AgentKeys{s}, TokenKeys{s}, Federations{s}, Sessions{s}, Policies{s}, Passports{s}, Webhooks{s}, Checkpoints{s}, Cosigner{s}, Tables{s}, Rollback{s}, Expired{s}}
+	return groups{Companies{s}, Credentials{s}, Agents{s}, AgentKeys{s}, TokenKeys{s}, Federations{s}, Sessions{s}, Policies{s}, Passports{s}, Webhooks{s}, Checkpoints{s}, Cosigner{s}, Tables{s}, Rollback{s}, Calls{s}, Expired{s}}
 }

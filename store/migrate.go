@@ -252,6 +252,25 @@ CREATE TABLE company_policy (
   company            INTEGER PRIMARY KEY REFERENCES company (id),
   exchange_audiences TEXT NOT NULL
 ) STRICT;
+CREATE TABLE call_watch (
+  company     INTEGER PRIMARY KEY REFERENCES company (id),
+  next_record INTEGER NOT NULL
+) STRICT;
+CREATE TABLE refused_call (
+  call       BLOB PRIMARY KEY CHECK (length(call) = 32),
+  company    INTEGER NOT NULL REFERENCES company (id),
+  counted    INTEGER NOT NULL,
+  requests   INTEGER NOT NULL,
+  refusals   INTEGER NOT NULL,
+  refused    INTEGER NOT NULL,
+  done       INTEGER,
+  tool       TEXT NOT NULL,
+  expires_at INTEGER NOT NULL,
+  found_at   INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX refused_call_company ON refused_call (company);
+CREATE INDEX refused_call_expiry ON refused_call (expires_at);
+CREATE INDEX refused_call_found ON refused_call (found_at) WHERE found_at IS NOT NULL;
 PRAGMA user_version = 21;`},
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/chain"
+	"attestd/chain/action"
 	"attestd/crypto/seal"
 	"attestd/crypto/tokenkey"
 	"attestd/internal/testenv"
@@ -43,6 +45,10 @@ func everything(t testing.TB, m *seal.Master) sealed {
 	got(s.Companies.Resume(ctx, operator(c), "paid"))(t)
 	must(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Bytes: ptr(int64(1 << 40))}, "large"))
 	must(t, s.RecordStart(ctx, map[string]string{"stream": "off"}))
+	must(t, s.Calls.SaveNext(ctx, map[int64]int64{c.Chain: 1500}))
+	refused := store.NewRefusedCall(chain.Hash{1}, now)
+	refused.State = action.State{Requests: 1, Refusals: 1, Refused: 2, Done: 3, HasOutcome: true, Tool: "Bash", Found: true}
+	must(t, s.Calls.Save(ctx, by(c, now), []store.RefusedCall{refused}, nil))
 	publish(t, s, c.Actions)
 	got(once(t, s, keyed(c, "a key", "a request")))(t)
 	must(t, s.Close())

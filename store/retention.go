@@ -48,7 +48,8 @@ const (
 	KindRevokedToken = "revoked_token"
 	KindSession      = "session"
 	KindRetryKey     = "retry_key"
+	KindRefusedCall  = "refused_call"
 )
 
 // RetainedKinds are all of them.
-var RetainedKinds = []string{KindPassport, KindAccessToken, KindUsedProof, KindRevokedToken, KindSession, KindRetryKey}
+var RetainedKinds = []string{KindPassport, KindAccessToken, KindUsedProof, KindRevokedToken, KindSession, KindRetryKey, KindRefusedCall}

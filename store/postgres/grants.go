@@ -43,6 +43,8 @@ func grants() []struct{ table, privileges string } {
 		{"federation_use", "SELECT, INSERT, UPDATE (day, subjects)"},
 		{"attest_policy", "SELECT, INSERT, UPDATE (attest)"},
 		{"company_policy", "SELECT, INSERT, UPDATE (exchange_audiences)"},
+		{"call_watch", "SELECT, INSERT, UPDATE (next_record)"},
+		{"refused_call", "SELECT, INSERT, UPDATE (counted, requests, refusals, refused, done, tool, expires_at, found_at), DELETE"},
 		{"company_suspension", "SELECT, INSERT, UPDATE (suspended_at, reason)"},
 		{"company_quota", "SELECT, INSERT, UPDATE (max_records, max_bytes)"},
 		{"agent_session", "SELECT, INSERT, DELETE"},

@@ -337,12 +337,33 @@ CREATE TABLE company_policy (
   company            bigint PRIMARY KEY REFERENCES company (id),
   exchange_audiences text COLLATE "C" NOT NULL
 );
+CREATE TABLE call_watch (
+  company     bigint PRIMARY KEY REFERENCES company (id),
+  next_record bigint NOT NULL
+);
+CREATE TABLE refused_call (
+  call       bytea PRIMARY KEY CHECK (length(call) = 32),
+  company    bigint NOT NULL REFERENCES company (id),
+  counted    bigint NOT NULL,
+  requests   bigint NOT NULL,
+  refusals   bigint NOT NULL,
+  refused    bigint NOT NULL,
+  done       bigint,
+  tool       text COLLATE "C" NOT NULL,
+  expires_at bigint NOT NULL,
+  found_at   bigint
+);
+CREATE INDEX refused_call_company ON refused_call (company);
+CREATE INDEX refused_call_expiry ON refused_call (expires_at);
+CREATE INDEX refused_call_found ON refused_call (found_at) WHERE found_at IS NOT NULL;
 DO $$
 DECLARE server text;
 BEGIN
   FOR server IN SELECT DISTINCT grantee::regrole FROM pg_class, aclexplode(relacl)
     WHERE oid = 'node'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner AND grantee <> 0 LOOP
     EXECUTE format('GRANT SELECT, INSERT, UPDATE (exchange_audiences) ON company_policy TO %s', server);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE (next_record) ON call_watch TO %s', server);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE (counted, requests, refusals, refused, done, tool, expires_at, found_at), DELETE ON refused_call TO %s', server);
   END LOOP;
 END $$`, 20},
 	}

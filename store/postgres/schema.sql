@@ -392,6 +392,25 @@ CREATE TABLE company_policy (
   company            bigint PRIMARY KEY REFERENCES company (id),
   exchange_audiences text COLLATE "C" NOT NULL
 );
+CREATE TABLE call_watch (
+  company     bigint PRIMARY KEY REFERENCES company (id),
+  next_record bigint NOT NULL
+);
+CREATE TABLE refused_call (
+  call       bytea PRIMARY KEY CHECK (length(call) = 32),
+  company    bigint NOT NULL REFERENCES company (id),
+  counted    bigint NOT NULL,
+  requests   bigint NOT NULL,
+  refusals   bigint NOT NULL,
+  refused    bigint NOT NULL,
+  done       bigint,
+  tool       text COLLATE "C" NOT NULL,
+  expires_at bigint NOT NULL,
+  found_at   bigint
+);
+CREATE INDEX refused_call_company ON refused_call (company);
+CREATE INDEX refused_call_expiry ON refused_call (expires_at);
+CREATE INDEX refused_call_found ON refused_call (found_at) WHERE found_at IS NOT NULL;
 CREATE TABLE company_suspension (
   company      bigint PRIMARY KEY REFERENCES company (id),
   suspended_at text COLLATE "C",
