@@ -121,7 +121,7 @@ func (d *delivery) read(ctx context.Context, cursor *feed.Cursor) (list []notice
 		n.agent, n.action = whatWasDone(reader, r.Payload)
 		if n.log == store.Control {
 			var isSent bool
-			if n.agent, isSent = agentOfKey(n.action, r.Payload); !isSent {
+			if n.agent, isSent = agentConcerned(n.action, r.Payload); !isSent {
 				return true
 			}
 		}

@@ -45,10 +45,13 @@ type webhookMessage struct {
 	Data      map[string]any `json:"data"`
 }
 
-// agentOfKey returns the agent whose key a control record with an action is about. isSent is false
-// for all other control records, of which no webhook has messages.
-func agentOfKey(action string, payload []byte) (agent string, isSent bool) {
-	if action != string(store.AgentKeyEnrolled) && action != string(store.AgentKeyRevoked) {
+// agentConcerned returns the agent that a control record with an action is about, if webhooks have
+// messages about such records: those about keys of agents, and about calls that disobeyed a
+// refusal. isSent is false for all others.
+func agentConcerned(action string, payload []byte) (agent string, isSent bool) {
+	switch store.ControlAction(action) {
+	case store.AgentKeyEnrolled, store.AgentKeyRevoked, store.CallDisobeyed:
+	default:
 		return "", false
 	}
 	var record struct {

@@ -20,6 +20,7 @@ const (
 	reasonClockApart    = "CLOCK_APART"
 	reasonClockLeap     = "CLOCK_LEAP"
 	reasonCosigner      = "COSIGNER_BEHIND"
+	reasonDisobeyed     = "DISOBEYED"
 	reasonDuty          = "DUTY_UNKNOWN"
 	reasonExport        = "EXPORT_BEHIND"
 	reasonHeadFile      = "HEAD_FILE_BEHIND"
@@ -38,7 +39,7 @@ const (
 
 // degradedReasons and notReadyCodes are all codes, for metrics.
 var (
-	degradedReasons = []string{reasonBackup, reasonCertificate, reasonClockApart, reasonClockLeap, reasonCosigner, reasonDuty,
+	degradedReasons = []string{reasonBackup, reasonCertificate, reasonClockApart, reasonClockLeap, reasonCosigner, reasonDisobeyed, reasonDuty,
 		reasonExport, reasonHeadFile, reasonLogFailed, reasonRolledBack, reasonTables, reasonWitnessAlarm, reasonWitnessSilent}
 	notReadyCodes = []string{"CLOCK", "DATABASE_DAMAGED", codeDiskLow, "FILE_CHANGED", "NOT_DONE", "OUTCOME_UNKNOWN",
 		"ROLLED_BACK", codeStopping}
@@ -61,6 +62,8 @@ type readiness struct {
 	WitnessesBehind int `json:"witnessesBehind,omitempty"`
 	// "behind" while this server, as a witness, signs nothing because it has lost what it signed
 	Cosigner string `json:"cosigner,omitempty"`
+	// number of calls that were found in the last day to have run although they were refused
+	CallsDisobeyed int `json:"callsDisobeyed,omitempty"`
 }
 
 // ready reports whether a write is possible now: the server is not stopping, the database takes a
@@ -93,7 +96,7 @@ func (s *Server) diskLow(disk store.DiskStatus) bool {
 func (s *Server) degraded() readiness {
 	status := s.Store.Status()
 	r := readiness{Status: "ready", HeadFile: status.HeadFile, TablesChanged: len(s.Store.Tables.Changed()),
-		RolledBack: len(s.Store.Rollback.Halted()), LogsFailed: s.integrity.Status().Failing}
+		RolledBack: len(s.Store.Rollback.Halted()), LogsFailed: s.integrity.Status().Failing, CallsDisobeyed: int(s.calls.found.Load())}
 	silent := false
 	for _, p := range s.witnessPublishers {
 		w := p.Status()
@@ -118,6 +121,7 @@ func (s *Server) degraded() readiness {
 		reasonClockApart:    s.clockStatus.apart.Load(),
 		reasonClockLeap:     status.ClockLeapt,
 		reasonCosigner:      r.Cosigner != "",
+		reasonDisobeyed:     r.CallsDisobeyed > 0,
 		reasonDuty:          dutyUnknown,
 		reasonExport:        s.exporter != nil && s.exporter.isBehind(now),
 		reasonHeadFile:      r.HeadFile == "behind",

@@ -42,6 +42,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	s.listening = addressOf(ln.Addr())
 	s.listener = limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log)
 	s.integrity.open(ctx)
+	s.calls.count(ctx)
 	l := lifecycle{
 		handler: s.Handler(),
 		streams: s.endStreams,
@@ -61,6 +62,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			s.tables.run,
 			s.integrity.run,
 			s.retention.run,
+			s.calls.run,
 			func(ctx context.Context) error { return watchCheckpoints(ctx, s.Store, s.Log) },
 			func(ctx context.Context) error { return wipeTokenKeys(ctx, s.Store, s.Log) },
 			s.warmKeySets,
@@ -93,8 +95,16 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 
 // write runs the goroutine that writes the database. It stops after the last request.
 func (s *Server) write(ctx context.Context) error {
-	return s.Store.Run(ctx, store.RunOptions{Transacted: s.transacted(), Publish: s.monitor.Publish, Grown: s.grown,
-		Appended: func(records int) { s.deliverer.pace.appended(records, time.Now()) }, Others: s.monitor.Grown,
+	publish := func(batch []chain.Extension, external bool) {
+		s.calls.published(batch)
+		s.monitor.Publish(batch, external)
+	}
+	others := func(number, from, to int64) {
+		s.calls.elsewhere(number)
+		s.monitor.Grown(number, from, to)
+	}
+	return s.Store.Run(ctx, store.RunOptions{Transacted: s.transacted(), Publish: publish, Grown: s.grown,
+		Appended: func(records int) { s.deliverer.pace.appended(records, time.Now()) }, Others: others,
 		Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Quotas: s.live.Load().Quotas,
 		KeyLifetime: s.Retention.RetryKeys, Steady: steadyClock(), Log: s.Log})
 }

@@ -125,6 +125,7 @@ type Server struct {
 	began             time.Time
 	integrity         *integrity
 	retention         *retention
+	calls             *callWatch
 
 	agents       *service.Agents
 	agentKeys    *service.AgentKeys
@@ -209,6 +210,7 @@ func New(cfg Config) *Server {
 		s.Retention = store.DefaultRetention
 	}
 	s.retention = &retention{store: cfg.Store, keep: s.Retention, series: service.SeriesOfNamed, log: cfg.Log}
+	s.calls = newCallWatch(cfg.Store, cfg.Log)
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"attestd/chain"
+	"attestd/chain/action"
 	"attestd/crypto/statement"
 	"attestd/store"
 )
@@ -35,6 +36,10 @@ type Session struct {
 	// The payload of its first record was pruned, so Source is "".
 	Pruned bool `json:"pruned,omitempty"`
 
+	// What State would be if no call had disobeyed a refusal, and the first 100 of these calls.
+	Completeness string             `json:"completeness,omitempty"`
+	Disobeyed    []action.Disobeyed `json:"disobeyed,omitempty"`
+
 	Cursor string `json:"-"` // to go on after it
 }
 
@@ -46,6 +51,8 @@ const (
 	SessionUnproven = "unproven" // without statements: whether all are there cannot be known
 	// 0…Last are all there, and the payload was pruned that says whether Last is the end
 	SessionPruned = "pruned"
+	// A call of it was refused and ran all the same: Completeness says the rest.
+	SessionDisobeyed = "disobeyed"
 )
 
 // maxMissing is how many ranges are listed at most.
@@ -228,7 +235,7 @@ func readSession(ctx context.Context, v *store.View, by store.Caller, of store.S
 	case s.Ended:
 		s.State = SessionSealed
 	}
-	return s, nil
+	return s, s.noteDisobeyed(ctx, v, by, of)
 }
 
 // addPlace takes the next seq of a session of statements.

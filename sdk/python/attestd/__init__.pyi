@@ -384,6 +384,12 @@ Discovery = TypedDict("Discovery", {
     "trust_domain": str,
 })
 
+DisobeyedCall = TypedDict("DisobeyedCall", {
+    "done": int,
+    "refused": int,
+    "tool": str,
+})
+
 EnrolRequest = TypedDict("EnrolRequest", {
     "endorsement": NotRequired[Union[str, None]],
     "expiresAt": NotRequired[Union[str, None]],
@@ -960,10 +966,11 @@ QuotaExceeded = TypedDict("QuotaExceeded", {
 })
 
 Ready = TypedDict("Ready", {
+    "callsDisobeyed": NotRequired[int],
     "cosigner": NotRequired[Literal["behind"]],
     "headFile": NotRequired[Literal["written", "behind"]],
     "logsFailed": NotRequired[int],
-    "reasons": NotRequired[list[Literal["BACKUP_OVERDUE", "CERTIFICATE_ENDS", "CLOCK_APART", "CLOCK_LEAP", "COSIGNER_BEHIND", "DUTY_UNKNOWN", "EXPORT_BEHIND", "HEAD_FILE_BEHIND", "LOG_FAILED", "ROLLED_BACK", "TABLES_CHANGED", "WITNESS_ALARM", "WITNESS_SILENT"]]],
+    "reasons": NotRequired[list[Literal["BACKUP_OVERDUE", "CERTIFICATE_ENDS", "CLOCK_APART", "CLOCK_LEAP", "COSIGNER_BEHIND", "DISOBEYED", "DUTY_UNKNOWN", "EXPORT_BEHIND", "HEAD_FILE_BEHIND", "LOG_FAILED", "ROLLED_BACK", "TABLES_CHANGED", "WITNESS_ALARM", "WITNESS_SILENT"]]],
     "rolledBack": NotRequired[int],
     "status": Literal["ready", "degraded"],
     "tablesChanged": NotRequired[int],
@@ -1074,6 +1081,8 @@ SessionKind: TypeAlias = Literal["statement", "hook", "mcp", "run", "telemetry"]
 
 SessionObject = TypedDict("SessionObject", {
     "agentId": str,
+    "completeness": NotRequired[Literal["sealed", "open", "gap", "unproven", "pruned"]],
+    "disobeyed": NotRequired[list[DisobeyedCall]],
     "ended": bool,
     "first": int,
     "firstAt": Timestamp,
@@ -1086,7 +1095,7 @@ SessionObject = TypedDict("SessionObject", {
     "records": int,
     "sid": str,
     "source": str,
-    "state": Literal["sealed", "open", "gap", "unproven", "pruned"],
+    "state": Literal["sealed", "open", "gap", "unproven", "pruned", "disobeyed"],
 })
 
 Signature: TypeAlias = str

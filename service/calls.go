@@ -1,0 +1,226 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"attestd/chain"
+	"attestd/chain/action"
+	"attestd/chain/search"
+	"attestd/crypto/statement"
+	"attestd/crypto/strictjson"
+	"attestd/store"
+)
+
+// Calls finds calls of tools that were refused and ran all the same, as records are appended. What
+// it finds becomes a control record, call.disobeyed. Package action says what such a call is.
+type Calls struct {
+	Store *store.Store
+}
+
+const (
+	// examinedAtOnce bounds one examination, in records of calls and in bytes that are read
+	examinedAtOnce = 128
+	examinedBytes  = 1 << 20
+
+	// callsBefore bounds how many records of calls before a refusal are looked at, for requests and
+	// outcomes of the same call; recordsBefore is the same for records of any kind.
+	callsBefore   = 1024
+	recordsBefore = 1 << 16
+)
+
+// maxRecordDepth is above how deep the payload of a record nests.
+const maxRecordDepth = 2 * MaxDepth
+
+// anyCall and refusals are what is searched for: all records of calls while one that was refused is
+// remembered, and else refusals alone. Most companies have none, and summaries say so.
+var (
+	anyCall  = search.Filter{Action: "tool.*"}
+	refusals = search.Filter{Action: "tool.denied"}
+)
+
+// examined is a record of a call.
+type examined struct {
+	index   int64
+	at      string
+	call    action.Call
+	session store.Session
+}
+
+// Examine looks at some of the actions of a company from a record on, and returns where to go on.
+// done is true at the end of the log.
+func (c *Calls) Examine(ctx context.Context, company *store.Company, from int64, at time.Time) (next int64, done bool, err error) {
+	number := company.Actions.Chain
+	head, _, err := c.Store.Tip(ctx, number)
+	if err != nil {
+		return from, false, err
+	}
+	if from >= head.Length { // also after a rollback
+		return head.Length, true, nil
+	}
+	remembers, err := c.Store.Calls.AnyRefused(ctx, number)
+	if err != nil {
+		return from, false, err
+	}
+	filter := refusals
+	if remembers {
+		filter = anyCall
+	}
+	var found []examined
+	var damage *search.DamageError
+	scan := search.NewScan(c.Store, number, filter, from, head.Length, false)
+	for !scan.Done() && len(found) < examinedAtOnce && scan.Read < examinedBytes {
+		err := scan.Step(ctx, func(r *chain.Record) bool {
+			if one, ok := readCall(r); ok {
+				found = append(found, one)
+			}
+			return len(found) < examinedAtOnce
+		})
+		if errors.As(err, &damage) { // verification reports it
+			break
+		}
+		if err != nil {
+			return from, false, fmt.Errorf("calls of %s: %w", company.ID, err)
+		}
+	}
+	if next = scan.From; damage != nil {
+		next = damage.Index + 1
+	}
+	if len(found) == examinedAtOnce { // the last one is undecided for the scan
+		next = found[len(found)-1].index + 1
+	}
+	if !remembers && len(found) > 0 { // what follows it may be its outcome
+		found = found[:1]
+		next = found[0].index + 1
+	}
+	if err := c.count(ctx, store.Caller{Company: company, Role: store.Admin, At: at}, found); err != nil {
+		return from, false, err
+	}
+	return next, next >= head.Length, nil
+}
+
+// readCall reads a record of a call.
+func readCall(r *chain.Record) (one examined, ok bool) {
+	one.index, one.at = r.Index, r.Timestamp
+	var a Attestation
+	err := strictjson.EachMember(r.Payload, maxRecordDepth, func(name, value []byte) {
+		switch string(name) {
+		case "agentId":
+			a.AgentID, _ = strictjson.AsString(value)
+		case "actionType":
+			a.ActionType, _ = strictjson.AsString(value)
+		case "payload":
+			a.Payload = value
+		case "statement":
+			a.Statement, _ = strictjson.AsString(value)
+		}
+	})
+	if err != nil {
+		return one, false
+	}
+	if one.call, ok = action.Read(a.AgentID, a.ActionType, a.Payload); !ok {
+		return one, false
+	}
+	one.session, _ = sessionNamed(&a)
+	if said, err := statement.Parse(a.Statement); err == nil && said.Session != "" {
+		one.session = store.Session{AgentID: a.AgentID, Key: said.KeyID, ID: said.Session}
+	}
+	return one, true
+}
+
+// count adds records to what is remembered of refused calls, and records the calls that disobeyed.
+func (c *Calls) count(ctx context.Context, by store.Caller, records []examined) error {
+	if len(records) == 0 {
+		return nil
+	}
+	number := by.Company.Actions.Chain
+	names := make([]chain.Hash, len(records))
+	for i := range records {
+		names[i] = store.CallName(number, &records[i].call)
+	}
+	known, err := c.Store.Calls.Refused(ctx, names)
+	if err != nil {
+		return err
+	}
+	var changed []chain.Hash
+	var disobeyed []store.DisobeyedCall
+	for i := range records {
+		r := &records[i]
+		call, isKnown := known[names[i]]
+		switch {
+		case isKnown && r.index < call.Counted: // by another server, or before a kill
+			continue
+		case !isKnown && r.call.Kind != action.Refusal:
+			continue
+		case !isKnown:
+			refusedAt, err := time.Parse(time.RFC3339Nano, r.at)
+			if err != nil {
+				return fmt.Errorf("%w: the time of record %d: %w", store.ErrCorrupt, r.index, err)
+			}
+			call = store.NewRefusedCall(names[i], refusedAt)
+			if call.State, err = c.before(ctx, number, r); err != nil {
+				return err
+			}
+		}
+		if call.State.Add(r.index, &r.call) {
+			disobeyed = append(disobeyed, store.DisobeyedCall{Disobeyed: call.State.Disobeyed(), Call: r.call, Session: r.session})
+		}
+		call.Counted = r.index + 1
+		known[names[i]] = call
+		if !slices.Contains(changed, names[i]) {
+			changed = append(changed, names[i])
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	calls := make([]store.RefusedCall, len(changed))
+	for i, name := range changed {
+		calls[i] = known[name]
+	}
+	return c.Store.Calls.Save(ctx, by, calls, disobeyed)
+}
+
+// before returns what the records before a refusal have said of its call: its request, another open
+// request of its ID, or an outcome that was not spooled as the refusal was.
+func (c *Calls) before(ctx context.Context, number int64, refusal *examined) (s action.State, err error) {
+	filter, key := anyCall, refusal.call.Key()
+	filter.Agent = refusal.call.Agent
+	var same []examined // the last first
+	seen := 0
+	scan := search.NewScan(c.Store, number, filter, max(0, refusal.index-recordsBefore), refusal.index, true)
+	for !scan.Done() && seen < callsBefore {
+		err := scan.Step(ctx, func(r *chain.Record) bool {
+			seen++
+			if one, ok := readCall(r); ok && one.call.Key() == key {
+				same = append(same, one)
+			}
+			return seen < callsBefore
+		})
+		if damage := (*search.DamageError)(nil); errors.As(err, &damage) {
+			break
+		}
+		if err != nil {
+			return s, fmt.Errorf("calls before record %d: %w", refusal.index, err)
+		}
+	}
+	for i := len(same) - 1; i >= 0; i-- {
+		s.Add(same[i].index, &same[i].call)
+	}
+	return s, nil
+}
+
+// maxDisobeyed is how many of the calls of a session that disobeyed a refusal are listed.
+const maxDisobeyed = 100
+
+// noteDisobeyed says of a session which of its calls disobeyed a refusal.
+func (s *Session) noteDisobeyed(ctx context.Context, v *store.View, by store.Caller, of store.Session) (err error) {
+	if s.Disobeyed, _, err = v.Disobeyed(ctx, by, of, maxDisobeyed); err != nil || len(s.Disobeyed) == 0 {
+		return err
+	}
+	s.Completeness, s.State = s.State, SessionDisobeyed
+	return nil
+}
