@@ -100,6 +100,9 @@ func (p *reportPage) print(out io.Writer) {
 	for _, line := range p.unwitnessed() {
 		printable.Fprintf(out, "without a witness: %s\n", line)
 	}
+	for _, line := range p.disobeyed() {
+		printable.Fprintf(out, "refused, and it ran: %s\n", line)
+	}
 	for _, line := range p.passportLines() {
 		printable.Fprintf(out, "%s\n", line)
 	}
@@ -113,6 +116,14 @@ func (p *reportPage) unwitnessed() (lines []string) {
 	}
 	if p.witnesses == nil {
 		lines = append(lines, "unknown: no record of this period names the witnesses; check the report before")
+	}
+	return lines
+}
+
+// disobeyed describes the calls that were refused and ran all the same, the first 100.
+func (p *reportPage) disobeyed() (lines []string) {
+	for _, call := range p.Verdict.Disobeyed {
+		lines = append(lines, fmt.Sprintf("%s, refused at record %d, done at record %d", cmp.Or(call.Tool, "a tool"), call.Refused, call.Done))
 	}
 	return lines
 }
@@ -199,6 +210,9 @@ func (p *reportPage) html(w io.Writer) error {
 		}
 		b.WriteString("</table>\n")
 		list("Times without a witness", p.unwitnessed())
+		if lines := p.disobeyed(); lines != nil {
+			list("Refused calls that ran", lines)
+		}
 		if lines := p.passportLines(); lines != nil {
 			list("Passport", lines)
 		}

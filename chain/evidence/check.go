@@ -40,6 +40,9 @@ func (c *checker) verdict(err error) Verdict {
 	}
 	v.NotProven = c.file.NotProven
 	v.Statement, v.Session = c.signedBy, c.session
+	if c.session == nil {
+		v.Disobeyed = c.disobeyed.calls
+	}
 	return v
 }
 
@@ -56,6 +59,7 @@ type checker struct {
 	cosigners  []string        // vkeys, in order of appearance
 	signedBy   *Statement      // nil without a statement
 	session    *Session        // of a file of a session
+	disobeyed  disobeyed       // of a session or a report
 	ofPassport []event         // control records of the passport
 	checked    []string
 }

@@ -138,6 +138,7 @@ func (c *checker) report(src io.Reader, header func(*Report), visit func(*Event)
 	if lines.Scan() || lines.Err() != nil { // an overlong line is a line too
 		return missing(lines, Malformed, "there are more lines than the checkpoints have records")
 	}
+	c.sayDisobeyed()
 	return nil
 }
 
@@ -268,6 +269,8 @@ func (c *checker) line(l *Log, line []byte) (*chain.Record, *Event, error) {
 		var said event
 		said, err = newEvent(&r, in)
 		e.Subject, e.By, e.WitnessesBefore, e.Witnesses = said.subject, by(said.by), said.before, said.witnesses
+	} else {
+		c.disobeyed.add(&r, &in)
 	}
 	return &r, e, err
 }

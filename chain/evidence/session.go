@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"attestd/chain"
+	"attestd/chain/action"
 	"attestd/chain/tlog"
 	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
@@ -41,7 +42,9 @@ import (
 // many lines as the header says.
 //
 // What is missing is no failure. The verdict has the state of the session: complete when 0 to end
-// are all there, open when 0 to some place are and none is the end, else missing.
+// are all there, open when 0 to some place are and none is the end, else missing. Before all of
+// these stands disobeyed: a call of the session was refused and ran all the same (package action).
+// The file holds then too.
 const SessionFormat = "attestd-session/v1"
 
 const (
@@ -57,6 +60,9 @@ const (
 	Complete = "complete"
 	Open     = "open"
 	Missing  = "missing"
+
+	// A call was refused and ran all the same: Completeness is what the state would be.
+	Disobeyed = "disobeyed"
 )
 
 // Session says which places of a session are in a file.
@@ -71,6 +77,10 @@ type Session struct {
 	// first and last of each range that is not there; the first 100
 	Missing [][2]int64 `json:"missing"`
 
+	Completeness string             `json:"completeness,omitempty"`
+	Disobeyed    []action.Disobeyed `json:"disobeyed,omitempty"` // the first 100
+
+	says   string // which calls disobeyed
 	sealed bool
 	gaps   int // all ranges that are missing
 }
@@ -149,6 +159,7 @@ func (c *checker) checkSession(src io.Reader) error {
 		return fail(Malformed, "there are more lines than the header says")
 	}
 	s.close()
+	s.disobey(&c.disobeyed)
 	c.say("session %s of the agent %s: %d records, %s", s.ID, s.AgentID, s.Records, s)
 	return nil
 }
@@ -252,6 +263,7 @@ func (c *checker) sessionLine(r *run, line []byte, isFirst bool) error {
 	if err := c.sessionPlace(r, &record, &in, isFirst); err != nil {
 		return fail(BadStatement, "record %d: %v", record.Index, err)
 	}
+	c.disobeyed.add(&record, &in)
 	return nil
 }
 
@@ -314,9 +326,15 @@ func (s *Session) close() {
 	}
 }
 
-// String says the state: complete, open at n, or missing a–b.
+// String says the state: complete, open at n, or missing a–b, after which calls disobeyed.
 func (s *Session) String() string {
-	switch s.State {
+	state := s.State
+	if state == Disobeyed {
+		rest := *s
+		rest.State = s.Completeness
+		return fmt.Sprintf("disobeyed: %s; %s", s.says, &rest)
+	}
+	switch state {
 	case Complete:
 		return fmt.Sprintf("complete: 0 to %d, sealed", s.Last)
 	case Open:

@@ -1,6 +1,10 @@
 package evidence
 
-import "fmt"
+import (
+	"fmt"
+
+	"attestd/chain/action"
+)
 
 // Code says which check failed.
 type Code string
@@ -46,6 +50,9 @@ type Verdict struct {
 	// nil for a file that fails, and for a record without a statement
 	Statement *Statement `json:"statement,omitempty"`
 	Session   *Session   `json:"session,omitempty"` // of a session's file
+
+	// the first 100 calls of a report that were refused and ran all the same
+	Disobeyed []action.Disobeyed `json:"disobeyed,omitempty"`
 }
 
 // Statement says which key of the agent signed.
