@@ -15,6 +15,7 @@ const one = { // a payload of each kind
   'oauth-client.created': { fingerprint: 'f', clientId: 'cc_1', role: 'admin', expiresAt: null, jwksUri: 'https://ci.example/jwks' },
   'oauth-client.deleted': { fingerprint: 'f', clientId: 'cc_1' },
   'payloads.pruned': { by: null, records: 12, skeleton: 's', bytes: 9, archive: 'a', root: 'r' },
+  'call.disobeyed': { by: null, agentId: 'bot', tool: 'Bash', source: 'claude-code', callId: 'c', sessionId: 's', kid: 'hook', sid: 's', refused: 3, done: 5 },
   'agent.registered': { agentId: 'bot', metadataHash: 'h' },
   'agent.disabled': { agentId: 'bot', passportsRevoked: 2 },
   'agent.enabled': { agentId: 'bot' },

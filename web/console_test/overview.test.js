@@ -4,7 +4,7 @@ import test from 'node:test';
 import { lastHours, needsALook, shadeOf } from '../console/core/attention.js';
 
 const now = Date.parse('2026-03-02T09:30:00.000Z');
-const nothing = { since: 's', denied: 0, failed: 0, sessions: [], credentials: [], webhooks: [], federations: [],
+const nothing = { since: 's', denied: 0, failed: 0, disobeyed: 0, sessions: [], credentials: [], webhooks: [], federations: [],
   service: { status: 'ready' } };
 /** @param {object} more */
 const words = (more) => needsALook({ ...nothing, ...more }, now).map((one) => `${one.words} → ${one.page}`);
@@ -19,6 +19,7 @@ test('nothing needs a look where nothing happened, and what may not be read says
 });
 
 test('each thing that needs a look leads to its rows', () => {
+  assert.deepEqual(words({ denied: 2, disobeyed: 1 }), ['1 refused tool call ran all the same → control', '2 tool calls denied → records']);
   assert.deepEqual(words({ denied: 1, failed: 1200 }), ['1 tool call denied → records', '1,200 tool calls failed → records']);
   assert.deepEqual(words({ sessions: [{ state: 'gap' }, { state: 'open' }, { state: 'sealed' }] }), ['1 session with missing steps → sessions']);
   const ends = ['2026-03-02T09:29:00.000Z', '2026-03-02T09:31:00.000Z', '2026-03-16T09:29:00.000Z', '2026-03-16T09:31:00.000Z'];

@@ -104,6 +104,26 @@ test('of a session without statements the whole is never proven, and records tha
   assert.equal(said(broken)[1], 'broken');
 });
 
+test('a call that was refused and ran all the same is the verdict of its session, with what is known of the rest', () => {
+  const ran = [
+    ['tool.requested', { tool: 'Bash', callId: 'a' }], ['tool.denied', { tool: 'Bash', callId: 'a' }],
+    ['tool.completed', { tool: 'Bash', callId: 'a' }],
+  ];
+  const refused = 'disobeyed: refused at record 1, done at record 2; ';
+  const calls = callsOf(...ran);
+  assert.deepEqual(wholeOf(calls, listed(3), true), { is: 'disobeyed', says: `${refused}completeness cannot be proven` });
+  assert.equal(wholeOf(calls, listed(4), true).is, 'lacking');
+  const steps = ran.map(([action, payload], seq) => [action, payload, {
+    is: 'agent', session: { sid: 's', seq, prev: seq ? `h${seq - 1}` : '', hash: `h${seq}`, end: seq === 2 },
+  }]);
+  const signed = { kind: 'statement', kid: 'k', state: 'disobeyed', completeness: 'sealed' };
+  assert.deepEqual(wholeOf(callsOf(...steps), listed(3, signed), true), { is: 'disobeyed', says: `${refused}complete: 0 to 2` });
+  const gap = callsOf(...steps.slice(0, 2), [...steps[2].slice(0, 2), { ...steps[2][2], session: { ...steps[2][2].session, seq: 3 } }]);
+  assert.equal(wholeOf(gap, listed(3, signed), true).says, `${refused}missing 2, though the server says that it is sealed`);
+  calls.entries[0].row.check = { ok: false, reason: 'r' };
+  assert.equal(wholeOf(calls, listed(3), true).is, 'fails');
+});
+
 test('of a session of statements the agent’s own numbers say what is missing', () => {
   const step = (seq, { end = false, prev = seq ? `h${seq - 1}` : '', hash = `h${seq}`, is = 'agent' } = {}) =>
     ['note', {}, { is, session: { sid: 's', seq, prev, hash, end } }];

@@ -222,7 +222,16 @@ interface SessionCall {
   broken: Row | null;
   note: string;
 }
-type SessionWhole = { is: 'checking' | 'fails' | 'lacking' | 'missing' | 'complete' | 'open' | 'unproven'; says: string };
+type SessionWhole = {
+  is: 'checking' | 'fails' | 'lacking' | 'disobeyed' | 'missing' | 'complete' | 'open' | 'unproven'; says: string;
+};
+
+/** A call that was refused and ran all the same: the indexes of its last refusal and first outcome. */
+interface DisobeyedCall { refused: number; done: number; tool: string }
+/** What the records of a call have said so far. */
+interface CallState {
+  requests: number; refusals: number; refused: number; done: number | null; tool: string; found: boolean;
+}
 
 /** What may be recorded in an agent's name, as its policy says and that of the company. */
 interface Policies { own: 'any' | 'key'; company: 'any' | 'key' }
@@ -698,6 +707,7 @@ interface ServiceState {
   witnessAlarms?: number;
   witnessesBehind?: number;
   cosigner?: string;
+  callsDisobeyed?: number;
 }
 
 interface Webhook {

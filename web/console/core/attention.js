@@ -31,13 +31,15 @@ export function shadeOf(n, most) {
 
 /**
  * What needs a look: in words, and the page that has the rows behind it.
- * @param {{since: string, denied: number, failed: number, sessions: {state: string}[],
- *   credentials: {expiresAt?: string}[] | null, federations: {keys: {failure?: string}}[] | null,
+ * @param {{since: string, denied: number, failed: number, disobeyed: number,
+ *   sessions: {state: string}[], credentials: {expiresAt?: string}[] | null,
+ *   federations: {keys: {failure?: string}}[] | null,
  *   webhooks: {disabledAt?: string, failedAttempts: number}[] | null, service: ServiceState}} found
  * @param {number} now
  * @returns {{words: string, page: string, argument: string, query: Record<string, string>}[]}
  */
-export function needsALook({ since, denied, failed, sessions, credentials, webhooks, federations, service }, now) {
+export function needsALook(found, now) {
+  const { since, denied, failed, disobeyed, sessions, credentials, webhooks, federations, service } = found;
   /** @type {ReturnType<typeof needsALook>} */
   const all = [];
   /**
@@ -47,6 +49,7 @@ export function needsALook({ since, denied, failed, sessions, credentials, webho
    * @param {Record<string, string>} [query]
    */
   const add = (n, words, page, query = {}) => { if (n > 0) all.push({ words, page, argument: '', query }); };
+  add(disobeyed, `${plural(disobeyed, 'refused tool call')} ran all the same`, 'control', { kind: 'call.disobeyed' });
   for (const one of wordsOfService(service)) all.push({ argument: '', query: {}, ...one });
   add(denied, `${plural(denied, 'tool call')} denied`, 'records', { action: 'tool.denied', since });
   add(failed, `${plural(failed, 'tool call')} failed`, 'records', { action: 'tool.failed', since });

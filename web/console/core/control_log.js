@@ -89,6 +89,14 @@ export const changesWith = (text, before, limit) => pageOf({ q: text }, before, 
  */
 export const newestChanges = async (limit) => (await pageOf({}, null, limit)).found;
 
+/**
+ * The newest changes of a kind since a time.
+ * @param {string} action
+ * @param {string} since
+ * @param {number} limit
+ */
+export const newestOf = async (action, since, limit) => (await pageOf({ action, since }, null, limit)).found;
+
 const PAGE = 1000;
 
 /**

@@ -3,7 +3,7 @@
 // look. All of it is the server's word.
 import { call } from './api.js';
 import { HOURS, lastHours, needsALook } from './attention.js';
-import { newestChanges } from './control_log.js';
+import { newestChanges, newestOf } from './control_log.js';
 import { readCredentials } from './credentials.js';
 import { readFederations } from './federations.js';
 import { countsByAgent, histogramOf, searchOf } from './search.js';
@@ -12,6 +12,7 @@ import { sessionPage, sessionsAsked } from './sessions.js';
 import { readWebhooks } from './webhooks.js';
 
 const CHANGES = 5;
+const DISOBEYED = 100; // calls that are counted
 const SESSIONS = 100; // the newest ones that are looked at
 const SHOWN = 5; // of them
 
@@ -32,10 +33,13 @@ export async function readOverview(now) {
   const { since, until } = lastHours(now);
   /** @param {string} action */
   const countOf = async (action) => (await histogramOf(searchOf({ action, since, until }, now), 1)).total;
-  const [activity, denied, failed, changes, sessions, credentials, webhooks, federations, service] = await Promise.all([
+  const [
+    activity, denied, failed, disobeyed, changes, sessions, credentials, webhooks, federations, service,
+  ] = await Promise.all([
     countsByAgent(since, until, HOURS),
     countOf('tool.denied'),
     countOf('tool.failed'),
+    newestOf('call.disobeyed', since, DISOBEYED),
     newestChanges(CHANGES),
     call(sessionPage, 'GET', `/v1/sessions?limit=${SESSIONS}`, { asked: sessionsAsked({}) }),
     allowed(readCredentials()),
@@ -48,7 +52,10 @@ export async function readOverview(now) {
     changes,
     sessions: sessions.sessions.slice(0, SHOWN),
     attention: needsALook(
-      { since, denied, failed, sessions: sessions.sessions, credentials, webhooks, federations, service },
+      {
+        since, denied, failed, disobeyed: disobeyed.length, sessions: sessions.sessions, credentials, webhooks,
+        federations, service,
+      },
       now,
     ),
     limited: !credentials,

@@ -17,6 +17,7 @@ export const serviceState = having(
     witnessAlarms: integer,
     witnessesBehind: integer,
     cosigner: string,
+    callsDisobeyed: integer,
   },
 );
 

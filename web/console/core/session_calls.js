@@ -2,6 +2,7 @@
 // A session as its calls: what was asked and what came of it, side by side. Records come in the
 // order of the log. What a payload says is the word of whoever recorded it; whether a record is of
 // the session, and whether all are there, is decided here and not by the server.
+import { CallTracker, completenessOf, disobeyedText } from '../lib/calls.js';
 import { member } from '../lib/json.js';
 import { readStatement } from '../lib/statement.js';
 
@@ -101,6 +102,11 @@ export class SessionCalls {
   /** @type {Row[]} */
   broken = []; // what stands where a record should be
 
+  /** @type {DisobeyedCall[]} */
+  disobeyed = []; // that were refused and ran all the same
+
+  #tracker = new CallTracker();
+
   /** @type {Map<string, SessionCall>} */
   #named = new Map(); // by source and ID, the newest call
 
@@ -121,6 +127,8 @@ export class SessionCalls {
     const said = saidOf(record);
     const entry = { row, record, said, at: Date.parse(record.timestamp) };
     this.entries.push(entry);
+    const disobeyed = this.#tracker.add(record.index, record);
+    if (disobeyed) this.disobeyed.push(disobeyed);
     const { actionType: action } = record;
     if (ASKS.test(action)) return this.#ask(entry);
     if (!ENDS.test(action) && action !== 'tool.pending') {
@@ -268,7 +276,8 @@ function numbered(entries, sid) {
  * @param {Iterable<number>} [due]
  * @returns {SessionWhole}
  */
-export function wholeOf({ entries, broken }, listed, done, due = []) {
+export function wholeOf(calls, listed, done, due = []) {
+  const { entries, broken, disobeyed } = calls;
   const failed = entries.filter(({ row }) => row.check && !row.check.ok && !row.check.pruned).length + broken.length;
   if (failed) return { is: 'fails', says: failed === 1 ? 'a record fails' : `${failed} records fail` };
   const signed = listed.kind === 'statement';
@@ -282,8 +291,20 @@ export function wholeOf({ entries, broken }, listed, done, due = []) {
   const given = new Set(entries.map(({ record }) => record.index));
   for (const index of due)
     if (!given.has(index)) return { is: 'lacking', says: `record ${index} came over the stream, and is left out here` };
-  if (!signed) return { is: 'unproven', says: 'completeness cannot be proven' };
+  const found = provenOf(entries, listed);
+  if (!disobeyed.length || found.is === 'fails') return found;
+  return { is: 'disobeyed', says: `disobeyed: ${disobeyedText(disobeyed)}; ${found.says}` };
+}
+
+/**
+ * What is proven of a session all of whose records are given.
+ * @param {SessionEntry[]} entries
+ * @param {ListedSession} listed
+ * @returns {SessionWhole}
+ */
+function provenOf(entries, listed) {
+  if (listed.kind !== 'statement') return { is: 'unproven', says: 'completeness cannot be proven' };
   const found = numbered(entries, listed.sid);
-  const claims = listed.state === 'sealed' && found.is !== 'complete';
+  const claims = completenessOf(listed) === 'sealed' && found.is !== 'complete';
   return claims ? { ...found, says: `${found.says}, though the server says that it is sealed` } : found;
 }

@@ -1,6 +1,7 @@
 // @ts-check
 // Sessions: the runs of agents, as the service lists them, their records and their files. The list
 // is the server's word; the records are checked where they are shown.
+import { completenessOf } from '../lib/calls.js';
 import { boolean, having, integer, json, list, oneOf, string, stringThat, timestamp } from '../lib/form.js';
 import { isThumbprint } from '../lib/statement.js';
 import { call, callStream } from './api.js';
@@ -18,6 +19,8 @@ export const KIND_NAMES = {
   telemetry: 'telemetry',
 };
 
+const disobeyedCall = having({ refused: integer, done: integer, tool: string });
+
 const listed = having({
   agentId: string,
   kind: oneOf(...KINDS),
@@ -29,10 +32,10 @@ const listed = having({
   firstAt: timestamp,
   lastAt: timestamp,
   records: integer,
-  state: oneOf('sealed', 'open', 'gap', 'unproven', 'pruned'),
+  state: oneOf('sealed', 'open', 'gap', 'unproven', 'pruned', 'disobeyed'),
   ended: boolean,
   missing: list(list(integer, 2), 100),
-});
+}, { completeness: oneOf('sealed', 'open', 'gap', 'unproven', 'pruned'), disobeyed: list(disobeyedCall, 100) });
 
 export const sessionPage = having({ sessions: list(listed, 100) }, { next: string });
 
@@ -48,7 +51,8 @@ export const sessionsAsked = ({ agentId, sid, kind, from = '', to = '' }) =>
     for (const one of answer.sessions) {
       mustFit((one.kind === 'statement') === (one.kid !== ''),
         `a session of ${one.kind} has the key ${one.kid || '–'}`);
-      mustFit((one.kind === 'statement') === (one.state !== 'unproven'),
+      mustFit((one.kind === 'statement') === (completenessOf(one) !== 'unproven')
+        && (one.state === 'disobeyed') === Boolean(one.disobeyed?.length),
         `it calls a session of ${one.kind} ${one.state}`);
       mustFit(one.firstAt <= one.lastAt || one.kind === 'statement', 'a session ends before it begins');
       mustFit(!from || one.kind === 'statement' || one.lastAt >= from, 'a session ended before the time asked for');

@@ -108,7 +108,7 @@ function verdictOf(call, assess) {
  * @returns {Tone}
  */
 function toneOfWhole({ is }, entries, assess, judge) {
-  if (is === 'fails' || is === 'lacking' || is === 'missing') return 'bad';
+  if (is === 'fails' || is === 'lacking' || is === 'disobeyed' || is === 'missing') return 'bad';
   const tones = entries.flatMap(({ row }) => {
     if (!row.check) return [];
     const verdict = assess(row.check.ok, { log: 'actions', index: row.index });

@@ -144,6 +144,14 @@ const KINDS = {
       html`The payloads of the first ${plural(records, 'action')} were pruned; the archive with the SHA-256
       <${Name} of=${archive} /> has them`,
   ),
+  'call.disobeyed': kind(
+    'Refused call ran',
+    having({ agentId: string, tool: string, refused: integer, done: integer }),
+    ({ agentId, tool, refused, done }) =>
+      html`A call of <${Name} of=${tool || 'a tool'} /> by <${Agent} id=${agentId} /> ran although it was refused:
+      refused at <a href=${href('records', refused)}>record ${refused}</a>, done at
+      <a href=${href('records', done)}>record ${done}</a>`,
+  ),
   'agent.registered': kind(
     'Agent registered',
     agent,

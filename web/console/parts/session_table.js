@@ -4,12 +4,14 @@ import { html } from '../vendor/preact-htm.js';
 import { count, plural, short, timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { KIND_NAMES } from '../core/sessions.js';
+import { disobeyedText } from '../lib/calls.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure } from './basic.js';
 import { SaveSession } from './session_file.js';
 import { Text } from './text.js';
 
 const SHOWN = 10; // ranges that are missing
+const BAD = new Set(['gap', 'disobeyed']); // states
 
 /** @param {ListedSession} session */
 const missingOf = ({ missing }) =>
@@ -25,9 +27,13 @@ export const sessionHref = ({ agentId, sid, kind, kid }) => href('sessions', sid
 /**
  * What the server says of a session, in few words.
  * @param {ListedSession} session
+ * @returns {string}
  */
 export function claimOf(session) {
-  const { state, last, ended } = session;
+  const { state, completeness, disobeyed = [], ...rest } = session;
+  if (state === 'disobeyed' && completeness)
+    return `disobeyed: ${disobeyedText(disobeyed)}; ${claimOf({ ...rest, state: completeness })}`;
+  const { last, ended } = session;
   if (state === 'gap') return `missing ${missingOf(session)}`;
   if (state === 'open') return `open at ${last}`;
   return state === 'unproven' ? `unproven, ${ended ? 'ended' : 'no end on record'}` : state;
@@ -43,7 +49,7 @@ function Line({ session: s, companyKey, withAgent }) {
         ${s.kid && html`<div class="small muted" title=${visible(s.kid)}>key ${visible(short(s.kid, 8, 4))}</div>`}</td>
       ${withAgent && html`<td data-label="Agent">
         <a href=${href('agents', s.agentId)}><${Text} of=${s.agentId} /></a></td>`}
-      <td data-label="State"><${Badge} tone=${s.state === 'gap' ? 'bad' : ''}>${claimOf(s)}<//></td>
+      <td data-label="State"><${Badge} tone=${BAD.has(s.state) ? 'bad' : ''}>${claimOf(s)}<//></td>
       <td data-label="Records">${count(s.records)}</td>
       <td data-label="Time" title="${s.firstAt} to ${s.lastAt}">${timeText(s.firstAt)}
         <div class="small muted">to ${timeText(s.lastAt)}</div></td>

@@ -1,0 +1,76 @@
+// @ts-check
+// Calls of tools that were refused and ran all the same: package action says what such a call is,
+// and this comes to the same findings.
+import { utf8 } from './bytes.js';
+import { member } from './json.js';
+
+/** @type {Record<string, 'request' | 'refusal' | 'outcome'>} */
+const KINDS = {
+  'tool.requested': 'request',
+  'tool.denied': 'refusal',
+  'tool.completed': 'outcome',
+  'tool.failed': 'outcome',
+  'tool.ended': 'outcome',
+};
+
+const MAX_ID = 256; // bytes at which an ID is cut off where records are made
+const MAX_CALLS = 10_000; // that are remembered
+
+/**
+ * What a record of actions says of a call; null for a record of none.
+ * @param {{agentId: string, actionType: string, inner: JSONNode}} record
+ */
+export function callOf({ agentId, actionType, inner }) {
+  const kind = Object.hasOwn(KINDS, actionType) ? KINDS[actionType] : null;
+  if (!kind || inner.type !== 'object') return null;
+  const [source, sessionId, id, tool] = ['source', 'sessionId', 'callId', 'tool'].map((name) => member(inner, name));
+  if (source?.type !== 'string' || id?.type !== 'string' || (sessionId && sessionId.type !== 'string')) return null;
+  if (!id.value || utf8(id.value).length >= MAX_ID || id.value.includes('[masked]')) return null;
+  const key = JSON.stringify([agentId, source.value, sessionId?.type === 'string' ? sessionId.value : '', id.value]);
+  return { kind, key, tool: tool?.type === 'string' ? tool.value : '' };
+}
+
+/** Finds the calls that disobeyed a refusal among the records that it is given. */
+export class CallTracker {
+  /** @type {Map<string, CallState>} */
+  #calls = new Map(); // in the order of their first records
+
+  /**
+   * What the next record shows: that a call was refused and ran all the same, once a call; or null.
+   * @param {number} index
+   * @param {{agentId: string, actionType: string, inner: JSONNode}} record
+   * @returns {DisobeyedCall | null}
+   */
+  add(index, record) {
+    const call = callOf(record);
+    if (!call) return null;
+    let state = this.#calls.get(call.key);
+    if (!state) {
+      if (this.#calls.size === MAX_CALLS) this.#calls.delete(this.#calls.keys().next().value ?? '');
+      state = { requests: 0, refusals: 0, refused: 0, done: null, tool: '', found: false };
+      this.#calls.set(call.key, state);
+    }
+    if (call.kind === 'request') state.requests++;
+    else if (call.kind === 'refusal') Object.assign(state, { refusals: state.refusals + 1, refused: index });
+    else state.done ??= index;
+    state.tool ||= call.tool;
+    const { requests, refusals, refused, done, tool, found } = state;
+    if (found || !refusals || done === null || requests > refusals) return null;
+    state.found = true;
+    return { refused, done, tool };
+  }
+}
+
+/**
+ * Which calls disobeyed, in words: the first ten.
+ * @param {DisobeyedCall[]} list
+ */
+export const disobeyedText = (list) =>
+  list.slice(0, 10).map(({ refused, done }) => `refused at record ${refused}, done at record ${done}`).join('; ')
+  + (list.length > 10 ? `; and ${list.length - 10} more` : '');
+
+/**
+ * What the server says of the records of a session, whatever its calls did.
+ * @param {{state: string, completeness?: string}} session
+ */
+export const completenessOf = ({ state, completeness }) => (state === 'disobeyed' ? completeness : state);
