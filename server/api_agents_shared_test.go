@@ -73,6 +73,24 @@ func TestPolicyVisibleOnAllServers(t *testing.T) {
 		acme.on(second).do(t, "PUT "+path, `{"attest":"any"}`).status(200)
 	}
 	a.attests(t, "1", "").status(201)
+
+	acme.agent(t, "other")
+	svid := func(agent string) string {
+		return acme.do(t, "GET /v1/agents/"+agent+"/svid", "").status(200).str("svid")
+	}
+	subject, acts := svid("bot"), actor(svid("other"))
+	exchanged := append([]string{"audience", "vault"}, acts...)
+	for _, s := range []*service{first, second} {
+		acme.on(s).exchanges(t, subject, exchanged...).gets(400, `{"error":"invalid_target","error_description":"…"}`)
+	}
+	acme.namesForExchanges(t, "vault")
+	for _, s := range []*service{second, first} {
+		acme.on(s).exchanges(t, subject, exchanged...).status(200)
+	}
+	acme.on(second).namesForExchanges(t)
+	for _, s := range []*service{second, first} {
+		acme.on(s).exchanges(t, subject, exchanged...).gets(400, `{"error":"invalid_target","error_description":"…"}`)
+	}
 }
 
 // What counts once counts once on all servers together: a DPoP proof, a client assertion and a

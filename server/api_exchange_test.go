@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -48,9 +49,54 @@ func actor(token string) []string {
 // namesForExchanges makes these all the audiences for which the company exchanges tokens.
 func (c caller) namesForExchanges(t testing.TB, audiences ...string) {
 	t.Helper()
-	body, err := json.Marshal(map[string][]string{"exchangeAudiences": audiences})
+	body, err := json.Marshal(map[string][]string{"exchangeAudiences": append([]string{}, audiences...)})
 	must(t, err)
 	c.do(t, "PUT /v1/company/policy", string(body)).status(200)
+}
+
+// A change of the company's policy leaves what it does not name, and what is wrong with one leaves
+// everything.
+func TestCompanyNamesAudiences(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	const call = "PUT /v1/company/policy"
+	acme.do(t, call, `{"exchangeAudiences":["vault","https://b.example","https://a.example/x"]}`).
+		gets(200, `{"attest":"any","exchangeAudiences":["https://a.example/x","https://b.example","vault"]}`)
+	acme.do(t, call, `{"attest":"key"}`).gets(200, `{"attest":"key","exchangeAudiences":["https://a.example/x","https://b.example","vault"]}`)
+	acme.create(t, "writer", "").do(t, call, `{"exchangeAudiences":[]}`).status(403)
+	records := len(acme.controlRecords(t))
+
+	list := func(count int, form string) string {
+		var all []string
+		for i := range count {
+			all = append(all, fmt.Sprintf(form, i))
+		}
+		body, err := json.Marshal(map[string]any{"exchangeAudiences": all})
+		must(t, err)
+		return string(body)
+	}
+	long := strings.Repeat("a", 1021)
+	for _, body := range []string{
+		``, `{}`, `{"exchangeAudiences":null}`, `{"exchangeAudiences":"vault"}`, `{"exchangeAudiences":[1]}`,
+		`{"exchangeAudiences":[""]}`, `{"exchangeAudiences":["a b"]}`, `{"exchangeAudiences":["ä"]}`, `{"exchangeAudiences":["a\u0000"]}`,
+		`{"exchangeAudiences":["vault","vault"]}`,
+		`{"exchangeAudiences":["https://"]}`, `{"exchangeAudiences":["HTTPS://a.example#b"]}`, `{"exchangeAudiences":["https://a:b@c.example"]}`, `{"exchangeAudiences":["https:a.example"]}`,
+		`{"exchangeAudiences":[],"dryRun":true}`, `{"exchangeAudiences":[],"attest":"key","dryRun":true}`,
+		`{"exchangeAudiences":[],"attest":"some"}`, `{"exchangeAudiences":[],"audiences":[]}`,
+		list(65, "a%d"), list(1, long+"%04d"), list(17, long+"%02d"),
+	} {
+		acme.do(t, call, body).status(400)
+	}
+	acme.do(t, call, `{"attest":"key","exchangeAudiences":["vault","https://a.example/x","https://b.example"]}`).status(200) // it is so
+	if now := len(acme.controlRecords(t)); now != records {
+		t.Errorf("what changed nothing made %d control records", now-records)
+	}
+
+	acme.do(t, call, list(64, "a%d")).status(200)
+	acme.do(t, call, list(16, long+"%03d")).status(200)
+	acme.do(t, call, `{"exchangeAudiences":[]}`).gets(200, `{"attest":"key","exchangeAudiences":[]}`)
+	s.company(t, "other").do(t, call, `{"attest":"any"}`).gets(200, `{"attest":"any","exchangeAudiences":[]}`)
 }
 
 // actedBy is an action of an agent with a delegation.
