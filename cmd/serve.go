@@ -104,7 +104,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 		"allow webhooks to private and loopback addresses, and over http")
 	flags.BoolVar(&f.federationAllowPrivate, "federation-allow-private", false,
 		"fetch key sets of other issuers and of OAuth clients from private and loopback addresses too, and over http")
-	flags.BoolVar(&f.dpopNonce, "dpop-nonce", false, "demand a nonce of this service in each DPoP proof beside a token")
+	flags.BoolVar(&f.dpopNonce, "dpop-nonce", false, "demand a nonce of this service in each DPoP proof: beside a token, for one, and of a key that is enrolled")
 	flags.StringVar(&f.cosignFor, "cosign-for", "", "cosign the logs listed in this policy `file`")
 	flags.StringVar(&f.witnessName, "witness-name", "",
 		"`name` of this witness; fixed at its first start (default: host of --base-url, or trust domain, then /witness)")

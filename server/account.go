@@ -32,11 +32,11 @@ func (c *call) spend(tier limit.Tier, items int) error {
 // account returns the accounts that a call counts for.
 func (c *call) account(tier limit.Tier, items int) limit.Call {
 	of := limit.Call{Tier: tier, Items: items}
-	company := cmp.Or(c.caller.Company, c.client)
+	company := cmp.Or(c.presumed.Company, c.counted)
 	if company != nil {
 		of.Credential, of.Company = c.hash, company.Chain
 	}
-	if company == nil || c.needs.isPublic() && !c.needs.client {
+	if company == nil || c.needs.who&nobody != 0 {
 		of.Address = limit.Network(clientIP(c.Request, c.s.TrustedProxies))
 	}
 	return of
@@ -71,7 +71,7 @@ func (c *call) holder() limit.Holder {
 	if ip := clientIP(c.Request, c.s.TrustedProxies); !limit.Shared(ip, c.s.TrustedProxies) {
 		h.Address = limit.Network(ip)
 	}
-	if company := cmp.Or(c.caller.Company, c.client); company != nil {
+	if company := cmp.Or(c.presumed.Company, c.counted); company != nil {
 		h.Company, h.Known = company.Chain, true
 	}
 	return h

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -32,24 +33,30 @@ func enrolKey(c *call) error {
 	if err := enrolForm.read(c, &r); err != nil {
 		return err
 	}
-	if err := c.reauthenticate(); err != nil {
+	by, err := c.by(c.needs.who)
+	if err != nil {
 		return err
 	}
-	if !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(c.caller.At) {
+	if !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(by.At) {
 		return invalid("expiresAt", "must be in the future")
 	}
-	if r.Proof == "" && c.caller.JKT == "" {
+	if r.Proof == "" && by.JKT == "" {
 		r.Proof = r.Header
 	}
 	e := service.Enrolling{
 		AgentID: r.AgentID, JWK: r.JWK, Label: r.Label, ExpiresAt: r.ExpiresAt,
 		Proof: r.Proof, URL: c.s.ownURL(c.Request), Endorsement: r.Endorsement,
 	}
-	if c.caller.Role == store.Enrolling {
+	if by.Role == store.Enrolling {
 		hash := chain.Hash(c.hash)
 		e.Enrolment = &hash
 	}
-	k, err := c.s.agentKeys.Enrol(c.Context(), c.caller, e)
+	k, err := c.s.agentKeys.Enrol(c.Context(), by, e)
+	var nonce *service.NonceError
+	if errors.As(err, &nonce) { // RFC 9449 §8: it is no proof beside an access token
+		refused := &apiError{Status: http.StatusBadRequest, Code: "USE_DPOP_NONCE", Message: "Invalid header DPoP: " + nonce.Error()}
+		err = refused.with("DPoP-Nonce", nonce.Nonce)
+	}
 	if err != nil {
 		return err
 	}

@@ -41,10 +41,16 @@ func newKey(t testing.TB, algorithm string) *jose.PrivateKey {
 
 func (a signer) thumbprint() string { return a.key.Key().Thumbprint }
 
-// enrol asks for a key of the agent, with a proof of possession. members stand beside the jwk.
+// enrol asks for a key of the agent, with a proof of possession, and again with the nonce that the
+// service demands. members stand beside the jwk.
 func (a signer) enrol(t testing.TB, key *jose.PrivateKey, members ...string) *reply {
 	t.Helper()
-	return a.do(t, "POST "+a.keys(), enrolBody(key, members...), a.proof(t, key, "POST", a.keys(), ""))
+	answer := a.do(t, "POST "+a.keys(), enrolBody(key, members...), a.proof(t, key, "POST", a.keys(), ""))
+	if nonce := answer.header.Get("DPoP-Nonce"); answer.code == 400 && nonce != "" {
+		proof := drafts(key, "POST", a.url+a.keys(), "")(func(d *proofDraft) { d.claims["nonce"] = nonce }).sign(t)
+		answer = a.do(t, "POST "+a.keys(), enrolBody(key, members...), "DPoP: "+proof)
+	}
+	return answer
 }
 
 func (a signer) keys() string { return "/v1/agents/" + a.agentID + "/keys" }

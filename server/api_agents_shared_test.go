@@ -93,8 +93,8 @@ func TestPolicyVisibleOnAllServers(t *testing.T) {
 	}
 }
 
-// What counts once counts once on all servers together: a DPoP proof, a client assertion and a
-// statement.
+// What counts once counts once on all servers together: a DPoP proof, also one with which a key was
+// enrolled at another company, a client assertion and a statement.
 func TestReplayOnAnotherServer(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
@@ -122,6 +122,12 @@ func TestReplayOnAnotherServer(t *testing.T) {
 		ask(s, "GET "+a.keys(), "", "Authorization: DPoP "+token, proof).gets(401, `{"error":"Unauthorized: …","code":"INVALID_DPOP_PROOF"}`)
 	}
 	ask(second, "GET "+a.keys(), "", "Authorization: DPoP "+token, public.proof(t, a.key, "GET", a.keys(), token)).status(200)
+
+	zoo, key := second.company(t, "zoo"), newKey(t, jose.ES256)
+	zoo.agent(t, "bot")
+	proof = public.proof(t, key, "POST", a.keys(), "")
+	a.do(t, "POST "+a.keys(), enrolBody(key), proof).status(201)
+	zoo.do(t, "POST "+a.keys(), enrolBody(key), proof).gets(400, `{"error":"…used before…","code":"INVALID_DPOP_PROOF"}`)
 
 	// of many at once over both, one wins
 	proof = public.proof(t, a.key, "GET", a.keys(), token)

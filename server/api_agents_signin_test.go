@@ -140,7 +140,7 @@ func TestBoundTokenNeedsProofs(t *testing.T) {
 	authorization := "Authorization: DPoP " + token
 	proof := a.proof(t, a.key, "GET", a.keys(), token)
 	call(authorization, proof).status(200)
-	const refused = `WWW-Authenticate: DPoP error="invalid_dpop_proof", algs="EdDSA Ed25519 ES256"`
+	const refused = `WWW-Authenticate: DPoP error="invalid_dpop_proof", algs="EdDSA Ed25519 ES256", scope="reader", resource_metadata="…"`
 	for does, headers := range map[string][]string{
 		"repeated":        {authorization, proof},
 		"missing":         {authorization},

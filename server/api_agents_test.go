@@ -34,7 +34,7 @@ func TestRegisterAgent(t *testing.T) {
 		{does: "agentId has 129 characters", as: acme, call: register, body: `{"agentId":"` + strings.Repeat("a", 129) + `"}`, status: 400, gets: notSegment},
 		{does: "the body is not JSON", as: acme, call: register, body: `{`, status: 400, gets: `{"error":"…"}`},
 		{does: "something follows the body", as: acme, call: register, body: `{"agentId":"x"}x`, status: 400, gets: `{"error":"…"}`},
-		{does: "a stranger registers none", as: s.anyone(), call: register, body: `{"agentId":"x"}`, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "a stranger registers none", as: s.anyone(), call: register, body: `{"agentId":"x"}`, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 
 		{
 			does: "an agent is read", as: acme, call: "GET /v1/agents/bot",

@@ -82,7 +82,7 @@ func TestAttest(t *testing.T) {
 		{does: "delegation is false", as: acme, call: attest, body: `{"agentId":"a","actionType":"x","payload":1,"delegation":false}`, status: 400, gets: `{"error":"Invalid delegation: …"}`},
 		{does: "delegation is empty", as: acme, call: attest, body: `{"agentId":"a","actionType":"x","payload":1,"delegation":""}`, status: 400, gets: `{"error":"Invalid delegation: …"}`},
 		{does: "delegation is no token", as: acme, call: attest, body: `{"agentId":"a","actionType":"x","payload":1,"delegation":"none"}`, status: 400, gets: `{"error":"Invalid delegation: …"}`},
-		{does: "a stranger appends nothing", as: s.anyone(), call: attest, body: `{"agentId":"a","actionType":"x","payload":1}`, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "a stranger appends nothing", as: s.anyone(), call: attest, body: `{"agentId":"a","actionType":"x","payload":1}`, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 
 		{does: "what was refused left no trace", as: acme, call: "GET /v1/proof/8", status: 404, gets: `{"error":"…"}`},
 	})

@@ -27,7 +27,7 @@ func TestChain(t *testing.T) {
 	s := start(t)
 	acme := s.company(t, "acme")
 	stranger := func(call string) row {
-		return row{does: "a stranger asks " + call, as: s.anyone(), call: call, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}}
+		return row{does: "a stranger asks " + call, as: s.anyone(), call: call, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}}
 	}
 	wrong := func(query, name string) row {
 		return row{does: "a part of the chain: " + query, as: acme, call: "GET /v1/chain?" + query, status: 400, gets: `{"error":"…` + name + `…"}`}

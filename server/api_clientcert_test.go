@@ -118,7 +118,7 @@ func TestClientCertificateAttacks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			who := s.certified(t, "acme", false, pair)
 			for _, c := range []caller{who, who.with(acme.credential), who.with("svc_wrong")} {
-				r := c.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"a","payload":1}`).status(401).sets("WWW-Authenticate: Bearer")
+				r := c.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"a","payload":1}`).status(401).sets("WWW-Authenticate: Bearer …")
 				if message, _ := r.json.(map[string]any)["error"].(string); c.credential != acme.credential && c.credential == "" && !strings.Contains(message, "certificate") {
 					t.Errorf("the answer does not say why: %s", message)
 				}

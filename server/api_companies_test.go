@@ -93,8 +93,8 @@ func TestCompany(t *testing.T) {
 			status: 200, gets: `{"companyId":"acme","spiffeId":"spiffe://attestd.local/company/acme","svid":"<token>"}`,
 			sets: []string{"Cache-Control: no-store"},
 		},
-		{does: "a stranger learns nothing", as: s.anyone(), call: "GET /v1/company", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
-		{does: "a stranger gets no SVID", as: s.anyone(), call: "POST /v1/companies/svid", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "a stranger learns nothing", as: s.anyone(), call: "GET /v1/company", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
+		{does: "a stranger gets no SVID", as: s.anyone(), call: "POST /v1/companies/svid", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 	})
 
 	svid := acme.do(t, "POST /v1/companies/svid", "").str("svid")

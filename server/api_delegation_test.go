@@ -66,7 +66,7 @@ func TestDelegate(t *testing.T) {
 		{does: "actingOn climbs", as: acme, call: delegate, body: `{"agentId":"bot","actingOn":"..","scope":"x"}`, status: 400, gets: `{"error":"…actingOn…A-Z…"}`},
 		{does: "an unknown agent", as: acme, call: delegate, body: `{"agentId":"nobody","actingOn":"globex","scope":"x"}`, status: 404, gets: `{"error":"Agent not found: nobody"}`},
 		{does: "the body is not JSON", as: acme, call: delegate, body: `{"agentId"}`, status: 400, gets: `{"error":"…"}`},
-		{does: "a stranger", as: s.anyone(), call: delegate, body: `{}`, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "a stranger", as: s.anyone(), call: delegate, body: `{}`, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 	})
 
 	r := acme.do(t, delegate, `{"agentId":"bot","actingOn":"globex","scope":"read write"}`).status(201)
@@ -98,7 +98,7 @@ func TestExchange(t *testing.T) {
 			sets: []string{"Cache-Control: no-store"},
 		},
 		{does: "no body", as: acme, call: exchange, status: 400, gets: `{"error":"Missing or invalid field: grant_type is required"}`},
-		{does: "a stranger", as: s.anyone(), call: exchange, body: exchangeBody(t, human, bot, nil), status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "a stranger", as: s.anyone(), call: exchange, body: exchangeBody(t, human, bot, nil), status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 		{does: "the body is not JSON", as: acme, call: exchange, body: "grant_type=x", status: 400, gets: `{"error":"…"}`},
 	}
 	for _, name := range []string{"grant_type", "subject_token", "subject_token_type", "actor_token", "actor_token_type"} {

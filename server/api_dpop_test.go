@@ -216,7 +216,7 @@ func TestNonceIsHandedOut(t *testing.T) {
 	}
 	draft := drafts(key, "GET", s.url+"/v1/agents", token)
 	none := call(draft(nil).sign(t)).gets(401, `{"error":"Unauthorized: …","code":"USE_DPOP_NONCE"}`)
-	none.sets(`WWW-Authenticate: DPoP error="use_dpop_nonce", algs="EdDSA Ed25519 ES256"`)
+	none.sets(`WWW-Authenticate: DPoP error="use_dpop_nonce", algs="EdDSA Ed25519 ES256", scope="reader", resource_metadata="…"`)
 	if none.header.Get("DPoP-Nonce") != nonce {
 		t.Errorf("headers %v", none.header)
 	}

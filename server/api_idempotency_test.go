@@ -179,7 +179,7 @@ func TestAttestBatch(t *testing.T) {
 			gets: `{"error":"Invalid field: idempotencyKey …","pointer":"/records/0/idempotencyKey"}`},
 		{does: "one key twice", as: acme, call: attestBatch, body: `{"records":[{"agentId":"a","actionType":"b","payload":1,"idempotencyKey":"k"},` + item(2) + `,{"agentId":"a","actionType":"b","payload":1,"idempotencyKey":"k"}]}`, status: 400,
 			gets: `{"error":"Invalid field: idempotencyKey is that of records[0] too…","pointer":"/records/2/idempotencyKey"}`},
-		{does: "a stranger", as: s.anyone(), call: attestBatch, body: items(2), status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "a stranger", as: s.anyone(), call: attestBatch, body: items(2), status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 	})
 	if n := acme.length(t); n != 1001 {
 		t.Errorf("%d records: a refused batch has left some", n)

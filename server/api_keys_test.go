@@ -26,7 +26,7 @@ func TestCreateKey(t *testing.T) {
 		{does: "the body is not JSON", as: acme, call: create, body: `{"label"`, status: 400, gets: `{"error":"…"}`},
 		{does: "the body is no object", as: acme, call: create, body: `"ci"`, status: 400, gets: `{"error":"…"}`},
 		{does: "something follows the body", as: acme, call: create, body: `{} null`, status: 400, gets: `{"error":"…"}`},
-		{does: "a stranger gets none", as: s.anyone(), call: create, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "a stranger gets none", as: s.anyone(), call: create, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 		{
 			does: "all keys are listed in full, in the order of their creation", as: acme, call: "GET /v1/keys",
 			status: 200, gets: `{"keys":[
@@ -38,7 +38,7 @@ func TestCreateKey(t *testing.T) {
 				{"key":"svc_<secret>","label":null,"createdAt":"<time>"}]}`,
 			sets: []string{"Cache-Control: no-store"},
 		},
-		{does: "a stranger sees none", as: s.anyone(), call: "GET /v1/keys", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "a stranger sees none", as: s.anyone(), call: "GET /v1/keys", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 	})
 }
 
@@ -53,9 +53,9 @@ func TestDeleteKey(t *testing.T) {
 		{does: "no key at all", as: acme, call: "DELETE /v1/keys/%20", status: 404, gets: `{"error":"API key not found"}`},
 		{does: "another company's key is unknown too", as: globex, call: "DELETE /v1/keys/" + second, status: 404, gets: `{"error":"API key not found"}`},
 		{does: "and still works", as: acme.with(second), call: "GET /v1/company", status: 200, gets: `"<anything>"`},
-		{does: "a stranger deletes none", as: s.anyone(), call: "DELETE /v1/keys/" + second, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "a stranger deletes none", as: s.anyone(), call: "DELETE /v1/keys/" + second, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 		{does: "a key is deleted", as: acme, call: "DELETE /v1/keys/" + second, status: 200, gets: `{"deleted":true}`},
-		{does: "and refused on its very next use", as: acme.with(second), call: "GET /v1/company", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "and refused on its very next use", as: acme.with(second), call: "GET /v1/company", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 		{does: "and is no longer listed", as: acme, call: "GET /v1/keys", status: 200, gets: `{"keys":[{"key":"` + acme.credential + `","label":"bootstrap","createdAt":"<time>"}]}`},
 		{does: "and cannot be deleted again", as: acme, call: "DELETE /v1/keys/" + second, status: 404, gets: `{"error":"API key not found"}`},
 		{does: "the last key stays", as: acme, call: "DELETE /v1/keys/" + acme.credential, status: 409, gets: `{"error":"…","code":"LAST_API_KEY"}`},
@@ -118,7 +118,7 @@ func TestCredential(t *testing.T) {
 	them := s.anyone()
 	const read = "GET /v1/company"
 	refused := func(does string, headers ...string) row {
-		return row{does: does, as: them, call: read, headers: headers, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer", "Cache-Control: no-store"}}
+		return row{does: does, as: them, call: read, headers: headers, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …", "Cache-Control: no-store"}}
 	}
 	accepted := func(does string, headers ...string) row {
 		return row{does: does, as: them, call: read, headers: headers, status: 200, gets: `"<anything>"`}

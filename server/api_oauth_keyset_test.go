@@ -79,7 +79,7 @@ func TestClientKeyURLsAreChecked(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	for body, want := range map[string]string{
-		`{"jwksUri":""}`: "jwksUri must be an absolute URL",
+		`{"jwksUri":""}`: "must be a string that is not empty",
 		`{"jwksUri":"http://client.example/jwks"}`:                               "must be an https URL",
 		`{"jwksUri":"https://127.0.0.1/jwks"}`:                                   "address that is not public",
 		`{"jwksUri":"https://[::ffff:10.0.0.1]/"}`:                               "address that is not public",

@@ -48,8 +48,8 @@ func TestOAuthClients(t *testing.T) {
 			does: "the list shows no secret", as: acme, call: "GET /v1/oauth/clients",
 			status: 200, gets: `{"clients":[{"clientId":"cc_…","createdAt":"<time>"},{"clientId":"cc_…","createdAt":"<time>"}]}`,
 		},
-		{does: "a stranger makes none", as: s.anyone(), call: "POST /v1/oauth/clients", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
-		{does: "a stranger sees none", as: s.anyone(), call: "GET /v1/oauth/clients", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "a stranger makes none", as: s.anyone(), call: "POST /v1/oauth/clients", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
+		{does: "a stranger sees none", as: s.anyone(), call: "GET /v1/oauth/clients", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 	})
 }
 

@@ -127,7 +127,7 @@ func TestServerDeletesWhatHasEndedAlone(t *testing.T) {
 			acme.do(t, "POST /v1/attest", record).status(201)
 		}
 		const deleted = `"msg":"rows that have ended were deleted",`
-		if s.log.says(deleted+`"access_token":1}`) != 1 || s.log.says(deleted+`"passport":1,"session":1,"retry_key":1}`) != 1 || s.log.says(deleted) != 2 {
+		if s.log.says(deleted+`"access_token":1,"used_proof":1}`) != 1 || s.log.says(deleted+`"passport":1,"session":1,"retry_key":1}`) != 1 || s.log.says(deleted) != 2 {
 			t.Error("the log says that something else was deleted")
 		}
 		wantSids(t, acme.do(t, "GET /v1/sessions", ""), "recent mcp mcp 1 unproven false", "signed statement  2 sealed true")

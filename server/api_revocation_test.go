@@ -42,13 +42,13 @@ func TestRevoke(t *testing.T) {
 		{does: "a reason that is a number", as: acme, call: revoke(ids[3]), body: `{"reason":1}`, status: 400, gets: `{"error":"…reason…"}`},
 		{does: "a body that is not JSON", as: acme, call: revoke(ids[3]), body: `reason`, status: 400, gets: `{"error":"…"}`},
 		{does: "something after the body", as: acme, call: revoke(ids[3]), body: `{} {}`, status: 400, gets: `{"error":"…"}`},
-		{does: "a stranger", as: s.anyone(), call: revoke(ids[3]), status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "a stranger", as: s.anyone(), call: revoke(ids[3]), status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 		{does: "all that left the passport as it was", as: acme, call: "POST /v1/passport/verify", body: `{"passport":"` + passports[3] + `"}`, status: 200, gets: `"<anything>"`},
 		{
 			does: "the list in the order of revocation", as: acme, call: "GET /v1/passports/revoked", status: 200,
 			gets: `{"revoked":[{"jti":"` + ids[2] + `","revokedAt":"<time>","reason":"lost ü"},{"jti":"` + ids[0] + `","revokedAt":"<time>"},{"jti":"` + ids[1] + `","revokedAt":"<time>"}]}`,
 		},
-		{does: "the list for a stranger", as: s.anyone(), call: "GET /v1/passports/revoked", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "the list for a stranger", as: s.anyone(), call: "GET /v1/passports/revoked", status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 		{does: "the list of another company", as: globex, call: "GET /v1/passports/revoked", status: 200, gets: `{"revoked":[]}`},
 	})
 }
@@ -117,7 +117,7 @@ func TestOCSP(t *testing.T) {
 			}
 		})
 	}
-	s.anyone().do(t, "GET /v1/ocsp/"+valid, "").gets(401, `{"error":"Unauthorized"}`).sets("WWW-Authenticate: Bearer", never)
+	s.anyone().do(t, "GET /v1/ocsp/"+valid, "").gets(401, `{"error":"Unauthorized"}`).sets("WWW-Authenticate: Bearer …", never)
 }
 
 // expiredPassport returns the ID of a passport of bot that was issued a day ago for an hour.

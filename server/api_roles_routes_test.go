@@ -169,7 +169,7 @@ func (p populated) ask(call string, op *openapi3.Operation) (filled, body string
 	if len(query) > 0 {
 		filled += "?" + strings.Join(query, "&")
 	}
-	if op.RequestBody == nil {
+	if op.RequestBody == nil || op.RequestBody.Value.Content["application/json"] == nil {
 		return filled, "", headers
 	}
 	examples := op.RequestBody.Value.Content["application/json"].Examples

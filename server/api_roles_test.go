@@ -133,7 +133,7 @@ func TestExpiredCredentials(t *testing.T) {
 			}
 		}
 		for _, who := range []caller{key, reader} {
-			who.do(t, "GET /v1/company", "").gets(401, `{"error":"Unauthorized"}`).sets("WWW-Authenticate: Bearer")
+			who.do(t, "GET /v1/company", "").gets(401, `{"error":"Unauthorized"}`).sets("WWW-Authenticate: Bearer …")
 			who.do(t, "GET /v1/ws", "", handshake...).status(401)
 		}
 		issue().gets(401, `{"error":"invalid_client"}`)

@@ -54,7 +54,7 @@ func TestRotatePassport(t *testing.T) {
 		{does: "no passport", as: acme, call: rotate, status: 400, gets: `{"error":"Missing Service-Passport passport header"}`},
 		{does: "an empty one", as: acme, call: rotate, headers: []string{"Service-Passport:"}, status: 400, gets: `{"error":"Missing Service-Passport passport header"}`},
 		{does: "a passport in the body does not count", as: acme, call: rotate, body: `{"passport":"` + passport + `"}`, status: 400, gets: `{"error":"Missing Service-Passport passport header"}`},
-		{does: "a stranger", as: s.anyone(), call: rotate, headers: []string{passportName + passport}, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}},
+		{does: "a stranger", as: s.anyone(), call: rotate, headers: []string{passportName + passport}, status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}},
 		invalid("no token", "x", "MALFORMED_TOKEN"),
 		invalid("an SVID", svid, "WRONG_TOKEN_TYPE"),
 		invalid("a changed one", part[0]+"."+part[1]+"."+strings.Split(of("bot"), ".")[2], "SIGNATURE_INVALID"),

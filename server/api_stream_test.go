@@ -118,7 +118,7 @@ func TestStreamRefused(t *testing.T) {
 	const listen = "GET /v1/ws"
 	with := func(headers ...string) []string { return append(headers, handshake...) }
 	unauthorized := func(does string, as caller, headers ...string) row {
-		return row{does: does, as: as, call: listen, headers: with(headers...), status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer"}}
+		return row{does: does, as: as, call: listen, headers: with(headers...), status: 401, gets: `{"error":"Unauthorized"}`, sets: []string{"WWW-Authenticate: Bearer …"}}
 	}
 	made := "svc_" + strings.Repeat("A", 43)
 

@@ -10,7 +10,7 @@ import (
 
 type authorityRequest struct {
 	Index string `path:"index"`
-	JTI   string `query:"jti"`
+	JTI   string `query:"jti" must:"given"`
 }
 
 // authority returns what the control log says about whether an action was allowed when it happened.

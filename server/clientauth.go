@@ -29,7 +29,7 @@ func (c *call) presented(o object) (p presented, err error) {
 	authorization := c.Header.Get("Authorization")
 	p.ClientID, p.Secret = id, secret
 	switch {
-	case text != "" || kind != "":
+	case !isAbsent(o["client_assertion"]) || kind != "":
 		switch {
 		case kind != assertion.Type || text == "":
 			return p, invalidClient("client_assertion goes with client_assertion_type " + assertion.Type)
@@ -97,59 +97,63 @@ func (c *call) countClient() {
 		return
 	}
 	if by, _, err := c.s.tokens.Authenticate(c.Context(), p.Presented, c.came); err == nil && c.ofThisCompany(by) {
-		c.client, c.hash = by.Company, keys.HashSecret("client\n"+p.ClientID)
+		c.counted, c.hash = by.Company, keys.HashSecret("client\n"+p.ClientID)
 	}
 }
 
-// authenticateClient finds who presents itself, once the request is whole. On a path of one company
-// a client or an agent of another is unknown.
-func (c *call) authenticateClient(p presented) (by store.Caller, once []store.UsedProof, err error) {
-	if err := c.reauthenticate(); err != nil {
-		return by, nil, err
+// byClient returns the client or the agent that authenticates itself in the request, once that is
+// whole. Whoever acts on it must use up c.once.
+func (c *call) byClient(params object, who kinds) (store.Caller, error) {
+	client, err := c.presented(params)
+	if err != nil {
+		return store.Caller{}, err
 	}
-	if c.certErr != nil {
-		return by, nil, notTheClient(c.certErr)
+	c.client = &client
+	by, err := c.by(who)
+	if err != nil {
+		return by, c.oauthError(notTheClient(err))
 	}
-	by, once, err = c.s.tokens.Authenticate(c.Context(), p.Presented, c.caller.At)
-	if err == nil && !c.ofThisCompany(by) {
-		err = service.ErrInvalidClient
+	return by, nil
+}
+
+// isAnonymous reports whether neither the header nor the body says who calls.
+func (c *call) isAnonymous(params object) bool {
+	return !c.claimed && c.Header.Get("Authorization") == "" && !hasClient(params)
+}
+
+// hasClient reports whether the body says how a client authenticates.
+func hasClient(params object) bool {
+	return !isAbsent(params["client_secret"]) || !isAbsent(params["client_assertion"])
+}
+
+// byClientOrToken is byClient, or the holder of an access token, or an admin with an API key. What
+// counts once of a client is used up.
+func (c *call) byClientOrToken(params object) (store.Caller, error) {
+	const who = isClient | isAdmin | isAgent | isPerson
+	switch {
+	case c.isAnonymous(params):
+		return store.Caller{}, invalidClient("").with("WWW-Authenticate", basicChallenge)
+	case c.claimed && !hasClient(params):
+		return c.by(who)
 	}
-	if err == nil {
-		if err := c.recertify(by, c.caller.At); err != nil {
-			return store.Caller{}, nil, notTheClient(err)
+	by, err := c.byClient(params, who)
+	for _, proof := range c.once {
+		if err == nil {
+			err = c.oauthError(c.s.tokens.Use(c.Context(), proof, by.At))
 		}
 	}
-	if err != nil {
-		return store.Caller{}, nil, c.oauthError(err, p)
-	}
-	return by, once, c.active(by)
+	return by, err
 }
 
-// notTheClient is the answer to a refused certificate in the form of RFC 6749 §5.2.
+// notTheClient is the answer to a refused certificate or token in the form of RFC 6749 §5.2.
 func notTheClient(err error) error {
 	var refused *apiError
-	if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
-		return invalidClient(strings.TrimPrefix(refused.Message, "Unauthorized: "))
+	if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
+		return err
 	}
-	return err
-}
-
-// ofThisCompany says whether a caller is of the company of the path, if it names one.
-func (c *call) ofThisCompany(by store.Caller) bool {
-	company := c.PathValue("companyId")
-	return company == "" || by.Company.ID == company
-}
-
-// invalidClient is the answer of RFC 6749 §5.2 to a client that is not who it says it is.
-func (c *call) invalidClient(err error, p presented) *apiError {
-	why := service.Reason(err, service.ErrInvalidClient)
-	if p.Assertion != "" && c.s.ownBase(c.Request) == "" {
-		why += "; " + service.ErrNoName.Error()
-	}
+	_, why, _ := strings.Cut(refused.Message, "Unauthorized: ")
 	answer := invalidClient(why)
-	if p.basic { // the attempted scheme must be named
-		answer.with("WWW-Authenticate", basicChallenge)
-	}
+	answer.Header = refused.Header
 	return answer
 }
 

@@ -9,27 +9,24 @@ import (
 	"attestd/store"
 )
 
-// prove requires that a request whose access token came by the scheme DPoP has a proof of the key
-// that the token is bound to (RFC 9449 §7.1). See useProof.
-func (c *call) prove() {
-	switch {
-	case c.authErr != nil:
-		return
-	case c.caller.Company == nil || c.caller.JKT == "":
-		c.caller, c.authErr = store.Caller{}, invalidToken("the access token is unknown, has ended, or is bound to no key")
-		return
+// prove requires that a request whose access token is bound to a key has a proof of that (RFC 9449
+// §7.1). See useProof.
+func (c *call) prove(thumbprint string) error {
+	if c.proof == nil {
+		request := dpop.Request{Method: c.Method, URL: c.s.ownURL(c.Request), AccessToken: c.bearer}
+		proof, err := service.CheckProof(c.sentProof, request, thumbprint, c.came)
+		if err != nil {
+			return invalidProof(err.Error())
+		}
+		if err := c.s.nonces.Check(c.Context(), proof.Nonce, c.came); err != nil {
+			return useNonce(err)
+		}
+		c.proof = &proof
 	}
-	request := dpop.Request{Method: c.Method, URL: c.s.ownURL(c.Request), AccessToken: c.bearer}
-	proof, err := service.CheckProof(c.Header.Get("DPoP"), request, c.caller.JKT, c.came)
-	if err != nil {
-		c.caller, c.authErr = store.Caller{}, invalidProof(err.Error())
-		return
+	if c.proof.Key.Thumbprint != thumbprint { // of the token when it was looked up before
+		return invalidProof("DPoP proof is of another key than the one that is bound")
 	}
-	if err := c.s.nonces.Check(c.Context(), proof.Nonce, c.came); err != nil {
-		c.caller, c.authErr = store.Caller{}, useNonce(err)
-		return
-	}
-	c.proof = &proof
+	return nil
 }
 
 // useNonce is the answer to a proof without a nonce that counts (RFC 9449 §9).
@@ -55,13 +52,14 @@ func (c *call) offerNonce() {
 // useProof requires that the proof of a request was not sent before. It comes after the limits,
 // because it writes.
 func (c *call) useProof() error {
-	if c.proof == nil {
+	if c.proof == nil || c.proofUsed {
 		return nil
 	}
 	err := c.s.Store.Credentials.Use(c.Context(), service.UsedProof(c.proof), c.came)
 	if errors.Is(err, store.ErrUsed) {
 		return invalidProof("DPoP proof was used before: make one for each request")
 	}
+	c.proofUsed = err == nil
 	return err
 }
 

@@ -28,7 +28,8 @@ func endpointOf[Request, Answer any](form *requestForm, status int, f work[Reque
 		if err := form.read(c, &r); err != nil {
 			return err
 		}
-		if err := c.reauthenticate(); err != nil {
+		by, err := c.by(c.needs.who)
+		if err != nil {
 			return err
 		}
 		if counted, ok := any(&r).(itemized); ok {
@@ -36,7 +37,7 @@ func endpointOf[Request, Answer any](form *requestForm, status int, f work[Reque
 				return err
 			}
 		}
-		answer, err := f(c.s, c.Context(), c.caller, r)
+		answer, err := f(c.s, c.Context(), by, r)
 		if err != nil {
 			return err
 		}

@@ -180,11 +180,11 @@ func rolledBackAnswer(why string, cause error) *apiError {
 func (c *call) classify(err error) *apiError {
 	e := classify(err)
 	var rolledBack *store.RolledBackError
-	if e.Code != "ROLLED_BACK" || c.caller.Company == nil || !errors.As(err, &rolledBack) {
+	if e.Code != "ROLLED_BACK" || c.presumed.Company == nil || !errors.As(err, &rolledBack) {
 		return e
 	}
 	answer := *e
-	answer.Message = rolledBackAnswer(rolledBack.ReasonFor(c.caller.Company.ID), err).Message
+	answer.Message = rolledBackAnswer(rolledBack.ReasonFor(c.presumed.Company.ID), err).Message
 	return &answer
 }
 

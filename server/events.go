@@ -22,20 +22,16 @@ func follow(c *call) error {
 	if s.Stream == stream.Off {
 		return fail(http.StatusNotFound, "Not Found: the stream is switched off")
 	}
-	// browsers cannot set Authorization on a WebSocket
-	if credential, ok := stream.BearerProtocol(c.Request); ok && !c.claimed {
-		c.identify(credential)
+	may := c.needs.who
+	if s.Stream == stream.Authenticated {
+		may &^= nobody
 	}
-	switch {
-	case c.authErr != nil:
-		return c.authErr
-	case c.caller.Company == nil && (c.claimed || s.Stream == stream.Authenticated):
-		return unauthorized()
-	case c.caller.Company != nil && !c.caller.Role.Covers(store.Reader):
-		return c.outsideRole(store.Reader)
+	by, err := c.by(may)
+	if err != nil {
+		return err
 	}
 	who := stream.Subscriber{Holder: c.holder()}
-	if by := c.caller; by.Company != nil {
+	if by.Company != nil {
 		who.Chain, who.Credential, who.Expires = by.Company.Chain, by.Credential, by.Expires
 		who.Check = func() error {
 			err := s.Store.Credentials.Recheck(context.WithoutCancel(c.Context()), c.hash, time.Now())
@@ -45,7 +41,7 @@ func follow(c *call) error {
 			return err
 		}
 	}
-	if err := s.resume(c, &who); err != nil {
+	if err := s.resume(c, by, &who); err != nil {
 		return err
 	}
 	return s.hub.Serve(c.w, c.Request, who, c.w.Header())

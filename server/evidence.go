@@ -12,7 +12,7 @@ import (
 type evidenceRequest struct {
 	Index string        `path:"index"`
 	Log   store.LogName `query:"log" must:"log"`
-	JTI   string        `query:"jti"`
+	JTI   string        `query:"jti" must:"given"`
 }
 
 // evidence returns an evidence file, which proves offline to which company a record belongs and its

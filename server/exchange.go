@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"attestd/service"
 	"attestd/store"
@@ -35,22 +36,22 @@ func (c *call) exchangeToken(params object) error {
 	case errors.Is(err, service.ErrInvalidExchange):
 		return invalidRequest(service.Reason(err, service.ErrInvalidExchange))
 	case errors.Is(err, service.ErrMayNotExchange):
-		return &apiError{Status: http.StatusBadRequest, Message: "unauthorized_client", Description: "an exchange needs an agent, or a client of the role admin"}
+		return mayNotExchange()
 	case errors.Is(err, service.ErrInvalidScope):
 		return &apiError{Status: http.StatusBadRequest, Message: "invalid_scope",
 			Description: cmp.Or(service.Reason(err, service.ErrInvalidScope), "scope must be a part of the scope of subject_token")}
 	case err != nil:
-		return c.oauthError(err, presented{})
+		return c.oauthError(err)
 	}
 	kind := "N_A" // no access token (RFC 8693 §2.2.1)
 	if token.Type == service.TokenTypeAccess {
 		kind = kindOf(token.Token, true)
 	}
-	return c.tokenExchanged(token, kind, by)
+	return c.tokenExchanged(token, kind, by.At)
 }
 
 // tokenExchanged is the answer of RFC 8693 §2.2.1.
-func (c *call) tokenExchanged(token service.ExchangedToken, kind string, by store.Caller) error {
+func (c *call) tokenExchanged(token service.ExchangedToken, kind string, now time.Time) error {
 	c.w.Header().Set("Pragma", "no-cache")
 	return c.json(http.StatusOK, struct {
 		AccessToken string `json:"access_token"`
@@ -58,7 +59,7 @@ func (c *call) tokenExchanged(token service.ExchangedToken, kind string, by stor
 		TokenType   string `json:"token_type"`
 		ExpiresIn   int    `json:"expires_in"`
 		Scope       string `json:"scope,omitempty"`
-	}{token.Text, token.Type, kind, int(token.Ends.Sub(by.At).Seconds()), string(token.Scope)})
+	}{token.Text, token.Type, kind, int(token.Ends.Sub(now).Seconds()), string(token.Scope)})
 }
 
 // isOwnToken reports whether a subject token says that it is of the company that is asked. Nothing
@@ -80,27 +81,22 @@ func (c *call) isOwnToken(params object) bool {
 	return ofIssuer && (aud == iss || !strings.HasPrefix(aud, base))
 }
 
-// exchangingCaller authenticates who exchanges: a client or an agent as for any token, or by an
-// access token, or an admin by an API key.
-func (c *call) exchangingCaller(params object) (by store.Caller, err error) {
-	if !c.claimed || hasClient(params) {
-		return c.clientCaller(params)
-	}
-	if err := c.reauthenticate(); err != nil {
-		return by, err
-	}
+// exchangingCaller authenticates who exchanges, and answers for an access token or API key, too, in
+// the form of RFC 6749 §5.2.
+func (c *call) exchangingCaller(params object) (store.Caller, error) {
+	by, err := c.byClientOrToken(params)
 	var refused *apiError
-	switch by = c.caller; {
-	case errors.As(c.authErr, &refused) && refused.Status == http.StatusUnauthorized:
-		answer := invalidClient(refused.Message)
-		answer.Header = refused.Header
-		return by, answer
-	case c.authErr != nil:
-		return by, c.authErr
-	case by.Company == nil || !c.ofThisCompany(by):
-		return by, invalidClient("").with("WWW-Authenticate", "Bearer")
+	switch {
+	case c.client != nil:
+		return by, err
+	case errors.As(err, &refused) && refused.Code == "FORBIDDEN_ROLE":
+		return by, mayNotExchange()
 	}
-	return by, nil
+	return by, notTheClient(err)
+}
+
+func mayNotExchange() error {
+	return &apiError{Status: http.StatusBadRequest, Message: "unauthorized_client", Description: "an exchange needs an agent, or a client of the role admin"}
 }
 
 // exchangeOf reads the parameters of RFC 8693 §2.1.
@@ -110,8 +106,8 @@ func exchangeOf(params object) (r service.ExchangeRequest, err error) {
 		"requested_token_type": &r.RequestedType, "scope": &r.Scope, "may_act": &r.MayAct,
 	} {
 		text, ok := asText(params[name])
-		if !ok && !isAbsent(params[name]) && string(params[name]) != `""` {
-			return r, invalidRequest(name + " must be a text")
+		if !ok && !isAbsent(params[name]) {
+			return r, invalidRequest(name + " must be a text that is not empty")
 		}
 		*into = text
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 
 	"attestd/service"
 	"attestd/store"
@@ -16,7 +17,7 @@ type createFederationRequest struct {
 	Issuer   string          `json:"issuer" must:"string"`
 	Audience string          `json:"audience" must:"string"`
 	JWKS     json.RawMessage `json:"jwks"`
-	JWKSURI  *string         `json:"jwksUri" must:"text"`
+	JWKSURI  *string         `json:"jwksUri" must:"given"`
 	Rules    json.RawMessage `json:"rules" must:"present"`
 }
 
@@ -70,15 +71,16 @@ func (c *call) federateByAssertion(params object) error {
 	in := service.Federating{Assertion: assertion}
 	if service.IsIdentityAssertion(assertion) {
 		var err error
-		if in.Client, in.Once, err = c.presentingClient(params); err != nil {
+		if in.Client, err = c.presentingClient(params); err != nil {
 			return err
 		}
+		in.Once = c.once
 	}
-	token, err := c.federate(in, params)
+	token, now, err := c.federate(in, params)
 	if err != nil {
 		return err
 	}
-	return c.tokenIssued(token, true)
+	return c.tokenIssued(token, true, now)
 }
 
 // federateByExchange is the same by token exchange; see exchangeToken.
@@ -98,56 +100,51 @@ func (c *call) federateByExchange(params object) error {
 	case !isAbsent(params["actor_token"]) || !isAbsent(params["actor_token_type"]):
 		return invalidRequest("actor_token is not accepted: the workload acts for itself")
 	}
-	token, err := c.federate(service.Federating{Assertion: subject}, params)
+	token, now, err := c.federate(service.Federating{Assertion: subject}, params)
 	if err != nil {
 		return err
 	}
-	return c.tokenExchanged(service.ExchangedToken{Token: token, Type: service.TokenTypeAccess}, kindOf(token, true), c.caller)
+	return c.tokenExchanged(service.ExchangedToken{Token: token, Type: service.TokenTypeAccess}, kindOf(token, true), now)
 }
 
 // presentingClient authenticates the OAuth client that presents an identity assertion of a person.
-func (c *call) presentingClient(params object) (by store.Caller, once []store.UsedProof, err error) {
+func (c *call) presentingClient(params object) (store.Caller, error) {
 	if c.Header.Get("Authorization") == "" && !hasClient(params) {
-		return by, nil, invalidClient("an identity assertion is presented by the client that it names").with("WWW-Authenticate", basicChallenge)
+		return store.Caller{}, invalidClient("an identity assertion is presented by the client that it names").with("WWW-Authenticate", basicChallenge)
 	}
-	client, err := c.presented(params)
-	if err != nil {
-		return by, nil, err
-	}
-	by, once, err = c.authenticateClient(client)
-	if err == nil && by.Client == "" {
+	by, err := c.byClient(params, isClient)
+	var refused *apiError
+	if errors.As(err, &refused) && refused.Code == "FORBIDDEN_ROLE" {
 		err = &apiError{Status: http.StatusBadRequest, Message: "unauthorized_client", Description: "an identity assertion is presented by an OAuth client, and not by an agent"}
 	}
-	return by, once, err
+	return by, err
 }
 
-// federate issues an access token to a workload, or for a person. With a DPoP proof it is bound to
-// the key of that.
-func (c *call) federate(in service.Federating, params object) (service.Token, error) {
+// federate issues an access token to a workload, or for a person, and returns the time of the
+// request. With a DPoP proof the token is bound to the key of that.
+func (c *call) federate(in service.Federating, params object) (token service.Token, now time.Time, err error) {
 	scope, ok := asText(params["scope"])
-	if !ok && !isAbsent(params["scope"]) && string(params["scope"]) != `""` {
-		return service.Token{}, invalidScope()
+	if !ok && !isAbsent(params["scope"]) {
+		return token, now, invalidScope()
 	}
 	if !isAbsent(params["may_act"]) {
-		return service.Token{}, invalidRequest("may_act is for the exchange of a token of the company")
+		return token, now, invalidRequest("may_act is for the exchange of a token of the company")
 	}
 	if !isAbsent(params["audience"]) || !isAbsent(params["resource"]) {
-		return service.Token{}, &apiError{Status: http.StatusBadRequest, Message: "invalid_target", Description: "the access token is for this service alone"}
+		return token, now, &apiError{Status: http.StatusBadRequest, Message: "invalid_target", Description: "the access token is for this service alone"}
 	}
-	if err := c.reauthenticate(); err != nil {
-		return service.Token{}, err
+	by, err := c.by(nobody) // whoever has the assertion
+	if err != nil {
+		return token, now, err
 	}
 	in.Scope, in.Proof, in.Method, in.URL = scope, c.Header.Get("DPoP"), c.Method, c.s.ownURL(c.Request)
 	in.CompanyID = c.PathValue("companyId")
 	if base := c.s.ownBase(c.Request); base != "" {
 		in.Issuers = base + "/o/"
 	}
-	token, err := c.s.federations.Federate(c.Context(), in, c.caller.At)
-	switch {
-	case errors.Is(err, service.ErrInvalidGrant):
-		return token, &apiError{Status: http.StatusBadRequest, Message: "invalid_grant", Description: service.Reason(err, service.ErrInvalidGrant)}
-	case err != nil:
-		return token, c.oauthError(err, presented{})
+	token, err = c.s.federations.Federate(c.Context(), in, by.At)
+	if errors.Is(err, service.ErrInvalidGrant) {
+		err = &apiError{Status: http.StatusBadRequest, Message: "invalid_grant", Description: service.Reason(err, service.ErrInvalidGrant)}
 	}
-	return token, nil
+	return token, by.At, c.oauthError(err)
 }

@@ -95,7 +95,7 @@ func (c *call) admit(rt route) error {
 	if err := c.s.checkOrigin(c.Request); err != nil && !rt.needs.anyPage {
 		return err
 	}
-	if err := c.permit(); err != nil {
+	if err := c.admitCaller(); err != nil {
 		return err
 	}
 	if err := c.useProof(); err != nil {
@@ -146,10 +146,13 @@ func (c *call) refuse(e *apiError) error {
 		if c.ProtoMajor >= 2 && (name == "Connection" || name == "Upgrade") { // RFC 9113 §8.2.2
 			continue
 		}
+		if name == "Www-Authenticate" && e.Status == http.StatusUnauthorized {
+			values = c.challenges(values)
+		}
 		c.w.Header()[name] = values
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
-	if c.caller.Company == nil && c.body == nil && c.ContentLength != 0 {
+	if c.presumed.Company == nil && c.body == nil && c.ContentLength != 0 {
 		c.closeAfter() // otherwise net/http would wait for a stranger's body
 	}
 	if c.form != nil && c.form.refuse != nil && c.form.refuse(c, e) {

@@ -25,7 +25,7 @@ func TestAnswerThatBreaksOff(t *testing.T) {
 	} {
 		for _, begun := range []bool{false, true} {
 			s := New(Config{Store: new(store.Store), Log: slog.New(slog.DiscardHandler)})
-			h := s.handle(route{handler: handler{serve: func(c *call) error {
+			h := s.handle(route{needs: public, handler: handler{serve: func(c *call) error {
 				if begun {
 					_, _ = io.WriteString(c.w, `{"keys":[`)
 				}
@@ -73,7 +73,7 @@ func TestTimestampIsTakenAfterBody(t *testing.T) {
 		began := time.Now()
 		var at time.Time
 		s := New(Config{Store: new(store.Store), Log: slog.New(slog.DiscardHandler), MaxBody: 1000})
-		h := s.handle(route{handler: endpoint(http.StatusOK, func(_ *Server, _ context.Context, by store.Caller, _ request) (none, error) {
+		h := s.handle(route{needs: public, handler: endpoint(http.StatusOK, func(_ *Server, _ context.Context, by store.Caller, _ request) (none, error) {
 			at = by.At
 			return none{}, nil
 		})})

@@ -8,14 +8,15 @@ import (
 	"attestd/agent/hookevent"
 	"attestd/agent/toolcall"
 	"attestd/server/limit"
+	"attestd/store"
 )
 
 // hookRequest has the query parameters of a hook. Package hookevent parses the body, in the agents'
 // formats.
 type hookRequest struct {
-	Agent   string `query:"agent"`
-	Require string `query:"require"`
-	Redact  string `query:"redact"`
+	Agent   string `query:"agent" must:"given"`
+	Require string `query:"require" must:"given"`
+	Redact  string `query:"redact" must:"given"`
 
 	passport bool // a tool call needs a passport
 	policy   toolcall.Policy
@@ -37,14 +38,15 @@ func claudeCodeHook() handler {
 		if err != nil {
 			return err
 		}
-		if err := c.reauthenticate(); err != nil {
+		by, err := c.by(c.needs.who)
+		if err != nil {
 			return err
 		}
 		report, err := hookevent.ClaudeCode.Parse(raw)
 		if err != nil {
 			return fail(http.StatusBadRequest, "Malformed hook event: "+err.Error())
 		}
-		answer, err := c.hook(r, report)
+		answer, err := c.hook(by, r, report)
 		if err != nil && report.Asks && r.passport {
 			// If a hook fails, an agent continues, unless its settings say otherwise. A required
 			// passport must not depend on those.
@@ -77,11 +79,11 @@ func (r *hookRequest) check() (err error) {
 }
 
 // hook records the report of a hook and returns the response for the agent.
-func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
+func (c *call) hook(by store.Caller, r hookRequest, report hookevent.Report) ([]byte, error) {
 	answer := []byte(hookevent.Proceed)
 	if report.Asks && r.passport {
 		asked := report.Events[0]
-		covered, err := c.s.passports.Covered(c.Context(), c.caller, r.Agent, asked.Tool)
+		covered, err := c.s.passports.Covered(c.Context(), by, r.Agent, asked.Tool)
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +96,7 @@ func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
 	if report.Late {
 		var err error
 		room := c.s.limiter.Room(c.account(limit.Attest, 0), c.came)
-		if events, err = c.s.attestations.Unrecorded(c.Context(), c.caller, r.Agent, events, room); err != nil {
+		if events, err = c.s.attestations.Unrecorded(c.Context(), by, r.Agent, events, room); err != nil {
 			return nil, err
 		}
 	}
@@ -108,5 +110,5 @@ func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
 	for i, e := range events {
 		records[i] = r.policy.Record(r.Agent, e)
 	}
-	return answer, c.s.attestations.AppendCalls(c.Context(), c.caller, r.Agent, records, report.Late)
+	return answer, c.s.attestations.AppendCalls(c.Context(), by, r.Agent, records, report.Late)
 }

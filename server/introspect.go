@@ -98,7 +98,7 @@ func revokeToken(c *call) error {
 		return err
 	}
 	if err := c.s.tokens.Revoke(c.Context(), by, token); err != nil {
-		return c.oauthError(err, presented{})
+		return c.oauthError(err)
 	}
 	// its holder may have others, whose streams go on
 	_ = c.s.hub.Recheck(by.Company.Chain) // those that could not be looked up are again, in time
@@ -111,7 +111,7 @@ func (c *call) asksAboutToken() (by store.Caller, token string, err error) {
 	if err != nil {
 		return by, "", err
 	}
-	if by, err = c.oauthCaller(params); err != nil {
+	if by, err = c.byClientOrToken(params); err != nil {
 		return by, "", err
 	}
 	token, ok := asText(params["token"])
@@ -119,60 +119,4 @@ func (c *call) asksAboutToken() (by store.Caller, token string, err error) {
 		return by, "", invalidRequest("token is required")
 	}
 	return by, token, nil
-}
-
-// oauthCaller authenticates who calls an OAuth endpoint that issues nothing: a client or an agent
-// as at the token endpoint, or by an access token, or an admin by an API key.
-func (c *call) oauthCaller(params object) (store.Caller, error) {
-	if c.claimed && !hasClient(params) {
-		return c.bearerOfCompany()
-	}
-	return c.clientCaller(params)
-}
-
-// hasClient reports whether the body says how a client authenticates.
-func hasClient(params object) bool {
-	_, secret := params["client_secret"]
-	_, asserted := params["client_assertion"]
-	return secret || asserted
-}
-
-// clientCaller authenticates a client or an agent as at the token endpoint, and uses up what it has
-// presented.
-func (c *call) clientCaller(params object) (store.Caller, error) {
-	if c.Header.Get("Authorization") == "" && !hasClient(params) {
-		return store.Caller{}, invalidClient("").with("WWW-Authenticate", basicChallenge)
-	}
-	client, err := c.presented(params)
-	if err != nil {
-		return store.Caller{}, err
-	}
-	by, once, err := c.authenticateClient(client)
-	for _, proof := range once {
-		if err == nil {
-			err = c.s.tokens.Use(c.Context(), proof, by.At)
-		}
-	}
-	if err != nil {
-		return store.Caller{}, c.oauthError(err, client)
-	}
-	return by, nil
-}
-
-// bearerOfCompany is the caller with a credential of the company of the path: an admin, or the
-// holder of an access token.
-func (c *call) bearerOfCompany() (store.Caller, error) {
-	if err := c.reauthenticate(); err != nil {
-		return store.Caller{}, err
-	}
-	by := c.caller
-	switch {
-	case c.authErr != nil:
-		return by, c.authErr
-	case by.Company == nil || !c.ofThisCompany(by):
-		return by, unauthorized()
-	case by.Client == "" && by.Agent == "" && !by.Role.Covers(store.Admin):
-		return by, c.outsideRole(store.Admin)
-	}
-	return by, c.active(by)
 }

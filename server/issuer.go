@@ -209,8 +209,8 @@ func (s *Server) agentToken(ctx context.Context, by store.Caller, r agentTokenRe
 
 type agentSVIDRequest struct {
 	AgentID   string `path:"agentId"`
-	Audience  string `query:"audience"`
-	Algorithm string `query:"alg"`
+	Audience  string `query:"audience" must:"given"`
+	Algorithm string `query:"alg" must:"given"`
 	*http.Request
 }
 

@@ -22,7 +22,7 @@ type createClientRequest struct {
 	Role      store.Role      `json:"role" must:"role" default:"admin"`
 	ExpiresAt time.Time       `json:"expiresAt" must:"time"`
 	JWKS      json.RawMessage `json:"jwks" must:"object"`
-	JWKSURI   *string         `json:"jwksUri" must:"text"`
+	JWKSURI   *string         `json:"jwksUri" must:"given"`
 }
 
 // createOAuthClient creates a client with a secret, or, as an addition to the specification, one

@@ -13,9 +13,9 @@ import (
 // exportRequest has the query parameters of an export of telemetry. Package telemetry decodes the
 // body.
 type exportRequest struct {
-	Agent   string `query:"agent"`
-	All     string `query:"all"`
-	Content string `query:"content"`
+	Agent   string `query:"agent" must:"given"`
+	All     string `query:"all" must:"given"`
+	Content string `query:"content" must:"given"`
 }
 
 // telemetryExport implements OTLP/HTTP 1.x for a signal: each span or log record of an agent
@@ -40,17 +40,18 @@ func telemetryExport(signal telemetry.Signal) handler {
 		if err != nil {
 			return err
 		}
-		if err := c.reauthenticate(); err != nil {
+		by, err := c.by(c.needs.who)
+		if err != nil {
 			return err
 		}
 		if options.Agent == "" { // a caller that is one agent acts for no other
-			options.Agent = c.caller.Agent
+			options.Agent = by.Agent
 		}
 		items := export.Select(options)
 		if err := c.spendExport(items); err != nil {
 			return err
 		}
-		if err := c.s.attestations.AppendTelemetry(c.Context(), c.caller, items, options); err != nil {
+		if err := c.s.attestations.AppendTelemetry(c.Context(), by, items, options); err != nil {
 			return err
 		}
 		return c.answerExport(signal, encoding, items)

@@ -32,7 +32,8 @@ import (
 // form-encoded body; list:"yes" lets the body nest deeper, for a list of objects with callers'
 // values, each of which is checked against maxDepth; refuses:"…" names members that are refused
 // although unknown ones must be ignored; repeats:"…" names parameters that a form may have several
-// times, which are an array then. See undeclared for other members that no field declares.
+// times, which are an array then; given:"…" names those that a form may not have without a value.
+// See undeclared for other members that no field declares.
 type requestForm struct {
 	fields  []field
 	whole   int  // index of the field of type *http.Request, or -1
@@ -42,6 +43,7 @@ type requestForm struct {
 	missing string
 	refuses []string
 	repeats []string // parameters that a form may have several times
+	given   []string // parameters that a form may not have without a value
 	// sends an error in a form of the route's own, or returns false for that of all others; nil for
 	// that
 	refuse func(c *call, e *apiError) bool
@@ -68,6 +70,7 @@ func formOf[Request any]() *requestForm {
 		if sf.Name == "_" {
 			form.missing, form.form = sf.Tag.Get("missing"), sf.Tag.Get("form") != ""
 			form.refuses, form.repeats = strings.Fields(sf.Tag.Get("refuses")), strings.Fields(sf.Tag.Get("repeats"))
+			form.given = strings.Fields(sf.Tag.Get("given"))
 			if sf.Tag.Get("list") != "" {
 				form.depth = 2 * maxDepth
 			}
@@ -202,7 +205,7 @@ func mediaType(h http.Header) string {
 const maxParameters = 100
 
 // parseForm parses a form as an object of strings. A parameter without a value counts as absent
-// (RFC 6749 §3.2 and RFC 8693 §2.1), and no parameter may be repeated.
+// (RFC 6749 §3.2 and RFC 8693 §2.1), unless it is one of ours, and no parameter may be repeated.
 func (form *requestForm) parseForm(raw []byte, policy undeclared) (object, error) {
 	if bytes.Count(raw, []byte("&")) >= maxParameters {
 		return nil, fail(http.StatusBadRequest, fmt.Sprintf("The form has more than %d parameters", maxParameters))
@@ -222,6 +225,9 @@ func (form *requestForm) parseForm(raw []byte, policy undeclared) (object, error
 		}
 		if len(values) > 1 {
 			return nil, fail(http.StatusBadRequest, "A parameter is given more than once: "+cut(name))
+		}
+		if values[0] == "" && slices.Contains(form.given, name) {
+			return nil, fail(http.StatusBadRequest, name+" is empty: leave it out, or give it a value")
 		}
 		if values[0] == "" {
 			continue

@@ -18,11 +18,10 @@ const resumeBytes = 1 << 20
 // impossible index is refused before the stream begins, because the client has lost records
 // permanently, or uses another chain. So is one whose payload was pruned: a record that is read
 // again is verified by itself where several servers write, and without its payload it cannot be.
-func (s *Server) resume(c *call, who *stream.Subscriber) error {
+func (s *Server) resume(c *call, by store.Caller, who *stream.Subscriber) error {
 	if !c.query.Has("from") {
 		return nil
 	}
-	by := c.caller
 	if by.Company == nil {
 		return fail(http.StatusBadRequest, "Invalid query parameter: from needs a credential, for each company counts its own records")
 	}

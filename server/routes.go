@@ -7,7 +7,6 @@ import (
 
 	"attestd/server/limit"
 	"attestd/service/telemetry"
-	"attestd/store"
 	"attestd/web"
 )
 
@@ -23,33 +22,35 @@ type route struct {
 
 // need says who may call a route.
 type need struct {
-	role      store.Role // this role, and those that cover it; "" for everybody
-	agent     bool       // an agent that has signed in as well, for itself
-	enrolment bool       // an enrolment token as well, for its agent
-	anyPage   bool       // pages of all origins as well (CORS), which read what is public
-	client    bool       // an OAuth client or an agent, which its handler authenticates
+	who     kinds // everything else is refused; see call.by
+	anyPage bool  // pages of all origins as well (CORS), which read what is public
+	socket  bool  // a credential may come as a subprotocol of a WebSocket
 	// a suspended company may call it although it is no GET, or not although it is one
 	reads, issues bool
 }
 
-// isPublic reports whether everybody may call it.
-func (n need) isPublic() bool { return n.role == "" }
+// isPublic reports whether the handler finds out who calls, if anybody needs to: a credential may
+// stand in the body, or be missing.
+func (n need) isPublic() bool { return n.who&(nobody|isClient) != 0 }
 
 var (
-	public  = need{}
-	anyPage = need{anyPage: true}
-	reader  = need{role: store.Reader}
-	admin   = need{role: store.Admin}
+	public  = need{who: nobody}
+	anyPage = need{who: nobody, anyPage: true}
+	reader  = need{who: isReader | isWriter | isAdmin}
+	admin   = need{who: isAdmin}
 
-	readerOrAgent = need{role: store.Reader, agent: true}
-	writerOrAgent = need{role: store.Writer, agent: true}
-	adminOrAgent  = need{role: store.Admin, agent: true}
-	enrolling     = need{role: store.Admin, agent: true, enrolment: true}
-	clientOrAgent = need{client: true}
-	clientAsks    = need{client: true, reads: true}
-	agentAsks     = need{role: store.Writer, agent: true, reads: true}
-	adminIssues   = need{role: store.Admin, agent: true, issues: true}
-	enrolmentOnly = need{role: store.Enrolling, enrolment: true}
+	readerOrAgent = need{who: isReader | isWriter | isAdmin | isAgent | isPerson}
+	writerOrAgent = need{who: isWriter | isAdmin | isAgent | isPerson}
+	adminOrAgent  = need{who: isAdmin | isAgent}
+	enrolling     = need{who: isAdmin | isAgent | isEnrolling}
+	enrolmentOnly = need{who: isEnrolling}
+	agentAsks     = need{who: isWriter | isAdmin | isAgent | isPerson, reads: true}
+	adminIssues   = need{who: isAdmin | isAgent, issues: true}
+
+	tokenSeeker  = need{who: nobody | isClient | isAdmin | isAgent | isPerson}
+	clientRevoke = need{who: isClient | isAdmin | isAgent | isPerson}
+	clientAsks   = need{who: isClient | isAdmin | isAgent | isPerson, reads: true}
+	follower     = need{who: nobody | isReader | isWriter | isAdmin, socket: true}
 )
 
 // routes is the API. A test holds it against web/openapi.yaml both ways.
@@ -87,10 +88,10 @@ var routes = []route{
 	{"GET", "/v1/federation/{name}", admin, limit.Standard, strict, endpoint(200, (*Server).getFederation)},
 	{"DELETE", "/v1/federation/{name}", admin, limit.Standard, strict, endpoint(200, (*Server).deleteFederation)},
 	{"GET", "/v1/credentials", admin, limit.Standard, strict, endpoint(200, (*Server).listCredentials)},
-	{"POST", "/v1/oauth/token", public, limit.Sensitive, lenient, handler{oauthToken, tokenForm}},
-	{"POST", "/o/{companyId}/token", public, limit.Sensitive, strictQuery, handler{oauthToken, tokenForm.onPath("companyId")}},
+	{"POST", "/v1/oauth/token", tokenSeeker, limit.Sensitive, lenient, handler{oauthToken, tokenForm}},
+	{"POST", "/o/{companyId}/token", tokenSeeker, limit.Sensitive, strictQuery, handler{oauthToken, tokenForm.onPath("companyId")}},
 	{"POST", "/o/{companyId}/introspect", clientAsks, limit.Standard, strictQuery, handler{introspectToken, aboutTokenForm}},
-	{"POST", "/o/{companyId}/revoke", clientOrAgent, limit.Standard, strictQuery, handler{revokeToken, aboutTokenForm}},
+	{"POST", "/o/{companyId}/revoke", clientRevoke, limit.Standard, strictQuery, handler{revokeToken, aboutTokenForm}},
 
 	{"POST", "/v1/attest", writerOrAgent, limit.Attest, lenient, endpointOf(attestForm, 201, (*Server).attest)},
 	// its items count as attest
@@ -157,7 +158,7 @@ var routes = []route{
 	{"GET", "/v1/openapi.json", public, limit.Standard, strict, endpoint(200, (*Server).openAPI)},
 	{"GET", "/v1/health", public, limit.Standard, lenient, endpoint(200, (*Server).health)},
 	{"GET", "/readyz", public, limit.Standard, strict, endpoint(200, (*Server).ready)},
-	{"GET", "/v1/ws", public, limit.Standard, lenient, handler{follow, formOf[followRequest]()}},
+	{"GET", "/v1/ws", follower, limit.Standard, lenient, handler{follow, formOf[followRequest]()}},
 }
 
 // writes reports whether the route writes or issues something for a company, and so is closed while
@@ -179,7 +180,7 @@ func (s *Server) Handler() http.Handler {
 	// which is in the metadata of an issuer and gives nothing: no operation of the reference
 	mux.HandleFunc("GET /o/{companyId}/authorize", s.handle(route{needs: anyPage, undeclared: lenient, tier: limit.Standard, handler: endpoint(http.StatusBadRequest, (*Server).authorize)}))
 	// Patterns without a method, so that they take what no route does, whatever its method.
-	elsewhere := s.handle(route{handler: handler{serve: func(c *call) error { return notFound(mux, c) }}})
+	elsewhere := s.handle(route{needs: public, handler: handler{serve: func(c *call) error { return notFound(mux, c) }}})
 	mux.HandleFunc("/v1/", elsewhere)
 	mux.HandleFunc("/v1", elsewhere) // or ServeMux would redirect it
 	console, has := web.Console()
@@ -207,7 +208,7 @@ func notFound(mux *http.ServeMux, c *call) error {
 	// ServeMux has no empty wildcard
 	if c.URL.Path == "/v1/passports//revoke" && c.Method == http.MethodPost {
 		c.needs, c.undeclared = admin, lenient
-		if err := c.permit(); err != nil {
+		if err := c.admitCaller(); err != nil {
 			return err
 		}
 		return endpoint(http.StatusOK, (*Server).revokePassport).serve(c)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -28,7 +27,11 @@ func TestRoutesMatchOpenAPI(t *testing.T) {
 	tiers := map[limit.Tier]string{limit.Standard: "standard", limit.Sensitive: "sensitive", limit.Attest: "attest", limit.Log: "log"}
 	served := map[string]policy{}
 	for _, rt := range routes {
-		served[rt.method+" "+documented(rt.path)] = policy{cmp.Or(string(rt.needs.role), "public"), tiers[rt.tier], rt.needs.agent, rt.needs.enrolment}
+		who, role := rt.needs.who, "public"
+		if !rt.needs.isPublic() {
+			role = string(who.role())
+		}
+		served[rt.method+" "+documented(rt.path)] = policy{role, tiers[rt.tier], role != "public" && who&isAgent != 0, who&isEnrolling != 0}
 	}
 	described := map[string]policy{}
 	for path, item := range doc.Paths.Map() {

@@ -43,6 +43,7 @@ var rules = map[string]rule{
 	"present":     present,     // any JSON value, null too: its bytes
 	"string":      required,    // a string that is not empty
 	"is":          exactly,     // exactly the string that follows
+	"given":       notEmpty,    // absent or a string that is not empty; in a *string too
 	"segment":     segment,     // a string that can be a segment of a SPIFFE ID
 	"name":        name,        // a string of 1 to 256 characters; optional in a *string
 	"text":        text,        // absent or a string of at most 16 KiB, in a *string

@@ -15,11 +15,32 @@ import (
 	"attestd/store"
 )
 
+// notEmpty is for what bears on rights: an empty value is not taken for an absent one.
+func notEmpty(v value, into reflect.Value) error {
+	text, ok := v.text, v.text != ""
+	if v.from == "json" {
+		v.given = !isAbsent(v.json)
+		text, ok = asText(v.json)
+	}
+	switch {
+	case !v.given:
+		return nil
+	case !ok && v.from == "json":
+		return invalid(v.name, "must be a string that is not empty")
+	case !ok:
+		return badQuery(v.name + " is empty: leave it out, or give it a value")
+	case into.Kind() == reflect.Pointer:
+		into.Set(reflect.ValueOf(&text))
+	default:
+		into.SetString(text)
+	}
+	return nil
+}
+
 func fingerprint(v value, into reflect.Value) error {
-	for i := range len(v.text) {
-		if len(v.text) != 16 || !strings.Contains("0123456789abcdef", v.text[i:i+1]) {
-			return fail(http.StatusBadRequest, "Invalid query parameter: "+v.name+" must be a fingerprint, 16 hex digits in lower case")
-		}
+	wrong := func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }
+	if v.given && (len(v.text) != 16 || strings.ContainsFunc(v.text, wrong)) {
+		return fail(http.StatusBadRequest, "Invalid query parameter: "+v.name+" must be a fingerprint, 16 hex digits in lower case")
 	}
 	into.SetString(v.text)
 	return nil

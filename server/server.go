@@ -171,9 +171,9 @@ func New(cfg Config) *Server {
 	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log, said: map[int64]string{},
 		once: !cfg.Store.MultiWriter() && cfg.VerifyEvery > 0 && cfg.VerifyEvery <= tablesEvery}
 	s.agents = &service.Agents{Store: cfg.Store, Most: func() int { return s.live.Load().Bounds.Agents }}
-	s.agentKeys = &service.AgentKeys{Store: cfg.Store}
-	s.issuers = &service.Issuers{Store: cfg.Store, Agents: s.agents}
 	s.nonces = &service.Nonces{Store: cfg.Store, Required: cfg.DPoPNonce}
+	s.agentKeys = &service.AgentKeys{Store: cfg.Store, Nonces: s.nonces}
+	s.issuers = &service.Issuers{Store: cfg.Store, Agents: s.agents}
 	fetcher := keysets.NewClient(keysets.Options{AllowPrivate: cfg.FederationAllowPrivate, Roots: cfg.Roots, UserAgent: "attestd/" + cfg.Version})
 	s.keySets = keysets.New(fetcher)
 	s.tokens = &service.Tokens{Store: cfg.Store, Keys: s.agentKeys, Nonces: s.nonces, Issuers: s.issuers, Sets: s.keySets, CheckURL: fetcher.CheckURL}

@@ -1,10 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -16,7 +19,7 @@ import (
 // tokenRequest has the parameters of RFC 6749 §4.4.2. Unknown ones are ignored (§3.2), except for
 // those that ask for a more restricted token by a name that is not the RFC's.
 type tokenRequest struct {
-	_         struct{}        `form:"yes" refuses:"role expiresAt scopes ttl" repeats:"resource audience"`
+	_         struct{}        `form:"yes" refuses:"role expiresAt scopes ttl" repeats:"resource audience" given:"may_act"`
 	GrantType json.RawMessage `json:"grant_type" must:"checked"`
 	Scope     json.RawMessage `json:"scope"`
 	Resource  json.RawMessage `json:"resource"`
@@ -49,6 +52,10 @@ func oauthToken(c *call) error {
 	if err != nil {
 		return err
 	}
+	// which would be a token that is bound to no key
+	if slices.Contains(c.Header["Dpop"], "") {
+		return c.oauthError(errors.Join(service.ErrInvalidProof, errors.New("the header DPoP is empty: leave it out, or send a proof")))
+	}
 	switch grant, _ := asText(params["grant_type"]); grant {
 	case "client_credentials":
 	case jwtBearer:
@@ -61,21 +68,17 @@ func oauthToken(c *call) error {
 	if !isAbsent(params["may_act"]) { // it would restrict nothing
 		return invalidRequest("may_act is for the exchange of a token of the company")
 	}
-	client, err := c.presented(params)
-	if err != nil {
-		return err
-	}
-	by, once, err := c.authenticateClient(client)
+	by, err := c.byClient(params, isClient|isAgent)
 	if err != nil {
 		return err
 	}
 	scope, ok := asText(params["scope"])
-	if !ok && !isAbsent(params["scope"]) && string(params["scope"]) != `""` {
+	if !ok && !isAbsent(params["scope"]) {
 		return invalidScope()
 	}
 	resources, ok := asTexts(params["resource"])
 	if !ok {
-		return c.oauthError(service.ErrInvalidTarget, client)
+		return c.oauthError(service.ErrInvalidTarget)
 	}
 	var issuer string
 	if len(resources) > 0 {
@@ -83,13 +86,13 @@ func oauthToken(c *call) error {
 			return err
 		}
 	}
-	token, err := c.s.tokens.Issue(c.Context(), by, once, service.TokenRequest{
+	token, err := c.s.tokens.Issue(c.Context(), by, c.once, service.TokenRequest{
 		Resources: resources, Issuer: issuer, Scope: scope, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.s.ownURL(c.Request),
 	})
 	if err != nil {
-		return c.oauthError(err, client)
+		return c.oauthError(err)
 	}
-	return c.tokenIssued(token, client.Assertion != "")
+	return c.tokenIssued(token, c.client.Assertion != "", by.At)
 }
 
 // issuerOfTokens is ownIssuer with an error in the form of RFC 6749 §5.2.
@@ -115,14 +118,14 @@ func asTexts(v jsontext.Value) (texts []string, ok bool) {
 }
 
 // tokenIssued is the answer of RFC 6749 §5.1.
-func (c *call) tokenIssued(token service.Token, signedIn bool) error {
+func (c *call) tokenIssued(token service.Token, signedIn bool, now time.Time) error {
 	c.w.Header().Set("Pragma", "no-cache")
 	return c.json(http.StatusOK, struct {
 		AccessToken string `json:"access_token"`
 		TokenType   string `json:"token_type"`
 		ExpiresIn   int    `json:"expires_in"`
 		Scope       string `json:"scope,omitempty"`
-	}{token.Text, kindOf(token, signedIn), int(token.Ends.Sub(c.caller.At).Seconds()), string(token.Scope)})
+	}{token.Text, kindOf(token, signedIn), int(token.Ends.Sub(now).Seconds()), string(token.Scope)})
 }
 
 // kindOf is the type of a token. The specification spells that of a client's in lower case.
@@ -147,7 +150,9 @@ func (c *call) oauthParams(form *requestForm) (o object, err error) {
 	case formEncoded:
 		o, err = form.parseForm(raw, c.undeclared)
 	case "application/json":
-		o, err = form.parseBody(raw, c.undeclared)
+		if o, err = form.parseBody(raw, c.undeclared); err == nil {
+			err = nothingEmpty(o)
+		}
 	default:
 		return nil, invalidRequest("Content-Type must be " + formEncoded + " or application/json")
 	}
@@ -155,6 +160,26 @@ func (c *call) oauthParams(form *requestForm) (o object, err error) {
 		return nil, invalidRequest(err.Error())
 	}
 	return o, nil
+}
+
+// nothingEmpty refuses members of JSON that are there without a value. In a form they count as
+// absent (RFC 6749 §3.2). Two have errors of their own.
+func nothingEmpty(o object) error {
+	for name, v := range o {
+		if name == "scope" || name == "client_assertion" {
+			continue
+		}
+		empty := v.Kind() == '[' || v.Kind() == '{'
+		if empty {
+			empty = len(bytes.TrimSpace(v[1:len(v)-1])) == 0
+		} else if text, is := strictjson.AsString(v); is {
+			empty = text == ""
+		}
+		if empty {
+			return fail(http.StatusBadRequest, name+" is empty: leave it out, or give it a value")
+		}
+	}
+	return nil
 }
 
 func invalidRequest(why string) *apiError {
@@ -167,11 +192,19 @@ func invalidScope() *apiError {
 }
 
 // oauthError is the answer to an error of service.Tokens, in the form of the RFCs.
-func (c *call) oauthError(err error, client presented) error {
+func (c *call) oauthError(err error) error {
 	var nonce *service.NonceError
 	switch {
 	case errors.Is(err, service.ErrInvalidClient):
-		return c.invalidClient(err, client)
+		why := service.Reason(err, service.ErrInvalidClient)
+		if c.client != nil && c.client.Assertion != "" && c.s.ownBase(c.Request) == "" {
+			why += "; " + service.ErrNoName.Error()
+		}
+		answer := invalidClient(why)
+		if c.client != nil && c.client.basic { // the attempted scheme must be named (RFC 6749 §5.2)
+			answer.with("WWW-Authenticate", basicChallenge)
+		}
+		return answer
 	case errors.Is(err, service.ErrKeysPending):
 		answer := &apiError{Status: http.StatusServiceUnavailable, Code: "NOT_DONE", Message: "Service Unavailable: " + service.Reason(err, service.ErrKeysPending)}
 		return answer.with("Retry-After", keysPending)

@@ -17,7 +17,8 @@ import (
 
 // AgentKeys are the public keys of agents.
 type AgentKeys struct {
-	Store *store.Store
+	Store  *store.Store
+	Nonces *Nonces
 }
 
 // AgentKey is a public key of an agent.
@@ -64,7 +65,8 @@ type Enrolling struct {
 
 const invalidProof = "INVALID_DPOP_PROOF"
 
-// Enrol adds a key of an agent, of which the caller proves possession (RFC 9449 §4.2).
+// Enrol adds a key of an agent, of which the caller proves possession (RFC 9449 §4.2). The proof is
+// used up, whatever becomes of the key. The error may be a *NonceError.
 func (a *AgentKeys) Enrol(ctx context.Context, by store.Caller, e Enrolling) (AgentKey, error) {
 	key, err := jose.ParseKey(e.JWK)
 	if err != nil {
@@ -73,8 +75,10 @@ func (a *AgentKeys) Enrol(ctx context.Context, by store.Caller, e Enrolling) (Ag
 	if e.Proof == "" {
 		return AgentKey{}, &Error{Kind: Invalid, Code: invalidProof, Message: "The header DPoP is missing: it proves possession of the key (RFC 9449)"}
 	}
-	if _, err := CheckProof(e.Proof, dpop.Request{Method: "POST", URL: e.URL}, key.Thumbprint, by.At); err != nil {
-		return AgentKey{}, &Error{Kind: Invalid, Code: invalidProof, Message: "Invalid header DPoP: " + err.Error()}
+	if err := a.useProof(ctx, e, key.Thumbprint, by.At); errors.Is(err, ErrInvalidProof) {
+		return AgentKey{}, &Error{Kind: Invalid, Code: invalidProof, Message: "Invalid header DPoP: " + Reason(err, ErrInvalidProof)}
+	} else if err != nil {
+		return AgentKey{}, err
 	}
 	endorsement, err := a.checkEndorsement(ctx, by, e, key.Thumbprint)
 	if err != nil {
@@ -94,6 +98,25 @@ func (a *AgentKeys) Enrol(ctx context.Context, by store.Caller, e Enrolling) (Ag
 		return AgentKey{}, agentError(e.AgentID, err)
 	}
 	return newAgentKey(k), nil
+}
+
+// useProof checks the proof of possession of a key and uses it up: it counts once, for one company.
+// The error joins ErrInvalidProof, or is a *NonceError.
+func (a *AgentKeys) useProof(ctx context.Context, e Enrolling, thumbprint string, now time.Time) error {
+	proof, err := a.Nonces.checkProof(ctx, e.Proof, dpop.Request{Method: "POST", URL: e.URL}, thumbprint, now)
+	if err != nil {
+		return err
+	}
+	err = a.Store.Credentials.Use(ctx, UsedProof(&proof), now)
+	if errors.Is(err, store.ErrUsed) {
+		err = errors.Join(ErrInvalidProof, errors.New("DPoP proof was used before: make one for each request"))
+	}
+	return err
+}
+
+// MayEnrol says whether the holder of an enrolment token may use it: its agent is enabled.
+func (a *AgentKeys) MayEnrol(ctx context.Context, by store.Caller) error {
+	return agentError(by.Agent, a.Store.Agents.Check(ctx, by, by.Agent))
 }
 
 // checkEndorsement requires that an endorsement is by a live key of the agent, of the key that is

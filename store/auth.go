@@ -46,7 +46,33 @@ func (c *credential) caller(now time.Time) Caller {
 // A credential is compared only by looking up its SHA-256, or an HMAC of that, in an index. The
 // timing of the lookup reveals information about the hash of a guess, which does not help to find
 // 256 random bits.
+//
+// A token that is bound to a key authenticates nobody without a proof: ErrBound. See
+// AuthenticateBound.
 func (s Credentials) Authenticate(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
+	return s.authenticate(ctx, hash, now, func(jkt string) error {
+		if jkt != "" {
+			return ErrBound
+		}
+		return nil
+	})
+}
+
+// AuthenticateBound is Authenticate for an access token that is bound to a key (RFC 9449): prove
+// reports whether the request proves possession of the key with a thumbprint, and its error is
+// returned as it is. A credential that is bound to no key is ErrNotFound.
+func (s Credentials) AuthenticateBound(ctx context.Context, hash [32]byte, now time.Time, prove func(jkt string) error) (Caller, error) {
+	return s.authenticate(ctx, hash, now, func(jkt string) error {
+		if jkt == "" {
+			return fmt.Errorf("credential is bound to no key: %w", ErrNotFound)
+		}
+		return prove(jkt)
+	})
+}
+
+// authenticate implements both. bound decides about the key to which the credential is bound, ""
+// for none: without that there is no caller.
+func (s Credentials) authenticate(ctx context.Context, hash [32]byte, now time.Time, bound func(jkt string) error) (Caller, error) {
 	found, err := lookup(s.db, &s.db.credentials, hash, now, func() (credential, error) { return s.find(ctx, hash, now) })
 	if err != nil {
 		return Caller{}, fmt.Errorf("credential: %w", err)
@@ -55,7 +81,13 @@ func (s Credentials) Authenticate(ctx context.Context, hash [32]byte, now time.T
 		return Caller{}, fmt.Errorf("credential has expired: %w", ErrNotFound)
 	}
 	by := found.caller(now)
-	return by, s.stillAgent(ctx, &by)
+	if err := s.stillAgent(ctx, &by); err != nil {
+		return Caller{}, err
+	}
+	if err := bound(by.JKT); err != nil {
+		return Caller{}, err
+	}
+	return by, nil
 }
 
 // Introspect returns the caller that an access token of the caller's company authenticates. What is

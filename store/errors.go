@@ -27,6 +27,7 @@ var (
 	ErrTooMany   = errors.New("the company has as many as it may")
 	ErrUsed      = errors.New("the proof was used before")
 	ErrBadClient = errors.New("unknown client or wrong secret")
+	ErrBound     = errors.New("the access token is bound to a key, of which there is no proof")
 	// disk full, I/O error, busy for too long: nothing was written
 	ErrUnavailable = sqlite.ErrUnavailable
 	ErrUnknown     = chain.ErrUnknown // a write that may or may not be on disk

@@ -129,8 +129,25 @@ func TestFederatedToken(t *testing.T) {
 	if have.Company.ID != "acme" || have.Role != store.ActsAsAgent || have.Agent != "bot" || have.Federation != "ci" || have.Credential != "federation:ci" || !have.Expires.Equal(now.Add(time.Minute)) {
 		t.Errorf("%+v", have)
 	}
-	if have := got(s.Credentials.Authenticate(ctx, bound, now))(t); have.Agent != "bot" {
+	proven := func(thumbprint string) error {
+		if thumbprint != "thumb" {
+			t.Errorf("a proof of the key %s is asked for", thumbprint)
+		}
+		return nil
+	}
+	if have := got(s.Credentials.AuthenticateBound(ctx, bound, now, proven))(t); have.Agent != "bot" || have.JKT != "thumb" {
 		t.Errorf("%+v", have)
+	}
+	// a caller that is bound to a key and proves nothing is none, nor is one that proves too much
+	unproven := errors.New("unproven")
+	if have, err := s.Credentials.Authenticate(ctx, bound, now); !errors.Is(err, store.ErrBound) || have.Company != nil {
+		t.Errorf("without a proof: %+v, %v", have, err)
+	}
+	if have, err := s.Credentials.AuthenticateBound(ctx, bound, now, func(string) error { return unproven }); !errors.Is(err, unproven) || have.Company != nil {
+		t.Errorf("with a wrong proof: %+v, %v", have, err)
+	}
+	if have, err := s.Credentials.AuthenticateBound(ctx, token, now, proven); !errors.Is(err, store.ErrNotFound) || have.Company != nil {
+		t.Errorf("with a proof beside a bearer token: %+v, %v", have, err)
 	}
 	refused := func(what string, hash [32]byte, at time.Time) {
 		t.Helper()
@@ -247,11 +264,15 @@ func TestForgedFederatedTokenIsRefused(t *testing.T) {
 		token := keys.HashSecret(got(s.Federations.IssueFederated(ctx, who, store.Federated{
 			Federation: f, Subject: "x", AgentID: "bot", JKT: "thumb", Ends: now.Add(time.Hour), Client: min(clients[0], clients[1]), Delegation: `{"subject":"alice"}`,
 		}, 100))(t))
-		got(s.Credentials.Authenticate(ctx, token, now))(t)
+		proven := func(string) error { return nil }
+		got(s.Credentials.AuthenticateBound(ctx, token, now, proven))(t)
 		must(t, s.Close())
 		must(t, other(t, path, append(guards(t, path), change)...).Close())
 		s = open(t, path)
-		if have, err := s.Credentials.Authenticate(ctx, token, now); !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrTablesChanged) {
+		if have, err := s.Credentials.Authenticate(ctx, token, now); err == nil {
+			t.Errorf("%s: %+v without a proof", name, have)
+		}
+		if have, err := s.Credentials.AuthenticateBound(ctx, token, now, proven); !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrTablesChanged) {
 			t.Errorf("%s: %+v, %v", name, have, err)
 		}
 	}

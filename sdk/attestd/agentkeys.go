@@ -52,16 +52,19 @@ func (c *Client) EnrolKey(ctx context.Context, agentID string, key *AgentKey, n 
 			return made, err
 		}
 	}
-	if itself && identity.config.DPoP { // then the header proves the present key
-		body.Proof, err = dpop.Make(ctx, key.signer, dpop.Request{Method: r.method, URL: r.target(c.base)}, time.Now())
+	// a proof counts once, so each attempt makes another
+	r.proves = func(ctx context.Context, r *request) error {
+		proof, err := dpop.Make(ctx, key.signer, dpop.Request{Method: r.method, URL: r.target(c.base), Nonce: r.nonce}, time.Now())
 		if err != nil {
-			return made, err
+			return err
 		}
-	} else {
-		r.proves = key
-	}
-	if r.body, err = json.Marshal(body); err != nil {
-		return made, err
+		if itself && identity.config.DPoP { // then the header proves the present key
+			body.Proof = proof
+		} else {
+			r.header = http.Header{"Dpop": {proof}}
+		}
+		r.body, err = json.Marshal(body)
+		return err
 	}
 	err = c.do(ctx, r, &made)
 	if err == nil && itself {

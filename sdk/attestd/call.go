@@ -11,8 +11,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"attestd/crypto/dpop"
 )
 
 // request is one operation of the API.
@@ -26,11 +24,11 @@ type request struct {
 	status        int  // the only success
 	safe          bool // idempotent; reads always are
 	public        bool // no credential is sent
-	// a key of which each attempt proves possession, in place of that of the credential; nil for
-	// none
-	proves *AgentKey
+	// gives each attempt a new proof of possession of a key that is no credential; nil for none
+	proves func(ctx context.Context, r *request) error
 
-	toldNonce bool // an attempt was repeated with the nonce that the service demands
+	nonce     string // that the service demands, as far as it was told
+	toldNonce bool   // an attempt was repeated with it
 }
 
 func (r *request) operation() string { return r.method + " " + r.route }
@@ -168,6 +166,11 @@ func (c *Client) again(ctx context.Context, r *request, attempt func(token strin
 
 // send makes one attempt. A returned response has the status of success.
 func (c *Client) send(ctx context.Context, r *request, token string) (*http.Response, error) {
+	if r.proves != nil {
+		if err := r.proves(ctx, r); err != nil {
+			return nil, err
+		}
+	}
 	asked, err := http.NewRequestWithContext(ctx, r.method, r.target(c.base), bytes.NewReader(r.body))
 	if err != nil {
 		return nil, lost(r.operation(), err)
@@ -184,19 +187,11 @@ func (c *Client) send(ctx context.Context, r *request, token string) (*http.Resp
 	if err := c.authorize(ctx, asked, token); err != nil {
 		return nil, err
 	}
-	if r.proves != nil {
-		proof, err := dpop.Make(ctx, r.proves.signer, dpop.Request{Method: r.method, URL: asked.URL.String()}, time.Now())
-		if err != nil {
-			return nil, err
-		}
-		asked.Header["Dpop"] = []string{proof}
-	}
 	answer, err := c.http.Do(asked)
 	if err != nil {
 		return nil, lost(r.operation(), err)
 	}
-	if identity, is := c.identity(); is && identity.hear(answer.Header) && answer.StatusCode == http.StatusUnauthorized &&
-		!r.toldNonce && strings.Contains(answer.Header.Get("WWW-Authenticate"), "use_dpop_nonce") {
+	if c.wantsNonce(r, answer) {
 		answer.Body.Close()
 		r.toldNonce = true
 		return c.send(ctx, r, token)
@@ -209,6 +204,20 @@ func (c *Client) send(ctx context.Context, r *request, token string) (*http.Resp
 		return nil, readError(r.operation(), answer)
 	}
 	return answer, nil
+}
+
+// wantsNonce remembers the nonce of an answer, and reports whether the request was refused for want
+// of it alone, so that another attempt is worth it (RFC 9449 §8 and §9).
+func (c *Client) wantsNonce(r *request, answer *http.Response) bool {
+	wants := false
+	if identity, is := c.identity(); is && identity.hear(answer.Header) {
+		wants = answer.StatusCode == http.StatusUnauthorized && strings.Contains(answer.Header.Get("WWW-Authenticate"), "use_dpop_nonce")
+	}
+	if nonce := answer.Header.Get("DPoP-Nonce"); r.proves != nil && nonce != "" && nonce != r.nonce {
+		r.nonce = nonce
+		wants = wants || answer.StatusCode == http.StatusBadRequest
+	}
+	return wants && !r.toldNonce
 }
 
 // identity is the credential, if it is an agent with its key.

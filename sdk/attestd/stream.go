@@ -58,13 +58,17 @@ func (c *Client) dial(ctx context.Context, r *request, token string) (*Stream, e
 	if t, ok := c.http.Transport.(*http.Transport); ok {
 		dialer.NetDialContext, dialer.NetDialTLSContext, dialer.TLSClientConfig, dialer.Proxy = t.DialContext, t.DialTLSContext, t.TLSClientConfig, t.Proxy
 	}
-	header := http.Header{}
-	if token != "" {
-		header.Set("Authorization", "Bearer "+token)
+	// as every other request, whose address a proof names with http
+	asked, err := http.NewRequestWithContext(ctx, r.method, r.target(c.base), nil)
+	if err == nil {
+		err = c.authorize(ctx, asked, token)
+	}
+	if err != nil {
+		return nil, err
 	}
 	target := *c.base
 	target.Scheme = map[string]string{"http": "ws", "https": "wss"}[target.Scheme]
-	conn, answer, err := dialer.DialContext(ctx, r.target(&target), header)
+	conn, answer, err := dialer.DialContext(ctx, r.target(&target), asked.Header)
 	if err != nil {
 		if answer != nil && errors.Is(err, websocket.ErrBadHandshake) {
 			return nil, readError(r.operation(), answer)

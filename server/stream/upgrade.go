@@ -11,23 +11,41 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// bearerScheme is the subprotocol with which a browser presents a credential, because it cannot set
-// Authorization on a WebSocket: it offers this name and then the credential.
-const bearerScheme = "attestd.bearer"
+// A browser can set neither Authorization nor DPoP on a WebSocket. It offers these names as
+// subprotocols, each with what it stands for behind it: a credential, and, if that is bound to a
+// key, a DPoP proof for the request.
+const (
+	bearerScheme = "attestd.bearer"
+	proofScheme  = "attestd.dpop"
+)
 
-// BearerProtocol returns the credential that is offered as a subprotocol. ok reports whether the
-// request offers one. The credential is "", which is never valid, if nothing follows the name.
-func BearerProtocol(r *http.Request) (credential string, ok bool) {
+// Offer is a credential that is offered as a subprotocol. A text is "", which is never valid, if
+// nothing follows its name, or its name comes twice.
+type Offer struct {
+	Credential string
+	Proof      string
+	Proves     bool // a proof is offered, be it an empty one
+}
+
+// OfferOf returns the credential that a request offers. ok reports whether it offers one.
+func OfferOf(r *http.Request) (o Offer, ok bool) {
+	var next *string // for what comes behind a name
 	for _, line := range r.Header["Sec-Websocket-Protocol"] {
 		for p := range strings.SplitSeq(line, ",") {
 			p = strings.TrimSpace(p)
-			if ok {
-				return p, true
+			switch {
+			case next != nil:
+				*next, next = p, nil
+			case p == bearerScheme && ok, p == proofScheme && o.Proves:
+				return Offer{Proves: o.Proves}, true
+			case p == bearerScheme:
+				next, ok = &o.Credential, true
+			case p == proofScheme:
+				next, o.Proves = &o.Proof, true
 			}
-			ok = p == bearerScheme
 		}
 	}
-	return "", ok
+	return o, ok
 }
 
 // checkHandshake refuses requests that are not a WebSocket handshake (RFC 6455 §4.2.1).
@@ -67,7 +85,7 @@ func (noBuffers) Put(any)  {}
 // cannot be reported by HTTP: then both c.conn and the error are nil.
 func (c *client) upgrade(w http.ResponseWriter, r *http.Request, header http.Header, join func(*client)) error {
 	header = header.Clone()
-	if _, ok := BearerProtocol(r); ok {
+	if _, ok := OfferOf(r); ok {
 		if header == nil {
 			header = http.Header{}
 		}

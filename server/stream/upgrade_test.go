@@ -92,26 +92,33 @@ func exchange(t *testing.T, conn net.Conn, r *http.Request, want int) (int, http
 	return res.StatusCode, res.Header, body
 }
 
-func TestBearerProtocol(t *testing.T) {
+func TestCredentialAsSubprotocol(t *testing.T) {
 	t.Parallel()
 	_, url := startHub(t, func(bool) {})
 	for _, tt := range []struct {
-		offered    []string // lines
-		credential string
-		ok         bool
+		offered []string // lines
+		offer   Offer
+		ok      bool
 	}{
-		{nil, "", false},
-		{[]string{"attestd.bearer, svc_a-b_c"}, "svc_a-b_c", true},
-		{[]string{"attestd.bearer,svc_a"}, "svc_a", true},
-		{[]string{"attestd.bearer", "svc_a"}, "svc_a", true},
-		{[]string{"chat, attestd.bearer, svc_a, more"}, "svc_a", true},
-		{[]string{"attestd.bearer"}, "", true},
-		{[]string{"chat, svc_a"}, "", false},
-		{[]string{"attestd.bearers, svc_a"}, "", false},
+		{nil, Offer{}, false},
+		{[]string{"attestd.bearer, svc_a-b_c"}, Offer{Credential: "svc_a-b_c"}, true},
+		{[]string{"attestd.bearer,svc_a"}, Offer{Credential: "svc_a"}, true},
+		{[]string{"attestd.bearer", "svc_a"}, Offer{Credential: "svc_a"}, true},
+		{[]string{"chat, attestd.bearer, svc_a, more"}, Offer{Credential: "svc_a"}, true},
+		{[]string{"attestd.bearer"}, Offer{}, true},
+		{[]string{"chat, svc_a"}, Offer{}, false},
+		{[]string{"attestd.bearers, svc_a"}, Offer{}, false},
+		{[]string{"attestd.bearer, svc_a, attestd.dpop, e.y.J"}, Offer{"svc_a", "e.y.J", true}, true},
+		{[]string{"attestd.dpop, e.y.J", "attestd.bearer, svc_a"}, Offer{"svc_a", "e.y.J", true}, true},
+		{[]string{"attestd.bearer, svc_a, attestd.dpop"}, Offer{"svc_a", "", true}, true},
+		{[]string{"attestd.bearer, attestd.dpop, e.y.J"}, Offer{Credential: "attestd.dpop"}, true},
+		{[]string{"attestd.bearer, svc_a, attestd.bearer, svc_b"}, Offer{}, true},
+		{[]string{"attestd.bearer, svc_a, attestd.dpop, e.y.J, attestd.dpop, f.y.J"}, Offer{Proves: true}, true},
+		{[]string{"attestd.dpop, e.y.J"}, Offer{Proof: "e.y.J", Proves: true}, false},
 	} {
 		r := &http.Request{Header: http.Header{"Sec-Websocket-Protocol": tt.offered}}
-		if credential, ok := BearerProtocol(r); credential != tt.credential || ok != tt.ok {
-			t.Errorf("%q: %q, %v; want %q, %v", tt.offered, credential, ok, tt.credential, tt.ok)
+		if offer, ok := OfferOf(r); offer != tt.offer || ok != tt.ok {
+			t.Errorf("%q: %+v, %v; want %+v, %v", tt.offered, offer, ok, tt.offer, tt.ok)
 		}
 		// Browsers drop a connection that does not select one of the protocols offered; the
 		// credential is never sent back.
@@ -124,4 +131,32 @@ func TestBearerProtocol(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
+}
+
+// Whatever is offered: a credential and a proof are texts that stand behind their names, which come
+// once, and nothing of another offer becomes one.
+func FuzzOfferOf(f *testing.F) {
+	for _, line := range []string{"attestd.bearer, a, attestd.dpop, b", "attestd.dpop, b, attestd.bearer, a", "chat,attestd.bearer", "attestd.bearer, a, attestd.bearer, b", ",, ,attestd.bearer,,"} {
+		f.Add(line, "")
+		f.Add("chat", line)
+	}
+	f.Fuzz(func(t *testing.T, one, two string) {
+		offer, ok := OfferOf(&http.Request{Header: http.Header{"Sec-Websocket-Protocol": {one, two}}})
+		var parts []string
+		for p := range strings.SplitSeq(one+","+two, ",") {
+			parts = append(parts, strings.TrimSpace(p))
+		}
+		for name, text := range map[string]string{bearerScheme: offer.Credential, proofScheme: offer.Proof} {
+			behind := false
+			for i := range parts {
+				behind = behind || i > 0 && parts[i-1] == name && parts[i] == text
+			}
+			if text != "" && !behind {
+				t.Errorf("%q is not offered behind %s", text, name)
+			}
+		}
+		if !ok && offer.Credential != "" || !offer.Proves && offer.Proof != "" {
+			t.Errorf("%+v, %v", offer, ok)
+		}
+	})
 }

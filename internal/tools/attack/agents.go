@@ -93,7 +93,7 @@ func agentKeys(ctx context.Context, r *harness.Run) error {
 	if err := p.prepare(); err != nil {
 		return err
 	}
-	for _, attack := range []func() error{p.asAnother, p.forgedStatements, p.movedStatements, p.forgedSignIns, p.replays, p.enrolments, p.bounds} {
+	for _, attack := range []func() error{p.asAnother, p.boundAtTheStream, p.forgedStatements, p.movedStatements, p.forgedSignIns, p.replays, p.enrolments, p.bounds} {
 		if err := attack(); err != nil {
 			return err
 		}

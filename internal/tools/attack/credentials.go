@@ -22,6 +22,8 @@ type state struct {
 	header []string
 	query  string // added to the path
 	who    caller
+	enrols bool // it is an enrolment token, which no OAuth endpoint takes
+	reason bool // a refusal says why
 }
 
 type caller int
@@ -160,6 +162,9 @@ func credentialStates(acme, globex *tenant) []state {
 		{name: "an OAuth client's ID", header: bearer(acme.names["clientId"])},
 		{name: "a spent enrolment token", header: bearer(acme.agents.spent)},
 		{name: "a token of a revoked key", header: bearer(acme.agents.revoked)},
+		{name: "a bound token as Bearer", header: bearer(acme.agents.bound), reason: true},
+		{name: "a bound token without a proof", header: []string{"Authorization: DPoP " + acme.agents.bound}, reason: true},
+		{name: "a bound token as a subprotocol", header: []string{"Sec-WebSocket-Protocol: attestd.bearer, " + acme.agents.bound}},
 	}
 	if acme.orphan != "" {
 		list = append(list, state{name: "a token of a deleted client", header: bearer(acme.orphan)})
@@ -170,7 +175,7 @@ func credentialStates(acme, globex *tenant) []state {
 		state{name: "another tenant's agent", header: bearer(globex.agents.token), who: other},
 		state{name: "another tenant's enrolment token", header: bearer(globex.agents.enrolment), who: other},
 		state{name: "an agent", header: bearer(acme.agents.token), who: owner},
-		state{name: "an enrolment token", header: bearer(acme.agents.enrolment), who: owner},
+		state{name: "an enrolment token", header: bearer(acme.agents.enrolment), who: owner, enrols: true},
 		state{name: "a good key", header: bearer(acme.key), who: owner},
 		state{name: "a good token", header: bearer(acme.token), who: owner})
 }

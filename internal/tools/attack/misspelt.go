@@ -65,7 +65,7 @@ func misspelt(ctx context.Context, r *harness.Run) error {
 	for path, bodies := range map[string][]string{
 		"/v1/keys": {`{"rol":"reader"}`, `{"Role":"reader"}`, `{"expires":"2030-01-01T00:00:00.000Z"}`,
 			`{"expires_at":null}`},
-		"/v1/oauth/clients":       {`{"roles":"reader"}`, `{"expiresat":"x"}`},
+		"/v1/oauth/clients":       {`{"roles":"reader"}`, `{"expiresat":"x"}`, `{"role":""}`, `{"jwksUri":""}`, `{"expiresAt":""}`},
 		"/v1/keys?role=reader":    {``},
 		"/v1/agents/bot/passport": {`{"scope":["tool:read"]}`, `{"Scopes":["tool:read"]}`, `{"TTL":1}`, `{"ttlSeconds":1}`},
 		"/v1/attest":              {`{"agentId":"a","actionType":"b","payload":1,"Delegation":"x"}`},
@@ -86,6 +86,12 @@ func misspelt(ctx context.Context, r *harness.Run) error {
 		"/v1/hooks/claude-code?requires=passport":                 {event(`"hook_event_name":"PreToolUse"`)},
 		"/v1/hooks/claude-code?Require=passport":                  {event(`"hook_event_name":"PreToolUse"`)},
 		"/v1/hooks/claude-code?require=passport&require=passport": {event(`"hook_event_name":"PreToolUse"`)},
+		"/v1/hooks/claude-code?agent=bot&require":                 {event(`"hook_event_name":"PreToolUse"`)},
+		"/v1/hooks/claude-code?agent=&require=passport":           {event(`"hook_event_name":"PreToolUse"`)},
+		"/v1/hooks/claude-code?redact=":                           {event(`"hook_event_name":"PreToolUse"`)},
+		"/v1/otlp/v1/traces?agent=":                               {`{}`},
+		"/v1/otlp/v1/logs?content":                                {`{}`},
+		"/v1/agents/bot/enrolments":                               {`{"expiresIn":""}`},
 	} {
 		for _, body := range bodies {
 			refused(harness.Request{Method: "POST", Path: path, Body: body})

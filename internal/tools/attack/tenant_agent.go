@@ -8,6 +8,7 @@ import (
 // agentCredentials are those of a tenant's agents.
 type agentCredentials struct {
 	token     string // an access token of deploy-bot
+	bound     string // one that is bound to its key
 	revoked   string // an access token of deploy-bot whose key is revoked
 	enrolment string // an enrolment token of spare-bot
 	spent     string // an enrolment token that has enrolled a key
@@ -36,6 +37,9 @@ func (t *tenant) fillAgents() (err error) {
 		return err
 	}
 	if t.agents.token, err = bot.signIn(t.Client, false); err != nil {
+		return err
+	}
+	if t.agents.bound, err = bot.signIn(t.Client, true); err != nil {
 		return err
 	}
 	if t.agents.enrolment, err = enrolment(t.Client, t.key, "spare-bot"); err != nil {

@@ -10,10 +10,15 @@ class Client:
         # a file's line break is no part of a key
         self._credential = credential.strip() if isinstance(credential, str) else credential
         self._connections = _Connections(self.url, timeout, context)
-        if isinstance(self._credential, Agent):
-            self._connections.heard = self._credential._hear
+        self._nonce = ""  # that the next proof has to repeat
+        self._connections.heard = self._hear
         self._rate = None
         self._tokens, self._tokens_lock = {}, threading.Lock()
+
+    def _hear(self, headers):  # of an answer
+        self._nonce = headers.get("DPoP-Nonce") or self._nonce
+        if isinstance(self._credential, Agent):
+            self._credential._hear(headers)
 
     def close(self):
         """Closes the connections that no call uses."""
@@ -67,9 +72,17 @@ class Client:
         """Makes a key an agent's, and proves possession of it. The credential is an admin's, an enrolment token of the agent, or the agent itself: then its present key endorses
         this one. key is an AgentKey, or any object that signs."""
         agent = self._credential if isinstance(self._credential, Agent) else None
-        proof = _proof(key, "POST", f"{self.url}/v1/agents/{quote(agentId, safe='')}/keys")
         given = {"jwk": _public_jwk(key.jwk), "label": label, "expiresAt": expiresAt, "endorsement": agent and agent._endorse(_thumbprint(key.jwk))}
-        return self.enrol_agent_key(agentId, **given, **{"proof" if agent and agent.dpop else "DPoP": proof})
+        def attempt():
+            proof = _proof(key, "POST", f"{self.url}/v1/agents/{quote(agentId, safe='')}/keys", nonce=self._nonce)
+            return self.enrol_agent_key(agentId, **given, **{"proof" if agent and agent.dpop else "DPoP": proof})
+        try:
+            return attempt()
+        except ServiceError as error:
+            # a proof counts once, also where the attempt before had no answer
+            if not _wants_nonce(error) and not (error.repeated and error.code == "INVALID_DPOP_PROOF"):
+                raise
+        return attempt()
 
     def attest_all(self, attestations):
         """Appends up to 1,000 records, all or none, and returns them in order. Each attestation is a dict with agentId, actionType, payload and perhaps delegation and idempotencyKey. The
@@ -186,7 +199,7 @@ class Client:
                 if isinstance(error, ServiceError):
                     error.repeated = unknown
                 unknown = unknown or not isinstance(error, ServiceError) or error.status >= 500
-                if token and _wants_nonce(error):
+                if token and _wants_nonce(error) and error.status == 401:
                     if told:
                         raise
                     told = True

@@ -47,6 +47,7 @@ export class Client {
   readonly #timeout: number;
   readonly #retry: Retry;
   readonly #bearer: Bearer;
+  #nonce = ""; // that the next proof has to repeat
   readonly #tokens = new IssuedTokens((request) => this.#call("createAgentToken", { ...request }, {}) as Promise<IssuedToken>);
 
   /** What the service has last said of its limit on attestations. */
@@ -132,10 +133,18 @@ export class Client {
    */
   async enrolKey({ agentId, key, ...rest }: { agentId: string; key: Signer; label?: string; expiresAt?: string }): Promise<{ thumbprint: string; agentId: string; createdAt: string }> {
     const { agent } = this;
-    const proof = await proofOf(key, "POST", `${this.url}/v1/agents/${encodeURIComponent(agentId)}/keys`);
     const endorsement = agent && await agent.endorse(await thumbprintOf(key.jwk));
-    const values = { ...rest, agentId, jwk: publicJWK(key.jwk), ...(endorsement && { endorsement }), ...(agent?.dpop ? { proof } : { DPoP: proof }) };
-    const made = await this.#call("enrolAgentKey", values, {}) as { thumbprint: string; agentId: string; createdAt: string };
+    const attempt = async () => {
+      const proof = await proofOf(key, "POST", `${this.url}/v1/agents/${encodeURIComponent(agentId)}/keys`, "", this.#nonce);
+      const values = { ...rest, agentId, jwk: publicJWK(key.jwk), ...(endorsement && { endorsement }), ...(agent?.dpop ? { proof } : { DPoP: proof }) };
+      return await this.#call("enrolAgentKey", values, {}) as { thumbprint: string; agentId: string; createdAt: string };
+    };
+    const made = await attempt().catch((error: unknown) => {
+      // a proof counts once, also where the attempt before had no answer
+      const spent = error instanceof ServiceError && error.repeated && error.code === "INVALID_DPOP_PROOF";
+      if (!wantsNonce(error) && !spent) throw error;
+      return attempt();
+    });
     agent?.know(made.thumbprint);
     return made;
   }
@@ -262,7 +271,7 @@ export class Client {
       } catch (error) {
         if (error instanceof ServiceError) error.repeated = unknown;
         unknown ||= !(error instanceof ServiceError) || error.status >= 500;
-        if (token && wantsNonce(error)) {
+        if (token && wantsNonce(error) && error instanceof ServiceError && error.status === 401) {
           if (told) throw error;
           told = true;
           continue;
@@ -293,6 +302,7 @@ export class Client {
     try {
       const answer = await this.#fetch(this.url + path, { ...init, redirect: "manual", signal: ends.signal });
       this.agent?.hear(answer);
+      this.#nonce = answer.headers.get("DPoP-Nonce") ?? this.#nonce;
       if (route === operations.attest || route === operations.attestBatch) this.rate = rateOf(answer) ?? this.rate;
       if (answer.status === (route.status ?? 200)) return await read(answer);
       const [body, error] = await serviceError(route.call, answer);

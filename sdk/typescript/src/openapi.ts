@@ -255,8 +255,9 @@ export interface paths {
          * Enrol a key of an agent
          * @description **Addition.** Adds a public key of the agent. Whoever calls proves possession of the private key with a DPoP proof
          *     (RFC 9449 §4.2) for this request: in the header `DPoP`, or in the member `proof` where the header has the proof of
-         *     a bound access token. An enrolment token is spent by a success alone. An agent that has signed in must send an
-         *     `endorsement`.
+         *     a bound access token. A proof counts once, for one company, whatever becomes of the request; so each attempt makes
+         *     another. With `--dpop-nonce` it has to repeat the nonce of the service, as at the token endpoint (RFC 9449 §8). An
+         *     enrolment token is spent by a success alone. An agent that has signed in must send an `endorsement`.
          */
         post: operations["enrolAgentKey"];
         delete?: never;
@@ -596,17 +597,17 @@ export interface paths {
          *     role of its client and expires with it at the latest.
          *
          *     A client with `jwks` or `jwksUri` has no secret: it authenticates with a JWT that one of these keys has signed
-         *     (`private_key_jwt`, RFC 7523), with `iss` and `sub` its `clientId`, `aud` the token endpoint or the issuer, a `jti`
-         *     that is used once, and an `exp` at most 5 minutes ahead. `kid` names the key, by its `kid` here or its thumbprint;
+         *     (`private_key_jwt`, RFC 7523), with `iss` and `sub` its `clientId`, `aud` as an agent's (`POST /v1/oauth/token`), a
+         *     `jti` that is used once, and an `exp` at most 5 minutes ahead. `kid` names the key, by its `kid` here or its thumbprint;
          *     without one each key is tried. Keys in `jwks` are public ones of `OKP`/`Ed25519`, `EC`/`P-256` or `RSA` (2048
          *     to 8192 bits), 1 to 8 of them. The control record has them, or their URL. A key signs `EdDSA`, `ES256`, or `RS256` and
          *     `PS256` unless its `alg` names one of these.
          *
          *     A key set at `jwksUri` is followed when it changes. It is fetched as those of other issuers are (*Federation*): beside
          *     requests, over `https`, from public addresses, without a redirect, and at most 64 KiB. Keys of it that cannot be used
-         *     are left out. A key that it does not have is looked for at most once a minute. A set that cannot be fetched counts
-         *     for one more hour, and then nobody signs in with it. While the first attempt is under way, the token endpoint
-         *     answers 503 `NOT_DONE`.
+         *     are left out. An assertion that none of its keys has signed makes the service fetch it, at most once a minute. A
+         *     set that cannot be fetched counts for one more hour, and then nobody signs in with it. While the first attempt is
+         *     under way, the token endpoint answers 503 `NOT_DONE`.
          */
         post: operations["createOAuthClient"];
         delete?: never;
@@ -680,8 +681,9 @@ export interface paths {
          *     (`private_key_jwt`; see `POST /v1/oauth/clients`).
          *
          *     An agent signs in with one of its keys (RFC 7523): it sends `client_assertion_type` and `client_assertion`, a JWT
-         *     with the `kid` of the key, `iss` and `sub` its SPIFFE ID, `aud` this endpoint or the issuer, a `jti` that is used
-         *     once, and an `exp` at most 5 minutes ahead. Anything wrong with it is 401 `invalid_client`. With a DPoP proof in the
+         *     with the `kid` of the key, `iss` and `sub` its SPIFFE ID, `aud` this endpoint, or the issuer of SVIDs (`issuer` of
+         *     `GET /v1/ca/well-known`) where the trust domain of the service was chosen and is not the default, a `jti` that is
+         *     used once, and an `exp` at most 5 minutes ahead. Anything wrong with it is 401 `invalid_client`. With a DPoP proof in the
          *     header the token is bound to that key (RFC 9449 §5). The token has the role `agent` and ends after an hour, with the
          *     key, or when the agent is disabled.
          *
@@ -754,8 +756,8 @@ export interface paths {
         /**
          * Ask what an access token is good for
          * @description **Addition.** RFC 7662, for the clients and agents of this company, by their secret or assertion as at the token endpoint or by
-         *     an access token, and for its admins by an API key. The answer is about access tokens of this company. Everything
-         *     else is exactly `{"active":false}`: what is unknown, has ended, was revoked, is an API key or another company's. It
+         *     an access token, and for its admins by an API key. Other API keys and enrolment tokens are `FORBIDDEN_ROLE`. The
+         *     answer is about access tokens of this company. Everything else is exactly `{"active":false}`: what is unknown, has ended, was revoked, is an API key or another company's. It
          *     says what holds now; a server of several on one database may take 250 ms to learn of a change elsewhere.
          *
          *     A JWT that the token endpoint has issued is active until it ends, is revoked, or what it was asked for with is gone:
@@ -1846,7 +1848,8 @@ export interface paths {
          * Get a company's discovery document
          * @description Returns everything that a verifier needs in one document. `jwks_uri` is based on the configured public URL
          *     (`--base-url`, `SERVICE_BASE_URL`). Without one, it is inferred from the request's `Host` and
-         *     `X-Forwarded-Proto`, so production services should set it. The response may be cached for one hour.
+         *     `X-Forwarded-Proto`, whoever sends them, so production services should set it. Nothing else takes the name of the
+         *     service from there. The response may be cached for one hour.
          */
         get: operations["getDiscovery"];
         put?: never;
@@ -1971,8 +1974,8 @@ export interface paths {
         };
         /**
          * Get a company's token keys
-         * @description **Addition.** The JWK set (RFC 7517) of the issuer: the keys whose tokens may be valid, and those that sign next. It is
-         *     empty until the first token is asked for.
+         * @description **Addition.** The JWK set (RFC 7517) of the issuer: the keys whose tokens may be valid, and those that sign next. The
+         *     first request makes the keys, one of each algorithm (*Issuer*).
          */
         get: operations["getTokenKeys"];
         put?: never;
@@ -2206,6 +2209,11 @@ export interface components {
          *     ]
          */
         SPIFFEIDs: components["schemas"]["SPIFFEID"][];
+        Misdirected: {
+            error: string;
+            /** @constant */
+            code: "NAME_UNKNOWN";
+        };
         /**
          * @description An error without a code.
          * @example {
@@ -2272,7 +2280,7 @@ export interface components {
         AgentKeyError: {
             error: string;
             /** @enum {string} */
-            code?: "INVALID_DPOP_PROOF" | "ENDORSEMENT_REQUIRED" | "ENDORSEMENT_INVALID";
+            code?: "INVALID_DPOP_PROOF" | "USE_DPOP_NONCE" | "ENDORSEMENT_REQUIRED" | "ENDORSEMENT_INVALID";
         };
         AgentKeyConflict: {
             error: string;
@@ -3070,7 +3078,7 @@ export interface components {
             client_secret?: string;
             /** @description As at the token endpoint. */
             client_assertion_type?: string;
-            /** @description As at the token endpoint; `aud` may also be this URL or the issuer. */
+            /** @description As at the token endpoint; `aud` may also be this URL or the company's issuer. */
             client_assertion?: string;
         };
         /** @description Who acts, as RFC 8693 §4.1 nests it; the current actor is the outermost. */
@@ -3085,12 +3093,12 @@ export interface components {
         } | {
             /** @constant */
             active: true;
-            /** @description The company's issuer. */
-            iss: string;
+            /** @description The company's issuer. Absent, with `aud`, for a token that is no JWT, where the service does not know the name in the request as its own. */
+            iss?: string;
             /** @description ID of the client, or SPIFFE ID of the agent; of an exchange, for whom it is acted. */
             sub: string;
             /** @description What it is for. */
-            aud: string | string[];
+            aud?: string | string[];
             /** @description The same as `sub`; of an exchange, who asked for it: a client, an agent, or the company for an API key. */
             client_id: string;
             /** @description The agent, if the token is one of an agent. */
@@ -4207,6 +4215,24 @@ export interface components {
                 "application/json": components["schemas"]["InternalError"];
             };
         };
+        /**
+         * @description `NAME_UNKNOWN`: the service has no `--base-url`, and does not know the `Host` of the request as its own name
+         *     (*Names of the service*).
+         */
+        Misdirected: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Misdirected"];
+            };
+        };
         /** @description The request was not acknowledged; `code` gives its outcome. */
         Unavailable: {
             headers: {
@@ -4485,8 +4511,10 @@ export interface components {
          */
         "Retry-After": number;
         /**
-         * @description Always `Bearer`.
-         * @example Bearer
+         * @description `Bearer`, or `DPoP` after an access token that is bound to a key, with `resource_metadata`: where the metadata of
+         *     this API as a resource are (RFC 9728 §5.1), unless the request came under a name that is not the service's. With a
+         *     credential that was refused, `error` and, where there is one, the `scope` that the operation needs come before it.
+         * @example Bearer resource_metadata="https://attest.example.com/.well-known/oauth-protected-resource"
          */
         "WWW-Authenticate": string;
         /**
@@ -5229,7 +5257,8 @@ export interface operations {
             };
             /**
              * @description `jwk` is missing or no public key of these types (private members are refused); `expiresAt` is not in the
-             *     future; `INVALID_DPOP_PROOF`: the proof is missing or wrong; `ENDORSEMENT_REQUIRED`, `ENDORSEMENT_INVALID`.
+             *     future; `INVALID_DPOP_PROOF`: the proof is missing or wrong, or was used before; `USE_DPOP_NONCE`: it has to
+             *     repeat the nonce of `DPoP-Nonce`, and nothing was done; `ENDORSEMENT_REQUIRED`, `ENDORSEMENT_INVALID`.
              */
             400: {
                 headers: {
@@ -5597,7 +5626,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
-            403: components["responses"]["ForbiddenRole"];
+            403: components["responses"]["ForbiddenRoleOrAgent"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -5824,6 +5853,7 @@ export interface operations {
                 };
             };
             413: components["responses"]["TooLarge"];
+            421: components["responses"]["Misdirected"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -5902,6 +5932,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            421: components["responses"]["Misdirected"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -6054,8 +6085,8 @@ export interface operations {
                     "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
                     "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
                     /**
-                     * @description `Bearer`, if the credential was refused.
-                     * @example Bearer
+                     * @description If the credential was refused, as everywhere.
+                     * @example Bearer resource_metadata="https://attest.example.com/.well-known/oauth-protected-resource"
                      */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
@@ -6697,8 +6728,9 @@ export interface operations {
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     "Cache-Control": components["headers"]["NoStore"];
                     /**
-                     * @description The scheme: `Basic`, `Bearer` or `DPoP`; none after an assertion or a secret in the body.
-                     * @example Basic
+                     * @description `Basic` and, in a second line, `Bearer` with `resource_metadata`; after a refused access token that one alone, as
+                     *     everywhere; none after an assertion or a secret in the body.
+                     * @example Basic realm="oauth", charset="UTF-8"
                      */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
@@ -6778,8 +6810,9 @@ export interface operations {
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
                     "Cache-Control": components["headers"]["NoStore"];
                     /**
-                     * @description The scheme: `Basic`, `Bearer` or `DPoP`; none after an assertion or a secret in the body.
-                     * @example Basic
+                     * @description `Basic` and, in a second line, `Bearer` with `resource_metadata`; after a refused access token that one alone, as
+                     *     everywhere; none after an assertion or a secret in the body.
+                     * @example Basic realm="oauth", charset="UTF-8"
                      */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
@@ -6954,12 +6987,12 @@ export interface operations {
                  * @description With `passport`, a call of a tool that no valid passport of the agent covers (`tool:<name>`, `tool:*` or `*`) is refused, and the refusal recorded.
                  * @example passport
                  */
-                require?: "passport" | "";
+                require?: "passport";
                 /**
                  * @description What is recorded as `{"sha256","bytes"}` alone. `output` covers errors, too.
                  * @example input,output
                  */
-                redact?: "input" | "output" | "input,output" | "output,input" | "";
+                redact?: "input" | "output" | "input,output" | "output,input";
             };
             header?: never;
             path?: never;
@@ -7031,12 +7064,12 @@ export interface operations {
                  * @description With `true`, items that are not of agents, models or tools are recorded as well.
                  * @example true
                  */
-                all?: "true" | "false" | "";
+                all?: "true" | "false";
                 /**
                  * @description With `keep`, prompts, completions, arguments and results of tools, and errors are recorded as they are, with secrets masked.
                  * @example keep
                  */
-                content?: "hash" | "keep" | "";
+                content?: "hash" | "keep";
             };
             header?: never;
             path?: never;
@@ -7094,12 +7127,12 @@ export interface operations {
                  * @description With `true`, items that are not of agents, models or tools are recorded as well.
                  * @example true
                  */
-                all?: "true" | "false" | "";
+                all?: "true" | "false";
                 /**
                  * @description With `keep`, prompts, completions, arguments and results of tools, and errors are recorded as they are, with secrets masked.
                  * @example keep
                  */
-                content?: "hash" | "keep" | "";
+                content?: "hash" | "keep";
             };
             header?: never;
             path?: never;
@@ -9964,6 +9997,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            421: components["responses"]["Misdirected"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -9996,6 +10030,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["Undeclared"];
+            421: components["responses"]["Misdirected"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -10049,6 +10084,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            421: components["responses"]["Misdirected"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -10102,6 +10138,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            421: components["responses"]["Misdirected"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -10155,6 +10192,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            421: components["responses"]["Misdirected"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -10282,7 +10320,7 @@ export interface operations {
                  */
                 Origin?: string;
                 /**
-                 * @description For browsers, `attestd.bearer` and the credential, in place of `Authorization`.
+                 * @description For browsers, `attestd.bearer` and the credential, in place of `Authorization`, and `attestd.dpop` and a proof, in place of `DPoP`.
                  * @example attestd.bearer, svc_juzC3Rw8fFD6gmcNCwZUQoZ3eiX8OqI13FT00RMsZk4
                  */
                 "Sec-WebSocket-Protocol"?: string;
@@ -10337,7 +10375,10 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description The credential is invalid, or it is missing and the stream is `authenticated`. */
+            /**
+             * @description The credential is invalid, it is bound to a key and comes without a proof, or it is missing and the stream is
+             *     `authenticated`.
+             */
             401: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];

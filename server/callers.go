@@ -1,0 +1,143 @@
+package server
+
+import (
+	"time"
+
+	"attestd/store"
+)
+
+// kinds is a set of kinds of callers. The zero value has none: a route that forgets to name its
+// callers is closed to everybody.
+type kinds uint8
+
+const (
+	// nobody is a request without a credential. A route for nobody else reads none.
+	nobody   kinds = 1 << iota
+	isReader       // by an API key or a client's access token of this role
+	isWriter
+	isAdmin
+	isClient    // an OAuth client of any role, by its secret, an assertion or an access token
+	isAgent     // an agent for itself, by a key of its own, a federation or a certificate
+	isPerson    // an agent for a person
+	isEnrolling // by an enrolment token
+)
+
+// kindsOf returns what a caller is. A client's access token has a role too.
+func kindsOf(by store.Caller) (is kinds) {
+	if by.Company == nil {
+		return nobody
+	}
+	switch by.Role {
+	case store.Enrolling:
+		return isEnrolling
+	case store.ActsAsAgent:
+		if by.Delegation != "" {
+			return isPerson
+		}
+		return isAgent
+	case store.Reader:
+		is = isReader
+	case store.Writer:
+		is = isWriter
+	case store.Admin:
+		is = isAdmin
+	default: // unknown here, and of nobody
+		return 0
+	}
+	if by.Client != "" {
+		is |= isClient
+	}
+	return is
+}
+
+// role is the lowest role among the kinds, which whoever is none of them needs.
+func (who kinds) role() store.Role {
+	switch {
+	case who&isReader != 0:
+		return store.Reader
+	case who&isWriter != 0:
+		return store.Writer
+	case who&isAdmin != 0:
+		return store.Admin
+	}
+	return store.Enrolling
+}
+
+// by returns the caller, who is of one of the kinds, and of one that the route names. It is the
+// only way from a request to its caller. It takes the time of the request, so it is called when
+// that is whole: the body may have taken a minute, in which a key is deleted and a token expires.
+// That the presumed caller is permitted keeps a stranger's body from being read; this decides.
+//
+// If nobody alone may call, no credential is read, and the Caller is a time.
+func (c *call) by(who kinds) (store.Caller, error) {
+	now := time.Now()
+	// the body of a public route is not decoded into anything large
+	if c.needs.isPublic() && c.decoded != nil {
+		c.decoded()
+		c.decoded = nil
+	}
+	if who &= c.needs.who; who == nobody {
+		return store.Caller{At: now}, nil
+	}
+	by, err := c.lookUp(now)
+	if err == nil {
+		err = c.permit(by, who)
+	}
+	// Elsewhere it was seen before the body was read. What was suspended since is refused where it
+	// is written or issued.
+	if err == nil && c.needs.isPublic() && by.Company != nil {
+		err = c.active(by)
+	}
+	if err == nil {
+		err = c.useProof()
+	}
+	if err != nil {
+		return store.Caller{}, err
+	}
+	c.presumed = by
+	return by, nil
+}
+
+// permit requires that a caller is of one of the kinds and, if it is one agent, that it calls for
+// no other one in the path. What is said of agents in a body is checked where it is read.
+func (c *call) permit(by store.Caller, who kinds) error {
+	is := kindsOf(by)
+	agent := c.PathValue("agentId")
+	switch {
+	case is == nobody && who&nobody == 0:
+		return unauthorized()
+	case is == isPerson && who&(isPerson|isAgent) == isAgent:
+		return forPerson()
+	case is&who == 0:
+		return c.outsideRole(by, who.role())
+	case by.Agent != "" && agent != "" && agent != by.Agent:
+		return forbiddenAgent()
+	case is == isEnrolling:
+		return c.s.agentKeys.MayEnrol(c.Context(), by)
+	}
+	return nil
+}
+
+// admitCaller permits the presumed caller before the body of a request is read, unless the handler
+// finds out whose it is.
+func (c *call) admitCaller() error {
+	if c.needs.isPublic() {
+		return nil
+	}
+	err := c.authErr
+	if err == nil {
+		err = c.permit(c.presumed, c.needs.who)
+	}
+	if err == nil {
+		err = c.active(c.presumed)
+	}
+	return err
+}
+
+// active refuses a caller whose company is suspended, where the route writes or issues something.
+func (c *call) active(by store.Caller) error {
+	if !c.writes {
+		return nil
+	}
+	return c.s.Store.Companies.Active(c.Context(), by)
+}
