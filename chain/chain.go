@@ -61,6 +61,8 @@ type Draft struct {
 	Delegation []byte // canonical DelegationInfo, or nil
 	// Keys make the append idempotent. There are none for drafts of Write.
 	Keys []Key
+	// Replays says which delegation a record has that was made for the same request; see Matches.
+	Replays Delegated
 	// Series names what the record belongs to together with others. The record gets a further key,
 	// Series.At of its index. The zero Series is none.
 	Series Series
@@ -167,7 +169,7 @@ type Transaction interface {
 	// Room returns how much may be added to all chains together.
 	Room() Room
 	// KeyEntries yields the entries of idempotency keys, given by chain and name, as the
-	// transaction sees them. An error applies to the returned chain.
+	// transaction sees them, those that have expired too. An error applies to the returned chain.
 	KeyEntries(names map[int64][]Hash, yield func(chain int64, name Hash, entry KeyEntry)) (chain int64, err error)
 	// Record reads a record of a chain. If it is missing, the error MUST wrap ErrMissing.
 	Record(chain, index int64) (*Record, error)

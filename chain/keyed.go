@@ -1,10 +1,14 @@
 package chain
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+
+	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
 )
 
 // Key makes an append idempotent. Of all drafts of a chain that have a key of the same Name, only
@@ -34,6 +38,72 @@ type RecordKey struct {
 type KeyEntry struct {
 	Request Hash
 	Index   int64 // of the record
+	Expired bool  // the key counts no more; one that is Unique never expires
+}
+
+// Delegated names a delegation. The zero value is of none, or of the one in Draft.Delegation.
+type Delegated struct {
+	TokenID string // of its token, be that one refused by now
+	// Where it is set, another token of the same subject makes the same request.
+	Subject string
+}
+
+// Matches reports whether r is the record of the request that d makes: of the same payload and
+// delegation. It computes the hash of r again from the payload of d, so it can tell of a record
+// whose payload was pruned too. Where it is not pruned, its stored bytes are compared as well.
+func (d *Draft) Matches(r *Record) bool {
+	if !d.isDelegated(r.Delegation) || r.ComputeHash(d.Canonical) != r.Hash {
+		return false
+	}
+	if r.IsPruned() || bytes.Equal(r.Payload, d.Payload) {
+		return true
+	}
+	canonical, err := jcs.Append(nil, r.Payload, payloadDepth)
+	return err == nil && bytes.Equal(canonical, d.Canonical)
+}
+
+// matchesUnsigned is Matches for the same claims of a statement under another signature, which is no
+// other statement: ECDSA has many signatures of one text.
+func (d *Draft) matchesUnsigned(r *Record) bool {
+	canonical, err := jcs.Append(nil, r.Payload, payloadDepth)
+	has, isSigned := withoutSignature(canonical)
+	wants, wantsSigned := withoutSignature(d.Canonical)
+	return err == nil && isSigned && wantsSigned && bytes.Equal(has, wants) && d.isDelegated(r.Delegation) &&
+		r.ComputeHash(canonical) == r.Hash
+}
+
+// withoutSignature returns a canonical payload up to the signature of its statement, a compact JWS,
+// which is its last member.
+func withoutSignature(canonical []byte) ([]byte, bool) {
+	i := bytes.LastIndex(canonical, []byte(`,"statement":"`))
+	dot := bytes.LastIndexByte(canonical, '.')
+	if i < 0 || dot < i {
+		return nil, false
+	}
+	return canonical[:dot], true
+}
+
+// isDelegated reports whether a stored DelegationInfo is the one of the request.
+func (d *Draft) isDelegated(stored []byte) bool {
+	if d.Replays == (Delegated{}) || len(stored) == 0 {
+		return bytes.Equal(d.Delegation, stored) && d.Replays == (Delegated{})
+	}
+	var has struct{ Subject, TokenID string }
+	err := strictjson.EachMember(stored, payloadDepth, func(name, value []byte) {
+		switch string(name) {
+		case "subject":
+			has.Subject, _ = strictjson.AsString(value)
+		case "tokenId":
+			has.TokenID, _ = strictjson.AsString(value)
+		}
+	})
+	switch {
+	case err != nil:
+		return false
+	case d.Replays.Subject != "":
+		return has.Subject == d.Replays.Subject
+	}
+	return has.TokenID == d.Replays.TokenID && (d.Delegation == nil || bytes.Equal(d.Delegation, stored))
 }
 
 // Appended is the result of a draft.
@@ -47,7 +117,52 @@ var (
 	ErrKeyReused = errors.New("chain: the key was used for another request")
 	// ErrTaken is ErrKeyReused for a key that is Unique.
 	ErrTaken = errors.New("chain: the name is another request's for good")
+	// ErrForged reports that the entry of a key is none that Log has written: a ForgedError.
+	ErrForged = errors.New("chain: the entry of a key is forged")
 )
+
+// ForgedError is the entry of a key that leads to a record of another request, or that is there or
+// missing where the others of its draft are not.
+type ForgedError struct {
+	Name   Hash // of the key
+	Index  int64
+	Reason string // to be read behind the name
+}
+
+func (e *ForgedError) Error() string { return fmt.Sprintf("%v: %x %s", ErrForged, e.Name[:], e.Reason) }
+func (e *ForgedError) Unwrap() error { return ErrForged }
+
+// Check returns whether an entry of k leads to the record of a request that has an entry: nil where
+// it does, ErrTaken or ErrKeyReused for an entry of another request, or a ForgedError. record reads
+// the record at the index of the entry. live is false where the entry is as good as none.
+func (k *Key) Check(entry KeyEntry, d *Draft, record func(index int64) (*Record, error)) (r *Record, live bool, err error) {
+	switch {
+	case entry.Expired && k.Unique:
+		return nil, true, &ForgedError{k.Name, entry.Index, "has an end, and the name is taken for good"}
+	case entry.Expired:
+		return nil, false, nil
+	case entry.Request != k.Request:
+		return nil, true, &ReusedError{Key: *k, Entry: entry}
+	}
+	r, err = record(entry.Index)
+	switch {
+	case err != nil || d.Matches(r):
+	case k.Unique && r.IsPruned(): // perhaps under another signature, which is gone
+		err = &ReusedError{Key: *k, Entry: entry}
+	case !k.Unique || !d.matchesUnsigned(r):
+		err = &ForgedError{k.Name, entry.Index, fmt.Sprintf("leads to record %d, which is another request's", entry.Index)}
+	}
+	return r, true, err
+}
+
+// ReusedError is ErrKeyReused or, for a key that is Unique, ErrTaken, with the entry that says so.
+type ReusedError struct {
+	Key   Key
+	Entry KeyEntry
+}
+
+func (e *ReusedError) Error() string { return e.Unwrap().Error() }
+func (e *ReusedError) Unwrap() error { return e.Key.reused() }
 
 // DraftError names the refused draft of an append. The other drafts were not written either.
 type DraftError struct {
@@ -176,17 +291,26 @@ func (k *batchKeys) read(batch []*waiter) (failed []*waiter, err error) {
 }
 
 // find returns where the record of a draft comes from that has keys. One key that is another
-// request's refuses it, whatever the others say.
+// request's refuses it, whatever the others say. Keys that are Unique are written with their record
+// and never go, so where one entry of a draft is there, those are too.
 func (k *batchKeys) find(s *waiter, draft int) (from source, err error) {
 	d := &s.drafts[draft]
+	missing := -1 // a Unique key without an entry
 	for i := range d.Keys {
-		found, err := k.lookup(d.Chain, &d.Keys[i])
+		found, err := k.lookup(d, &d.Keys[i])
 		if err != nil {
 			return source{}, err
+		}
+		if found == (source{}) && d.Keys[i].Unique {
+			missing = i
 		}
 		if from == (source{}) {
 			from = found
 		}
+	}
+	if from.record != nil && missing >= 0 {
+		return source{}, &ForgedError{d.Keys[missing].Name, from.record.Index,
+			fmt.Sprintf("is missing, and is a name of record %d", from.record.Index)}
 	}
 	if from == (source{}) {
 		for i := range d.Keys {
@@ -197,8 +321,8 @@ func (k *batchKeys) find(s *waiter, draft int) (from source, err error) {
 }
 
 // lookup returns the source that has a key already, or the zero source.
-func (k *batchKeys) lookup(chain int64, of *Key) (source, error) {
-	key := chainKey{chain, of.Name}
+func (k *batchKeys) lookup(d *Draft, of *Key) (source, error) {
+	key := chainKey{d.Chain, of.Name}
 	if fresh, known := k.fresh[key]; known {
 		if fresh.request != of.Request {
 			return source{}, of.reused()
@@ -209,18 +333,23 @@ func (k *batchKeys) lookup(chain int64, of *Key) (source, error) {
 	if !known {
 		return source{}, nil
 	}
-	if entry.Request != of.Request {
-		return source{}, of.reused()
+	record, live, err := of.Check(entry, d, func(index int64) (*Record, error) { return k.record(key, index) })
+	if err != nil || !live {
+		return source{}, err
 	}
+	return source{record: record}, nil
+}
+
+// record reads the record of an entry once.
+func (k *batchKeys) record(key chainKey, index int64) (record *Record, err error) {
 	record, read := k.records[key]
 	if !read {
-		var err error
-		if record, err = k.tx.Record(chain, entry.Index); err != nil {
-			return source{}, err
+		if record, err = k.tx.Record(key.chain, index); err != nil {
+			return nil, err
 		}
 		k.records[key] = record
 	}
-	return source{record: record}, nil
+	return record, nil
 }
 
 // forget removes the drafts of a refused waiter.

@@ -155,3 +155,103 @@ func TestIdempotencyKeyReadErrors(t *testing.T) {
 		})
 	}
 }
+
+// An entry that leads to the record of another request answers nothing, nor does one whose draft
+// lacks a name that is taken for good, or has it with an end. The other drafts of the batch are
+// written.
+func TestForgedKeyEntriesAreRefused(t *testing.T) {
+	t.Parallel()
+	taken := func(i int) chain.Draft {
+		d := keyedDraft(1, i, fmt.Sprint("retry ", i))
+		d.Keys = append(d.Keys, chain.Key{Name: sha256Sum(fmt.Sprint("statement ", i)), Request: sha256Sum(fmt.Sprint(i)), Unique: true})
+		return d
+	}
+	for what, forge := range map[string]func(*stored){
+		"another record":           func(s *stored) { forgeEntry(s, "retry 1", func(e *chain.KeyEntry) { e.Index = 2 }) },
+		"another statement's":      func(s *stored) { forgeEntry(s, "statement 1", func(e *chain.KeyEntry) { e.Index = 2 }) },
+		"a name that ends":         func(s *stored) { forgeEntry(s, "statement 1", func(e *chain.KeyEntry) { e.Expired = true }) },
+		"a name that was removed":  func(s *stored) { delete(s.keyed, sha256Sum("statement 1")) },
+		"a record of another time": func(s *stored) { s.rows[1].Timestamp = "2030-01-01T00:00:00.000Z" },
+		"a delegation removed":     func(s *stored) { s.rows[1].Delegation = nil },
+		"another payload":          func(s *stored) { s.rows[1].Payload = s.rows[2].Payload },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk(1)
+				l := chain.NewLog(d)
+				stop := run(t, l)
+				for i := range 3 {
+					draft := taken(i)
+					draft.Delegation = []byte(`{"act":null,"delegationChain":["s"],"subject":"s","tokenId":"t"}`)
+					if _, err := l.AppendAll(t.Context(), []chain.Draft{draft}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				stop()
+				d.tamper(1, forge)
+				var forged, plain func() ([]chain.Appended, error)
+				inOneBatch(t, d, func(l *chain.Log) {
+					again := taken(1)
+					again.Delegation = []byte(`{"act":null,"delegationChain":["s"],"subject":"s","tokenId":"t"}`)
+					forged, plain = submit(l, again), submit(l, draft(1, 7))
+				})
+				if a, err := forged(); !errors.Is(err, chain.ErrForged) {
+					t.Errorf("answered %+v, %v", a, err)
+				}
+				if a, err := plain(); err != nil || a[0].Replayed {
+					t.Errorf("the other one: %+v, %v", a, err)
+				}
+			})
+		})
+	}
+}
+
+func forgeEntry(s *stored, name string, change func(*chain.KeyEntry)) {
+	e := s.keyed[sha256Sum(name)]
+	change(&e)
+	s.keyed[sha256Sum(name)] = e
+}
+
+// The record of a request is told from others by its payload and its delegation. A retry of a
+// person's agent may have another token; one of a token that is refused by now has its ID alone.
+func TestRecordOfARequest(t *testing.T) {
+	t.Parallel()
+	record := func(d chain.Draft) *chain.Record {
+		r := chain.Record{Index: 4, Timestamp: "2026-03-04T05:06:07.008Z", Payload: d.Payload, Delegation: d.Delegation}
+		reseal(&r, key)
+		return &r
+	}
+	with := func(token string, says chain.Delegated) chain.Draft {
+		d := draft(1, 1)
+		if token != "" {
+			d.Delegation = []byte(`{"act":null,"delegationChain":["s","a"],"subject":"s","tokenId":"` + token + `"}`)
+		}
+		d.Replays = says
+		return d
+	}
+	unchecked := with("", chain.Delegated{TokenID: "t"})
+	pruned := record(with("t", chain.Delegated{}))
+	pruned.Payload = nil
+	for what, c := range map[string]struct {
+		d    chain.Draft
+		r    *chain.Record
+		want bool
+	}{
+		"the same":                       {with("t", chain.Delegated{TokenID: "t"}), record(with("t", chain.Delegated{})), true},
+		"without a delegation":           {with("", chain.Delegated{}), record(with("", chain.Delegated{})), true},
+		"another payload":                {draft(1, 2), record(draft(1, 4)), false},
+		"another token":                  {with("u", chain.Delegated{TokenID: "u"}), record(with("t", chain.Delegated{})), false},
+		"another token of the person":    {with("u", chain.Delegated{TokenID: "u", Subject: "s"}), record(with("t", chain.Delegated{})), true},
+		"another person":                 {with("t", chain.Delegated{TokenID: "t", Subject: "r"}), record(with("t", chain.Delegated{})), false},
+		"a token that is refused":        {unchecked, record(with("t", chain.Delegated{})), true},
+		"a token of no record":           {unchecked, record(with("", chain.Delegated{})), false},
+		"a record that was delegated":    {with("", chain.Delegated{}), record(with("t", chain.Delegated{})), false},
+		"a pruned one":                   {with("t", chain.Delegated{TokenID: "t"}), pruned, true},
+		"a pruned one of another action": {draft(1, 2), pruned, false},
+	} {
+		if got := c.d.Matches(c.r); got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+}

@@ -44,13 +44,16 @@ func (s *Server) attestBatch(ctx context.Context, by store.Caller, r batchReques
 	return answer, nil
 }
 
-// inBatch adds the index of the item to an error.
+// inBatch adds the index of the item to a refusal of it.
 func inBatch(err error) error {
 	var item *chain.DraftError
 	if !errors.As(err, &item) {
 		return err
 	}
 	refused := *classify(item.Err)
+	if refused.Status >= http.StatusInternalServerError {
+		return &refused // no fault of the item
+	}
 	refused.Pointer = "/records/" + strconv.Itoa(item.Draft) + refused.pointer
 	return &refused
 }

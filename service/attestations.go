@@ -10,6 +10,7 @@ import (
 	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
 	"attestd/store"
+	"attestd/store/names"
 )
 
 // MaxDepth is how deep a caller's value may nest.
@@ -51,12 +52,12 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 	all := make([]chain.Appended, len(items))
 	drafts := make([]chain.Draft, 0, len(items))
 	places := make([]int, 0, len(items)) // of the drafts among the items
-	var sessions []store.Session         // which the items name
+	var sessions []names.Session         // which the items name
 	for i := range items {
 		draft, said, err := a.draft(ctx, by, &items[i])
 		if err != nil && len(draft.Keys) > 0 {
 			var there *chain.Record
-			if there, err = a.orRecorded(ctx, by, draft.Keys, err); err == nil {
+			if there, err = a.orRecorded(ctx, by, &draft, err); err == nil {
 				all[i] = chain.Appended{Record: *there, Replayed: true}
 				continue
 			}
@@ -65,8 +66,8 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 			return nil, &chain.DraftError{Draft: i, Err: err}
 		}
 		if said == nil || said.Session == "" {
-			if of, names := sessionNamed(&items[i]); names {
-				draft.Series = seriesOf(of)
+			if of, ok := names.Named(items[i].AgentID, items[i].ActionType, items[i].Payload); ok {
+				draft.Series = of.Series()
 				sessions = append(sessions, of)
 			}
 		}
@@ -79,7 +80,7 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 	if err != nil {
 		if refused := (*chain.DraftError)(nil); errors.As(err, &refused) {
 			refused.Draft = places[refused.Draft]
-			refused.Err = takenError(refused.Err)
+			refused.Err = a.takenError(ctx, by, refused.Err)
 		}
 		return nil, err
 	}
@@ -106,11 +107,14 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 			return d, said, at(err, "/statement")
 		}
 	}
+	if item.Key != "" || said != nil {
+		d.Replays = delegatedBy(by, item.Delegation)
+	}
 	if item.Key != "" {
-		d.Keys = append(d.Keys, chain.Key{Name: keyName(item.Key), Request: requestOf(&d, by, item.Delegation)})
+		d.Keys = append(d.Keys, chain.Key{Name: names.Key(item.Key), Request: requestOf(&d, by, item.Delegation)})
 	}
 	if said != nil {
-		d.Keys = append(d.Keys, statementKeys(said)...)
+		d.Keys = append(d.Keys, names.Statement(said)...)
 	}
 	if err := a.Agents.MayAct(ctx, by, item.AgentID); err != nil {
 		return d, said, at(err, "/agentId")

@@ -13,6 +13,7 @@ import (
 	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
 	"attestd/store"
+	"attestd/store/names"
 )
 
 // Calls finds calls of tools that were refused and ran all the same, as records are appended. What
@@ -47,7 +48,7 @@ type examined struct {
 	index   int64
 	at      string
 	call    action.Call
-	session store.Session
+	session names.Session
 }
 
 // Examine looks at some of the actions of a company from a record on, and returns where to go on.
@@ -124,9 +125,9 @@ func readCall(r *chain.Record) (one examined, ok bool) {
 	if one.call, ok = action.Read(a.AgentID, a.ActionType, a.Payload); !ok {
 		return one, false
 	}
-	one.session, _ = sessionNamed(&a)
+	one.session, _ = names.Named(a.AgentID, a.ActionType, a.Payload)
 	if said, err := statement.Parse(a.Statement); err == nil && said.Session != "" {
-		one.session = store.Session{AgentID: a.AgentID, Key: said.KeyID, ID: said.Session}
+		one.session = names.Session{AgentID: a.AgentID, Key: said.KeyID, ID: said.Session}
 	}
 	return one, true
 }
@@ -137,11 +138,11 @@ func (c *Calls) count(ctx context.Context, by store.Caller, records []examined) 
 		return nil
 	}
 	number := by.Company.Actions.Chain
-	names := make([]chain.Hash, len(records))
+	called := make([]chain.Hash, len(records))
 	for i := range records {
-		names[i] = store.CallName(number, &records[i].call)
+		called[i] = store.CallName(number, &records[i].call)
 	}
-	known, err := c.Store.Calls.Refused(ctx, names)
+	known, err := c.Store.Calls.Refused(ctx, called)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (c *Calls) count(ctx context.Context, by store.Caller, records []examined) 
 	var disobeyed []store.DisobeyedCall
 	for i := range records {
 		r := &records[i]
-		call, isKnown := known[names[i]]
+		call, isKnown := known[called[i]]
 		switch {
 		case isKnown && r.index < call.Counted: // by another server, or before a kill
 			continue
@@ -160,7 +161,7 @@ func (c *Calls) count(ctx context.Context, by store.Caller, records []examined) 
 			if err != nil {
 				return fmt.Errorf("%w: the time of record %d: %w", store.ErrCorrupt, r.index, err)
 			}
-			call = store.NewRefusedCall(names[i], refusedAt)
+			call = store.NewRefusedCall(called[i], refusedAt)
 			if call.State, err = c.before(ctx, number, r); err != nil {
 				return err
 			}
@@ -169,9 +170,9 @@ func (c *Calls) count(ctx context.Context, by store.Caller, records []examined) 
 			disobeyed = append(disobeyed, store.DisobeyedCall{Disobeyed: call.State.Disobeyed(), Call: r.call, Session: r.session})
 		}
 		call.Counted = r.index + 1
-		known[names[i]] = call
-		if !slices.Contains(changed, names[i]) {
-			changed = append(changed, names[i])
+		known[called[i]] = call
+		if !slices.Contains(changed, called[i]) {
+			changed = append(changed, called[i])
 		}
 	}
 	if len(changed) == 0 {
@@ -218,7 +219,7 @@ const maxDisobeyed = 100
 
 // noteDisobeyed says of a session which of its calls disobeyed a refusal.
 func (s *Session) noteDisobeyed(ctx context.Context, v *store.View, by store.Caller, of store.Session) (err error) {
-	if s.Disobeyed, _, err = v.Disobeyed(ctx, by, of, maxDisobeyed); err != nil || len(s.Disobeyed) == 0 {
+	if s.Disobeyed, _, err = v.Disobeyed(ctx, by, of.Session, maxDisobeyed); err != nil || len(s.Disobeyed) == 0 {
 		return err
 	}
 	s.Completeness, s.State = s.State, SessionDisobeyed

@@ -155,7 +155,7 @@ func (a *Attestations) isRecorded(ctx context.Context, by store.Caller, item *de
 	if len(draft.Keys) == 0 {
 		return false, nil
 	}
-	_, err := a.Store.Recorded(ctx, by, &draft.Keys[0])
+	_, err := a.Store.Recorded(ctx, by, &draft.Keys[0], &draft)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"attestd/chain/action"
 	"attestd/crypto/statement"
 	"attestd/store"
+	"attestd/store/names"
 )
 
 // Session is a run of an agent, as far as it is recorded: statements of one key under one sid, from
@@ -68,7 +69,7 @@ const (
 
 // noteSession makes sure that the session of a statement is listed.
 func (a *AgentKeys) noteSession(ctx context.Context, by store.Caller, agentID string, s *statement.Statement) error {
-	return a.Store.Sessions.Note(ctx, by, store.Session{AgentID: agentID, Key: s.KeyID, ID: s.Session})
+	return a.Store.Sessions.Note(ctx, by, names.Session{AgentID: agentID, Key: s.KeyID, ID: s.Session})
 }
 
 // SessionQuery narrows a list of sessions. What is "" narrows nothing.
@@ -140,21 +141,13 @@ func keyOfKind(kind string) (key string, signed bool, err error) {
 	return kind, false, nil
 }
 
-// seriesIn names the records of a session, by seq or, without statements, by index.
-func seriesIn(of store.Session) chain.Series {
-	if kindOf(of) == SessionOfStatements {
-		return statementSeries(of.Key, of.ID)
-	}
-	return seriesOf(of)
-}
-
 // place is a record of a session.
 type place struct{ number, index int64 } // seq or, without statements, index
 
 // places yields the places of a session from a number on, in the order of their numbers.
 func places(ctx context.Context, v *store.View, by store.Caller, of store.Session, from int64) iter.Seq2[place, error] {
 	return func(yield func(place, error) bool) {
-		series := seriesIn(of)
+		series := of.Series()
 		ended := false
 		err := v.Places(ctx, by, series.At(from), series.At(math.MaxInt64), func(p store.Place) bool {
 			number, ok := series.Number(p.Name)
@@ -173,7 +166,7 @@ func places(ctx context.Context, v *store.View, by store.Caller, of store.Sessio
 // isWithin says whether a session has its first record before a time, and its last at or after
 // another; "" is none.
 func isWithin(ctx context.Context, v *store.View, by store.Caller, of store.Session, from, to string) (bool, error) {
-	series := seriesIn(of)
+	series := of.Series()
 	ends, err := v.PlaceEnds(ctx, by, series.At(0), series.At(math.MaxInt64))
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -68,39 +67,17 @@ func statementError(err error) error {
 	return err
 }
 
-// takenError is the refusal of what would make an agent say two things in one place.
-func takenError(err error) error {
-	if errors.Is(err, chain.ErrTaken) {
-		return &Error{Kind: Conflict, Code: statement.CodeReused, Pointer: "/statement",
-			Message: "Another statement of this key that is recorded has this jti, or this sid and seq"}
+// takenError is the refusal of what would make an agent say two things in one place, if the record
+// that is there has the name indeed.
+func (a *Attestations) takenError(ctx context.Context, by store.Caller, err error) error {
+	if !errors.Is(err, chain.ErrTaken) {
+		return err
 	}
-	return err
-}
-
-// statementKeys are the names that a statement takes for good: its jti, and its place in its
-// session. The names of a session stand beside one another, in the order of seq; see chain.Series.
-func statementKeys(s *statement.Statement) []chain.Key {
-	request := sha256.Sum256([]byte(s.Signed()))
-	keys := []chain.Key{{Name: statementName(s.KeyID, s.ID), Request: request, Unique: true}}
-	if s.Session != "" {
-		keys = append(keys, chain.Key{Name: statementSeries(s.KeyID, s.Session).At(s.Seq), Request: request, Unique: true})
+	if err := a.Store.CheckTaken(ctx, by, err); err != nil {
+		return err
 	}
-	return keys
-}
-
-// statementName is what a jti of a key is stored by. As with keyName, its first half is the jti's
-// own beginning, so that those which begin with a time, as those of our clients do, stand beside
-// one another on disk.
-func statementName(kid, jti string) (name chain.Hash) {
-	copy(name[:16], jti)
-	sum := sha256.Sum256([]byte("statement jti\n" + kid + "\n" + jti))
-	copy(name[16:], sum[:16])
-	return name
-}
-
-// statementSeries names the places of a session, by seq.
-func statementSeries(kid, sid string) chain.Series {
-	return sha256.Sum256([]byte("statement sid\n" + kid + "\n" + sid))
+	return &Error{Kind: Conflict, Code: statement.CodeReused, Pointer: "/statement",
+		Message: "Another statement of this key that is recorded has this jti, or this sid and seq"}
 }
 
 // maxClockGap is how far the clocks of two servers may be apart for a key that one has just

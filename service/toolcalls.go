@@ -2,12 +2,14 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 
 	"attestd/agent/toolcall"
 	"attestd/chain"
 	"attestd/store"
+	"attestd/store/names"
 )
 
 // Unrecorded returns those of late events of tool calls of which nothing is recorded, each once. It
@@ -23,18 +25,30 @@ func (a *Attestations) Unrecorded(ctx context.Context, by store.Caller, agent st
 			continue
 		}
 		seen[key] = true
-		known, err := a.known(ctx, by, key)
-		if err != nil {
-			return nil, err
-		}
-		if known {
-			continue
+		if key != "" {
+			_, err := a.Store.RecordedUnder(ctx, by, names.Key(key), func(r *chain.Record) bool { return isOf(r, agent, e) })
+			if err == nil {
+				continue
+			}
+			if !errors.Is(err, store.ErrNotFound) {
+				return nil, err
+			}
 		}
 		if missing = append(missing, e); len(missing) > most {
 			break
 		}
 	}
 	return missing, nil
+}
+
+// isOf reports whether a record is one of an agent's event, be it in more detail, or another outcome
+// of its call.
+func isOf(r *chain.Record, agent string, e toolcall.Event) bool {
+	var has struct {
+		AgentID, ActionType string
+		Payload             json.RawMessage
+	}
+	return json.Unmarshal(r.Payload, &has) == nil && has.AgentID == agent && e.IsOf(has.ActionType, has.Payload)
 }
 
 // AppendCalls appends the records of tool calls, all or none of each MaxItems. Where a key stands
@@ -81,7 +95,7 @@ func (a *Attestations) isRecordedInClear(ctx context.Context, by store.Caller, i
 	if len(draft.Keys) == 0 {
 		return false, nil
 	}
-	_, err := a.Store.Recorded(ctx, by, &draft.Keys[0])
+	_, err := a.Store.Recorded(ctx, by, &draft.Keys[0], &draft)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, chain.ErrKeyReused) {
 		return false, nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/action"
+	"attestd/store/names"
 )
 
 // refusedFor is how long a call is remembered after its refusal, and after it was found to have run
@@ -44,7 +45,7 @@ func NewRefusedCall(name chain.Hash, at time.Time) RefusedCall {
 type DisobeyedCall struct {
 	action.Disobeyed
 	Call    action.Call
-	Session Session // of the record that shows it; zero for none
+	Session names.Session // of the record that shows it; zero for none
 }
 
 // Behind returns the companies whose actions have a number of records, at least, that were not
@@ -212,7 +213,7 @@ func (d *DisobeyedCall) event() controlEvent {
 
 // subjectDisobeyed is of calls in one session that disobeyed a refusal. The name of a session is
 // long, and anybody's choice.
-func subjectDisobeyed(agentID string, of Session) string {
+func subjectDisobeyed(agentID string, of names.Session) string {
 	h := sha256.New()
 	for _, part := range []string{agentID, of.Key, of.ID} {
 		part := sha256.Sum256([]byte(part))
@@ -235,7 +236,7 @@ func (s Calls) Found(ctx context.Context, since time.Time) (count int, err error
 
 // Disobeyed returns the calls of a session that disobeyed a refusal, in the order in which that was
 // found, and at most a number of them. more says that there are further ones.
-func (v *View) Disobeyed(ctx context.Context, by Caller, of Session, most int) (list []action.Disobeyed, more bool, err error) {
+func (v *View) Disobeyed(ctx context.Context, by Caller, of names.Session, most int) (list []action.Disobeyed, more bool, err error) {
 	subject := subjectDisobeyed(of.AgentID, of)
 	err = v.read(ctx, func(r *conn) error {
 		list = list[:0]

@@ -8,6 +8,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/action"
 	"attestd/store"
+	"attestd/store/names"
 )
 
 // What is remembered of a refused call is what was stored last, and nobody else may have stored
@@ -46,7 +47,7 @@ func TestRefusedCalls(t *testing.T) {
 		}
 		c.Counted = 10
 	}
-	session := store.Session{AgentID: "bot", Key: "mcp", ID: "s"}
+	session := names.Session{AgentID: "bot", Key: "mcp", ID: "s"}
 	finding := []store.DisobeyedCall{{Disobeyed: one.State.Disobeyed(), Call: call, Session: session}}
 	later := now.Add(time.Hour)
 	must(t, s.Calls.Save(ctx, by(acme, later), []store.RefusedCall{one}, finding))
@@ -62,7 +63,7 @@ func TestRefusedCalls(t *testing.T) {
 			t.Errorf("since %s: %d, want %d", since, n, want)
 		}
 	}
-	for of, want := range map[store.Session]int{session: 1, {AgentID: "bot", Key: "hook", ID: "s"}: 0, {AgentID: "bot", Key: "mcp", ID: ""}: 0, {AgentID: "bo", Key: "tmcp", ID: "s"}: 0} {
+	for of, want := range map[names.Session]int{session: 1, {AgentID: "bot", Key: "hook", ID: "s"}: 0, {AgentID: "bot", Key: "mcp", ID: ""}: 0, {AgentID: "bo", Key: "tmcp", ID: "s"}: 0} {
 		list, more, err := s.Disobeyed(ctx, by(acme, now), of, 10)
 		if err != nil || len(list) != want || more {
 			t.Errorf("%+v: %+v, %v", of, list, err)

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,9 +19,12 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/crypto/jose"
 	"attestd/crypto/seal"
+	"attestd/crypto/statement"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/names"
 	"attestd/store/storetest"
 )
 
@@ -138,6 +142,21 @@ func draft(c *store.Company) chain.Draft { return saying(c, `{"ok":true}`) }
 func saying(c *store.Company, inner string) chain.Draft {
 	payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"` + c.ID + `","payload":` + inner + `}`)
 	return chain.Draft{Chain: c.Chain, Payload: payload, Canonical: payload}
+}
+
+// signed returns the draft of a statement of an agent's key, at a place of its session "run".
+func signed(t testing.TB, key *jose.PrivateKey, c *store.Company, seq int64, inner string) chain.Draft {
+	t.Helper()
+	d := saying(c, inner)
+	claims := statement.Claims{Issuer: "spiffe://attestd.local/company/" + c.ID + "/agent/bot", Audience: "spiffe://attestd.local/company/" + c.ID,
+		IssuedAt: now.Unix(), ID: fmt.Sprintf("%s-%d", key.Key().Thumbprint[:8], seq), ActionHash: statement.HashCanonical(d.Canonical), Session: "run", Seq: seq}
+	if seq > 0 {
+		claims.Previous = strings.Repeat("0", 64)
+	}
+	s := got(statement.Make(ctx, key, claims))(t)
+	d.Payload = append(d.Payload[:len(d.Payload)-1], `,"statement":"`+s.Compact+`"}`...)
+	d.Canonical, d.Keys = d.Payload, names.Statement(s)
+	return d
 }
 
 // controlDraft returns the draft of a control record without content.

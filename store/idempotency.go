@@ -2,13 +2,18 @@ package store
 
 import (
 	"context"
+	"crypto/ed25519"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"attestd/chain"
+	"attestd/store/names"
+	"attestd/store/projection"
 )
 
 // KeyLifetime is the minimum lifetime of an idempotency key: see keyClock. RunOptions may say more.
@@ -19,8 +24,8 @@ const KeyLifetime = 30 * 24 * time.Hour
 const keysAtOnce = 16
 
 // selectKept and insertKept map the number of keys, 1 or keysAtOnce, to the statement.
-var selectKept, insertKept = statements(`SELECT name, request, idx FROM idempotency_key WHERE chain = ?
-	AND expires_at > ? AND name IN (`, "?", `)`),
+var selectKept, insertKept = statements(`SELECT name, request, idx, expires_at FROM idempotency_key WHERE chain = ?
+	AND name IN (`, "?", `)`),
 	statements(`INSERT INTO idempotency_key (chain, name, request, idx, expires_at) VALUES `, "(?, ?, ?, ?, ?)",
 		` ON CONFLICT (chain, name) DO UPDATE SET request = excluded.request, idx = excluded.idx, expires_at = excluded.expires_at`)
 
@@ -70,9 +75,11 @@ func (tx *transaction) Record(number, index int64) (*chain.Record, error) {
 	return r, err
 }
 
-// Recorded returns the record that was appended to a company's actions under a key. It returns
-// ErrNotFound if there is none, and chain.ErrKeyReused if the key belongs to a different request.
-func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key) (r *chain.Record, err error) {
+// Recorded returns the record that was appended to a company's actions under one of a draft's keys.
+// It returns ErrNotFound if there is none, and chain.ErrKeyReused if the key belongs to a different
+// request. A record that is not the one of the draft is a *TablesChangedError: somebody has written
+// the entry of the key.
+func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key, d *chain.Draft) (r *chain.Record, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		now, err := s.keyTime(c, by.At)
 		if err != nil {
@@ -80,20 +87,138 @@ func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key) (r *cha
 		}
 		var found *chain.KeyEntry
 		err = c.keyEntries(by.Company.Chain, []chain.Hash{key.Name}, now, func(_ chain.Hash, k chain.KeyEntry) { found = &k })
+		if err != nil {
+			return err
+		}
+		live := false
+		if found != nil {
+			r, live, err = key.Check(*found, d, func(index int64) (*chain.Record, error) { return c.record(by.Company.Chain, index) })
+		}
 		switch {
 		case err != nil:
 			return err
-		case found == nil:
+		case !live:
 			return ErrNotFound
-		case found.Request != key.Request && key.Unique:
-			return chain.ErrTaken
-		case found.Request != key.Request:
-			return chain.ErrKeyReused
 		}
-		r, err = c.record(by.Company.Chain, found.Index)
-		return err
+		return c.checkReplayed(by.Company.Chain, key.Name, r)
 	})
-	return r, err
+	if err != nil {
+		return nil, s.Tables.forged(ctx, by.Company.Chain, err)
+	}
+	return r, nil
+}
+
+// RecordedUnder returns the record that the name of a key leads to, whatever was asked for under it,
+// or ErrNotFound. is reports whether a record may have the name; if it does not, the entry is
+// forged, and the error a *TablesChangedError. is is not called for a record whose payload was
+// pruned.
+func (s *Store) RecordedUnder(ctx context.Context, by Caller, name chain.Hash, is func(*chain.Record) bool) (r *chain.Record, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		now, err := s.keyTime(c, by.At)
+		if err != nil {
+			return err
+		}
+		entry := chain.KeyEntry{Expired: true}
+		if err = c.keyEntries(by.Company.Chain, []chain.Hash{name}, now, func(_ chain.Hash, k chain.KeyEntry) { entry = k }); err != nil {
+			return err
+		}
+		if entry.Expired {
+			return ErrNotFound
+		}
+		if r, err = c.record(by.Company.Chain, entry.Index); err != nil {
+			return err
+		}
+		if !r.IsPruned() && !is(r) {
+			return &chain.ForgedError{Name: name, Index: entry.Index,
+				Reason: fmt.Sprintf("leads to record %d, which is another request's", entry.Index)}
+		}
+		return nil
+	})
+	return r, s.Tables.forged(ctx, by.Company.Chain, err)
+}
+
+// CheckTaken returns nil if the name of a statement that a chain.ReusedError in err calls taken is
+// one of the record that the entry leads to, as far as its payload is there. Otherwise the entry is
+// forged, and the error a *TablesChangedError.
+func (s *Store) CheckTaken(ctx context.Context, by Caller, err error) error {
+	var taken *chain.ReusedError
+	if !errors.As(err, &taken) {
+		return nil // by another draft of the same batch
+	}
+	var r *chain.Record
+	if err := s.read(ctx, func(c *conn) error {
+		r, err = c.record(by.Company.Chain, taken.Entry.Index)
+		return err
+	}); err != nil || r.IsPruned() {
+		return err
+	}
+	if n, err := names.Of(r); err == nil && n.Takes(taken.Key.Name, taken.Entry.Request) {
+		return nil
+	}
+	return s.Tables.forged(ctx, by.Company.Chain, &chain.ForgedError{Name: taken.Key.Name, Index: r.Index,
+		Reason: fmt.Sprintf("leads to record %d, of which it is no name", r.Index)})
+}
+
+// checkReplayed checks that a record that is to answer a request again is below the head of its
+// log, and that the company has signed it. The row of a record is no better than that of its key.
+func (c *conn) checkReplayed(number int64, name chain.Hash, r *chain.Record) error {
+	var length int64
+	if err := c.one([]any{&length}, `SELECT length FROM head WHERE chain = ?`, number); err != nil {
+		return err
+	}
+	keys, err := readKeys(c, number, r.Index, r.Index+1)
+	if err != nil {
+		return err
+	}
+	key := keys.At(r.Index).Key
+	if r.Index < length && len(key) == ed25519.PublicKeySize && ed25519.Verify(key, r.Hash[:], r.Signature[:]) {
+		return nil
+	}
+	return &chain.ForgedError{Name: name, Index: r.Index,
+		Reason: fmt.Sprintf("leads to record %d, which the company has not signed", r.Index)}
+}
+
+// checkAnswers is checkReplayed for the answers to drafts. It runs in the goroutine of the caller,
+// because a batch of replays would hold the log's writer for long. What else the drafts have added
+// is durable whatever it says.
+func (s *Store) checkAnswers(ctx context.Context, drafts []chain.Draft, answers []chain.Appended) error {
+	if !slices.ContainsFunc(answers, func(a chain.Appended) bool { return a.Replayed }) {
+		return nil
+	}
+	return s.read(ctx, func(c *conn) error {
+		for i := range answers {
+			if !answers[i].Replayed {
+				continue
+			}
+			if err := c.checkReplayed(drafts[i].Chain, drafts[i].Keys[0].Name, &answers[i].Record); err != nil {
+				return &chain.DraftError{Draft: i, Err: err}
+			}
+		}
+		return nil
+	})
+}
+
+// differingName is a difference in the row of an idempotency key.
+func differingName(name chain.Hash, what string) *projection.Difference {
+	return &projection.Difference{Table: projection.TableName, Row: hex.EncodeToString(name[:]), Index: -1, What: what}
+}
+
+// forged makes a *TablesChangedError of a chain.ForgedError, within a chain.DraftError too, and
+// remembers it. Other errors stay as they are.
+func (s Tables) forged(ctx context.Context, number int64, err error) error {
+	var forged *chain.ForgedError
+	if !errors.As(err, &forged) {
+		return err
+	}
+	c, named := s.db.Companies.named(context.WithoutCancel(ctx), number)
+	if named != nil {
+		return named
+	}
+	changed := s.noted(c, changedTables(c, differingName(forged.Name, forged.Reason)))
+	if at := (*chain.DraftError)(nil); errors.As(err, &at) {
+		return &chain.DraftError{Draft: at.Draft, Err: changed}
+	}
+	return changed
 }
 
 func (c *conn) keyEntries(
@@ -102,15 +227,17 @@ func (c *conn) keyEntries(
 	row := func(rows *sql.Rows) error {
 		var name, request sql.RawBytes
 		var kept chain.KeyEntry
-		if err := rows.Scan(&name, &request, &kept.Index); err != nil {
+		var expires int64
+		if err := rows.Scan(&name, &request, &kept.Index, &expires); err != nil {
 			return err
 		}
 		copy(kept.Request[:], request)
+		kept.Expired = expires <= now.UnixMilli()
 		yield(chain.Hash(name), kept)
 		return nil
 	}
 	err := inPieces(len(names), func(from, to int) error {
-		args := append(make([]any, 0, 2+keysAtOnce), number, now.UnixMilli())
+		args := append(make([]any, 0, 1+keysAtOnce), number)
 		for i := from; i < to; i++ {
 			args = append(args, names[i][:])
 		}

@@ -1,9 +1,9 @@
 package store_test
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -11,18 +11,21 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/names"
 	"attestd/store/storetest"
 )
 
-// keyed returns a draft with an idempotency key.
+// keyed returns a draft that says what is asked for, with an idempotency key.
 func keyed(c *store.Company, key, request string) chain.Draft {
-	d := draft(c)
-	d.Keys = []chain.Key{*keyOf(key, request)}
+	d := saying(c, strconv.Quote(request))
+	d.Keys = []chain.Key{{Name: names.Key(key), Request: names.Request(d.Canonical, "", "")}}
 	return d
 }
 
-func keyOf(key, request string) *chain.Key {
-	return &chain.Key{Name: sha256.Sum256([]byte(key)), Request: sha256.Sum256([]byte(request))}
+// recordOf reads the record of a key.
+func recordOf(s *store.Store, by store.Caller, key, request string) (*chain.Record, error) {
+	d := keyed(by.Company, key, request)
+	return s.Recorded(ctx, by, &d.Keys[0], &d)
 }
 
 // once appends a single draft.
@@ -59,14 +62,14 @@ func TestIdempotencyKeySurvivesRestartBackupAndRotation(t *testing.T) {
 		if _, err := once(t, s, keyed(acme, "k", "b")); !errors.Is(err, chain.ErrKeyReused) {
 			t.Errorf("another request: %v", err)
 		}
-		r := got(s.Recorded(ctx, by(acme, time.Now()), keyOf("k", "a")))(t)
+		r := got(recordOf(s, by(acme, time.Now()), "k", "a"))(t)
 		if r.Hash != first.Hash {
 			t.Errorf("read: %+v", r)
 		}
-		if _, err := s.Recorded(ctx, by(acme, time.Now()), keyOf("k", "b")); !errors.Is(err, chain.ErrKeyReused) {
+		if _, err := recordOf(s, by(acme, time.Now()), "k", "b"); !errors.Is(err, chain.ErrKeyReused) {
 			t.Errorf("read with another request: %v", err)
 		}
-		if _, err := s.Recorded(ctx, by(acme, time.Now()), keyOf("unknown", "a")); !errors.Is(err, store.ErrNotFound) {
+		if _, err := recordOf(s, by(acme, time.Now()), "unknown", "a"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("an unknown one: %v", err)
 		}
 	}
@@ -102,7 +105,7 @@ func TestKeysExpire(t *testing.T) {
 	}
 	older := fmt.Sprintf("UPDATE idempotency_key SET expires_at = expires_at - %d", store.KeyLifetime.Milliseconds())
 	got(db.Exec(older + " WHERE idx < 6"))(t)
-	if _, err := s.Recorded(ctx, by(c, time.Now()), keyOf("5", "a")); !errors.Is(err, store.ErrNotFound) {
+	if _, err := recordOf(s, by(c, time.Now()), "5", "a"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an expired key: %v", err)
 	}
 	if a := got(once(t, s, keyed(c, "5", "b")))(t); a.Index != 10 || a.Replayed {

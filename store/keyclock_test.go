@@ -64,7 +64,7 @@ func (r *retrier) retry(t *testing.T, what string, want bool) {
 	for i := range 30 {
 		for _, c := range r.companies {
 			key := fmt.Sprint("k", i)
-			if _, err := r.Recorded(ctx, by(c, r.at.now()), keyOf(key, "a")); want != (err == nil) || err != nil && !errors.Is(err, store.ErrNotFound) {
+			if _, err := recordOf(r.Store, by(c, r.at.now()), key, "a"); want != (err == nil) || err != nil && !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("%s: key %d is read: %v", what, i, err)
 			}
 			if a := got(once(t, r.Store, keyed(c, key, "a")))(t); a.Replayed != want {

@@ -11,6 +11,7 @@ import (
 
 	"attestd/crypto/keyring"
 	"attestd/store"
+	"attestd/store/names"
 	"attestd/store/storetest"
 )
 
@@ -56,7 +57,7 @@ var writes = []write{
 	}},
 	{"append with a key", func(s *store.Store, c *store.Company, n int) error {
 		d := numbered(c, n)
-		d.Keys = []chain.Key{{Name: chain.Hash{byte(n), byte(n >> 8)}, Request: chain.Hash{1}}}
+		d.Keys = []chain.Key{{Name: chain.Hash{byte(n), byte(n >> 8)}, Request: names.Request(d.Canonical, "", "")}}
 		_, err := s.AppendAll(ctx, []chain.Draft{d})
 		return err
 	}, func(t testing.TB, s *store.Store, c *store.Company, n int) int {

@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/crypto/jose"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -247,8 +248,7 @@ func TestPruneIsRefused(t *testing.T) {
 	p.wantNotPrunable(t, 23, archiveSum, "webhook "+h.ID)
 	got(p.Webhooks.Disable(ctx, p.by(), h.ID, store.WebhookRequested))(t)
 	// the names of statements are taken for good, and keep nothing
-	d := draft(p.c)
-	d.Keys = []chain.Key{{Name: chain.Hash{7}, Request: chain.Hash{8}, Unique: true}}
+	d := signed(t, got(jose.GenerateKey(jose.EdDSA))(t), p.c, 0, "1")
 	first := got(once(t, p.Store, d))(t)
 	p.at.pass(2*day, 2*day)
 	p.prune(t, 24)
@@ -256,7 +256,7 @@ func TestPruneIsRefused(t *testing.T) {
 	if !again.Replayed || again.Index != first.Index || again.Hash != first.Hash || !again.IsPruned() {
 		t.Errorf("a retry of record %d: %+v", first.Index, again)
 	}
-	if r := got(p.Recorded(ctx, p.by(), &d.Keys[0]))(t); r.Index != first.Index || !r.IsPruned() {
+	if r := got(p.Recorded(ctx, p.by(), &d.Keys[0], &d))(t); r.Index != first.Index || !r.IsPruned() {
 		t.Errorf("%+v", r)
 	}
 	must(t, p.VerifyAll(ctx, "", 2, nil, nil))

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -14,6 +15,7 @@ import (
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/names"
 	"attestd/store/storetest"
 )
 
@@ -48,7 +50,7 @@ func (k *keeper) sweep(rest store.Pace) error {
 		k.gone[kind] += rows
 		k.most = max(k.most, rows)
 	}}
-	series := func(of store.Session) (chain.Series, bool) { return seriesOf(of.ID), of.Key == "hook" }
+	series := func(of store.Session) (chain.Series, bool) { return of.Series(), !of.IsSigned() }
 	return errors.Join(k.Expired.Tokens(ctx, w), k.Expired.Passports(ctx, w), k.Expired.Sessions(ctx, w, series), k.Expired.RetryKeys(ctx, w))
 }
 
@@ -61,7 +63,17 @@ func (k *keeper) deletes(t testing.TB, what string, want map[string]int64) {
 	}
 }
 
-func seriesOf(session string) chain.Series { return chain.Series(sha256.Sum256([]byte(session))) }
+// inSession returns the draft of a record of a session without statements, under a key if it is not
+// "".
+func inSession(c *store.Company, session, key string) chain.Draft {
+	d := saying(c, `{"sessionId":"`+session+`","source":"claude-code"}`)
+	d.Payload = bytes.Replace(d.Payload, []byte(`"build"`), []byte(`"tool.completed"`), 1)
+	d.Canonical, d.Series = d.Payload, names.Session{AgentID: "bot", Key: names.Hooks, ID: session}.Series()
+	if key != "" {
+		d.Keys = []chain.Key{{Name: names.Key(key), Request: names.Request(d.Canonical, "", "")}}
+	}
+	return d
+}
 
 func (k *keeper) issue(t testing.TB, c *store.Company, jti string, ttl time.Duration) {
 	t.Helper()
@@ -250,10 +262,8 @@ func TestLeapOfTheClockDeletesNothing(t *testing.T) {
 	k.issue(t, acme, "p", time.Hour)
 	must(t, k.Credentials.RevokeJWT(ctx, by(acme, now), "jti", now.Add(time.Hour)))
 	must(t, k.Credentials.Use(ctx, store.UsedProof{Name: chain.Hash{1}, Ends: now.Add(time.Minute)}, now))
-	named := keyed(acme, "retry", "a")
-	named.Series = seriesOf("s")
-	got(once(t, k.Store, named))(t)
-	must(t, k.Sessions.Note(ctx, by(acme, now), store.Session{AgentID: "bot", Key: "hook", ID: "s"}))
+	got(once(t, k.Store, inSession(acme, "s", "retry")))(t)
+	must(t, k.Sessions.Note(ctx, by(acme, now), names.Session{AgentID: "bot", Key: "hook", ID: "s"}))
 	must(t, k.sweep(k.rest))
 
 	at.pass(100*day, time.Second)
@@ -327,12 +337,10 @@ func TestSessionsGoAfterTheirLastRecord(t *testing.T) {
 		t.Helper()
 		var drafts []chain.Draft
 		for range records {
-			d := draft(acme)
-			d.Series = seriesOf(session)
-			drafts = append(drafts, d)
+			drafts = append(drafts, inSession(acme, session, ""))
 		}
 		got(k.AppendAll(ctx, drafts))(t)
-		must(t, k.Sessions.Note(ctx, by(acme, at.now()), store.Session{AgentID: "bot", Key: "hook", ID: session}))
+		must(t, k.Sessions.Note(ctx, by(acme, at.now()), names.Session{AgentID: "bot", Key: "hook", ID: session}))
 	}
 	listed := func() (ids string) {
 		t.Helper()
@@ -344,7 +352,7 @@ func TestSessionsGoAfterTheirLastRecord(t *testing.T) {
 	}
 	say("long", 700)
 	say("resumed", 3)
-	must(t, k.Sessions.Note(ctx, by(acme, at.now()), store.Session{AgentID: "bot", Key: strings.Repeat("k", 43), ID: "signed"}))
+	must(t, k.Sessions.Note(ctx, by(acme, at.now()), names.Session{AgentID: "bot", Key: strings.Repeat("k", 43), ID: "signed"}))
 	k.pass(20 * day)
 	say("resumed", 1)
 	k.pass(20 * day)

@@ -9,23 +9,20 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/names"
 )
 
 // Session is a run of an agent. The table names sessions alone: what each holds stands in
-// idempotency_key, which has a name for each record of it; see chain.Series.
+// idempotency_key, which has a name for each record of it; see package names.
 type Session struct {
-	AgentID string
-	// Key is kid: the thumbprint of the key that signed its statements, or the kind of a session
-	// without any.
-	Key    string
-	ID     string // sid
-	Number int64  // of the row, for the next page
+	names.Session
+	Number int64 // of the row, for the next page
 }
 
 // sessionID names a session in a cache.
 type sessionID struct {
-	company          int64
-	agentID, key, id string
+	company int64
+	names.Session
 }
 
 // notedFor is how long a session is remembered as listed. It is shorter than LeastSessions, after
@@ -33,9 +30,9 @@ type sessionID struct {
 const notedFor = 24 * time.Hour
 
 // Note makes sure that sessions are listed.
-func (s Sessions) Note(ctx context.Context, by Caller, sessions ...Session) error {
-	idOf := func(of Session) sessionID { return sessionID{by.Company.Chain, of.AgentID, of.Key, of.ID} }
-	var unknown []Session
+func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session) error {
+	idOf := func(of names.Session) sessionID { return sessionID{by.Company.Chain, of} }
+	var unknown []names.Session
 	for _, of := range sessions {
 		noted, is := s.db.sessions.get(idOf(of))
 		age := by.At.Sub(noted)
@@ -47,7 +44,7 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...Session) erro
 		return nil
 	}
 	generation := s.db.sessions.now()
-	var missing []Session
+	var missing []names.Session
 	err := s.db.read(ctx, func(r *conn) error {
 		missing = missing[:0]
 		for _, of := range unknown {

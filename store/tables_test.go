@@ -18,6 +18,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/names"
 	"attestd/store/storetest"
 )
 
@@ -421,7 +422,7 @@ func agentKeys(t testing.TB, s *store.Store, who store.Caller, agentID string) {
 		if k.label == "revoked" {
 			got(s.AgentKeys.Revoke(ctx, who, agentID, key.Thumbprint))(t)
 		}
-		must(t, s.Sessions.Note(ctx, who, store.Session{AgentID: agentID, Key: key.Thumbprint, ID: "run"}))
+		must(t, s.Sessions.Note(ctx, who, names.Session{AgentID: agentID, Key: key.Thumbprint, ID: "run"}))
 	}
 	must(t, s.Policies.Set(ctx, who, agentID, store.AttestKey))
 	got(s.Policies.SetCompany(ctx, who, store.CompanyChange{Attest: store.AttestKey, ExchangeAudiences: []string{"vault", "https://mcp.example"}}))(t)

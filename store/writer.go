@@ -144,18 +144,26 @@ func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error)
 }
 
 // AppendAll returns the records of drafts once all of them are durable. Its errors are those of
-// Append, and chain.DraftError.
+// Append, and chain.DraftError. A *TablesChangedError within one means that somebody has written the
+// entry of a key of that draft, or its record.
 func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Appended, error) {
 	if s.writer == nil {
 		return nil, errReadOnly
 	}
-	if len(drafts) > 0 {
-		if err := s.Rollback.HaltedChain(drafts[0].Chain); err != nil {
-			return nil, err
-		}
+	if len(drafts) == 0 {
+		return nil, nil
+	}
+	if err := s.Rollback.HaltedChain(drafts[0].Chain); err != nil {
+		return nil, err
 	}
 	appended, err := s.log.AppendAll(ctx, drafts)
-	return appended, s.refusedWrites.count(err)
+	if err == nil {
+		err = s.checkAnswers(ctx, drafts, appended)
+	}
+	if err != nil {
+		return nil, s.refusedWrites.count(s.Tables.forged(ctx, drafts[0].Chain, err))
+	}
+	return appended, nil
 }
 
 // writeFunc commits rows, and with them the records of the drafts that rows returns; see

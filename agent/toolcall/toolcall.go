@@ -148,6 +148,26 @@ func (p Policy) Record(agent string, e Event) Record {
 	return Record{string(e.Kind), append(payload, '}'), e.Key(agent, p.Secret)}
 }
 
+// IsOf reports whether an action is a record of the call or session of e that the key of e may stand
+// for: the same event, or for an outcome any outcome.
+func (e Event) IsOf(actionType string, payload []byte) bool {
+	var has struct{ Source, CallID, SessionID string }
+	if json.Unmarshal(payload, &has) != nil {
+		return false
+	}
+	kind := Kind(actionType)
+	isOutcome := func(k Kind) bool { return k != SessionEnded && k != Requested }
+	return (kind == e.Kind || isOutcome(kind) && isOutcome(e.Kind) && strings.HasPrefix(actionType, "tool.")) &&
+		has.Source == name(e.Source) && has.CallID == nameOrNone(e.CallID) && has.SessionID == nameOrNone(e.SessionID)
+}
+
+func nameOrNone(s string) string {
+	if s == "" {
+		return ""
+	}
+	return name(s)
+}
+
 // maxName is the maximum size in bytes of a name or ID in a payload. A longer one is truncated in
 // the payload, but not for the key.
 const maxName = 256

@@ -23,13 +23,13 @@ func (w *Writer) KeyEntries(
 		}
 	}
 	b := &pgx.Batch{}
-	b.Queue(`SELECT k.chain, k.name, k.request, k.idx FROM unnest($1::bigint[], $2::bytea[]) AS w (chain, name)
-		JOIN idempotency_key k ON k.chain = w.chain AND k.name = w.name WHERE k.expires_at > $3`, chains, wanted, now.UnixMilli()).Query(func(rows pgx.Rows) error {
+	b.Queue(`SELECT k.chain, k.name, k.request, k.idx, k.expires_at <= $3 FROM unnest($1::bigint[], $2::bytea[]) AS w (chain, name)
+		JOIN idempotency_key k ON k.chain = w.chain AND k.name = w.name`, chains, wanted, now.UnixMilli()).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var number int64
 			var name, request []byte
 			var kept chain.KeyEntry
-			if err := rows.Scan(&number, &name, &request, &kept.Index); err != nil {
+			if err := rows.Scan(&number, &name, &request, &kept.Index, &kept.Expired); err != nil {
 				return err
 			}
 			copy(kept.Request[:], request)

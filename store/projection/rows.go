@@ -143,4 +143,7 @@ const (
 	TableSuspension    = "company_suspension"
 	TableQuota         = "company_quota"
 	TableSetting       = "setting"
+	// these follow from the records of the actions
+	TableName    = "idempotency_key"
+	TableSession = "agent_session"
 )

@@ -1,4 +1,4 @@
-package service
+package names
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ func TestStatementsOfOneTimeAreStoredTogether(t *testing.T) {
 	const long = "0199a0000000-0000000000"
 	names := append(before, now...)
 	for _, jti := range []string{"a", "a\x00", long + "a", long + "b"} {
-		names = append(names, statementName("one", jti), statementName("another", jti), keyName(jti))
+		names = append(names, statementName("one", jti), statementName("another", jti), Key(jti))
 	}
 	slices.SortFunc(names, order)
 	if n := len(slices.Compact(names)); n != 24 {
