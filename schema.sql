@@ -11,7 +11,8 @@
 
 -- What was fixed when the file was made: service_name and trust_domain, which are part of what was
 -- signed, and database_id, 32 random hex digits that the copies of a database share and by which
--- its head file knows it. Where secrets are sealed, also master_key_id (which master key it takes),
+-- its head file knows it; the control logs name all three. token_key is the key of the HMACs over
+-- rows, in hex, in clear or sealed. Where secrets are sealed, also master_key_id (which master key it takes),
 -- seal_salt, and lookup_key, the sealed key of the HMAC by which credentials are found; it stays,
 -- in clear, when sealing is turned off. scrub is there while `attestd rekey` has not come to its
 -- end. All in hex, as crypto/seal says.
@@ -98,9 +99,11 @@ CREATE TABLE record (
 CREATE INDEX control_subject ON record (CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END, id) WHERE id < 0;
 
 -- The keys under which records were appended, so that who asks again is answered with the record
--- that is there. name is the first 16 bytes of what the caller calls the append, so that keys which
--- begin with a time stand beside one another, and 16 of its SHA-256; request is the SHA-256 of all
--- that it asked for. A key counts until expires_at (Unix milliseconds), and goes some time after.
+-- that is there, if it is the one that was asked for. name is the first 16 bytes of what the caller
+-- calls the append, so that keys which begin with a time stand beside one another, and 16 of its
+-- SHA-256; request is the SHA-256 of all that it asked for. A key counts until expires_at (Unix
+-- milliseconds), and goes some time after. Names of statements and of records in sessions have no
+-- end, and follow from the records: store/names.
 CREATE TABLE idempotency_key (
   chain      INTEGER NOT NULL,
   name       BLOB NOT NULL CHECK (length(name) = 32),
@@ -117,7 +120,9 @@ CREATE TABLE idempotency_key (
 -- fingerprint is of the secret, public_key of the pair, made_by as in api_key. next_record and
 -- next_control are the first record of each log that was not sent, as it was about a second ago at
 -- most; so many attempts at the next message have failed, and the next one is due at retry_at.
--- disabled_reason is requested, gone or failing. Times that are numbers are Unix milliseconds.
+-- disabled_reason is requested, gone or failing. Times that are numbers are Unix milliseconds. mac is
+-- an HMAC-SHA256 over the row (store/rowmac.go), under the token_key of setting; it is NULL only
+-- before the control log has rowKey.
 CREATE TABLE webhook (
   id              INTEGER PRIMARY KEY,
   company         INTEGER NOT NULL REFERENCES company (id),
@@ -138,7 +143,8 @@ CREATE TABLE webhook (
   next_record     INTEGER NOT NULL,
   attempts        INTEGER NOT NULL DEFAULT 0,
   retry_at        INTEGER,
-  next_control    INTEGER NOT NULL DEFAULT 0
+  next_control    INTEGER NOT NULL DEFAULT 0,
+  mac             BLOB CHECK (length(mac) = 32)
 ) STRICT;
 CREATE INDEX webhook_company ON webhook (company);
 

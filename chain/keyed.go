@@ -312,6 +312,11 @@ func (k *batchKeys) find(s *waiter, draft int) (from source, err error) {
 		return source{}, &ForgedError{d.Keys[missing].Name, from.record.Index,
 			fmt.Sprintf("is missing, and is a name of record %d", from.record.Index)}
 	}
+	if from == (source{}) && missing >= 0 {
+		if err := k.tx.NamesComplete(d.Chain); err != nil {
+			return source{}, err
+		}
+	}
 	if from == (source{}) {
 		for i := range d.Keys {
 			k.fresh[chainKey{d.Chain, d.Keys[i].Name}] = freshKey{source{of: s, draft: draft}, d.Keys[i].Request}

@@ -168,7 +168,7 @@ func New(cfg Config) *Server {
 		}
 		return verdict, err
 	})
-	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log, said: map[int64]string{},
+	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log, said: map[int64]string{}, look: tablesLook, record: s.recordStart,
 		once: !cfg.Store.MultiWriter() && cfg.VerifyEvery > 0 && cfg.VerifyEvery <= tablesEvery}
 	s.agents = &service.Agents{Store: cfg.Store, Most: func() int { return s.live.Load().Bounds.Agents }}
 	s.nonces = &service.Nonces{Store: cfg.Store, Required: cfg.DPoPNonce}

@@ -18,6 +18,14 @@ import (
 // if its interval is no longer.
 const tablesEvery = 24 * time.Hour
 
+const (
+	// tablesLook is the interval of looking for what somebody else has written, of the settings
+	// that say what the database is, and on PostgreSQL of the rows that nobody asks for.
+	tablesLook = 5 * time.Second
+	// demandEvery is the interval of trying to demand HMACs, while older servers may run beside.
+	demandEvery = time.Hour
+)
+
 // tableWatch compares the tables of each company with its control log, and the companies with the
 // log of the companies, in the background. It uses at most half of a core.
 type tableWatch struct {
@@ -25,6 +33,10 @@ type tableWatch struct {
 	verify func(ctx context.Context, number int64) (chain.Verdict, error)
 	log    *slog.Logger
 	once   bool // the background verification compares them daily
+	look   time.Duration
+	record func(ctx context.Context) // records a start, as often as is needed
+
+	checking sync.Mutex // held while a company is compared
 
 	mu   sync.Mutex
 	said map[int64]string // last logged result by company
@@ -58,6 +70,15 @@ func (w *tableWatch) addFailing(companies map[int64]bool) {
 }
 
 func (w *tableWatch) run(ctx context.Context) error {
+	var looking sync.WaitGroup
+	looking.Go(func() { w.lookOut(ctx) })
+	err := w.rounds(ctx)
+	looking.Wait()
+	return err
+}
+
+// rounds compares the tables of all companies, once or daily.
+func (w *tableWatch) rounds(ctx context.Context) error {
 	for {
 		w.checked.Store(0)
 		for number, err := range w.store.Companies.Numbers(ctx, 0) {
@@ -102,6 +123,13 @@ func (w *tableWatch) checkCompanies(ctx context.Context) error {
 
 // check compares the tables of a company if its control log verifies.
 func (w *tableWatch) check(ctx context.Context, number int64) error {
+	return w.compare(ctx, number, w.store.Tables.Check)
+}
+
+// compare calls one of the comparisons of a company if its control log verifies.
+func (w *tableWatch) compare(ctx context.Context, number int64, by func(context.Context, int64) error) error {
+	w.checking.Lock()
+	defer w.checking.Unlock()
 	verdict, err := w.verify(ctx, store.ControlChain(number))
 	if err != nil {
 		return err
@@ -109,7 +137,87 @@ func (w *tableWatch) check(ctx context.Context, number int64) error {
 	if !verdict.Valid {
 		return errors.New("the control log does not verify: " + verdict.Reason)
 	}
-	return w.store.Tables.Check(ctx, number)
+	return by(ctx, number)
+}
+
+// lookOut notices what somebody else writes into the database while this server runs. After a write
+// into the file it compares all companies: first what gives rights, then the names of statements,
+// those first of which a statement is waiting.
+func (w *tableWatch) lookOut(ctx context.Context) {
+	var seen int64 // of external writes
+	var webhooks store.WebhookWatch
+	demanded := time.Now()
+	every := time.NewTicker(w.look)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		case <-w.store.Tables.Doubted():
+		}
+		_ = w.store.Tables.Look(ctx) // a file that cannot be written is reported elsewhere
+		w.note(ctx, w.store.Tables.CheckIdentity(ctx))
+		if w.store.MultiWriter() {
+			w.note(ctx, w.store.Tables.CheckWebhooks(ctx, &webhooks))
+			if !w.store.Tables.RowsAreSigned() && time.Since(demanded) >= demandEvery {
+				demanded = time.Now()
+				w.record(ctx)
+			}
+		}
+		if written := w.store.Tables.ExternalWrites(); written != seen {
+			w.log.Error("somebody else has written the database; its tables are compared with the logs", "writes", written)
+			w.compareAll(ctx, written)
+			seen = written
+		}
+		w.compareWaiting(ctx)
+	}
+}
+
+// note logs what could not be looked at. What differs is remembered by the store, and logged once.
+func (w *tableWatch) note(ctx context.Context, err error) {
+	switch {
+	case err == nil:
+		w.say(0, nil)
+	case errors.Is(err, store.ErrTablesChanged):
+		w.say(0, err)
+	case ctx.Err() == nil:
+		w.log.Warn("the tables could not be looked at", "error", err)
+	}
+}
+
+// compareAll compares all companies after a write of somebody else. It ends early after another one.
+func (w *tableWatch) compareAll(ctx context.Context, written int64) {
+	for _, by := range []func(context.Context, int64) error{w.store.Tables.CheckRights, w.store.Tables.CheckNames} {
+		if isThere, err := w.store.Companies.HasLog(ctx); err == nil && isThere {
+			w.reportOf(ctx, store.Installation, by)
+		}
+		for number, err := range w.store.Companies.Numbers(ctx, 0) {
+			if ctx.Err() != nil || w.store.Tables.ExternalWrites() != written {
+				return
+			}
+			if err != nil {
+				w.log.Error("the companies cannot be listed, and are not compared", "error", err)
+				return
+			}
+			w.compareWaiting(ctx)
+			w.reportOf(ctx, number, by)
+		}
+	}
+}
+
+// compareWaiting compares the names of the companies of which a statement is waiting.
+func (w *tableWatch) compareWaiting(ctx context.Context) {
+	for _, number := range w.store.Tables.Waiting() {
+		w.reportOf(ctx, number, w.store.Tables.CheckNames)
+	}
+}
+
+// reportOf compares a company, and logs a difference.
+func (w *tableWatch) reportOf(ctx context.Context, number int64, by func(context.Context, int64) error) {
+	if err := w.compare(ctx, number, by); err != nil && ctx.Err() == nil {
+		w.say(number, err)
+	}
 }
 
 // say logs the result for a company if it has changed.

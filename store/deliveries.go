@@ -1,9 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -41,27 +41,26 @@ type EnabledWebhook struct {
 // Delivery reads what is needed to send records to a webhook of a company. It returns ErrNotFound,
 // and ErrSuspended while nothing may be sent.
 func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Delivery, err error) {
-	var secret, former []byte
-	var until sql.NullInt64
+	var row macRow
 	if d.Company, err = s.db.Companies.OfChain(ctx, company); err != nil {
 		return Delivery{}, fmt.Errorf("delivery of a webhook: %w", err)
 	}
 	err = s.db.read(ctx, func(r *conn) error {
-		if d.Webhook, err = findWebhook(r, company, id); err != nil {
+		if d.Webhook, row, err = s.find(r, company, id); err != nil {
 			return err
 		}
 		if err := s.check(r, d.Company, id); err != nil {
 			return err
 		}
-		if found, err := s.db.Companies.loadSuspension(r, d.Company); err != nil || found.At != "" {
-			return cmp.Or(err, ErrSuspended)
+		found, err := s.db.Companies.loadSuspension(r, d.Company)
+		if err == nil && found.At != "" {
+			err = ErrSuspended
 		}
-		return r.one([]any{&secret, &former, &until}, `SELECT secret, former_secret, former_until FROM webhook WHERE id = ?`,
-			d.row)
+		return err
 	})
 	if err == nil {
-		d.Until = expiry(until)
-		d.Secret, d.Former, err = s.db.secrets.OpenWebhook(company, id, secret, former)
+		d.Until = expiry(row.optional("former_until"))
+		d.Secret, d.Former, err = s.db.secrets.OpenWebhook(company, id, row.bytes("secret"), row.bytes("former_secret"))
 	}
 	if err != nil {
 		return Delivery{}, fmt.Errorf("delivery of a webhook: %w", err)
@@ -69,13 +68,31 @@ func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Del
 	return d, nil
 }
 
-// SaveProgress stores the progress of webhooks, by their IDs, in one transaction.
+// SaveProgress stores the progress of webhooks, by their IDs, in one transaction. It leaves alone a
+// row that is not what its HMAC says, which Tables.Changed reports then.
 func (s Webhooks) SaveProgress(ctx context.Context, progress map[string]Progress) error {
+	s.db.Credentials.knowTokenKey(ctx)
 	err := s.db.write(ctx, func(w *conn) error {
+		k, err := s.db.rowKey(w)
+		if err != nil {
+			return err
+		}
 		for id, p := range progress {
+			r, err := row(w, webhookTable.scan, "SELECT "+webhookTable.all()+" FROM webhook WHERE webhook_id = ?", id)
+			switch {
+			case errors.Is(err, ErrNotFound): // deleted meanwhile
+				continue
+			case err == nil:
+				err = s.db.Tables.authentic(w, &k, &r)
+			}
+			if errors.Is(err, ErrTablesChanged) {
+				continue
+			}
 			retry := sql.NullInt64{Int64: p.RetryAt.UnixMilli(), Valid: !p.RetryAt.IsZero()}
-			if _, err := w.exec(`UPDATE webhook SET next_record = ?, next_control = ?, attempts = ?, retry_at = ? WHERE webhook_id = ?`,
-				p.Next, p.NextControl, p.Failed, retry, id); err != nil {
+			if err == nil {
+				err = s.db.Tables.change(w, &r, "next_record = ?, next_control = ?, attempts = ?, retry_at = ?", p.Next, p.NextControl, p.Failed, retry)
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -38,7 +38,7 @@ func (s *Store) Extend(batch ...chain.Extension) error {
 
 // extendServer extends as a second server would that has nothing else to write.
 func (s *Store) extendServer(batch []chain.Extension) error {
-	w := newPGWriter(postgres.NewWriter(s.closing, s.db, new(atomic.Int64)), postgres.NewWatch(s.db), s.secrets, new(lastUsed))
+	w := newPGWriter(postgres.NewWriter(s.closing, s.db, new(atomic.Int64)), postgres.NewWatch(s.db), s.secrets, new(lastUsed), newNameDoubt())
 	defer w.close()
 	err := w.extend(batch)
 	if errors.Is(err, chain.ErrAgain) {

@@ -34,8 +34,8 @@ type fileWriter struct {
 	probed  time.Time
 }
 
-func newFileWriter(ctx context.Context, db *sql.DB, path string, x atrest.Secrets, u *lastUsed, checkExternalWrite func(time.Time, bool), damaged func(error) error) (*fileWriter, error) {
-	w := &fileWriter{writer: newWriter(x, u), db: db, checkExternalWrite: checkExternalWrite, path: path, damaged: damaged}
+func newFileWriter(ctx context.Context, db *sql.DB, path string, x atrest.Secrets, u *lastUsed, d *nameDoubt, checkExternalWrite func(time.Time, bool), damaged func(error) error) (*fileWriter, error) {
+	w := &fileWriter{writer: newWriter(x, u, d), db: db, checkExternalWrite: checkExternalWrite, path: path, damaged: damaged}
 	var err error
 	if w.conn, err = dial(ctx, db); err != nil {
 		return nil, err

@@ -271,6 +271,7 @@ CREATE TABLE refused_call (
 CREATE INDEX refused_call_company ON refused_call (company);
 CREATE INDEX refused_call_expiry ON refused_call (expires_at);
 CREATE INDEX refused_call_found ON refused_call (found_at) WHERE found_at IS NOT NULL;
+ALTER TABLE webhook ADD COLUMN mac BLOB CHECK (length(mac) = 32);
 PRAGMA user_version = 21;`},
 }
 

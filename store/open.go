@@ -84,7 +84,8 @@ type Store struct {
 	policies   cache[owned, dated[bool]] // whether only what a key signed counts
 	// whether a company has named the audience with a hash for exchanges
 	exchanges   cache[tenantHash, dated[bool]]
-	suspensions cache[int64, dated[bool]]   // by the number of the company
+	suspensions cache[int64, dated[bool]] // by the number of the company
+	limits      cache[int64, dated[comparedLimits]]
 	sessions    cache[sessionID, time.Time] // when they were noted, by the caller's clock
 	clients     cache[string, dated[oauthSecret]]
 	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
@@ -95,6 +96,9 @@ type Store struct {
 	readPace, signedPace pace
 	tokens               atomic.Pointer[[]byte] // the key of tokenRow.mac
 
+	// the control log says that each row which may have an HMAC has one
+	rowsSigned atomic.Bool
+	doubt      *nameDoubt // whether the names of statements are complete
 	// companies whose tables differ from their control logs
 	changed changedSet
 	// companies of which a checkpoint shows that a log went back
@@ -213,11 +217,12 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	if err != nil {
 		return nil, err
 	}
-	w, err := newFileWriter(ctx, db, path, s.secrets, &s.lastUsed, s.checkExternalWrite, s.damaged)
+	w, err := newFileWriter(ctx, db, path, s.secrets, &s.lastUsed, s.doubt, s.checkExternalWrite, s.damaged)
 	if err != nil {
 		db.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	w.tables = s.Tables
 	s.writer, s.storage, s.log = w.writer, w, chain.NewLog(w)
 	from, err := migrate(ctx, s.writer.conn, o)
 	if err != nil {
@@ -313,11 +318,11 @@ func (s *Store) readable() {
 }
 
 func newStore(path string) *Store {
-	s := &Store{path: path, idle: make(chan *conn, readers), suspected: make(chan error, 1), generating: make(chan struct{}, 1),
+	s := &Store{path: path, doubt: newNameDoubt(), idle: make(chan *conn, readers), suspected: make(chan error, 1), generating: make(chan struct{}, 1),
 		readPace: pace{burst: firstKeysRead, every: firstKeysReadIn}, signedPace: pace{burst: firstKeysSigned, every: firstKeysSignedIn}}
 	s.store, s.groups = s, s.group()
 	s.closing, s.close = context.WithCancel(context.Background())
-	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.introspected.max, &s.revokedTokens.max, &s.passports.max, &s.agents.max, &s.agentKeys.max, &s.tokenKeys.max, &s.federations.max, &s.policies.max, &s.requesters.max, &s.exchanges.max, &s.suspensions.max, &s.sessions.max, &s.clients.max} {
+	for _, limit := range []*int{&s.companies.max, &s.chains.max, &s.credentials.max, &s.introspected.max, &s.revokedTokens.max, &s.passports.max, &s.agents.max, &s.agentKeys.max, &s.tokenKeys.max, &s.federations.max, &s.policies.max, &s.requesters.max, &s.exchanges.max, &s.suspensions.max, &s.limits.max, &s.sessions.max, &s.clients.max} {
 		*limit = maxCached
 	}
 	return s

@@ -73,10 +73,11 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 	if _, err := to.Conn(); errors.Is(err, postgres.ErrRefused) {
 		return nil, s.namedServer(err)
 	}
-	w := newPGWriter(to, postgres.NewWatch(s.db), s.secrets, &s.lastUsed)
+	w := newPGWriter(to, postgres.NewWatch(s.db), s.secrets, &s.lastUsed, s.doubt)
 	if err := w.connect(); err != nil {
 		return nil, err
 	}
+	w.tables = s.Tables
 	s.writer, s.storage, s.log = w.writer, w, chain.NewLog(w)
 	err = s.Rollback.openKnown(ctx, o.Heads)
 	w.heads = s.heads

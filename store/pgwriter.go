@@ -22,8 +22,8 @@ type pgWriter struct {
 	changed bool // rows were changed in the transaction that is open
 }
 
-func newPGWriter(to *postgres.Writer, watch *postgres.Watch, x atrest.Secrets, u *lastUsed) *pgWriter {
-	return &pgWriter{writer: newWriter(x, u), to: to, watch: watch}
+func newPGWriter(to *postgres.Writer, watch *postgres.Watch, x atrest.Secrets, u *lastUsed, d *nameDoubt) *pgWriter {
+	return &pgWriter{writer: newWriter(x, u, d), to: to, watch: watch}
 }
 
 // Begin implements chain.Storage. That another server has written is said by Commit, of the chains
@@ -164,9 +164,11 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 			}
 			b.Shared, b.Epoch = h.Shared, h.Epoch
 			b.Head.Length, b.Head.Timestamp, b.Head.Bytes = h.Length, h.Timestamp, h.Bytes
-			b.Limit = tx.w.quotas.limit(company, limits{h.Suspended, h.MaxRecords, h.MaxBytes})
 			fillHead(&b.Head, h.Root, h.Frontier, h.LogRoot, h.LogFrontier)
-			b.Key, b.Err = tx.w.secrets.PrivateKey(company, h.Generation, h.Seed, h.Public)
+			if b.Key, b.Err = tx.w.secrets.PrivateKey(company, h.Generation, h.Seed, h.Public); b.Err == nil {
+				obeyed, err := tx.w.obeyedLimits(tx.conn, number, limits{h.Suspended, h.MaxRecords, h.MaxBytes})
+				b.Limit, b.Err = tx.w.quotas.limit(company, obeyed), tx.read(err)
+			}
 			if p, is := known[number]; is && b.Err == nil {
 				b.Err = tx.w.heads.check(context.Background(), number, p, &b.Head, tx.w.logger)
 			}

@@ -86,6 +86,7 @@ func (s *Store) lookSchema(c *conn) error {
 func (s *Store) checkExternalWrite(now time.Time, external bool) {
 	if external {
 		s.forget()
+		s.doubt.raise()
 	}
 	s.externalChecked.Store(&now)
 }
@@ -104,6 +105,7 @@ func (s *Store) forget() {
 	s.requesters.forget()
 	s.exchanges.forget()
 	s.suspensions.forget()
+	s.limits.forget()
 	s.sessions.forget()
 	s.agents.forget()
 	s.clients.forget()

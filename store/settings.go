@@ -31,14 +31,32 @@ type restoration struct {
 // record them, such as a restore, a move, another master key, a new head file or a recovered key.
 // Without changes it appends nothing. The registration of a company records the settings at that
 // time. In a database from before the log of the companies, RecordStart creates that log.
+//
+// The settings that are fixed for a database are among them: the logs say what it is, and it is
+// compared with them. If it is something else, RecordStart appends nothing and returns a
+// *TablesChangedError, and no company is changed. Once the logs have the fingerprint of the key of
+// HMACs, each row that may have an HMAC must have one: RecordStart gives one to the rows from
+// before.
 func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error {
+	if s.writer == nil {
+		return errReadOnly
+	}
+	key, err := s.Credentials.sharedKey(ctx)
+	if err != nil {
+		return fmt.Errorf("record what has changed since the last start: %w", err)
+	}
 	trust = maps.Clone(trust)
 	if trust == nil {
 		trust = map[string]string{}
 	}
 	trust["keysAtRest"] = s.settings.Sealing.String()
-	s.trust.Store(&trust)
-	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) {
+	if given := maps.Clone(trust); s.trust.Load() == nil { // whatever becomes of this
+		s.trust.Store(&given)
+	}
+	_, err = s.change(ctx, func(w *conn) ([]chain.Draft, error) {
+		if err := s.identify(w, trust, key); err != nil {
+			return nil, err
+		}
 		changed, err := replaceSettings(w, trust)
 		if err != nil {
 			return nil, err
@@ -49,7 +67,7 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 		}
 		waiting, err := drainUnrecorded(w)
 		if err != nil {
-			return nil, err
+			return nil, s.Tables.noted(theDatabase, err)
 		}
 		var drafts []chain.Draft
 		if len(changed) == 0 && restored == nil && len(waiting) == 0 {
@@ -92,6 +110,7 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 	if err != nil {
 		return fmt.Errorf("record what has changed since the last start: %w", err)
 	}
+	s.trust.Store(&trust)
 	return nil
 }
 

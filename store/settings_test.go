@@ -40,8 +40,11 @@ func TestSettingsAreRecorded(t *testing.T) {
 	must(t, s.RecordStart(ctx, map[string]string{"stream": "open"}))
 	acme, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
-	if list := controlRecords(t, s, acme); len(list) != 2 || !strings.Contains(list[0], `"settings":{"keysAtRest":"`) || !strings.Contains(list[0], `"stream":"open"}`) {
-		t.Errorf("registered: %q", list)
+	list := controlRecords(t, s, acme)
+	for _, says := range []string{`"settings":{`, `"keysAtRest":"`, `"stream":"open"`, `"serviceName":"service"`, `"trustDomain":"attestd.local"`, `"databaseId":"`, `"rowKey":"`} {
+		if len(list) != 2 || !strings.Contains(list[0], says) {
+			t.Errorf("registered without %s: %q", says, list)
+		}
 	}
 	must(t, s.Close())
 	for _, stream := range []string{"open", "off", "off"} {

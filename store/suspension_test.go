@@ -118,3 +118,49 @@ func TestSuspensionHoldsOnAllServers(t *testing.T) {
 		}
 	}
 }
+
+// The log's writer obeys what the control log says of limits, whatever somebody writes into their
+// rows while a server runs.
+func TestForgedLimitsAreNotObeyed(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	for what, c := range map[string]struct {
+		change string
+		want   error
+	}{
+		"a quota raised":         {"UPDATE company_quota SET max_records = 1000", store.ErrQuota},
+		"a quota deleted":        {"DELETE FROM company_quota", store.ErrQuota},
+		"a suspension cleared":   {"UPDATE company_suspension SET suspended_at = NULL WHERE company = 2", store.ErrSuspended},
+		"a suspension deleted":   {"DELETE FROM company_suspension", store.ErrSuspended},
+		"a quota of nobody":      {"INSERT INTO company_quota (company, max_records) VALUES (3, 1)", nil},
+		"a suspension by nobody": {"INSERT INTO company_suspension (company, suspended_at) VALUES (3, '2026-03-04T05:06:07.008Z')", nil},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s, path := fresh(t)
+			companies := map[error]*store.Company{}
+			for _, of := range []struct {
+				id  string
+				why error
+			}{{"acme", store.ErrQuota}, {"zoo", store.ErrSuspended}, {"inn", nil}} {
+				companies[of.why], _ = company(t, s, of.id)
+			}
+			attest(t, s, companies[store.ErrQuota], 3)
+			must(t, s.Companies.SetQuota(ctx, operator(companies[store.ErrQuota]), store.Quota{Records: ptr(int64(3))}, "small"))
+			got(s.Companies.Suspend(ctx, operator(companies[store.ErrSuspended]), "unpaid"))(t)
+			must(t, other(t, path, c.change).Close())
+			if _, err := s.Append(ctx, draft(companies[c.want])); !errors.Is(err, c.want) {
+				t.Errorf("an append: %v", err)
+			}
+			if len(s.Tables.Changed()) != 1 {
+				t.Errorf("changed: %v", s.Tables.Changed())
+			}
+			if c.want == nil {
+				return
+			}
+			if _, err := s.Append(ctx, draft(companies[nil])); err != nil {
+				t.Errorf("of another company: %v", err)
+			}
+		})
+	}
+}

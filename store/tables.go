@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"attestd/chain"
+	"attestd/store/names"
 	"attestd/store/projection"
 )
 
@@ -42,6 +43,7 @@ type comparison struct {
 	differences []*projection.Difference // at most maxDifferences
 	unrecorded  []*projection.Difference // rows from before an incomplete log
 	more        int64                    // number of differences beyond maxDifferences
+	unlisted    map[names.Session]bool   // sessions without statements that have names, and no row
 }
 
 // Pace makes a pause after work that took some time; nil makes none.
@@ -54,25 +56,61 @@ func (p Pace) rest(ctx context.Context, began time.Time) error {
 	return p(ctx, time.Since(began))
 }
 
+// scope is what of a company a comparison compares.
+type scope int
+
+const (
+	everything scope = iota
+	onlyRights       // with the control log
+	onlyNames        // with the records of the actions
+)
+
 // replay replays the control log of a company and compares it with every row that the service
-// obeys. It ignores concurrent changes. It does not verify the log itself, which a Verifier does.
-func (s Tables) replay(ctx context.Context, c *Company, pace Pace) (*comparison, error) {
-	head, _, err := s.db.Tip(ctx, c.Control.Chain)
-	if err != nil {
+// obeys, and the records of its actions with the rows that follow from them. It ignores concurrent
+// changes. It does not verify the logs themselves, which a Verifier does.
+func (s Tables) replay(ctx context.Context, c *Company, of scope, pace Pace) (*comparison, error) {
+	r := &comparison{store: s.db, company: c, state: projection.New(c.ID), pace: pace}
+	if of != onlyNames {
+		if err := r.compareRights(ctx); err != nil {
+			return nil, err
+		}
+	} else if err := s.db.read(ctx, func(conn *conn) (err error) {
+		r.state, _, err = s.db.loggedSettings(conn, c)
+		return err
+	}); err != nil {
 		return nil, err
 	}
-	r := &comparison{store: s.db, company: c, state: projection.New(c.ID), size: head.Length, pace: pace}
+	if of == onlyRights || c.Chain == Installation {
+		return r, nil
+	}
+	generation := s.db.doubt.now()
+	broken, err := r.compareNames(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("compare the names of company %q: %w", c.ID, err)
+	}
+	s.db.doubt.settle(c.Actions.Chain, generation, broken)
+	return r, nil
+}
+
+// compareRights compares the rows that follow from the control log.
+func (r *comparison) compareRights(ctx context.Context) error {
+	c := r.company
+	head, _, err := r.store.Tip(ctx, c.Control.Chain)
+	if err != nil {
+		return err
+	}
+	r.size = head.Length
 	if err := r.replay(ctx); err != nil {
-		return nil, fmt.Errorf("replay the control log of company %q: %w", c.ID, err)
+		return fmt.Errorf("replay the control log of company %q: %w", c.ID, err)
 	}
 	r.complete, r.rows = r.state.Complete(), r.state.Compare()
 	if err := r.readTables(ctx); err != nil {
-		return nil, fmt.Errorf("compare the tables of company %q: %w", c.ID, err)
+		return fmt.Errorf("compare the tables of company %q: %w", c.ID, err)
 	}
 	// read after the rows: what was deleted meanwhile had expired by it
-	newest, err := s.db.newestOf(ctx, c.Chain)
+	newest, err := r.store.newestOf(ctx, c.Chain)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for d := range r.rows.Missing(newest) {
 		r.add(d)
@@ -82,9 +120,9 @@ func (s Tables) replay(ctx context.Context, c *Company, pace Pace) (*comparison,
 		err = r.compareCompanies(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("compare the tables of company %q: %w", c.ID, err)
+		return fmt.Errorf("compare the tables of company %q: %w", c.ID, err)
 	}
-	return r, nil
+	return nil
 }
 
 // replayStep is the number of records per read, which keeps reads short.
@@ -189,7 +227,7 @@ func (s Tables) Verify(ctx context.Context, number int64, v *chain.Verdict) erro
 	if err != nil {
 		return err
 	}
-	found, err := s.replay(ctx, c, nil)
+	found, err := s.replay(ctx, c, everything, nil)
 	if err != nil {
 		return err
 	}

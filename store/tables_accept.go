@@ -7,7 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"attestd/chain"
 	"attestd/store/projection"
@@ -16,28 +19,54 @@ import (
 // adoptStep is the number of rows that one transaction adopts or accepts.
 const adoptStep = 256
 
-// Check compares the tables of a company with its control log, which the caller has verified. A
-// difference is a *TablesChangedError, and is remembered. Rows from before the log are adopted:
-// each gets a record, so that from then on the log covers every row.
+// Check compares the tables of a company with its control log, which the caller has verified, and
+// with its actions. A difference is a *TablesChangedError, and is remembered. Rows from before the
+// log are adopted: each gets a record, so that from then on the log covers every row. Sessions
+// without statements that are not listed are listed.
 func (s Tables) Check(ctx context.Context, number int64) error {
 	return s.CheckPaced(ctx, number, nil)
 }
 
 // CheckPaced is Check with pauses.
 func (s Tables) CheckPaced(ctx context.Context, number int64, pace Pace) error {
+	return s.checkScope(ctx, number, everything, pace)
+}
+
+// CheckRights is Check of what follows from the control log alone.
+func (s Tables) CheckRights(ctx context.Context, number int64) error {
+	return s.checkScope(ctx, number, onlyRights, nil)
+}
+
+// CheckNames is Check of what follows from the actions alone.
+func (s Tables) CheckNames(ctx context.Context, number int64) error {
+	return s.checkScope(ctx, number, onlyNames, nil)
+}
+
+func (s Tables) checkScope(ctx context.Context, number int64, of scope, pace Pace) error {
 	c, err := s.db.Companies.named(ctx, number)
 	if err != nil {
 		return err
 	}
-	found, err := s.replay(ctx, c, pace)
+	found, err := s.replay(ctx, c, of, pace)
 	if err != nil {
-		return err
+		return s.noted(c, err)
 	}
 	if err := found.err(); err != nil {
 		return s.noted(c, err)
 	}
-	s.db.changed.remove(c.Chain)
-	if found.complete || s.db.writer == nil {
+	if of == everything {
+		s.db.changed.remove(c.Chain)
+	}
+	if s.db.writer == nil {
+		return nil
+	}
+	if len(found.unlisted) > 0 {
+		by := Caller{Company: c, At: time.Now()}
+		if err := s.db.Sessions.Note(ctx, by, slices.Collect(maps.Keys(found.unlisted))...); err != nil {
+			return err
+		}
+	}
+	if of == onlyNames || found.complete {
 		return nil
 	}
 	if err := s.enter(ctx, c, RowAdopted, found.unrecorded, nil); err != nil {
@@ -146,7 +175,7 @@ func (s Tables) Compare(
 	if c, err = s.db.Companies.named(ctx, listed[0].Chain); err != nil {
 		return nil, nil, 0, err
 	}
-	found, err := s.replay(ctx, c, nil)
+	found, err := s.replay(ctx, c, everything, nil)
 	if err != nil {
 		return nil, nil, 0, err
 	}

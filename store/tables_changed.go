@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// changedSet maps companies that must not be changed to the first reason.
+// changedSet maps companies that must not be changed to the first reason; number 0 stands for all.
 type changedSet struct {
 	mu   sync.RWMutex
 	errs map[int64]error // by company number
@@ -33,9 +33,13 @@ func (c *changedSet) remove(company int64) {
 	delete(c.errs, company)
 }
 
+// of returns the reason of a company, or one that concerns all of them.
 func (c *changedSet) of(company int64) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	if err := c.errs[theDatabase.Chain]; err != nil {
+		return err
+	}
 	return c.errs[company]
 }
 

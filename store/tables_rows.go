@@ -130,6 +130,9 @@ func (r *comparison) readTables(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := r.readMACs(ctx); err != nil {
+		return err
+	}
 	return r.readSettings(ctx)
 }
 
@@ -323,20 +326,29 @@ func scanQuotaRow(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {
 	return obeyedRow{key: "", cursor: []any{company}, row: q.projected()}, err
 }
 
-// readSettings compares what was given to the last start with what the log says of it.
+// readSettings compares what was given to the last start, and what the database is, with what the
+// log says of it.
 func (r *comparison) readSettings(ctx context.Context) error {
-	var text string
-	err := r.store.read(ctx, func(c *conn) error {
-		return c.one([]any{&text}, `SELECT coalesce((SELECT value FROM setting WHERE name = ?), '{}')`, trustSetting)
+	return r.store.read(ctx, func(c *conn) error {
+		var text string
+		if err := c.one([]any{&text}, `SELECT coalesce((SELECT value FROM setting WHERE name = ?), '{}')`, trustSetting); err != nil {
+			return err
+		}
+		given := map[string]string{}
+		if err := json.Unmarshal([]byte(text), &given); err != nil {
+			return err
+		}
+		is, err := r.store.readIdentity(c)
+		if err != nil {
+			return err
+		}
+		if !r.store.unsealed { // it cannot be told
+			is[projection.SettingRowKey] = r.state.Settings[projection.SettingRowKey]
+		}
+		r.add(r.rows.Settings(given))
+		r.add(r.rows.Fixed(is))
+		return nil
 	})
-	has := map[string]string{}
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &has)
-	}
-	if err == nil {
-		r.add(r.rows.Settings(has))
-	}
-	return err
 }
 
 // canonicalList returns a JSON array of strings in canonical form, as in control records.

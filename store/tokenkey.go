@@ -14,10 +14,10 @@ import (
 	"attestd/store/atrest"
 )
 
-// tokenKeySetting names the setting with the key that authenticates access tokens. They
-// are too many for control records. Instead, each row has an HMAC over its content,
-// with a key in the settings that is sealed like other secrets. So somebody who can write rows, but
-// does not have that key, cannot create a token, nor change a token's client or expiry.
+// tokenKeySetting names the setting with the key that authenticates access tokens, and the rows of
+// rowmac.go. Tokens are too many for control records. Instead, each row has an HMAC over its
+// content, with a key in the settings that is sealed like other secrets. So somebody who can write
+// rows, but does not have that key, cannot create a token, nor change a token's client or expiry.
 const tokenKeySetting = "token_key"
 
 // tokenRow is the authenticated content of an access token's row.
@@ -77,23 +77,33 @@ func (s Credentials) readTokenKey(c *conn) ([]byte, error) {
 // NonceKey returns a key that all servers of the database have and nobody else, for what needs to
 // be remembered nowhere.
 func (s Credentials) NonceKey(ctx context.Context) ([]byte, error) {
-	var key []byte
-	err := s.db.read(ctx, func(r *conn) (err error) {
-		key, err = s.tokenKey(r)
-		return err
-	})
-	if errors.Is(err, ErrNotFound) {
-		err = s.db.write(ctx, func(w *conn) (err error) {
-			key, err = s.needTokenKey(w)
-			return err
-		})
-	}
+	key, err := s.sharedKey(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("key of nonces: %w", err)
 	}
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("DPoP nonce"))
 	return mac.Sum(nil), nil
+}
+
+// sharedKey returns the key of the HMACs, which it creates if there is none.
+func (s Credentials) sharedKey(ctx context.Context) (key []byte, err error) {
+	read := func() error {
+		return s.db.read(ctx, func(r *conn) (err error) {
+			key, err = s.tokenKey(r)
+			return err
+		})
+	}
+	if err = read(); errors.Is(err, ErrNotFound) {
+		err = s.db.write(ctx, func(w *conn) error {
+			_, err := s.needTokenKey(w)
+			return err
+		})
+		if err == nil {
+			err = read()
+		}
+	}
+	return key, err
 }
 
 // knowTokenKey caches the key of the HMACs before a transaction that needs it. In one it cannot be

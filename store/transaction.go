@@ -51,6 +51,9 @@ func (tx *transaction) head(number int64) (h chain.Head, key ed25519.PrivateKey,
 	if err == nil {
 		key, err = tx.w.secrets.PrivateKey(company, generation, seed, public)
 	}
+	if err == nil {
+		has, err = tx.w.obeyedLimits(tx.conn, number, has)
+	}
 	if err != nil {
 		return chain.Head{}, nil, limit, err
 	}

@@ -3,9 +3,13 @@ package store
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"attestd/chain"
+	"attestd/store/projection"
 )
 
 // unrecordedSetting is the name in the table setting for operations on the database that nobody
@@ -18,6 +22,33 @@ type Unrecorded struct {
 	Company string         `json:"company,omitempty"` // company of the log; "" for all companies
 	Subject string         `json:"subject"`
 	Details map[string]any `json:"details"`
+}
+
+// unrecordedDetails are the records that may be pending, with the details of each. None of them
+// changes a row, so whoever writes one into the table gains no right: at worst, a log tells of an
+// operation that nobody has carried out.
+var unrecordedDetails = map[ControlAction][]string{
+	DatabaseRekeyed: {"from", "to", "rekeyedAt"},
+	DatabaseMoved:   {"from", "to", "digest", "movedAt"},
+	HeadFileMade:    {"madeAt"},
+	APIKeyRecovered: {"fingerprint", "via", "shownAt"},
+}
+
+// check refuses a record that no operation leaves. Its subject and its action would say what a row
+// must be.
+func (u *Unrecorded) check() error {
+	details, is := unrecordedDetails[u.Action]
+	if !is || u.Subject != SubjectDatabase && (u.Action != APIKeyRecovered || !strings.HasPrefix(u.Subject, subjectRecovery(""))) {
+		return changedTables(theDatabase, &projection.Difference{Table: projection.TableSetting, Row: unrecordedSetting, Index: -1,
+			What: fmt.Sprintf("tells of %q about %q, which no operation leaves to a start: delete that row", u.Action, u.Subject)})
+	}
+	for name := range u.Details {
+		if !slices.Contains(details, name) {
+			return changedTables(theDatabase, &projection.Difference{Table: projection.TableSetting, Row: unrecordedSetting, Index: -1,
+				What: fmt.Sprintf("tells of %q with the detail %q, which no operation leaves to a start: delete that row", u.Action, name)})
+		}
+	}
+	return nil
 }
 
 // leaveUnrecorded adds pending control records.
@@ -36,9 +67,13 @@ func leaveUnrecorded(w *conn, next ...Unrecorded) error {
 // LeaveUnrecorded adds pending control records, which the next start appends.
 func LeaveUnrecorded(w Conn, next ...Unrecorded) error { return leaveUnrecorded(w.conn, next...) }
 
-// drainUnrecorded removes and returns the pending control records.
+// drainUnrecorded removes and returns the pending control records. One that no operation leaves is
+// a *TablesChangedError.
 func drainUnrecorded(w *conn) (list []Unrecorded, err error) {
 	err = drainSetting(w, unrecordedSetting, &list)
+	for i := 0; err == nil && i < len(list); i++ {
+		err = list[i].check()
+	}
 	return list, err
 }
 

@@ -63,20 +63,19 @@ type WebhookSecret struct {
 	Public      ed25519.PublicKey
 }
 
-const webhookColumns = `id, webhook_id, url, agents, actions, description, created_at, public_key, fingerprint, disabled_at, disabled_reason,
-	next_record, attempts, retry_at, next_control`
-
-func scanWebhook(rows *sql.Rows) (h Webhook, err error) {
-	var agents, actions, disabled, reason sql.NullString
-	var public []byte
-	var retry sql.NullInt64
-	err = rows.Scan(&h.row, &h.ID, &h.URL, &agents, &actions, &h.Description, &h.CreatedAt, &public, &h.Fingerprint,
-		&disabled, &reason,
-		&h.Next, &h.Failed, &retry, &h.NextControl)
-	h.PublicKey, h.DisabledAt, h.DisabledReason, h.RetryAt = public, disabled.String, reason.String, expiry(retry)
-	for text, into := range map[*sql.NullString]*[]string{&agents: &h.Agents, &actions: &h.Actions} {
-		if err == nil && text.Valid {
-			err = json.Unmarshal([]byte(text.String), into)
+// webhookOf returns the webhook of a row.
+func webhookOf(r *macRow) (h Webhook, err error) {
+	h = Webhook{ID: r.text("webhook_id"), URL: r.text("url"), CreatedAt: r.text("created_at"), PublicKey: r.bytes("public_key"),
+		Fingerprint: r.text("fingerprint"), DisabledAt: r.text("disabled_at"), DisabledReason: r.text("disabled_reason"),
+		Progress: Progress{Next: r.number("next_record"), NextControl: r.number("next_control"), Failed: int(r.number("attempts")),
+			RetryAt: expiry(r.optional("retry_at"))}, row: r.number("id")}
+	if !r.isNull("description") {
+		text := r.text("description")
+		h.Description = &text
+	}
+	for name, into := range map[string]*[]string{"agents": &h.Agents, "actions": &h.Actions} {
+		if err == nil && !r.isNull(name) {
+			err = json.Unmarshal([]byte(r.text(name)), into)
 		}
 	}
 	return h, err
@@ -106,8 +105,8 @@ func (s Webhooks) Create(ctx context.Context, by Caller, h Webhook, secret Webho
 		if err := w.one([]any{&h.NextControl}, `SELECT length FROM head WHERE chain = ?`, by.Company.Control.Chain); err != nil {
 			return nil, err
 		}
-		_, err := w.exec(`INSERT INTO webhook (company, webhook_id, url, agents, actions, description, created_at, made_by, public_key, fingerprint, secret, next_record, next_control)
-			VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?)`,
+		err := s.db.Tables.sign(w, &webhookTable, `INSERT INTO webhook (company, webhook_id, url, agents, actions, description, created_at, made_by, public_key, fingerprint, secret, next_record, next_control)
+			VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?) RETURNING `+webhookTable.all(),
 			by.Company.Chain, h.ID, h.URL, agents, actions, h.Description, h.CreatedAt, by.Credential, []byte(h.PublicKey), h.Fingerprint, stored, h.Next, h.NextControl)
 		details := map[string]any{"webhookId": h.ID, "urlHash": hashOrNil([]byte(h.URL)), "agents": h.Agents,
 			"actions":     h.Actions,
@@ -128,17 +127,49 @@ func listOrNull(list []string) (sql.NullString, error) {
 	return sql.NullString{String: string(text), Valid: true}, err
 }
 
-// List yields the webhooks of the caller's company in the order of creation.
+// List yields the webhooks of the caller's company in the order of creation. A row that is not what
+// its HMAC says is a *TablesChangedError.
 func (s Webhooks) List(ctx context.Context, by Caller) iter.Seq2[Webhook, error] {
-	return list(ctx, s.db, "webhooks", scanWebhook, "SELECT "+webhookColumns+
-		" FROM webhook WHERE company = ? AND id > ? ORDER BY id",
-		func(last Webhook) []any { return []any{by.Company.Chain, last.row} })
+	return func(yield func(Webhook, error) bool) {
+		rows := list(ctx, s.db, "webhooks", webhookTable.scan, "SELECT "+webhookTable.all()+" FROM webhook WHERE company = ? AND id > ? ORDER BY id",
+			func(last macRow) []any {
+				if last.table == nil {
+					return []any{by.Company.Chain, int64(0)}
+				}
+				return []any{by.Company.Chain, last.values[0]}
+			})
+		for r, err := range rows {
+			var h Webhook
+			if err == nil {
+				err = s.db.read(ctx, func(c *conn) error {
+					h, err = s.authentic(c, &r)
+					return err
+				})
+			}
+			if !yield(h, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
-// Get returns a webhook of the caller's company, or ErrNotFound.
+// authentic returns the webhook of a row, if the row is what its HMAC says.
+func (s Webhooks) authentic(c *conn, r *macRow) (h Webhook, err error) {
+	k, err := s.db.rowKey(c)
+	if err == nil {
+		err = s.db.Tables.authentic(c, &k, r)
+	}
+	if err != nil {
+		return h, err
+	}
+	return webhookOf(r)
+}
+
+// Get returns a webhook of the caller's company, or ErrNotFound. A row that is not what its HMAC
+// says is a *TablesChangedError.
 func (s Webhooks) Get(ctx context.Context, by Caller, id string) (h Webhook, err error) {
 	err = s.db.read(ctx, func(r *conn) error {
-		h, err = findWebhook(r, by.Company.Chain, id)
+		h, _, err = s.find(r, by.Company.Chain, id)
 		return err
 	})
 	if err != nil {
@@ -147,8 +178,13 @@ func (s Webhooks) Get(ctx context.Context, by Caller, id string) (h Webhook, err
 	return h, nil
 }
 
-func findWebhook(c *conn, company int64, id string) (Webhook, error) {
-	return row(c, scanWebhook, "SELECT "+webhookColumns+" FROM webhook WHERE company = ? AND webhook_id = ?", company, id)
+// find reads a webhook of a company and its row, which is what its HMAC says.
+func (s Webhooks) find(c *conn, company int64, id string) (h Webhook, r macRow, err error) {
+	r, err = row(c, webhookTable.scan, "SELECT "+webhookTable.all()+" FROM webhook WHERE company = ? AND webhook_id = ?", company, id)
+	if err == nil {
+		h, err = s.authentic(c, &r)
+	}
+	return h, r, err
 }
 
 // Delete deletes a webhook of the caller's company, or returns ErrNotFound.
@@ -170,11 +206,12 @@ func (s Webhooks) Delete(ctx context.Context, by Caller, id string) error {
 // disabled one changes nothing. It returns ErrNotFound for an unknown webhook.
 func (s Webhooks) Disable(ctx context.Context, by Caller, id, reason string) (h Webhook, err error) {
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		if h, err = findWebhook(w, by.Company.Chain, id); err != nil || h.DisabledAt != "" {
+		var row macRow
+		if h, row, err = s.find(w, by.Company.Chain, id); err != nil || h.DisabledAt != "" {
 			return nil, err
 		}
 		h.DisabledAt, h.DisabledReason = chain.FormatTime(by.At), reason
-		_, err := w.exec(`UPDATE webhook SET disabled_at = ?, disabled_reason = ? WHERE id = ?`, h.DisabledAt, reason, h.row)
+		err := s.db.Tables.change(w, &row, "disabled_at = ?, disabled_reason = ?", h.DisabledAt, reason)
 		return []controlEvent{{WebhookDisabled, subjectWebhook(id), map[string]any{"webhookId": id, "reason": reason}}}, err
 	})
 	if err != nil {
@@ -187,12 +224,12 @@ func (s Webhooks) Disable(ctx context.Context, by Caller, id, reason string) (h 
 // failed attempts reset. It returns ErrNotFound for an unknown webhook.
 func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, err error) {
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		if h, err = findWebhook(w, by.Company.Chain, id); err != nil || h.DisabledAt == "" {
+		var row macRow
+		if h, row, err = s.find(w, by.Company.Chain, id); err != nil || h.DisabledAt == "" {
 			return nil, err
 		}
 		h.DisabledAt, h.DisabledReason, h.Failed, h.RetryAt = "", "", 0, time.Time{}
-		_, err := w.exec(`UPDATE webhook SET disabled_at = NULL, disabled_reason = NULL, attempts = 0, retry_at = NULL
-			WHERE id = ?`, h.row)
+		err := s.db.Tables.change(w, &row, "disabled_at = NULL, disabled_reason = NULL, attempts = 0, retry_at = NULL")
 		return []controlEvent{{WebhookEnabled, subjectWebhook(id), map[string]any{"webhookId": id}}}, err
 	})
 	if err != nil {
@@ -208,22 +245,19 @@ func (s Webhooks) RotateSecret(
 ) (h Webhook, err error) {
 	company := by.Company.Chain
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		if h, err = findWebhook(w, company, id); err != nil {
+		var row macRow
+		if h, row, err = s.find(w, company, id); err != nil {
 			return nil, err
 		}
-		var stored []byte
-		if err := w.one([]any{&stored}, `SELECT secret FROM webhook WHERE id = ?`, h.row); err != nil {
-			return nil, err
-		}
-		current, _, err := s.db.secrets.OpenWebhook(company, id, stored, nil)
+		current, _, err := s.db.secrets.OpenWebhook(company, id, row.bytes("secret"), nil)
 		if err != nil {
 			return nil, err
 		}
 		details := map[string]any{"webhookId": id, "fingerprint": secret.Fingerprint, "previousFingerprint": h.Fingerprint}
 		h.PublicKey, h.Fingerprint = secret.Public, secret.Fingerprint
 		stored, former := s.db.secrets.KeepWebhook(company, id, secret.Bytes, current)
-		_, err = w.exec(`UPDATE webhook SET secret = ?, public_key = ?, fingerprint = ?, former_secret = ?, former_until = ? WHERE id = ?`,
-			stored, []byte(secret.Public), secret.Fingerprint, former, until.UnixMilli(), h.row)
+		err = s.db.Tables.change(w, &row, "secret = ?, public_key = ?, fingerprint = ?, former_secret = ?, former_until = ?",
+			stored, []byte(secret.Public), secret.Fingerprint, former, until.UnixMilli())
 		return []controlEvent{{WebhookRotated, subjectWebhook(id), details}}, err
 	})
 	if err != nil {

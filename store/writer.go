@@ -218,6 +218,8 @@ type writer struct {
 	used      used
 	clock     clock
 	keyClock  keyClock
+	doubt     *nameDoubt
+	tables    Tables // of the Store
 	// of new idempotency keys
 	keyLifetime time.Duration
 
@@ -230,9 +232,9 @@ type writer struct {
 	stopped atomic.Pointer[error]
 }
 
-func newWriter(x atrest.Secrets, u *lastUsed) *writer {
+func newWriter(x atrest.Secrets, u *lastUsed, d *nameDoubt) *writer {
 	return &writer{secrets: x, lastUsed: u, logger: slog.New(slog.DiscardHandler), summaries: search.NewBuilder(),
-		gaps: newGaps(), keyClock: keyClock{steady: processClock()}}
+		gaps: newGaps(), keyClock: keyClock{steady: processClock()}, doubt: d}
 }
 
 // summarize returns the summaries that an extension completes.

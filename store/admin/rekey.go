@@ -68,7 +68,7 @@ func changeSecrets(ctx context.Context, path, schema string, found atrest.Sealin
 		if err != nil {
 			return err
 		}
-		return s.Change(ctx, func(w store.Conn) ([]chain.Draft, error) { return nil, reseal(w, found, old, o) })
+		return s.Change(ctx, func(w store.Conn) ([]chain.Draft, error) { return nil, reseal(w, s.Tables, found, old, o) })
 	})
 	if err != nil {
 		return fmt.Errorf("change the master key: %w", err)
@@ -76,7 +76,7 @@ func changeSecrets(ctx context.Context, path, schema string, found atrest.Sealin
 	return nil
 }
 
-func reseal(w store.Conn, found atrest.Sealing, old atrest.Secrets, o RekeyOptions) error {
+func reseal(w store.Conn, tables store.Tables, found atrest.Sealing, old atrest.Secrets, o RekeyOptions) error {
 	next, values := atrest.New(o.New, &old)
 	if err := store.LeaveUnrecorded(w, unrecordedRekey(found, atrest.Sealing{KeyID: keyID(o.New)},
 		time.Now())); err != nil {
@@ -91,7 +91,7 @@ func reseal(w store.Conn, found atrest.Sealing, old atrest.Secrets, o RekeyOptio
 			return err
 		}
 	}
-	r := resealing{Conn: w, old: old, next: next, progress: o.Progress}
+	r := resealing{Conn: w, tables: tables, old: old, next: next, progress: o.Progress}
 	return r.run()
 }
 

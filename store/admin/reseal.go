@@ -15,6 +15,7 @@ import (
 // resealing reseals all secrets of a file, within one transaction of its Conn.
 type resealing struct {
 	store.Conn
+	tables      store.Tables
 	old, next   atrest.Secrets
 	progress    func(stage string, done, total int64)
 	done, total int64
@@ -153,23 +154,14 @@ func (r *resealing) apiKeys() error {
 }
 
 func (r *resealing) webhookSecrets() error {
-	type row struct {
-		company        int64
-		id             string
-		secret, former []byte
-	}
-	return change(r, func(rows *sql.Rows) (h row, err error) {
-		err = rows.Scan(&h.company, &h.id, &h.secret, &h.former)
-		return h, err
-	}, `SELECT company, webhook_id, secret, former_secret FROM webhook`, func(h row) error {
-		secret, former, err := r.old.OpenWebhook(h.company, h.id, h.secret, h.former)
+	return r.tables.ResealWebhooks(r.Conn, func(company int64, id string, secret, former []byte) ([]byte, []byte, error) {
+		secret, former, err := r.old.OpenWebhook(company, id, secret, former)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		defer r.advance()
-		secret, former = r.next.KeepWebhook(h.company, h.id, secret, former)
-		_, err = r.Exec(`UPDATE webhook SET secret = ?, former_secret = ? WHERE webhook_id = ?`, secret, former, h.id)
-		return err
+		secret, former = r.next.KeepWebhook(company, id, secret, former)
+		return secret, former, nil
 	})
 }
 
@@ -198,8 +190,8 @@ func (r *resealing) tokens() error {
 	}
 	// whose rows are never updated
 	return change(r, scan, `SELECT hash FROM federated_token`, func(hash [32]byte) error {
-		_, err := r.Exec(`INSERT INTO federated_token (hash, company, federation, agent_id, jkt, expires_at, mac)
-			SELECT ?, company, federation, agent_id, jkt, expires_at, mac FROM federated_token WHERE hash = ?`, r.next.TokenIndex(hash), hash[:])
+		_, err := r.Exec(`INSERT INTO federated_token (hash, company, federation, agent_id, jkt, expires_at, mac, client, delegation)
+			SELECT ?, company, federation, agent_id, jkt, expires_at, mac, client, delegation FROM federated_token WHERE hash = ?`, r.next.TokenIndex(hash), hash[:])
 		if err == nil {
 			_, err = r.Exec(`DELETE FROM federated_token WHERE hash = ?`, hash[:])
 		}

@@ -21,7 +21,7 @@ func grants() []struct{ table, privileges string } {
 		{"log_key", "SELECT, INSERT"},
 		{"record", "SELECT, INSERT, UPDATE (payload)"},
 		{"idempotency_key", "SELECT, INSERT, UPDATE (request, idx, expires_at), DELETE"},
-		{"webhook", "SELECT, INSERT, UPDATE (public_key, fingerprint, secret, former_secret, former_until, disabled_at, disabled_reason, next_record, attempts, retry_at, next_control), DELETE"},
+		{"webhook", "SELECT, INSERT, UPDATE (public_key, fingerprint, secret, former_secret, former_until, disabled_at, disabled_reason, next_record, attempts, retry_at, next_control, mac), DELETE"},
 		{"node", "SELECT, INSERT"},
 		{"summary", "SELECT, INSERT"},
 		{"head", "SELECT, INSERT, UPDATE (length, root, frontier, timestamp, log_root, log_frontier, epoch, bytes)"},

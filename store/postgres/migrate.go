@@ -365,6 +365,23 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT, UPDATE (next_record) ON call_watch TO %s', server);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE (counted, requests, refusals, refused, done, tool, expires_at, found_at), DELETE ON refused_call TO %s', server);
   END LOOP;
+END $$;
+ALTER TABLE webhook ADD COLUMN mac bytea CHECK (length(mac) = 32);
+CREATE FUNCTION webhook_without_mac() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.mac = NULL;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER webhook_without_mac BEFORE UPDATE ON webhook FOR EACH ROW WHEN (NEW.mac = OLD.mac AND NEW IS DISTINCT FROM OLD)
+  EXECUTE FUNCTION webhook_without_mac();
+ALTER TABLE writer ADD COLUMN schema bigint;
+DO $$
+DECLARE server text;
+BEGIN
+  FOR server IN SELECT DISTINCT grantee::regrole FROM pg_class, aclexplode(relacl)
+    WHERE oid = 'node'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner AND grantee <> 0 LOOP
+    EXECUTE format('GRANT UPDATE (mac) ON webhook TO %s', server);
+  END LOOP;
 END $$`, 20},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -168,7 +169,7 @@ func (w *Writer) renew(deadline time.Time) error {
 		return found.Err()
 	})
 	var row int64
-	b.Queue(`WITH made AS (INSERT INTO writer (started_at) VALUES ($1) RETURNING id)
+	b.Queue(`WITH made AS (INSERT INTO writer (started_at, schema) VALUES ($1, `+strconv.Itoa(Version)+`) RETURNING id)
 		SELECT id FROM made WHERE set_config('attestd.writer', id::text, false) IS NOT NULL`, chain.FormatTime(time.Now())).QueryRow(func(made pgx.Row) error { return made.Scan(&row) })
 	// Delete the rows of servers that are gone. One that is not inserts a new row.
 	b.Queue(`DELETE FROM writer WHERE id IN (SELECT id FROM writer

@@ -145,6 +145,26 @@ func (c Comparison) Settings(has map[string]string) *Difference {
 	return nil
 }
 
+// Fixed takes what the database itself says of the settings that never change, by their names; a
+// name that is not there is of a row that is missing, or that cannot be read.
+func (c Comparison) Fixed(has map[string]string) *Difference { return c.state.Fixed(has) }
+
+// Fixed is Comparison.Fixed, which does not use the state up.
+func (s *State) Fixed(has map[string]string) *Difference {
+	for _, name := range FixedSettings {
+		want, is := s.Settings[name]
+		value, there := has[name]
+		switch {
+		case !is || value == want:
+		case !there:
+			return &Difference{TableSetting, name, -1, fmt.Sprintf("is missing, and the log says %q", want), nil}
+		default:
+			return &Difference{TableSetting, name, -1, fmt.Sprintf("is %q, and the log says %q", value, want), nil}
+		}
+	}
+	return nil
+}
+
 // Missing yields what the log tells of and no row was taken for, in the order of tables and names.
 // newest is the time of the company's newest record. It uses the comparison up.
 func (c Comparison) Missing(newest time.Time) iter.Seq[*Difference] {

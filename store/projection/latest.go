@@ -212,11 +212,60 @@ func (l *Latest) Suspension(has Suspension) *Difference {
 	case l == nil:
 		return unrecorded(TableSuspension, "", has)
 	}
+	want, err := l.suspension()
+	return l.compare(TableSuspension, "", false, err, func() *Difference { return differs(TableSuspension, "", has, Entry[Suspension]{want, l.Index}) })
+}
+
+func (l *Latest) suspension() (Suspension, error) {
 	want, _, is, err := row[Suspension](l)
 	if !is {
 		want = l.Payload.suspension()
 	}
-	return l.compare(TableSuspension, "", false, err, func() *Difference { return differs(TableSuspension, "", has, Entry[Suspension]{want, l.Index}) })
+	return want, err
+}
+
+// Suspends reports whether the record says that the company is suspended. One that cannot be read
+// does.
+func (l *Latest) Suspends() bool {
+	if l == nil {
+		return false
+	}
+	want, err := l.suspension()
+	return err != nil || want.SuspendedAt != ""
+}
+
+// Quota compares a quota; the server's stands for a row that is not there.
+func (l *Latest) Quota(has Quota) *Difference {
+	servers := Quota{ServersQuota, ServersQuota}
+	switch {
+	case l == nil && has == servers:
+		return nil
+	case l == nil:
+		return unrecorded(TableQuota, "", has)
+	}
+	want, err := l.quota()
+	return l.compare(TableQuota, "", false, err, func() *Difference { return differs(TableQuota, "", has, Entry[Quota]{want, l.Index}) })
+}
+
+func (l *Latest) quota() (Quota, error) {
+	want, gone, is, err := row[Quota](l)
+	switch {
+	case !is:
+		want = l.Payload.quota()
+	case gone:
+		want = Quota{ServersQuota, ServersQuota}
+	}
+	return want, err
+}
+
+// Quotas returns the quota that the record says: the server's where it says none, or cannot be read.
+func (l *Latest) Quotas() Quota {
+	if l != nil {
+		if want, err := l.quota(); err == nil {
+			return want
+		}
+	}
+	return Quota{ServersQuota, ServersQuota}
 }
 
 // Company compares the row of a company with its registration, or with what was adopted or accepted

@@ -57,6 +57,8 @@ type State struct {
 	CompanyPolicies map[string]Entry[CompanyPolicy]
 	Quotas          map[string]Entry[Quota]
 	Settings        map[string]string // that bear on trust
+	// time of the record since which the log names the database; "" before
+	IdentifiedAt string
 
 	companyID      string
 	whole, adopted bool
@@ -131,11 +133,7 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 	case "company.registered":
 		return s.registered(index, d)
 	case "settings.changed":
-		for name, c := range d.Changed {
-			if delete(s.Settings, name); c.To != nil {
-				s.Settings[name] = *c.To
-			}
-		}
+		return s.changeSettings(timestamp, d)
 	case "signing-key.rotated":
 		return s.rotated(index, timestamp, d)
 	case "api-key.created":
@@ -207,6 +205,42 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 	return nil
 }
 
+// The settings that never change once a record has them: what the database is, and the fingerprint
+// of the key under which rows have their HMACs.
+const (
+	SettingService     = "serviceName"
+	SettingTrustDomain = "trustDomain"
+	SettingDatabaseID  = "databaseId"
+	SettingRowKey      = "rowKey"
+)
+
+// FixedSettings are their names.
+var FixedSettings = []string{SettingService, SettingTrustDomain, SettingDatabaseID, SettingRowKey}
+
+// changeSettings enters what has changed. A fixed setting has one value for good.
+func (s *State) changeSettings(timestamp string, d *details) error {
+	for _, name := range FixedSettings {
+		c, is := d.Changed[name]
+		if before, was := s.Settings[name]; is && was && (c.To == nil || *c.To != before) {
+			return fmt.Errorf("changes the setting %s, which is fixed", name)
+		}
+	}
+	for name, c := range d.Changed {
+		if delete(s.Settings, name); c.To != nil {
+			s.Settings[name] = *c.To
+		}
+	}
+	s.identified(timestamp)
+	return nil
+}
+
+// identified notes since when the log names the database.
+func (s *State) identified(timestamp string) {
+	if _, is := s.Settings[SettingDatabaseID]; is && s.IdentifiedAt == "" {
+		s.IdentifiedAt = timestamp
+	}
+}
+
 // put enters a new row.
 func put[R comparable](rows map[string]Entry[R], name string, index int64, read func() (R, error)) error {
 	row, err := read()
@@ -259,6 +293,7 @@ func (s *State) registered(index int64, d *details) error {
 	for name, value := range d.Settings {
 		s.Settings[name] = value
 	}
+	s.identified(d.RegisteredAt)
 	return nil
 }
 

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"attestd/store/projection"
+)
+
+// The log's writer obeys a suspension and a quota as the control log says them, which it compares
+// with the rows when it reads the head of a log. What it has compared it remembers for a moment.
+
+// comparedLimits is the result of a comparison: what the rows say, and what is obeyed.
+type comparedLimits struct{ rows, obeyed limits }
+
+// obeyedLimits returns what the control log says of the limits of a company, whose rows say has. A
+// difference is remembered. Rows that the open transaction has changed have no record yet.
+func (w *writer) obeyedLimits(c *conn, number int64, has limits) (limits, error) {
+	company, _ := logOf(number)
+	if company == Installation || slices.Contains(w.rekeyed, number) || w.tables.db == nil {
+		return has, nil
+	}
+	s := w.tables.db
+	known, err := lookup(s, &s.limits, company, time.Now(), func() (comparedLimits, error) { return w.tables.compareLimits(c, company, has) })
+	if err == nil && known.rows != has { // another transaction has changed them
+		known, err = w.tables.compareLimits(c, company, has)
+	}
+	return known.obeyed, err
+}
+
+// compareLimits reads the rows once more, in the statement that finds the newest control records
+// about them.
+func (s Tables) compareLimits(c *conn, company int64, has limits) (comparedLimits, error) {
+	of := &Company{Chain: company}
+	var at, reason sql.NullString
+	var quota quotaRow
+	var suspended, quoted, about sql.NullInt64
+	err := c.one([]any{&of.ID, &at, &reason, &quota.records, &quota.bytes, &suspended, &quoted, &about},
+		`SELECT company_id, suspended_at, s.reason, max_records, max_bytes, `+latestOf("company.id", "'"+subjectSuspension+"'")+`, `+
+			latestOf("company.id", "'"+subjectQuota+"'")+`, `+latestOf("company.id", "'company:' || company_id")+`
+		FROM company LEFT JOIN company_suspension s ON s.company = company.id LEFT JOIN company_quota q ON q.company = company.id WHERE company.id = ?`, company)
+	if errors.Is(err, ErrNotFound) {
+		return comparedLimits{has, has}, nil // a company that is gone, which verification reports
+	}
+	if err != nil {
+		return comparedLimits{}, err
+	}
+	of.Control.Chain = Control.ChainID(company)
+	var latest [3]*projection.Latest
+	for i, id := range []sql.NullInt64{suspended, quoted, about} {
+		if latest[i], err = c.controlRecord(of, id); err != nil {
+			return comparedLimits{}, s.noted(of, err)
+		}
+	}
+	of.complete = latest[2].Tells()
+	obeyed := limits{at.Valid, quota.records, quota.bytes}
+	is := projection.Suspension{SuspendedAt: at.String, Reason: reason.String}
+	if s.checked(of, latest[0].Suspension(is)) != nil {
+		obeyed.suspended = latest[0].Suspends()
+	}
+	if s.checked(of, latest[1].Quota(quota.projected())) != nil {
+		obeyed.records, obeyed.bytes = serversOr(latest[1].Quotas())
+	}
+	return comparedLimits{limits{at.Valid, quota.records, quota.bytes}, obeyed}, nil
+}
+
+func serversOr(q projection.Quota) (records, bytes sql.NullInt64) {
+	of := func(n int64) sql.NullInt64 { return sql.NullInt64{Int64: n, Valid: n != projection.ServersQuota} }
+	return of(q.MaxRecords), of(q.MaxBytes)
+}

@@ -1,0 +1,270 @@
+package store
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"strings"
+
+	"attestd/store/projection"
+)
+
+// Rows whose content is in no control record are under an HMAC each, in their column mac, with the
+// key that authenticates access tokens too. So somebody who can write rows, but does not have that
+// key, changes none unnoticed. Whoever has an older copy of a row can put that back.
+
+// macTable is a table whose rows have an HMAC.
+type macTable struct {
+	name    string
+	title   string   // column that names a row in a Difference
+	columns []string // all but mac; the first one identifies a row, and is the cursor of a list
+}
+
+var webhookTable = macTable{"webhook", "webhook_id", []string{
+	"id", "company", "webhook_id", "url", "agents", "actions", "description", "created_at", "made_by", "public_key", "fingerprint", "secret",
+	"former_secret", "former_until", "disabled_at", "disabled_reason", "next_record", "attempts", "retry_at", "next_control",
+}}
+
+// macTables are all of them.
+var macTables = []*macTable{&webhookTable}
+
+// all returns the columns of a row with its HMAC, for SELECT and RETURNING.
+func (t *macTable) all() string { return strings.Join(t.columns, ", ") + ", mac" }
+
+// macRow is a row as it was read.
+type macRow struct {
+	table  *macTable
+	values []any // by column
+	mac    []byte
+}
+
+func (t *macTable) scan(rows *sql.Rows) (macRow, error) {
+	r := macRow{table: t, values: make([]any, len(t.columns))}
+	into := make([]any, 0, len(t.columns)+1)
+	for i := range r.values {
+		into = append(into, &r.values[i])
+	}
+	return r, rows.Scan(append(into, &r.mac)...)
+}
+
+// column returns a value of the row.
+func (r *macRow) column(name string) any {
+	for i, column := range r.table.columns {
+		if column == name {
+			return r.values[i]
+		}
+	}
+	panic("store: table " + r.table.name + " has no column " + name)
+}
+
+func (r *macRow) text(name string) string  { text, _ := r.column(name).(string); return text }
+func (r *macRow) bytes(name string) []byte { b, _ := r.column(name).([]byte); return b }
+func (r *macRow) number(name string) int64 { n, _ := r.column(name).(int64); return n }
+func (r *macRow) isNull(name string) bool  { return r.column(name) == nil }
+func (r *macRow) optional(name string) (n sql.NullInt64) {
+	n.Int64, n.Valid = r.column(name).(int64)
+	return n
+}
+
+// sum computes the HMAC of the row. The table, and the type and length of each value, are part of
+// what it is over.
+func (r *macRow) sum(key []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	writePart(mac, 't', []byte("row of "+r.table.name))
+	for _, v := range r.values {
+		switch v := v.(type) {
+		case nil:
+			writePart(mac, 'n', nil)
+		case int64:
+			writePart(mac, 'i', binary.BigEndian.AppendUint64(nil, uint64(v)))
+		case string:
+			writePart(mac, 't', []byte(v))
+		case []byte:
+			writePart(mac, 'b', v)
+		default:
+			writePart(mac, '?', fmt.Append(nil, v)) // none of our columns has another type
+		}
+	}
+	return mac.Sum(nil)
+}
+
+func writePart(h hash.Hash, kind byte, text []byte) {
+	h.Write(binary.BigEndian.AppendUint64([]byte{kind}, uint64(len(text))))
+	h.Write(text)
+}
+
+// rowKey is what a process knows of the key of the HMACs.
+type rowKey struct {
+	key      []byte // nil if there is none yet
+	isKnown  bool   // the process can read it, or there is none
+	required bool   // no row may be without an HMAC
+}
+
+// rowKey reads the key. A process without the master key of a sealed database does not know it, and
+// so cannot check rows.
+func (s *Store) rowKey(c *conn) (k rowKey, err error) {
+	if k.required = s.rowsSigned.Load(); !k.required {
+		logged, _, err := s.loggedSettings(c, installation())
+		if err != nil {
+			return k, s.Tables.noted(theDatabase, err)
+		}
+		_, k.required = logged.Settings[projection.SettingRowKey]
+		s.rowsSigned.Store(k.required)
+	}
+	if !s.unsealed {
+		return k, nil
+	}
+	k.isKnown = true
+	if known := s.tokens.Load(); known != nil {
+		k.key = *known
+		return k, nil
+	}
+	// It is not cached here: it may be of a transaction that fails.
+	if k.key, err = s.Credentials.readTokenKey(c); errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return k, err
+}
+
+// wrong returns what is wrong with the HMAC of a row, to be read behind its name, or "".
+func (k *rowKey) wrong(r *macRow) string {
+	switch {
+	case !k.isKnown, r.mac == nil && !k.required:
+		return ""
+	case r.mac == nil:
+		return "has no HMAC: somebody else than the service has written it"
+	case k.key == nil || subtle.ConstantTimeCompare(r.mac, r.sum(k.key)) != 1:
+		return "is not what its HMAC says: somebody else than the service has written it"
+	}
+	return ""
+}
+
+// difference is wrong as a Difference, or nil.
+func (k *rowKey) difference(r *macRow) *projection.Difference {
+	what := k.wrong(r)
+	if what == "" {
+		return nil
+	}
+	return &projection.Difference{Table: r.table.name, Row: r.text(r.table.title), Index: -1, What: what}
+}
+
+// authentic returns a *TablesChangedError if a row of a company is not what its HMAC says, and
+// remembers it.
+func (s Tables) authentic(c *conn, k *rowKey, r *macRow) error {
+	d := k.difference(r)
+	if d == nil {
+		return nil
+	}
+	company := &Company{Chain: r.number("company")}
+	if err := c.one([]any{&company.ID}, `SELECT company_id FROM company WHERE id = ?`, company.Chain); err != nil {
+		return err
+	}
+	return s.noted(company, changedTables(company, d))
+}
+
+// change changes a row that was read and found authentic in the same transaction, and gives it its
+// new HMAC.
+func (s Tables) change(w *conn, r *macRow, assignments string, args ...any) error {
+	return s.sign(w, r.table, `UPDATE `+r.table.name+` SET `+assignments+` WHERE `+r.table.columns[0]+` = ? RETURNING `+r.table.all(),
+		append(args, r.values[0])...)
+}
+
+// sign gives each row that a statement returns its HMAC.
+func (s Tables) sign(w *conn, t *macTable, statement string, args ...any) error {
+	key, err := s.db.Credentials.needTokenKey(w)
+	if err != nil {
+		return err
+	}
+	rows, err := all(w, t.scan, statement, args...)
+	for i := 0; err == nil && i < len(rows); i++ {
+		_, err = w.exec(`UPDATE `+t.name+` SET mac = ? WHERE `+t.columns[0]+` = ?`, rows[i].sum(key), rows[i].values[0])
+	}
+	return err
+}
+
+// adoptRows gives an HMAC to the rows that have none, of a time before they had.
+func (s Tables) adoptRows(w *conn) error {
+	for _, t := range macTables {
+		if err := s.sign(w, t, `SELECT `+t.all()+` FROM `+t.name+` WHERE mac IS NULL`); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ResealWebhooks replaces the stored secrets of all webhooks, each of whose rows must be what its
+// HMAC says. reseal returns how the secret of a webhook of a company and the one before are stored
+// from now on.
+func (s Tables) ResealWebhooks(c Conn, reseal func(company int64, id string, secret, former []byte) (newSecret, newFormer []byte, err error)) error {
+	w := c.conn
+	k, err := s.db.rowKey(w)
+	if err != nil {
+		return err
+	}
+	rows, err := all(w, webhookTable.scan, `SELECT `+webhookTable.all()+` FROM webhook`)
+	for i := 0; err == nil && i < len(rows); i++ {
+		r := &rows[i]
+		if err = s.authentic(w, &k, r); err != nil {
+			break
+		}
+		var secret, former []byte
+		secret, former, err = reseal(r.number("company"), r.text("webhook_id"), r.bytes("secret"), r.bytes("former_secret"))
+		if err == nil {
+			err = s.change(w, r, "secret = ?, former_secret = ?", secret, former)
+		}
+	}
+	return err
+}
+
+// readMACs checks the HMACs of all rows of the company.
+func (r *comparison) readMACs(ctx context.Context) error {
+	required := r.state.Settings[projection.SettingRowKey] != ""
+	for _, t := range macTables {
+		if err := r.readMACsOf(ctx, t, required); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *comparison) readMACsOf(ctx context.Context, t *macTable, required bool) error {
+	query := fmt.Sprintf(`SELECT %s FROM %s WHERE company = ? AND %s > ? ORDER BY %s LIMIT %d`, t.all(), t.name, t.columns[0], t.columns[0], tablePage)
+	for after, n := any(int64(0)), tablePage; n == tablePage; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := r.store.read(ctx, func(c *conn) error {
+			k, err := r.store.rowKey(c)
+			if err != nil {
+				return err
+			}
+			k.required = k.required || required
+			page, err := all(c, t.scan, query, r.company.Chain, after)
+			if n = len(page); n > 0 {
+				after = page[n-1].values[0]
+			}
+			for i := range page {
+				r.add(k.difference(&page[i]))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fingerprint is what a control record says of the key of the HMACs.
+func fingerprintOfRowKey(key []byte) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("fingerprint of the key of rows"))
+	return hex.EncodeToString(mac.Sum(nil)[:8])
+}

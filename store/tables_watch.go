@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"attestd/store/projection"
+)
+
+// Look notices that somebody else has written the file, which ExternalWrites counts, although
+// nothing is written. It does nothing on PostgreSQL, where other servers write.
+func (s Tables) Look(ctx context.Context) error {
+	if s.db.writer == nil || s.db.isPostgres {
+		return nil
+	}
+	return s.db.write(ctx, func(*conn) error { return nil })
+}
+
+// RowsAreSigned reports whether the control logs demand that each row which may have an HMAC has one.
+func (s Tables) RowsAreSigned() bool { return s.db.rowsSigned.Load() }
+
+// WebhookWatch knows the rows of webhooks that were compared. Its zero value knows none.
+type WebhookWatch struct {
+	compared map[webhookName][sha256.Size]byte // a hash of what a delivery does not change
+}
+
+type webhookName struct {
+	company int64
+	id      string
+}
+
+// CheckWebhooks compares the rows of all webhooks with their HMACs, and those that are new to a
+// watch, have changed or are gone with the control logs. A difference is remembered: see Changed.
+// The servers obey rows that nobody asks for, so the watch looks at them.
+func (s Tables) CheckWebhooks(ctx context.Context, w *WebhookWatch) error {
+	now := map[webhookName][sha256.Size]byte{}
+	for after, n := any(int64(0)), tablePage; n == tablePage; {
+		var page []macRow
+		err := s.db.read(ctx, func(c *conn) (err error) {
+			k, err := s.db.rowKey(c)
+			if err != nil {
+				return err
+			}
+			page, err = all(c, webhookTable.scan, fmt.Sprintf(`SELECT %s FROM webhook WHERE id > ? ORDER BY id LIMIT %d`, webhookTable.all(), tablePage), after)
+			for i := 0; err == nil && i < len(page); i++ {
+				if wrong := s.authentic(c, &k, &page[i]); !errors.Is(wrong, ErrTablesChanged) {
+					err = wrong
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if n = len(page); n > 0 {
+			after = page[n-1].values[0]
+		}
+		for i := range page {
+			name := webhookName{page[i].number("company"), page[i].text("webhook_id")}
+			if now[name] = page[i].still(); now[name] != w.compared[name] {
+				if err := s.checkWebhook(ctx, name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for name := range w.compared {
+		if _, is := now[name]; !is {
+			if err := s.checkWebhook(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	w.compared = now
+	return nil
+}
+
+// still hashes what of a webhook no delivery changes.
+func (r *macRow) still() [sha256.Size]byte {
+	same := macRow{table: r.table, values: append([]any(nil), r.values...)}
+	for i, column := range r.table.columns {
+		switch column {
+		case "next_record", "next_control", "attempts", "retry_at":
+			same.values[i] = nil
+		}
+	}
+	return [sha256.Size]byte(same.sum(nil))
+}
+
+// checkWebhook compares the row of a webhook, or that there is none, with the control log.
+func (s Tables) checkWebhook(ctx context.Context, name webhookName) error {
+	c, err := s.db.Companies.OfChain(ctx, name.company)
+	if err == nil {
+		err = s.db.read(ctx, func(r *conn) error {
+			err := s.db.Webhooks.check(r, c, name.id)
+			if !errors.Is(err, ErrNotFound) {
+				return err
+			}
+			var id sql.NullInt64
+			if err := r.one([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "?2", "", "DESC"), c.Chain, subjectWebhook(name.id)); err != nil {
+				return err
+			}
+			l, err := r.controlRecord(c, id)
+			if err != nil || l == nil || l.Action() == string(WebhookDeleted) {
+				return err
+			}
+			return changedTables(c, &projection.Difference{Table: projection.TableWebhook, Row: name.id, Index: l.Index,
+				What: fmt.Sprintf("is missing, and control record %d tells of it", l.Index)})
+		})
+	}
+	if errors.Is(err, ErrTablesChanged) {
+		_ = s.noted(&Company{Chain: name.company}, err)
+		return nil
+	}
+	if errors.Is(err, ErrNotFound) { // a company that is gone, which verification reports
+		return nil
+	}
+	return err
+}
