@@ -26,7 +26,8 @@ type held struct {
 	text     func(r *asked) string
 	key      *jose.PrivateKey // of which its proofs are; nil for a stranger's
 	client   string           // ID beside a secret
-	subject  string           // a token that its holder may exchange
+	subject  string           // a token that its holder may exchange, for itself or for the actor
+	actor    string           // of an admin, who is none
 	foreign  bool             // it is of another company
 	disabled bool             // its agent is
 	chain    []*x509.Certificate
@@ -62,10 +63,9 @@ func newMatrix(t *testing.T) *matrix {
 	})
 	m.served = m.handler()
 	acme, zoo := m.company(t, "acme"), m.company(t, "zoo")
-	svid, subjectOfZoo := acme.agent(t, "bot"), zoo.agent(t, "bot")
+	svid, planner, ofZoo, plannerOfZoo := acme.agent(t, "bot"), acme.agent(t, "planner"), zoo.agent(t, "bot"), zoo.agent(t, "planner")
 	acme.agent(t, "off")
-	subject := func(c *held) { c.subject = svid }
-	foreign := func(c *held) { c.foreign, c.subject = true, subjectOfZoo }
+	foreign := func(c *held) { c.foreign = true }
 	m.names = map[string]string{"companyId": "acme", "agentId": "bot", "index": "0", "path": "0/000.p/1",
 		"logId": acme.do(t, "GET /v1/logs", "").status(200).str("logs", 0, "logId")}
 	acme.attestMany(t, 1)
@@ -74,22 +74,26 @@ func newMatrix(t *testing.T) *matrix {
 	m.clients(t, acme)
 	m.agents(t, acme)
 	m.federated(t, acme)
-	m.notCredentials(t, acme, svid)
+	m.notCredentials(t, acme, svid, planner)
 
 	// of another company
 	bot := zoo.signer(t, "spare", jose.EdDSA)
 	m.add("another company's API key", "bearer", "admin", "api_key", zoo.credential, foreign)
 	m.add("another company's access token", "bearer", "admin client", "oauth_token", zoo.oauthClient(t, "admin").token(t), foreign)
-	ofZoo := zoo.oauthClient(t, "admin")
-	m.add("another company's client's secret", "secret", "admin client", "oauth_client", ofZoo.secret, foreign, func(c *held) { c.client = ofZoo.clientID })
+	client := zoo.oauthClient(t, "admin")
+	m.add("another company's client's secret", "secret", "admin client", "oauth_client", client.secret, foreign, func(c *held) { c.client = client.clientID })
 	namesake := signer{zoo, "bot", bot.key}
 	namesake.key = newKey(t, jose.ES256)
 	namesake.enrol(t, namesake.key).status(201)
 	m.add("another company's agent's token", "bearer", "agent", "oauth_token", namesake.signsIn(t).credential, foreign, func(c *held) { c.key = namesake.key })
 	m.add("another company's enrolment token", "bearer", "enrolling", "enrolment", zoo.enrolling(t, "bot").credential, foreign)
 	for i := range m.held {
-		if m.held[i].subject == "" {
-			subject(&m.held[i])
+		c := &m.held[i]
+		if c.subject == "" {
+			c.subject = map[bool]string{false: planner, true: plannerOfZoo}[c.foreign]
+		}
+		if strings.HasPrefix(c.is, "admin") {
+			c.actor = map[bool]string{false: svid, true: ofZoo}[c.foreign]
 		}
 	}
 	return m
@@ -250,7 +254,7 @@ func (m *matrix) federated(t testing.TB, acme caller) {
 }
 
 // notCredentials are what the service signs and what others send it, none of which says who calls.
-func (m *matrix) notCredentials(t testing.TB, acme caller, svid string) {
+func (m *matrix) notCredentials(t testing.TB, acme caller, svid, planner string) {
 	t.Helper()
 	bot := signer{acme, "bot", newKey(t, jose.EdDSA)}
 	bot.enrol(t, bot.key).status(201)
@@ -263,7 +267,7 @@ func (m *matrix) notCredentials(t testing.TB, acme caller, svid string) {
 		"a passport":                       acme.passport(t, "bot", `{"scopes":["*"]}`),
 		"a delegation token":               delegation,
 		"an agent's JWT for the issuer":    acme.do(t, "POST /v1/agents/bot/token", `{"audience":"`+acme.ours()+`"}`).status(201).str("token"),
-		"an exchanged token":               acme.exchanges(t, svid).status(200).str("access_token"),
+		"an exchanged token":               acme.exchanges(t, planner, actor(svid)...).status(200).str("access_token"),
 		"a webhook's secret":               hookSecret.str("secret"),
 		"a statement":                      bot.states(t, bot.claims(t, "note", "1")).Compact,
 		"a DPoP proof":                     strings.TrimPrefix(bot.proof(t, bot.key, "GET", "/v1/company", ""), "DPoP: "),

@@ -329,6 +329,9 @@ func (m *matrix) ask(t testing.TB, l callers, c held, p place) *http.Request {
 		r.form("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion", "x.y.z")
 	case l.grant == "token-exchange":
 		r.form("grant_type", grant, "subject_token", c.subject, "subject_token_type", typeOf(c.subject))
+		if c.actor != "" {
+			r.form("actor_token", c.actor, "actor_token_type", typeOf(c.actor))
+		}
 	case l.grant != "":
 		r.form("grant_type", l.grant)
 	}

@@ -16,6 +16,7 @@ import (
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
 	"attestd/internal/testenv"
+	"attestd/server"
 	"attestd/server/internal/pipes"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -270,7 +271,7 @@ func TestNothingIsIssuedInTheLastSecond(t *testing.T) {
 	path := storetest.New(t)
 	synctest.Test(t, func(t *testing.T) {
 		network := pipes.New()
-		s := startBehind(t, network, network.Dial, path, cred.Domain{})
+		s := startBehind(t, network, network.Dial, path, cred.Domain{}, func(c *server.Config) { c.BaseURL = "http://pipe" })
 		acme := s.company(t, "acme")
 		planner, bot := acme.agent(t, "planner"), acme.agent(t, "bot")
 		passport := acme.passport(t, "bot", "")
@@ -286,7 +287,7 @@ func TestNothingIsIssuedInTheLastSecond(t *testing.T) {
 			"POST /v1/agents/register": `{"agentId":"new"}`, "POST /v1/agents/bot/passport": "", delegate: `{"agentId":"bot","actingOn":"globex","scope":"x"}`,
 			exchange: exchangeBody(t, planner, bot, nil),
 		} {
-			brief.do(t, call, body).gets(401, refused).sets("WWW-Authenticate: Bearer")
+			brief.do(t, call, body).gets(401, refused).sets("WWW-Authenticate: Bearer …")
 		}
 		brief.do(t, "POST /v1/agents/bot/passport/rotate", "", "Service-Passport: "+passport).gets(401, refused)
 		brief.exchanges(t, planner, actor(bot)...).gets(400, `{"error":"invalid_request","error_description":"…has ended"}`)
