@@ -13,8 +13,8 @@ export async function issuerMetadata(issuer: string): Promise<Metadata> {
 }
 
 /**
- * Checks access tokens (RFC 9068). The key set of the issuer is read again after five minutes. With acceptAct tokens are
- * accepted with which somebody acts for their subject.
+ * Checks access tokens (RFC 9068). The key set of the issuer is read again after five minutes.
+ * With acceptAct tokens are accepted with which somebody acts for their subject.
  */
 export function newVerifier(issuer: Metadata, resource: string, acceptAct = false): OAuthTokenVerifier {
   const keys = createRemoteJWKSet(new URL(String(issuer.jwks_uri)), { cacheMaxAge: 300_000 });
