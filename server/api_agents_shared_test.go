@@ -220,3 +220,34 @@ func TestTokenRevocationVisibleOnAllServers(t *testing.T) {
 		at.asks(t, nil, "DPoP: "+drafts(key, "POST", s.url+"/v1/oauth/token", "")(withNonce).sign(t)).status(200)
 	}
 }
+
+// A token for the company's issuer ends on all servers with the credential with which it was asked
+// for.
+func TestTokensEndOnAllServers(t *testing.T) {
+	testenv.Concurrent(t)
+	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
+	t.Parallel()
+	const base = "http://attestd.example"
+	first, second := startTwo(t, func(c *server.Config) { c.BaseURL = base }, privateFederation)
+	acme := first.company(t, "acme")
+	acme.agent(t, "bot")
+	ours := base + "/o/" + acme.id
+	ci := newIssuer(t)
+	acme.do(t, "POST /v1/federation", federationBody("ci", ci.URL, ours, `[{"match":{"sub":"bot"},"agentId":"bot"}]`)).status(201)
+	workload := acme.federates(t, ci.token(t, ours, claims{"sub": "bot"})).status(200).str("access_token")
+	key, client := acme.create(t, "admin", ""), acme.oauthClient(t, "admin")
+	for ends, by := range map[string]caller{
+		"DELETE /v1/federation/ci":                    acme.with(workload),
+		"DELETE /v1/keys/" + key.credential:           key,
+		"DELETE /v1/oauth/clients/" + client.clientID: acme.with(client.token(t)),
+	} {
+		token := by.do(t, "POST /v1/agents/bot/token", `{"audience":"`+ours+`"}`).status(201).str("token")
+		for _, s := range []*service{first, second} {
+			acme.on(s).about(t, "acme", "introspect", token).has(`{"active":true}`)
+		}
+		acme.on(second).do(t, ends, "").status(200)
+		for _, s := range []*service{first, second} {
+			acme.on(s).about(t, "acme", "introspect", token).gets(200, inactive)
+		}
+	}
+}

@@ -88,7 +88,8 @@ func TestCompanyNamesAudiences(t *testing.T) {
 	} {
 		acme.do(t, call, body).status(400)
 	}
-	acme.do(t, call, `{"attest":"key","exchangeAudiences":["vault","https://a.example/x","https://b.example"]}`).status(200) // it is so
+	// as it is
+	acme.do(t, call, `{"attest":"key","exchangeAudiences":["vault","https://a.example/x","https://b.example"]}`).status(200)
 	if now := len(acme.controlRecords(t)); now != records {
 		t.Errorf("what changed nothing made %d control records", now-records)
 	}
