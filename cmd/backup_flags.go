@@ -57,10 +57,17 @@ func (f s3Flags) options() (o backups.BucketOptions, err error) {
 	return o, nil
 }
 
-// checkCredentialsFile refuses a file of credentials that others may read.
+// checkCredentialsFile refuses a file of credentials that others may read, change or replace.
 func checkCredentialsFile(path string) error {
-	if info, err := os.Stat(path); err == nil && isExposed(path, info) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil
+	case isExposed(path, info):
 		return usagef("others may read the credentials in %s; chmod 600 %s", path, printable.ShellWord(path))
+	}
+	if err := checkRights(path, info); err != nil {
+		return usageError{err}
 	}
 	return nil
 }
@@ -144,14 +151,8 @@ func readIdentities(flag, path string) ([]age.Identity, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := readSecret(path, maxIdentities, func(info fs.FileInfo) error {
-		switch {
-		case !info.Mode().IsRegular():
-			return fmt.Errorf("%s is not a regular file", path)
-		case isExposed(path, info):
-			return fmt.Errorf("others may read %s; chmod 600 %s", path, printable.ShellWord(path))
-		}
-		return nil
+	text, err := readSecret(path, maxIdentities, func(fs.FileInfo) error {
+		return fmt.Errorf("others may read %s; chmod 600 %s", path, printable.ShellWord(path))
 	})
 	if err != nil {
 		return nil, usagef("%s: %v", flag, err)

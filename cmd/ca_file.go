@@ -36,16 +36,9 @@ func trustCA(cmd *cobra.Command) error {
 	if path == "" {
 		return nil
 	}
-	text, err := readBounded(path, maxCAFile)
+	pool, err := readCAs(path)
 	if err != nil {
 		return usagef("--ca-file: %v", err)
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(text) {
-		return usagef("--ca-file: %s holds no certificate in PEM", path)
 	}
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -53,6 +46,22 @@ func trustCA(cmd *cobra.Command) error {
 	}
 	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	return nil
+}
+
+// readCAs returns the CAs in a file beside those of the system.
+func readCAs(path string) (*x509.CertPool, error) {
+	text, err := readRights(path, maxCAFile)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", path)
+	}
+	return pool, nil
 }
 
 // trustedRoots returns the CAs that trustCA has made the process trust, for what has a transport of

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"attestd/internal/printable"
-	"attestd/server/https"
 )
 
 func configCommand(version, schema string) *cobra.Command {
@@ -88,13 +87,14 @@ func (f serveFlags) check(flags *pflag.FlagSet) error {
 	if _, err := f.backup.check(f.db); err != nil {
 		return err
 	}
+	discard := slog.New(slog.DiscardHandler)
 	if f.tls.cert != "" {
-		if _, err := https.OpenFiles(f.tls.cert, f.tls.key, readTLSKey, https.ReadEvery, slog.New(slog.DiscardHandler)); err != nil {
+		if _, err := f.tls.openFiles(discard); err != nil {
 			return err
 		}
 	}
 	if f.tls.clientCA != "" {
-		if _, err := https.OpenClientCAs(f.tls.clientCA, https.ReadEvery, slog.New(slog.DiscardHandler)); err != nil {
+		if _, err := f.tls.openClientCAs(discard); err != nil {
 			return err
 		}
 	}

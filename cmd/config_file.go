@@ -8,10 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +20,6 @@ import (
 
 	"attestd/internal/printable"
 	"attestd/internal/spelling"
-	"attestd/sdk/attestd/private"
 	"attestd/store"
 )
 
@@ -117,38 +114,16 @@ func configPath(flags *pflag.FlagSet) (path string, named bool) {
 	return filepath.Join(filepath.Dir(db), configName), false
 }
 
-// readConfigFile reads a configuration file. It refuses one that others than root and the user can
-// write, because its settings give rights. Where the user has not named it, nobody else may be able
-// to replace it or a folder above it either.
+// readConfigFile reads a configuration file, whose settings give rights.
 func readConfigFile(path string, named bool) ([]byte, fs.FileInfo, error) {
-	info, err := os.Stat(path) // to open a pipe would wait
-	if err != nil {
-		return nil, nil, err
+	f, info, err := openRights(path, false)
+	if err != nil && !named && !errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; it is read because it is beside the database: --config names another, and --config= none", err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	if !named {
-		if err := private.Check(path); err != nil {
-			return nil, nil, fmt.Errorf("%w; it is read because it is beside the database: --config names another, and --config= none", err)
-		}
-	}
-	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return nil, nil, err
-	}
-	switch {
-	case !info.Mode().IsRegular():
-		return nil, nil, fmt.Errorf("%s is not a regular file", path)
-	case info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows": // Windows has no such bits
-		return nil, nil, fmt.Errorf("others can write %s (mode %o), and so change rights; chmod go-w %s", path, info.Mode().Perm(), printable.ShellWord(path))
-	case !isOwn(info):
-		return nil, nil, fmt.Errorf("%s belongs to another user, who can change rights by it; chown root %s", path, printable.ShellWord(path))
-	}
 	text, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
 	if err == nil && len(text) > maxConfigFile {
 		err = fmt.Errorf("%s has more than %d bytes", path, maxConfigFile)

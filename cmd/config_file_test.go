@@ -228,10 +228,10 @@ func TestConfigurationFileOfOthersIsRefused(t *testing.T) {
 	}{
 		"private":              {0o600, 0o700, "", ""},
 		"readable":             {0o644, 0o755, "", ""},
-		"writable by group":    {0o660, 0o700, "others can write", "group or others may write"},
-		"writable by others":   {0o602, 0o700, "others can write", "group or others may write"},
-		"folder of the group":  {0o600, 0o770, "", "group or others may write"},
-		"folder of all":        {0o600, 0o777, "", "group or others may write"},
+		"writable by group":    {0o660, 0o700, "others can write", "others can write"},
+		"writable by others":   {0o602, 0o700, "others can write", "others can write"},
+		"folder of the group":  {0o600, 0o770, "group or others may write", "group or others may write"},
+		"folder of all":        {0o600, 0o777, "group or others may write", "group or others may write"},
 		"folder that is /tmp":  {0o600, 0o777 | os.ModeSticky, "", ""},
 		"no file in any of it": {0, 0o777, "no such file", ""},
 	} {

@@ -12,7 +12,6 @@ import (
 
 	"attestd/agent/setup"
 	"attestd/sdk/attestd"
-	"attestd/sdk/attestd/private"
 )
 
 // defaultURL is the default address of `attestd serve`.
@@ -140,11 +139,8 @@ const maxPrivateFile = 64 << 10
 // credential and the server.
 func readPrivate(path string) (string, error) {
 	text, err := readSecret(path, maxPrivateFile, func(info fs.FileInfo) error {
-		if isExposed(path, info) {
-			return fmt.Errorf("%s: group or others may read it (mode %o); create another key, delete this one, and make the new "+
-				"file private: chmod 600", path, info.Mode().Perm())
-		}
-		return private.Check(path)
+		return fmt.Errorf("%s: group or others may read it (mode %o); create another key, delete this one, and make the new "+
+			"file private: chmod 600", path, info.Mode().Perm())
 	})
 	return string(text), err
 }

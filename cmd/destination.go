@@ -117,7 +117,7 @@ func (f *destinationFlags) token() (string, error) {
 func (f *destinationFlags) tls() (*tls.Config, error) {
 	config := &tls.Config{RootCAs: trustedRoots()}
 	if f.caFile != "" {
-		text, err := readBounded(f.caFile, maxCAFile)
+		text, err := readRights(f.caFile, maxCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("--%s: %w", f.caFlag(), err)
 		}

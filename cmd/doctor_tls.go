@@ -10,20 +10,20 @@ import (
 	"path/filepath"
 
 	"attestd/cmd/doctor"
-	"attestd/server/https"
 )
 
 // inspect reads the certificate that a server with these flags would show: that of the files, or of
 // several domains the one that ends first.
 func (f *tlsFlags) inspect(db string) (c doctor.Certificate, err error) {
 	if len(f.domains) == 0 {
-		files, err := https.OpenFiles(f.cert, f.key, readTLSKey, https.ReadEvery, slog.New(slog.DiscardHandler))
+		discard := slog.New(slog.DiscardHandler)
+		files, err := f.openFiles(discard)
 		if err != nil {
 			return c, err
 		}
 		c.Status, c.IsFor = files.Status(), files.VerifyHostname
 		if f.clientCA != "" {
-			_, err = https.OpenClientCAs(f.clientCA, https.ReadEvery, slog.New(slog.DiscardHandler))
+			_, err = f.openClientCAs(discard)
 		}
 		return c, err
 	}

@@ -66,11 +66,8 @@ func (f masterKeyFlags) read(ctx context.Context) (*seal.Master, error) {
 }
 
 func readMasterKey(path string) ([]byte, error) {
-	return readSecret(path, maxMasterKey, func(info fs.FileInfo) error {
-		if isExposed(path, info) {
-			return fmt.Errorf("%s: others than the owner can read or write it; chmod 600", path)
-		}
-		return nil
+	return readSecret(path, maxMasterKey, func(fs.FileInfo) error {
+		return fmt.Errorf("%s: others than the owner can read it; chmod 600", path)
 	})
 }
 

@@ -3,7 +3,6 @@ package cmd
 import (
 	"bytes"
 	"io"
-	"os"
 
 	"attestd/internal/printable"
 	"attestd/server"
@@ -31,19 +30,14 @@ func parseRegistration(mode, tokenFile string) (r server.Registration, err error
 // readToken reads a token from a file that only its owner may read. Errors do not contain the
 // token.
 func readToken(path string) (string, error) {
-	switch info, err := os.Stat(path); {
-	case err != nil:
-		return "", usagef("--registration-token-file: %v", err)
-	case !info.Mode().IsRegular():
-		return "", usagef("--registration-token-file: %s is not a regular file", path)
-	case isExposed(path, info):
-		return "", usagef("--registration-token-file: others may read %s; chmod 600 %s", path, printable.ShellWord(path))
-	}
-	f, err := os.Open(path)
+	f, info, err := openRights(path, false)
 	if err != nil {
 		return "", usagef("--registration-token-file: %v", err)
 	}
 	defer f.Close()
+	if isExposed(path, info) {
+		return "", usagef("--registration-token-file: others may read %s; chmod 600 %s", path, printable.ShellWord(path))
+	}
 	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	if err != nil {
 		return "", usagef("--registration-token-file: %v", err)

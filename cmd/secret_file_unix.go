@@ -4,10 +4,14 @@ package cmd
 
 import (
 	"io/fs"
+	"os"
 	"syscall"
 )
 
-func ownedByRoot(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && stat.Uid == 0
+// ownerOf returns the user to whom a file belongs.
+func ownerOf(info fs.FileInfo) int {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(stat.Uid)
+	}
+	return os.Geteuid()
 }

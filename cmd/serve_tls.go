@@ -121,10 +121,10 @@ func (f *tlsFlags) open(version, db, port string, log *slog.Logger) (t *server.T
 	if len(f.domains) > 0 {
 		t.Certificates, err = f.openACME(version, cmp.Or(f.cache, db+".acme"), log)
 	} else {
-		t.Certificates, err = https.OpenFiles(f.cert, f.key, readTLSKey, https.ReadEvery, log)
+		t.Certificates, err = f.openFiles(log)
 	}
 	if err == nil && f.clientCA != "" {
-		t.ClientCAs, err = https.OpenClientCAs(f.clientCA, https.ReadEvery, log)
+		t.ClientCAs, err = f.openClientCAs(log)
 	}
 	if err == nil && f.redirection != "" {
 		if port != "443" {
@@ -137,6 +137,17 @@ func (f *tlsFlags) open(version, db, port string, log *slog.Logger) (t *server.T
 	return t, err
 }
 
+// openFiles reads the certificate and its key. Whoever writes the file of the certificate alone can
+// make no other one count than of this key.
+func (f *tlsFlags) openFiles(log *slog.Logger) (*https.Files, error) {
+	return https.OpenFiles(f.cert, f.key, readTLSKey, https.ReadEvery, log)
+}
+
+func (f *tlsFlags) openClientCAs(log *slog.Logger) (*https.ClientCAs, error) {
+	read := func(path string) ([]byte, error) { return readRights(path, maxCAFile) }
+	return https.OpenClientCAs(f.clientCA, read, https.ReadEvery, log)
+}
+
 func (f *tlsFlags) openACME(version, cache string, log *slog.Logger) (server.Certificates, error) {
 	o := https.ACMEOptions{Domains: f.domains, Cache: cache, Directory: f.directory, Roots: trustedRoots(), Email: f.email, UserAgent: "attestd/" + version, Log: log}
 	if err := os.Mkdir(cache, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -146,7 +157,7 @@ func (f *tlsFlags) openACME(version, cache string, log *slog.Logger) (server.Cer
 		return nil, err
 	}
 	if f.directoryCA != "" {
-		text, err := os.ReadFile(f.directoryCA)
+		text, err := readRights(f.directoryCA, maxCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("--acme-ca: %w", err)
 		}
@@ -158,9 +169,13 @@ func (f *tlsFlags) openACME(version, cache string, log *slog.Logger) (server.Cer
 	return https.NewACME(o), nil
 }
 
-// checkCache refuses a folder of keys that others may read.
+// checkCache refuses a folder of keys that others may read, change or replace.
 func checkCache(cache string) error {
-	switch info, err := os.Stat(cache); {
+	info, err := os.Stat(cache)
+	if err == nil {
+		err = checkRights(cache, info)
+	}
+	switch {
 	case err != nil:
 		return fmt.Errorf("--acme-cache: %w", err)
 	case !info.IsDir() || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
@@ -169,13 +184,9 @@ func checkCache(cache string) error {
 	return nil
 }
 
-// readTLSKey reads a private key. It refuses a file that others may read.
+// readTLSKey reads a private key.
 func readTLSKey(path string) ([]byte, error) {
-	return readSecret(path, maxPrivateFile, func(info fs.FileInfo) error {
-		if isExposed(path, info) {
-			return fmt.Errorf("%w: others than the owner can read or write %s; chmod 600 %s", store.ErrRefused,
-				filepath.Base(path), printable.ShellWord(path))
-		}
-		return nil
+	return readSecret(path, maxPrivateFile, func(fs.FileInfo) error {
+		return fmt.Errorf("%w: others than the owner can read %s; chmod 600 %s", store.ErrRefused, filepath.Base(path), printable.ShellWord(path))
 	})
 }

@@ -72,7 +72,7 @@ func traceConfig() (c trace.Config, enabled bool, err error) {
 	}
 	c.Roots = trustedRoots()
 	if file := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"), os.Getenv("OTEL_EXPORTER_OTLP_CERTIFICATE")); file != "" {
-		text, err := os.ReadFile(file)
+		text, err := readRights(file, maxCAFile)
 		if err != nil {
 			return c, false, fmt.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %w", err)
 		}

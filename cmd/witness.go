@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -40,12 +38,7 @@ func parseWitnesses(list []string) ([]*witness.Client, error) {
 
 // readCosignedLogs reads the logs in a policy and ignores its witnesses.
 func readCosignedLogs(path string) ([]tlog.PolicyLog, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, usagef("--cosign-for: %v", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxPolicyFile))
+	text, err := readRights(path, maxPolicyFile)
 	if err != nil {
 		return nil, usagef("--cosign-for: %v", err)
 	}

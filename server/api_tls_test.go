@@ -45,7 +45,7 @@ func startTLS(t testing.TB, change ...func(*server.Config)) *secure {
 	s.service = start(t, append([]func(*server.Config){func(c *server.Config) {
 		files, err := https.OpenFiles(s.cert, s.key, readKey, 5*time.Millisecond, c.Log)
 		must(t, err)
-		clients, err := https.OpenClientCAs(s.clientFile, 5*time.Millisecond, c.Log)
+		clients, err := https.OpenClientCAs(s.clientFile, os.ReadFile, 5*time.Millisecond, c.Log)
 		must(t, err)
 		c.TLS = &server.TLS{Certificates: files, ClientCAs: clients}
 	}}, change...)...)

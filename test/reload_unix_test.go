@@ -122,7 +122,7 @@ func TestHangupReloadsSettings(t *testing.T) {
 	expect("502")
 	write("rate-limits = \"standard=503\"\n")
 	must(t, os.Chmod(path, 0o666))
-	lineHas(t, s.hangup(t), "level=ERROR", "may write to it")
+	lineHas(t, s.hangup(t), "level=ERROR", "others can write")
 	expect("502")
 
 	// a file that takes the place of the former, with settings that need a restart
@@ -221,4 +221,31 @@ func TestFileThatCameLaterCannotVanish(t *testing.T) {
 	must(t, os.WriteFile(path, nil, 0o600))
 	lineHas(t, s.hangup(t), "level=INFO", `changed="registration=open"`)
 	must(t, s.interrupt())
+}
+
+// At a reload the files that give rights are checked as at the start: a token in a folder that
+// everybody may write since is not taken, and nothing else is changed.
+func TestReloadRefusesFilesOfOthers(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "settings")
+	must(t, os.Mkdir(folder, 0o755))
+	config, token := filepath.Join(t.TempDir(), "attestd.toml"), filepath.Join(folder, "token")
+	write := func(path, text string) { must(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write(config, "rate-limits = 'sensitive=10,attest=100,standard=111'\n")
+	write(token, "the-first-token-of-the-operator")
+	s := serve(t, storetest.New(t), "--config", config, "--registration", "token", "--registration-token-file", token)
+	first, second := s.client(t, "the-first-token-of-the-operator"), s.client(t, "the-second-token-of-somebody")
+	first.call(t, 201, "POST", "/v1/companies", `{"companyId":"before"}`, nil)
+
+	must(t, os.Chmod(folder, 0o777))
+	write(token, "the-second-token-of-somebody")
+	write(config, "rate-limits = 'sensitive=10,attest=100,standard=222'\n")
+	lineHas(t, s.hangup(t), "nothing was changed", "may write to it")
+	first.call(t, 201, "POST", "/v1/companies", `{"companyId":"still"}`, nil)
+	second.call(t, 401, "POST", "/v1/companies", `{"companyId":"evil"}`, nil)
+
+	must(t, os.Chmod(folder, 0o755))
+	lineHas(t, s.hangup(t), "settings read again", "rate-limits", "registration-token-file")
+	second.call(t, 201, "POST", "/v1/companies", `{"companyId":"after"}`, nil)
 }

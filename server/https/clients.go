@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"runtime"
 	"sync"
 	"time"
 
@@ -61,15 +59,13 @@ const (
 	refusedFor = 10 * time.Second
 )
 
-// OpenClientCAs reads the file for the first time, and then that often.
-func OpenClientCAs(path string, every time.Duration, log *slog.Logger) (*ClientCAs, error) {
+// OpenClientCAs reads the file for the first time, and then that often. read refuses a file that
+// others can change or replace: they could add a CA, and be any agent.
+func OpenClientCAs(path string, read func(path string) ([]byte, error), every time.Duration, log *slog.Logger) (*ClientCAs, error) {
 	c := &ClientCAs{known: make(map[[sha256.Size]byte]verified)}
 	c.roots = reloaded[cas]{what: "the file of client CAs " + path, every: every, log: log, read: func() ([]byte, cas, error) {
-		text, err := readFile(path)
+		text, err := read(path)
 		var pool *x509.CertPool
-		if err == nil {
-			err = onlyOurs(path)
-		}
 		if err == nil {
 			pool, err = parseCAs(text)
 		}
@@ -84,15 +80,6 @@ func OpenClientCAs(path string, every time.Duration, log *slog.Logger) (*ClientC
 		return nil, err
 	}
 	return c, nil
-}
-
-// onlyOurs refuses a file that everybody may write: he could add a CA, and be any agent.
-func onlyOurs(path string) error {
-	info, err := os.Stat(path)
-	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
-		err = errors.New("everybody may write the file; run chmod o-w")
-	}
-	return err
 }
 
 // parseCAs reads certificates of CAs. Anything else in the file is refused, so that nobody trusts a

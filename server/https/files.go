@@ -21,7 +21,8 @@ type Files struct {
 const maxFile = 1 << 20
 
 // OpenFiles reads a certificate, with those of its intermediates behind it, and its key. readKey
-// reads the file of the key, and refuses one that others may read. Both are read again that often.
+// reads the file of the key, and refuses one that others can read, change or replace. Both are read
+// again that often.
 func OpenFiles(cert, key string, readKey func(path string) ([]byte, error), every time.Duration, log *slog.Logger) (*Files, error) {
 	f := &Files{log: log}
 	f.pair = reloaded[tls.Certificate]{what: "the certificate in " + cert, every: every, log: log, read: func() (content []byte, pair tls.Certificate, err error) {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -127,22 +126,43 @@ func TestFilesAreReadAgain(t *testing.T) {
 	})
 }
 
-// Whoever may write the file of client CAs could add one of his own, and be any agent.
-func TestClientCAsThatOthersMayWriteAreRefused(t *testing.T) {
+// What the reader of the file of client CAs refuses is not taken into use: not at the start, and
+// not later, when the CAs of before stay.
+func TestClientCAsThatAreRefusedAreNotUsed(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("has no such permissions")
-	}
-	path, ca := filepath.Join(t.TempDir(), "cas"), testenv.NewCA(t)
-	if err := os.WriteFile(path, ca.PEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o644: true, 0o440: true, 0o602: false, 0o666: false} {
-		if err := os.Chmod(path, mode); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := testenv.NewCA(t).PEM(), testenv.NewCA(t).PEM()
+		text, refused := first, errors.New("others can write it")
+		read := func(string) ([]byte, error) { return text, refused }
+		var log journal
+		open := func() (*ClientCAs, error) {
+			return OpenClientCAs("cas.pem", read, time.Minute, slog.New(slog.NewTextHandler(&log, nil)))
+		}
+		if _, err := open(); err == nil || !strings.Contains(err.Error(), "others can write it") {
+			t.Error(err)
+		}
+		refused = nil
+		c, err := open()
+		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenClientCAs(path, time.Hour, slog.New(slog.DiscardHandler)); (err == nil) != ok {
-			t.Errorf("mode %o: %v", mode, err)
+		before := c.Fingerprint()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx, func() {}) }()
+		text, refused = second, errors.New("others can write it")
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if said := log.drain(); c.Fingerprint() != before || strings.Count(said, "was not taken into use") != 1 {
+			t.Errorf("%s", said)
 		}
-	}
+		refused = nil
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if c.Fingerprint() == before {
+			t.Error("other CAs are not taken into use")
+		}
+		stop()
+		<-ended
+	})
 }

@@ -19,7 +19,7 @@ func judge(path string, info fs.FileInfo, above bool) error {
 	if mode.Perm()&0o022 == 0 || above && mode&fs.ModeSticky != 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: group or others may write to it (mode %o), and so change what attestd keeps there; chmod go-w, or name another place", path, mode.Perm())
+	return fmt.Errorf("%s: group or others may write to it (mode %o), and so change or replace what is there; chmod go-w, or name another place", path, mode.Perm())
 }
 
 // owner refuses what belongs to another user, root aside.
@@ -28,7 +28,7 @@ func owner(path string, info fs.FileInfo) error {
 	if !ok || stat.Uid == 0 || int(stat.Uid) == os.Geteuid() {
 		return nil
 	}
-	return fmt.Errorf("%s belongs to another user (%d), who may change what attestd keeps there; name another place", path, stat.Uid)
+	return fmt.Errorf("%s belongs to another user (%d), who may change or replace what is there; name another place", path, stat.Uid)
 }
 
 // open reports whether group or others may read a file.

@@ -1,7 +1,0 @@
-//go:build !unix
-
-package cmd
-
-import "io/fs"
-
-func isOwn(fs.FileInfo) bool { return true }
