@@ -20,8 +20,8 @@ func (c caller) hookEvent(t testing.TB, query, event, call, more string) {
 
 const passportRequired = "?require=passport"
 
-// A call that attestd refused and that ran all the same is a finding: a control record, a message of
-// webhooks, the state of its session, and a reason of readyz with a count, over a restart too.
+// A call that attestd refused and that ran all the same is a finding: a control record, a message
+// of webhooks, the state of its session, and a reason of readyz with a count, over a restart too.
 func TestRefusedCallThatRan(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -66,6 +66,18 @@ var faults = map[string]func(h *host, args []string){
 		newKey(h.T, &leaked)
 		h.run("LEAKED=" + leaked.key)
 	},
+	// disobeyed: a hook refuses a call of the agent bot, which runs it all the same.
+	"disobeyed": func(h *host, _ []string) {
+		event := func(query, event, more string) {
+			h.client.call(h.T, 200, "POST", "/v1/hooks/claude-code?agent=bot"+query,
+				`{"hook_event_name":"`+event+`","session_id":"run-7","tool_name":"Bash","tool_use_id":"c-7"`+more+`}`, nil)
+		}
+		event("&require=passport", "PreToolUse", `,"tool_input":{"command":"rm -r build"}`)
+		event("", "PostToolUse", `,"tool_response":""`)
+		await(h.T, "the server finds the call", func() bool {
+			return strings.Contains(string(h.client.call(h.T, 200, "GET", "/readyz", "", nil)), "DISOBEYED")
+		})
+	},
 	// disk-dies: the server and its files are gone.
 	"disk-dies": func(h *host, _ []string) {
 		h.stop()

@@ -77,8 +77,8 @@ func isDenial(tool, answer string) bool {
 		{"This " + tool + " command ", "require approval"},
 		{"This " + tool + " command ", "requires approval"},
 		{"This " + tool + " command ", "needs approval"},
-		// A hook's refusal, ours among them: the call was not made. What attestd refused is on record
-		// by itself, unless that waits in a spool.
+		// A hook's refusal, ours among them: the call was not made. What attestd refused is on
+		// record by itself, unless that waits in a spool.
 		{"PreToolUse:" + tool + " hook error: ", ""},
 		{"attestd: ", "is refused"},
 	} {

@@ -172,9 +172,21 @@ type SessionInfo struct {
 	FirstAt string     `json:"firstAt"`
 	LastAt  string     `json:"lastAt"`
 	Records int64      `json:"records"`
-	State   string     `json:"state"`   // sealed, open or gap; unproven unless Kind is statement
+	State   string     `json:"state"`   // sealed, open, gap, unproven, pruned or disobeyed
 	Ended   bool       `json:"ended"`   // its last record says that it is the last
 	Missing [][2]int64 `json:"missing"` // the first ranges of places without a record
+
+	// what State would be if no call had disobeyed a refusal; "" for another State
+	Completeness string `json:"completeness"`
+	// the first calls that were refused and ran all the same
+	Disobeyed []DisobeyedCall `json:"disobeyed"`
+}
+
+// DisobeyedCall is a call of a tool that was refused and ran all the same.
+type DisobeyedCall struct {
+	Refused int64  `json:"refused"` // index of the record that refused it
+	Done    int64  `json:"done"`    // index of the record of its outcome
+	Tool    string `json:"tool"`    // may be ""
 }
 
 // Sessions returns the sessions of an agent, or with "" of all. It fetches one page at a time.

@@ -226,7 +226,7 @@ type SessionWhole = {
   is: 'checking' | 'fails' | 'lacking' | 'disobeyed' | 'missing' | 'complete' | 'open' | 'unproven'; says: string;
 };
 
-/** A call that was refused and ran all the same: the indexes of its last refusal and first outcome. */
+/** A call that was refused and ran all the same: indexes of its last refusal and first outcome. */
 interface DisobeyedCall { refused: number; done: number; tool: string }
 /** What the records of a call have said so far. */
 interface CallState {

@@ -400,6 +400,11 @@ export interface paths {
          *     record is missing: their `state` is `unproven`, whatever they hold. An ID of more than 256 bytes, or one that
          *     together with `agentId` would be no clean path (an empty part, `.` or `..` between slashes), makes no session.
          *
+         *     Where a call of a session was refused (`tool.denied`) and has an outcome all the same (`tool.completed`,
+         *     `tool.failed`, `tool.ended`), the `state` is `disobeyed` before every other. The service notes that some moments
+         *     after the record that shows it. The records of one call have the same `source`, `sessionId` and `callId`; of calls
+         *     without `callId`, which Gemini CLI has, nothing is said.
+         *
          *     The newest session comes first. A page may have fewer sessions than `limit`, or none, and still a `next`. The list
          *     says what the server has; only a file proves it.
          */
@@ -1394,7 +1399,8 @@ export interface paths {
          * Cosign a checkpoint
          * @description **Addition.** A log asks this server, as a witness, to cosign its newest checkpoint (c2sp.org/tlog-witness). The body
          *     is `old`, a space and the size that was cosigned last; up to 63 lines with a consistency proof from there, a hash in
-         *     base64 on each; an empty line; and the checkpoint. Signatures by untrusted keys are ignored. The witness stores a
+         *     base64 on each; an empty line; and the checkpoint. Signatures by untrusted keys are ignored. A checkpoint with up to
+         *     16 KiB of extension lines after its root is cosigned as it is: the cosignature covers them. The witness stores a
          *     cosigned checkpoint durably before it responds. Afterwards it never cosigns a smaller tree of the log, or another
          *     tree of the same size. A witness whose database was rolled back cosigns nothing until its operator acts: `503` with
          *     `ROLLED_BACK` and the reason. Sizes above 2^53-1 are `400`.
@@ -1514,7 +1520,8 @@ export interface paths {
          * Make a webhook
          * @description Messages are sent for the records that are appended from now on, of all agents and kinds, or of those that `agents` and
          *     `actions` name; an action that ends in `*` is a prefix. So are messages for keys of agents that are enrolled or revoked
-         *     from now on, whose actions are `agent-key.enrolled` and `agent-key.revoked`. The secret is shown in this response and never again.
+         *     from now on, whose actions are `agent-key.enrolled` and `agent-key.revoked`, and for calls of tools that were refused
+         *     and ran all the same, with the action `call.disobeyed`. The secret is shown in this response and never again.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -2079,6 +2086,7 @@ export interface paths {
          *     | `CLOCK_APART` | the clock is not that of the PostgreSQL database |
          *     | `CLOCK_LEAP` | the clock leapt ahead, and is not trusted yet |
          *     | `COSIGNER_BEHIND` | as a witness, this server cosigns nothing, because its database is older than its signatures |
+         *     | `DISOBEYED` | calls of tools that were refused ran all the same: `callsDisobeyed` in the last day |
          *     | `DUTY_UNKNOWN` | the PostgreSQL database has not said for 10 seconds which server sends webhooks |
          *     | `EXPORT_BEHIND` | records have waited to be exported for more than 10 minutes, or a log cannot be exported |
          *     | `HEAD_FILE_BEHIND` | the head file cannot be written |
@@ -2388,10 +2396,10 @@ export interface components {
             lastAt: components["schemas"]["Timestamp"];
             records: number;
             /**
-             * @description `sealed`: 0 to the one with `end` are all there. `gap`: `missing` are not. `unproven`: the session has no statements, so nothing shows whether all are there. `pruned`: 0 to `last` are all there, and the payload was pruned that says whether `last` is the end.
+             * @description `disobeyed`: a call of the session was refused and ran all the same, see `disobeyed`; `completeness` is what the state would be otherwise. `sealed`: 0 to the one with `end` are all there. `gap`: `missing` are not. `unproven`: the session has no statements, so nothing shows whether all are there. `pruned`: 0 to `last` are all there, and the payload was pruned that says whether `last` is the end.
              * @enum {string}
              */
-            state: "sealed" | "open" | "gap" | "unproven" | "pruned";
+            state: "sealed" | "open" | "gap" | "unproven" | "pruned" | "disobeyed";
             /** @description Whether its last record says that it is the last: a statement with `end`, `session.ended` or `run.ended`. */
             ended: boolean;
             /** @description Ranges of `seq` that are not there, both ends included. */
@@ -2401,6 +2409,21 @@ export interface components {
              * @constant
              */
             pruned?: true;
+            /**
+             * @description Where `state` is `disobeyed`, what it would be otherwise. Absent for the others.
+             * @enum {string}
+             */
+            completeness?: "sealed" | "open" | "gap" | "unproven" | "pruned";
+            /** @description The calls that were refused and ran all the same, in the order in which the service found them. Absent for none. */
+            disobeyed?: components["schemas"]["DisobeyedCall"][];
+        };
+        DisobeyedCall: {
+            /** @description Index of the record that refused it. */
+            refused: number;
+            /** @description Index of the record of its outcome. */
+            done: number;
+            /** @description Empty where no record of the call says it. */
+            tool: string;
         };
         ForbiddenRole: {
             error: string;
@@ -3865,7 +3888,7 @@ export interface components {
              */
             status: "ready" | "degraded";
             /** @description What is wrong. Absent for nothing. A newer version may have more of them. */
-            reasons?: ("BACKUP_OVERDUE" | "CERTIFICATE_ENDS" | "CLOCK_APART" | "CLOCK_LEAP" | "COSIGNER_BEHIND" | "DUTY_UNKNOWN" | "EXPORT_BEHIND" | "HEAD_FILE_BEHIND" | "LOG_FAILED" | "ROLLED_BACK" | "TABLES_CHANGED" | "WITNESS_ALARM" | "WITNESS_SILENT")[];
+            reasons?: ("BACKUP_OVERDUE" | "CERTIFICATE_ENDS" | "CLOCK_APART" | "CLOCK_LEAP" | "COSIGNER_BEHIND" | "DISOBEYED" | "DUTY_UNKNOWN" | "EXPORT_BEHIND" | "HEAD_FILE_BEHIND" | "LOG_FAILED" | "ROLLED_BACK" | "TABLES_CHANGED" | "WITNESS_ALARM" | "WITNESS_SILENT")[];
             /**
              * @description State of the head file, which has the greatest size and roots of every log: `behind` while it cannot be written. Absent without a head file.
              * @enum {string}
@@ -3886,6 +3909,8 @@ export interface components {
              * @constant
              */
             cosigner?: "behind";
+            /** @description Number of calls of tools, of all companies, that were found in the last day to have run although they were refused. Absent for none. */
+            callsDisobeyed?: number;
         };
         Health: {
             /** @constant */
