@@ -11,7 +11,6 @@ import (
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
-	"attestd/crypto/strictjson"
 	"attestd/internal/sleep"
 	"attestd/store"
 )
@@ -35,28 +34,27 @@ func (a *Attestations) checkStatement(ctx context.Context, by store.Caller, item
 		return nil, err
 	}
 	want := statement.Expected{
-		Issuer: by.Company.Issuer.AgentID(item.AgentID), Audience: by.Company.Issuer.CompanyID(),
-		ActionHash: action, Delegation: delegationID(by, item.Delegation),
+		Issuer: by.Company.Issuer.AgentID(item.AgentID), Audience: by.Company.Issuer.CompanyID(), Log: by.Company.Actions.Origin, ActionHash: action,
+	}
+	if d, ok := delegationUnverified(by, item.Delegation); ok {
+		want.TokenID, want.DelegationHash = d.TokenID, d.Hash()
 	}
 	return said, statementError(said.Check(key, want, by.At))
 }
 
-// delegationID is the jti of a delegation token that is not checked yet, or the tokenId of the
-// person for whom the caller acts; "" where there is none.
-func delegationID(by store.Caller, token string) (id string) {
-	if token == "" && by.Delegation != "" {
-		person, _ := delegationOf(by) // verify reads it again
-		return person.TokenID
+// delegationUnverified is the DelegationInfo that the record will have: of a token that is not
+// checked yet, or of the person for whom the caller acts. ok is false where there is none, and where
+// none can be made of the token, which is refused later.
+func delegationUnverified(by store.Caller, token string) (d cred.Delegation, ok bool) {
+	if token != "" {
+		d, err := cred.ReadDelegation(token)
+		return d, err == nil
 	}
-	t, err := jose.Parse(token, cred.MaxTokenSize)
-	if err == nil {
-		_ = strictjson.EachMember(t.Payload, MaxDepth, func(name, value []byte) {
-			if string(name) == "jti" {
-				id, _ = strictjson.AsString(value)
-			}
-		})
+	if by.Delegation == "" {
+		return d, false
 	}
-	return id
+	d, err := delegationOf(by)
+	return d, err == nil
 }
 
 // statementError is the refusal of a statement.

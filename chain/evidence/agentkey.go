@@ -40,6 +40,7 @@ type keyChain struct {
 	keys     []*agentKey // each endorsed by the next one
 	agentID  string
 	audience string // SPIFFE ID of the company, as the agent names it; "" until it is known
+	origin   string // of the company's log of actions
 
 	// of the key that signed
 	expires time.Time // when records end to count, where it has an expiresAt
@@ -60,7 +61,7 @@ func (c *checker) keyChain(entries []Entry, agentID, kid string) (*keyChain, err
 			return nil, fail(BadStatement, "control record %d: %v", events[i].index, err)
 		}
 	}
-	chain := &keyChain{agentID: agentID}
+	chain := &keyChain{agentID: agentID, origin: c.file.log(Actions).Origin}
 	for k := known[kid]; ; {
 		if k == nil || k.key == nil {
 			return nil, fail(BadStatement, "not complete: the control record of the key %s is not in the file", kid)
@@ -208,7 +209,9 @@ func (ch *keyChain) signs(companyID string, r *chain.Record, in *content) (*stat
 	if err := ch.names(companyID, s.Audience, s.Issuer); err != nil {
 		return nil, fmt.Errorf("statement %w", err)
 	}
-	err = s.Match(statement.Expected{Issuer: s.Issuer, Audience: s.Audience, ActionHash: in.actionHash, Delegation: in.tokenID})
+	err = s.Match(statement.Expected{
+		Issuer: s.Issuer, Audience: s.Audience, Log: ch.origin, ActionHash: in.actionHash, TokenID: in.tokenID, DelegationHash: in.delegationHash,
+	})
 	if err != nil {
 		return nil, err
 	}

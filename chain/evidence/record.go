@@ -26,7 +26,8 @@ type content struct {
 	agentID, actionType string
 	payload             []byte
 	delegated           []string // delegationChain
-	tokenID             string   // of the delegation; "" without one
+	tokenID             string   // of the delegation; "" without one, as delegationHash
+	delegationHash      string   // see cred.Delegation.Hash
 
 	statement  string // of the agent, where stated
 	stated     bool
@@ -81,6 +82,7 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 			f.refuse("delegation.delegationChain is not an array of strings")
 		}
 		sealed.Delegation = canonical(r.Delegation)
+		in.delegationHash = statement.HashCanonical(sealed.Delegation)
 	}
 	if f.err != nil {
 		return in, f.err

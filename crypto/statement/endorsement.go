@@ -12,6 +12,7 @@ import (
 
 const (
 	EndorsementType   = "agent-key+jwt" // typ of every endorsement
+	MaxEndorsement    = 4096            // bytes of an endorsement
 	MaxEndorsementAge = 5 * time.Minute // how long ago iat may be when the key is enrolled
 )
 
@@ -35,7 +36,7 @@ type Endorsement struct {
 // ParseEndorsement reads an endorsement. It requires the form alone. Every error of it, and of the
 // checks below, is an *Error with CodeEndorsementInvalid.
 func ParseEndorsement(compact string) (*Endorsement, error) {
-	t, err := parseSigned(compact, EndorsementType)
+	t, err := parseSigned(compact, EndorsementType, MaxEndorsement)
 	if err != nil {
 		return nil, refuseEndorsement(err.Error())
 	}
@@ -75,8 +76,8 @@ func readEndorsement(payload []byte) (EndorsementClaims, error) {
 	}
 	var c EndorsementClaims
 	var ok [4]bool
-	c.Issuer, ok[0] = asText(iss, MaxSize, isVisible)
-	c.Audience, ok[1] = asText(aud, MaxSize, isVisible)
+	c.Issuer, ok[0] = asText(iss, MaxEndorsement, isVisible)
+	c.Audience, ok[1] = asText(aud, MaxEndorsement, isVisible)
 	c.IssuedAt, ok[2] = strictjson.AsInteger(iat)
 	c.Next, ok[3] = strictjson.AsString(jkt)
 	switch {
