@@ -122,7 +122,7 @@ func (a *AgentKeys) checkEndorsement(ctx context.Context, by store.Caller, e Enr
 	}
 	issuer := by.Company.Issuer
 	want := statement.EndorsementClaims{Issuer: issuer.AgentID(e.AgentID), Audience: issuer.CompanyID(), Next: thumbprint}
-	if err := said.Check(key, want, by.At); err != nil {
+	if err := said.Check(key.Public, want, by.At); err != nil {
 		return nil, invalid(err.Error())
 	}
 	return &e.Endorsement, nil
@@ -138,11 +138,24 @@ func (a *AgentKeys) List(ctx context.Context, by store.Caller, agentID string) (
 	return Map(a.Store.AgentKeys.List(ctx, by, agentID), newAgentKey), nil
 }
 
-// Revoke revokes a key of an agent for good.
-func (a *AgentKeys) Revoke(ctx context.Context, by store.Caller, agentID, thumbprint string) (AgentKey, error) {
-	k, err := a.Store.AgentKeys.Revoke(ctx, by, agentID, thumbprint)
-	if errors.Is(err, store.ErrNotFound) {
+// Revoke revokes a key of an agent for good. What r says stands in the control record, and every
+// checker repeats it of what the key has signed.
+func (a *AgentKeys) Revoke(ctx context.Context, by store.Caller, agentID, thumbprint string, r store.Revocation) (AgentKey, error) {
+	invalid := func(why string) error {
+		return &Error{Kind: Invalid, Message: "Invalid field: since " + why, Pointer: "/since"}
+	}
+	if r.Since.After(by.At) {
+		return AgentKey{}, invalid("must not be in the future: from then on the key was in other hands")
+	}
+	k, err := a.Store.AgentKeys.Revoke(ctx, by, agentID, thumbprint, r)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return AgentKey{}, refuse(NotFound, "Key not found: the agent has none with that thumbprint")
+	case errors.Is(err, store.ErrSinceBefore):
+		return AgentKey{}, invalid("must not be before the key was enrolled: without since, nothing is said about when it was in other hands")
+	case errors.Is(err, store.ErrSinceLater):
+		return AgentKey{}, &Error{Kind: Conflict, Code: "SINCE_RECORDED", Pointer: "/since",
+			Message: "The revocation of the key says an earlier since already, and what is recorded is not taken back"}
 	}
 	return newAgentKey(k), err
 }

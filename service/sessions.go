@@ -59,9 +59,9 @@ const (
 	placesOfEnds = 50
 )
 
-// noteSession makes sure that the session of a statement is listed.
+// noteSession makes sure that the session of a statement is listed, and is of this key alone.
 func (a *AgentKeys) noteSession(ctx context.Context, by store.Caller, agentID string, s *statement.Statement) error {
-	return a.Store.Sessions.Note(ctx, by, store.Session{AgentID: agentID, Key: s.KeyID, ID: s.Session})
+	return sessionError(a.Store.Sessions.Note(ctx, by, store.Session{AgentID: agentID, Key: s.KeyID, ID: s.Session}))
 }
 
 // SessionQuery narrows a list of sessions. What is "" narrows nothing.

@@ -9,7 +9,6 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
-	"attestd/crypto/jose"
 	"attestd/crypto/statement"
 	"attestd/internal/sleep"
 	"attestd/store"
@@ -33,13 +32,16 @@ func (a *Attestations) checkStatement(ctx context.Context, by store.Caller, item
 	if err != nil {
 		return nil, err
 	}
+	if err := said.CheckVersion(key.StatementVersion); err != nil {
+		return nil, statementError(err)
+	}
 	want := statement.Expected{
 		Issuer: by.Company.Issuer.AgentID(item.AgentID), Audience: by.Company.Issuer.CompanyID(), Log: by.Company.Actions.Origin, ActionHash: action,
 	}
 	if d, ok := delegationUnverified(by, item.Delegation); ok {
 		want.TokenID, want.DelegationHash = d.TokenID, d.Hash()
 	}
-	return said, statementError(said.Check(key, want, by.At))
+	return said, statementError(said.Check(key.Public, want, by.At))
 }
 
 // delegationUnverified is the DelegationInfo that the record will have: of a token that is not
@@ -57,6 +59,23 @@ func delegationUnverified(by store.Caller, token string) (d cred.Delegation, ok 
 	return d, err == nil
 }
 
+// coversDelegation requires that a statement, or nil, covers the delegation that its record has,
+// which is checked by now. checkStatement has compared it with what the token said unchecked, so
+// that a retry is answered after the token has ended.
+func coversDelegation(said *statement.Statement, canonical []byte) error {
+	if said == nil || said.Version() == 1 {
+		return nil
+	}
+	hash := ""
+	if canonical != nil {
+		hash = statement.HashCanonical(canonical)
+	}
+	if said.Delegation != hash {
+		return &Error{Kind: Invalid, Code: statement.CodeMismatch, Message: "Invalid field: statement delegation is not the SHA-256 of the record's delegation"}
+	}
+	return nil
+}
+
 // statementError is the refusal of a statement.
 func statementError(err error) error {
 	var refused *statement.Error
@@ -71,6 +90,15 @@ func takenError(err error) error {
 	if errors.Is(err, chain.ErrTaken) {
 		return &Error{Kind: Conflict, Code: statement.CodeReused, Pointer: "/statement",
 			Message: "Another statement of this key that is recorded has this jti, or this sid and seq"}
+	}
+	return err
+}
+
+// sessionError is the refusal of a sid that another key of the agent has used.
+func sessionError(err error) error {
+	if errors.Is(err, store.ErrOtherKey) {
+		return &Error{Kind: Conflict, Code: statement.CodeReused, Pointer: "/statement",
+			Message: "Another key of the agent has used this sid: a run that goes on under the next key is a new session, whose first statement has continues"}
 	}
 	return err
 }
@@ -107,19 +135,15 @@ const maxClockGap = 10 * time.Second
 
 // live returns a key of an agent that counts now; store.ErrNotFound. Where the clock of the server
 // that has enrolled it is ahead, live waits: a checker refuses a record that is older than its key.
-func (a *AgentKeys) live(ctx context.Context, by store.Caller, agentID, thumbprint string) (*jose.Key, error) {
-	k, err := a.Store.AgentKeys.Live(ctx, by, agentID, thumbprint)
-	if err != nil {
-		return nil, err
+func (a *AgentKeys) live(ctx context.Context, by store.Caller, agentID, thumbprint string) (k store.AgentKey, err error) {
+	if k, err = a.Store.AgentKeys.Live(ctx, by, agentID, thumbprint); err != nil {
+		return k, err
 	}
 	gap := time.Until(k.Since)
 	if gap > maxClockGap {
-		return nil, fmt.Errorf("key %s was enrolled by a server whose clock is %s ahead: %w", thumbprint, gap, store.ErrUnavailable)
+		return k, fmt.Errorf("key %s was enrolled by a server whose clock is %s ahead: %w", thumbprint, gap, store.ErrUnavailable)
 	}
-	if err := sleep.For(ctx, gap); err != nil {
-		return nil, err
-	}
-	return k.Public, nil
+	return k, sleep.For(ctx, gap)
 }
 
 // mayDoWithout refuses what no key of the agent has signed, where the policy demands that one has.

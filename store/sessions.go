@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -32,7 +33,12 @@ type sessionID struct {
 // which any server of the database may delete one that has no new record.
 const notedFor = 24 * time.Hour
 
-// Note makes sure that sessions are listed.
+// ErrOtherKey reports the sid of a session of statements that another key of the agent has used.
+var ErrOtherKey = errors.New("another key of the agent has used the sid")
+
+// Note makes sure that sessions are listed. A sid is that of one key of an agent, whichever of its
+// sessions is noted first: ErrOtherKey. Changes of rows are serialized, also those of several
+// servers.
 func (s Sessions) Note(ctx context.Context, by Caller, sessions ...Session) error {
 	idOf := func(of Session) sessionID { return sessionID{by.Company.Chain, of.AgentID, of.Key, of.ID} }
 	var unknown []Session
@@ -65,6 +71,9 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...Session) erro
 	if err == nil && len(missing) > 0 {
 		err = s.db.write(ctx, func(w *conn) error {
 			for _, of := range missing {
+				if err := mayUse(w, by, of); err != nil {
+					return err
+				}
 				if _, err := w.exec(`INSERT INTO agent_session (company, agent_id, kid, sid) VALUES (?, ?, ?, ?) ON CONFLICT (company, agent_id, sid, kid) DO NOTHING`,
 					by.Company.Chain, of.AgentID, of.Key, of.ID); err != nil {
 					return err
@@ -80,6 +89,20 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...Session) erro
 		s.db.sessions.put(generation, idOf(of), by.At)
 	}
 	return nil
+}
+
+// mayUse returns ErrOtherKey where another key has a session of statements of this name.
+func mayUse(w *conn, by Caller, of Session) error {
+	if len(of.Key) != thumbprintSize {
+		return nil
+	}
+	var other bool
+	err := w.one([]any{&other}, `SELECT EXISTS (SELECT 1 FROM agent_session WHERE company = ? AND agent_id = ? AND sid = ? AND kid <> ? AND length(kid) = ?)`,
+		by.Company.Chain, of.AgentID, of.ID, of.Key, thumbprintSize)
+	if err == nil && other {
+		err = ErrOtherKey
+	}
+	return err
 }
 
 const sessionColumns = "id, agent_id, kid, sid"

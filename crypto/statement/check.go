@@ -30,6 +30,15 @@ func (s *Statement) Check(key *jose.Key, want Expected, now time.Time) error {
 	return s.CheckTime(now)
 }
 
+// CheckVersion requires that s is of a version that its key may make: least is 2 for a key that was
+// enrolled since there are statements with log, else 1. Its error is an *Error with CodeMalformed.
+func (s *Statement) CheckVersion(least int) error {
+	if s.Version() < least {
+		return malformed("must have log, the origin of the company's log of actions: its key was enrolled since statements have it")
+	}
+	return nil
+}
+
 // Verify requires that s is signed with key, the one that KeyID names. Its error is an *Error with
 // CodeSignatureInvalid.
 func (s *Statement) Verify(key *jose.Key) error {
