@@ -7,7 +7,7 @@ const SESSION_NOT_PROVEN = [
   NOT_ORDERED, NOT_ONCE, NOT_OWN_KEY,
 ];
 const HEADER = {
-  format: oneOf("attestd-session/v1"), companyId: COMPANY, agentId: isString, kid: isThumbprint, sid: (s) => SESSION(s),
+  format: oneOf("attestd-session/v1"), companyId: COMPANY, agentId: isString, kid: isThumbprint, sid: SESSION,
   records: (n) => number(n) && n >= 1n && n <= 1_000_000n, checkpoint: isString, logs: LOGS, keys: KEYS, witnesses: [isString, 16],
   agentKey: { records: ENTRIES }, notProven: [isString, 10_000],
 };
