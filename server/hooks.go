@@ -104,6 +104,9 @@ func (c *call) hook(r hookRequest, report hookevent.Report) ([]byte, error) {
 	if err := c.spend(limit.Attest, len(events)); err != nil {
 		return nil, err
 	}
+	if err := c.s.attestations.NumberEnds(c.Context(), c.caller, r.Agent, events); err != nil {
+		return nil, err
+	}
 	records := make([]toolcall.Record, len(events))
 	for i, e := range events {
 		records[i] = r.policy.Record(r.Agent, e)
