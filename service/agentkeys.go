@@ -84,6 +84,9 @@ func (a *AgentKeys) Enrol(ctx context.Context, by store.Caller, e Enrolling) (Ag
 		Thumbprint: key.Thumbprint, AgentID: e.AgentID, JWK: json.RawMessage(key.JWK()), Label: e.Label, ExpiresAt: e.ExpiresAt,
 	}, e.Enrolment, endorsement)
 	switch {
+	case errors.Is(err, store.ErrEndorsementOld):
+		return AgentKey{}, &Error{Kind: Invalid, Code: statement.CodeEndorsementInvalid, Pointer: "/endorsement",
+			Message: "Invalid field: endorsement iat was 5 minutes ago when the key would have been recorded: sign another one"}
 	case errors.Is(err, store.ErrExists):
 		return AgentKey{}, &Error{Kind: Conflict, Code: "KEY_EXISTS", Message: "The company has had this key already; make another one"}
 	case errors.Is(err, store.ErrBadEnrolment):
@@ -98,7 +101,7 @@ func (a *AgentKeys) Enrol(ctx context.Context, by store.Caller, e Enrolling) (Ag
 
 // checkEndorsement requires that an endorsement is by a live key of the agent, of the key that is
 // enrolled. It returns nil where there is none, and none is needed.
-func (a *AgentKeys) checkEndorsement(ctx context.Context, by store.Caller, e Enrolling, thumbprint string) (*string, error) {
+func (a *AgentKeys) checkEndorsement(ctx context.Context, by store.Caller, e Enrolling, thumbprint string) (*store.Endorsement, error) {
 	if e.Endorsement == "" {
 		if by.Role == store.ActsAsAgent {
 			return nil, &Error{Kind: Invalid, Code: "ENDORSEMENT_REQUIRED", Pointer: "/endorsement",
@@ -125,7 +128,10 @@ func (a *AgentKeys) checkEndorsement(ctx context.Context, by store.Caller, e Enr
 	if err := said.Check(key.Public, want, by.At); err != nil {
 		return nil, invalid(err.Error())
 	}
-	return &e.Endorsement, nil
+	if err := said.CheckLife(key.Since, key.ExpiresAt); err != nil {
+		return nil, invalid(err.Error())
+	}
+	return &store.Endorsement{Compact: e.Endorsement, Until: time.Unix(said.IssuedAt, 0).Add(statement.MaxEndorsementAge)}, nil
 }
 
 var enrolmentOfAnother = &Error{Kind: Forbidden, Code: "ENROLMENT_INVALID", Message: "The enrolment token is another agent's, was spent or has ended; ask for a new one"}

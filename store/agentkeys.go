@@ -57,17 +57,33 @@ func scanAgentKeyAnd(rows *sql.Rows, more ...any) (k AgentKey, err error) {
 	return k, err
 }
 
+// Endorsement is what the key before it has signed of a key.
+type Endorsement struct {
+	Compact string
+	Until   time.Time // no control record that has it may be later
+}
+
+// ErrEndorsementOld reports an endorsement that came too late into the control log: every checker
+// would refuse it.
+var ErrEndorsementOld = errors.New("the endorsement is too old")
+
 // Enrol adds a key of an agent. endorsement is what the key before it has signed of it, nil for
-// nothing. With an enrolment, given by the hash of its token, it spends that in the same
+// nothing: ErrEndorsementOld. With an enrolment, given by the hash of its token, it spends that in the same
 // transaction: of many at once, one wins. ErrExists where the company has ever had a key of this
 // thumbprint, ErrNotFound and ErrDisabled of the agent, ErrTooMany where it has MaxAgentKeys that
 // are live, ErrBadEnrolment.
-func (s AgentKeys) Enrol(ctx context.Context, by Caller, k AgentKey, enrolment *chain.Hash, endorsement *string) (AgentKey, error) {
+func (s AgentKeys) Enrol(ctx context.Context, by Caller, k AgentKey, enrolment *chain.Hash, endorsement *Endorsement) (AgentKey, error) {
 	k.CreatedAt, k.StatementVersion = chain.FormatTime(by.At), statementVersion
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		details := map[string]any{
 			"agentId": k.AgentID, "thumbprint": k.Thumbprint, "jwk": k.JWK, "label": k.Label, "expiresAt": timeOrNil(k.ExpiresAt),
-			"statementVersion": k.StatementVersion, "enrolment": nil, "endorsement": endorsement,
+			"statementVersion": k.StatementVersion, "enrolment": nil, "endorsement": nil,
+		}
+		if endorsement != nil {
+			details["endorsement"] = endorsement.Compact
+			if time.Now().After(endorsement.Until) { // the change may have waited
+				return nil, ErrEndorsementOld
+			}
 		}
 		if enrolment != nil {
 			fingerprint, err := s.spend(w, by, k, *enrolment)

@@ -162,6 +162,18 @@ func (e *Endorsement) CheckTime(now time.Time) error {
 	return nil
 }
 
+// CheckLife requires that e was made while its key lived: not before that was enrolled, as far as
+// clocks agree, and before it expired. expires is zero for a key without an end.
+func (e *Endorsement) CheckLife(enrolled, expires time.Time) error {
+	switch made := time.Unix(e.IssuedAt, 0); {
+	case made.Before(enrolled.Add(-MaxAhead)):
+		return refuseEndorsement("iat is more than 60 s before its key was enrolled")
+	case !expires.IsZero() && !made.Before(expires):
+		return refuseEndorsement("iat is after its key had expired")
+	}
+	return nil
+}
+
 func refuseEndorsement(message string) *Error {
 	return refuse(CodeEndorsementInvalid, "endorsement "+message)
 }

@@ -96,7 +96,8 @@
 //
 //	iss  SPIFFE ID of the agent
 //	aud  SPIFFE ID of the company: a string, not a list
-//	iat  Unix seconds; when the next key is enrolled, at most 60 s ahead and 5 minutes ago
+//	iat  Unix seconds; when the next key is enrolled, at most 60 s ahead and 5 minutes ago; within
+//	     the life of the key that signs
 //	jkt  thumbprint of the next key, which is not kid
 //
 // What is wrong with one is ENDORSEMENT_INVALID; see [ParseEndorsement] and [Endorsement.Check].
