@@ -152,8 +152,7 @@ type storedToken struct {
 }
 
 func (i *Identity) fits(t storedToken, refused string) bool {
-	return t.Token != "" && t.Token != refused && t.KeyID == i.config.Key.Thumbprint() && t.DPoP == i.config.DPoP && time.Now().Before(t.Expires) &&
-		(t.Log == "" || i.adoptLog(t.Log))
+	return t.Token != "" && t.Token != refused && t.KeyID == i.config.Key.Thumbprint() && t.DPoP == i.config.DPoP && time.Now().Before(t.Expires)
 }
 
 func (i *Identity) bearer(ctx context.Context, c *Client, refused string) (string, error) {
@@ -166,6 +165,9 @@ func (i *Identity) bearer(ctx context.Context, c *Client, refused string) (strin
 	if !i.loaded && i.config.TokenFile != "" {
 		i.loaded = true
 		i.stored = readToken(i.config.TokenFile)
+		if i.stored.Log != "" && i.fits(i.stored, refused) && !i.adoptLog(i.stored.Log) {
+			i.stored = storedToken{}
+		}
 	}
 	if i.fits(i.stored, refused) {
 		return i.stored.Token, nil

@@ -16,8 +16,8 @@ func isLog(origin string) bool {
 }
 
 // OtherLogError reports a service that names another log than the one for which the agent signs: it
-// is another service, or its operator has begun another log. While it does, the agent signs nothing
-// and sends it no statement.
+// is another service, or its operator has begun another log. From then on the identity signs
+// nothing and sends it no statement.
 type OtherLogError struct {
 	Agent string // SPIFFE ID
 	Log   string // of the agent
@@ -52,10 +52,7 @@ func (i *Identity) learnLog(named string) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
-	case named == i.log:
-		i.otherLog = nil
-		return nil
-	case named == "":
+	case named == "" || named == i.log:
 		return nil
 	case i.log == "" && isLog(named):
 		i.log = named
@@ -79,10 +76,9 @@ func (i *Identity) adoptLog(named string) bool {
 }
 
 // LearnLog signs in where the identity does not know its log yet, so that the next statement names
-// it, and where the service has named another one, which it may do no more. Where that fails, all
-// is as it was.
+// it. Where that fails, the log is still unknown.
 func (c *Client) LearnLog(ctx context.Context) {
-	if i, is := c.credential.(*Identity); is && (i.Log() == "" || i.wrongLog() != nil) {
+	if i, is := c.credential.(*Identity); is && i.Log() == "" {
 		_, _ = i.bearer(ctx, c, "")
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Errors of a session in which nothing can follow.
 var (
-	ErrEnded = errors.New("the session has ended: one that goes on from it begins with SessionAfter")
+	ErrEnded = errors.New("the session has ended")
 	ErrTaken = errors.New("the service has other statements of a session of this ID: begin one with another ID")
 )
 

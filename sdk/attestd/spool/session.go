@@ -40,13 +40,18 @@ var (
 // session goes on under its ID with "~" and the milliseconds since 1970, and its first statement
 // there names the last one before. It does so, too, where the service has statements of it that
 // this folder does not know, and where the disk has changed the file.
+//
+// Once it has ended, a Session takes nothing more ([attestd.ErrEnded]); one that is opened again by
+// its ID goes on so.
 type Session struct {
 	spool    *Spool
 	identity *attestd.Identity
 	id       string
-	path     string // of the places
+	path     string                // of the places
+	after    *attestd.Continuation // what it goes on from, as the caller says; or nil
 
-	mu sync.Mutex // one statement is made at a time, also by this process
+	mu    sync.Mutex // one statement is made at a time, also by this process
+	ended string     // the hash of the end that this Session has signed
 }
 
 // sessionsAs is the folder of the places, and removedAs the list of those that were removed from
@@ -66,6 +71,37 @@ func (s *Spool) Session(identity *attestd.Identity, id string) (*Session, error)
 	}
 	id = sessionID(id)
 	return &Session{spool: s, identity: identity, id: id, path: s.placesOf(identity.Key().Thumbprint(), id)}, nil
+}
+
+// SessionAfter is Session for a run that goes on from another one. last is what Last of that one has
+// returned; the first statement of the new session names it.
+func (s *Spool) SessionAfter(identity *attestd.Identity, id string, last attestd.Continuation) (*Session, error) {
+	made, err := s.Session(identity, id)
+	if err != nil {
+		return nil, err
+	}
+	if last.Session == made.id {
+		return nil, errors.New("spool: a session that goes on from another one needs an ID of its own")
+	}
+	made.after = &last
+	return made, nil
+}
+
+// Last names the newest statement of the session, also one that was refused; nil where the folder
+// has none.
+func (s *Session) Last() (*attestd.Continuation, error) {
+	if err := s.spool.repair(); err != nil {
+		return nil, err
+	}
+	known, err := readPlaces(s.path)
+	if err != nil {
+		return nil, err
+	}
+	head := known.head()
+	if head == nil {
+		return nil, nil
+	}
+	return &attestd.Continuation{Session: head.Session, KeyID: s.identity.Key().Thumbprint(), Hash: head.Hash}, nil
 }
 
 // makeSessions makes the folder of the places where there is none.
@@ -251,6 +287,9 @@ func (s *Session) addLocked(ctx context.Context, a attestd.Attestation) (added, 
 		return added{}, err
 	}
 	line, err := s.spool.appendSigned(appendLine(nil, signed), s.path, at, known.size)
+	if err == nil && a.Last {
+		s.ended = at.Hash
+	}
 	return added{signed, at, line}, err
 }
 
@@ -261,12 +300,18 @@ func (s *Session) next(known *places) (next attestd.Place, err error) {
 		return attestd.Place{Session: last.Session, Seq: last.Seq + 1, Previous: last.Hash, Refused: known.unnamed()}, nil
 	}
 	used := last != nil || known.isOver()
-	if !used {
+	switch head := known.head(); {
+	case !used:
 		s.spool.removeOldPlaces()
 		if next.Continues, used, err = s.before(); err != nil {
 			return next, err
 		}
-	} else if head := known.head(); head != nil {
+		if s.after != nil {
+			next.Continues = s.after
+		}
+	case s.ended != "" && last != nil && last.Hash == s.ended:
+		return next, attestd.ErrEnded
+	case head != nil:
 		next.Continues = &attestd.Continuation{Session: head.Session, KeyID: s.identity.Key().Thumbprint(), Hash: head.Hash}
 	}
 	if next.Session = s.id; used {

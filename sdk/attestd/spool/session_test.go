@@ -450,15 +450,49 @@ func TestSessionGoesOnAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	session, _ := m.open("one")
-	attest(t, session, attestation(0), attestation(1), end, attestation(2))
+	other, _ := m.open("one")
+	attest(t, session, attestation(0), attestation(1), end)
+	if _, _, err := session.Attest(t.Context(), attestation(2)); !errors.Is(err, attestd.ErrEnded) {
+		t.Error(err)
+	}
 	m.Is("one", "complete: 0 to 2, sealed")
+	attest(t, other, attestation(2))
 	next := m.after("one", "one")
+	attest(t, session, end) // which is that of the run that goes on
 	again, _ := m.open("one")
-	attest(t, again, end, attestation(3))
+	attest(t, again, attestation(3))
 	m.Is(next, "complete: 0 to 1, sealed")
 	m.Is(m.after("one", next), "open at 0")
 	if n := len(m.Sessions()); n != 3 {
 		t.Errorf("%d sessions, want 3", n)
+	}
+}
+
+// A session goes on from another one, of whichever ID and folder, where the caller says so.
+func TestSessionAfterAnother(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	first, _ := m.open("one")
+	if last, err := first.Last(); last != nil || err != nil {
+		t.Error(last, err)
+	}
+	attest(t, first, attestation(0), end)
+	last, err := first.Last()
+	must(t, err)
+	m.dir = filepath.Join(t.TempDir(), "another")
+	m.nextKey()
+	_, folder := m.open("-")
+	identity, err := attestd.NewIdentity(m.IdentityConfig)
+	must(t, err)
+	if _, err := folder.SessionAfter(identity, "one", *last); err == nil {
+		t.Error("it goes on under the same ID")
+	}
+	second, err := folder.SessionAfter(identity, "two", *last)
+	must(t, err)
+	attest(t, second, attestation(1), attestation(2))
+	records := m.Records("two")
+	if c := records[0].Continues; c == nil || *c != *last || c.Hash != m.Records("one")[1].Hash() || records[1].Continues != nil {
+		t.Errorf("it goes on from %+v, want %+v", c, last)
 	}
 }
 
