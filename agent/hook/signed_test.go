@@ -105,8 +105,8 @@ func TestEachEndOfASessionIsRecorded(t *testing.T) {
 	n.Is(all[2], "complete: 0 to 0, sealed")
 }
 
-// An event that the service refuses has its place in the session, is set apart once, and is named by
-// the next one. A call that must be recorded is refused, and its refusal is recorded.
+// An event that the service refuses has its place in the session, is set apart once, and is named
+// by the next one. A call that must be recorded is refused, and its refusal is recorded.
 func TestRefusedEventKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	for _, closed := range []bool{false, true} {

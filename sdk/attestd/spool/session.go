@@ -73,8 +73,8 @@ func (s *Spool) Session(identity *attestd.Identity, id string) (*Session, error)
 	return &Session{spool: s, identity: identity, id: id, path: s.placesOf(identity.Key().Thumbprint(), id)}, nil
 }
 
-// SessionAfter is Session for a run that goes on from another one. last is what Last of that one has
-// returned; the first statement of the new session names it.
+// SessionAfter is Session for a run that goes on from another one. last is what Last of that one
+// has returned; the first statement of the new session names it.
 func (s *Spool) SessionAfter(identity *attestd.Identity, id string, last attestd.Continuation) (*Session, error) {
 	made, err := s.Session(identity, id)
 	if err != nil {
