@@ -204,8 +204,8 @@ func (r *running) prepare(company string) {
 	must(t, r.vars.set("clientSecret", oauth.ClientSecret))
 }
 
-// enrol makes a key of the agent bot, in files as attestd agent-key enrol has written them: now, and
-// before they named the log.
+// enrol makes a key of the agent bot, in files as attestd agent-key enrol writes them, and as it
+// did before they named the log.
 func (r *running) enrol(company string) {
 	t := r.t
 	key, err := attestd.NewAgentKey(attestd.EdDSA)

@@ -29,8 +29,8 @@
 // ${clientId} and ${clientSecret} (of an OAuth client), ${pem}, ${jwk} (its x) and ${fingerprint}
 // of the company's key, and ${dir}, a folder that does not exist yet. Where client has agent, there
 // are also ${agentFile}, the path of a key file of the agent bot, ${agentFileOfBefore}, the same
-// without the member log, ${log}, which is that member, and ${thumbprint} of the key. A string that is nothing but
-// one ${name} becomes the value that was saved, an object too.
+// without the member log, ${log}, which is that member, and ${thumbprint} of the key. A string that
+// is nothing but one ${name} becomes the value that was saved, an object too.
 //
 // What is expected matches what has at least its members; arrays have the same length.
 // {"$matches":"regexp"} matches a string.
@@ -106,8 +106,8 @@
 //	               key "signed this"
 //	agentKeys      {} → {}; lists the keys of the agent, and so signs in
 //	sessionBegin   {"id","continues"} → {}; begins a session in memory; continues, of sessionLast, may be absent
-//	sessionAttest  {"actionType","payload","delegation","idempotencyKey","end"} → the record, signed in that session; the
-//	               last three may be absent
+//	sessionAttest  {"actionType","payload","delegation","idempotencyKey","end"} → the record, signed in that session;
+//	               the last three may be absent
 //	sessionLast    {} → {"sid","kid","hash"} of the last statement, for continues
 //	spoolSessionBegin, spoolSessionAttest, spoolSessionLast
 //	               the same of a session of the spool; spoolSessionAttest → {"queued":true} or

@@ -30,7 +30,8 @@ async (cases) => {
     document.querySelector('.drop').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
     const { dataset } = await seen(() => document.querySelector(`[data-file="case ${i}"], [data-invalid]`));
     const text = document.querySelector('main').textContent;
-    const heard = !says?.length ? '' : says.every((part) => text.includes(part)) ? ' said' : ' not said';
+    // the page begins its sentences in upper case
+    const heard = !says?.length ? '' : says.every((part) => text.includes(part.slice(1))) ? ' said' : ' not said';
     verdicts.push('invalid' in dataset ? 'usage' : `${dataset.verdict} ${dataset.code}`.trim() + heard);
   }
   return verdicts;

@@ -20,7 +20,8 @@ class Spool:
         self._signed = {}
         for name in ("new", "pending", "refusals", "refused", "sessions"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-        # by a process that was killed before it acknowledged them; and of sessions that nobody goes on with
+        # left by a process that was killed before it acknowledged them; and of sessions that nobody
+        # goes on with
         for left, age in [(left, 3600) for left in (self.folder / "new").iterdir()] + [(left, 60 * 86400) for left in (self.folder / "refusals").iterdir()]:
             try:
                 if left.stat().st_mtime < time.time() - age:

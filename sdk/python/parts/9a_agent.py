@@ -120,7 +120,8 @@ class Agent:
         if self.thumbprint not in [key["thumbprint"] for key in keys]:
             self._alarm(AttestdError(f"ALARM: the service's list of the keys of the agent {self.spiffe_id} lacks its own key {self.thumbprint}"))
 
-    def _learn(self, log):  # takes the log that the service names, or compares it with the one that is known
+    # takes the log that the service names, or compares it with the one that is known
+    def _learn(self, log):
         if type(log) is not str:  # a service of before
             return
         if self.log in (None, log) and visible(log, 255):
@@ -453,7 +454,8 @@ class SpoolSession:
                 if not self._agent._says(statement, prepared, end):
                     raise AttestdError("the idempotency key is that of another action, which waits")
                 return _Prepared(text, "", False), statement, name
-            refusals = self._spool._refusals(self._agent.thumbprint, self.id)  # what a flush has found
+            # what a flush has found
+            refusals = self._spool._refusals(self._agent.thumbprint, self.id)
             for _, refusal in refusals:
                 self._refused(refusal, True)
             if self._next.end:

@@ -43,7 +43,7 @@ export interface Refusal extends RefusedPlace {
   continues?: Continuation | undefined;
 }
 
-/** What is known of a statement of a session that the service has refused; undefined outside of one. */
+/** What is known of a statement that the service has refused; undefined outside of a session. */
 export async function refusalOf(statement: string, { status, code }: ServiceError): Promise<Refusal | undefined> {
   const place = placeIn(statement);
   if (!place) return undefined;

@@ -376,7 +376,7 @@ async function removeOld(folder: string, age: number): Promise<void> {
   }
 }
 
-/** What later statements have to say of an item that was refused; undefined outside of a session. */
+/** What later statements say of an item that was refused; undefined outside of a session. */
 async function refusalIn(item: string, error: ServiceError): Promise<Refusal | undefined> {
   const { statement } = JSON.parse(item) as { statement?: string };
   return statement ? refusalOf(statement, error) : undefined;

@@ -170,14 +170,14 @@ export async function actionHash({ payloadNode }) {
 }
 
 /**
- * What the delegation of a statement must be that a record with this node has: its hash, or of
- * version 1 the ID of its token; undefined without a delegation.
+ * What a statement must have as the delegation of a record: its hash, or in version 1 the ID of its
+ * token; '' without one.
  * @param {LogRecord} record
- * @param {boolean} isFirstVersion
+ * @param {string | undefined} log of the statement
  */
-export async function delegationClaim({ delegation, delegationNode }, isFirstVersion) {
-  if (!delegation || !delegationNode) return undefined;
-  return isFirstVersion ? delegation.tokenId : hex(await sha256(canonicalBytes('', delegationNode, '')));
+export async function delegationClaim({ delegation, delegationNode }, log) {
+  if (!delegation || !delegationNode) return '';
+  return log === undefined ? delegation.tokenId : hex(await sha256(canonicalBytes('', delegationNode, '')));
 }
 
 /**
@@ -185,3 +185,19 @@ export async function delegationClaim({ delegation, delegationNode }, isFirstVer
  * @param {string} compact
  */
 export const statementHash = async (compact) => hex(await sha256(utf8(compact)));
+
+/**
+ * For which service a statement was made, and what an older one leaves open.
+ * @param {{iss: string, aud: string, log?: string}} claims
+ */
+export const madeFor = ({ iss, aud, log }) => (log === undefined
+  ? `Its statement is by ${iss}, for ${aud}, and does not say which service it was made for: another one may have the ` +
+    'same names.'
+  : `Its statement is by ${iss}, for ${aud} and its log ${log}.`);
+
+/**
+ * Reads well after the name of a session.
+ * @param {{sid: string, kid: string, hash: string}} continues
+ */
+export const goesOn = ({ sid, kid, hash: last }) =>
+  `goes on from the session ${sid} of the key ${kid}, whose last statement has the hash ${last}`;
