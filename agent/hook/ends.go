@@ -35,7 +35,10 @@ const (
 	endsRead = 256
 )
 
-const hasEnded = "ended"
+const (
+	hasEnded = "ended"
+	lockName = "lock"
+)
 
 // path returns the file of a session.
 func (e ends) path(session string) string {
@@ -78,23 +81,26 @@ func (e ends) goesOn(session string) error {
 // an end that is not recorded twice.
 func (e ends) change(session string, to func(count int, ended bool, at time.Time) (int, bool)) error {
 	path := e.path(session)
-	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	lock := flock.New(filepath.Join(e.folder, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	if err := lock.Lock(); err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
 	var count int
 	var state string
-	_, _ = fmt.Sscan(string(text), &count, &state) // a new file is empty
-	next, ended := to(count, state == hasEnded, info.ModTime())
+	var at time.Time
+	text, err := os.ReadFile(path)
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = os.Stat(path); err == nil {
+			at = info.ModTime()
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, _ = fmt.Sscan(string(text), &count, &state) // there may be no file
+	next, ended := to(count, state == hasEnded, at)
 	if next == count && ended == (state == hasEnded) {
 		return nil // and the time stays that of the end
 	}
@@ -113,7 +119,7 @@ func (e ends) removeOld(now time.Time) {
 	defer folder.Close()
 	entries, _ := folder.ReadDir(endsRead)
 	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil && now.Sub(info.ModTime()) > endsKept {
+		if info, err := entry.Info(); err == nil && entry.Name() != lockName && now.Sub(info.ModTime()) > endsKept {
 			_ = os.Remove(filepath.Join(e.folder, entry.Name()))
 		}
 	}

@@ -299,6 +299,26 @@ func TestServiceThatRefusesEverything(t *testing.T) {
 	}
 }
 
+// A service that says of everything that it has another statement there gets no second one for any
+// place, and the agent goes on from its last run when that has an end.
+func TestServiceThatSaysReused(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	session, folder := m.open("one")
+	attest(t, session, attestation(0), attestation(1))
+	m.With(func() { m.Status, m.Code = 409, attestd.StatementReused })
+	for n := range 3 {
+		isRefused(t, session, attestation(n))
+	}
+	m.With(func() { m.Status = 201 })
+	attest(t, session, attestation(2), end)
+	m.Is("one", "open at 1")
+	m.Is(m.after("one", "one"), "complete: 0 to 1, sealed")
+	if apart, err := folder.Refused(); err != nil || len(apart) != 6 || len(m.Sessions()) != 2 {
+		t.Errorf("%d are set apart, want 6, %v; %q", len(apart), err, m.Sessions())
+	}
+}
+
 // What a Flush finds refused is named by the statements after it, also where a statement that named
 // it was refused itself.
 func TestFlushFindsRefusals(t *testing.T) {
