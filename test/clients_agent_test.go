@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -115,9 +117,34 @@ func TestGoClientIsAnAgent(t *testing.T) {
 				if len(list.Sessions) != 1 || list.Sessions[0].State != "sealed" || list.Sessions[0].Records != 3 {
 					t.Errorf("%+v", list.Sessions)
 				}
+				if said := verdictOnSession(t, s, c, "bot", "one"); !strings.Contains(said, ": 3 records, complete: 0 to 3, sealed, 1 refused\n") {
+					t.Errorf("the verdict is\n%s", said)
+				}
 			})
 		}
 	}
+}
+
+// verdictOnSession is what attestd check prints of the file of a session.
+func verdictOnSession(t *testing.T, s *service, c *client, agent, id string) string {
+	t.Helper()
+	reader, err := api.New(api.Config{URL: s.URL, Credential: api.Key(c.key)})
+	must(t, err)
+	defer reader.Close()
+	body, err := reader.SessionEvidence(t.Context(), agent, id, "")
+	must(t, err)
+	defer body.Close()
+	text, err := io.ReadAll(body)
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "session.jsonl")
+	must(t, os.WriteFile(path, text, 0o600))
+	program, err := binary(t)
+	must(t, err)
+	out, err := exec.CommandContext(t.Context(), program, "check", path).Output()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 // The TypeScript and Python clients do the same, with signers of their own.
