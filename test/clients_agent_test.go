@@ -13,6 +13,7 @@ import (
 
 	api "attestd/sdk/attestd"
 
+	"attestd/crypto/statement"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -121,6 +122,39 @@ func TestGoClientIsAnAgent(t *testing.T) {
 					t.Errorf("the verdict is\n%s", said)
 				}
 			})
+		}
+	}
+}
+
+// What the Go client signs beside a delegation token is what the service makes of the token, so that
+// the record is accepted, whether the token was issued or exchanged.
+func TestGoClientSignsDelegations(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
+	c := s.register(t, "acme")
+	own, _ := enrolled(t, s, c, api.ES256, api.IdentityConfig{SPIFFEID: "spiffe://attestd.local/company/acme/agent/bot"})
+	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"planner"}`, nil)
+	admin, err := api.New(api.Config{URL: s.URL, Credential: api.Key(c.key)})
+	must(t, err)
+	defer admin.Close()
+	direct, err := admin.Delegate(t.Context(), "bot", "globex", "deploy")
+	must(t, err)
+	first, err := admin.Delegate(t.Context(), "planner", "globex", "deploy")
+	must(t, err)
+	svid, err := admin.AgentSVID(t.Context(), "bot")
+	must(t, err)
+	exchanged, err := admin.ExchangeToken(t.Context(), first.Token, svid.SVID)
+	must(t, err)
+	session, err := own.Session("one")
+	must(t, err)
+	for _, token := range []string{"", direct.Token, exchanged.AccessToken, svid.SVID} {
+		r, err := session.Attest(t.Context(), api.Attestation{AgentID: "bot", ActionType: "a", Payload: 1, Delegation: token})
+		must(t, err)
+		said, err := statement.Parse(r.Payload.Statement)
+		must(t, err)
+		if said.Version() != 2 || len(said.Delegation) != map[bool]int{true: 64, false: 0}[token != ""] {
+			t.Errorf("%+v", said.Claims)
 		}
 	}
 }
