@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
 
+	"attestd/chain/evidence"
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
@@ -241,6 +243,13 @@ func TestRevocationSaysSince(t *testing.T) {
 		}
 	}
 	acme.do(t, "GET /v1/verify", "").has(`{"valid":true}`)
+
+	// evidence has the first and the last of them, and the verdict says the earliest time
+	verdict := evidence.Check(acme.do(t, "GET /v1/evidence/0", "").status(200).raw, evidence.Trust{Fingerprint: acme.fingerprint(t)})
+	said := "the key was in other hands since " + created + ", says its revocation (stolen)"
+	if verdict.Outcome != evidence.Holds || verdict.Statement.Since != created || !slices.Contains(verdict.Checked, said) {
+		t.Errorf("%+v %+v", verdict, verdict.Statement)
+	}
 	a.attests(t, "2", a.states(t, a.claims(t, "note", "2")).Compact).gets(403, `{"error":"…","code":"STATEMENT_KEY_UNKNOWN"}`)
 }
 

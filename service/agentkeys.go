@@ -18,6 +18,8 @@ import (
 // AgentKeys are the public keys of agents.
 type AgentKeys struct {
 	Store *store.Store
+
+	sequences sequences
 }
 
 // AgentKey is a public key of an agent.

@@ -195,6 +195,48 @@ func (v *View) Places(ctx context.Context, by Caller, first, last chain.Hash, yi
 	}
 }
 
+// tailBytes is how much is read of the ends of payloads at once.
+const tailBytes = 1 << 20
+
+// PlaceTails is like Places, and gives yield the last characters of each record's payload too: up to
+// size of them, none of a payload that was pruned. yield may read more.
+func (v *View) PlaceTails(ctx context.Context, by Caller, first, last chain.Hash, size int, yield func(p Place, tail []byte) (bool, error)) error {
+	type placeTail struct {
+		Place
+		tail []byte
+	}
+	limit := max(1, tailBytes/size)
+	for from := ">="; ; from = ">" {
+		batch := make([]placeTail, 0, limit)
+		err := v.read(ctx, func(r *conn) error {
+			batch = batch[:0]
+			return r.each(func(rows *sql.Rows) error {
+				var p placeTail
+				var name sql.RawBytes
+				err := rows.Scan(&name, &p.Index, &p.tail)
+				copy(p.Name[:], name)
+				batch = append(batch, p)
+				return err
+			}, `SELECT k.name, k.idx, CASE WHEN length(r.payload) > ?4 THEN substr(r.payload, length(r.payload) - ?4 + 1) ELSE r.payload END
+				FROM idempotency_key k JOIN record r ON r.id = k.chain * 1099511627776 + k.idx
+				WHERE k.chain = ?1 AND k.name `+from+` ?2 AND k.name <= ?3 ORDER BY k.name LIMIT ?5`,
+				by.Company.Chain, first[:], last[:], size, limit)
+		})
+		if err != nil {
+			return fmt.Errorf("statements of a session: %w", err)
+		}
+		for _, p := range batch {
+			if more, err := yield(p.Place, p.tail); err != nil || !more {
+				return err
+			}
+		}
+		if len(batch) < limit {
+			return nil
+		}
+		first = batch[len(batch)-1].Name
+	}
+}
+
 // PlaceEnds returns the first and the last place of a range of names; ErrNotFound where it is
 // empty.
 func (v *View) PlaceEnds(ctx context.Context, by Caller, first, last chain.Hash) (ends [2]Place, err error) {
