@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"attestd/chain"
 	"attestd/chain/tlog"
@@ -369,17 +370,20 @@ func (s *Session) String() string {
 	case Open:
 		return fmt.Sprintf("open at %d", s.Last) + s.refused()
 	}
-	text := "missing "
-	for i, gap := range s.Missing {
-		if i > 0 {
-			text += ", "
+	var parts []string
+	for _, gap := range s.Missing {
+		part := fmt.Sprint(gap[0])
+		if gap[0] != gap[1] {
+			part += fmt.Sprint("–", gap[1])
 		}
-		if text += fmt.Sprint(gap[0]); gap[0] != gap[1] {
-			text += fmt.Sprint("–", gap[1])
-		}
+		parts = append(parts, part)
 	}
-	if s.gaps > len(s.Missing) {
-		text += fmt.Sprintf(" and %d ranges more", s.gaps-len(s.Missing))
+	text := "missing " + strings.Join(parts, ", ")
+	switch more := s.gaps - len(s.Missing); {
+	case more > 0 && len(parts) > 0:
+		text += fmt.Sprintf(" and %d ranges more", more)
+	case more > 0:
+		text += fmt.Sprintf("%d ranges more than are remembered", more)
 	}
 	if !s.sealed {
 		text += fmt.Sprintf(", open at %d", s.Last)
