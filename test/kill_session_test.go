@@ -157,7 +157,7 @@ func (m *signing) check(t *testing.T, refusable bool) (sessions, records, refuse
 	if refusable && refused != len(hashes) {
 		t.Errorf("%d are set apart, and %d are called refused", refused, len(hashes))
 	}
-	return len(places), records, refused
+	return len(places), records, len(hashes)
 }
 
 // killPoints is at how many moments a signing process is killed.
@@ -295,8 +295,8 @@ func TestClientSessionSurvivesKills(t *testing.T) {
 	}
 }
 
-// A process that signs in a session of a client's spool is killed at random moments, and the next
-// one goes on where it was.
+// A process that signs in a session of a client's spool is killed at random moments, while the
+// service refuses some of it, and the next one goes on where it was.
 func TestOtherClientsSessionsSurviveKills(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	othersRun(t)
@@ -307,7 +307,9 @@ func TestOtherClientsSessionsSurviveKills(t *testing.T) {
 			m := signingMachine(t, s, s.register(t, fmt.Sprint("sessions-", i)))
 			dir, killed := filepath.Join(m.folder, "spool"), 0
 			began := time.Now()
-			run := func(mode string) *exec.Cmd { return clientScript(t, script, m.keyFile, m.URL, dir, mode) }
+			run := func(mode string) *exec.Cmd {
+				return clientScript(t, script, m.keyFile, m.URL, dir, mode, foreignDelegation())
+			}
 			if out, err := run("end").CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -320,10 +322,10 @@ func TestOtherClientsSessionsSurviveKills(t *testing.T) {
 			if out, err := run("end").CombinedOutput(); err != nil {
 				t.Fatalf("the last flush: %v\n%s", err, out)
 			}
-			sessions, records, _ := m.check(t, false)
-			t.Logf("killed %d times: %d records in %d sessions", killed, records, sessions)
-			if killed == 0 || sessions != 2 {
-				t.Errorf("killed %d times; %d sessions, want 2: the first ended", killed, sessions)
+			sessions, records, refused := m.check(t, false)
+			t.Logf("killed %d times: %d records in %d sessions, %d refused", killed, records, sessions, refused)
+			if killed == 0 || sessions != 2 || refused == 0 {
+				t.Errorf("killed %d times; %d sessions, want 2: the first ended; %d refused", killed, sessions, refused)
 			}
 		})
 	}

@@ -437,7 +437,7 @@ const MOST = { gaps: 1000, named: 10_000, recent: 4096, recorded: 100 };
 
 // The statements of one session in the order of their places: whether all are there. Its memory
 // does not grow with their number. The reference says what each is held against.
-class Places {
+export class Places {
   last = -1n;
   sealed = false;
   refused = 0; // places that are missing and that a later statement names as refused

@@ -360,8 +360,8 @@ class Places:
 
     def __init__(self):
         self.last, self.sealed, self.is_more = -1, False, False
-        # (seq, index) of places that are there although they were refused, the first 100; index -1 of
-        # one long ago
+        # (seq, index) of places that are there although they were refused, the first 100; index -1
+        # of one long ago
         self.recorded = []
         # of missing places: (first, last, prev of the statement after them); and gaps beyond those
         self.gaps, self.forgotten = [], 0

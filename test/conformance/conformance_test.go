@@ -231,6 +231,19 @@ func (r *running) enrol(company string) {
 		must(t, r.vars.set(name, path))
 		file["log"] = keys.Log
 	}
+	var first, svid, exchanged struct {
+		Token, SVID string
+		AccessToken string `json:"access_token"`
+	}
+	r.ask(201, "POST", "/v1/token-exchange", `{"agentId":"bot","actingOn":"globex","scope":"a"}`, &first)
+	must(t, r.vars.set("delegation", first.Token))
+	r.ask(201, "POST", "/v1/agents/register", `{"agentId":"planner"}`, nil)
+	r.ask(201, "POST", "/v1/token-exchange", `{"agentId":"planner","actingOn":"globex","scope":"a"}`, &first)
+	r.ask(200, "GET", "/v1/agents/bot/svid", "", &svid)
+	r.ask(200, "POST", "/v1/token/exchange", fmt.Sprintf(`{"grant_type":"urn:ietf:params:oauth:grant-type:token-exchange","subject_token":%q,`+
+		`"subject_token_type":"urn:ietf:params:oauth:token-type:jwt","actor_token":%q,"actor_token_type":"urn:ietf:params:oauth:token-type:jwt"}`,
+		first.Token, svid.SVID), &exchanged)
+	must(t, r.vars.set("exchanged", exchanged.AccessToken))
 	must(t, r.vars.set("log", keys.Log))
 	must(t, r.vars.set("thumbprint", key.Thumbprint()))
 }

@@ -29,8 +29,10 @@
 // ${clientId} and ${clientSecret} (of an OAuth client), ${pem}, ${jwk} (its x) and ${fingerprint}
 // of the company's key, and ${dir}, a folder that does not exist yet. Where client has agent, there
 // are also ${agentFile}, the path of a key file of the agent bot, ${agentFileOfBefore}, the same
-// without the member log, ${log}, which is that member, and ${thumbprint} of the key. A string that
-// is nothing but one ${name} becomes the value that was saved, an object too.
+// without the member log, ${log}, which is that member, ${thumbprint} of the key, and ${delegation}
+// and ${exchanged}, tokens under which bot acts for the company globex: by itself, and by way of
+// the agent planner. A string that is nothing but one ${name} becomes the value that was saved, an
+// object too.
 //
 // What is expected matches what has at least its members; arrays have the same length.
 // {"$matches":"regexp"} matches a string.
@@ -42,6 +44,7 @@
 //	cutAnswer  it ends in the middle of the answer
 //	slow       the request reaches the server, and its answer comes after "millis"
 //	pass       nothing
+//	lie        the request reaches the server, and in place of its answer comes that of "answer"
 //	change     the JSON answer of the server has the value "to" at "at", a JSON Pointer; without "to", no such member
 //	answer     the request does not reach the server; the proxy answers "status", with "code", "pointer", "retryAfter"
 //	           and "body" where given,

@@ -103,6 +103,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "cutBefore":
 		cut(w)
 		return
+	case "lie":
+		if _, _, err := p.forward(r, sent); err != nil {
+			cut(w)
+			return
+		}
+		fallthrough
 	case "answer":
 		w.Header().Set("Content-Type", "application/json")
 		if now.RetryAfter != "" {

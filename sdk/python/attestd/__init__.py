@@ -1472,8 +1472,8 @@ class Agent:
         token = bearer.get("Authorization", "")[7:]
         return {"Authorization": f"DPoP {token}", "DPoP": _proof(self.key, method, url, token, self._nonce)} if self.dpop and token else bearer
 
-    def _sign(self, prepared, place=None, end=False):
-        """What the agent signs of an attestation that is ready, added to it: (prepared, statement). place is a _Next. A statement that does not name its log is of the form of before: it
+    def _sign(self, prepared, place=None, end=False, id=None):
+        """What the agent signs of an attestation that is ready, added to it: (prepared, statement). place is a _Next, and id the jti, that of the idempotency key without it. A statement that does not name its log is of the form of before: it
         has no refused and no continues, and names a delegation by its jti alone."""
         body = read(prepared.text)
         if body["agentId"] != self.agent_id:
@@ -1481,7 +1481,7 @@ class Agent:
         action = canonical({"actionType": body["actionType"], "agentId": body["agentId"], "companyId": self.company_id, "payload": body["payload"]})
         self._refuse()
         log = self.log
-        claims = {"iss": self.spiffe_id, "aud": self._parent, **({"log": log} if log else {}), "iat": int(time.time()), "jti": _new_key() if prepared.made else _statement_id(prepared.key),
+        claims = {"iss": self.spiffe_id, "aud": self._parent, **({"log": log} if log else {}), "iat": int(time.time()), "jti": id or (_new_key() if prepared.made else _statement_id(prepared.key)),
                   "action_hash": hashlib.sha256(action.encode()).hexdigest()}
         if body.get("delegation"):
             claims["delegation"] = _delegation_claim(body["delegation"], log)
@@ -1583,10 +1583,22 @@ class _Next:
     end: bool = False
     refused: tuple = ()
     continues: dict | None = None
+    # the last idempotency keys of callers, as the jti of statements that were refused
+    spent: tuple = ()
 
     def after(self, statement, end):
         named = len(_part_of(statement, 1).get("refused", ()))
-        return _Next(self.sid, self.seq + 1, _sha256(statement), bool(end), self.refused[named:])
+        return _Next(self.sid, self.seq + 1, _sha256(statement), bool(end), self.refused[named:], spent=self.spent)
+
+    def id_of(self, prepared):
+        """The jti of the next statement: no two of a key have one, also where the service has refused the first. None for a new one."""
+        if prepared.made:
+            return None
+        id, n = _statement_id(prepared.key), 0
+        while id in self.spent:
+            n += 1
+            id = _b64(hashlib.sha256(f"{prepared.key}\n{n}".encode()).digest())
+        return id
 
     def last(self, kid):
         return None if self.previous is None else {"sid": self.sid, "kid": kid, "hash": self.previous}
@@ -1595,15 +1607,19 @@ class _Next:
         """Where a session is once a statement of it was refused. Its place stays used, and later statements name it."""
         if refusal["sid"] != self.sid:
             return self
+        spent, id = self.spent, refusal.get("id", "")
+        # under a key that is recorded already nothing is recorded again
+        if refusal["code"] != "STATEMENT_REUSED" and not re.fullmatch("[0-9a-f]{12}-[0-9a-f]{32}", id):
+            spent = (*(one for one in spent if one != id), id)[-1000:]
         known = {one["seq"]: one for one in (*self.refused, *refusal["named"], {name: refusal[name] for name in ("seq", "hash", "code")})}
-        return replace(self, end=self.end and refusal["hash"] != self.previous, refused=tuple(known[seq] for seq in sorted(known)))
+        return replace(self, spent=spent, end=self.end and refusal["hash"] != self.previous, refused=tuple(known[seq] for seq in sorted(known)))
 
     def elsewhere(self, refusal, new_id):
         """Where the run of a session goes on whose place another statement has, at the service: in a session of another ID."""
         if refusal["sid"] != self.sid:
             return self
         last = refusal.get("previous") if refusal["hash"] == self.previous else self.previous
-        return _Next(new_id, continues={"sid": self.sid, "kid": refusal["kid"], "hash": last} if last else refusal.get("continues"))
+        return _Next(new_id, spent=self.spent, continues={"sid": self.sid, "kid": refusal["kid"], "hash": last} if last else refusal.get("continues"))
 
 def _refusal_of(statement, error):
     """What is known of a statement of a session that the service has refused; None outside of one."""
@@ -1611,7 +1627,7 @@ def _refusal_of(statement, error):
     if "sid" not in claims:
         return None
     code = error.code if re.fullmatch("[A-Z0-9_]{1,64}", error.code) else f"HTTP_{error.status}"
-    return {"kid": _part_of(statement, 0)["kid"], "sid": claims["sid"], "seq": claims["seq"], "hash": _sha256(statement), "code": code, "named": claims.get("refused", []),
+    return {"id": claims["jti"], "kid": _part_of(statement, 0)["kid"], "sid": claims["sid"], "seq": claims["seq"], "hash": _sha256(statement), "code": code, "named": claims.get("refused", []),
             **({"previous": claims["prev"]} if "prev" in claims else {}), **({"continues": claims["continues"]} if "continues" in claims else {})}
 
 def _is_reused(error):
@@ -1673,7 +1689,7 @@ class Session:
     def _sign(self, prepared, end, key):
         if self._next.end:
             raise AttestdError("the session has ended")
-        signed, statement = self._agent._sign(prepared, self._next, end)
+        signed, statement = self._agent._sign(prepared, self._next, end, self._next.id_of(prepared))
         self._next = self._next.after(statement, end)
         return self._send(signed, statement, key)
 
@@ -1714,7 +1730,7 @@ class SpoolSession:
         self._item, self._next = None, _Next(id)
         if taken:
             _, state, of = taken[-1]
-            last = _Next(state["sid"], state["seq"], state.get("previous"), state.get("end", False), tuple(state.get("refused", ())), state.get("continues"))
+            last = _Next(state["sid"], state["seq"], state.get("previous"), state.get("end", False), tuple(state.get("refused", ())), state.get("continues"), tuple(state.get("spent", ())))
             self._next = last if of == kid and not last.end else None
             before = last.last(of) or last.continues
         if shared or not self._next:
@@ -1741,7 +1757,7 @@ class SpoolSession:
 
     def attest(self, actionType, payload, *, delegation=None, idempotencyKey=None, end=False):
         """As add, and sends it; with end, the last one of the session. Returns {"queued": False, "record": …} or, where there is no answer, {"queued": True}. What the service
-        refuses is raised. After a RecordMismatchError or an OtherLogError it waits on disk, too."""
+        refuses is raised, and stands in the folder refused then. After a RecordMismatchError or an OtherLogError it waits on disk, too."""
         prepared = self._prepared(actionType, payload, delegation, idempotencyKey)
         if not self._asked:
             self._spool.client._learn_log()
@@ -1774,7 +1790,7 @@ class SpoolSession:
                     self._place()
                 else:
                     self._spool._put_refusal(refusal)
-                self._spool._remove(name)
+                self._spool._set_apart(name, str(error), _Found([]))
             raise
         self._spool._remove(name)
         return {"queued": False, "record": record}
@@ -1782,19 +1798,20 @@ class SpoolSession:
     def _add(self, prepared, end):
         with self._lock:
             self._add_signed()
-            waiting = None if prepared.made else self._spool._waiting((self._agent.thumbprint, _statement_id(prepared.key)))
+            # what a flush has found
+            refusals = self._spool._refusals(self._agent.thumbprint, self.id)
+            for _, refusal in refusals:
+                self._refused(refusal, True)
+            id = self._next.id_of(prepared)
+            waiting = id and self._spool._waiting((self._agent.thumbprint, id))
             if waiting:
                 name, text, statement = waiting
                 if not self._agent._says(statement, prepared, end):
                     raise AttestdError("the idempotency key is that of another action, which waits")
                 return _Prepared(text, "", False), statement, name
-            # what a flush has found
-            refusals = self._spool._refusals(self._agent.thumbprint, self.id)
-            for _, refusal in refusals:
-                self._refused(refusal, True)
             if self._next.end:
                 raise AttestdError("the session has ended")
-            signed, statement = self._agent._sign(prepared, self._next, end)
+            signed, statement = self._agent._sign(prepared, self._next, end, id)
             self._next, self._item, self._signed = self._next.after(statement, end), signed.text, signed.text
             name = self._add_signed()
             for file, _ in refusals:
@@ -1823,7 +1840,7 @@ class SpoolSession:
             self._next, self._left = self._next.elsewhere(refusal, self._ids.of(self.id)), here
 
     def _place(self):
-        now, more = self._next, {"item": self._item, "refused": list(self._next.refused), "continues": self._next.continues}
+        now, more = self._next, {"item": self._item, "refused": list(self._next.refused), "continues": self._next.continues, "spent": list(self._next.spent)}
         state = {"sid": now.sid, "seq": now.seq, "previous": now.previous, "end": now.end, "at": int(time.time() * 1000), **{name: value for name, value in more.items() if value}}
         self._spool._put("sessions", self._name, _sealed_json({name: value for name, value in state.items() if value is not None}))
 
@@ -2223,8 +2240,8 @@ class Places:
 
     def __init__(self):
         self.last, self.sealed, self.is_more = -1, False, False
-        # (seq, index) of places that are there although they were refused, the first 100; index -1 of
-        # one long ago
+        # (seq, index) of places that are there although they were refused, the first 100; index -1
+        # of one long ago
         self.recorded = []
         # of missing places: (first, last, prev of the statement after them); and gaps beyond those
         self.gaps, self.forgotten = [], 0

@@ -1069,8 +1069,15 @@ Segment: TypeAlias = str
 
 SessionKind: TypeAlias = Literal["statement", "hook", "mcp", "run", "telemetry"]
 
+SessionObjectContinues = TypedDict("SessionObjectContinues", {
+    "hash": str,
+    "kid": Thumbprint,
+    "sid": str,
+})
+
 SessionObject = TypedDict("SessionObject", {
     "agentId": str,
+    "continues": NotRequired[SessionObjectContinues],
     "ended": bool,
     "first": int,
     "firstAt": Timestamp,
@@ -1081,9 +1088,10 @@ SessionObject = TypedDict("SessionObject", {
     "missing": list[list[int]],
     "pruned": NotRequired[Literal[True]],
     "records": int,
+    "refused": int,
     "sid": str,
     "source": str,
-    "state": Literal["sealed", "open", "gap", "unproven", "pruned"],
+    "state": Literal["sealed", "open", "gap", "broken", "unproven", "pruned"],
 })
 
 Signature: TypeAlias = str

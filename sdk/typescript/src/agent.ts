@@ -229,15 +229,16 @@ export class Agent {
 
   /**
    * What the agent signs of an attestation that is ready, added to it. A statement says for which
-   * log it is made, once the agent knows that.
+   * log it is made, once the agent knows that. id is its jti, that of the idempotency key when
+   * absent.
    */
-  async sign(prepared: Prepared, place?: Place): Promise<Prepared & { statement: string }> {
+  async sign(prepared: Prepared, place?: Place, id?: string): Promise<Prepared & { statement: string }> {
     const { agentId, delegation } = JSON.parse(prepared.text) as { agentId: string; delegation?: string };
     if (agentId !== this.agentId) throw new PayloadError("/agentId", `must be ${this.agentId}: an agent signs what it does itself`);
     this.refuse();
     const log = this.#log;
     const statement = await jws(this.key, { typ: "agent-statement+jwt", kid: await this.thumbprint() }, {
-      iss: this.spiffeId, aud: this.#parent, ...(log !== undefined && { log }), iat: seconds(), jti: prepared.made ? newKey() : await idOf(prepared.key),
+      iss: this.spiffeId, aud: this.#parent, ...(log !== undefined && { log }), iat: seconds(), jti: id ?? (prepared.made ? newKey() : await idOf(prepared.key)),
       action_hash: await this.#actionHash(prepared.text),
       ...(delegation && { delegation: await delegationClaim(delegation, log) }),
       ...(place && placeClaims(place, log)),
@@ -324,12 +325,22 @@ const claimsOf = (token: string) => partOf(token, 1);
 /** What no other statement has: the key that signed it and its jti. */
 export const nameOf = (statement: string): string => `${String(partOf(statement, 0).kid)} ${String(claimsOf(statement).jti)}`;
 
+/**
+ * The jti of what is signed again under an idempotency key: no two statements of a key have one
+ * jti, also where the service has refused the first.
+ */
+export async function freshID(key: string, isRefused: (id: string) => boolean): Promise<string> {
+  let id = await idOf(key);
+  for (let n = 1; isRefused(id); n++) id = base64url(await sha256(`${key}\n${n}`));
+  return id;
+}
+
 /** What a statement that was made here says of its place; undefined outside of a session. */
-export function placeIn(statement: string): Place & { kid: string } | undefined {
-  const { sid, seq, prev, refused, continues, end } = claimsOf(statement);
+export function placeIn(statement: string): Place & { kid: string; id: string } | undefined {
+  const { jti, sid, seq, prev, refused, continues, end } = claimsOf(statement);
   if (typeof sid !== "string") return undefined;
   return {
-    kid: String(partOf(statement, 0).kid), sid, seq: Number(seq), previous: prev as string | undefined, refused: (refused ?? []) as RefusedPlace[],
+    id: String(jti), kid: String(partOf(statement, 0).kid), sid, seq: Number(seq), previous: prev as string | undefined, refused: (refused ?? []) as RefusedPlace[],
     continues: continues as Continuation | undefined, end: end === true,
   };
 }

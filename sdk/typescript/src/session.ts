@@ -1,5 +1,5 @@
-import { newKey, prepare, type Attestation, type Prepared } from "./attestation.js";
-import { hashOf, placeIn, type Agent, type Continuation, type RefusedPlace } from "./agent.js";
+import { isNewKey, newKey, prepare, type Attestation, type Prepared } from "./attestation.js";
+import { freshID, hashOf, placeIn, type Agent, type Continuation, type RefusedPlace } from "./agent.js";
 import type { Client } from "./client.js";
 import { AttestdError, ServiceError, STATEMENT_REUSED } from "./errors.js";
 import type { AttestationRecord } from "./operations.js";
@@ -21,21 +21,31 @@ export interface Next {
   refused?: readonly RefusedPlace[] | undefined;
   /** Of the run that the session goes on from; of its first statement alone. */
   continues?: Continuation | undefined;
+  /** The last idempotency keys of callers, as the jti of statements that were refused. */
+  spent?: readonly string[] | undefined;
 }
 
 /** How many refused places one statement names. */
 const NAMED = 100;
 
+/** How many jti of refused statements are known. */
+const SPENT = 1000;
+
 /** What the next statement says of its place. */
 export const placeOfNext = ({ sid, seq, previous, refused = [], continues }: Next, end: boolean) => ({ sid, seq, previous, refused: refused.slice(0, NAMED), continues, end });
 
 /** Where a session is after a statement, which names the first of the refused places, if any. */
-export const after = async ({ sid, seq, refused = [] }: Next, statement: string, end: boolean): Promise<Next> => ({
-  sid, seq: seq + 1, previous: await hashOf(statement), end, refused: refused.slice(placeIn(statement)?.refused?.length),
+export const after = async ({ sid, seq, refused = [], spent }: Next, statement: string, end: boolean): Promise<Next> => ({
+  sid, seq: seq + 1, previous: await hashOf(statement), end, refused: refused.slice(placeIn(statement)?.refused?.length), spent,
 });
+
+/** The jti of the next statement; undefined for a new one. */
+export const idOfNext = async ({ spent = [] }: Next, { key, made }: Prepared): Promise<string | undefined> =>
+  (made ? undefined : freshID(key, (id) => spent.includes(id)));
 
 /** A refusal as later statements name it; named are those that its own statement named. */
 export interface Refusal extends RefusedPlace {
+  id: string;
   kid: string;
   sid: string;
   named: readonly RefusedPlace[];
@@ -47,18 +57,20 @@ export interface Refusal extends RefusedPlace {
 export async function refusalOf(statement: string, { status, code }: ServiceError): Promise<Refusal | undefined> {
   const place = placeIn(statement);
   if (!place) return undefined;
-  const { kid, sid, seq, refused = [], previous, continues } = place;
-  return { kid, sid, seq, hash: await hashOf(statement), code: /^[A-Z0-9_]{1,64}$/.test(code) ? code : `HTTP_${status}`, named: refused, previous, continues };
+  const { id, kid, sid, seq, refused = [], previous, continues } = place;
+  return { id, kid, sid, seq, hash: await hashOf(statement), code: /^[A-Z0-9_]{1,64}$/.test(code) ? code : `HTTP_${status}`, named: refused, previous, continues };
 }
 
 /**
  * Where a session is once a statement of it was refused. Its place stays used, and later statements
  * name it.
  */
-export function afterRefusal(next: Next, { sid, seq, hash, code, named }: Refusal): Next {
+export function afterRefusal(next: Next, { id, sid, seq, hash, code, named }: Refusal): Next {
   if (sid !== next.sid) return next;
+  // under a key that is recorded already nothing is recorded again
+  const spent = code === STATEMENT_REUSED || isNewKey(id) ? next.spent : [...(next.spent ?? []).filter((one) => one !== id), id].slice(-SPENT);
   const known = new Map([...next.refused ?? [], ...named, { seq, hash, code }].map((one) => [one.seq, one]));
-  return { ...next, end: hash === next.previous ? false : next.end ?? false, refused: [...known.values()].sort((a, b) => a.seq - b.seq) };
+  return { ...next, spent, end: hash === next.previous ? false : next.end ?? false, refused: [...known.values()].sort((a, b) => a.seq - b.seq) };
 }
 
 /**
@@ -68,7 +80,7 @@ export function afterRefusal(next: Next, { sid, seq, hash, code, named }: Refusa
 export function elsewhere(next: Next, { sid, kid, hash, previous, continues }: Refusal, newID: string): Next {
   if (sid !== next.sid) return next;
   const last = hash === next.previous ? previous : next.previous;
-  return { sid: newID, seq: 0, continues: last === undefined ? continues : { sid, kid, hash: last } };
+  return { sid: newID, seq: 0, spent: next.spent, continues: last === undefined ? continues : { sid, kid, hash: last } };
 }
 
 export const isReused = (error: unknown): boolean => error instanceof ServiceError && error.code === STATEMENT_REUSED;
@@ -160,7 +172,7 @@ export class Session {
 
   async #sign(prepared: Prepared, end: boolean, key: string | undefined): Promise<AttestationRecord> {
     if (this.#next.end) throw new AttestdError("the session has ended");
-    const signed = await this.agent.sign(prepared, placeOfNext(this.#next, end));
+    const signed = await this.agent.sign(prepared, placeOfNext(this.#next, end), await idOfNext(this.#next, prepared));
     this.#kid ||= await this.agent.thumbprint();
     this.#next = await after(this.#next, signed.statement, end);
     return this.#send(signed, key);

@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { idOf, nameOf, OtherLogError, type Agent, type Continuation } from "./agent.js";
+import { nameOf, OtherLogError, type Agent, type Continuation } from "./agent.js";
 import { itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import type { Client } from "./client.js";
 import { AttestdError, placeOf, RecordMismatchError, REUSED, ServiceError, STATEMENT_REUSED } from "./errors.js";
@@ -11,7 +11,7 @@ import { onlyKnown } from "./known.js";
 import { operations, type AttestationRecord } from "./operations.js";
 import { openPlace, readRefusals, refusalFile, written, type State } from "./place.js";
 import { isTemporary, sleep } from "./retry.js";
-import { after, afterRefusal, elsewhere, FurtherIDs, isRefused, isReused, placeOfNext, refusalOf, type Refusal, type SessionOptions } from "./session.js";
+import { after, afterRefusal, elsewhere, FurtherIDs, idOfNext, isRefused, isReused, placeOfNext, refusalOf, type Refusal, type SessionOptions } from "./session.js";
 
 /**
  * The service has refused items for good, or the disk has damaged them. They stand in folder, each
@@ -161,6 +161,7 @@ export class Spool {
       place: (now) => this.#put("sessions", name, written(now)),
       add: (text) => this.#addText(text, false),
       remove: (item) => unlink(join(this.folder, "pending", item)).catch(gone(undefined)),
+      setApart: (item, reason) => this.#setApart(item, reason, { refused: [] }),
       waiting: (statement) => this.#waiting(statement),
       refused: (refusal) => this.#put("refusals", refusalFile(refusal), written(refusal)),
       refusals: (sid) => readRefusals(join(this.folder, "refusals"), kid, sid),
@@ -392,6 +393,7 @@ interface Disk {
   place(now: State): Promise<void>;
   add(item: string): Promise<string>;
   remove(name: string): Promise<void>;
+  setApart(name: string, reason: string): Promise<void>;
   waiting(statement: string): Promise<Waiting | undefined>;
   refused(refusal: Refusal): Promise<void>;
   refusals(sid: string): Promise<{ name: string; refusal: Refusal | undefined }[]>;
@@ -435,7 +437,8 @@ export class SpoolSession {
   }
 
   /**
-   * As add, and sends it: without an answer it waits on disk. It throws what is refused. After a
+   * As add, and sends it: without an answer it waits on disk. It throws what is refused, which
+   * stands in the folder refused then. After a
    * RecordMismatchError or an OtherLogError it waits on disk, too.
    */
   async attest(attestation: Attestation, end = false): Promise<Attested> {
@@ -465,7 +468,7 @@ export class SpoolSession {
         await this.#addSigned();
         if (refusal && refusal.sid !== this.#state.sid) await this.disk.refused(refusal);
         else if (refusal) await this.disk.place(this.#refused(refusal, moves));
-        await this.disk.remove(name);
+        await this.disk.setApart(name, error.message);
       });
       throw error;
     }
@@ -480,16 +483,17 @@ export class SpoolSession {
     return this.#inTurn(async () => {
       await this.#addSigned();
       const prepared = prepare(attestation);
-      const waiting = prepared.made ? undefined : await this.disk.waiting(`${this.kid} ${await idOf(prepared.key)}`);
+      const refusals = await this.disk.refusals(this.#state.sid); // what a flush has found
+      for (const { refusal } of refusals) if (refusal) this.#refused(refusal, true);
+      const id = await idOfNext(this.#state, prepared);
+      const waiting = id === undefined ? undefined : await this.disk.waiting(`${this.kid} ${id}`);
       if (waiting) {
         const { name, text, statement } = waiting;
         if (!await this.agent.says(statement, prepared, end)) throw new AttestdError("the idempotency key is that of another action, which waits");
         return { signed: { text, key: "", made: false, statement }, name };
       }
-      const refusals = await this.disk.refusals(this.#state.sid); // what a flush has found
-      for (const { refusal } of refusals) if (refusal) this.#refused(refusal, true);
       if (this.#state.end) throw new AttestdError("the session has ended");
-      const signed = await this.agent.sign(prepared, placeOfNext(this.#state, end));
+      const signed = await this.agent.sign(prepared, placeOfNext(this.#state, end), id);
       this.#state = { ...await after(this.#state, signed.statement, end), item: signed.text, at: Date.now() };
       this.#signed = signed.text;
       const name = await this.#addSigned();
