@@ -126,8 +126,8 @@ func TestGoClientIsAnAgent(t *testing.T) {
 	}
 }
 
-// What the Go client signs beside a delegation token is what the service makes of the token, so that
-// the record is accepted, whether the token was issued or exchanged.
+// What the Go client signs beside a delegation token is what the service makes of the token, so
+// that the record is accepted, whether the token was issued or exchanged.
 func TestGoClientSignsDelegations(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

@@ -19,8 +19,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// liar is in front of a server. While it lies, it answers each append with 400, after the server has
-// recorded it.
+// liar is in front of a server. While it lies, it answers each append with 400, after the server
+// has recorded it.
 type liar struct {
 	*httptest.Server
 	lies atomic.Bool

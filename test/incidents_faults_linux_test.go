@@ -68,7 +68,8 @@ var faults = map[string]func(h *host, args []string){
 		newKey(h.T, &leaked)
 		h.run("LEAKED=" + leaked.key)
 	},
-	// stolen-agent-key: the agent has a key, which is stolen, and its thief signs an action with it.
+	// stolen-agent-key: the agent has a key, which is stolen, and its thief signs an action with
+	// it.
 	"stolen-agent-key": func(h *host, _ []string) {
 		key, err := api.NewAgentKey(api.EdDSA)
 		must(h.T, err)
