@@ -51,9 +51,9 @@ func connectionOf(cmd *cobra.Command, agent, state string, alarm func(error)) (c
 	if err := privateFolder(c.folder); err != nil {
 		return c, err
 	}
-	c.identity, err = attestd.NewIdentity(attestd.IdentityConfig{
-		Key: file.Key, SPIFFEID: file.SPIFFEID, Known: file.Known, Alarm: alarm, TokenFile: filepath.Join(c.folder, "token"),
-	})
+	who := file.Identity()
+	who.Alarm, who.TokenFile = alarm, filepath.Join(c.folder, "token")
+	c.identity, err = attestd.NewIdentity(who)
 	if err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}

@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"attestd/chain"
 	"attestd/internal/printable"
 	"attestd/sdk/attestd"
 )
@@ -133,22 +135,35 @@ func (f *keyFlags) printKey(cmd *cobra.Command, k attestd.EnrolledKey, state str
 
 func agentKeyRevokeCommand() *cobra.Command {
 	var f keyFlags
+	var why attestd.KeyRevocation
+	var since string
 	cmd := &cobra.Command{
 		Use:   "revoke --agent ID THUMBPRINT",
 		Short: "Revoke a key of an agent for good",
 		Long: `Revoke a key of an agent for good. It counts on the next request, on every server. What the key has
 signed and is recorded stays good; what it has signed and is not yet sent is refused.
 
+--since says from when on the key was in other hands, as when it was stolen. It stands in the control
+log for good, with --reason, and every verdict on what the key signed and was recorded since then
+says so.
+
 The agent revokes its own keys with the key on this machine. Otherwise an admin's credential is
 needed, from ATTESTD_KEY or ATTESTD_KEY_FILE. The file of this machine's own key is deleted with it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flag("since").Changed {
+				at, ok := parseInstant(since, time.Now())
+				if !ok {
+					return usagef("--since must be a time, such as 2026-03-02T09:00:00Z, or how long ago: 90m, 7d; got %q", since)
+				}
+				why.Since = chain.FormatTime(at)
+			}
 			c, path, file, err := f.connectForKeys(cmd)
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			k, err := c.RevokeAgentKey(cmd.Context(), f.agent, args[0])
+			k, err := c.RevokeAgentKey(cmd.Context(), f.agent, args[0], why)
 			if err != nil {
 				return notFound(err)
 			}
@@ -162,6 +177,11 @@ needed, from ATTESTD_KEY or ATTESTD_KEY_FILE. The file of this machine's own key
 	}
 	urlFlag(cmd)
 	f.add(cmd)
+	cmd.Flags().StringVar(&why.Reason, "reason", "", "`text` about the revocation, for people")
+	cmd.Flags().StringVar(&since, "since", "", "`time` from which on the key was in other hands, or how long ago that is")
+	for _, name := range []string{"reason", "since"} {
+		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
+	}
 	return cmd
 }
 

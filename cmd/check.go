@@ -53,7 +53,10 @@ Exit status 0 when the evidence holds and 4 when it does not. Without --key and 
 A record that the agent has signed names the agent's key. Whoever has the company's key can enrol
 such a key, so name one that you know from the agent itself (--agent-key): then the file fails
 unless that key signed, or one that follows from it. The file of a session also says whether the
-session is complete, open, or which of its records are missing. That changes no exit status.
+session is complete, open, or which of its records are missing, how many the service refused, which
+of those it recorded all the same, and from which session it goes on. A revocation may say since
+when the key was in other hands, and a delegation may have been given to another agent. None of this
+changes the exit status.
 
 With --newer, also proves that the log's newer checkpoint extends the one in the file, so that
 no earlier record was changed or removed since.

@@ -146,7 +146,7 @@ func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
 	if h.Spool, err = spool.Open(filepath.Join(at.folder, "spool"), h.Client); err != nil {
 		return err
 	}
-	h.Spool.FreshKeys, h.Identity = true, at.identity
+	h.Spool.FreshKeys, h.Identity, h.Ends = true, at.identity, filepath.Join(at.folder, "ends")
 	if h.Passport && at.identity != nil {
 		reader, err := connection(cmd) // an agent's token lists nothing
 		if err != nil {

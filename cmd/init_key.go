@@ -163,7 +163,9 @@ func (f *initFlags) enrol(cmd *cobra.Command, s setup.Steps, admin *attestd.Clie
 	if file.SPIFFEID != spiffeID || !sameServer(file.URL, admin.URL()) {
 		return fmt.Errorf("%s has a key of %s on %s; move the file away first", path, file.SPIFFEID, file.URL)
 	}
-	f.identity, err = attestd.NewIdentity(attestd.IdentityConfig{Key: file.Key, SPIFFEID: file.SPIFFEID, Known: file.Known, Alarm: warnOf})
+	who := file.Identity()
+	who.Alarm = warnOf
+	f.identity, err = attestd.NewIdentity(who)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,9 @@ func (f *initFlags) removeSigner(ctx context.Context, s setup.Steps, path, text,
 	case err != nil:
 		return text, err
 	}
-	identity, err := attestd.NewIdentity(attestd.IdentityConfig{Key: file.Key, SPIFFEID: file.SPIFFEID, Known: file.Known, Alarm: warnOf})
+	who := file.Identity()
+	who.Alarm = warnOf
+	identity, err := attestd.NewIdentity(who)
 	if err != nil {
 		return text, err
 	}
@@ -163,7 +165,7 @@ func revokeOwn(ctx context.Context, config attestd.Config, identity *attestd.Ide
 		return err
 	}
 	defer c.Close()
-	_, err = c.RevokeAgentKey(ctx, identity.AgentID(), identity.Key().Thumbprint())
+	_, err = c.RevokeAgentKey(ctx, identity.AgentID(), identity.Key().Thumbprint(), attestd.KeyRevocation{Reason: "attestd init --remove"})
 	return err
 }
 

@@ -60,23 +60,31 @@ func enrolKey(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusCreated, k)
+	return c.json(http.StatusCreated, enrolledKey{k, by.Company.Actions.Origin})
+}
+
+// enrolledKey is a key, and for which log it makes statements.
+type enrolledKey struct {
+	service.AgentKey
+	Log string `json:"log"` // origin of the company's log of actions
 }
 
 var enrolForm = formOf[enrolKeyRequest]()
 
 func (s *Server) listAgentKeys(ctx context.Context, by store.Caller, r agentRequest) (list[service.AgentKey], error) {
 	found, err := s.agentKeys.List(ctx, by, r.AgentID)
-	return list[service.AgentKey]{name: "keys", items: found}, err
+	return list[service.AgentKey]{name: "keys", items: found, log: by.Company.Actions.Origin}, err
 }
 
-type agentKeyRequest struct {
-	AgentID    string `path:"agentId"`
-	Thumbprint string `path:"thumbprint"`
+type revokeAgentKeyRequest struct {
+	AgentID    string    `path:"agentId"`
+	Thumbprint string    `path:"thumbprint"`
+	Reason     *string   `json:"reason" must:"text"`
+	Since      time.Time `json:"since" must:"time"`
 }
 
-func (s *Server) revokeAgentKey(ctx context.Context, by store.Caller, r agentKeyRequest) (service.AgentKey, error) {
-	return s.agentKeys.Revoke(ctx, by, r.AgentID, r.Thumbprint)
+func (s *Server) revokeAgentKey(ctx context.Context, by store.Caller, r revokeAgentKeyRequest) (service.AgentKey, error) {
+	return s.agentKeys.Revoke(ctx, by, r.AgentID, r.Thumbprint, store.Revocation{Reason: r.Reason, Since: r.Since})
 }
 
 type enrolmentRequest struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,7 +76,27 @@ func (a signer) claims(t testing.TB, actionType, payload string) statement.Claim
 	t.Helper()
 	hash, err := statement.HashAction(actionType, a.agentID, a.id, []byte(payload))
 	must(t, err)
-	return statement.Claims{Issuer: a.spiffe(), Audience: a.companySPIFFE(), IssuedAt: time.Now().Unix(), ActionHash: hash}
+	return statement.Claims{Issuer: a.spiffe(), Audience: a.companySPIFFE(), Log: a.origin(t), IssuedAt: time.Now().Unix(), ActionHash: hash}
+}
+
+// origin is that of the company's log of actions, which statements name.
+func (a signer) origin(t testing.TB) string {
+	t.Helper()
+	name := logName{a.service, a.id}
+	known, is := origins.Load(name)
+	if !is {
+		known = a.do(t, "GET "+a.keys(), "").status(200).str("log")
+		origins.Store(name, known)
+	}
+	return known.(string)
+}
+
+// origins are those that were asked for already, by logName.
+var origins sync.Map
+
+type logName struct {
+	server  *service
+	company string
 }
 
 // states signs claims.

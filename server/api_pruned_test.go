@@ -292,7 +292,7 @@ func TestSessionsOfPrunedRecords(t *testing.T) {
 	attest("new")
 	acme.pruned(t, 5, firstArchive) // old, and two records of half
 	list := acme.do(t, "GET /v1/sessions?kind=statement", "").status(200)
-	list.has(`{"sessions":[{"sid":"new","state":"sealed"},{"sid":"half","state":"sealed","pruned":true,"records":3},{"sid":"old","state":"pruned","pruned":true,"ended":false,"records":3}]}`)
+	list.has(`{"sessions":[{"sid":"new","state":"sealed"},{"sid":"half","state":"pruned","pruned":true,"ended":true,"records":3},{"sid":"old","state":"pruned","pruned":true,"ended":false,"records":3}]}`)
 	acme.do(t, "GET /v1/sessions/bot/old", "").gets(410, goneRecord(0, firstArchive))
 	acme.do(t, "GET /v1/sessions/bot/half", "").gets(410, goneRecord(3, firstArchive))
 	acme.do(t, "GET /v1/sessions/bot/new", "").status(200)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"attestd/crypto/cred"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
 	"attestd/internal/testenv"
@@ -64,11 +65,13 @@ func TestStatementIsRefused(t *testing.T) {
 		{"a key of another agent", other.states(t, a.claims(t, "note", "1")).Compact, 403, "STATEMENT_KEY_UNKNOWN"},
 		{"a key of another company", elsewhere.states(t, a.claims(t, "note", "1")).Compact, 403, "STATEMENT_KEY_UNKNOWN"},
 		{"a changed signature", tampered(sound), 400, "STATEMENT_SIGNATURE_INVALID"},
+		{"the older form", claims(func(c *statement.Claims) { c.Log = "" }), 400, "STATEMENT_MALFORMED"},
+		{"another log", claims(func(c *statement.Claims) { c.Log = elsewhere.origin(t) }), 400, "STATEMENT_MISMATCH"},
 		{"another agent", claims(func(c *statement.Claims) { c.Issuer = other.spiffe() }), 400, "STATEMENT_MISMATCH"},
 		{"another company", claims(func(c *statement.Claims) { c.Audience = zoo.companySPIFFE() }), 400, "STATEMENT_MISMATCH"},
 		{"another payload", claims(func(c *statement.Claims) { c.ActionHash = a.claims(t, "note", "2").ActionHash }), 400, "STATEMENT_MISMATCH"},
 		{"another type", claims(func(c *statement.Claims) { c.ActionHash = a.claims(t, "deploy", "1").ActionHash }), 400, "STATEMENT_MISMATCH"},
-		{"a delegation that was not sent", claims(func(c *statement.Claims) { c.Delegation = "x" }), 400, "STATEMENT_MISMATCH"},
+		{"a delegation that was not sent", claims(func(c *statement.Claims) { c.Delegation = c.ActionHash }), 400, "STATEMENT_MISMATCH"},
 		{"the future", claims(func(c *statement.Claims) { c.IssuedAt += 90 }), 400, "STATEMENT_TIME"},
 		{"long ago", claims(func(c *statement.Claims) { c.IssuedAt -= 31 * 24 * 3600 }), 400, "STATEMENT_TIME"},
 	} {
@@ -86,8 +89,10 @@ func TestStatementIsRefused(t *testing.T) {
 		return a.do(t, "POST /v1/attest", fmt.Sprintf(`{"agentId":"bot","actionType":"note","payload":1,"statement":%q,"delegation":%q}`, compact, delegation.str("token")))
 	}
 	withToken(sound).has400(t, "STATEMENT_MISMATCH")
-	withToken(claims(func(c *statement.Claims) { c.Delegation = "another" })).has400(t, "STATEMENT_MISMATCH")
-	withToken(claims(func(c *statement.Claims) { c.Delegation = jti(t, acme, delegation.str("token")) })).status(201)
+	d, err := cred.ReadDelegation(delegation.str("token"))
+	must(t, err)
+	withToken(claims(func(c *statement.Claims) { c.Delegation = c.ActionHash })).has400(t, "STATEMENT_MISMATCH")
+	withToken(claims(func(c *statement.Claims) { c.Delegation = d.Hash() })).status(201)
 
 	used := claims(func(c *statement.Claims) { c.ID, c.Session = "once", "run" })
 	a.attests(t, "1", used).status(201)

@@ -36,7 +36,7 @@ func (d *delivering) enrol(agentID string) string {
 
 func (d *delivering) revoke(agentID, thumbprint string) {
 	d.t.Helper()
-	_, err := d.store.AgentKeys.Revoke(d.t.Context(), d.by, agentID, thumbprint)
+	_, err := d.store.AgentKeys.Revoke(d.t.Context(), d.by, agentID, thumbprint, store.Revocation{})
 	check(d.t, err)
 }
 

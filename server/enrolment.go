@@ -13,10 +13,11 @@ type enrolmentInfo struct {
 	SPIFFEID  string `json:"spiffeId"`
 	CompanyID string `json:"companyId"`
 	ExpiresAt string `json:"expiresAt"`
+	Log       string `json:"log"` // origin of the company's log of actions, which statements name
 }
 
 // ownEnrolment says whose key is to be enrolled with the token that is presented. So a machine
 // needs to be told nothing but the token.
 func (s *Server) ownEnrolment(_ context.Context, by store.Caller, _ none) (enrolmentInfo, error) {
-	return enrolmentInfo{by.Agent, by.Company.Issuer.AgentID(by.Agent), by.Company.ID, chain.FormatTime(by.Expires)}, nil
+	return enrolmentInfo{by.Agent, by.Company.Issuer.AgentID(by.Agent), by.Company.ID, chain.FormatTime(by.Expires), by.Company.Actions.Origin}, nil
 }

@@ -106,6 +106,9 @@ func (c *call) hook(by store.Caller, r hookRequest, report hookevent.Report) ([]
 	if err := c.spend(limit.Attest, len(events)); err != nil {
 		return nil, err
 	}
+	if err := c.s.attestations.NumberEnds(c.Context(), by, r.Agent, events); err != nil {
+		return nil, err
+	}
 	records := make([]toolcall.Record, len(events))
 	for i, e := range events {
 		records[i] = r.policy.Record(r.Agent, e)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+
+	"attestd/crypto/jcs"
 )
 
 // list is a response with an array of any length, and optionally its total. It is written while it
@@ -20,6 +22,7 @@ type list[T any] struct {
 	next  func(T) string
 	rest  string // cursor after the last item, if more may follow that were not read
 	total *int64 // the member "total", if not nil
+	log   string // the member "log", if not ""
 }
 
 // listBytes is the size after which the output is written.
@@ -68,6 +71,9 @@ func (l list[T]) writeTo(c *call, status int) error {
 	b.WriteByte(']')
 	if l.total != nil {
 		fmt.Fprintf(&b, `,"total":%d`, *l.total)
+	}
+	if l.log != "" {
+		b.Write(jcs.AppendString([]byte(`,"log":`), l.log))
 	}
 	if !more {
 		cursor = l.rest

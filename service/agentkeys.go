@@ -19,6 +19,8 @@ import (
 type AgentKeys struct {
 	Store  *store.Store
 	Nonces *Nonces
+
+	sequences sequences
 }
 
 // AgentKey is a public key of an agent.
@@ -88,6 +90,9 @@ func (a *AgentKeys) Enrol(ctx context.Context, by store.Caller, e Enrolling) (Ag
 		Thumbprint: key.Thumbprint, AgentID: e.AgentID, JWK: json.RawMessage(key.JWK()), Label: e.Label, ExpiresAt: e.ExpiresAt,
 	}, e.Enrolment, endorsement)
 	switch {
+	case errors.Is(err, store.ErrEndorsementOld):
+		return AgentKey{}, &Error{Kind: Invalid, Code: statement.CodeEndorsementInvalid, Pointer: "/endorsement",
+			Message: "Invalid field: endorsement iat was 5 minutes ago when the key would have been recorded: sign another one"}
 	case errors.Is(err, store.ErrExists):
 		return AgentKey{}, &Error{Kind: Conflict, Code: "KEY_EXISTS", Message: "The company has had this key already; make another one"}
 	case errors.Is(err, store.ErrBadEnrolment):
@@ -121,7 +126,7 @@ func (a *AgentKeys) MayEnrol(ctx context.Context, by store.Caller) error {
 
 // checkEndorsement requires that an endorsement is by a live key of the agent, of the key that is
 // enrolled. It returns nil where there is none, and none is needed.
-func (a *AgentKeys) checkEndorsement(ctx context.Context, by store.Caller, e Enrolling, thumbprint string) (*string, error) {
+func (a *AgentKeys) checkEndorsement(ctx context.Context, by store.Caller, e Enrolling, thumbprint string) (*store.Endorsement, error) {
 	if e.Endorsement == "" {
 		if by.Role == store.ActsAsAgent {
 			return nil, &Error{Kind: Invalid, Code: "ENDORSEMENT_REQUIRED", Pointer: "/endorsement",
@@ -145,10 +150,13 @@ func (a *AgentKeys) checkEndorsement(ctx context.Context, by store.Caller, e Enr
 	}
 	issuer := by.Company.Issuer
 	want := statement.EndorsementClaims{Issuer: issuer.AgentID(e.AgentID), Audience: issuer.CompanyID(), Next: thumbprint}
-	if err := said.Check(key, want, by.At); err != nil {
+	if err := said.Check(key.Public, want, by.At); err != nil {
 		return nil, invalid(err.Error())
 	}
-	return &e.Endorsement, nil
+	if err := said.CheckLife(key.Since, key.ExpiresAt); err != nil {
+		return nil, invalid(err.Error())
+	}
+	return &store.Endorsement{Compact: e.Endorsement, Until: time.Unix(said.IssuedAt, 0).Add(statement.MaxEndorsementAge)}, nil
 }
 
 var enrolmentOfAnother = &Error{Kind: Forbidden, Code: "ENROLMENT_INVALID", Message: "The enrolment token is another agent's, was spent or has ended; ask for a new one"}
@@ -161,11 +169,24 @@ func (a *AgentKeys) List(ctx context.Context, by store.Caller, agentID string) (
 	return Map(a.Store.AgentKeys.List(ctx, by, agentID), newAgentKey), nil
 }
 
-// Revoke revokes a key of an agent for good.
-func (a *AgentKeys) Revoke(ctx context.Context, by store.Caller, agentID, thumbprint string) (AgentKey, error) {
-	k, err := a.Store.AgentKeys.Revoke(ctx, by, agentID, thumbprint)
-	if errors.Is(err, store.ErrNotFound) {
+// Revoke revokes a key of an agent for good. What r says stands in the control record, and every
+// checker repeats it of what the key has signed.
+func (a *AgentKeys) Revoke(ctx context.Context, by store.Caller, agentID, thumbprint string, r store.Revocation) (AgentKey, error) {
+	invalid := func(why string) error {
+		return &Error{Kind: Invalid, Message: "Invalid field: since " + why, Pointer: "/since"}
+	}
+	if r.Since.After(by.At) {
+		return AgentKey{}, invalid("must not be in the future: from then on the key was in other hands")
+	}
+	k, err := a.Store.AgentKeys.Revoke(ctx, by, agentID, thumbprint, r)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return AgentKey{}, refuse(NotFound, "Key not found: the agent has none with that thumbprint")
+	case errors.Is(err, store.ErrSinceBefore):
+		return AgentKey{}, invalid("must not be before the key was enrolled: without since, nothing is said about when it was in other hands")
+	case errors.Is(err, store.ErrSinceLater):
+		return AgentKey{}, &Error{Kind: Conflict, Code: "SINCE_RECORDED", Pointer: "/since",
+			Message: "The revocation of the key says an earlier since already, and what is recorded is not taken back"}
 	}
 	return newAgentKey(k), err
 }

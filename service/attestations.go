@@ -124,11 +124,16 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 			return d, said, at(err, "/statement")
 		}
 	}
-	d.Delegation, err = a.Delegations.verify(ctx, by, item.AgentID, item.Delegation)
-	if err == nil && said != nil && said.Session != "" {
+	if d.Delegation, err = a.Delegations.verify(ctx, by, item.AgentID, item.Delegation); err != nil {
+		return d, said, at(err, "/delegation")
+	}
+	if err := coversDelegation(said, d.Delegation); err != nil {
+		return d, said, at(err, "/statement")
+	}
+	if said != nil && said.Session != "" {
 		err = a.Keys.noteSession(ctx, by, item.AgentID, said)
 	}
-	return d, said, at(err, "/delegation")
+	return d, said, err
 }
 
 // recordPayload builds the payload object of a record: as it is stored, with the caller's value

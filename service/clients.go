@@ -79,7 +79,7 @@ func (t *Tokens) authenticateByAssertion(ctx context.Context, p Presented, now t
 	if err != nil {
 		return by, nil, unknownAgent(err)
 	}
-	if err := said.Check(key, p.Audiences, now); err != nil {
+	if err := said.Check(key.Public, p.Audiences, now); err != nil {
 		return by, nil, refusedClient(err)
 	}
 	return by, usedAssertion(said.KeyID, said), nil

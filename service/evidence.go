@@ -322,12 +322,15 @@ func (g *gatherer) keyRecords(ctx context.Context, thumbprint string, size int64
 		}
 		before = enrolled.Index
 		indices = append(indices, enrolled.Index)
-		revoked, err := q.first(ctx, subject, 0, store.AgentKeyRevoked)
-		if err != nil {
-			return nil, err
-		}
-		if revoked != nil {
-			indices = append(indices, revoked.Index)
+		// the first says when, and the last since when the key was in other hands
+		for _, isLast := range []bool{false, true} {
+			revoked, err := q.entry(ctx, store.ControlQuery{Subject: subject, To: size, Action: store.AgentKeyRevoked, Last: isLast})
+			if err != nil {
+				return nil, err
+			}
+			if revoked != nil && !slices.Contains(indices, revoked.Index) {
+				indices = append(indices, revoked.Index)
+			}
 		}
 		record, err := recordAt(ctx, g.view, g.by.Company.Control, enrolled.Index)
 		if err != nil {

@@ -45,10 +45,10 @@ func delegatedBy(by store.Caller, token string) (d chain.Delegated) {
 	if token == "" && by.Delegation == "" {
 		return d
 	}
-	d.TokenID = delegationID(by, token)
-	if token == "" && by.Delegation != "" {
-		person, _ := delegationOf(by) // verify reads it again
-		d.Subject = person.Subject
+	given, _ := delegationUnverified(by, token) // verify refuses what is none
+	d.TokenID = given.TokenID
+	if token == "" {
+		d.Subject = given.Subject
 	}
 	return d
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"attestd/chain"
+	"attestd/crypto/cred"
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
@@ -21,8 +22,8 @@ import (
 
 // The types of the tokens that a company's issuer signs, the typ of their headers.
 const (
-	TypeJWT         = "JWT"    // says who an agent is
-	TypeAccessToken = "at+jwt" // RFC 9068
+	TypeJWT         = "JWT" // says who an agent is
+	TypeAccessToken = cred.TypeAccessToken
 )
 
 // maxIssued bounds a token that is checked, in bytes.

@@ -104,7 +104,7 @@ func (e *Evidence) Named(ctx context.Context, by store.Caller, name SessionName)
 // SessionReport returns what stands before the records of a report of the time of a session without
 // statements, as Report does.
 func (e *Evidence) SessionReport(ctx context.Context, by store.Caller, of store.Session) (evidence.Report, error) {
-	s, err := readSession(ctx, &e.Store.View, by, of)
+	s, err := readUnproven(ctx, &e.Store.View, by, of)
 	if err != nil {
 		return evidence.Report{}, err
 	}

@@ -31,9 +31,12 @@ type Session struct {
 	FirstAt string     `json:"firstAt"` // when their records were made
 	LastAt  string     `json:"lastAt"`
 	Records int64      `json:"records"`
-	State   string     `json:"state"`   // sealed, open, gap, unproven or pruned
+	State   string     `json:"state"`   // sealed, open, gap, broken, unproven or pruned
 	Ended   bool       `json:"ended"`   // its last record says that it is the last
 	Missing [][2]int64 `json:"missing"` // ranges of seq, both ends included; at most 100
+	// places that are not there and that a later statement names as refused
+	Refused   int        `json:"refused"`
+	Continues *Continues `json:"continues,omitempty"` // of the first statement
 	// The payload of its first record was pruned, so Source is "".
 	Pruned bool `json:"pruned,omitempty"`
 
@@ -44,13 +47,23 @@ type Session struct {
 	Cursor string `json:"-"` // to go on after it
 }
 
+// Continues names the session that another one goes on from.
+type Continues struct {
+	SID  string `json:"sid"`
+	KID  string `json:"kid"`
+	Hash string `json:"hash"` // SHA-256 of the compact JWS of its last statement
+}
+
 // The states of a session.
 const (
-	SessionSealed   = "sealed" // 0…end are all there
-	SessionOpen     = "open"
-	SessionGap      = "gap"      // Missing are not there
+	SessionSealed = "sealed" // 0…end are all there, or were refused
+	SessionOpen   = "open"
+	SessionGap    = "gap" // Missing are not there
+	// its statements contradict one another, by prev or by what they name as refused: every checker
+	// refuses its file
+	SessionBroken   = "broken"
 	SessionUnproven = "unproven" // without statements: whether all are there cannot be known
-	// 0…Last are all there, and the payload was pruned that says whether Last is the end
+	// 0…Last are all there, and a payload was pruned, so that its statement cannot be checked
 	SessionPruned = "pruned"
 	// A call of it was refused and ran all the same: Completeness says the rest.
 	SessionDisobeyed = "disobeyed"
@@ -67,9 +80,9 @@ const (
 	placesOfEnds = 50
 )
 
-// noteSession makes sure that the session of a statement is listed.
+// noteSession makes sure that the session of a statement is listed, and is of this key alone.
 func (a *AgentKeys) noteSession(ctx context.Context, by store.Caller, agentID string, s *statement.Statement) error {
-	return a.Store.Sessions.Note(ctx, by, names.Session{AgentID: agentID, Key: s.KeyID, ID: s.Session})
+	return sessionError(a.Store.Sessions.Note(ctx, by, names.Session{AgentID: agentID, Key: s.KeyID, ID: s.Session}))
 }
 
 // SessionQuery narrows a list of sessions. What is "" narrows nothing.
@@ -109,7 +122,7 @@ func (a *AgentKeys) Sessions(ctx context.Context, by store.Caller, q SessionQuer
 		next = strconv.FormatInt(named.Number, 10)
 		if q.From != "" || q.To != "" {
 			read += placesOfEnds
-			within, err := isWithin(ctx, &a.Store.View, by, named, q.From, q.To)
+			within, err := a.isWithin(ctx, &a.Store.View, by, named, q.From, q.To)
 			if err != nil {
 				return nil, "", err
 			}
@@ -117,11 +130,11 @@ func (a *AgentKeys) Sessions(ctx context.Context, by store.Caller, q SessionQuer
 				continue
 			}
 		}
-		s, err := readSession(ctx, &a.Store.View, by, named)
+		s, cost, err := a.readSession(ctx, &a.Store.View, by, named)
 		if err != nil {
 			return nil, "", err
 		}
-		if read += s.Records; s.Records > 0 { // none of a session whose first record was refused
+		if read += cost; s.Records > 0 { // none of a session whose first record was refused
 			page = append(page, s)
 		}
 	}
@@ -165,7 +178,7 @@ func places(ctx context.Context, v *store.View, by store.Caller, of store.Sessio
 
 // isWithin says whether a session has its first record before a time, and its last at or after
 // another; "" is none.
-func isWithin(ctx context.Context, v *store.View, by store.Caller, of store.Session, from, to string) (bool, error) {
+func (a *AgentKeys) isWithin(ctx context.Context, v *store.View, by store.Caller, of store.Session, from, to string) (bool, error) {
 	series := of.Series()
 	ends, err := v.PlaceEnds(ctx, by, series.At(0), series.At(math.MaxInt64))
 	if errors.Is(err, store.ErrNotFound) {
@@ -176,7 +189,7 @@ func isWithin(ctx context.Context, v *store.View, by store.Caller, of store.Sess
 	}
 	for _, end := range ends {
 		if _, ok := series.Number(end.Name); !ok { // another name stands at the end: all are read
-			s, err := readSession(ctx, v, by, of)
+			s, _, err := a.readSession(ctx, v, by, of)
 			return s.Records > 0 && (to == "" || s.FirstAt < to) && s.LastAt >= from, err
 		}
 	}
@@ -188,12 +201,30 @@ func isWithin(ctx context.Context, v *store.View, by store.Caller, of store.Sess
 	return ended.Timestamp >= from, err
 }
 
-// readSession reads how far a session has come.
-func readSession(ctx context.Context, v *store.View, by store.Caller, of store.Session) (Session, error) {
-	s := Session{AgentID: of.AgentID, Kind: kindOf(of), SID: of.ID, State: SessionUnproven, Missing: [][2]int64{}}
-	if s.Kind == SessionOfStatements {
-		s.KID, s.State = of.Key, SessionOpen
+// readSession reads how far a session has come. cost is how many places it counts for.
+func (a *AgentKeys) readSession(ctx context.Context, v *store.View, by store.Caller, of store.Session) (s Session, cost int64, err error) {
+	if kindOf(of) != SessionOfStatements {
+		if s, err = readUnproven(ctx, v, by, of); err == nil && s.Records > 0 {
+			err = s.noteDisobeyed(ctx, v, by, of)
+		}
+		return s, s.Records, err
 	}
+	name := sequenceOf{by.Company.Chain, of}
+	name.session.Number = 0
+	known := a.sequences.take(name)
+	s, q, count, err := readStatements(ctx, v, by, of, known)
+	if err == nil && !q.pruned {
+		a.sequences.put(name, q)
+	}
+	if err == nil && s.Records > 0 {
+		err = s.noteDisobeyed(ctx, v, by, of)
+	}
+	return s, s.Records + costOfStatement*count, err
+}
+
+// readUnproven reads how far a session without statements has come.
+func readUnproven(ctx context.Context, v *store.View, by store.Caller, of store.Session) (Session, error) {
+	s := Session{AgentID: of.AgentID, Kind: kindOf(of), SID: of.ID, State: SessionUnproven, Missing: [][2]int64{}}
 	var first, last int64 // records
 	for p, err := range places(ctx, v, by, of, 0) {
 		if err != nil {
@@ -202,33 +233,92 @@ func readSession(ctx context.Context, v *store.View, by store.Caller, of store.S
 		if s.Records == 0 {
 			first = p.index
 		}
-		if s.Kind == SessionOfStatements {
-			s.addPlace(p.number)
-		}
 		last = p.index
 		s.Records++
 	}
 	if s.Records == 0 {
 		return s, nil
 	}
+	_, err := s.readEnds(ctx, v, by, first, last)
+	return s, err
+}
+
+// readStatements reads how far a session of statements has come, from where it was read to before.
+// It returns what it has read to now, and how many statements it has read.
+func readStatements(ctx context.Context, v *store.View, by store.Caller, of store.Session, q *sequence) (s Session, _ *sequence, count int64, err error) {
+	s = Session{AgentID: of.AgentID, Kind: SessionOfStatements, KID: of.Key, SID: of.ID, State: SessionOpen, Missing: [][2]int64{}}
+	var first, last, lowest int64 // records
+	all, isGrown := newDigest(), q.read.count == 0
+	for p, err := range places(ctx, v, by, of, 0) {
+		if err != nil {
+			return s, q, 0, err
+		}
+		if s.Records == 0 {
+			first, lowest = p.index, p.index
+		}
+		last, lowest = p.index, min(lowest, p.index)
+		s.addPlace(p.number)
+		s.Records++
+		if all.add(p); all.count == q.read.count {
+			isGrown = all.hash.Sum64() == q.read.hash.Sum64()
+		}
+	}
+	if s.Records == 0 {
+		return s, q, 0, nil
+	}
+	if !isGrown { // another statement has come in between
+		q = newSequence()
+	}
+	endPruned, err := s.readEnds(ctx, v, by, first, last)
+	if err != nil {
+		return s, q, 0, err
+	}
+	// payloads are pruned from the beginning of the log
+	oldest, err := recordAt(ctx, v, by.Company.Actions, lowest)
+	if q.pruned = oldest.IsPruned() || endPruned; err == nil && !q.pruned {
+		count, err = q.readOn(ctx, v, by, of)
+	}
+	s.judge(q)
+	return s, q, count, err
+}
+
+// judge sets the state of a session of statements by what they say.
+func (s *Session) judge(q *sequence) {
+	switch {
+	case q.broken:
+		s.State = SessionBroken
+		return
+	case q.pruned: // by the places alone
+		if s.State != SessionGap {
+			s.State = SessionPruned
+		}
+		return
+	}
+	s.Refused = q.Refused
+	if from := q.Continues; from != nil {
+		s.Continues = &Continues{from.Session, from.KeyID, from.Hash}
+	}
+	missing, more := q.Missing()
+	switch s.Missing = missing; {
+	case more > 0:
+		s.State = SessionGap
+	case q.Sealed:
+		s.State = SessionSealed
+	default:
+		s.State = SessionOpen
+	}
+}
+
+// readEnds reads what the first and the last record of a session say of it. isPruned reports that
+// the payload of the last was pruned.
+func (s *Session) readEnds(ctx context.Context, v *store.View, by store.Caller, first, last int64) (isPruned bool, err error) {
 	begun, err := readSaid(ctx, v, by, first)
 	if err != nil {
-		return s, err
+		return false, err
 	}
 	ended, err := readSaid(ctx, v, by, last)
-	if err != nil {
-		return s, err
-	}
-	s.FirstAt, s.LastAt, s.Source, s.Ended = begun.at, ended.at, begun.source, ended.last(s.Kind)
-	s.Pruned = begun.pruned
-	switch {
-	case s.State != SessionOpen:
-	case ended.pruned:
-		s.State = SessionPruned
-	case s.Ended:
-		s.State = SessionSealed
-	}
-	return s, s.noteDisobeyed(ctx, v, by, of)
+	s.FirstAt, s.LastAt, s.Source, s.Ended, s.Pruned = begun.at, ended.at, begun.source, ended.last(s.Kind), begun.pruned
+	return ended.pruned, err
 }
 
 // addPlace takes the next seq of a session of statements.

@@ -8,9 +8,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
-	"attestd/crypto/jose"
 	"attestd/crypto/statement"
-	"attestd/crypto/strictjson"
 	"attestd/internal/sleep"
 	"attestd/store"
 )
@@ -33,29 +31,48 @@ func (a *Attestations) checkStatement(ctx context.Context, by store.Caller, item
 	if err != nil {
 		return nil, err
 	}
-	want := statement.Expected{
-		Issuer: by.Company.Issuer.AgentID(item.AgentID), Audience: by.Company.Issuer.CompanyID(),
-		ActionHash: action, Delegation: delegationID(by, item.Delegation),
+	if err := said.CheckVersion(key.StatementVersion); err != nil {
+		return nil, statementError(err)
 	}
-	return said, statementError(said.Check(key, want, by.At))
+	want := statement.Expected{
+		Issuer: by.Company.Issuer.AgentID(item.AgentID), Audience: by.Company.Issuer.CompanyID(), Log: by.Company.Actions.Origin, ActionHash: action,
+	}
+	if d, ok := delegationUnverified(by, item.Delegation); ok {
+		want.TokenID, want.DelegationHash = d.TokenID, d.Hash()
+	}
+	return said, statementError(said.Check(key.Public, want, by.At))
 }
 
-// delegationID is the jti of a delegation token that is not checked yet, or the tokenId of the
-// person for whom the caller acts; "" where there is none.
-func delegationID(by store.Caller, token string) (id string) {
-	if token == "" && by.Delegation != "" {
-		person, _ := delegationOf(by) // verify reads it again
-		return person.TokenID
+// delegationUnverified is the DelegationInfo that the record will have: of a token that is not
+// checked yet, or of the person for whom the caller acts. ok is false where there is none, and where
+// none can be made of the token, which is refused later.
+func delegationUnverified(by store.Caller, token string) (d cred.Delegation, ok bool) {
+	if token != "" {
+		d, err := cred.ReadDelegation(token)
+		return d, err == nil
 	}
-	t, err := jose.Parse(token, cred.MaxTokenSize)
-	if err == nil {
-		_ = strictjson.EachMember(t.Payload, MaxDepth, func(name, value []byte) {
-			if string(name) == "jti" {
-				id, _ = strictjson.AsString(value)
-			}
-		})
+	if by.Delegation == "" {
+		return d, false
 	}
-	return id
+	d, err := delegationOf(by)
+	return d, err == nil
+}
+
+// coversDelegation requires that a statement, or nil, covers the delegation that its record has,
+// which is checked by now. checkStatement has compared it with what the token said unchecked, so
+// that a retry is answered after the token has ended.
+func coversDelegation(said *statement.Statement, canonical []byte) error {
+	if said == nil || said.Version() == 1 {
+		return nil
+	}
+	hash := ""
+	if canonical != nil {
+		hash = statement.HashCanonical(canonical)
+	}
+	if said.Delegation != hash {
+		return &Error{Kind: Invalid, Code: statement.CodeMismatch, Message: "Invalid field: statement delegation is not the SHA-256 of the record's delegation"}
+	}
+	return nil
 }
 
 // statementError is the refusal of a statement.
@@ -80,25 +97,30 @@ func (a *Attestations) takenError(ctx context.Context, by store.Caller, err erro
 		Message: "Another statement of this key that is recorded has this jti, or this sid and seq"}
 }
 
+// sessionError is the refusal of a sid that another key of the agent has used.
+func sessionError(err error) error {
+	if errors.Is(err, store.ErrOtherKey) {
+		return &Error{Kind: Conflict, Code: statement.CodeReused, Pointer: "/statement",
+			Message: "Another key of the agent has used this sid: a run that goes on under the next key is a new session, whose first statement has continues"}
+	}
+	return err
+}
+
 // maxClockGap is how far the clocks of two servers may be apart for a key that one has just
 // enrolled to be used at the other.
 const maxClockGap = 10 * time.Second
 
 // live returns a key of an agent that counts now; store.ErrNotFound. Where the clock of the server
 // that has enrolled it is ahead, live waits: a checker refuses a record that is older than its key.
-func (a *AgentKeys) live(ctx context.Context, by store.Caller, agentID, thumbprint string) (*jose.Key, error) {
-	k, err := a.Store.AgentKeys.Live(ctx, by, agentID, thumbprint)
-	if err != nil {
-		return nil, err
+func (a *AgentKeys) live(ctx context.Context, by store.Caller, agentID, thumbprint string) (k store.AgentKey, err error) {
+	if k, err = a.Store.AgentKeys.Live(ctx, by, agentID, thumbprint); err != nil {
+		return k, err
 	}
 	gap := time.Until(k.Since)
 	if gap > maxClockGap {
-		return nil, fmt.Errorf("key %s was enrolled by a server whose clock is %s ahead: %w", thumbprint, gap, store.ErrUnavailable)
+		return k, fmt.Errorf("key %s was enrolled by a server whose clock is %s ahead: %w", thumbprint, gap, store.ErrUnavailable)
 	}
-	if err := sleep.For(ctx, gap); err != nil {
-		return nil, err
-	}
-	return k.Public, nil
+	return k, sleep.For(ctx, gap)
 }
 
 // mayDoWithout refuses what no key of the agent has signed, where the policy demands that one has.

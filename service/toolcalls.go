@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
+	"time"
 
 	"attestd/agent/toolcall"
 	"attestd/chain"
@@ -49,6 +51,65 @@ func isOf(r *chain.Record, agent string, e toolcall.Event) bool {
 		Payload             json.RawMessage
 	}
 	return json.Unmarshal(r.Payload, &has) == nil && has.AgentID == agent && e.IsOf(has.ActionType, has.Payload)
+}
+
+// sameEnd is how much later the end of a session that is reported again, with nothing in between, is
+// another one: the session was resumed, and nothing was done in it.
+const sameEnd = time.Minute
+
+// maxSameEnds bounds the ends that are read to number another one.
+const maxSameEnds = 8
+
+// NumberEnds says of each end of a session which one it is, by what was recorded of the session
+// before. An agent reports each end of a session that is resumed with the same event, and one end
+// may be reported twice.
+func (a *Attestations) NumberEnds(ctx context.Context, by store.Caller, agent string, events []toolcall.Event) error {
+	for i := range events {
+		e := &events[i]
+		if e.Kind != toolcall.SessionEnded {
+			continue
+		}
+		record := toolcall.Policy{}.Record(agent, *e)
+		of, ok := names.Named(agent, record.ActionType, record.Payload)
+		if !ok {
+			continue
+		}
+		var err error
+		if e.End, err = a.placeOfEnd(ctx, by, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placeOfEnd returns one more than the index of the last record of a session that is not an end of
+// this minute; 0 where there is none.
+func (a *Attestations) placeOfEnd(ctx context.Context, by store.Caller, of names.Session) (int, error) {
+	series, last := of.Series(), int64(math.MaxInt64)
+	for range maxSameEnds {
+		ends, err := a.Store.View.PlaceEnds(ctx, by, series.At(0), series.At(last))
+		if errors.Is(err, store.ErrNotFound) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		index, ok := series.Number(ends[1].Name)
+		if !ok {
+			return 0, nil // its first half alone is that of the session
+		}
+		r, err := readSaid(ctx, &a.Store.View, by, index)
+		if err != nil {
+			return 0, err
+		}
+		if !r.last(SessionOfHooks) || r.at < chain.FormatTime(by.At.Add(-sameEnd)) {
+			return int(index) + 1, nil
+		}
+		if last = index - 1; last < 0 {
+			return 0, nil
+		}
+	}
+	return int(last) + 1, nil
 }
 
 // AppendCalls appends the records of tool calls, all or none of each MaxItems. Where a key stands

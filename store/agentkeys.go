@@ -26,6 +26,8 @@ type AgentKey struct {
 	CreatedAt string
 	ExpiresAt time.Time // zero for never
 	RevokedAt string    // "" while it is not
+	// the oldest version of statements that it may make; see package statement
+	StatementVersion int
 
 	id int64
 }
@@ -38,7 +40,10 @@ func (k AgentKey) live(at time.Time) bool {
 // MaxAgentKeys is how many live keys an agent has at most.
 const MaxAgentKeys = 16
 
-const agentKeyColumns = "id, thumbprint, agent_id, jwk, label, created_at, expires_at, revoked_at"
+// statementVersion is that of keys that are enrolled now.
+const statementVersion = 2
+
+const agentKeyColumns = "id, thumbprint, agent_id, jwk, label, created_at, expires_at, revoked_at, statement_version"
 
 func scanAgentKey(rows *sql.Rows) (AgentKey, error) { return scanAgentKeyAnd(rows) }
 
@@ -47,20 +52,39 @@ func scanAgentKeyAnd(rows *sql.Rows, more ...any) (k AgentKey, err error) {
 	var jwk string
 	var expires sql.NullInt64
 	var revoked sql.NullString
-	err = rows.Scan(append([]any{&k.id, &k.Thumbprint, &k.AgentID, &jwk, &k.Label, &k.CreatedAt, &expires, &revoked}, more...)...)
+	err = rows.Scan(append([]any{&k.id, &k.Thumbprint, &k.AgentID, &jwk, &k.Label, &k.CreatedAt, &expires, &revoked, &k.StatementVersion}, more...)...)
 	k.JWK, k.ExpiresAt, k.RevokedAt = json.RawMessage(jwk), expiry(expires), revoked.String
 	return k, err
 }
 
+// Endorsement is what the key before it has signed of a key.
+type Endorsement struct {
+	Compact string
+	Until   time.Time // no control record that has it may be later
+}
+
+// ErrEndorsementOld reports an endorsement that came too late into the control log: every checker
+// would refuse it.
+var ErrEndorsementOld = errors.New("the endorsement is too old")
+
 // Enrol adds a key of an agent. endorsement is what the key before it has signed of it, nil for
-// nothing. With an enrolment, given by the hash of its token, it spends that in the same
+// nothing: ErrEndorsementOld. With an enrolment, given by the hash of its token, it spends that in the same
 // transaction: of many at once, one wins. ErrExists where the company has ever had a key of this
 // thumbprint, ErrNotFound and ErrDisabled of the agent, ErrTooMany where it has MaxAgentKeys that
 // are live, ErrBadEnrolment.
-func (s AgentKeys) Enrol(ctx context.Context, by Caller, k AgentKey, enrolment *chain.Hash, endorsement *string) (AgentKey, error) {
-	k.CreatedAt = chain.FormatTime(by.At)
+func (s AgentKeys) Enrol(ctx context.Context, by Caller, k AgentKey, enrolment *chain.Hash, endorsement *Endorsement) (AgentKey, error) {
+	k.CreatedAt, k.StatementVersion = chain.FormatTime(by.At), statementVersion
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		details := map[string]any{"agentId": k.AgentID, "thumbprint": k.Thumbprint, "jwk": k.JWK, "label": k.Label, "expiresAt": timeOrNil(k.ExpiresAt), "enrolment": nil, "endorsement": endorsement}
+		details := map[string]any{
+			"agentId": k.AgentID, "thumbprint": k.Thumbprint, "jwk": k.JWK, "label": k.Label, "expiresAt": timeOrNil(k.ExpiresAt),
+			"statementVersion": k.StatementVersion, "enrolment": nil, "endorsement": nil,
+		}
+		if endorsement != nil {
+			details["endorsement"] = endorsement.Compact
+			if time.Now().After(endorsement.Until) { // the change may have waited
+				return nil, ErrEndorsementOld
+			}
+		}
 		if enrolment != nil {
 			fingerprint, err := s.spend(w, by, k, *enrolment)
 			if err != nil {
@@ -71,8 +95,8 @@ func (s AgentKeys) Enrol(ctx context.Context, by Caller, k AgentKey, enrolment *
 		if err := s.mayEnrol(w, by, k); err != nil {
 			return nil, err
 		}
-		_, err := w.exec(`INSERT INTO agent_key (company, thumbprint, agent_id, jwk, label, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-			by.Company.Chain, k.Thumbprint, k.AgentID, string(k.JWK), k.Label, k.CreatedAt, Grant{Expires: k.ExpiresAt}.expiresAt())
+		_, err := w.exec(`INSERT INTO agent_key (company, thumbprint, agent_id, jwk, label, created_at, expires_at, statement_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			by.Company.Chain, k.Thumbprint, k.AgentID, string(k.JWK), k.Label, k.CreatedAt, Grant{Expires: k.ExpiresAt}.expiresAt(), k.StatementVersion)
 		return []controlEvent{{AgentKeyEnrolled, subjectAgentKey(k.Thumbprint), details}}, err
 	})
 	if err != nil {
@@ -102,9 +126,23 @@ func (s AgentKeys) List(ctx context.Context, by Caller, agentID string) iter.Seq
 		func(last AgentKey) []any { return []any{by.Company.Chain, agentID, last.id} })
 }
 
-// Revoke revokes a key of an agent, for good; one that is revoked stays so since when it was.
-// ErrNotFound.
-func (s AgentKeys) Revoke(ctx context.Context, by Caller, agentID, thumbprint string) (k AgentKey, err error) {
+// Revocation says more about the revocation of a key.
+type Revocation struct {
+	Reason *string
+	// from then on the key was in other hands; zero where that is not said
+	Since time.Time
+}
+
+// Errors of AgentKeys.Revoke.
+var (
+	ErrSinceBefore = errors.New("the key is younger than since")
+	ErrSinceLater  = errors.New("since is later than the revocation says already")
+)
+
+// Revoke revokes a key of an agent, for good; one that is revoked stays so since when it was. Since
+// when it was in other hands may be said later, and moved to an earlier time. So the last control
+// record of a revocation says the earliest time. ErrNotFound, ErrSinceBefore, ErrSinceLater.
+func (s AgentKeys) Revoke(ctx context.Context, by Caller, agentID, thumbprint string, r Revocation) (k AgentKey, err error) {
 	defer s.db.agentKeys.forget(owned{by.Company.Chain, thumbprint}) // whatever the outcome
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		n, err := w.exec(`UPDATE agent_key SET revoked_at = ? WHERE company = ? AND thumbprint = ? AND agent_id = ? AND revoked_at IS NULL`,
@@ -112,16 +150,52 @@ func (s AgentKeys) Revoke(ctx context.Context, by Caller, agentID, thumbprint st
 		if err == nil {
 			k, err = row(w, scanAgentKey, "SELECT "+agentKeyColumns+" FROM agent_key WHERE company = ? AND thumbprint = ? AND agent_id = ?", by.Company.Chain, thumbprint, agentID)
 		}
-		if err != nil || n == 0 {
+		if err != nil {
 			return nil, err
 		}
-		details := map[string]any{"agentId": agentID, "thumbprint": thumbprint, "revokedAt": k.RevokedAt}
+		if !r.Since.IsZero() && chain.FormatTime(r.Since) < k.CreatedAt {
+			return nil, ErrSinceBefore
+		}
+		if n == 0 {
+			isNew, err := s.isEarlier(w, by.Company, thumbprint, r.Since)
+			if err != nil || !isNew {
+				return nil, err
+			}
+		}
+		details := map[string]any{
+			"agentId": agentID, "thumbprint": thumbprint, "revokedAt": k.RevokedAt, "reason": r.Reason, "since": timeOrNil(r.Since),
+		}
 		return []controlEvent{{AgentKeyRevoked, subjectAgentKey(thumbprint), details}}, nil
 	})
 	if err != nil {
 		return AgentKey{}, fmt.Errorf("revoke a key of agent %q: %w", agentID, err)
 	}
 	return k, nil
+}
+
+// isEarlier reports whether a time is earlier than what the revocation of a key says already, or the
+// first that is said. ErrSinceLater.
+func (s AgentKeys) isEarlier(w *conn, company *Company, thumbprint string, since time.Time) (bool, error) {
+	if since.IsZero() {
+		return false, nil
+	}
+	var last sql.NullInt64
+	err := w.one([]any{&last}, "SELECT "+aboutSubject("agent_key.company", "'agent-key:' || thumbprint",
+		" AND json_extract(payload, '$.actionType') = 'agent-key.revoked'", "DESC")+
+		" FROM agent_key WHERE company = ? AND thumbprint = ?", company.Chain, thumbprint)
+	if err != nil {
+		return false, err
+	}
+	l, err := w.controlRecord(company, last)
+	if err != nil || l == nil || l.Payload.Since == nil {
+		return true, err
+	}
+	said := *l.Payload.Since
+	if at := chain.FormatTime(since); at > said {
+		return false, ErrSinceLater
+	} else {
+		return at < said, nil
+	}
 }
 
 // Live returns a key of an agent that counts at the caller's time; ErrNotFound. Answers are cached;
@@ -172,6 +246,9 @@ func (s AgentKeys) load(r *conn, company *Company, thumbprint string) (k AgentKe
 // projected is the key as its row stands for the control log.
 func (k AgentKey) projected() projection.AgentKey {
 	p := projection.AgentKey{AgentID: k.AgentID, JWK: string(k.JWK), RevokedAt: k.RevokedAt}
+	if k.StatementVersion != 1 {
+		p.StatementVersion = k.StatementVersion
+	}
 	if !k.ExpiresAt.IsZero() {
 		p.ExpiresAt = chain.FormatTime(k.ExpiresAt)
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -29,7 +30,12 @@ type sessionID struct {
 // which any server of the database may delete one that has no new record.
 const notedFor = 24 * time.Hour
 
-// Note makes sure that sessions are listed.
+// ErrOtherKey reports the sid of a session of statements that another key of the agent has used.
+var ErrOtherKey = errors.New("another key of the agent has used the sid")
+
+// Note makes sure that sessions are listed. A sid is that of one key of an agent, whichever of its
+// sessions is noted first: ErrOtherKey. Changes of rows are serialized, also those of several
+// servers.
 func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session) error {
 	idOf := func(of names.Session) sessionID { return sessionID{by.Company.Chain, of} }
 	var unknown []names.Session
@@ -62,6 +68,9 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 	if err == nil && len(missing) > 0 {
 		err = s.db.write(ctx, func(w *conn) error {
 			for _, of := range missing {
+				if err := mayUse(w, by, of); err != nil {
+					return err
+				}
 				if _, err := w.exec(`INSERT INTO agent_session (company, agent_id, kid, sid) VALUES (?, ?, ?, ?) ON CONFLICT (company, agent_id, sid, kid) DO NOTHING`,
 					by.Company.Chain, of.AgentID, of.Key, of.ID); err != nil {
 					return err
@@ -77,6 +86,20 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 		s.db.sessions.put(generation, idOf(of), by.At)
 	}
 	return nil
+}
+
+// mayUse returns ErrOtherKey where another key has a session of statements of this name.
+func mayUse(w *conn, by Caller, of names.Session) error {
+	if len(of.Key) != thumbprintSize {
+		return nil
+	}
+	var other bool
+	err := w.one([]any{&other}, `SELECT EXISTS (SELECT 1 FROM agent_session WHERE company = ? AND agent_id = ? AND sid = ? AND kid <> ? AND length(kid) = ?)`,
+		by.Company.Chain, of.AgentID, of.ID, of.Key, thumbprintSize)
+	if err == nil && other {
+		err = ErrOtherKey
+	}
+	return err
 }
 
 const sessionColumns = "id, agent_id, kid, sid"
@@ -163,6 +186,48 @@ func (v *View) Places(ctx context.Context, by Caller, first, last chain.Hash, yi
 			}
 		}
 		if len(batch) < placesBatch {
+			return nil
+		}
+		first = batch[len(batch)-1].Name
+	}
+}
+
+// tailBytes is how much is read of the ends of payloads at once.
+const tailBytes = 1 << 20
+
+// PlaceTails is like Places, and gives yield the last characters of each record's payload too: up to
+// size of them, none of a payload that was pruned. yield may read more.
+func (v *View) PlaceTails(ctx context.Context, by Caller, first, last chain.Hash, size int, yield func(p Place, tail []byte) (bool, error)) error {
+	type placeTail struct {
+		Place
+		tail []byte
+	}
+	limit := max(1, tailBytes/size)
+	for from := ">="; ; from = ">" {
+		batch := make([]placeTail, 0, limit)
+		err := v.read(ctx, func(r *conn) error {
+			batch = batch[:0]
+			return r.each(func(rows *sql.Rows) error {
+				var p placeTail
+				var name sql.RawBytes
+				err := rows.Scan(&name, &p.Index, &p.tail)
+				copy(p.Name[:], name)
+				batch = append(batch, p)
+				return err
+			}, `SELECT k.name, k.idx, CASE WHEN length(r.payload) > ?4 THEN substr(r.payload, length(r.payload) - ?4 + 1) ELSE r.payload END
+				FROM idempotency_key k JOIN record r ON r.id = k.chain * 1099511627776 + k.idx
+				WHERE k.chain = ?1 AND k.name `+from+` ?2 AND k.name <= ?3 ORDER BY k.name LIMIT ?5`,
+				by.Company.Chain, first[:], last[:], size, limit)
+		})
+		if err != nil {
+			return fmt.Errorf("statements of a session: %w", err)
+		}
+		for _, p := range batch {
+			if more, err := yield(p.Place, p.tail); err != nil || !more {
+				return err
+			}
+		}
+		if len(batch) < limit {
 			return nil
 		}
 		first = batch[len(batch)-1].Name

@@ -86,6 +86,8 @@ var obeyed = map[string]string{
 	"agent_key.expires_at": `UPDATE agent_key SET expires_at = NULL WHERE label = 'live'`,
 	"agent_key.revoked_at": `UPDATE agent_key SET revoked_at = NULL WHERE label = 'revoked'`,
 
+	"agent_key.statement_version": `UPDATE agent_key SET statement_version = 1 WHERE label = 'live'`,
+
 	"token_key.company":        `UPDATE token_key SET company = 2 WHERE alg = 'RS256'`,
 	"token_key.kid":            `UPDATE token_key SET kid = 'another' WHERE alg = 'RS256' AND ended_at IS NULL`,
 	"token_key.alg":            `UPDATE token_key SET alg = 'ES256' WHERE alg = 'RS256' AND ended_at IS NOT NULL`,
@@ -420,7 +422,7 @@ func agentKeys(t testing.TB, s *store.Store, who store.Caller, agentID string) {
 		key := store.AgentKey{Thumbprint: private.Key().Thumbprint, AgentID: agentID, JWK: raw(private.Key().JWK()), Label: &k.label, ExpiresAt: now.Add(time.Hour)}
 		got(s.AgentKeys.Enrol(ctx, who, key, k.enrolment, nil))(t)
 		if k.label == "revoked" {
-			got(s.AgentKeys.Revoke(ctx, who, agentID, key.Thumbprint))(t)
+			got(s.AgentKeys.Revoke(ctx, who, agentID, key.Thumbprint, store.Revocation{}))(t)
 		}
 		must(t, s.Sessions.Note(ctx, who, names.Session{AgentID: agentID, Key: key.Thumbprint, ID: "run"}))
 	}

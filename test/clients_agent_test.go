@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	api "attestd/sdk/attestd"
 
+	"attestd/crypto/statement"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -115,9 +118,67 @@ func TestGoClientIsAnAgent(t *testing.T) {
 				if len(list.Sessions) != 1 || list.Sessions[0].State != "sealed" || list.Sessions[0].Records != 3 {
 					t.Errorf("%+v", list.Sessions)
 				}
+				if said := verdictOnSession(t, s, c, "bot", "one"); !strings.Contains(said, ": 3 records, complete: 0 to 3, sealed, 1 refused\n") {
+					t.Errorf("the verdict is\n%s", said)
+				}
 			})
 		}
 	}
+}
+
+// What the Go client signs beside a delegation token is what the service makes of the token, so
+// that the record is accepted, whether the token was issued or exchanged.
+func TestGoClientSignsDelegations(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
+	c := s.register(t, "acme")
+	own, _ := enrolled(t, s, c, api.ES256, api.IdentityConfig{SPIFFEID: "spiffe://attestd.local/company/acme/agent/bot"})
+	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"planner"}`, nil)
+	admin, err := api.New(api.Config{URL: s.URL, Credential: api.Key(c.key)})
+	must(t, err)
+	defer admin.Close()
+	direct, err := admin.Delegate(t.Context(), "bot", "globex", "deploy")
+	must(t, err)
+	first, err := admin.Delegate(t.Context(), "planner", "globex", "deploy")
+	must(t, err)
+	svid, err := admin.AgentSVID(t.Context(), "bot")
+	must(t, err)
+	exchanged, err := admin.ExchangeToken(t.Context(), first.Token, svid.SVID)
+	must(t, err)
+	session, err := own.Session("one")
+	must(t, err)
+	for _, token := range []string{"", direct.Token, exchanged.AccessToken, svid.SVID} {
+		r, err := session.Attest(t.Context(), api.Attestation{AgentID: "bot", ActionType: "a", Payload: 1, Delegation: token})
+		must(t, err)
+		said, err := statement.Parse(r.Payload.Statement)
+		must(t, err)
+		if said.Version() != 2 || len(said.Delegation) != map[bool]int{true: 64, false: 0}[token != ""] {
+			t.Errorf("%+v", said.Claims)
+		}
+	}
+}
+
+// verdictOnSession is what attestd check prints of the file of a session.
+func verdictOnSession(t *testing.T, s *service, c *client, agent, id string) string {
+	t.Helper()
+	reader, err := api.New(api.Config{URL: s.URL, Credential: api.Key(c.key)})
+	must(t, err)
+	defer reader.Close()
+	body, err := reader.SessionEvidence(t.Context(), agent, id, "")
+	must(t, err)
+	defer body.Close()
+	text, err := io.ReadAll(body)
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "session.jsonl")
+	must(t, os.WriteFile(path, text, 0o600))
+	program, err := binary(t)
+	must(t, err)
+	out, err := exec.CommandContext(t.Context(), program, "check", path).Output()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 // The TypeScript and Python clients do the same, with signers of their own.

@@ -41,7 +41,7 @@ func TestSessionRetryKeepsItsPlace(t *testing.T) {
 					t.Errorf("%s %d to %s: %q, want %q", step.key, step.n, step.url, said, step.want)
 				}
 			}
-			if sessions, records := m.check(t); sessions != 1 || records != 3 {
+			if sessions, records, _ := m.check(t, false); sessions != 1 || records != 3 {
 				t.Errorf("%d records in %d sessions", records, sessions)
 			}
 		})

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -33,9 +34,30 @@ type limited struct {
 }
 
 type limitedItem struct {
+	AgentID        string
 	ActionType     string
 	IdempotencyKey string
-	Payload        struct{ N int }
+	Payload        limitedPayload
+}
+
+// limitedPayload is a payload as it came.
+type limitedPayload struct {
+	N    int
+	text json.RawMessage
+}
+
+func (p *limitedPayload) UnmarshalJSON(text []byte) error {
+	var read struct{ N int }
+	err := json.Unmarshal(text, &read)
+	p.N, p.text = read.N, bytes.Clone(text)
+	return err
+}
+
+// record is the one of an item: a client compares it with what it has sent.
+func (i *limitedItem) record() any {
+	return map[string]any{"index": 0, "hash": "h", "signature": "s", "payload": map[string]any{
+		"agentId": i.AgentID, "companyId": "acme", "actionType": i.ActionType, "payload": i.Payload.text,
+	}}
 }
 
 func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -101,16 +123,15 @@ func (l *limited) take(w http.ResponseWriter, items []limitedItem, single bool) 
 			return http.StatusUnprocessableEntity, refusal{"another request", "IDEMPOTENCY_KEY_REUSED", at + "/idempotencyKey"}
 		}
 	}
-	record := map[string]any{"index": 0, "hash": "h", "signature": "s"}
 	if single {
 		l.live++
-		return http.StatusCreated, record
+		return http.StatusCreated, items[0].record()
 	}
 	var records []any
 	for _, item := range items {
 		l.recorded[fmt.Sprint(item.Payload.N)]++
 		l.order = append(l.order, item.Payload.N)
-		records = append(records, record)
+		records = append(records, item.record())
 	}
 	return http.StatusCreated, map[string]any{"records": records}
 }

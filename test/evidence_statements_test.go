@@ -21,7 +21,8 @@ var agentKeys = [...]string{
 // genuine, in odd forms, and forged with the company's key.
 func statementCases(t *testing.T) (all []evidenceCase) {
 	t.Helper()
-	pinned := func(name, file, pin, says string) {
+	pinned := func(name, file, pin string, says ...string) {
+		says = slices.DeleteFunc(says, func(text string) bool { return text == "" })
 		all = append(all, evidenceCase{Name: name + ", with a key", File: []byte(file), Key: sampleKey, AgentKey: pin, Says: says},
 			evidenceCase{Name: name, File: []byte(file), AgentKey: pin, Says: says})
 	}
@@ -50,7 +51,27 @@ func statementCases(t *testing.T) (all []evidenceCase) {
 			}
 		}
 	}
-	zipped, err := os.Open("../chain/evidence/testdata/odd_statements.jsonl.gz")
+	for kind, name := range map[string]string{"odd: ": "odd_statements.jsonl.gz", "case: ": "statement_cases.jsonl.gz"} {
+		eachLine(t, name, func(line []byte) {
+			var c struct {
+				Name, File, Code, Pin string
+				Says                  []string
+			}
+			must(t, json.Unmarshal(line, &c))
+			one := evidenceCase{Name: kind + c.Name, File: []byte(c.File), Key: sampleKey, AgentKey: c.Pin, Says: c.Says}
+			all = append(all, one)
+			if got := one.verdict(); !strings.HasSuffix(strings.TrimSuffix(got, " said"), c.Code) || c.Code == "" && strings.TrimSuffix(got, " said") != "holds" {
+				t.Errorf("%s: %s, want %s", c.Name, got, c.Code)
+			}
+		})
+	}
+	return all
+}
+
+// eachLine calls yield for each line of a sample that is compressed.
+func eachLine(t *testing.T, name string, yield func([]byte)) {
+	t.Helper()
+	zipped, err := os.Open("../chain/evidence/testdata/" + name)
 	must(t, err)
 	defer zipped.Close()
 	text, err := gzip.NewReader(zipped)
@@ -58,15 +79,9 @@ func statementCases(t *testing.T) (all []evidenceCase) {
 	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var c struct{ Name, File, Code string }
-		must(t, json.Unmarshal(lines.Bytes(), &c))
-		all = append(all, evidenceCase{Name: "odd: " + c.Name, File: []byte(c.File), Key: sampleKey})
-		if got := all[len(all)-1].verdict(); !strings.HasSuffix(got, c.Code) || c.Code == "" && got != "holds" {
-			t.Errorf("%s: %s, want %s", c.Name, got, c.Code)
-		}
+		yield(lines.Bytes())
 	}
 	must(t, lines.Err())
-	return all
 }
 
 // sessionCases are files of sessions: complete, open, with records missing, and changed in lines
@@ -79,9 +94,9 @@ func sessionCases(t *testing.T) (all []evidenceCase) {
 	} {
 		text := evidenceSample(t, name)
 		for i, pin := range []string{"", agentKeys[0], agentKeys[1]} {
-			says := state
+			says := []string{state}
 			if i == 2 {
-				says = ""
+				says = nil
 			}
 			all = append(all, evidenceCase{Name: name + ", pinned " + pin, File: []byte(text), Key: sampleKey, AgentKey: pin, Says: says},
 				evidenceCase{Name: name + ", with nothing, pinned " + pin, File: []byte(text), AgentKey: pin, Says: says},

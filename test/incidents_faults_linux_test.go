@@ -15,6 +15,8 @@ import (
 
 	"filippo.io/age"
 
+	api "attestd/sdk/attestd"
+
 	"attestd/internal/testenv"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
@@ -77,6 +79,24 @@ var faults = map[string]func(h *host, args []string){
 		await(h.T, "the server finds the call", func() bool {
 			return strings.Contains(string(h.client.call(h.T, 200, "GET", "/readyz", "", nil)), "DISOBEYED")
 		})
+	},
+	// stolen-agent-key: the agent has a key, which is stolen, and its thief signs an action with
+	// it.
+	"stolen-agent-key": func(h *host, _ []string) {
+		key, err := api.NewAgentKey(api.EdDSA)
+		must(h.T, err)
+		admin, err := api.New(api.Config{URL: h.client.url, Credential: api.Key(h.client.key)})
+		must(h.T, err)
+		defer admin.Close()
+		enrolled, err := admin.EnrolKey(h.Context(), "bot", key, api.NewEnrolledKey{})
+		must(h.T, err)
+		identity, err := api.NewIdentity(api.IdentityConfig{Key: key, SPIFFEID: "spiffe://attestd.local/company/acme/agent/bot", Log: enrolled.Log})
+		must(h.T, err)
+		signed, err := identity.Sign(h.Context(), api.Attestation{AgentID: "bot", ActionType: "deploy", Payload: "by the thief"}, api.Place{})
+		must(h.T, err)
+		_, err = admin.Attest(h.Context(), signed)
+		must(h.T, err)
+		h.run("THUMBPRINT=" + key.Thumbprint() + " SINCE=" + enrolled.CreatedAt)
 	},
 	// disk-dies: the server and its files are gone.
 	"disk-dies": func(h *host, _ []string) {

@@ -2,12 +2,17 @@ package test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,10 +84,12 @@ func killAfter(t *testing.T, cmd *exec.Cmd, d time.Duration) (killed bool) {
 }
 
 // check requires that every session in the log has all its places, from 0 on and each once, and
-// that each statement names the one before; and that nothing was refused and nothing waits.
-func (m *signing) check(t *testing.T) (sessions, records int) {
+// that each statement names the one before; that nothing waits; and that what was set apart in a
+// folder of the Go client, if anything may be, is what statements in the log call refused.
+func (m *signing) check(t *testing.T, refusable bool) (sessions, records, refused int) {
 	t.Helper()
 	places := map[string]map[int64]*statement.Statement{}
+	hashes := map[string]string{} // of refused places, by session and seq
 	own, err := api.New(api.Config{URL: m.URL, Credential: api.Key(m.company.key)})
 	must(t, err)
 	defer own.Close()
@@ -97,15 +104,30 @@ func (m *signing) check(t *testing.T) (sessions, records int) {
 			t.Errorf("the session %s has %d twice", s.Session, s.Seq)
 		}
 		places[s.Session][s.Seq] = s
+		for _, r := range s.Refused {
+			at := fmt.Sprint(s.Session, " ", r.Seq)
+			if before, ok := hashes[at]; ok && before != r.Hash {
+				t.Errorf("two hashes of the refused place %s", at)
+			}
+			hashes[at] = r.Hash
+		}
 		records++
 	}
 	for id, all := range places {
-		for seq := range int64(len(all)) {
-			switch at := all[seq]; {
-			case at == nil:
+		last := slices.Max(slices.Collect(maps.Keys(all)))
+		for seq := range last + 1 {
+			at, hash := all[seq], hashes[fmt.Sprint(id, " ", seq)]
+			switch {
+			case at == nil && hash == "":
 				t.Errorf("the session %s of %d records lacks %d", id, len(all), seq)
-			case seq > 0 && (all[seq-1] == nil || at.Previous != all[seq-1].Hash()):
-				t.Errorf("the session %s: %d does not name the one before", id, seq)
+				continue
+			case at != nil && hash != "":
+				t.Errorf("the session %s: %d is recorded, and called refused", id, seq)
+			case at != nil:
+				hash = at.Hash()
+			}
+			if next := all[seq+1]; next != nil && next.Previous != hash {
+				t.Errorf("the session %s: %d does not name the one before", id, seq+1)
 			}
 		}
 	}
@@ -114,15 +136,28 @@ func (m *signing) check(t *testing.T) (sessions, records int) {
 	for _, folder := range folders {
 		left, err := spool.Open(folder, own)
 		must(t, err)
-		refused, err := left.Refused()
-		if n := left.Pending(); n > 0 || err != nil || len(refused) > 0 {
-			t.Errorf("%s: %d wait, refused: %v, %v", folder, n, refused, err)
+		apart, err := left.Refused()
+		if n := left.Pending(); n > 0 || err != nil || len(apart) > 0 && !refusable {
+			t.Errorf("%s: %d wait, refused: %v, %v", folder, n, apart, err)
+		}
+		for _, a := range apart {
+			var it struct{ Statement string }
+			must(t, json.Unmarshal(a.Attestation, &it))
+			s, err := statement.Parse(it.Statement)
+			must(t, err)
+			if hashes[fmt.Sprint(s.Session, " ", s.Seq)] != s.Hash() {
+				t.Errorf("no statement calls %d of %s refused, which was set apart: %s", s.Seq, s.Session, a.Error)
+			}
+			refused++
 		}
 		if damaged, err := os.ReadFile(filepath.Join(folder, "damaged")); err == nil {
 			t.Errorf("damaged: %s", damaged)
 		}
 	}
-	return len(places), records
+	if refusable && refused != len(hashes) {
+		t.Errorf("%d are set apart, and %d are called refused", refused, len(hashes))
+	}
+	return len(places), records, len(hashes)
 }
 
 // killPoints is at how many moments a signing process is killed.
@@ -158,7 +193,7 @@ func TestSigningSurvivesKills(t *testing.T) {
 				}
 			}
 			one.finish(t, m)
-			sessions, records := m.check(t)
+			sessions, records, _ := m.check(t, false)
 			t.Logf("killed %d times: %d records in %d sessions", killed, records, sessions)
 			if killed == 0 || records == 0 {
 				t.Error("no process was killed, or none recorded anything")
@@ -235,7 +270,7 @@ func finishMCP(t *testing.T, m *signing) {
 }
 
 // Processes that share a session of the Go client's spool are killed at random moments, while they
-// sign, send and flush.
+// sign, send and flush, and while the service refuses some of it.
 func TestClientSessionSurvivesKills(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
@@ -253,15 +288,15 @@ func TestClientSessionSurvivesKills(t *testing.T) {
 	if out, err := exec.Command("sessioner", m.keyFile, dir, "end").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	sessions, records := m.check(t)
-	t.Logf("killed %d times: %d records in %d sessions", killed, records, sessions)
-	if killed == 0 || sessions != 1 {
-		t.Errorf("killed %d times; %d sessions, want 1", killed, sessions)
+	sessions, records, refused := m.check(t, true)
+	t.Logf("killed %d times: %d records in %d sessions, %d refused", killed, records, sessions, refused)
+	if killed == 0 || sessions != 1 || refused == 0 {
+		t.Errorf("killed %d times; %d sessions, want 1; %d refused", killed, sessions, refused)
 	}
 }
 
-// A process that signs in a session of a client's spool is killed at random moments, and the next
-// one goes on where it was.
+// A process that signs in a session of a client's spool is killed at random moments, while the
+// service refuses some of it, and the next one goes on where it was.
 func TestOtherClientsSessionsSurviveKills(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	othersRun(t)
@@ -272,7 +307,9 @@ func TestOtherClientsSessionsSurviveKills(t *testing.T) {
 			m := signingMachine(t, s, s.register(t, fmt.Sprint("sessions-", i)))
 			dir, killed := filepath.Join(m.folder, "spool"), 0
 			began := time.Now()
-			run := func(mode string) *exec.Cmd { return clientScript(t, script, m.keyFile, m.URL, dir, mode) }
+			run := func(mode string) *exec.Cmd {
+				return clientScript(t, script, m.keyFile, m.URL, dir, mode, foreignDelegation())
+			}
 			if out, err := run("end").CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -285,20 +322,30 @@ func TestOtherClientsSessionsSurviveKills(t *testing.T) {
 			if out, err := run("end").CombinedOutput(); err != nil {
 				t.Fatalf("the last flush: %v\n%s", err, out)
 			}
-			sessions, records := m.check(t)
-			t.Logf("killed %d times: %d records in %d sessions", killed, records, sessions)
-			if killed == 0 || sessions != 2 {
-				t.Errorf("killed %d times; %d sessions, want 2: the first ended", killed, sessions)
+			sessions, records, refused := m.check(t, false)
+			t.Logf("killed %d times: %d records in %d sessions, %d refused", killed, records, sessions, refused)
+			if killed == 0 || sessions != 2 || refused == 0 {
+				t.Errorf("killed %d times; %d sessions, want 2: the first ended; %d refused", killed, sessions, refused)
 			}
 		})
 	}
 }
 
+// foreignDelegation is a token of the right form that no service has made, so that an attestation
+// with it is refused.
+func foreignDelegation() string {
+	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	return part(`{"alg":"EdDSA","typ":"JWT","kid":"`+strings.Repeat("A", 43)+`"}`) + "." +
+		part(`{"iss":"spiffe://attestd.local/ca","sub":"spiffe://attestd.local/company/other","aud":["service"],"iat":1,"nbf":1,"exp":2,"jti":"x"}`) + "." +
+		part(strings.Repeat("s", 64))
+}
+
 // sessioner is a program that signs in one session as fast as it can, from several goroutines, or
-// ends that session and sends all that is left. It is told the file of the key, and a folder.
+// sends all that is left and ends that session. Each tenth attestation is one that the service
+// refuses. It is told the file of the key, and a folder.
 func sessioner() {
 	fail := func(err error) {
-		if err != nil {
+		if err != nil && !errors.As(err, new(*spool.ApartError)) && !errors.As(err, new(*spool.RefusedError)) {
 			fmt.Fprintln(os.Stderr, "sessioner:", err)
 			os.Exit(1)
 		}
@@ -306,7 +353,9 @@ func sessioner() {
 	ctx := context.Background()
 	file, err := api.ReadAgentFile(os.Args[1])
 	fail(err)
-	identity, err := api.NewIdentity(api.IdentityConfig{Key: file.Key, SPIFFEID: file.SPIFFEID, DPoP: true})
+	who := file.Identity()
+	who.DPoP = true
+	identity, err := api.NewIdentity(who)
 	fail(err)
 	c, err := api.New(api.Config{URL: file.URL, Credential: identity, Retry: &api.Retry{}})
 	fail(err)
@@ -315,6 +364,7 @@ func sessioner() {
 	session, err := s.Session(identity, "shared")
 	fail(err)
 	if os.Args[3] != "" {
+		fail(s.Flush(ctx)) // the end names what was refused
 		_, _, err := session.End(ctx, api.Attestation{AgentID: "bot", ActionType: "end", Payload: true})
 		fail(err)
 		fail(s.Flush(ctx))
@@ -324,6 +374,9 @@ func sessioner() {
 		go func() {
 			for n := 0; ; n++ {
 				a := api.Attestation{AgentID: "bot", ActionType: "count", Payload: n}
+				if n%10 == 9 {
+					a.Delegation = foreignDelegation()
+				}
 				if who == 0 {
 					fail(session.Add(ctx, a))
 				} else {

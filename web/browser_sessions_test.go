@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 
 	"attestd/crypto/jose"
+	"attestd/crypto/statement"
 	"attestd/internal/testenv"
 )
 
@@ -129,6 +130,38 @@ func TestBrowserSessionOfStatements(t *testing.T) {
 	b.shows(fmt.Sprintf(`tr[data-key=%q][data-key-state="confirmed"]`, a.thumbprint()))
 	b.goTo(of("run-1"))
 	b.reads(`[data-whole="complete"][data-whole-tone="ok"]`, "complete: 0 to 2")
+}
+
+// A session says what of it the service has refused, and from which one it goes on.
+func TestBrowserSessionThatGoesOn(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "bot"})
+	a := s.signer(key, "bot", jose.EdDSA)
+	a.steps("run-1", false, 0)
+	refused := strings.Repeat("ab", 32)
+	a.says(2, func(c *statement.Claims) {
+		c.Session, c.Seq, c.Previous, c.End = "run-1", 2, refused, true
+		c.Refused = []statement.Refused{{Seq: 1, Hash: refused, Code: "AGENT_DISABLED"}}
+	})
+	last := a.last.Hash()
+	a.says(3, func(c *statement.Claims) {
+		c.Session, c.Continues = "run-2", &statement.Continues{Session: "run-1", KeyID: a.thumbprint(), Hash: last}
+	})
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.confirmKey(s, "acme")
+	b.goTo("#/sessions/run-1?agent=bot&kind=statement&kid=" + a.thumbprint())
+	b.reads(`[data-whole="complete"]`, "complete: 0 to 2, sealed, 1 refused")
+	b.reads("main", "A session that goes on from this one may exist elsewhere.")
+	b.goTo("#/sessions/run-2?agent=bot&kind=statement&kid=" + a.thumbprint())
+	b.reads(`[data-whole="open"]`, "open at 0")
+	b.reads(`[data-continues="run-1"]`, last)
+	b.press("session run-1")
+	b.reads(`[data-whole="complete"]`, "1 refused")
+	b.goTo("#/records/2")
+	b.reads(`dialog [data-word="agent"]`, "Its session goes on from the session run-1 of the key "+a.thumbprint())
 }
 
 // A server that leaves an outcome out, changes a record, shows one of another session, or says that

@@ -21,6 +21,7 @@ type signer struct {
 	*service
 	credential string
 	agentID    string
+	log        string // that its statements name
 	key        *jose.PrivateKey
 	last       *statement.Statement // of its session
 }
@@ -38,7 +39,7 @@ func (s *service) signer(credential, agentID, algorithm string, members ...any) 
 	path := "/v1/agents/" + agentID + "/keys"
 	body["proof"], err = dpop.Make(s.t.Context(), key, dpop.Request{Method: http.MethodPost, URL: s.base + path}, time.Now())
 	must(s.t, err)
-	s.api("POST", path, credential, body)
+	a.log = s.api("POST", path, credential, body)["log"].(string)
 	return a
 }
 
@@ -51,7 +52,7 @@ func (a *signer) next() *signer {
 		Issuer: acmeID + "/agent/" + a.agentID, Audience: acmeID, IssuedAt: time.Now().Unix(), Next: key.Key().Thumbprint,
 	})
 	must(a.t, err)
-	n := &signer{service: a.service, credential: a.credential, agentID: a.agentID, key: key}
+	n := &signer{service: a.service, credential: a.credential, agentID: a.agentID, log: a.log, key: key}
 	path := "/v1/agents/" + a.agentID + "/keys"
 	proof, err := dpop.Make(a.t.Context(), key, dpop.Request{Method: http.MethodPost, URL: a.base + path}, time.Now())
 	must(a.t, err)
@@ -68,7 +69,7 @@ func (a *signer) says(n int, change func(*statement.Claims)) {
 	a.t.Helper()
 	hash, err := statement.HashAction("note", a.agentID, "acme", []byte(fmt.Sprint(n)))
 	must(a.t, err)
-	c := statement.Claims{Issuer: acmeID + "/agent/" + a.agentID, Audience: acmeID, IssuedAt: time.Now().Unix(), ActionHash: hash}
+	c := statement.Claims{Issuer: acmeID + "/agent/" + a.agentID, Audience: acmeID, Log: a.log, IssuedAt: time.Now().Unix(), ActionHash: hash}
 	if change != nil {
 		change(&c)
 	}
@@ -235,8 +236,10 @@ func TestBrowserAgentKeys(t *testing.T) {
 	b.shows(`[aria-label="Policy"][data-policy="any"]`)
 
 	b.press("Revoke")
+	b.fill(`dialog[open] input[name="reason"]`, "the laptop is lost")
 	b.press("Revoke key")
-	b.reads(fmt.Sprintf(`tr[data-key=%q][data-revoked="yes"]`, machine.thumbprint()), "revoked")
+	b.reads(fmt.Sprintf(`tr[data-key=%q][data-revoked="yes"]`, machine.thumbprint()), "the laptop is lost")
+	b.reads(`[aria-label="Changes of this agent"]`, "was revoked: the laptop is lost")
 
 	b.goTo("#/agents")
 	b.shows(`[aria-label="Policy"][data-policy="any"]`)
@@ -263,6 +266,52 @@ func TestBrowserAgentKeys(t *testing.T) {
 	b.reads("main", "Tokens are exchanged for vault from then on")
 	b.reads("main", "In the name of every agent, only a key of the agent may speak from then on")
 	b.reads("main", "The enrolment token")
+}
+
+// Whoever revokes a key is asked since when it was in other hands, then and later. What was
+// recorded from then on is never green, with the reader's confirmation of the key too, and what a
+// statement was made for stands beside each record.
+func TestBrowserStolenAgentKey(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "bot"})
+	a := s.signer(key, "bot", jose.EdDSA)
+	a.says(0, nil)
+	first := s.api("GET", "/v1/chain?from=0&limit=1", key, nil)["records"].([]any)[0].(map[string]any)["timestamp"].(string)
+	at, err := time.Parse(time.RFC3339, first)
+	must(t, err)
+	stolen := at.Truncate(time.Second).Add(time.Second)
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.confirmKey(s, "acme")
+	b.wait(fmt.Sprintf(`Date.now() >= %d`, stolen.UnixMilli()))
+	a.says(1, nil)
+	b.goTo("#/agents/bot")
+	b.fill(`input[name="thumbprint"]`, a.thumbprint())
+	b.press("Confirm key")
+	row := fmt.Sprintf(`tr[data-key=%q]`, a.thumbprint())
+	b.shows(row + `[data-key-state="confirmed"]`)
+	b.press("Revoke")
+	b.press("Revoke key")
+	b.shows(row + `[data-revoked="yes"]`)
+	b.word(1, "agent", "ok", "and its log "+a.log)
+
+	b.goTo("#/agents/bot")
+	b.press("Report theft")
+	b.fill(`dialog[open] input[name="reason"]`, "stolen")
+	b.shows(`dialog[open] input[name="since"][required]`)
+	eval[bool](b, fmt.Sprintf(`((field) => { field.value = %q; field.dispatchEvent(new Event('change', { bubbles: true })); return true; })(
+		document.querySelector('dialog[open] input[name="since"]'))`, stolen.UTC().Format("2006-01-02T15:04:05")))
+	eval[bool](b, `(document.querySelector('dialog[open] button.danger').click(), true)`)
+	b.reads(row+` [data-since]`, "in other hands since")
+	b.reads(`[aria-label="Changes of this agent"]`, "it was in other hands since")
+	b.goTo("#/")
+	b.reload() // what was known of the key is asked anew
+	b.signIn(key)
+	b.word(1, "agent", "warn", "signed while the key was in other hands")
+	b.word(1, "agent", "warn", "says its revocation (stolen)")
+	b.word(0, "agent", "ok", "signed by the agent")
 }
 
 // Sessions are listed with what is missing of them, and saved as files that are checked on the way.

@@ -433,6 +433,75 @@ const signatureLines = (lines) => {
   });
 };
 
+const MOST = { gaps: 1000, named: 10_000, recent: 4096, recorded: 100 };
+
+// The statements of one session in the order of their places: whether all are there. Its memory
+// does not grow with their number. The reference says what each is held against.
+export class Places {
+  last = -1n;
+  sealed = false;
+  refused = 0; // places that are missing and that a later statement names as refused
+  // [seq, index] of those that are there all the same, the first 100; index -1 of one long ago
+  recorded = [];
+  isMore = false; // there are more of them
+  gaps = []; // of missing places: [first, last, prev of the statement after them]
+  forgotten = 0; // gaps beyond those
+  named = new Map(); // hashes of refused places
+  recent = new Map(); // {index, hash} of the last statements, by seq
+
+  add({ seq, prev, refused = [], end }, index, hash) {
+    const { last } = this, before = this.recent.get(last);
+    must(seq !== last, `the agent's key signed two statements with the seq ${seq}: in the records ${before?.index} and ${index}`);
+    must(seq > last && !this.sealed, `seq ${seq} of record ${index} stands after ${last}, or after the end`);
+    must(last < 0n || seq > last + 1n || prev === before.hash, `prev of record ${index} is not the hash of the statement in record ${before?.index}`);
+    if (seq > last + 1n && this.gaps.length === MOST.gaps) this.forgotten++;
+    else if (seq > last + 1n) this.gaps.push([last + 1n, seq - 1n, prev]);
+    for (const one of refused) this.take(one);
+    Object.assign(this, { last: seq, sealed: end === true });
+    this.recent.set(seq, { index, hash });
+    if (this.recent.size > MOST.recent) this.recent.delete(this.recent.keys().next().value);
+  }
+
+  take({ seq, hash }) { // an entry of refused
+    const there = this.recent.get(seq), known = this.named.get(seq);
+    must(!there || there.hash === hash, `it says that number ${seq} was refused, and the agent's key signed another statement of that number, in record ${there?.index}`);
+    if (there) return this.wasRecorded(seq, there.index);
+    must((known ?? hash) === hash, `it says that number ${seq} was refused, and an earlier statement says so of another statement of that number`);
+    if (known) return;
+    let at = 0;
+    for (let end = this.gaps.length; at < end;) { // the first gap that ends there or later
+      const middle = (at + end) >> 1;
+      if (this.gaps[middle][1] >= seq) end = middle;
+      else at = middle + 1;
+    }
+    const [first, last, after] = this.gaps[at] ?? [];
+    if (first !== undefined && first <= seq) return this.fill(at, { first, last, after, seq, hash });
+    if (this.forgotten === 0) this.wasRecorded(seq, -1n);
+  }
+
+  fill(at, { first, last, after, seq, hash }) { // a place of a gap
+    must(seq < last || (after ?? hash) === hash, "it says that a statement was refused that is not the one which the statement after it names in prev");
+    const rest = [[first, seq - 1n, undefined], [seq + 1n, last, after]].filter(([a, b]) => a <= b);
+    if (this.refused === MOST.named || this.gaps.length - 1 + rest.length > MOST.gaps) return;
+    this.gaps.splice(at, 1, ...rest);
+    this.named.set(seq, hash);
+    this.refused++;
+  }
+
+  wasRecorded(seq, index) {
+    if (this.recorded.some(([known]) => known === seq)) return;
+    if (this.recorded.length === MOST.recorded) this.isMore = true;
+    else this.recorded.push([seq, index]);
+  }
+
+  state() { // complete, open at n, or missing a–b
+    const count = this.gaps.length + this.forgotten, refused = this.refused ? `, ${this.refused} refused` : "";
+    if (count === 0) return (this.sealed ? `complete: 0 to ${this.last}, sealed` : `open at ${this.last}`) + refused;
+    const gaps = this.gaps.slice(0, 100).map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
+    return `missing ${gaps}${count > 100 ? ` and ${count - 100} ranges more` : ""}${this.sealed ? "" : `, open at ${this.last}`}${refused}`;
+  }
+}
+
 // What an agent signs with a key of its own: statements, and endorsements of its next key. They are
 // compact JWS, and the reference says which.
 const FIELD = 2n ** 255n - 19n, P256 = 2n ** 256n - 2n ** 224n + 2n ** 192n + 2n ** 96n - 1n;
@@ -462,15 +531,16 @@ function agentKey(jwk) { // {thumbprint, algorithm, check: whether it has signed
   return { thumbprint, algorithm: "ES256", check: (signature, message) => verify("sha256", message, { key, dsaEncoding: "ieee-p1363" }, signature) };
 }
 
-function readJWS(compact, type, required, optional = []) { // its form, and not its signature
-  must(Buffer.byteLength(compact) <= 4096, "longer than 4096 bytes");
+// its form, and not its signature
+function readJWS(compact, type, longest, required, optional = []) {
+  must(Buffer.byteLength(compact) <= longest, `longer than ${longest} bytes`);
   const parts = compact.split("."), [header, claims] = parts.slice(0, 2).map((part) => read(decoded(unbase64url(part)))), signature = unbase64url(parts[2] ?? "");
   exactly(header, ["alg", "typ", "kid"]);
   exactly(claims, required, optional);
   const { alg: algorithm, typ, kid } = header, { iss, aud, iat } = claims;
   must(["EdDSA", "ES256"].includes(algorithm) && typ === type && isThumbprint(kid), `not the header of ${type}`);
   must(parts.length === 3 && signature.length === 64, "a signature has 64 bytes");
-  must([iss, aud].every((id) => isVisible(id, 4096) && id.startsWith("spiffe://")), "not a SPIFFE ID");
+  must([iss, aud].every((id) => isVisible(id, longest) && id.startsWith("spiffe://")), "not a SPIFFE ID");
   must(typeof iat === "bigint" && iat >= 0n && iat <= 253402300799n, "iat is not a time");
   const check = (key) => must(
     key.thumbprint === kid && key.algorithm === algorithm && key.check(signature, Buffer.from(`${parts[0]}.${parts[1]}`)), "it is not signed with this key",
@@ -478,20 +548,39 @@ function readJWS(compact, type, required, optional = []) { // its form, and not 
   return { kid, claims, check };
 }
 
+const REFUSED = [{ seq: number, hash: hexadecimal(64), code: like(/^[A-Z0-9_]{1,64}$/) }, 100];
+const CONTINUES = { sid: SESSION, kid: isThumbprint, hash: hexadecimal(64) };
+
+// one that names its log is of version 2, any other of version 1
 function readStatement(compact) {
-  const said = readJWS(compact, "agent-statement+jwt", ["iss", "aud", "iat", "jti", "action_hash"], ["delegation", "sid", "seq", "prev", "end"]), { claims } = said;
+  const optional = ["log", "delegation", "sid", "seq", "prev", "refused", "continues", "end"];
+  const said = readJWS(compact, "agent-statement+jwt", 32768, ["iss", "aud", "iat", "jti", "action_hash"], optional), { claims } = said;
   const has = (name) => Object.hasOwn(claims, name), seq = has("seq") ? claims.seq : 0n;
   must(isVisible(claims.jti, 128) && hexadecimal(64)(claims.action_hash), "jti or action_hash has not its form");
-  must(!has("delegation") || isVisible(claims.delegation, 128), "delegation has not its form");
+  must(!has("log") || isVisible(claims.log, 255), "log is not the origin of a log");
+  must(!has("delegation") || (has("log") ? hexadecimal(64)(claims.delegation) : isVisible(claims.delegation, 128)), "delegation has not its form");
   must(has("sid") === has("seq") && (has("sid") || !has("end")), "a part of a session is missing");
   must(!has("sid") || SESSION(claims.sid), "not a session");
   must(number(seq) && has("prev") === (seq > 0n) && (!has("prev") || hexadecimal(64)(claims.prev)), "not a place in a session");
   must(!has("end") || claims.end === true, "end is not true");
+  must(has("log") || !has("refused") && !has("continues"), "refused or continues is there without log");
+  if (has("refused")) checkRefused(claims);
+  if (!has("continues")) return said;
+  hasForm(claims.continues, CONTINUES, "continues");
+  must(has("sid") && seq === 0n, "continues is there, and this is not the first place of a session");
+  must(claims.continues.sid !== claims.sid || claims.continues.kid !== said.kid, "continues names this very session");
   return said;
 }
 
+function checkRefused({ seq = 0n, prev, refused }) { // places before this one, in order
+  must(seq > 0n && Array.isArray(refused) && refused.length > 0, "refused is there in the first place of a session, or empty");
+  hasForm(refused, REFUSED, "refused");
+  must(refused.every((one, i) => one.seq < (refused[i + 1]?.seq ?? seq)), "the places of refused do not stand in order before this one");
+  must(refused.at(-1).seq < seq - 1n || refused.at(-1).hash === prev, "prev is not the hash of the refused statement before");
+}
+
 function readEndorsement(compact) {
-  const said = readJWS(compact, "agent-key+jwt", ["iss", "aud", "iat", "jkt"]);
+  const said = readJWS(compact, "agent-key+jwt", 4096, ["iss", "aud", "iat", "jkt"]);
   must(isThumbprint(said.claims.jkt) && said.claims.jkt !== said.kid, "jkt is not another key");
   return said;
 }
@@ -660,6 +749,7 @@ export class Evidence { // a file while it is checked
   delegation() {
     const of = (object) => (Object.hasOwn(object, "delegation") ? canonical(object.delegation) : "");
     must(of(this.file) === of(this.file.record), "delegation differs from record.delegation");
+    if (this.file.log === "actions") this.acts(this.file.record);
   }
 
 
@@ -760,14 +850,18 @@ export class Evidence { // a file while it is checked
       if (!known.has(thumbprint)) known.set(thumbprint, { revoked: [] });
       const one = known.get(thumbprint);
       if (action === "agent-key.revoked") {
-        one.revoked.push(record);
+        const [reason, since] = ["reason", "since"].map((name) => own(name) ?? null);
+        must([reason, since].every((value) => value === null || isString(value)) && (since === null || timestamp(since)), "not the control record of a revocation");
+        one.revoked.push({ ...record, reason, since });
         continue;
       }
       must(!one.key, "a key is enrolled twice");
       const [expiresAt, enrolment, endorsement] = ["expiresAt", "enrolment", "endorsement"].map(own);
       must([expiresAt, enrolment, endorsement].every((value) => value === null || isString(value) && value !== ""), "not the control record of a key");
       must(expiresAt === null || timestamp(expiresAt), "expiresAt is not a timestamp");
-      Object.assign(one, { thumbprint, expiresAt, enrolment, endorsement: endorsement && readEndorsement(endorsement), by: payload.by, record, key: agentKey(own("jwk")) });
+      const version = { undefined: 1, 1: 1, 2: 2 }[own("statementVersion")];
+      must(version && ["undefined", "bigint"].includes(typeof own("statementVersion")), "statementVersion is not 1 or 2");
+      Object.assign(one, { thumbprint, version, expiresAt, enrolment, endorsement: endorsement && readEndorsement(endorsement), by: payload.by, record, key: agentKey(own("jwk")) });
       must(one.key.thumbprint === thumbprint, "jwk is another key than the control record says");
     }
     for (let one = known.get(kid), before; ; one = before) {
@@ -782,9 +876,20 @@ export class Evidence { // a file while it is checked
       this.named(one.endorsement);
       one.endorsement.check(before.key);
       must(one.endorsement.claims.jkt === one.thumbprint, "an endorsement is of another key");
+      this.endorsedInLife(one, before);
     }
     [this.revoked] = this.chain[0].revoked.map(({ timestamp: at }) => at).sort();
+    // when the key came into other hands, as it is known
+    [this.since] = this.chain[0].revoked.filter(({ since }) => since !== null).sort((a, b) => (a.since < b.since ? -1 : a.since > b.since ? 1 : 0));
     must(this.chain.length === known.size, "there is a control record of a key from which the signing one does not follow");
+  }
+
+  // while the key before lived, and just before the next one was enrolled
+  endorsedInLife({ endorsement: { claims: { iat } }, record }, before) {
+    const made = Number(iat) * 1000, at = milliseconds(record.timestamp), expires = before.expiresAt === null ? Infinity : milliseconds(before.expiresAt);
+    must(at < expires + 300_000, "the key that signed for another one had expired");
+    must(made >= milliseconds(before.record.timestamp) - 60_000 && made < expires, "an endorsement was not made while its key lived");
+    must(made <= at + 60_000 && made >= at - 300_000, "an endorsement was not made when the next key was enrolled");
   }
 
   named({ claims: { iss, aud } }) { // by the SPIFFE IDs of company and agent, in one trust domain
@@ -797,10 +902,13 @@ export class Evidence { // a file while it is checked
   // returns the statement
   signedByAgent({ payload: { statement, ...action }, timestamp: time, delegation }) {
     const said = readStatement(statement), { claims, kid } = said, [signer] = this.chain, at = milliseconds(time), age = at - Number(claims.iat) * 1000;
+    must(signer.version === 1 || Object.hasOwn(claims, "log"), "the statement does not name its log, and its key was enrolled since statements do");
     said.check(signer.key);
     this.named(said);
+    must((claims.log ?? this.logs.actions.origin) === this.logs.actions.origin, "the statement was made for another log");
     must(claims.action_hash === digestOfParts([action]).toString("hex"), "the statement is of another action");
-    must((claims.delegation ?? "") === (delegation?.tokenId ?? ""), "the statement is of another delegation");
+    const authority = !delegation ? "" : Object.hasOwn(claims, "log") ? digestOfParts([delegation]).toString("hex") : delegation.tokenId;
+    must((claims.delegation ?? "") === authority, "the statement is of another delegation");
     must(age >= -60_000 && age <= 30 * 86400_000 + 300_000, "the statement was not made at the time of the record");
     must(signer.record.timestamp <= time, `the key ${kid} was enrolled after the record`);
     must(signer.expiresAt === null || at < milliseconds(signer.expiresAt) + 300_000, `the key ${kid} expired before the record`);
@@ -826,9 +934,45 @@ export class Evidence { // a file while it is checked
     this.keyChain(given.records, payload.agentId, kid);
     this.signedByAgent(record);
     this.whoseWord("this");
-    if (Object.hasOwn(claims, "sid")) this.checked.push(`it is number ${claims.seq} of the session ${claims.sid} of that key`);
+    this.signedFor(claims);
+    if (!Object.hasOwn(claims, "log") && Object.hasOwn(claims, "delegation")) this.checked.push("its statement covers the ID of the delegation alone, not what the delegation said");
+    this.place(claims);
+    if (this.isStolen(record)) this.checked.push(`the key was in other hands since ${this.stolen()}`);
+  }
+
+  signedFor({ iss, aud, log }) { // and what an older statement leaves open
+    this.checked.push(log !== undefined ? `its statement is by ${iss}, for ${aud} and its log ${log}`
+      : `its statement is by ${iss}, for ${aud}, and does not say which service it was made for: another one may have the same names`);
+  }
+
+  place({ sid, seq, refused, continues }) { // in a session
+    if (sid === undefined) return;
+    this.checked.push(`it is number ${seq} of the session ${sid} of that key`);
+    if (refused) this.checked.push(`it says that the service refused ${refused.length} earlier statements of that session, the first of them number ${refused[0].seq} (${refused[0].code})`);
+    if (continues) this.checked.push(`the session ${goesOn(continues)}`);
+  }
+
+  isStolen({ timestamp: at }) {
+    return this.since !== undefined && at >= this.since.since;
+  }
+
+  stolen() {
+    const { since, reason } = this.since;
+    return `${since}, says its revocation${reason ? ` (${reason})` : ""}`;
+  }
+
+  // names who used what was given to another one
+  acts({ index, payload: { agentId }, delegation }) {
+    const actor = delegation && delegation.act !== null ? delegation.delegationChain.at(-1) : undefined;
+    if (actor === undefined || this.notActor !== undefined) return;
+    const end = `/company/${this.file.companyId}/agent/${agentId}`, domain = actor.startsWith("spiffe://") && actor.slice(9).endsWith(end) ? actor.slice(9, -end.length) : "";
+    if (domain !== "" && !domain.includes("/")) return;
+    this.notActor = actor;
+    this.checked.push(`record ${index} is of the agent ${agentId}, and its delegation was given to ${actor}`);
   }
 }
+
+const goesOn = ({ sid, kid, hash }) => `goes on from the session ${sid} of the key ${kid}, whose last statement has the hash ${hash}`;
 
 const NOT_PROVEN = [
   "That nothing was left out: this file shows one record, not what came before it, after it or beside it.",
@@ -893,7 +1037,7 @@ const SESSION_NOT_PROVEN = [
   NOT_ORDERED, NOT_ONCE, NOT_OWN_KEY,
 ];
 const HEADER = {
-  format: oneOf("attestd-session/v1"), companyId: COMPANY, agentId: isString, kid: isThumbprint, sid: (s) => SESSION(s),
+  format: oneOf("attestd-session/v1"), companyId: COMPANY, agentId: isString, kid: isThumbprint, sid: SESSION,
   records: (n) => number(n) && n >= 1n && n <= 1_000_000n, checkpoint: isString, logs: LOGS, keys: KEYS, witnesses: [isString, 16],
   agentKey: { records: ENTRIES }, notProven: [isString, 10_000],
 };
@@ -910,9 +1054,9 @@ function isSession(line) { // by the first line of a file
 }
 
 export class Session extends Evidence { // the file of a session while it is checked, line by line
-  last = -1n;
-  gaps = 0;
-  missing = [];
+  places = new Places();
+  // with a statement of version 1, and of those with a delegation; since the key was in other hands
+  records = { older: 0, exchanged: 0, stolen: 0 };
 
   * steps() {
     yield* [["MALFORMED", this.header], ["KEYS", this.keys], ["WITNESSES", this.readWitnesses], ["LOG_PROOF", this.checkpoint], ["STATEMENT", this.whose]];
@@ -970,28 +1114,35 @@ export class Session extends Evidence { // the file of a session while it is che
   }
 
   statement() {
-    const { file, last, one: { record, record: { index, payload } } } = this;
+    const { file, one: { record, record: { index, payload } } } = this;
     must(Object.hasOwn(payload, "statement"), `record ${index} has no statement`);
     must(payload.agentId === file.agentId, `record ${index} is of another agent`);
-    const { sid, seq, prev, end } = this.signedByAgent(record).claims;
+    const { claims } = this.signedByAgent(record), { sid, log, delegation, continues } = claims;
     must(sid === file.sid, `record ${index} is of another session`);
-    must(seq !== last, `the agent's key signed two statements with the seq ${seq}: in the records ${this.index} and ${index}`);
-    must(seq > last && !this.sealed, `seq ${seq} of record ${index} stands after ${last}, or after the end`);
-    must(last < 0n || seq > last + 1n || prev === this.hash, `prev of record ${index} is not the hash of the statement in record ${this.index}`);
-    if (seq > last + 1n && ++this.gaps <= 100) this.missing.push([last + 1n, seq - 1n]);
-    Object.assign(this, { last: seq, index, sealed: end === true, hash: sha256(payload.statement).toString("hex") });
+    this.places.add(claims, index, sha256(payload.statement).toString("hex"));
+    this.continues ??= continues;
+    this.last = claims;
+    this.records.older += log === undefined;
+    this.records.exchanged += log === undefined && delegation !== undefined;
+    this.records.stolen += this.isStolen(record);
+    this.acts(record);
   }
 
   end() {
     must(this.source.line(LONGEST).length === 0, "there are more lines than the header says");
-    const { sid, agentId, records } = this.file;
-    this.checked.push(`session ${sid} of the agent ${agentId}: ${records} records, ${this.state()}`);
-  }
-
-  state() { // complete, open at n, or missing a–b
-    if (this.gaps === 0) return this.sealed ? `complete: 0 to ${this.last}, sealed` : `open at ${this.last}`;
-    const gaps = this.missing.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
-    return `missing ${gaps}${this.gaps > 100 ? ` and ${this.gaps - 100} ranges more` : ""}${this.sealed ? "" : `, open at ${this.last}`}`;
+    const { file: { sid, agentId, records }, places, continues, records: { older, exchanged, stolen } } = this, say = (line) => this.checked.push(line);
+    say(`session ${sid} of the agent ${agentId}: ${records} records, ${places.state()}`);
+    this.signedFor(this.last);
+    if (older > 0 && BigInt(older) < records) say(`${older} of its statements do not say which service they were made for: those are of the older form`);
+    if (exchanged > 0) say(`${exchanged} of its statements cover the ID of a delegation alone, not what the delegation said`);
+    if (continues) say(`it ${goesOn(continues)}`);
+    say("a session that goes on from this one may exist elsewhere");
+    for (const [seq, index] of places.recorded) {
+      say(index < 0n ? `the service recorded number ${seq}, although it had told the agent that it refused a statement of that number; whether it is the same one is not compared here`
+        : `the service recorded number ${seq}, record ${index}, although it had told the agent that it refused it`);
+    }
+    if (places.isMore) say("there are more numbers that the service recorded although it had told the agent that it refused them");
+    if (stolen > 0) say(`the key was in other hands since ${this.stolen()}; ${stolen} of these records are of that time`);
   }
 }
 

@@ -354,6 +354,75 @@ def signature_lines(lines):
         must(dash == "\u2014" and is_name(name) and len(unbase64(blob)) > 4, "not a signature line")
         yield name, unbase64(blob)
 
+class Places:
+    """The statements of one session in the order of their places: whether all are there. Its memory does not grow with their number. The reference says what each is held against."""
+    MOST_GAPS, MOST_NAMED, MOST_RECENT, MOST_RECORDED = 1000, 10_000, 4096, 100
+
+    def __init__(self):
+        self.last, self.sealed, self.is_more = -1, False, False
+        # (seq, index) of places that are there although they were refused, the first 100; index -1
+        # of one long ago
+        self.recorded = []
+        # of missing places: (first, last, prev of the statement after them); and gaps beyond those
+        self.gaps, self.forgotten = [], 0
+        # hashes of places that are missing and that a later statement names as refused
+        self.named = {}
+        self.recent = {}  # (index, hash) of the last statements, by seq
+
+    def add(self, claims, index, hashed):
+        seq, last, (at, before) = claims["seq"], self.last, self.recent.get(self.last, (None, None))
+        must(seq != last, f"the agent's key signed two statements with the seq {seq}: in the records {at} and {index}")
+        must(seq > last and not self.sealed, f"seq {seq} of record {index} stands after {last}, or after the end")
+        must(last < 0 or seq > last + 1 or claims["prev"] == before, f"prev of record {index} is not the hash of the statement in record {at}")
+        if seq > last + 1 and len(self.gaps) == self.MOST_GAPS:
+            self.forgotten += 1
+        elif seq > last + 1:
+            self.gaps.append((last + 1, seq - 1, claims["prev"]))
+        for one in claims.get("refused", ()):
+            self.take(one["seq"], one["hash"])
+        self.last, self.sealed = seq, "end" in claims
+        self.recent[seq] = index, hashed
+        if len(self.recent) > self.MOST_RECENT:
+            del self.recent[next(iter(self.recent))]
+
+    def take(self, seq, hashed):  # an entry of refused
+        if seq in self.recent:
+            index, there = self.recent[seq]
+            must(there == hashed, f"it says that number {seq} was refused, and the agent's key signed another statement of that number, in record {index}")
+            return self.was_recorded(seq, index)
+        must(self.named.get(seq, hashed) == hashed, f"it says that number {seq} was refused, and an earlier statement says so of another statement of that number")
+        if seq in self.named:
+            return
+        at, end = 0, len(self.gaps)
+        while at < end:  # the first gap that ends there or later
+            middle = (at + end) // 2
+            at, end = (at, middle) if self.gaps[middle][1] >= seq else (middle + 1, end)
+        if at < len(self.gaps) and self.gaps[at][0] <= seq:
+            self.fill(at, seq, hashed)
+        elif self.forgotten == 0:
+            self.was_recorded(seq, -1)
+
+    def fill(self, at, seq, hashed):  # a place of a gap
+        first, last, after = self.gaps[at]
+        must(seq < last or after in (None, hashed), "it says that a statement was refused that is not the one which the statement after it names in prev")
+        rest = [gap for gap in ((first, seq - 1, None), (seq + 1, last, after)) if gap[0] <= gap[1]]
+        if len(self.named) < self.MOST_NAMED and len(self.gaps) - 1 + len(rest) <= self.MOST_GAPS:
+            self.gaps[at:at + 1] = rest
+            self.named[seq] = hashed
+
+    def was_recorded(self, seq, index):
+        if all(known != seq for known, _ in self.recorded):
+            self.is_more = self.is_more or len(self.recorded) == self.MOST_RECORDED
+            self.recorded = self.recorded + [(seq, index)] * (len(self.recorded) < self.MOST_RECORDED)
+
+    def state(self):  # complete, open at n, or missing a–b
+        count, refused = len(self.gaps) + self.forgotten, f", {len(self.named)} refused" if self.named else ""
+        if count == 0:
+            return (f"complete: 0 to {self.last}, sealed" if self.sealed else f"open at {self.last}") + refused
+        gaps = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b, _ in self.gaps[:100])
+        more = f" and {count - 100} ranges more" if count > 100 else ""
+        return f"missing {gaps}{more}" + ("" if self.sealed else f", open at {self.last}") + refused
+
 # What an agent signs with a key of its own: statements, and endorsements of its next key. They are
 # compact JWS, and the reference says which.
 
@@ -387,8 +456,8 @@ def agent_key(jwk):  # (thumbprint, algorithm, function that checks a signature)
     return thumbprint, "ES256", check
 
 class JWS:  # of which the form is checked, and not the signature
-    def __init__(self, compact, kind, required, optional=()):
-        must(len(compact.encode()) <= 4096, "longer than 4096 bytes")
+    def __init__(self, compact, kind, longest, required, optional=()):
+        must(len(compact.encode()) <= longest, f"longer than {longest} bytes")
         header, claims, signature = compact.split(".")
         self.message, self.signature = f"{header}.{claims}".encode(), unbase64url(signature)
         header, self.claims = (read(unbase64url(part).decode()) for part in (header, claims))
@@ -398,7 +467,7 @@ class JWS:  # of which the form is checked, and not the signature
         must(self.algorithm in ("EdDSA", "ES256") and header["typ"] == kind and is_thumbprint(self.kid), f"not the header of {kind}")
         must(len(self.signature) == 64, "a signature has 64 bytes")
         for name in ("iss", "aud"):
-            must(visible(self.claims[name], 4096) and self.claims[name].startswith("spiffe://"), f"{name} is not a SPIFFE ID")
+            must(visible(self.claims[name], longest) and self.claims[name].startswith("spiffe://"), f"{name} is not a SPIFFE ID")
         must(type(self.claims["iat"]) is int and 0 <= self.claims["iat"] <= 253402300799, "iat is not a time")
 
     def check(self, key):
@@ -409,21 +478,42 @@ class JWS:  # of which the form is checked, and not the signature
 def visible(value, longest):
     return type(value) is str and re.fullmatch("[!-~]{1,%d}" % longest, value)
 
-def read_statement(compact):
-    jws = JWS(compact, "agent-statement+jwt", ("iss", "aud", "iat", "jti", "action_hash"), ("delegation", "sid", "seq", "prev", "end"))
+REFUSED = [{"seq": number, "hash": hexadecimal(64), "code": lambda s: text(s) and re.fullmatch("[A-Z0-9_]{1,64}", s)}, 100]
+SESSION = lambda s: text(s) and re.fullmatch("[A-Za-z0-9._~-]{1,128}", s)
+CONTINUES = {"sid": SESSION, "kid": is_thumbprint, "hash": hexadecimal(64)}
+
+def read_statement(compact):  # one that names its log is of version 2, any other of version 1
+    optional = ("log", "delegation", "sid", "seq", "prev", "refused", "continues", "end")
+    jws = JWS(compact, "agent-statement+jwt", 32768, ("iss", "aud", "iat", "jti", "action_hash"), optional)
     claims, seq = jws.claims, jws.claims.get("seq", 0)
     must(visible(claims["jti"], 128) and hexadecimal(64)(claims["action_hash"]), "jti or action_hash has not its form")
-    must("delegation" not in claims or visible(claims["delegation"], 128), "delegation has not its form")
+    must("log" not in claims or visible(claims["log"], 255), "log is not the origin of a log")
+    delegation = hexadecimal(64) if "log" in claims else lambda value: visible(value, 128)
+    must("delegation" not in claims or delegation(claims["delegation"]), "delegation has not its form")
     must(("sid" in claims) == ("seq" in claims) and ("sid" in claims or "end" not in claims), "a part of a session is missing")
-    must("sid" not in claims or type(claims["sid"]) is str and re.fullmatch("[A-Za-z0-9._~-]{1,128}", claims["sid"]), "not a session")
+    must("sid" not in claims or SESSION(claims["sid"]), "not a session")
     must(number(seq) and ("prev" in claims) == (seq > 0) and ("prev" not in claims or hexadecimal(64)(claims["prev"])), "not a place in a session")
     must(claims.get("end", True) is True, "end is not true")
+    must("log" in claims or not {"refused", "continues"} & set(claims), "refused or continues is there without log")
+    if "refused" in claims:
+        has_form(claims["refused"], REFUSED, "refused")
+        must(seq > 0 and claims["refused"], "refused is there in the first place of a session, or empty")
+        places = [one["seq"] for one in claims["refused"]]
+        must(all(a < b for a, b in zip(places, [*places[1:], seq])), "the places of refused do not stand in order before this one")
+        must(places[-1] < seq - 1 or claims["refused"][-1]["hash"] == claims["prev"], "prev is not the hash of the refused statement before")
+    if "continues" in claims:
+        has_form(claims["continues"], CONTINUES, "continues")
+        must("sid" in claims and seq == 0, "continues is there, and this is not the first place of a session")
+        must((claims["continues"]["sid"], claims["continues"]["kid"]) != (claims["sid"], jws.kid), "continues names this very session")
     return jws
 
 def read_endorsement(compact):
-    jws = JWS(compact, "agent-key+jwt", ("iss", "aud", "iat", "jkt"))
+    jws = JWS(compact, "agent-key+jwt", 4096, ("iss", "aud", "iat", "jkt"))
     must(is_thumbprint(jws.claims["jkt"]) and jws.claims["jkt"] != jws.kid, "jkt is not another key")
     return jws
+
+def goes_on(continues):
+    return f"goes on from the session {continues['sid']} of the key {continues['kid']}, whose last statement has the hash {continues['hash']}"
 
 def moment(timestamp):  # in milliseconds
     return round(seconds(timestamp) * 1000) if timestamp > "0002" else -10**14
@@ -432,6 +522,7 @@ class Evidence:  # a file while it is checked
     def __init__(self, source, fingerprint=None, policy=None, agent_key=None):
         self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
+        self.not_actor = None  # of a record whose delegation was given to another one
 
     def steps(self):
         yield from (("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses))
@@ -575,6 +666,8 @@ class Evidence:  # a file while it is checked
     def delegation(self):
         own, copied = ([canonical(o["delegation"])] if "delegation" in o else [] for o in (self.file["record"], self.file))
         must(own == copied, "delegation differs from record.delegation")
+        if self.file["log"] == "actions":
+            self.acts(self.file["record"])
 
     # control records, each of which must be about what it may be about
     def told(self, entries, about):
@@ -666,14 +759,19 @@ class Evidence:  # a file while it is checked
             must(payload["agentId"] == agent != "", f"control record {record['index']} is of a key of another agent")
             of = known.setdefault(thumbprint, {"revoked": []})
             if action == "agent-key.revoked":
-                of["revoked"].append(record)
+                reason, since = payload.get("reason"), payload.get("since")
+                must(reason is None or text(reason), "reason is not a text")
+                must(since is None or text(since) and seconds(since) is not None, "since is not a timestamp")
+                of["revoked"].append({**record, "reason": reason, "since": since})
                 continue
             must("key" not in of, "a key is enrolled twice")
             for name in ("expiresAt", "enrolment", "endorsement"):
                 must(payload[name] is None or type(payload[name]) is str and payload[name] != "", f"{name} has not its form")
                 of[name] = payload[name]
             must(of["expiresAt"] is None or seconds(of["expiresAt"]) is not None, "expiresAt is not a timestamp")
-            of.update(thumbprint=thumbprint, by=payload["by"], record=record, key=agent_key(payload["jwk"]))
+            version = payload.get("statementVersion", 1)
+            must(type(version) is int and version in (1, 2), "statementVersion is not 1 or 2")
+            of.update(thumbprint=thumbprint, version=version, by=payload["by"], record=record, key=agent_key(payload["jwk"]))
             must(of["key"][0] == thumbprint, "jwk is another key than the control record says")
         chain = []
         while kid:
@@ -690,8 +788,15 @@ class Evidence:  # a file while it is checked
                 self.named(endorsed)
                 endorsed.check(before["key"])
                 must(endorsed.claims["jkt"] == one["thumbprint"], "an endorsement is of another key")
+                # while the key before lived, and just before the next one was enrolled
+                made, at, expires = endorsed.claims["iat"] * 1000, moment(one["record"]["timestamp"]), before["expiresAt"] and moment(before["expiresAt"])
+                must(expires is None or at < expires + 300_000, "the key that signed for another one had expired")
+                must(made >= moment(before["record"]["timestamp"]) - 60_000 and (expires is None or made < expires), "an endorsement was not made while its key lived")
+                must(at - 300_000 <= made <= at + 60_000, "an endorsement was not made when the next key was enrolled")
         must(len(chain) == len(known), "there is a control record of a key from which the signing one does not follow")
         self.chain, self.revoked = chain, min((revoked["timestamp"] for revoked in chain[0]["revoked"]), default=None)
+        # when the key came into other hands, as it is known
+        self.since = min((revoked for revoked in chain[0]["revoked"] if revoked["since"]), key=lambda revoked: revoked["since"], default=None)
 
     def named(self, jws):  # by the SPIFFE IDs of company and agent, in one trust domain
         audience, issuer = jws.claims["aud"], jws.claims["iss"]
@@ -703,12 +808,17 @@ class Evidence:  # a file while it is checked
     def signed_by_agent(self, record):  # returns the statement
         payload, signer = record["payload"], self.chain[0]
         said = read_statement(payload["statement"])
+        claims, at, kid, origin = said.claims, moment(record["timestamp"]), said.kid, self.logs["actions"]["origin"]
+        must(signer["version"] == 1 or "log" in claims, "the statement does not name its log, and its key was enrolled since statements do")
         said.check(signer["key"])
         self.named(said)
-        claims, at, kid = said.claims, moment(record["timestamp"]), said.kid
+        must(claims.get("log", origin) == origin, "the statement was made for another log")
         action = digest_of_parts([{name: payload[name] for name in payload if name != "statement"}]).hex()
         must(claims["action_hash"] == action, "the statement is of another action")
-        must(claims.get("delegation", "") == record.get("delegation", {}).get("tokenId", ""), "the statement is of another delegation")
+        authority = record.get("delegation", {}).get("tokenId", "")
+        if "log" in claims and "delegation" in record:
+            authority = digest_of_parts([record["delegation"]]).hex()
+        must(claims.get("delegation", "") == authority, "the statement is of another delegation")
         must(-30 * 86400_000 - 300_000 <= claims["iat"] * 1000 - at <= 60_000, "the statement was not made at the time of the record")
         must(signer["record"]["timestamp"] <= record["timestamp"], f"the key {kid} was enrolled after the record")
         must(signer["expiresAt"] is None or at < moment(signer["expiresAt"]) + 300_000, f"the key {kid} expired before the record")
@@ -737,8 +847,40 @@ class Evidence:  # a file while it is checked
         self.key_chain(given["records"], record["payload"]["agentId"], kid)
         claims = self.signed_by_agent(record).claims
         self.whose_word("this")
+        self.signed_for(claims)
+        if "log" not in claims and "delegation" in claims:
+            self.checked.append("its statement covers the ID of the delegation alone, not what the delegation said")
         if "sid" in claims:
-            self.checked.append(f"it is number {claims['seq']} of the session {claims['sid']} of that key")
+            self.place(claims)
+        if self.is_stolen(record):
+            self.checked.append(f"the key was in other hands since {self.stolen()}")
+
+    def signed_for(self, claims):  # and what an older statement leaves open
+        iss, aud = claims["iss"], claims["aud"]
+        self.checked.append(f"its statement is by {iss}, for {aud} and its log {claims['log']}" if "log" in claims else
+            f"its statement is by {iss}, for {aud}, and does not say which service it was made for: another one may have the same names")
+
+    def place(self, claims):  # in a session
+        self.checked.append(f"it is number {claims['seq']} of the session {claims['sid']} of that key")
+        if "refused" in claims:
+            count, first = len(claims["refused"]), claims["refused"][0]
+            self.checked.append(f"it says that the service refused {count} earlier statements of that session, the first of them number {first['seq']} ({first['code']})")
+        if "continues" in claims:
+            self.checked.append(f"the session {goes_on(claims['continues'])}")
+
+    def is_stolen(self, record):
+        return self.since is not None and record["timestamp"] >= self.since["since"]
+
+    def stolen(self):
+        return f"{self.since['since']}, says its revocation" + (f" ({self.since['reason']})" if self.since["reason"] else "")
+
+    def acts(self, record):  # names who used what was given to another one
+        agent, info = record["payload"]["agentId"], record.get("delegation")
+        actor = info["delegationChain"][-1] if info and info["act"] is not None and info["delegationChain"] else None
+        name = f"/company/{self.file['companyId']}/agent/{agent}"
+        if actor is not None and self.not_actor is None and not re.fullmatch("spiffe://[^/]+" + re.escape(name), actor):
+            self.not_actor = actor
+            self.checked.append(f"record {record['index']} is of the agent {agent}, and its delegation was given to {actor}")
 
 NOT_PROVEN = [
     "That nothing was left out: this file shows one record, not what came before it, after it or beside it.",
@@ -799,7 +941,7 @@ SESSION_NOT_PROVEN = [
 ]
 HEADER = {
     "format": lambda s: s == "attestd-session/v1", "companyId": company, "agentId": text, "kid": is_thumbprint,
-    "sid": lambda s: re.fullmatch("[A-Za-z0-9._~-]{1,128}", s), "records": lambda n: number(n) and 1 <= n <= 1_000_000, "checkpoint": text,
+    "sid": SESSION, "records": lambda n: number(n) and 1 <= n <= 1_000_000, "checkpoint": text,
     "logs": LOGS, "keys": KEYS, "witnesses": [text, 16], "agentKey": {"records": ENTRIES}, "notProven": [text, 10_000],
 }
 LINE = {"record": RECORD, "proof": [text, 60]}
@@ -814,8 +956,13 @@ def is_session(line):  # by the first line of a file
 
 # The file of a session while it is checked; source is read line by line.
 class SessionFile(Evidence):
-    first = last = index = hashed = None
-    sealed, gaps, missing = False, 0, []
+    claims = continues = None  # of the last statement; and of the first
+    # with a statement of version 1, of those with a delegation; since the key was in other hands
+    older = exchanged = since_stolen = 0
+
+    def __init__(self, source, **trust):
+        super().__init__(source, **trust)
+        self.places = Places()
 
     def steps(self):
         yield from (("MALFORMED", self.header), ("KEYS", self.keys), ("WITNESSES", self.read_witnesses), ("LOG_PROOF", self.checkpoint))
@@ -864,30 +1011,36 @@ class SessionFile(Evidence):
     def statement(self):
         f, record = self.file, self.one["record"]
         must(record["payload"]["agentId"] == f["agentId"], "a record is of another agent")
-        claims, index = self.signed_by_agent(record).claims, record["index"]
+        claims = self.claims = self.signed_by_agent(record).claims
         must(claims.get("sid") == f["sid"], "a record is of another session")
-        seq, last = claims["seq"], -1 if self.last is None else self.last
-        must(seq != last, f"the agent's key signed two statements with the seq {seq}: in the records {self.index} and {index}")
-        must(seq > last and not self.sealed, f"seq {seq} of record {index} stands after {last}, or after the end")
-        must(self.last is None or seq > last + 1 or claims["prev"] == self.hashed, f"prev of record {index} is not the hash of the statement in record {self.index}")
-        if seq > last + 1:
-            self.gaps += 1
-            self.missing = self.missing + [(last + 1, seq - 1)] * (self.gaps <= 100)
-        self.first = seq if self.first is None else self.first
-        self.last, self.index, self.sealed = seq, index, "end" in claims
-        self.hashed = hashlib.sha256(record["payload"]["statement"].encode()).hexdigest()
+        self.places.add(claims, record["index"], hashlib.sha256(record["payload"]["statement"].encode()).hexdigest())
+        self.continues = self.continues or claims.get("continues")
+        self.older += "log" not in claims
+        self.exchanged += "log" not in claims and "delegation" in claims
+        self.since_stolen += self.is_stolen(record)
+        self.acts(record)
 
     def end(self):
         must(self.source.read(1) == b"", "there are more lines than the header says")
-        f = self.file
-        self.checked.append(f"session {f['sid']} of the agent {f['agentId']}: {f['records']} records, {self.state()}")
-
-    def state(self):  # complete, open at n, or missing a–b
-        if self.gaps == 0:
-            return f"complete: 0 to {self.last}, sealed" if self.sealed else f"open at {self.last}"
-        gaps = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in self.missing)
-        more = f" and {self.gaps - 100} ranges more" if self.gaps > 100 else ""
-        return f"missing {gaps}{more}" + ("" if self.sealed else f", open at {self.last}")
+        f, places, say = self.file, self.places, self.checked.append
+        say(f"session {f['sid']} of the agent {f['agentId']}: {f['records']} records, {places.state()}")
+        self.signed_for(self.claims)
+        if 0 < self.older < f["records"]:
+            say(f"{self.older} of its statements do not say which service they were made for: those are of the older form")
+        if self.exchanged:
+            say(f"{self.exchanged} of its statements cover the ID of a delegation alone, not what the delegation said")
+        if self.continues:
+            say(f"it {goes_on(self.continues)}")
+        say("a session that goes on from this one may exist elsewhere")
+        for seq, index in places.recorded:
+            if index < 0:
+                say(f"the service recorded number {seq}, although it had told the agent that it refused a statement of that number; whether it is the same one is not compared here")
+            else:
+                say(f"the service recorded number {seq}, record {index}, although it had told the agent that it refused it")
+        if places.is_more:
+            say("there are more numbers that the service recorded although it had told the agent that it refused them")
+        if self.since_stolen:
+            say(f"the key was in other hands since {self.stolen()}; {self.since_stolen} of these records are of that time")
 
 # escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes
 # U+FFFD

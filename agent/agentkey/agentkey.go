@@ -6,6 +6,7 @@
 package agentkey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,9 @@ func (e Enrolment) Next(ctx context.Context) (former, next string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	identity, err := attestd.NewIdentity(attestd.IdentityConfig{Key: present.Key, SPIFFEID: present.SPIFFEID, Known: present.Known, Alarm: e.Alarm})
+	who := present.Identity()
+	who.Alarm = e.Alarm
+	identity, err := attestd.NewIdentity(who)
 	if err != nil {
 		return "", "", fmt.Errorf("%s: %w; enrol it first", e.Path, err)
 	}
@@ -75,7 +78,7 @@ func (e Enrolment) Next(ctx context.Context) (former, next string, err error) {
 	defer e.Client.Close()
 	e.AgentID, e.SPIFFEID, e.URL = identity.AgentID(), present.SPIFFEID, present.URL
 	former = present.Key.Thumbprint()
-	next, err = e.enrol(ctx, attestd.AgentFile{SPIFFEID: present.SPIFFEID, URL: present.URL, Known: append(present.Known, former)})
+	next, err = e.enrol(ctx, attestd.AgentFile{SPIFFEID: present.SPIFFEID, URL: present.URL, Log: present.Log, Known: append(present.Known, former)})
 	return former, next, err
 }
 
@@ -100,7 +103,7 @@ func Resume(ctx context.Context, path, url string) (thumbprint, spiffeID string,
 		return "", "", false, nil
 	}
 	e := Enrolment{Path: path}
-	if err != nil || left.URL != url || !e.signsIn(ctx, left) {
+	if err != nil || left.URL != url || !e.signsIn(ctx, &left) {
 		return "", "", false, err
 	}
 	return left.Key.Thumbprint(), left.SPIFFEID, true, e.place(left)
@@ -126,9 +129,9 @@ func (e Enrolment) enrol(ctx context.Context, made attestd.AgentFile) (string, e
 			return "", err
 		}
 	}
-	_, err = e.Client.EnrolKey(ctx, e.AgentID, made.Key, attestd.NewEnrolledKey{Label: e.Label})
+	enrolled, err := e.Client.EnrolKey(ctx, e.AgentID, made.Key, attestd.NewEnrolledKey{Label: e.Label})
 	if err != nil {
-		if again && e.signsIn(ctx, made) { // the earlier attempt was successful
+		if again && e.signsIn(ctx, &made) { // the earlier attempt was successful
 			return made.Key.Thumbprint(), e.place(made)
 		}
 		if !again && attestd.NotRecorded(err) {
@@ -136,12 +139,15 @@ func (e Enrolment) enrol(ctx context.Context, made attestd.AgentFile) (string, e
 		}
 		return "", err
 	}
+	made.Log = cmp.Or(made.Log, enrolled.Log)
 	return made.Key.Thumbprint(), e.place(made)
 }
 
-// signsIn reports whether a key is enrolled.
-func (e Enrolment) signsIn(ctx context.Context, f attestd.AgentFile) bool {
-	identity, err := attestd.NewIdentity(attestd.IdentityConfig{Key: f.Key, SPIFFEID: f.SPIFFEID, Known: f.Known, Alarm: func(error) {}})
+// signsIn reports whether the key of a file is enrolled, and finds out its log.
+func (e Enrolment) signsIn(ctx context.Context, f *attestd.AgentFile) bool {
+	who := f.Identity()
+	who.Alarm = func(error) {}
+	identity, err := attestd.NewIdentity(who)
 	if err != nil {
 		return false
 	}
@@ -151,6 +157,7 @@ func (e Enrolment) signsIn(ctx context.Context, f attestd.AgentFile) bool {
 	}
 	defer c.Close()
 	_, err = c.AgentKeys(ctx, identity.AgentID())
+	f.Log = identity.Log()
 	return err == nil
 }
 

@@ -31,6 +31,9 @@ type Hook struct {
 	Identity   *attestd.Identity // signs the events; nil for none
 	Reader     *attestd.Client   // lists passports; nil for Client, which an agent's own cannot
 	Alarms     []string          // for the agent's user, beside an answer that lets it proceed
+	// Ends is a folder that remembers which sessions have ended, so that each end of one that is
+	// resumed is recorded; "" for none.
+	Ends string
 }
 
 // answering is an event that is being answered.
@@ -62,6 +65,13 @@ func (h *Hook) Answer(ctx context.Context, body []byte) (Answer, error) {
 			return h.Unrecorded(body, err)
 		}
 	}
+	unnumbered := h.numberEnd(&report.Events[0])
+	answer, err := a.report(ctx, report)
+	return answer, errors.Join(err, unnumbered)
+}
+
+// report attests the events of a report.
+func (a answering) report(ctx context.Context, report hookevent.Report) (_ Answer, err error) {
 	switch {
 	case report.Asks:
 		return a.ask(ctx, report.Events[0])
@@ -71,10 +81,22 @@ func (h *Hook) Answer(ctx context.Context, body []byte) (Answer, error) {
 		err = a.record(ctx, a.attestation(report.Events[0]))
 	}
 	// Now the agent does not wait for permission, so there is time to send spooled events.
-	if err == nil && h.Spool.Pending() > 0 {
-		err = h.flush(ctx)
+	if err == nil && a.Spool.Pending() > 0 {
+		err = a.flush(ctx)
 	}
-	return h.proceed(), err
+	return a.proceed(), err
+}
+
+// numberEnd finds out which end of its session an event is.
+func (h *Hook) numberEnd(e *toolcall.Event) (err error) {
+	switch remembered := (ends{h.Ends}); {
+	case h.Ends == "" || e.SessionID == "":
+	case e.Kind == toolcall.SessionEnded:
+		e.End, err = remembered.end(e.SessionID, time.Now())
+	default:
+		err = remembered.goesOn(e.SessionID)
+	}
+	return err
 }
 
 // Unrecorded answers an event that can be neither recorded nor spooled. It refuses calls that must
@@ -113,7 +135,7 @@ func (h answering) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 		return h.proceed(), err
 	}
 	if err := h.attest(ctx, asked); err != nil {
-		return h.deny(ctx, h.enqueue, asked, e, "attestd: this call could not be recorded, so it is refused: "+err.Error())
+		return h.deny(ctx, h.enqueueAfter(err), asked, e, "attestd: this call could not be recorded, so it is refused: "+err.Error())
 	}
 	return h.proceed(), nil
 }
@@ -149,8 +171,8 @@ func (h answering) covered(ctx context.Context, tool string) (bool, error) {
 // record attests an event, or spools it if attestd is unreachable.
 func (h answering) record(ctx context.Context, a attestd.Attestation) error {
 	err := h.attest(ctx, a)
-	if err == nil {
-		return nil
+	if err == nil || isApart(err) {
+		return err
 	}
 	if spoolErr := h.enqueue(ctx, a); spoolErr != nil {
 		return errors.Join(err, spoolErr)
@@ -175,6 +197,26 @@ func (h answering) enqueue(ctx context.Context, a attestd.Attestation) error {
 		return nil
 	}
 	return err
+}
+
+// isApart reports whether an event was refused and is set apart in the spool, at its place in the
+// session: then it is not signed again.
+func isApart(err error) bool {
+	return errors.As(err, new(*spool.ApartError)) || errors.As(err, new(*spool.RefusedError))
+}
+
+// enqueueAfter is enqueue for the events of a call whose request could not be sent. If that was set
+// apart, it is left out.
+func (h answering) enqueueAfter(err error) func(context.Context, attestd.Attestation) error {
+	if !isApart(err) {
+		return h.enqueue
+	}
+	return func(ctx context.Context, a attestd.Attestation) error {
+		if a.ActionType == string(toolcall.Requested) {
+			return nil
+		}
+		return h.enqueue(ctx, a)
+	}
 }
 
 // flush sends the spooled events.
@@ -202,7 +244,11 @@ func (h answering) complete(ctx context.Context, events []toolcall.Event) (err e
 		}
 		for _, e := range events[i : i+2] {
 			a := h.attestation(e)
-			if answer := h.once(ctx, a); answer != nil && !reused(answer) {
+			switch answer := h.once(ctx, a); {
+			case answer == nil || reused(answer):
+			case isApart(answer):
+				err = errors.Join(err, answer)
+			default:
 				err = errors.Join(err, h.record(ctx, a))
 			}
 		}

@@ -30,7 +30,7 @@ type server struct {
 	lines  []string // what was recorded: action, and call ID
 }
 
-func start(t *testing.T) *server {
+func startServer(t *testing.T) *server {
 	s := &server{keys: map[string]string{}}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
@@ -141,7 +141,7 @@ func answer(t *testing.T, h *hook.Hook, body []byte, denied bool, fails bool) {
 func TestUnsentEventsAreSentLater(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{503, 500, 429} {
-		s := start(t)
+		s := startServer(t)
 		h := s.hook(t)
 		s.answers(status)
 		answer(t, h, event("PreToolUse", "1", ""), false, false)
@@ -162,7 +162,7 @@ func TestUnsentEventsAreSentLater(t *testing.T) {
 // A refused credential is reported, and the events stay in the spool.
 func TestRefusedCredential(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := startServer(t)
 	h := s.hook(t)
 	s.answers(401)
 	answer(t, h, event("PreToolUse", "1", ""), false, true)
@@ -182,7 +182,7 @@ func TestRefusedCredential(t *testing.T) {
 // the call has none.
 func TestReusedCallIDs(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := startServer(t)
 	h := s.hook(t)
 	answer(t, h, event("PreToolUse", "1", `,"tool_input":{"command":"ls"}`), false, false)
 	for range 2 {
@@ -202,7 +202,7 @@ func TestReusedCallIDs(t *testing.T) {
 // Keys that another writer used first suppress no record, sent directly or from the spool.
 func TestPreemptedKeysHideNoRecord(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := startServer(t)
 	h := s.hook(t)
 	h.FailClosed, h.Spool.FreshKeys = true, true
 	s.claims = 2 // the key, and its OtherKey
@@ -230,7 +230,7 @@ func TestPreemptedKeysHideNoRecord(t *testing.T) {
 // the next process.
 func TestKeysNeedTheSecret(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := startServer(t)
 	for _, secret := range []string{"a", "a", "b"} {
 		h := s.hook(t)
 		h.Policy.Secret = []byte(secret)
@@ -249,7 +249,7 @@ func TestKeysNeedTheSecret(t *testing.T) {
 // If the spool cannot be written either, a call continues with an error, or is refused.
 func TestUnwritableSpool(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := startServer(t)
 	h := s.hook(t)
 	s.answers(503)
 	h.Spool.Limit = 1

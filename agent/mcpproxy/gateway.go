@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -46,6 +47,7 @@ type Gateway struct {
 	mu       sync.Mutex
 	closed   bool
 	sessions map[string]*gatewaySession // by Mcp-Session-Id; "" for requests without one
+	idle     map[string]string          // of those that ended so: their session in the records
 	ending   sync.WaitGroup
 	err      error // of sessions that have ended
 }
@@ -80,7 +82,7 @@ func NewGateway(c GatewayConfig) *Gateway {
 	}
 	g := &Gateway{
 		GatewayConfig: c, places: semaphore.NewWeighted(maxRequestsInProgress), held: semaphore.NewWeighted(maxHeld),
-		sessions: make(map[string]*gatewaySession),
+		sessions: make(map[string]*gatewaySession), idle: make(map[string]string),
 	}
 	g.ctx, g.stop = context.WithCancelCause(context.Background())
 	g.ending.Go(g.sweep)
@@ -165,7 +167,7 @@ func (g *Gateway) enter(id string) (*gatewaySession, error) {
 			return nil, errors.New("too many sessions are open")
 		}
 		c := g.Config
-		c.Session = NewSession()
+		c.Session = cmp.Or(g.idle[id], NewSession())
 		var err error
 		if c.Recorder, err = g.Open(c.Session); err != nil {
 			g.warn("a session cannot be recorded: %v", err)
@@ -176,6 +178,7 @@ func (g *Gateway) enter(id string) (*gatewaySession, error) {
 		s.ctx, s.stop = context.WithCancelCause(g.ctx)
 		s.finish = s.proxy.open(s.ctx)
 		g.sessions[id] = s
+		delete(g.idle, id)
 	}
 	s.users++
 	return s, nil
@@ -235,7 +238,7 @@ func (g *Gateway) sweep() {
 			g.mu.Lock()
 			for id, s := range g.sessions {
 				if id != "" && s.users == 0 && now.Sub(s.used) >= sessionIdle && s.proxy.calls.isIdle() {
-					g.endLocked(id, s, errSessionEnded)
+					g.endIdle(id, s)
 				}
 			}
 			g.mu.Unlock()
@@ -254,8 +257,24 @@ func (g *Gateway) evict() bool {
 	if oldest == nil {
 		return false
 	}
-	g.endLocked(id, oldest, errSessionEnded)
+	g.endIdle(id, oldest)
 	return true
+}
+
+// endIdle ends a session whose client may go on. Signed records then do so in the session in which
+// they were, so that what follows names what came before. g.mu is held.
+func (g *Gateway) endIdle(id string, s *gatewaySession) {
+	g.endLocked(id, s, errSessionEnded)
+	if !g.Signed {
+		return
+	}
+	for other := range g.idle {
+		if len(g.idle) < maxSessions {
+			break
+		}
+		delete(g.idle, other)
+	}
+	g.idle[id] = s.proxy.session
 }
 
 // Close ends all requests and sessions, and returns when their outcomes are recorded.

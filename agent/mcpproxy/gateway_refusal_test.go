@@ -326,6 +326,51 @@ func TestGatewayIdleSessions(t *testing.T) {
 	})
 }
 
+// A client that goes on after its session has ended idle is signed in the session in which it was,
+// which says what it goes on from. What the client has ended does not go on, and of sessions that
+// ended idle only so many are remembered.
+func TestGatewaySessionGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		remote, err := NewRemote("http://localhost/mcp", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var opened []string
+		g := NewGateway(GatewayConfig{
+			Config: Config{Signed: true}, Remote: remote,
+			Open: func(id string) (Recorder, error) {
+				opened = append(opened, id)
+				return new(recorder), nil
+			},
+		})
+		use := func(id string) *gatewaySession {
+			s, err := g.enter(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.leave(s)
+			return s
+		}
+		use("a")
+		time.Sleep(sessionIdle + 2*sweepInterval)
+		g.end("a", use("a"), errSessionEnded)
+		use("a")
+		if len(opened) != 3 || opened[0] != opened[1] || opened[1] == opened[2] {
+			t.Errorf("opened %q, want the first twice, and another", opened)
+		}
+		for n := range 2*maxSessions + 10 {
+			time.Sleep(time.Millisecond)
+			use(fmt.Sprint(n))
+		}
+		if len(g.idle) > maxSessions {
+			t.Errorf("%d sessions are remembered", len(g.idle))
+		}
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // An upstream is named by https, or is on this machine.
 func TestRemoteAddress(t *testing.T) {
 	for address, ok := range map[string]bool{

@@ -12,6 +12,7 @@ import (
 
 	"attestd/agent/toolcall"
 	"attestd/sdk/attestd"
+	"attestd/sdk/attestd/spool"
 )
 
 // departure is a line from the client in the queue to the server. When decided is closed, the other
@@ -216,6 +217,7 @@ func (p *Proxy) recordRequest(ctx context.Context, c *call, tool string, request
 	if why == nil && p.Gate != nil {
 		why = p.Gate.Check(ctx, tool)
 	}
+	isApart := false // the request was refused, and has its place in the session
 	switch {
 	case why != nil:
 	case p.FailClosed:
@@ -224,6 +226,7 @@ func (p *Proxy) recordRequest(ctx context.Context, c *call, tool string, request
 		if err := p.Recorder.Attest(ctx, requested); err != nil {
 			p.warn("a call of %q is refused, for attestd has not acknowledged its record: %v", c.tool, err)
 			why = errors.New("attestd has not acknowledged its record")
+			isApart = errors.As(err, new(*spool.ApartError))
 		}
 	default:
 		if err := p.Recorder.Persist(background, requested); err != nil {
@@ -236,8 +239,12 @@ func (p *Proxy) recordRequest(ctx context.Context, c *call, tool string, request
 	}
 	// After a timeout the service may already have the first record. The idempotency key prevents a
 	// second one.
+	var err error
+	if !isApart {
+		err = p.Recorder.Persist(background, requested)
+	}
 	denied := p.attestation(c, toolcall.Event{Kind: toolcall.Denied, Reason: why.Error()})
-	if err := errors.Join(p.Recorder.Persist(background, requested), p.Recorder.Persist(background, denied)); err != nil {
+	if err := errors.Join(err, p.Recorder.Persist(background, denied)); err != nil {
 		p.warn("the refusal of a call of %q cannot be recorded: %v", c.tool, err)
 	}
 	return why

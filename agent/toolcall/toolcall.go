@@ -61,7 +61,10 @@ type Event struct {
 	SessionID string
 	// the last turn of an ended session, which may be resumed and end again; only the key contains
 	// it
-	TurnID     string
+	TurnID string
+	// which end of the session it is, from 0 on, as far as the recorder knows; only the key
+	// contains it
+	End        int
 	AgentType  string          // the kind of subagent that called
 	Trace      string          // W3C traceparent
 	Input      json.RawMessage // as received; recorded as text if it is not JSON
@@ -210,6 +213,9 @@ func (e Event) Key(agent string, secret []byte) string {
 		return ""
 	case e.Kind != SessionEnded && e.Kind != Requested:
 		last = "tool.outcome"
+	}
+	if e.End > 0 {
+		last += "-" + strconv.Itoa(e.End)
 	}
 	// An event has a call ID or a turn ID, or neither.
 	parts := []string{e.Source, agent, e.SessionID, e.CallID + e.TurnID, last}

@@ -31,8 +31,15 @@ type agentKey struct {
 	agentID   string
 	expiresAt string // "" for never
 	enrolment string // fingerprint of the enrolment token; "" without one
+	version   int    // the oldest version of statements that it may make
 	endorsed  *statement.Endorsement
-	revoked   []event
+	revoked   []revocation
+}
+
+// revocation is the control record of the revocation of a key.
+type revocation struct {
+	event
+	since, reason string // "" where it says none
 }
 
 // keyChain is the key that signed for an agent, and the keys from which it follows.
@@ -40,10 +47,12 @@ type keyChain struct {
 	keys     []*agentKey // each endorsed by the next one
 	agentID  string
 	audience string // SPIFFE ID of the company, as the agent names it; "" until it is known
+	origin   string // of the company's log of actions
 
 	// of the key that signed
 	expires time.Time // when records end to count, where it has an expiresAt
 	revoked string    // first time of a revocation; "" for none
+	since   *revocation
 }
 
 // keyChain checks the control records of the key kid and of those before it, and nothing else.
@@ -60,7 +69,7 @@ func (c *checker) keyChain(entries []Entry, agentID, kid string) (*keyChain, err
 			return nil, fail(BadStatement, "control record %d: %v", events[i].index, err)
 		}
 	}
-	chain := &keyChain{agentID: agentID}
+	chain := &keyChain{agentID: agentID, origin: c.file.log(Actions).Origin}
 	for k := known[kid]; ; {
 		if k == nil || k.key == nil {
 			return nil, fail(BadStatement, "not complete: the control record of the key %s is not in the file", kid)
@@ -83,17 +92,29 @@ func (c *checker) keyChain(entries []Entry, agentID, kid string) (*keyChain, err
 	return chain, nil
 }
 
-// end finds out until when the key that signed counts.
+// end finds out until when the key that signed counts, and since when it was in other hands.
 func (ch *keyChain) end() {
 	k := ch.keys[0]
 	if k.expiresAt != "" {
 		ch.expires = timeOf(k.expiresAt).Add(expirySlack)
 	}
-	for _, e := range k.revoked {
-		if ch.revoked == "" || e.timestamp < ch.revoked {
-			ch.revoked = e.timestamp
+	for i := range k.revoked {
+		r := &k.revoked[i]
+		if ch.revoked == "" || r.timestamp < ch.revoked {
+			ch.revoked = r.timestamp
+		}
+		if r.since != "" && (ch.since == nil || r.since < ch.since.since) {
+			ch.since = r
 		}
 	}
+}
+
+// stolenAt says since when the key was in other hands, where a record is of that time; else "".
+func (ch *keyChain) stolenAt(r *chain.Record) string {
+	if ch.since == nil || r.Timestamp < ch.since.since {
+		return ""
+	}
+	return ch.since.since
 }
 
 // addKey adds a control record to the key that it is about.
@@ -114,7 +135,7 @@ func addKey(known map[string]*agentKey, agentID string, e *event) error {
 	case read.agentID != agentID:
 		return fmt.Errorf("it is of a key of the agent %q", read.agentID)
 	case e.action == revoked:
-		k.revoked = append(k.revoked, *e)
+		k.revoked = append(k.revoked, read.revoked...)
 		return nil
 	case read.key.Thumbprint != thumbprint:
 		return errors.New("its jwk is another key than it says")
@@ -124,7 +145,7 @@ func addKey(known map[string]*agentKey, agentID string, e *event) error {
 	return nil
 }
 
-// readAgentKey parses the control record of a key. That of a revocation gives agentId alone.
+// readAgentKey parses the control record of a key. That of a revocation gives agentId and revoked.
 func readAgentKey(e *event) (*agentKey, error) {
 	members := make(map[string][]byte)
 	err := strictjson.EachMember(e.payload, maxDepth, func(name, src []byte) { members[string(name)] = src })
@@ -134,14 +155,19 @@ func readAgentKey(e *event) (*agentKey, error) {
 		ok = ok && (isText && s != "" || isOptional && string(members[name]) == "null")
 		return s
 	}
-	k := &agentKey{event: *e, agentID: text("agentId", false)}
+	k := &agentKey{event: *e, agentID: text("agentId", false), version: 1}
 	ok = ok && keyKind+text("thumbprint", false) == e.subject
 	if e.action == revoked && ok {
-		return k, nil
+		r, err := readRevocation(e, members)
+		k.revoked = []revocation{r}
+		return k, err
 	}
 	k.expiresAt, k.enrolment = text("expiresAt", true), text("enrolment", true)
 	endorsement, jwk := text("endorsement", true), members["jwk"]
-	if !ok || jwk == nil || k.expiresAt != "" && !chain.IsTimestamp(k.expiresAt) {
+	if version := members["statementVersion"]; version != nil {
+		k.version = slices.Index([]string{"1", "2"}, string(version)) + 1
+	}
+	if !ok || jwk == nil || k.version == 0 || k.expiresAt != "" && !chain.IsTimestamp(k.expiresAt) {
 		return nil, errors.New("it has not the form of the control record of a key")
 	}
 	jwk = canonical(jwk)
@@ -159,7 +185,25 @@ func readAgentKey(e *event) (*agentKey, error) {
 	return k, nil
 }
 
-// follows checks that the key before has signed that k follows it.
+// readRevocation parses what the control record of a revocation says beside the key. Older ones say
+// neither reason nor since.
+func readRevocation(e *event, members map[string][]byte) (revocation, error) {
+	r := revocation{event: *e}
+	for name, text := range map[string]*string{"reason": &r.reason, "since": &r.since} {
+		src := members[name]
+		if src == nil || string(src) == "null" {
+			continue
+		}
+		var ok bool
+		if *text, ok = strictjson.AsString(src); !ok || name == "since" && !chain.IsTimestamp(*text) {
+			return r, fmt.Errorf("its %s has not the form of that of a revocation", name)
+		}
+	}
+	return r, nil
+}
+
+// follows checks that the key before has signed that k follows it, while it lived and just before k
+// was enrolled.
 func (ch *keyChain) follows(companyID string, k, before *agentKey) error {
 	e := k.endorsed
 	if before == nil || before.key == nil {
@@ -168,7 +212,7 @@ func (ch *keyChain) follows(companyID string, k, before *agentKey) error {
 	if before.index >= k.index {
 		return errors.New("it stands before the key that signed for it")
 	}
-	if slices.ContainsFunc(before.revoked, func(r event) bool { return r.index < k.index }) {
+	if slices.ContainsFunc(before.revoked, func(r revocation) bool { return r.index < k.index }) {
 		return errors.New("the key that signed for it was revoked before")
 	}
 	if err := ch.names(companyID, e.Audience, e.Issuer); err != nil {
@@ -177,7 +221,20 @@ func (ch *keyChain) follows(companyID string, k, before *agentKey) error {
 	if err := e.Verify(before.key); err != nil {
 		return err
 	}
-	return e.Match(statement.EndorsementClaims{Issuer: e.Issuer, Audience: e.Audience, Next: k.key.Thumbprint})
+	if err := e.Match(statement.EndorsementClaims{Issuer: e.Issuer, Audience: e.Audience, Next: k.key.Thumbprint}); err != nil {
+		return err
+	}
+	var expires time.Time
+	at := timeOf(k.timestamp)
+	if before.expiresAt != "" {
+		if expires = timeOf(before.expiresAt); !at.Before(expires.Add(expirySlack)) {
+			return fmt.Errorf("the key that signed for it had expired, at %s", before.expiresAt)
+		}
+	}
+	if err := e.CheckLife(timeOf(before.timestamp), expires); err != nil {
+		return err
+	}
+	return e.CheckTime(at)
 }
 
 // names checks the SPIFFE IDs of company and agent, in the one trust domain of the file.
@@ -202,13 +259,18 @@ func (ch *keyChain) signs(companyID string, r *chain.Record, in *content) (*stat
 		return nil, err
 	}
 	signer := ch.keys[0]
+	if err := s.CheckVersion(signer.version); err != nil {
+		return nil, err
+	}
 	if err := s.Verify(signer.key); err != nil {
 		return nil, err
 	}
 	if err := ch.names(companyID, s.Audience, s.Issuer); err != nil {
 		return nil, fmt.Errorf("statement %w", err)
 	}
-	err = s.Match(statement.Expected{Issuer: s.Issuer, Audience: s.Audience, ActionHash: in.actionHash, Delegation: in.tokenID})
+	err = s.Match(statement.Expected{
+		Issuer: s.Issuer, Audience: s.Audience, Log: ch.origin, ActionHash: in.actionHash, TokenID: in.tokenID, DelegationHash: in.delegationHash,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -302,9 +364,66 @@ func (c *checker) statement() error {
 	if c.signedBy, err = keys.verdict(c, "this"); err != nil {
 		return err
 	}
-	if s.Session != "" {
-		c.signedBy.Session = &Place{s.Session, s.Seq}
-		c.say("it is number %d of the session %s of that key", s.Seq, s.Session)
+	c.signedFor(s)
+	if s.Version() == 1 && s.Delegation != "" {
+		c.say("its statement covers the ID of the delegation alone, not what the delegation said")
+	}
+	c.sayPlace(s)
+	if c.signedBy.Since = keys.stolenAt(&f.Record); c.signedBy.Since != "" {
+		c.say("the key was in other hands since %s", keys.since)
 	}
 	return nil
+}
+
+// signedFor says for which service a statement was made, and what an older one leaves open.
+func (c *checker) signedFor(s *statement.Statement) {
+	c.signedBy.Issuer, c.signedBy.Audience, c.signedBy.Log = s.Issuer, s.Audience, s.Log
+	if s.Version() > 1 {
+		c.say("its statement is by %s, for %s and its log %s", s.Issuer, s.Audience, s.Log)
+		return
+	}
+	c.say("its statement is by %s, for %s, and does not say which service it was made for: another one may have the same names", s.Issuer, s.Audience)
+}
+
+// sayPlace says where a statement stands in its session.
+func (c *checker) sayPlace(s *statement.Statement) {
+	if s.Session == "" {
+		return
+	}
+	c.signedBy.Session = &Place{s.Session, s.Seq}
+	c.say("it is number %d of the session %s of that key", s.Seq, s.Session)
+	if n := len(s.Refused); n > 0 {
+		c.say("it says that the service refused %d earlier statements of that session, the first of them number %d (%s)", n, s.Refused[0].Seq, s.Refused[0].Code)
+	}
+	if s.Continues != nil {
+		c.say("the session %s", goesOn(s.Continues))
+	}
+}
+
+// goesOn reads well after the name of a session.
+func goesOn(from *statement.Continues) string {
+	return fmt.Sprintf("goes on from the session %s of the key %s, whose last statement has the hash %s", from.Session, from.KeyID, from.Hash)
+}
+
+// String reads well after "in other hands since".
+func (r *revocation) String() string {
+	if r.reason == "" {
+		return r.since + ", says its revocation"
+	}
+	return fmt.Sprintf("%s, says its revocation (%s)", r.since, r.reason)
+}
+
+// acts names the last of a record's delegation where that is not the agent of the record. A file
+// that holds may have such a record: an agent used what was given to another one.
+func (c *checker) acts(r *chain.Record, in *content) {
+	if in.actor == nil || c.notActor != nil {
+		return
+	}
+	rest, isID := strings.CutPrefix(*in.actor, "spiffe://")
+	domain, isAgent := strings.CutSuffix(rest, "/company/"+c.file.CompanyID+"/agent/"+in.agentID)
+	if isID && isAgent && domain != "" && !strings.Contains(domain, "/") {
+		return
+	}
+	c.notActor = in.actor
+	c.say("record %d is of the agent %s, and its delegation was given to %s", r.Index, in.agentID, *in.actor)
 }

@@ -39,7 +39,7 @@ func (c *checker) verdict(err error) Verdict {
 		v.Outcome, v.Reason = SelfConsistent, "the key is not confirmed: anyone can make such a file"
 	}
 	v.NotProven = c.file.NotProven
-	v.Statement, v.Session = c.signedBy, c.session
+	v.Statement, v.Session, v.NotActor = c.signedBy, c.session, c.notActor
 	if c.session == nil {
 		v.Disobeyed = c.disobeyed.calls
 	}
@@ -58,6 +58,7 @@ type checker struct {
 	cosigned   map[string]bool // by the log's name and the witness's vkey
 	cosigners  []string        // vkeys, in order of appearance
 	signedBy   *Statement      // nil without a statement
+	notActor   *string         // to whom the delegation of a record was given that is another's; nil for none
 	session    *Session        // of a file of a session
 	disobeyed  disobeyed       // of a session or a report
 	ofPassport []event         // control records of the passport
@@ -90,6 +91,9 @@ func (c *checker) delegation() error {
 	}
 	if own != nil && !bytes.Equal(canonical(own), canonical(f.Delegation)) {
 		return fail(BadDelegation, "delegation differs from record.delegation")
+	}
+	if f.Log == Actions {
+		c.acts(&f.Record, &c.content)
 	}
 	return nil
 }

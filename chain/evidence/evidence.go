@@ -147,21 +147,36 @@
 // agent-key.revoked, and payload.payload has agentId, the record's, and thumbprint, that of the
 // subject. Of agent-key.enrolled it also has jwk; expiresAt, a timestamp or null; enrolment, a
 // string or null; and endorsement, an endorsement (package statement) or null. No string of these
-// is empty. jwk is a key of package jose with the members of its thumbprint alone, and that is its
-// thumbprint. No key is enrolled twice.
+// is empty. It may have statementVersion, 1 or 2, which is 1 where it is absent. jwk is a key of
+// package jose with the members of its thumbprint alone, and that is its thumbprint. No key is
+// enrolled twice. Of agent-key.revoked it may also have reason, a string or null, and since, a
+// timestamp or null.
 //
 // The entries have the agent-key.enrolled of kid. Where an enrolled key has an endorsement, that is
 // signed by a key that an entry of a lower index enrolled, and that no entry between revoked; its
-// jkt is the enrolled key. Every entry is of kid, or of a key from which kid follows so.
+// jkt is the enrolled key. The key that signs it expired at most 5 minutes before the time of the
+// enrolled key's entry. iat of the endorsement is at most 60 s before the time of the entry of the
+// key that signs it, and before its expiresAt; it is at most 60 s after the time of the enrolled
+// key's entry, and at most 5 minutes before. Every entry is of kid, or of a key from which kid
+// follows so.
 //
-// The signature verifies with the key of kid. aud is spiffe://<no slash>/company/<companyId>, iss
-// is aud, then /agent/ and the record's agentId; endorsements have the same iss and aud.
-// action_hash is that of the record. delegation is the tokenId of the record's delegation, and
-// absent without one. iat is at most 60 s after the time of the record, and at most 30 days and 5
-// minutes before. The key was enrolled at or before the time of the record, expired at most 5
-// minutes before it, and no entry revoked it more than 5 s before it.
+// The version of the statement is not below statementVersion of the key of kid. The signature
+// verifies with that key. aud is spiffe://<no slash>/company/<companyId>, iss is aud, then /agent/
+// and the record's agentId; endorsements have the same iss and aud. action_hash is that of the
+// record. In version 2, log is the origin of actions in logs, and delegation is the SHA-256 of the
+// canonical form of the record's delegation. In version 1, delegation is the tokenId of the record's
+// delegation. In either, it is absent without one. iat is at most 60 s after the time of the record,
+// and at most 30 days and 5 minutes before. The key was enrolled at or before the time of the
+// record, expired at most 5 minutes before it, and no entry revoked it more than 5 s before it.
 //
 // With a pinned key: that is kid, or one of the keys from which kid follows.
+//
+// What follows is no failure, and the verdict says it. A statement of version 1 leaves open for
+// which service it was made and what the delegation said. Where entries of agent-key.revoked of kid
+// have since, the earliest is when the key came into other hands; the verdict says so of a record of
+// that time or later. Where act of a record of actions is not null and the last element of its
+// delegationChain is not spiffe://<no slash>/company/<companyId>/agent/<the record's agentId>, the
+// verdict names that element: the delegation was given to another one.
 //
 // # Trust
 //

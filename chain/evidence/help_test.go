@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +21,7 @@ import (
 	"attestd/crypto/keys"
 )
 
-var began = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+var began = evidencetest.Began
 
 const (
 	agentID = "build-bot"
@@ -31,6 +30,8 @@ const (
 
 // The keys of tests.
 var private, public, fingerprint = evidencetest.Private, evidencetest.Public, evidencetest.Fingerprint
+
+var hexPath, hexRoot = evidencetest.HexPath, evidencetest.HexRoot
 
 // company is a company with fixed keys and times: its key n is private(n).
 type company struct {
@@ -175,27 +176,6 @@ func (c *company) entries(checkpoint []byte, about func(subject string) bool) (l
 		}
 	}
 	return list
-}
-
-// hexPath is the proof by the definition of RFC 6962 §2.1.1, and hexRoot the root, with the node
-// hash of the specification.
-func hexPath(records []chain.Record, index int) chain.Proof {
-	if len(records) == 1 {
-		return nil
-	}
-	k := 1 << (bits.Len(uint(len(records)-1)) - 1)
-	if index < k {
-		return append(hexPath(records[:k], index), chain.Step{Sibling: hexRoot(records[k:])})
-	}
-	return append(hexPath(records[k:], index-k), chain.Step{Sibling: hexRoot(records[:k]), Left: true})
-}
-
-func hexRoot(records []chain.Record) chain.Hash {
-	if len(records) == 1 {
-		return records[0].Hash
-	}
-	k := 1 << (bits.Len(uint(len(records)-1)) - 1)
-	return sha256.Sum256([]byte(hexRoot(records[:k]).String() + hexRoot(records[k:]).String()))
 }
 
 // file is evidence for a record, without a passport and authority.

@@ -197,6 +197,95 @@ func (o *odd) plusOrder(signature string) string {
 	return base64.RawURLEncoding.EncodeToString(append(b[:32], s...))
 }
 
+// secondForms are statements of version 2, in the one form and in others.
+func (o *odd) secondForms() {
+	const bad = evidence.BadStatement
+	head, prev, hash := o.header(o.own, nil), `"`+strings.Repeat("0a", 32)+`"`, `"`+strings.Repeat("1b", 32)+`"`
+	origin := newCompany(o.t).origin()
+	kid := `"` + o.own.key.Thumbprint + `"`
+	claims := func(change map[string]string) string {
+		members := map[string]string{"log": `"` + origin + `"`}
+		maps.Copy(members, change)
+		return o.claims(members)
+	}
+	at := func(change map[string]string) map[string]string { // a place above 0
+		members := map[string]string{"sid": `"run"`, "seq": "3", "prev": prev}
+		maps.Copy(members, change)
+		return members
+	}
+	entry := func(seq, hash, code string) string {
+		return `{"seq":` + seq + `,"hash":` + hash + `,"code":` + code + `}`
+	}
+	refused := func(list ...string) map[string]string {
+		return at(map[string]string{"refused": "[" + strings.Join(list, ",") + "]"})
+	}
+	many := func(n int) map[string]string {
+		var list []string
+		for i := range n {
+			list = append(list, entry(fmt.Sprint(9007199254740000+i), hash, `"`+strings.Repeat("C", 64)+`"`))
+		}
+		members := refused(list...)
+		members["seq"] = "9007199254740991"
+		return members
+	}
+	from := func(sid, kid, hash string) map[string]string {
+		return map[string]string{"sid": `"run"`, "seq": "0", "continues": `{"sid":` + sid + `,"kid":` + kid + `,"hash":` + hash + `}`}
+	}
+	first := func(change map[string]string) map[string]string {
+		members := map[string]string{"sid": `"run"`, "seq": "0"}
+		maps.Copy(members, change)
+		return members
+	}
+	for name, change := range map[string]map[string]string{
+		"no session": {}, "a session, first": first(nil), "a session, later": at(map[string]string{"end": "true"}),
+		"one refused": refused(entry("0", hash, `"A"`)), "the one before refused": refused(entry("2", prev, `"HTTP_400"`)),
+		"three refused": refused(entry("0", hash, `"AZ09_"`), entry("1", hash, `"B"`), entry("2", prev, `"C"`)), "100 refused": many(100),
+		"a refusal with escapes": refused(` { "code" : "\u0041" , "s\u0065q" : 1 , "hash" : ` + hash + ` } `), "a code of 64": refused(entry("1", hash, `"`+strings.Repeat("C", 64)+`"`)),
+		"goes on from another session": from(`"run-0"`, kid, hash), "goes on from another key": from(`"run"`, `"`+strings.Repeat("A", 43)+`"`, hash),
+		"goes on and ends":     func() map[string]string { m := from(`"a.~_-"`, kid, hash); m["end"] = "true"; return m }(),
+		"a log with an escape": {"log": `"\u006c` + origin[1:] + `"`},
+	} {
+		o.said("passes: version 2, "+name, "", o.own, forge(o.t, o.own, head, claims(change)))
+	}
+	for name, change := range map[string]map[string]string{
+		"log null": {"log": "null"}, "log empty": {"log": `""`}, "log a list": {"log": `["` + origin + `"]`}, "log of 256": {"log": `"` + strings.Repeat("l", 256) + `"`},
+		"log with a space": {"log": `"` + origin + ` "`}, "log beyond ASCII": {"log": `"` + origin + `é"`}, "another log": {"log": `"` + origin[1:] + `"`}, "log twice in another case": {"Log": `"` + origin + `"`},
+		"a delegation that is not": {"delegation": hash}, "delegation a jti": {"delegation": `"d-1"`}, "delegation in capitals": {"delegation": strings.ToUpper(hash)}, "delegation null": {"delegation": "null"},
+		"refused null": at(map[string]string{"refused": "null"}), "refused empty": at(map[string]string{"refused": "[]"}), "refused an object": at(map[string]string{"refused": entry("1", hash, `"A"`)}),
+		"refused a number": at(map[string]string{"refused": "[1]"}), "refused of null": at(map[string]string{"refused": "[null]"}), "refused a list in a list": refused("[" + entry("1", hash, `"A"`) + "]"),
+		"refused of 101": many(101), "refused outside a session": {"refused": "[" + entry("1", hash, `"A"`) + "]"}, "refused at 0": first(map[string]string{"refused": "[" + entry("0", hash, `"A"`) + "]"}),
+		"refused without seq": refused(`{"hash":` + hash + `,"code":"A"}`), "refused without hash": refused(`{"seq":1,"code":"A"}`), "refused without code": refused(`{"seq":1,"hash":` + hash + `}`),
+		"refused with more": refused(`{"seq":1,"hash":` + hash + `,"code":"A","x":1}`), "refused with a member twice": refused(`{"seq":1,"seq":1,"hash":` + hash + `,"code":"A"}`),
+		"refused with a member of every object": refused(`{"seq":1,"hash":` + hash + `,"code":"A","toString":1}`), "refused with __proto__": refused(`{"seq":1,"hash":` + hash + `,"code":"A","__proto__":{}}`),
+		"refused, seq a string": refused(entry(`"1"`, hash, `"A"`)), "refused, seq below 0": refused(entry("-1", hash, `"A"`)), "refused, seq minus 0": refused(entry("-0", hash, `"A"`)),
+		"refused, seq with a fraction": refused(entry("1.0", hash, `"A"`)), "refused, seq with an exponent": refused(entry("1e0", hash, `"A"`)), "refused, seq null": refused(entry("null", hash, `"A"`)),
+		"refused, its own seq": refused(entry("3", hash, `"A"`)), "refused, a later seq": refused(entry("4", hash, `"A"`)), "refused, seq 2^53": refused(entry("9007199254740992", hash, `"A"`)),
+		"refused twice": refused(entry("1", hash, `"A"`), entry("1", hash, `"A"`)), "refused in another order": refused(entry("1", hash, `"A"`), entry("0", hash, `"A"`)),
+		"refused, another hash than prev": refused(entry("2", hash, `"A"`)), "refused, hash in capitals": refused(entry("1", strings.ToUpper(hash), `"A"`)), "refused, hash short": refused(entry("1", hash[:63]+`"`, `"A"`)),
+		"refused, hash null": refused(entry("1", "null", `"A"`)), "refused, code empty": refused(entry("1", hash, `""`)), "refused, code of 65": refused(entry("1", hash, `"`+strings.Repeat("C", 65)+`"`)),
+		"refused, code in lower case": refused(entry("1", hash, `"a"`)), "refused, code with a hyphen": refused(entry("1", hash, `"A-B"`)), "refused, code a number": refused(entry("1", hash, "400")),
+		"refused, code with a line feed": refused(entry("1", hash, `"A\n"`)), "refused, code beyond ASCII": refused(entry("1", hash, `"É"`)), "refused, another digit": refused(entry("\u0661", hash, `"A"`)),
+		"continues null": first(map[string]string{"continues": "null"}), "continues a text": first(map[string]string{"continues": `"run-0"`}), "continues a list": first(map[string]string{"continues": `[{"sid":"a","kid":` + kid + `,"hash":` + hash + `}]`}),
+		"continues empty": first(map[string]string{"continues": "{}"}), "continues above 0": at(map[string]string{"continues": `{"sid":"a","kid":` + kid + `,"hash":` + hash + `}`}),
+		"continues and refused above 0": at(map[string]string{"continues": `{"sid":"a","kid":` + kid + `,"hash":` + hash + `}`, "refused": "[" + entry("1", hash, `"A"`) + "]"}),
+		"continues outside a session":   {"continues": `{"sid":"a","kid":` + kid + `,"hash":` + hash + `}`}, "continues its own session": from(`"run"`, kid, hash), "continues, sid empty": from(`""`, kid, hash),
+		"continues, sid with a slash": from(`"a/b"`, kid, hash), "continues, sid of 129": from(`"`+strings.Repeat("s", 129)+`"`, kid, hash), "continues, sid a number": from("1", kid, hash),
+		"continues, no thumbprint": from(`"a"`, `"x"`, hash), "continues, kid padded": from(`"a"`, kid[:44]+`="`, hash), "continues, kid in another spelling": from(`"a"`, kid[:43]+otherBits(kid[43])+`"`, hash),
+		"continues, kid null": from(`"a"`, "null", hash), "continues, hash in capitals": from(`"a"`, kid, strings.ToUpper(hash)), "continues, hash null": from(`"a"`, kid, "null"),
+		"continues with more": first(map[string]string{"continues": `{"sid":"a","kid":` + kid + `,"hash":` + hash + `,"seq":1}`}), "continues without sid": first(map[string]string{"continues": `{"kid":` + kid + `,"hash":` + hash + `}`}),
+		"continues with a member twice": first(map[string]string{"continues": `{"sid":"a","sid":"a","kid":` + kid + `,"hash":` + hash + `}`}),
+	} {
+		o.said("version 2: "+name, bad, o.own, forge(o.t, o.own, head, claims(change)))
+	}
+	older := map[string]string{"log": ""}
+	for name, change := range map[string]map[string]string{
+		"refused without log": refused(entry("1", hash, `"A"`)), "continues without log": from(`"a"`, kid, hash),
+	} {
+		maps.Copy(change, older)
+		o.said("version 1: "+name, bad, o.own, forge(o.t, o.own, head, claims(change)))
+	}
+}
+
 // p256Signatures are of ECDSA, in the one form and in others.
 func (o *odd) p256Signatures() {
 	sound := forge(o.t, o.p256, o.header(o.p256, nil), o.claims(nil))
@@ -404,7 +493,7 @@ func (o *odd) endorsements() {
 	header := `{"alg":"ES256","typ":"agent-key+jwt","kid":"` + kid + `"}`
 	claims := `{"iss":"` + spiffeCompany + `/agent/` + agentID + `","aud":"` + spiffeCompany + `","iat":1795251600,"jkt":"` + next + `"}`
 	with("sound", "", header, claims)
-	with("of 1970", "", header, strings.Replace(claims, "1795251600", "0", 1))
+	with("of 1970", bad, header, strings.Replace(claims, "1795251600", "0", 1))
 	with("typ of a statement", bad, strings.Replace(header, "agent-key+jwt", "agent-statement+jwt", 1), claims)
 	with("a header member more", bad, strings.Replace(header, "{", `{"cty":"x",`, 1), claims)
 	with("alg of the other key", bad, strings.Replace(header, "ES256", "EdDSA", 1), claims)
@@ -463,7 +552,7 @@ func (o *odd) members() {
 func TestOddStatements(t *testing.T) {
 	t.Parallel()
 	o := &odd{t: t, own: agentKey(t, jose.EdDSA, 1), p256: agentKey(t, jose.ES256, 3)}
-	for _, write := range []func(){o.forms, o.p256Signatures, o.records, o.curves, o.times, o.endorsements, o.members} {
+	for _, write := range []func(){o.forms, o.secondForms, o.p256Signatures, o.records, o.curves, o.times, o.endorsements, o.members} {
 		write()
 	}
 	slices.SortFunc(o.list, func(a, b oddFile) int { return strings.Compare(a.Name, b.Name) })

@@ -26,7 +26,9 @@ type content struct {
 	agentID, actionType string
 	payload             []byte
 	delegated           []string // delegationChain
-	tokenID             string   // of the delegation; "" without one
+	actor               *string  // the last of it, where act is not null; else nil
+	tokenID             string   // of the delegation; "" without one, as delegationHash
+	delegationHash      string   // see cred.Delegation.Hash
 
 	statement  string // of the agent, where stated
 	stated     bool
@@ -73,14 +75,19 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 		m := value{f, "delegation", r.Delegation}.object([]string{"act", "delegationChain", "subject", "tokenId"})
 		m["subject"].text()
 		in.tokenID = m["tokenId"].text()
-		if act := m["act"]; string(act.src) != "null" && (len(act.src) == 0 || act.src[0] != '{') {
+		act := m["act"].src
+		if string(act) != "null" && (len(act) == 0 || act[0] != '{') {
 			f.refuse("delegation.act is neither null nor an object")
 		}
 		var ok bool
 		if in.delegated, ok = strictjson.AsStrings(m["delegationChain"].src); !ok {
 			f.refuse("delegation.delegationChain is not an array of strings")
 		}
+		if n := len(in.delegated); n > 0 && string(act) != "null" {
+			in.actor = &in.delegated[n-1]
+		}
 		sealed.Delegation = canonical(r.Delegation)
+		in.delegationHash = statement.HashCanonical(sealed.Delegation)
 	}
 	if f.err != nil {
 		return in, f.err

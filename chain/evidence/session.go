@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"attestd/chain"
 	"attestd/chain/action"
 	"attestd/chain/tlog"
 	"attestd/crypto/jose"
+	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
 	"attestd/internal/lazyregexp"
 	"attestd/internal/linereader"
@@ -36,21 +38,27 @@ import (
 // with its length. The first line that fails a check gives the code. The header is checked first,
 // in the order of evidence: MALFORMED; KEYS; WITNESSES; LOG_PROOF, the checkpoint; STATEMENT,
 // agentKey and the pin; WITNESSES; NOT_PROVEN; KEY or POLICY. Then each record: MALFORMED; RECORD;
-// LOG_PROOF; STATEMENT, as in evidence, and agent, kid and sid are those of the header, seq is
-// above that of the line before, prev is the hash of the statement before where that has the seq
-// before, and nothing follows a statement with end. In the end, MALFORMED when there are not as
-// many lines as the header says.
+// LOG_PROOF; STATEMENT, as in evidence, and agent, kid and sid are those of the header, and the
+// statement follows those before as [statement.Sequence] demands: seq, prev, end and refused. In the
+// end, MALFORMED when there are not as many lines as the header says.
 //
-// What is missing is no failure. The verdict has the state of the session: complete when 0 to end
-// are all there, open when 0 to some place are and none is the end, else missing. Before all of
-// these stands disobeyed: a call of the session was refused and ran all the same (package action).
-// The file holds then too.
+// What is missing is no failure. A place that is not there, and that a later statement names in
+// refused, is not missing: the service has refused it, and the agent says so. The verdict has the
+// state of the session: complete when each place from 0 to end is there or was refused, open when
+// each place from 0 to some place is there or was refused and none is the end, else missing. Before
+// all of these stands disobeyed: a call of the session was refused and ran all the same (package
+// action). The file holds then too.
+//
+// What the service did is no failure of the file either: it may have recorded what it had told the
+// agent that it refused. The verdict names those records.
+//
+// The verdict of a file whose first statement has continues names the session that this one goes on
+// from. That another session goes on from this one cannot be seen here.
 const SessionFormat = "attestd-session/v1"
 
 const (
 	maxLine    = 8 << 20 // bytes, with the line feed
 	maxRecords = 1_000_000
-	maxMissing = 100 // ranges in a verdict
 )
 
 var sidForm = lazyregexp.New(`^[A-Za-z0-9._~-]{1,128}$`)
@@ -76,6 +84,14 @@ type Session struct {
 	State   string `json:"state"`
 	// first and last of each range that is not there; the first 100
 	Missing [][2]int64 `json:"missing"`
+	// places that are not there and that a later statement names as refused by the service
+	Refused   int        `json:"refused"`
+	Continues *Continues `json:"continues,omitempty"` // nil for none
+	// places and indexes of records that the service made although it had told the agent that it
+	// refused them, the first 100; the index is -1 where the statement was too far back to compare
+	RecordedAfterRefusal [][2]int64 `json:"recordedAfterRefusal,omitempty"`
+	// records since the key was in other hands; 0 where no revocation says so
+	RecordsSince int64 `json:"recordsSince,omitempty"`
 
 	Completeness string             `json:"completeness,omitempty"`
 	Disobeyed    []action.Disobeyed `json:"disobeyed,omitempty"` // the first 100
@@ -83,6 +99,13 @@ type Session struct {
 	says   string // which calls disobeyed
 	sealed bool
 	gaps   int // all ranges that are missing
+}
+
+// Continues names the session that another one goes on from.
+type Continues struct {
+	Session string `json:"sid"`
+	KeyID   string `json:"kid"`
+	Hash    string `json:"hash"` // of the compact JWS of its last statement
 }
 
 // Reader returns a reader of src in which IsSession finds the longest header.
@@ -127,8 +150,10 @@ type run struct {
 	leaves     chain.Leaves
 	checkpoint tlog.Checkpoint
 	keys       *keyChain
-	index      int64  // of the record before
-	hash       string // of the statement before
+	places     statement.Sequence
+	last       *statement.Statement
+	older      int64 // statements of version 1
+	exchanged  int64 // those of them that have a delegation
 }
 
 func (c *checker) checkSession(src io.Reader) error {
@@ -150,7 +175,7 @@ func (c *checker) checkSession(src io.Reader) error {
 		if line, err = lines.Next(); err != nil {
 			return fail(Malformed, "line %d: %v", n+2, err)
 		}
-		if err := c.sessionLine(r, line, n == 0); err != nil {
+		if err := c.sessionLine(r, line); err != nil {
 			f := err.(*failure)
 			return fail(f.code, "line %d: %s", n+2, f.reason)
 		}
@@ -158,10 +183,41 @@ func (c *checker) checkSession(src io.Reader) error {
 	if _, err := lines.Next(); !errors.Is(err, io.EOF) {
 		return fail(Malformed, "there are more lines than the header says")
 	}
-	s.close()
+	s.close(&r.places)
 	s.disobey(&c.disobeyed)
 	c.say("session %s of the agent %s: %d records, %s", s.ID, s.AgentID, s.Records, s)
+	c.saySession(r)
 	return nil
+}
+
+// saySession says what the statements of a session say beside their places.
+func (c *checker) saySession(r *run) {
+	s := c.session
+	c.signedFor(r.last)
+	if older := r.older; older > 0 && older < s.Records {
+		c.say("%d of its statements do not say which service they were made for: those are of the older form", older)
+	}
+	if n := r.exchanged; n > 0 {
+		c.say("%d of its statements cover the ID of a delegation alone, not what the delegation said", n)
+	}
+	if from := r.places.Continues; from != nil {
+		c.say("it %s", goesOn(from))
+	}
+	c.say("a session that goes on from this one may exist elsewhere")
+	for _, at := range s.RecordedAfterRefusal {
+		if at[1] < 0 {
+			c.say("the service recorded number %d, although it had told the agent that it refused a statement of that number; whether it is the same one is not compared here", at[0])
+		} else {
+			c.say("the service recorded number %d, record %d, although it had told the agent that it refused it", at[0], at[1])
+		}
+	}
+	if r.places.MoreRecorded {
+		c.say("there are more numbers that the service recorded although it had told the agent that it refused them")
+	}
+	if s.RecordsSince > 0 {
+		c.signedBy.Since = r.keys.since.since
+		c.say("the key was in other hands since %s; %d of these records are of that time", r.keys.since, s.RecordsSince)
+	}
 }
 
 // readSession parses the header.
@@ -235,7 +291,7 @@ func (c *checker) sessionHeader(s *Session, signed string) (*run, error) {
 }
 
 // sessionLine checks one record and its place in the log and in the session.
-func (c *checker) sessionLine(r *run, line []byte, isFirst bool) error {
+func (c *checker) sessionLine(r *run, line []byte) error {
 	if err := c.sound(line); err != nil {
 		return fail(Malformed, "%v", err)
 	}
@@ -260,7 +316,7 @@ func (c *checker) sessionLine(r *run, line []byte, isFirst bool) error {
 	if err := tlog.CheckInclusion(proof, r.checkpoint.Tree, record.Index, leaf.Hash()); err != nil {
 		return fail(BadLogProof, "record %d: %v", record.Index, err)
 	}
-	if err := c.sessionPlace(r, &record, &in, isFirst); err != nil {
+	if err := c.sessionPlace(r, &record, &in); err != nil {
 		return fail(BadStatement, "record %d: %v", record.Index, err)
 	}
 	c.disobeyed.add(&record, &in)
@@ -268,7 +324,7 @@ func (c *checker) sessionLine(r *run, line []byte, isFirst bool) error {
 }
 
 // sessionPlace checks the statement of a record, and its place after the one before.
-func (c *checker) sessionPlace(r *run, record *chain.Record, in *content, isFirst bool) error {
+func (c *checker) sessionPlace(r *run, record *chain.Record, in *content) error {
 	s := c.session
 	switch {
 	case !in.stated:
@@ -280,39 +336,34 @@ func (c *checker) sessionPlace(r *run, record *chain.Record, in *content, isFirs
 	if err != nil {
 		return err
 	}
-	switch {
-	case made.Session != s.ID:
+	if made.Session != s.ID {
 		return fmt.Errorf("it is of the session %q", made.Session)
-	case isFirst:
-		s.First = made.Seq
-		s.skip(0, made.Seq)
-	case made.Seq == s.Last:
-		return fmt.Errorf("the agent's key signed two statements with the seq %d: this one, and that of record %d", s.Last, r.index)
-	case made.Seq < s.Last:
-		return fmt.Errorf("its seq %d stands after %d", made.Seq, s.Last)
-	case s.sealed:
-		return fmt.Errorf("its seq %d follows the end of the session, which is %d", made.Seq, s.Last)
-	case made.Seq > s.Last+1:
-		s.skip(s.Last+1, made.Seq)
-	case made.Previous != r.hash:
-		return fmt.Errorf("its prev is not the hash of the statement in record %d", r.index)
 	}
-	s.Last, s.sealed, r.index, r.hash = made.Seq, made.End, record.Index, made.Hash()
+	if err := r.places.Add(made, record.Index); err != nil {
+		return err
+	}
+	r.last = made
+	if made.Version() == 1 {
+		r.older++
+		if made.Delegation != "" {
+			r.exchanged++
+		}
+	}
+	if r.keys.stolenAt(record) != "" {
+		s.RecordsSince++
+	}
+	c.acts(record, in)
 	return nil
 }
 
-// skip notes that the places from one to before another are missing.
-func (s *Session) skip(from, to int64) {
-	if from == to {
-		return
+// close sets what is known after the last record.
+func (s *Session) close(places *statement.Sequence) {
+	s.First, s.Last, s.sealed, s.Refused = places.First, places.Last, places.Sealed, places.Refused
+	s.Missing, s.gaps = places.Missing()
+	s.RecordedAfterRefusal = places.RecordedAfterRefusal
+	if from := places.Continues; from != nil {
+		s.Continues = &Continues{from.Session, from.KeyID, from.Hash}
 	}
-	if s.gaps++; s.gaps <= maxMissing {
-		s.Missing = append(s.Missing, [2]int64{from, to - 1})
-	}
-}
-
-// close sets the state after the last record.
-func (s *Session) close() {
 	switch {
 	case s.gaps > 0:
 		s.State = Missing
@@ -320,9 +371,6 @@ func (s *Session) close() {
 		s.State = Complete
 	default:
 		s.State = Open
-	}
-	if s.Missing == nil {
-		s.Missing = [][2]int64{}
 	}
 }
 
@@ -336,26 +384,37 @@ func (s *Session) String() string {
 	}
 	switch state {
 	case Complete:
-		return fmt.Sprintf("complete: 0 to %d, sealed", s.Last)
+		return fmt.Sprintf("complete: 0 to %d, sealed", s.Last) + s.refused()
 	case Open:
-		return fmt.Sprintf("open at %d", s.Last)
+		return fmt.Sprintf("open at %d", s.Last) + s.refused()
 	}
-	text := "missing "
-	for i, gap := range s.Missing {
-		if i > 0 {
-			text += ", "
+	var parts []string
+	for _, gap := range s.Missing {
+		part := fmt.Sprint(gap[0])
+		if gap[0] != gap[1] {
+			part += fmt.Sprint("–", gap[1])
 		}
-		if text += fmt.Sprint(gap[0]); gap[0] != gap[1] {
-			text += fmt.Sprint("–", gap[1])
-		}
+		parts = append(parts, part)
 	}
-	if s.gaps > len(s.Missing) {
-		text += fmt.Sprintf(" and %d ranges more", s.gaps-len(s.Missing))
+	text := "missing " + strings.Join(parts, ", ")
+	switch more := s.gaps - len(s.Missing); {
+	case more > 0 && len(parts) > 0:
+		text += fmt.Sprintf(" and %d ranges more", more)
+	case more > 0:
+		text += fmt.Sprintf("%d ranges more than are remembered", more)
 	}
 	if !s.sealed {
 		text += fmt.Sprintf(", open at %d", s.Last)
 	}
-	return text
+	return text + s.refused()
+}
+
+// refused reads well after the state.
+func (s *Session) refused() string {
+	if s.Refused == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d refused", s.Refused)
 }
 
 func sessionNotProven() []string {

@@ -125,14 +125,15 @@ func TestSamplesOfStatements(t *testing.T) {
 func TestVerdictOfStatement(t *testing.T) {
 	t.Parallel()
 	first, second, third, _ := pins(t)
+	const names = `"iss":"` + spiffeCompany + `/agent/build-bot","aud":"` + spiffeCompany + `","log":"",`
 	for name, test := range map[string]struct {
 		file *evidence.File
 		want string
 	}{
 		"signed": {signed(t), `{"kid":"` + third + `","enrolledAt":"2026-11-21T09:00:06.000Z","enrolledBy":{"kind":"key","name":"` + second +
-			`"},"pinned":false,"session":{"sid":"run-1","seq":7}}`},
+			`"},"pinned":false,` + names + `"session":{"sid":"run-1","seq":7}}`},
 		"admitted": {admitted(t), `{"kid":"` + first + `","enrolledAt":"2026-11-21T09:00:01.000Z","enrolledBy":{"kind":"credential","name":` +
-			`"api-key:9f86d081884c7d65"},"pinned":false,"session":{"sid":"run-1","seq":0}}`},
+			`"api-key:9f86d081884c7d65"},"pinned":false,` + names + `"session":{"sid":"run-1","seq":0}}`},
 	} {
 		text, err := json.Marshal(evidence.Check(test.file.JSON(), evidence.Trust{}).Statement)
 		must(t, err)

@@ -50,7 +50,9 @@ type Verdict struct {
 	// nil for a file that fails, and for a record without a statement
 	Statement *Statement `json:"statement,omitempty"`
 	Session   *Session   `json:"session,omitempty"` // of a session's file
-
+	// to whom the delegation of the record was given, where that is not its agent; of a session, of
+	// the first such record; nil for none
+	NotActor *string `json:"notActor,omitempty"`
 	// the first 100 calls of a report that were refused and ran all the same
 	Disobeyed []action.Disobeyed `json:"disobeyed,omitempty"`
 }
@@ -61,7 +63,13 @@ type Statement struct {
 	EnrolledAt string     `json:"enrolledAt"` // by the service's clock
 	EnrolledBy EnrolledBy `json:"enrolledBy"`
 	// it is the key that the person knows, or follows from it
-	Pinned bool `json:"pinned"`
+	Pinned   bool   `json:"pinned"`
+	Issuer   string `json:"iss"` // SPIFFE ID of the agent
+	Audience string `json:"aud"` // SPIFFE ID of the company
+	// origin of the log that it was made for; "" in version 1, and of a session by its last statement
+	Log string `json:"log"`
+	// when the key came into other hands, where the record is not older, or one of the session's
+	Since string `json:"since,omitempty"`
 	// nil outside a session, and in a session's file
 	Session *Place `json:"session,omitempty"`
 }

@@ -1,6 +1,8 @@
 package cred
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"time"
 
@@ -40,6 +42,24 @@ func (d Delegation) Canonical() []byte {
 	dst = jcs.AppendString(append(dst, `,"subject":`...), d.Subject)
 	dst = jcs.AppendString(append(dst, `,"tokenId":`...), d.TokenID)
 	return append(dst, '}')
+}
+
+// Hash is the SHA-256 of the canonical DelegationInfo in hex: what a statement of the agent names.
+func (d Delegation) Hash() string { return hashOf(d.Canonical()) }
+
+// HashInfo is [Delegation.Hash] of a DelegationInfo, as a record has it, in any spelling. The error
+// is a *strictjson.Error for what has no RFC 8785 form.
+func HashInfo(info []byte) (string, error) {
+	canonical, err := jcs.Append(nil, info, maxDepth)
+	if err != nil {
+		return "", err
+	}
+	return hashOf(canonical), nil
+}
+
+func hashOf(canonical []byte) string {
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:])
 }
 
 // Delegate issues a token that adds actor to the delegation from, at the innermost place of act. It
@@ -120,8 +140,13 @@ func (i *Issuer) CheckDelegation(token string, now time.Time) (Delegation, error
 	return d, nil
 }
 
-// appendActors walks act inward and appends each sub.
+// appendActors walks act inward and appends each sub, which is a SPIFFE ID of the trust domain.
 func (d Domain) appendActors(chain []string, act []byte) ([]string, error) {
+	return appendActors(chain, act, d.IsID)
+}
+
+// appendActors walks act inward and appends each sub.
+func appendActors(chain []string, act []byte, isActor func(string) bool) ([]string, error) {
 	for act != nil {
 		var sub, inner []byte
 		other := false
@@ -139,7 +164,7 @@ func (d Domain) appendActors(chain []string, act []byte) ([]string, error) {
 		switch {
 		case err != nil || other || !ok:
 			return nil, refuse(CodeMalformedClaims, "act must be an object of sub and perhaps act")
-		case !d.IsID(id):
+		case !isActor(id):
 			return nil, refuse(CodeMalformedClaims, "act names an actor that is no SPIFFE ID of this trust domain")
 		case len(chain) > MaxActors:
 			return nil, refuse(CodeMalformedClaims, "delegation chain has more than 10 actors")

@@ -90,6 +90,9 @@ func FuzzDelegationClaims(f *testing.F) {
 			}
 		}
 		checkCanonical(t, d)
+		if read, err := cred.ReadDelegation(token); err != nil || read.Hash() != d.Hash() {
+			t.Fatalf("unverified it is %+v, %v", read, err)
+		}
 		// Whatever is accepted can be delegated further, up to the limit.
 		if _, _, err := newIssuer("acme").Delegate(d, agent, "", now); (err == nil) != (len(d.Chain) <= cred.MaxActors) {
 			t.Fatalf("%d principals: %v", len(d.Chain), err)

@@ -10,8 +10,12 @@ import (
 type Expected struct {
 	Issuer     string // SPIFFE ID of the agent
 	Audience   string // SPIFFE ID of the company
+	Log        string // origin of the company's log of actions
 	ActionHash string // see HashAction
-	Delegation string // jti of the delegation token; "" without one
+
+	// of the record's delegation; both are "" without one
+	TokenID        string // its tokenId, the jti of the token
+	DelegationHash string // see cred.Delegation.Hash
 }
 
 // Check goes on where Parse ended: [Statement.Verify], [Statement.Match], then
@@ -26,6 +30,15 @@ func (s *Statement) Check(key *jose.Key, want Expected, now time.Time) error {
 	return s.CheckTime(now)
 }
 
+// CheckVersion requires that s is of a version that its key may make: least is 2 for a key that was
+// enrolled since there are statements with log, else 1. Its error is an *Error with CodeMalformed.
+func (s *Statement) CheckVersion(least int) error {
+	if s.Version() < least {
+		return malformed("must have log, the origin of the company's log of actions: its key was enrolled since statements have it")
+	}
+	return nil
+}
+
 // Verify requires that s is signed with key, the one that KeyID names. Its error is an *Error with
 // CodeSignatureInvalid.
 func (s *Statement) Verify(key *jose.Key) error {
@@ -35,18 +48,24 @@ func (s *Statement) Verify(key *jose.Key) error {
 	return nil
 }
 
-// Match requires that s is about an action. Its error is an *Error with CodeMismatch.
+// Match requires that s is about an action. Its error is an *Error with CodeMismatch. Of version 1,
+// log is not compared, and of the delegation only its ID is.
 func (s *Statement) Match(want Expected) error {
+	isFirst := s.Version() == 1
 	switch {
 	case s.Issuer != want.Issuer:
 		return refuse(CodeMismatch, "statement iss is not the SPIFFE ID of the agent")
 	case s.Audience != want.Audience:
 		return refuse(CodeMismatch, "statement aud is not the SPIFFE ID of the company")
+	case s.Log != want.Log && !isFirst:
+		return refuse(CodeMismatch, "statement log is not the origin of the company's log of actions")
 	case s.ActionHash != want.ActionHash:
 		return refuse(CodeMismatch, "statement action_hash is not the SHA-256 of the RFC 8785 form of the action's "+
 			"actionType, agentId, companyId and payload")
-	case s.Delegation != want.Delegation:
+	case s.Delegation != want.TokenID && isFirst:
 		return refuse(CodeMismatch, "statement delegation is not the jti of the delegation token, or one of the two is missing")
+	case s.Delegation != want.DelegationHash && !isFirst:
+		return refuse(CodeMismatch, "statement delegation is not the SHA-256 of the record's delegation, or one of the two is missing")
 	}
 	return nil
 }

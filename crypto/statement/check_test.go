@@ -128,12 +128,123 @@ var faults = []fault{
 	{"the agent as company", statement.CodeMismatch, claim("aud", agent)},
 	{"another trust domain", statement.CodeMismatch, claim("aud", "spiffe://spoilt/company/acme")},
 	{"another action", statement.CodeMismatch, claim("action_hash", strings.Repeat("0", 64))},
-	{"another delegation", statement.CodeMismatch, claim("delegation", "spoilt")},
+	{"another delegation", statement.CodeMismatch, claim("delegation", strings.Repeat("0", 64))},
 	{"no delegation", statement.CodeMismatch, without("delegation")},
 
 	{"61 seconds ahead", statement.CodeTime, claim("iat", now.Unix()+61)},
 	{"a second more than 30 days ago", statement.CodeTime, claim("iat", now.Unix()-30*86400-1)},
 	{"1970", statement.CodeTime, claim("iat", 0)},
+}
+
+// faultsOfSecond are those of what version 2 has alone.
+var faultsOfSecond = []fault{
+	{"log null", statement.CodeMalformed, claim("log", nil)},
+	{"log empty", statement.CodeMalformed, claim("log", "")},
+	{"log of 256", statement.CodeMalformed, claim("log", strings.Repeat("l", 256))},
+	{"log with a space", statement.CodeMalformed, claim("log", origin+" ")},
+	{"log beyond ASCII", statement.CodeMalformed, claim("log", origin+"é")},
+	{"log a list", statement.CodeMalformed, claim("log", []string{origin})},
+	{"delegation a jti", statement.CodeMalformed, claim("delegation", "d-1")},
+	{"delegation in upper case", statement.CodeMalformed, claim("delegation", strings.Repeat("2C", 32))},
+	{"delegation a digit short", statement.CodeMalformed, claim("delegation", strings.Repeat("a", 63))},
+	{"delegation a digit more", statement.CodeMalformed, claim("delegation", strings.Repeat("a", 65))},
+	{"refused null", statement.CodeMalformed, claim("refused", nil)},
+	{"refused empty", statement.CodeMalformed, claim("refused", []object{})},
+	{"refused an object", statement.CodeMalformed, claim("refused", refusal(1, earlier, "A"))},
+	{"refused a number", statement.CodeMalformed, claim("refused", []int{1})},
+	{"refused of nothing", statement.CodeMalformed, claim("refused", []any{nil})},
+	{"refused a list in a list", statement.CodeMalformed, claim("refused", [][]object{{refusal(1, earlier, "A")}})},
+	{"refused of 101", statement.CodeMalformed, func(d draft) { d.claims["seq"], d.claims["refused"] = 200, refusals(101) }},
+	{"refused at 0", statement.CodeMalformed, func(d draft) { d.claims["seq"] = 0; without("prev")(d) }},
+	{"refused outside a session", statement.CodeMalformed, without("sid", "seq", "prev", "end")},
+	{"refused without a place", statement.CodeMalformed, claim("refused", []object{{"hash": earlier, "code": "A"}})},
+	{"refused without a hash", statement.CodeMalformed, claim("refused", []object{{"seq": 1, "code": "A"}})},
+	{"refused without a code", statement.CodeMalformed, claim("refused", []object{{"seq": 1, "hash": earlier}})},
+	{"refused with more", statement.CodeMalformed, claim("refused", []object{{"seq": 1, "hash": earlier, "code": "A", "spoilt": 1}})},
+	{"refused in another case", statement.CodeMalformed, claim("refused", []object{{"Seq": 1, "hash": earlier, "code": "A"}})},
+	{"refused with a place twice", statement.CodeMalformed, claim("refused", josetest.Raw(`[{"seq":0,"seq":1,"hash":"`+earlier+`","code":"A"}]`))},
+	{"refused with a text as place", statement.CodeMalformed, claim("refused", []object{refusal("1", earlier, "A")})},
+	{"refused below 0", statement.CodeMalformed, claim("refused", []object{refusal(-1, earlier, "A")})},
+	{"refused with a fraction", statement.CodeMalformed, claim("refused", []object{refusal(josetest.Raw("1.0"), earlier, "A")})},
+	{"refused with an exponent", statement.CodeMalformed, claim("refused", []object{refusal(josetest.Raw("1e0"), earlier, "A")})},
+	{"refused with a place of null", statement.CodeMalformed, claim("refused", []object{refusal(nil, earlier, "A")})},
+	{"refused at its own place", statement.CodeMalformed, claim("refused", []object{refusal(3, earlier, "A")})},
+	{"refused after its place", statement.CodeMalformed, claim("refused", []object{refusal(4, earlier, "A")})},
+	{"refused at 2^53", statement.CodeMalformed, claim("refused", []object{refusal(int64(1)<<53, earlier, "A")})},
+	{"refused the same place", statement.CodeMalformed, claim("refused", []object{refusal(1, earlier, "A"), refusal(1, earlier, "A")})},
+	{"refused in another order", statement.CodeMalformed, claim("refused", []object{refusal(1, earlier, "A"), refusal(0, earlier, "A")})},
+	{"refused with another hash than prev", statement.CodeMalformed, claim("refused", []object{refusal(2, earlier, "A")})},
+	{"refused with a hash in upper case", statement.CodeMalformed, claim("refused", []object{refusal(1, strings.Repeat("1B", 32), "A")})},
+	{"refused with a short hash", statement.CodeMalformed, claim("refused", []object{refusal(1, earlier[1:], "A")})},
+	{"refused with a hash of null", statement.CodeMalformed, claim("refused", []object{refusal(1, nil, "A")})},
+	{"refused with an empty code", statement.CodeMalformed, claim("refused", []object{refusal(1, earlier, "")})},
+	{"refused with a code of 65", statement.CodeMalformed, claim("refused", []object{refusal(1, earlier, strings.Repeat("A", 65))})},
+	{"refused with a code in lower case", statement.CodeMalformed, claim("refused", []object{refusal(1, earlier, "spoilt")})},
+	{"refused with a code with a hyphen", statement.CodeMalformed, claim("refused", []object{refusal(1, earlier, "A-B")})},
+	{"refused with a number as code", statement.CodeMalformed, claim("refused", []object{refusal(1, earlier, 400)})},
+	{"continues above 0", statement.CodeMalformed, func(d draft) { d.claims["continues"] = continuedFrom(d) }},
+	{"continues above 0 without refused", statement.CodeMalformed, func(d draft) { d.claims["continues"] = continuedFrom(d); without("refused")(d) }},
+	{"continues null", statement.CodeMalformed, continues(nil)},
+	{"continues a text", statement.CodeMalformed, continues("run-0")},
+	{"continues a list", statement.CodeMalformed, func(d draft) { continues([]object{continuedFrom(d)})(d) }},
+	{"continues empty", statement.CodeMalformed, continues(object{})},
+	{"continues without a session", statement.CodeMalformed, continuesBut("sid", nil)},
+	{"continues with an empty session", statement.CodeMalformed, continuesBut("sid", "")},
+	{"continues with a session of 129", statement.CodeMalformed, continuesBut("sid", strings.Repeat("s", 129))},
+	{"continues with a slash", statement.CodeMalformed, continuesBut("sid", "a/b")},
+	{"continues without a key", statement.CodeMalformed, continuesBut("kid", nil)},
+	{"continues with no thumbprint", statement.CodeMalformed, continuesBut("kid", "spoilt")},
+	{"continues without a hash", statement.CodeMalformed, continuesBut("hash", nil)},
+	{"continues with a hash in upper case", statement.CodeMalformed, continuesBut("hash", strings.Repeat("0A", 32))},
+	{"continues with more", statement.CodeMalformed, continuesBut("seq", 1)},
+	{"continues its own session", statement.CodeMalformed, continuesBut("sid", "run-1")},
+	{"continues outside a session", statement.CodeMalformed, func(d draft) {
+		d.claims["continues"] = continuedFrom(d)
+		without("sid", "seq", "prev", "end", "refused")(d)
+	}},
+
+	{"another log", statement.CodeMismatch, claim("log", "attest.example/v1/log/spoilt")},
+	{"the ID of the delegation's hash", statement.CodeMismatch, claim("delegation", previous)},
+}
+
+// faultsOfFirst are those of what version 1 has not, or has in another form.
+var faultsOfFirst = []fault{
+	{"refused without log", statement.CodeMalformed, claim("refused", []object{refusal(0, previous, "A")})},
+	{"continues without log", statement.CodeMalformed, func(d draft) { continues(continuedFrom(d))(d) }},
+	{"delegation with a space", statement.CodeMalformed, claim("delegation", "d 1")},
+	{"the hash of the delegation", statement.CodeMismatch, claim("delegation", delegation)},
+}
+
+// refusals are entries of the places from 0.
+func refusals(n int) (list []object) {
+	for seq := range n {
+		list = append(list, refusal(seq, earlier, "STATEMENT_MALFORMED"))
+	}
+	return list
+}
+
+// continuedFrom is what a sound statement may go on from.
+func continuedFrom(d draft) object {
+	return object{"sid": "run-0", "kid": d.key.Key().Thumbprint, "hash": previous}
+}
+
+// continues makes a statement the first one, with a claim continues.
+func continues(value any) func(draft) {
+	return func(d draft) {
+		without("refused", "prev")(d)
+		d.claims["seq"], d.claims["continues"] = 0, value
+	}
+}
+
+// continuesBut is continues with one member changed, or left out where it is nil.
+func continuesBut(name string, value any) func(draft) {
+	return func(d draft) {
+		c := continuedFrom(d)
+		if c[name] = value; value == nil {
+			delete(c, name)
+		}
+		continues(c)(d)
+	}
 }
 
 // sign spoils d and signs it.
@@ -156,18 +267,29 @@ func resign(compact string) string {
 	return compact[:i] + josetest.Encode(signature)
 }
 
-// Each fault has its code, with either algorithm.
+// drafts are those of each version, with the faults that it may have.
+var drafts = map[string]struct {
+	sound  func(testing.TB, string) draft
+	faults []fault
+}{
+	"version 2": {sound, slices.Concat(faults, faultsOfSecond)},
+	"version 1": {soundFirst, slices.Concat(faults, faultsOfFirst)},
+}
+
+// Each fault has its code, with either algorithm and in either version.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
-		for _, f := range faults {
-			t.Run(algorithm+"/"+f.name, func(t *testing.T) {
-				t.Parallel()
-				d := sound(t, algorithm)
-				if got := check(t, f.sign(t, d), d.key.Key(), expected(t)); got != f.code {
-					t.Errorf("%s, want %s", got, f.code)
-				}
-			})
+	for version, drafts := range drafts {
+		for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
+			for _, f := range drafts.faults {
+				t.Run(version+"/"+algorithm+"/"+f.name, func(t *testing.T) {
+					t.Parallel()
+					d := drafts.sound(t, algorithm)
+					if got := check(t, f.sign(t, d), d.key.Key(), expected(t)); got != f.code {
+						t.Errorf("%s, want %s", got, f.code)
+					}
+				})
+			}
 		}
 	}
 }

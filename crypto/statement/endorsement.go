@@ -12,6 +12,7 @@ import (
 
 const (
 	EndorsementType   = "agent-key+jwt" // typ of every endorsement
+	MaxEndorsement    = 4096            // bytes of an endorsement
 	MaxEndorsementAge = 5 * time.Minute // how long ago iat may be when the key is enrolled
 )
 
@@ -35,7 +36,7 @@ type Endorsement struct {
 // ParseEndorsement reads an endorsement. It requires the form alone. Every error of it, and of the
 // checks below, is an *Error with CodeEndorsementInvalid.
 func ParseEndorsement(compact string) (*Endorsement, error) {
-	t, err := parseSigned(compact, EndorsementType)
+	t, err := parseSigned(compact, EndorsementType, MaxEndorsement)
 	if err != nil {
 		return nil, refuseEndorsement(err.Error())
 	}
@@ -75,8 +76,8 @@ func readEndorsement(payload []byte) (EndorsementClaims, error) {
 	}
 	var c EndorsementClaims
 	var ok [4]bool
-	c.Issuer, ok[0] = asText(iss, MaxSize, isVisible)
-	c.Audience, ok[1] = asText(aud, MaxSize, isVisible)
+	c.Issuer, ok[0] = asText(iss, MaxEndorsement, isVisible)
+	c.Audience, ok[1] = asText(aud, MaxEndorsement, isVisible)
 	c.IssuedAt, ok[2] = strictjson.AsInteger(iat)
 	c.Next, ok[3] = strictjson.AsString(jkt)
 	switch {
@@ -157,6 +158,18 @@ func (e *Endorsement) CheckTime(now time.Time) error {
 		return refuseEndorsement("iat is more than 60 s ahead")
 	case made.Before(now.Add(-MaxEndorsementAge)):
 		return refuseEndorsement("iat is more than 5 minutes ago")
+	}
+	return nil
+}
+
+// CheckLife requires that e was made while its key lived: not before that was enrolled, as far as
+// clocks agree, and before it expired. expires is zero for a key without an end.
+func (e *Endorsement) CheckLife(enrolled, expires time.Time) error {
+	switch made := time.Unix(e.IssuedAt, 0); {
+	case made.Before(enrolled.Add(-MaxAhead)):
+		return refuseEndorsement("iat is more than 60 s before its key was enrolled")
+	case !expires.IsZero() && !made.Before(expires):
+		return refuseEndorsement("iat is after its key had expired")
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ var endorsementFaults = map[string]func(draft){
 	"another next key":                 claim("jkt", strings.Repeat("A", 43)),
 	"its own key":                      func(d draft) { d.claims["jkt"] = d.key.Key().Thumbprint },
 	"another claim":                    claim("exp", now.Unix()+60),
-	"too long":                         claim("iss", "spiffe://"+strings.Repeat("a", statement.MaxSize)),
+	"too long":                         claim("iss", "spiffe://"+strings.Repeat("a", statement.MaxEndorsement)),
 	"alg of another kind of key": func(d draft) {
 		d.header["alg"] = map[string]string{jose.EdDSA: jose.ES256, jose.ES256: jose.EdDSA}[d.key.Key().Algorithm]
 	},

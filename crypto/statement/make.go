@@ -56,7 +56,7 @@ func Make(ctx context.Context, s jose.Signer, c Claims) (*Statement, error) {
 		c.ID = id.String()
 	}
 	payload := c.append(nil)
-	if _, err := readClaims(payload); err != nil {
+	if _, err := readClaims(payload, s.Key().Thumbprint); err != nil {
 		return nil, err
 	}
 	compact, err := jose.Sign(ctx, s, Type, payload)
@@ -66,10 +66,13 @@ func Make(ctx context.Context, s jose.Signer, c Claims) (*Statement, error) {
 	return Parse(compact)
 }
 
-// append appends the claims in JSON: those that are not "", false or outside a session.
-func (c Claims) append(dst []byte) []byte {
+// append appends the claims in JSON: those that are not "", false, nil or outside a session.
+func (c *Claims) append(dst []byte) []byte {
 	dst = jcs.AppendString(append(dst, `{"iss":`...), c.Issuer)
 	dst = jcs.AppendString(append(dst, `,"aud":`...), c.Audience)
+	if c.Log != "" {
+		dst = jcs.AppendString(append(dst, `,"log":`...), c.Log)
+	}
 	dst = strconv.AppendInt(append(dst, `,"iat":`...), c.IssuedAt, 10)
 	dst = jcs.AppendString(append(dst, `,"jti":`...), c.ID)
 	dst = jcs.AppendString(append(dst, `,"action_hash":`...), c.ActionHash)
@@ -84,6 +87,23 @@ func (c Claims) append(dst []byte) []byte {
 	}
 	if c.Previous != "" {
 		dst = jcs.AppendString(append(dst, `,"prev":`...), c.Previous)
+	}
+	if c.Refused != nil {
+		dst = append(dst, `,"refused":[`...)
+		for i, r := range c.Refused {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = strconv.AppendInt(append(dst, `{"seq":`...), r.Seq, 10)
+			dst = jcs.AppendString(append(dst, `,"hash":`...), r.Hash)
+			dst = append(jcs.AppendString(append(dst, `,"code":`...), r.Code), '}')
+		}
+		dst = append(dst, ']')
+	}
+	if c.Continues != nil {
+		dst = jcs.AppendString(append(dst, `,"continues":{"sid":`...), c.Continues.Session)
+		dst = jcs.AppendString(append(dst, `,"kid":`...), c.Continues.KeyID)
+		dst = append(jcs.AppendString(append(dst, `,"hash":`...), c.Continues.Hash), '}')
 	}
 	if c.End {
 		dst = append(dst, `,"end":true`...)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/big"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,19 +19,24 @@ import (
 
 func claims(t testing.TB) statement.Claims {
 	return statement.Claims{
-		Issuer: agent, Audience: company, IssuedAt: now.Unix(), ActionHash: actionHash(t), Delegation: "d-1", Session: "run-1",
+		Issuer: agent, Audience: company, Log: origin, IssuedAt: now.Unix(), ActionHash: actionHash(t), Delegation: delegation,
+		Session: "run-1",
 	}
 }
 
-// A session that Make makes: each statement passes, names the one before, and the last ends it.
+// A session that Make makes: each statement passes, names the one before and those that were
+// refused, and the last ends it.
 func TestMakeSession(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
 		p := josetest.PrivateKey(t, algorithm)
 		c := claims(t)
+		c.Continues = &statement.Continues{Session: "run-0", KeyID: p.Key().Thumbprint, Hash: earlier}
 		ids := map[string]bool{}
 		for c.Seq = range 5 {
-			c.End = c.Seq == 4
+			if c.End = c.Seq == 4; c.Seq > 0 {
+				c.Continues = nil
+			}
 			s, err := statement.Make(t.Context(), p, c)
 			must(t, err)
 			must(t, s.Check(p.Key(), expected(t), now))
@@ -40,7 +46,7 @@ func TestMakeSession(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			c.ID = s.ID
-			if s.Claims != c {
+			if !reflect.DeepEqual(s.Claims, c) {
 				t.Errorf("%+v, want %+v", s.Claims, c)
 			}
 			sum := sha256.Sum256([]byte(s.Compact))
@@ -48,6 +54,7 @@ func TestMakeSession(t *testing.T) {
 				t.Errorf("hash %s", s.Hash())
 			}
 			ids[s.ID], c.ID, c.Previous = true, "", s.Hash()
+			c.Refused = append(slices.Clone(c.Refused), statement.Refused{Seq: c.Seq, Hash: s.Hash(), Code: "HTTP_400"})
 		}
 	}
 }
@@ -56,12 +63,28 @@ func TestMakeSession(t *testing.T) {
 func TestMakeRefuses(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*statement.Claims){
-		"no issuer":            func(c *statement.Claims) { c.Issuer = "" },
-		"no audience":          func(c *statement.Claims) { c.Audience = "acme" },
-		"a time below 0":       func(c *statement.Claims) { c.IssuedAt = -1 },
-		"bad UTF-8 as ID":      func(c *statement.Claims) { c.ID = "\xff" },
-		"no hash":              func(c *statement.Claims) { c.ActionHash = "" },
-		"a long delegation":    func(c *statement.Claims) { c.Delegation = strings.Repeat("d", 129) },
+		"no issuer":           func(c *statement.Claims) { c.Issuer = "" },
+		"no audience":         func(c *statement.Claims) { c.Audience = "acme" },
+		"a time below 0":      func(c *statement.Claims) { c.IssuedAt = -1 },
+		"bad UTF-8 as ID":     func(c *statement.Claims) { c.ID = "\xff" },
+		"no hash":             func(c *statement.Claims) { c.ActionHash = "" },
+		"a jti as delegation": func(c *statement.Claims) { c.Delegation = "d-1" },
+		"a hash of no log":    func(c *statement.Claims) { c.Log, c.Delegation = "", strings.Repeat("d", 129) },
+		"a space in a log":    func(c *statement.Claims) { c.Log = "a b" },
+		"refused at 0":        func(c *statement.Claims) { c.Refused = []statement.Refused{{Seq: 0, Hash: earlier, Code: "A"}} },
+		"refused empty": func(c *statement.Claims) {
+			c.Seq, c.Previous, c.Refused = 1, earlier, []statement.Refused{}
+		},
+		"refused with another hash": func(c *statement.Claims) {
+			c.Seq, c.Previous, c.Refused = 1, earlier, []statement.Refused{{Seq: 0, Hash: previous, Code: "A"}}
+		},
+		"continues in version 1": func(c *statement.Claims) {
+			c.Log, c.Delegation, c.Continues = "", "", &statement.Continues{Session: "run-0", KeyID: strings.Repeat("A", 43), Hash: earlier}
+		},
+		"continues itself": func(c *statement.Claims) {
+			kid := josetest.PrivateKey(t, jose.EdDSA).Key().Thumbprint
+			c.Continues = &statement.Continues{Session: "run-1", KeyID: kid, Hash: earlier}
+		},
 		"a space in a session": func(c *statement.Claims) { c.Session = "a b" },
 		"a place alone":        func(c *statement.Claims) { c.Session, c.Seq = "", 1 },
 		"an end alone":         func(c *statement.Claims) { c.Session, c.End = "", true },
@@ -131,7 +154,7 @@ func TestSameWordsWithAnotherSignature(t *testing.T) {
 	twin, err := statement.Parse(s.Compact[:i] + josetest.Encode(signature))
 	must(t, err)
 	must(t, twin.Check(p.Key(), expected(t), now))
-	if twin.Compact == s.Compact || twin.Signed() != s.Signed() || twin.Claims != s.Claims || twin.Hash() == s.Hash() {
+	if twin.Compact == s.Compact || twin.Signed() != s.Signed() || !reflect.DeepEqual(twin.Claims, s.Claims) || twin.Hash() == s.Hash() {
 		t.Error("the twin is another statement")
 	}
 }

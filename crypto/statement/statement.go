@@ -3,8 +3,8 @@
 //
 // # Form
 //
-// A statement is a compact JWS of at most 4096 bytes, as package jose reads one, with these header
-// members and no others:
+// A statement is a compact JWS of at most 32,768 bytes, as package jose reads one, with these
+// header members and no others:
 //
 //	alg  EdDSA or ES256, as the key is
 //	typ  agent-statement+jwt
@@ -14,20 +14,37 @@
 //
 //	iss          SPIFFE ID of the agent
 //	aud          SPIFFE ID of the company: a string, not a list
+//	log          origin of the company's log of actions, 1 to 255 visible ASCII characters
 //	iat          Unix seconds
 //	jti          1 to 128 visible ASCII characters, never twice for a key
 //	action_hash  64 hex digits; see below
-//	delegation   jti of the delegation token, 1 to 128 visible ASCII characters; there exactly when
-//	             one is sent
+//	delegation   64 hex digits; see below; there exactly when the record has a delegation
 //	sid          session: 1 to 128 characters of A-Z, a-z, 0-9, '.', '_', '~' and '-'
 //	seq          place in the session, from 0 to 2⁵³-1; sid and seq are both there or neither
 //	prev         64 hex digits: SHA-256 of the compact JWS at seq-1; there exactly when seq > 0
+//	refused      earlier places whose statement the service refused; see below; only when seq > 0
+//	continues    the session that this one goes on from; see below; only when seq is 0
 //	end          true: nothing follows in this session; only beside sid and seq, else absent
 //
 // Header and claims are strict JSON. A SPIFFE ID begins with spiffe:// and is visible ASCII.
 // Numbers are spelt as integers, without fraction and exponent; iat is at most 253402300799, the
 // end of the year 9999. Hex digits are lower-case. null is no value of anything. A signature is 64
 // bytes. It covers kid, so it cannot be claimed for another key under which it would verify too.
+//
+// refused is an array of 1 to 100 objects with exactly the members seq, hash and code: a place
+// below the statement's own seq, in strictly ascending order; 64 hex digits, the SHA-256 of the
+// compact JWS of that place; 1 to 64 characters of A-Z, 0-9 and '_'. An entry of the place before
+// the statement's own has the hash that prev is.
+//
+// continues is an object with exactly the members sid, kid and hash: a session, the thumbprint of
+// its key, and 64 hex digits, the SHA-256 of the compact JWS that was the last one in it. It names
+// another session or another key than the statement's own.
+//
+// # Versions
+//
+// What is above is version 2. A statement without log is of version 1. Its delegation is the jti of
+// the delegation token, 1 to 128 visible ASCII characters, and refused and continues are no claims
+// of it. Which version a key may sign is the caller's to know; see [Statement.Version].
 //
 // # Action
 //
@@ -38,6 +55,22 @@
 // as the record of the action will have them. That is the canonical form of the record's payload
 // object without its member statement. What package jcs refuses has no hash.
 //
+// # Delegation
+//
+// delegation is the SHA-256 of the RFC 8785 form of the record's delegation,
+//
+//	{"act","delegationChain","subject","tokenId"}
+//
+// so it covers who acts for whom and not the ID of the token alone. Package cred computes it, from
+// a token and from a record.
+//
+// # Places
+//
+// A place that has left the process is used for good: whoever signs never makes two statements for
+// one place. What the service has refused for certain is named in refused of the next statement,
+// the rest of more than 100 in the ones after it. A run that goes on after its end, or under the
+// next key, is a new session whose first statement has continues.
+//
 // # Check
 //
 // In this order, each with its code; see [Parse] and [Statement.Check]:
@@ -45,7 +78,7 @@
 //	STATEMENT_MALFORMED          not of this form
 //	STATEMENT_KEY_UNKNOWN        kid names no live key of the agent; the caller knows
 //	STATEMENT_SIGNATURE_INVALID  not signed with that key and its algorithm
-//	STATEMENT_MISMATCH           iss, aud, action_hash or delegation are not those of the action
+//	STATEMENT_MISMATCH           iss, aud, log, action_hash or delegation are not those of the action
 //	STATEMENT_TIME               iat is more than 60 s ahead of the clock, or more than 30 days ago
 //	STATEMENT_REUSED             another statement has this jti, or this sid and seq; the caller knows
 //
@@ -63,7 +96,8 @@
 //
 //	iss  SPIFFE ID of the agent
 //	aud  SPIFFE ID of the company: a string, not a list
-//	iat  Unix seconds; when the next key is enrolled, at most 60 s ahead and 5 minutes ago
+//	iat  Unix seconds; when the next key is enrolled, at most 60 s ahead and 5 minutes ago; within
+//	     the life of the key that signs
 //	jkt  thumbprint of the next key, which is not kid
 //
 // What is wrong with one is ENDORSEMENT_INVALID; see [ParseEndorsement] and [Endorsement.Check].
@@ -81,30 +115,58 @@ import (
 )
 
 const (
-	Type    = "agent-statement+jwt" // typ of every statement
-	MaxSize = 4096                  // bytes of a statement
-	MaxSeq  = 1<<53 - 1             // last place in a session
+	Type       = "agent-statement+jwt" // typ of every statement
+	MaxSize    = 32 << 10              // bytes of a statement
+	MaxSeq     = 1<<53 - 1             // last place in a session
+	MaxRefused = 100                   // entries in refused
 
 	MaxAhead = 60 * time.Second    // how far iat may be ahead of the clock
 	MaxAge   = 30 * 24 * time.Hour // how long ago iat may be
 
-	maxName = 128          // characters of jti, delegation and sid
+	maxName = 128          // characters of jti, sid, and delegation of version 1
+	maxLog  = 255          // characters of log
+	maxCode = 64           // characters of a code in refused
 	maxTime = 253402300799 // the last second of the year 9999
 )
 
 // Claims is what an agent states. Parse returns them only in the form that the package comment
 // demands.
 type Claims struct {
-	Issuer     string // iss
-	Audience   string // aud
-	IssuedAt   int64  // iat
-	ID         string // jti
-	ActionHash string // action_hash
-	Delegation string // "" without one
-	Session    string // sid; "" outside a session
-	Seq        int64  // seq; 0 outside a session
-	Previous   string // prev; "" where Seq is 0
-	End        bool   // end
+	Issuer     string     // iss
+	Audience   string     // aud
+	Log        string     // log; "" in version 1
+	IssuedAt   int64      // iat
+	ID         string     // jti
+	ActionHash string     // action_hash
+	Delegation string     // "" without one; a hash, or the jti in version 1
+	Session    string     // sid; "" outside a session
+	Seq        int64      // seq; 0 outside a session
+	Previous   string     // prev; "" where Seq is 0
+	Refused    []Refused  // refused; nil without
+	Continues  *Continues // continues; nil without
+	End        bool       // end
+}
+
+// Refused is an earlier place of a session whose statement the service has refused for certain.
+type Refused struct {
+	Seq  int64
+	Hash string // of its compact JWS; see Hash
+	Code string // of the refusal; HTTP_<status> where it had none
+}
+
+// Continues names the session that another one goes on from.
+type Continues struct {
+	Session string // its sid
+	KeyID   string // its kid, a thumbprint
+	Hash    string // of the compact JWS of its last statement
+}
+
+// Version is 2, or 1 for a statement that does not say for which log it was made.
+func (c *Claims) Version() int {
+	if c.Log == "" {
+		return 1
+	}
+	return 2
 }
 
 // Statement is a statement of the right form. Its signature is not checked.
@@ -120,21 +182,21 @@ type Statement struct {
 // Parse reads a statement. It requires the form alone, and every error is an *Error with
 // CodeMalformed. Which key KeyID names is the caller's to find out; then [Statement.Check] goes on.
 func Parse(compact string) (*Statement, error) {
-	t, err := parseSigned(compact, Type)
+	t, err := parseSigned(compact, Type, MaxSize)
 	if err != nil {
 		return nil, refuse(CodeMalformed, "statement "+err.Error())
 	}
-	c, err := readClaims(t.Payload)
+	c, err := readClaims(t.Payload, t.Header.KeyID)
 	if err != nil {
 		return nil, err
 	}
 	return &Statement{Claims: c, Algorithm: t.Header.Algorithm, KeyID: t.Header.KeyID, Compact: compact, token: t}, nil
 }
 
-// parseSigned reads a compact JWS of this package, of a type. Its errors read well after the name
-// of the type.
-func parseSigned(compact, typ string) (jose.Token, error) {
-	t, err := jose.Parse(compact, MaxSize)
+// parseSigned reads a compact JWS of this package, of a type and of at most maxSize bytes. Its
+// errors read well after the name of the type.
+func parseSigned(compact, typ string, maxSize int) (jose.Token, error) {
+	t, err := jose.Parse(compact, maxSize)
 	if err != nil {
 		return t, err
 	}
@@ -165,107 +227,253 @@ func Hash(compact string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readClaims reads the claims, these and no others.
-func readClaims(payload []byte) (Claims, error) {
-	var iss, aud, iat, jti, hash, delegation, sid, seq, prev, end []byte
-	others := false
-	err := strictjson.EachMember(payload, 1, func(name, value []byte) {
+// members are the claims of a statement as they are spelt there; nil where absent.
+type members struct {
+	iss, aud, log, iat, jti, hash, delegation, sid, seq, prev, refused, continues, end []byte
+
+	others bool // there are claims that no statement has
+}
+
+// readMembers reads the claims of a payload. An entry of refused nests two deep.
+func readMembers(payload []byte) (m members, err error) {
+	err = strictjson.EachMember(payload, 2, func(name, value []byte) {
 		switch string(name) {
 		case "iss":
-			iss = value
+			m.iss = value
 		case "aud":
-			aud = value
+			m.aud = value
+		case "log":
+			m.log = value
 		case "iat":
-			iat = value
+			m.iat = value
 		case "jti":
-			jti = value
+			m.jti = value
 		case "action_hash":
-			hash = value
+			m.hash = value
 		case "delegation":
-			delegation = value
+			m.delegation = value
 		case "sid":
-			sid = value
+			m.sid = value
 		case "seq":
-			seq = value
+			m.seq = value
 		case "prev":
-			prev = value
+			m.prev = value
+		case "refused":
+			m.refused = value
+		case "continues":
+			m.continues = value
 		case "end":
-			end = value
+			m.end = value
 		default:
-			others = true
+			m.others = true
 		}
 	})
-	malformed := func(message string) (Claims, error) { return Claims{}, refuse(CodeMalformed, "statement "+message) }
+	return m, err
+}
+
+// readClaims reads the claims, these and no others, of a statement of a key.
+func readClaims(payload []byte, kid string) (Claims, error) {
+	m, err := readMembers(payload)
 	if err != nil {
-		return malformed("claims are not a JSON object without duplicate members")
+		return Claims{}, malformed("claims are not a JSON object without duplicate members")
 	}
 	var c Claims
 	var ok [4]bool
-	c.Issuer, ok[0] = asText(iss, MaxSize, isVisible)
-	c.Audience, ok[1] = asText(aud, MaxSize, isVisible)
-	c.IssuedAt, ok[2] = strictjson.AsInteger(iat)
-	c.ID, ok[3] = asID(jti)
+	c.Issuer, ok[0] = asText(m.iss, MaxSize, isVisible)
+	c.Audience, ok[1] = asText(m.aud, MaxSize, isVisible)
+	c.IssuedAt, ok[2] = strictjson.AsInteger(m.iat)
+	c.ID, ok[3] = asID(m.jti)
 	switch {
-	case others:
-		return malformed("has a claim that no statement has: iss, aud, iat, jti, action_hash, delegation, sid, seq, prev and end are all")
+	case m.others:
+		return Claims{}, malformed("has a claim that no statement has: iss, aud, log, iat, jti, action_hash, delegation, sid, seq, prev, " +
+			"refused, continues and end are all")
 	case !ok[0] || !isSPIFFE(c.Issuer):
-		return malformed("must have the SPIFFE ID of the agent as iss")
+		return Claims{}, malformed("must have the SPIFFE ID of the agent as iss")
 	case !ok[1] || !isSPIFFE(c.Audience):
-		return malformed("must have the SPIFFE ID of the company as aud, a string")
+		return Claims{}, malformed("must have the SPIFFE ID of the company as aud, a string")
 	case !ok[2] || c.IssuedAt > maxTime:
-		return malformed("must have whole Unix seconds as iat")
+		return Claims{}, malformed("must have whole Unix seconds as iat")
 	case !ok[3]:
-		return malformed("must have a jti of 1 to 128 visible ASCII characters")
+		return Claims{}, malformed("must have a jti of 1 to 128 visible ASCII characters")
 	}
 	var good bool
-	if c.ActionHash, good = asHash(hash); !good {
-		return malformed("must have 64 lower-case hex digits as action_hash")
+	if c.ActionHash, good = asHash(m.hash); !good {
+		return Claims{}, malformed("must have 64 lower-case hex digits as action_hash")
 	}
-	if c.Delegation, good = asID(delegation); delegation != nil && !good {
-		return malformed("has a delegation that is not 1 to 128 visible ASCII characters")
+	if err := c.readVersion(&m); err != nil {
+		return Claims{}, err
 	}
-	err = c.readPlace(sid, seq, prev, end)
-	return c, err
+	if err := c.readPlace(&m); err != nil {
+		return Claims{}, err
+	}
+	return c, c.readLinks(&m, kid)
 }
 
-// readPlace reads the claims about the session.
-func (c *Claims) readPlace(sid, seq, prev, end []byte) error {
-	malformed := func(message string) error { return refuse(CodeMalformed, "statement "+message) }
+// readVersion reads log, and the delegation that a statement with it has, or without.
+func (c *Claims) readVersion(m *members) error {
+	var good bool
+	if m.log == nil {
+		if c.Delegation, good = asID(m.delegation); m.delegation != nil && !good {
+			return malformed("without log has a delegation that is not 1 to 128 visible ASCII characters")
+		}
+		if m.refused != nil || m.continues != nil {
+			return malformed("has refused or continues, and no log")
+		}
+		return nil
+	}
+	if c.Log, good = asText(m.log, maxLog, isVisible); !good {
+		return malformed("must have the origin of the log of actions as log, 1 to 255 visible ASCII characters")
+	}
+	if c.Delegation, good = asHash(m.delegation); m.delegation != nil && !good {
+		return malformed("must have 64 lower-case hex digits as delegation, the SHA-256 of the record's delegation")
+	}
+	return nil
+}
+
+// readPlace reads the claims about the place in a session.
+func (c *Claims) readPlace(m *members) error {
 	switch {
-	case (sid == nil) != (seq == nil):
+	case (m.sid == nil) != (m.seq == nil):
 		return malformed("must have both sid and seq, or neither")
-	case sid == nil && (prev != nil || end != nil):
-		return malformed("has prev or end without a session")
-	case sid == nil:
+	case m.sid == nil && (m.prev != nil || m.refused != nil || m.continues != nil || m.end != nil):
+		return malformed("has prev, refused, continues or end without a session")
+	case m.sid == nil:
 		return nil
 	}
 	var ok1, ok2 bool
-	c.Session, ok1 = asText(sid, maxName, isSessionByte)
-	c.Seq, ok2 = strictjson.AsInteger(seq)
+	c.Session, ok1 = asSession(m.sid)
+	c.Seq, ok2 = strictjson.AsInteger(m.seq)
 	switch {
 	case !ok1:
 		return malformed("must have 1 to 128 characters of A-Z, a-z, 0-9, '.', '_', '~' and '-' as sid")
 	case !ok2 || c.Seq > MaxSeq:
 		return malformed("must have a whole number from 0 to 9007199254740991 as seq")
-	case (prev != nil) != (c.Seq > 0):
+	case (m.prev != nil) != (c.Seq > 0):
 		return malformed("must have prev exactly when seq is above 0")
 	}
-	if prev != nil {
-		if c.Previous, ok1 = asHash(prev); !ok1 {
+	if m.prev != nil {
+		if c.Previous, ok1 = asHash(m.prev); !ok1 {
 			return malformed("must have 64 lower-case hex digits as prev")
 		}
 	}
-	if c.End = end != nil; c.End && string(end) != "true" {
+	if c.End = m.end != nil; c.End && string(m.end) != "true" {
 		return malformed("has an end that is not true")
 	}
 	return nil
 }
+
+// readLinks reads the claims about other statements of the agent: refused and continues.
+func (c *Claims) readLinks(m *members, kid string) error {
+	if m.refused != nil {
+		if c.Seq == 0 {
+			return malformed("has refused at seq 0, before which there is no place")
+		}
+		var ok bool
+		if c.Refused, ok = asRefused(m.refused); !ok {
+			return malformed("must have 1 to 100 objects of seq, hash and code as refused")
+		}
+		if err := c.checkRefused(); err != nil {
+			return err
+		}
+	}
+	if m.continues != nil {
+		if c.Seq != 0 {
+			return malformed("has continues, which only the first of a session has")
+		}
+		var ok bool
+		if c.Continues, ok = asContinues(m.continues); !ok {
+			return malformed("must have an object of sid, kid and hash as continues")
+		}
+		if c.Continues.Session == c.Session && c.Continues.KeyID == kid {
+			return malformed("has continues that names its own session")
+		}
+	}
+	return nil
+}
+
+// checkRefused checks the order of the places that were refused, and the one before c.
+func (c *Claims) checkRefused() error {
+	before := int64(-1)
+	for _, r := range c.Refused {
+		switch {
+		case r.Seq <= before:
+			return malformed("must have the places of refused in ascending order")
+		case r.Seq >= c.Seq:
+			return malformed("has a place in refused that is not before its own")
+		case r.Seq == c.Seq-1 && r.Hash != c.Previous:
+			return malformed("has another hash in refused for the place before than as prev")
+		}
+		before = r.Seq
+	}
+	return nil
+}
+
+// asRefused reads the entries of refused, each by its form alone.
+func asRefused(value []byte) (list []Refused, ok bool) {
+	ok = true
+	count := 0
+	err := strictjson.EachElement(value, 1, func(element []byte) {
+		if count++; count > MaxRefused || !ok {
+			return
+		}
+		var seq, hash, code []byte
+		others := false
+		err := strictjson.EachMember(element, 0, func(name, value []byte) {
+			switch string(name) {
+			case "seq":
+				seq = value
+			case "hash":
+				hash = value
+			case "code":
+				code = value
+			default:
+				others = true
+			}
+		})
+		var r Refused
+		var good [3]bool
+		r.Seq, good[0] = strictjson.AsInteger(seq)
+		r.Hash, good[1] = asHash(hash)
+		r.Code, good[2] = asText(code, maxCode, isCodeByte)
+		ok = err == nil && !others && good == [3]bool{true, true, true} && r.Seq <= MaxSeq
+		list = append(list, r)
+	})
+	return list, ok && err == nil && 1 <= count && count <= MaxRefused
+}
+
+// asContinues reads continues.
+func asContinues(value []byte) (*Continues, bool) {
+	var sid, kid, hash []byte
+	others := false
+	err := strictjson.EachMember(value, 0, func(name, value []byte) {
+		switch string(name) {
+		case "sid":
+			sid = value
+		case "kid":
+			kid = value
+		case "hash":
+			hash = value
+		default:
+			others = true
+		}
+	})
+	c := new(Continues)
+	var good [3]bool
+	c.Session, good[0] = asSession(sid)
+	c.KeyID, good[1] = strictjson.AsString(kid)
+	c.Hash, good[2] = asHash(hash)
+	return c, err == nil && !others && good == [3]bool{true, true, true} && jose.IsThumbprint(c.KeyID)
+}
+
+func malformed(message string) *Error { return refuse(CodeMalformed, "statement "+message) }
 
 // asID reads a jti.
 func asID(value []byte) (string, bool) {
 	s, ok := strictjson.AsString(value)
 	return s, ok && jose.IsID(s)
 }
+
+func asSession(value []byte) (string, bool) { return asText(value, maxName, isSessionByte) }
 
 func asText(value []byte, longest int, allowed func(byte) bool) (string, bool) {
 	s, ok := strictjson.AsString(value)
@@ -287,8 +495,9 @@ func asHash(value []byte) (string, bool) {
 
 func isSPIFFE(id string) bool { return strings.HasPrefix(id, "spiffe://") }
 
-func isVisible(c byte) bool { return ' ' < c && c <= '~' }
-func isHex(c byte) bool     { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
+func isVisible(c byte) bool  { return ' ' < c && c <= '~' }
+func isHex(c byte) bool      { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
+func isCodeByte(c byte) bool { return 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' }
 func isSessionByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("._~-", c) >= 0
 }

@@ -60,8 +60,8 @@ func TestStrangersAgree(t *testing.T) {
 			jwt.WithValidMethods([]string{algorithm}), jwt.WithStrictDecoding(), jwt.WithIssuer(agent), jwt.WithAudience(company))
 		must(t, err)
 		want := map[string]any{
-			"iss": agent, "aud": company, "iat": float64(now.Unix()), "jti": ours.ID, "action_hash": actionHash(t), "delegation": "d-1",
-			"sid": "run-1", "seq": float64(0),
+			"iss": agent, "aud": company, "log": origin, "iat": float64(now.Unix()), "jti": ours.ID, "action_hash": actionHash(t),
+			"delegation": delegation, "sid": "run-1", "seq": float64(0),
 		}
 		if !reflect.DeepEqual(fromJose, want) || !reflect.DeepEqual(map[string]any(parsed.Claims.(jwt.MapClaims)), want) {
 			t.Errorf("they read %v and %v, want %v", fromJose, parsed.Claims, want)

@@ -16,12 +16,13 @@ import (
 )
 
 // AgentFile is what a file with an agent's key says: the private JWK (RFC 7517), with the members
-// agent, url and known beside it. Whoever reads the file can sign as the agent, so it is readable
-// by its owner alone (0600).
+// agent, url, log and known beside it. Whoever reads the file can sign as the agent, so it is
+// readable by its owner alone (0600).
 type AgentFile struct {
 	Key      *AgentKey
 	SPIFFEID string   // member agent; "" in a JWK of another program
 	URL      string   // member url: the service that enrolled the key
+	Log      string   // member log: for [IdentityConfig].Log; "" in files of before November 2026
 	Known    []string // member known: thumbprints of further keys of the agent
 }
 
@@ -50,8 +51,8 @@ func ReadAgentFile(path string) (AgentFile, error) {
 		return AgentFile{}, err
 	}
 	var beside struct {
-		Agent, URL string
-		Known      []string
+		Agent, URL, Log string
+		Known           []string
 	}
 	if len(text) > maxAgentFile || json.Unmarshal(text, &beside) != nil {
 		return AgentFile{}, fmt.Errorf("%s has no agent key: it must be the JWK of a private key", path)
@@ -60,7 +61,10 @@ func ReadAgentFile(path string) (AgentFile, error) {
 	if err != nil {
 		return AgentFile{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return AgentFile{key, beside.Agent, beside.URL, beside.Known}, nil
+	if beside.Log != "" && !isLog(beside.Log) {
+		return AgentFile{}, fmt.Errorf("%s: the member log: %w", path, errNoLog)
+	}
+	return AgentFile{key, beside.Agent, beside.URL, beside.Log, beside.Known}, nil
 }
 
 // jwkOf returns a file's text without the members beside the JWK, whose number is not limited. What
@@ -76,6 +80,11 @@ func jwkOf(text []byte) []byte {
 		return text
 	}
 	return rest
+}
+
+// Identity is the configuration of an identity with what the file says.
+func (a AgentFile) Identity() IdentityConfig {
+	return IdentityConfig{Key: a.Key, SPIFFEID: a.SPIFFEID, Log: a.Log, Known: a.Known}
 }
 
 // Create writes a new file. It is fs.ErrExist where there is one.
@@ -118,8 +127,9 @@ func (a AgentFile) text() ([]byte, error) {
 	beside, err := json.Marshal(struct {
 		Agent string   `json:"agent,omitempty"`
 		URL   string   `json:"url,omitempty"`
+		Log   string   `json:"log,omitempty"`
 		Known []string `json:"known,omitempty"`
-	}{a.SPIFFEID, a.URL, a.Known})
+	}{a.SPIFFEID, a.URL, a.Log, a.Known})
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,9 @@ type EnrolledKey struct {
 	ExpiresAt  string          `json:"expiresAt,omitempty"` // "" never
 	RevokedAt  string          `json:"revokedAt,omitempty"` // "" while it is not
 	JWK        json.RawMessage `json:"jwk"`
+	// Log is the origin of the company's log of actions, for [IdentityConfig].Log; only in the
+	// answer to the enrolment.
+	Log string `json:"log,omitempty"`
 }
 
 // NewEnrolledKey is the request to enrol a key.
@@ -48,6 +51,10 @@ func (c *Client) EnrolKey(ctx context.Context, agentID string, key *AgentKey, n 
 	r := request{method: http.MethodPost, route: "/v1/agents/{agentId}/keys", path: []string{agentID}, status: http.StatusCreated}
 	identity, itself := c.credential.(*Identity)
 	if itself {
+		// to hear first which log the service has
+		if _, err := identity.bearer(ctx, c, ""); err != nil {
+			return made, &CredentialError{err}
+		}
 		if body.Endorsement, err = identity.endorse(ctx, key); err != nil {
 			return made, err
 		}
@@ -75,16 +82,40 @@ func (c *Client) EnrolKey(ctx context.Context, agentID string, key *AgentKey, n 
 
 // AgentKeys lists the keys of an agent in the order of their enrolment, revoked ones too.
 func (c *Client) AgentKeys(ctx context.Context, agentID string) ([]EnrolledKey, error) {
-	var answer struct{ Keys []EnrolledKey }
-	err := c.get(ctx, "/v1/agents/{agentId}/keys", nil, &answer, agentID)
-	return answer.Keys, err
+	list, _, err := c.agentKeys(ctx, agentID)
+	return list, err
+}
+
+// agentKeys lists the keys of an agent, and returns the origin of the log that the service names
+// beside them; "" where it names none.
+func (c *Client) agentKeys(ctx context.Context, agentID string) (list []EnrolledKey, log string, err error) {
+	var answer struct {
+		Keys []EnrolledKey
+		Log  string
+	}
+	err = c.get(ctx, "/v1/agents/{agentId}/keys", nil, &answer, agentID)
+	return answer.Keys, answer.Log, err
+}
+
+// KeyRevocation says why a key of an agent is revoked. Both may be "".
+type KeyRevocation struct {
+	Reason string `json:"reason,omitempty"` // for people
+	// Since is from when on the key was in other hands: 2026-03-02T09:00:00.000Z. Every verdict on
+	// what was recorded since then says so.
+	Since string `json:"since,omitempty"`
 }
 
 // RevokeAgentKey revokes a key of an agent for good.
-func (c *Client) RevokeAgentKey(ctx context.Context, agentID, thumbprint string) (k EnrolledKey, err error) {
-	err = c.do(ctx, request{
+func (c *Client) RevokeAgentKey(ctx context.Context, agentID, thumbprint string, why KeyRevocation) (k EnrolledKey, err error) {
+	r := request{
 		method: http.MethodDelete, route: "/v1/agents/{agentId}/keys/{thumbprint}", path: []string{agentID, thumbprint}, status: http.StatusOK,
-	}, &k)
+	}
+	if why != (KeyRevocation{}) {
+		if r.body, err = json.Marshal(why); err != nil {
+			return k, err
+		}
+	}
+	err = c.do(ctx, r, &k)
 	return k, err
 }
 
@@ -117,6 +148,7 @@ type EnrolmentInfo struct {
 	SPIFFEID  string `json:"spiffeId"` // of the agent
 	CompanyID string `json:"companyId"`
 	ExpiresAt string `json:"expiresAt"`
+	Log       string `json:"log,omitempty"` // origin of the company's log of actions
 }
 
 // Enrolment returns what the client's credential, an enrolment token, is good for.

@@ -131,6 +131,11 @@ func (c *Client) again(ctx context.Context, r *request, attempt func(token strin
 			return &CredentialError{err}
 		}
 	}
+	if i, is := c.identity(); is && strings.HasPrefix(r.route, "/v1/attest") {
+		if err := i.wrongLog(); err != nil { // what was signed for one log is of no use to another
+			return &CredentialError{err}
+		}
+	}
 	renewed, unknown := false, false
 	for n := 0; ; {
 		if err = attempt(token); err == nil {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +26,12 @@ import (
 type IdentityConfig struct {
 	Key      *AgentKey
 	SPIFFEID string // of the agent: spiffe://example.org/company/acme/agent/bot
+	// Log is the origin of the company's log of actions, as the service named it when the key was
+	// enrolled ([EnrolledKey].Log, [AgentFile].Log). Statements name it, so that they count in no
+	// other log, and a service that names another one is an [OtherLogError]. With "" the identity
+	// learns it when it signs in, and signs without it before; a key that was enrolled since
+	// November 2026 needs it.
+	Log string
 	// DPoP binds access tokens to the key (RFC 9449): each request carries a proof, and a stolen
 	// token is of no use.
 	DPoP bool
@@ -32,7 +39,8 @@ type IdentityConfig struct {
 	// ones.
 	Known []string
 	// Alarm is called at a sign-in for each key that the agent has and does not know (an
-	// *UnknownKeyError), and when the list of its keys cannot be read. nil logs with slog.
+	// *UnknownKeyError), for a service that names another log (an *OtherLogError), and when the
+	// list of its keys cannot be read. nil logs with slog.
 	Alarm func(error)
 	// TokenFile is where an access token is stored for the next process, which then need not sign
 	// in. "" stores none. It is readable by its owner alone.
@@ -53,9 +61,11 @@ type Identity struct {
 	stored storedToken
 	loaded bool
 
-	mu    sync.Mutex
-	known map[string]bool // thumbprints
-	nonce string          // that the next proof has to repeat; "" for none
+	mu       sync.Mutex
+	known    map[string]bool // thumbprints
+	nonce    string          // that the next proof has to repeat; "" for none
+	log      string          // origin; "" until it is known
+	otherLog *OtherLogError  // what the service said; nil while it names this log
 }
 
 // hear remembers the nonce of an answer, and reports whether it is another than before.
@@ -86,7 +96,13 @@ func NewIdentity(c IdentityConfig) (*Identity, error) {
 	if c.Key == nil {
 		return nil, errors.New("an identity needs an agent key")
 	}
-	i := &Identity{config: c, agentID: agentID, company: company, parent: parent, turn: make(chan struct{}, 1), known: map[string]bool{c.Key.Thumbprint(): true}}
+	if c.Log != "" && !isLog(c.Log) {
+		return nil, errNoLog
+	}
+	i := &Identity{
+		config: c, agentID: agentID, company: company, parent: parent, turn: make(chan struct{}, 1),
+		known: map[string]bool{c.Key.Thumbprint(): true}, log: c.Log,
+	}
 	for _, thumbprint := range c.Known {
 		i.known[thumbprint] = true
 	}
@@ -132,6 +148,7 @@ type storedToken struct {
 	KeyID   string    `json:"kid"`
 	DPoP    bool      `json:"dpop"`
 	Expires time.Time `json:"expires"`
+	Log     string    `json:"log,omitempty"` // that the service named at this sign-in
 }
 
 func (i *Identity) fits(t storedToken, refused string) bool {
@@ -148,6 +165,9 @@ func (i *Identity) bearer(ctx context.Context, c *Client, refused string) (strin
 	if !i.loaded && i.config.TokenFile != "" {
 		i.loaded = true
 		i.stored = readToken(i.config.TokenFile)
+		if i.stored.Log != "" && i.fits(i.stored, refused) && !i.adoptLog(i.stored.Log) {
+			i.stored = storedToken{}
+		}
 	}
 	if i.fits(i.stored, refused) {
 		return i.stored.Token, nil
@@ -157,13 +177,16 @@ func (i *Identity) bearer(ctx context.Context, c *Client, refused string) (strin
 		return "", err
 	}
 	life := time.Duration(made.ExpiresIn) * time.Second
-	i.stored = storedToken{made.AccessToken, i.config.Key.Thumbprint(), i.config.DPoP, time.Now().Add(life - min(early, life/2))}
-	if i.config.TokenFile != "" {
+	i.stored = storedToken{
+		Token: made.AccessToken, KeyID: i.config.Key.Thumbprint(), DPoP: i.config.DPoP, Expires: time.Now().Add(life - min(early, life/2)),
+	}
+	i.stored.Log = i.compare(ctx, c, i.stored.Token)
+	// Each process hears of another log by itself.
+	if i.config.TokenFile != "" && i.wrongLog() == nil {
 		if err := writeToken(i.config.TokenFile, i.stored); err != nil {
 			i.alarm(fmt.Errorf("the access token cannot be stored, so that each process signs in anew: %w", err))
 		}
 	}
-	i.compareKeys(ctx, c, i.stored.Token)
 	return i.stored.Token, nil
 }
 
@@ -217,6 +240,9 @@ func (i *Identity) assertion(ctx context.Context, c *Client) (string, error) {
 
 // endorse is what the agent signs so that the next key follows from the present one.
 func (i *Identity) endorse(ctx context.Context, next *AgentKey) (string, error) {
+	if err := i.wrongLog(); err != nil {
+		return "", err
+	}
 	claims := jcs.AppendString([]byte(`{"iss":`), i.config.SPIFFEID)
 	claims = jcs.AppendString(append(claims, `,"aud":`...), i.parent)
 	claims = fmt.Appendf(claims, `,"iat":%d`, time.Now().Unix())
@@ -238,14 +264,18 @@ func (i *Identity) authorize(ctx context.Context, r *http.Request, token string)
 	return nil
 }
 
-// compareKeys reports the keys of the agent that it does not know.
-func (i *Identity) compareKeys(ctx context.Context, c *Client, token string) {
+// compare reports the keys of the agent that it does not know, and a log that is not the agent's.
+// It returns the log that the service names.
+func (i *Identity) compare(ctx context.Context, c *Client, token string) (log string) {
 	signedIn := *c
 	signedIn.credential, signedIn.retry = fixed{i, token}, Retry{}
-	list, err := signedIn.AgentKeys(ctx, i.agentID)
+	list, log, err := signedIn.agentKeys(ctx, i.agentID)
 	if err != nil {
 		i.alarm(fmt.Errorf("the keys of the agent %s cannot be compared with those that it knows: %w", i.agentID, err))
-		return
+		return ""
+	}
+	if err := i.learnLog(log); err != nil {
+		i.alarm(err)
 	}
 	own := false
 	for _, k := range list {
@@ -256,6 +286,7 @@ func (i *Identity) compareKeys(ctx context.Context, c *Client, token string) {
 	if !own {
 		i.alarm(fmt.Errorf("ALARM: the service's list of the keys of the agent %s lacks its own key %s", i.config.SPIFFEID, i.config.Key.Thumbprint()))
 	}
+	return log
 }
 
 func (i *Identity) alarm(err error) {
@@ -270,6 +301,20 @@ func (i *Identity) knows(thumbprint string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.known[thumbprint]
+}
+
+// Known returns the thumbprints of the agent's further keys that the identity knows.
+func (i *Identity) Known() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	own := i.config.Key.Thumbprint()
+	return slices.Sorted(func(yield func(string) bool) {
+		for thumbprint := range i.known {
+			if thumbprint != own && !yield(thumbprint) {
+				return
+			}
+		}
+	})
 }
 
 func (i *Identity) know(thumbprint string) {

@@ -10,17 +10,35 @@ import (
 	"strings"
 	"time"
 
+	"attestd/crypto/cred"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
 )
 
-// Place is where a statement stands in a session of its agent. The zero value is outside of any.
+// Place is where a statement stands in a session of its agent. The zero value is outside of any. A
+// place that has left the process is used for good: whoever signs MUST NOT sign two statements for
+// one.
 type Place struct {
 	Session  string // 1 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'; "" for none
 	Seq      int64  // 0, 1, 2 …
-	Previous string // StatementHash of the statement at Seq-1; "" at 0
+	Previous string // StatementHash of the one at Seq-1, also if it was refused; "" at 0
 	End      bool   // nothing follows
+
+	// Refused are earlier places whose statement the service has refused and that no statement has
+	// named yet, ascending, at most MaxRefused of them.
+	Refused []RefusedPlace
+	// Continues is the last statement of the session that this one goes on from, at Seq 0; or nil.
+	Continues *Continuation
 }
+
+// RefusedPlace is a place whose statement the service has refused, with the code of the refusal.
+type RefusedPlace = statement.Refused
+
+// Continuation names the last statement of a session, from which another session goes on.
+type Continuation = statement.Continues
+
+// MaxRefused is how many refused places a statement may name.
+const MaxRefused = statement.MaxRefused
 
 // StatementHash is Place.Previous of the statement that follows.
 func StatementHash(compact string) string { return statement.Hash(compact) }
@@ -31,9 +49,16 @@ const maxDelegation = 1 << 20
 // Sign returns the prepared attestation with the agent's statement of it. Whatever carries it to
 // the service, and however often, it makes one record. Its IdempotencyKey becomes the statement's
 // jti, which no other statement of the key may have; where it is "", a new one is made up.
+//
+// While the identity does not know its log, the statement is of version 1: it names neither the log
+// nor Place.Refused and Place.Continues, and of the delegation only the ID of the token. It is an
+// *OtherLogError where the service has another log.
 func (i *Identity) Sign(ctx context.Context, a Attestation, p Place) (Attestation, error) {
 	if a.Statement != "" {
 		return a, errors.New("the attestation is signed already")
+	}
+	if err := i.wrongLog(); err != nil {
+		return a, err
 	}
 	id := StatementID(a.IdempotencyKey)
 	a, err := a.Prepare()
@@ -44,13 +69,27 @@ func (i *Identity) Sign(ctx context.Context, a Attestation, p Place) (Attestatio
 		return a, fmt.Errorf("the agent %s signs what it does itself, and nothing of the agent %q", i.agentID, a.AgentID)
 	}
 	c := statement.Claims{
-		Issuer: i.config.SPIFFEID, Audience: i.parent, IssuedAt: time.Now().Unix(), ID: id,
+		Issuer: i.config.SPIFFEID, Audience: i.parent, Log: i.Log(), IssuedAt: time.Now().Unix(), ID: id,
 		Session: p.Session, Seq: p.Seq, Previous: p.Previous, End: p.End,
+	}
+	if c.Version() > 1 {
+		c.Continues = p.Continues
+		if len(p.Refused) > 0 {
+			c.Refused = p.Refused
+		}
 	}
 	if c.ActionHash, err = i.ActionHash(a); err != nil {
 		return a, err
 	}
-	if a.Delegation != "" {
+	switch {
+	case a.Delegation == "":
+	case c.Version() > 1:
+		d, err := cred.ReadDelegation(a.Delegation)
+		if err != nil {
+			return a, fmt.Errorf("the delegation token: %w", err)
+		}
+		c.Delegation = d.Hash()
+	default:
 		if c.Delegation, err = tokenID(a.Delegation); err != nil {
 			return a, err
 		}
@@ -79,6 +118,16 @@ func StatementID(key string) string {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// StatementIDAfter is the jti of an attestation that is signed again, after so many of its
+// statements were refused: no two statements of a key have one jti.
+func StatementIDAfter(key string, refusals int) string {
+	if refusals == 0 {
+		return StatementID(key)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d", key, refusals))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 

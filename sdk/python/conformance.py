@@ -3,17 +3,20 @@ import json
 import sys
 
 import attestd
-from attestd import Client, ConnectionLost, FullError, Keys, MissingCryptography, OAuth, PayloadError, RefusedError, Retry, ServiceError, Spool, VerificationError
+from attestd import Agent, AttestdError, Client, ConnectionLost, FullError, Keys, MissingCryptography, OAuth, OtherLogError, PayloadError, RecordMismatchError, RefusedError, Retry, ServiceError, Spool, VerificationError
 
 class Runner:
     client = None
+    sessions = {}
 
     def end(self):
         if self.client:
             self.client.close()
 
-    def new(self, url, timeoutMs, retry, spool, key=None, oauth=None, spoolLimit=None):
+    def new(self, url, timeoutMs, retry, spool, key=None, oauth=None, agent=None, spoolLimit=None):
         credential = OAuth(oauth["clientId"], oauth["clientSecret"]) if oauth else key
+        if agent:  # an alarm is an error of a call here, and nothing for standard error
+            credential = Agent.read(agent, alarm=lambda error: None)
         self.end()
         self.client = Client(url, credential, timeout=timeoutMs / 1000, retry=Retry(retry["times"], retry["minMs"] / 1000, retry["maxMs"] / 1000))
         self.spool = Spool(spool, self.client, **({"limit": spoolLimit} if spoolLimit else {}))
@@ -85,6 +88,29 @@ class Runner:
         except VerificationError as error:
             return {"verdict": "fails", "code": error.code}
 
+    def agentKeys(self):
+        return self.client.list_agent_keys(self.client._credential.agent_id) and {}
+
+    def sessionBegin(self, id, continues=None):
+        self.sessions["memory"] = self.client.session(id, continues=continues)
+        return {}
+
+    def spoolSessionBegin(self, id, continues=None):
+        self.sessions["spool"] = self.spool.session(id, continues=continues)
+        return {}
+
+    def sessionAttest(self, **args):
+        return self.sessions["memory"].attest(**args)
+
+    def spoolSessionAttest(self, **args):
+        return self.sessions["spool"].attest(**args)
+
+    def sessionLast(self):
+        return self.sessions["memory"].last
+
+    def spoolSessionLast(self):
+        return self.sessions["spool"].last
+
     def spoolAttest(self, **args):
         return self.spool.attest(**args)
 
@@ -119,6 +145,14 @@ def answer(runner, call, args):
         return {"error": {"kind": "full"}}
     except RefusedError as error:
         return {"error": {"kind": "refused", "refused": len(error.refused)}}
+    except RecordMismatchError:
+        return {"error": {"kind": "mismatch"}}
+    except OtherLogError:
+        return {"error": {"kind": "otherLog"}}
+    except AttestdError as error:
+        if str(error) != "the session has ended":
+            raise
+        return {"error": {"kind": "ended"}}
 
 runner = Runner()
 for line in sys.stdin:

@@ -1,15 +1,17 @@
 // The runner of the TypeScript client for test/conformance, which says what it reads and writes.
 // With the argument "require" it takes the client as CommonJS.
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
 const load = process.argv[2] === "require" ? createRequire(import.meta.url) : (name) => import(name);
-const { Client, ConnectionError, PayloadError, ServiceError, VerificationError } = await load("attestd");
+const { Agent, AttestdError, Client, ConnectionError, OtherLogError, PayloadError, RecordMismatchError, ServiceError, VerificationError } = await load("attestd");
 const { FullError, RefusedError, Spool } = await load("attestd/spool");
 const { Keys, verifyEvidence, verifyPassport, verifyProof, verifyRecord } = await load("attestd/verify");
 
 let client;
 let spool;
+const sessions = {};
 
 const refusal = async (check, held, failed) => check.then(held, (error) => {
   if (!(error instanceof VerificationError)) throw error;
@@ -18,8 +20,9 @@ const refusal = async (check, held, failed) => check.then(held, (error) => {
 const genuine = (check) => refusal(check, () => ({ genuine: true }), () => ({ genuine: false }));
 
 const calls = {
-  async new({ url, key, oauth, timeoutMs, retry, spool: folder, spoolLimit }) {
-    const credential = oauth ? { clientId: oauth.clientId, clientSecret: oauth.clientSecret } : key;
+  async new({ url, key, oauth, agent, timeoutMs, retry, spool: folder, spoolLimit }) {
+    // an alarm is an error of a call here, and nothing for standard error
+    const credential = agent ? await Agent.parse(readFileSync(agent, "utf8"), { alarm: () => {} }) : oauth ? { clientId: oauth.clientId, clientSecret: oauth.clientSecret } : key;
     client = new Client({ url, ...(credential && { credential }), timeout: timeoutMs, retry: { times: retry.times, min: retry.minMs, max: retry.maxMs } });
     spool = await Spool.open(folder, client, spoolLimit ? { limit: spoolLimit } : {});
     return {};
@@ -49,10 +52,19 @@ const calls = {
   checkPassport: async ({ passport, key, companyId, tool }) => refusal(verifyPassport(passport, await Keys.of(key, companyId), tool ? { tool } : {}),
     ({ scopeGranted }) => ({ valid: true, scopeGranted }), ({ code }) => ({ valid: false, code })),
   checkEvidence: ({ evidence, ...trust }) => refusal(verifyEvidence(evidence, trust), ({ checked }) => ({ verdict: "holds", word: checked.find((said) => said.includes("signed this")) }), ({ code }) => ({ verdict: "fails", code })),
+  agentKeys: async () => ((await client.listAgentKeys({ agentId: client.agent.agentId })), {}),
+  sessionBegin: async ({ id, continues }) => ((sessions.memory = client.session(id, { continues })), {}),
+  sessionAttest: (args) => signed(sessions.memory, args),
+  sessionLast: async () => sessions.memory.last,
+  spoolSessionBegin: async ({ id, continues }) => ((sessions.spool = await spool.session(id, { continues })), {}),
+  spoolSessionAttest: (args) => signed(sessions.spool, args),
+  spoolSessionLast: async () => sessions.spool.last,
   spoolAttest: (args) => spool.attest(args),
   spoolFlush: async () => ((await spool.flush()), {}),
   spoolPending: async () => ({ pending: await spool.pending() }),
 };
+
+const signed = async (session, { end, ...attestation }) => session[end ? "end" : "attest"]({ agentId: "bot", ...attestation });
 
 async function collect(source) {
   const all = [];
@@ -65,6 +77,9 @@ function errorOf(error) {
   if (error instanceof ConnectionError) return { kind: "connection" };
   if (error instanceof PayloadError) return { kind: "invalid" };
   if (error instanceof FullError) return { kind: "full" };
+  if (error instanceof RecordMismatchError) return { kind: "mismatch" };
+  if (error instanceof OtherLogError) return { kind: "otherLog" };
+  if (error instanceof AttestdError && error.message === "the session has ended") return { kind: "ended" };
   if (error instanceof RefusedError) return { kind: "refused", refused: error.refused.length };
   throw error;
 }

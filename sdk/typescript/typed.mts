@@ -19,6 +19,8 @@ const tile: Uint8Array = await client.getTile({ logId: checkpoint, path: "0/000"
 const attested = await (await Spool.open("spool", client)).attest({ agentId: "bot", actionType: "typed", payload: tile.length });
 if (!attested.queued) attested.record.hash.trim();
 await verifyEvidence(tile, { fingerprint: checkpoint, agentKey: said });
+const session = client.session("one", { continues: client.session().last });
+await client.revokeAgentKey({ agentId: "bot", thumbprint: session.id, reason: null, since: said });
 await client.createKey();
 await client.registerAgent({ agentId: "bot", "If-None-Match": "*" });
 

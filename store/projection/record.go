@@ -42,6 +42,7 @@ type details struct {
 	IssuedAt  int64          `json:"issuedAt"`
 	RevokedAt string         `json:"revokedAt"`
 	Reason    *string        `json:"reason"`
+	Since     *string        `json:"since"` // from when a revoked key was in other hands
 	JKT       string         `json:"jkt"`
 
 	Compromised bool `json:"compromised"`
@@ -54,6 +55,7 @@ type details struct {
 	Actions   jsontext.Value `json:"actions"`
 
 	Thumbprint string         `json:"thumbprint"`
+	Version    int            `json:"statementVersion"` // 0 where it does not say
 	JWK        jsontext.Value `json:"jwk"`
 	Enrolment  *string        `json:"enrolment"`
 	Attest     string         `json:"attest"`
@@ -120,7 +122,7 @@ func (d *details) passport() (p Passport, err error) {
 
 func (d *details) agentKey() (AgentKey, error) {
 	end, err := d.grantEnd()
-	return AgentKey{AgentID: d.AgentID, JWK: string(d.JWK), ExpiresAt: end}, err
+	return AgentKey{AgentID: d.AgentID, JWK: string(d.JWK), ExpiresAt: end, StatementVersion: d.Version}, err
 }
 
 func (d *details) tokenKey() (TokenKey, error) {

@@ -10,12 +10,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"attestd/internal/harness"
 	"attestd/internal/testenv"
+	"attestd/sdk/attestd"
 )
 
 // patience bounds the wait for an answer of a runner.
@@ -139,6 +141,9 @@ type running struct {
 func (r *running) run(c testCase, company string) {
 	t := r.t
 	r.prepare(company)
+	if c.Client["agent"] != nil {
+		r.enrol(company)
+	}
 	if r.runner == nil {
 		r.start()
 	}
@@ -158,6 +163,9 @@ func (r *running) run(c testCase, company string) {
 			continue
 		case "edit":
 			answer.Result, err = edit(args)
+			must(t, err)
+		case "claims":
+			answer.Result, err = claimsOf(args)
 			must(t, err)
 		default:
 			answer = r.call(s, args, where)
@@ -196,6 +204,50 @@ func (r *running) prepare(company string) {
 	must(t, r.vars.set("clientSecret", oauth.ClientSecret))
 }
 
+// enrol makes a key of the agent bot, in files as attestd agent-key enrol writes them, and as it
+// did before they named the log.
+func (r *running) enrol(company string) {
+	t := r.t
+	key, err := attestd.NewAgentKey(attestd.EdDSA)
+	must(t, err)
+	admin, err := attestd.New(attestd.Config{URL: "http://" + r.server.Addr, Credential: attestd.Key(r.key)})
+	must(t, err)
+	defer admin.Close()
+	_, err = admin.EnrolKey(t.Context(), "bot", key, attestd.NewEnrolledKey{})
+	must(t, err)
+	var keys struct{ Log string }
+	r.ask(200, "GET", "/v1/agents/bot/keys", "", &keys)
+	private, err := key.PrivateJWK()
+	must(t, err)
+	var file map[string]any
+	must(t, json.Unmarshal(private, &file))
+	file["agent"], file["url"] = "spiffe://attestd.local/company/"+company+"/agent/bot", r.proxy.URL
+	folder := t.TempDir()
+	for _, name := range []string{"agentFileOfBefore", "agentFile"} {
+		text, err := json.Marshal(file)
+		must(t, err)
+		path := filepath.Join(folder, name)
+		must(t, os.WriteFile(path, text, 0o600))
+		must(t, r.vars.set(name, path))
+		file["log"] = keys.Log
+	}
+	var first, svid, exchanged struct {
+		Token, SVID string
+		AccessToken string `json:"access_token"`
+	}
+	r.ask(201, "POST", "/v1/token-exchange", `{"agentId":"bot","actingOn":"globex","scope":"a"}`, &first)
+	must(t, r.vars.set("delegation", first.Token))
+	r.ask(201, "POST", "/v1/agents/register", `{"agentId":"planner"}`, nil)
+	r.ask(201, "POST", "/v1/token-exchange", `{"agentId":"planner","actingOn":"globex","scope":"a"}`, &first)
+	r.ask(200, "GET", "/v1/agents/bot/svid", "", &svid)
+	r.ask(200, "POST", "/v1/token/exchange", fmt.Sprintf(`{"grant_type":"urn:ietf:params:oauth:grant-type:token-exchange","subject_token":%q,`+
+		`"subject_token_type":"urn:ietf:params:oauth:token-type:jwt","actor_token":%q,"actor_token_type":"urn:ietf:params:oauth:token-type:jwt"}`,
+		first.Token, svid.SVID), &exchanged)
+	must(t, r.vars.set("exchanged", exchanged.AccessToken))
+	must(t, r.vars.set("log", keys.Log))
+	must(t, r.vars.set("thumbprint", key.Thumbprint()))
+}
+
 // ask calls the server itself, as the company.
 func (r *running) ask(status int, method, path, body string, dest any) {
 	r.t.Helper()
@@ -208,7 +260,7 @@ func (r *running) new(c testCase) {
 		"url": json.RawMessage(`"${url}"`), "key": json.RawMessage(`"${key}"`), "timeoutMs": json.RawMessage("5000"),
 		"retry": json.RawMessage(`{"times":2,"minMs":5,"maxMs":20}`), "spool": json.RawMessage(`"${dir}"`),
 	}
-	if c.Client["oauth"] != nil {
+	if c.Client["oauth"] != nil || c.Client["agent"] != nil {
 		delete(args, "key")
 	}
 	for name, value := range c.Client {
@@ -296,28 +348,14 @@ func (r *running) checkChain(c testCase) {
 
 // edit is a copy of a value with another part.
 func edit(args []byte) (json.RawMessage, error) {
-	v, err := decode(args)
-	if err != nil {
+	var given struct {
+		Of, To json.RawMessage
+		At     string
+	}
+	if err := json.Unmarshal(args, &given); err != nil {
 		return nil, err
 	}
-	m, _ := v.(map[string]any)
-	at, _ := m["at"].(string)
-	cut := strings.LastIndexByte(at, '/')
-	parent, err := part(m["of"], at[:cut])
-	if err != nil {
-		return nil, err
-	}
-	switch p := parent.(type) {
-	case map[string]any:
-		p[at[cut+1:]] = m["to"]
-	case []any:
-		var n int
-		if _, err := fmt.Sscan(at[cut+1:], &n); err != nil {
-			return nil, err
-		}
-		p[n] = m["to"]
-	}
-	return json.Marshal(m["of"])
+	return changed(given.Of, given.At, given.To)
 }
 
 type answer struct{ Result, Error json.RawMessage }

@@ -27,8 +27,12 @@
 // In args and expect, ${name} stands for what was saved, and for what the test knows: ${url} of the
 // proxy, ${company}, ${key} (of an admin), ${writer} and ${reader} (keys of these roles),
 // ${clientId} and ${clientSecret} (of an OAuth client), ${pem}, ${jwk} (its x) and ${fingerprint}
-// of the company's key, and ${dir}, a folder that does not exist yet. A string that is nothing but
-// one ${name} becomes the value that was saved, an object too.
+// of the company's key, and ${dir}, a folder that does not exist yet. Where client has agent, there
+// are also ${agentFile}, the path of a key file of the agent bot, ${agentFileOfBefore}, the same
+// without the member log, ${log}, which is that member, ${thumbprint} of the key, and ${delegation}
+// and ${exchanged}, tokens under which bot acts for the company globex: by itself, and by way of
+// the agent planner. A string that is nothing but one ${name} becomes the value that was saved, an
+// object too.
 //
 // What is expected matches what has at least its members; arrays have the same length.
 // {"$matches":"regexp"} matches a string.
@@ -39,15 +43,19 @@
 //	cutAfter   it ends after the server has answered, and nothing of that is passed on
 //	cutAnswer  it ends in the middle of the answer
 //	slow       the request reaches the server, and its answer comes after "millis"
+//	pass       nothing
+//	lie        the request reaches the server, and in place of its answer comes that of "answer"
+//	change     the JSON answer of the server has the value "to" at "at", a JSON Pointer; without "to", no such member
 //	answer     the request does not reach the server; the proxy answers "status", with "code", "pointer", "retryAfter"
 //	           and "body" where given,
 //	           and with Connection: close where "close" is true
 //
 // All requests of a step to POST /v1/attest must carry one Idempotency-Key, or as many different
-// ones as "keys" says.
+// ones as "keys" says. A statement is its own key.
 //
-// The test does edit and restart itself. edit {"of":…,"at":"/json/pointer","to":…} results in a
-// copy of a value with another part. restart ends the runner, and starts it anew: what is not on
+// The test does edit, claims and restart itself. edit {"of":…,"at":"/json/pointer","to":…} results
+// in a copy of a value with another part. claims {"of":statement} results in what a statement says,
+// {"header","claims"}, and its "hash". restart ends the runner, and starts it anew: what is not on
 // disk is gone. After it, new is called once more.
 //
 // # The runner
@@ -62,6 +70,9 @@
 //	{"kind":"invalid"}                                        refused by the client, nothing was sent
 //	{"kind":"full"}                                           the spool is full
 //	{"kind":"refused","refused":2}                            a flush has set so many attestations apart
+//	{"kind":"mismatch"}                                       the record in the answer is not of what was sent
+//	{"kind":"otherLog"}                                       the service names another log than the agent's
+//	{"kind":"ended"}                                          the session has ended
 //	{"kind":"unsupported"}                                    the client has no such call, or cannot carry it out
 //	                                                          here; the case is skipped for this language
 //
@@ -69,10 +80,10 @@
 //
 // Results are what the API answers, member for member, where nothing else is said. The calls:
 //
-//	new            {"url","key" or "oauth":{"clientId","secret"},"timeoutMs",
+//	new            {"url","key" or "oauth":{"clientId","secret"} or "agent":file,"timeoutMs",
 //	               "retry":{"times","minMs","maxMs"},"spool":dir,"spoolLimit"} → {}
-//	               makes the client that the calls after it use; "key":null is no credential, and spoolLimit in bytes
-//	               may be absent
+//	               makes the client that the calls after it use; "key":null is no credential, "agent" the path of a key
+//	               file, and spoolLimit in bytes may be absent
 //	attest         {"agentId","actionType","payload","delegation","idempotencyKey"} → the record; the last two may be
 //	               absent
 //	attestBatch    {"records":[…]} → {"records":[…]}
@@ -96,6 +107,14 @@
 //	checkEvidence  {"evidence","fingerprint","agentKey"} → {"verdict","code"}, as of attestd check; agentKey, the
 //	               thumbprint of a key of the agent, may be absent. "word" is the sentence, if any, that says whose
 //	               key "signed this"
+//	agentKeys      {} → {}; lists the keys of the agent, and so signs in
+//	sessionBegin   {"id","continues"} → {}; begins a session in memory; continues, of sessionLast, may be absent
+//	sessionAttest  {"actionType","payload","delegation","idempotencyKey","end"} → the record, signed in that session;
+//	               the last three may be absent
+//	sessionLast    {} → {"sid","kid","hash"} of the last statement, for continues
+//	spoolSessionBegin, spoolSessionAttest, spoolSessionLast
+//	               the same of a session of the spool; spoolSessionAttest → {"queued":true} or
+//	               {"queued":false,"record":…}
 //	spoolAttest    as attest → {"queued":true} or {"queued":false,"record":…}
 //	spoolFlush     {} → {}
 //	spoolPending   {} → {"pending":n}

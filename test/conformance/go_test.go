@@ -63,6 +63,10 @@ func errorOf(err error) map[string]any {
 		return map[string]any{"kind": "status", "status": refused.Status, "code": refused.Code, "pointer": refused.Pointer}
 	case errors.As(err, &apart):
 		return map[string]any{"kind": "refused", "refused": len(apart.Refused)}
+	case errors.As(err, new(*attestd.OtherLogError)):
+		return map[string]any{"kind": "otherLog"}
+	case errors.Is(err, attestd.ErrEnded):
+		return map[string]any{"kind": "ended"}
 	case errors.Is(err, spool.ErrFull):
 		return map[string]any{"kind": "full"}
 	case errors.As(err, &timeout), errors.As(err, &named), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded):
@@ -73,8 +77,11 @@ func errorOf(err error) map[string]any {
 
 type goRunner struct {
 	*attestd.Client
-	spool *spool.Spool
-	calls map[string]func(context.Context, json.RawMessage) (any, error)
+	identity *attestd.Identity // nil for another credential
+	session  *attestd.Session
+	spool    *spool.Spool
+	spooled  *spool.Session
+	calls    map[string]func(context.Context, json.RawMessage) (any, error)
 }
 
 // typed makes a call of a function of its arguments.
@@ -92,6 +99,7 @@ type configArgs struct {
 	URL   string
 	Key   *string
 	OAuth *struct{ ClientID, ClientSecret string }
+	Agent string
 	Retry struct {
 		Times        int
 		MinMs, MaxMs int
@@ -120,6 +128,19 @@ func (g *goRunner) new(_ context.Context, a configArgs) (any, error) {
 	}
 	if a.OAuth != nil {
 		config.Credential = attestd.OAuth(a.OAuth.ClientID, a.OAuth.ClientSecret)
+	}
+	g.identity = nil
+	if a.Agent != "" {
+		file, err := attestd.ReadAgentFile(a.Agent)
+		if err != nil {
+			return nil, err
+		}
+		who := file.Identity()
+		who.Alarm = func(error) {}
+		if g.identity, err = attestd.NewIdentity(who); err != nil {
+			return nil, err
+		}
+		config.Credential = g.identity
 	}
 	c, err := attestd.New(config)
 	if err != nil {
@@ -254,9 +275,75 @@ func (g *goRunner) register() {
 		}
 		return map[string]any{"queued": false, "record": r}, nil
 	})
+	g.sessions()
 	g.calls["spoolFlush"] = typed(func(ctx ctx, _ struct{}) (any, error) { return struct{}{}, g.spool.Flush(ctx) })
 	g.calls["spoolPending"] = typed(func(_ ctx, _ struct{}) (any, error) {
 		return map[string]any{"pending": g.spool.Pending()}, nil
+	})
+}
+
+type sessionArgs struct {
+	ID        string
+	Continues *struct{ SID, KID, Hash string }
+}
+
+func (a sessionArgs) after() attestd.Continuation {
+	return attestd.Continuation{Session: a.Continues.SID, KeyID: a.Continues.KID, Hash: a.Continues.Hash}
+}
+
+type signedArgs struct {
+	attestArgs
+	End bool
+}
+
+func (g *goRunner) signed(a signedArgs) attestd.Attestation {
+	made := a.attestation()
+	made.AgentID, made.Last = g.identity.AgentID(), a.End
+	return made
+}
+
+func lastOf(c *attestd.Continuation) any {
+	return map[string]any{"sid": c.Session, "kid": c.KeyID, "hash": c.Hash}
+}
+
+// sessions are the calls about what an agent signs.
+func (g *goRunner) sessions() {
+	type ctx = context.Context
+	g.calls["agentKeys"] = typed(func(ctx ctx, _ struct{}) (any, error) {
+		_, err := g.AgentKeys(ctx, g.identity.AgentID())
+		return struct{}{}, err
+	})
+	g.calls["sessionBegin"] = typed(func(_ ctx, a sessionArgs) (_ any, err error) {
+		if a.Continues != nil {
+			g.session, err = g.SessionAfter(a.ID, a.after())
+		} else {
+			g.session, err = g.Session(a.ID)
+		}
+		return struct{}{}, err
+	})
+	g.calls["sessionAttest"] = typed(func(ctx ctx, a signedArgs) (any, error) { return g.session.Attest(ctx, g.signed(a)) })
+	g.calls["sessionLast"] = typed(func(ctx, struct{}) (any, error) { return lastOf(g.session.Last()), nil })
+	g.calls["spoolSessionBegin"] = typed(func(_ ctx, a sessionArgs) (_ any, err error) {
+		if a.Continues != nil {
+			g.spooled, err = g.spool.SessionAfter(g.identity, a.ID, a.after())
+		} else {
+			g.spooled, err = g.spool.Session(g.identity, a.ID)
+		}
+		return struct{}{}, err
+	})
+	g.calls["spoolSessionAttest"] = typed(func(ctx ctx, a signedArgs) (any, error) {
+		r, queued, err := g.spooled.Attest(ctx, g.signed(a))
+		if queued || err != nil {
+			return map[string]any{"queued": queued}, err
+		}
+		return map[string]any{"queued": false, "record": r}, nil
+	})
+	g.calls["spoolSessionLast"] = typed(func(ctx, struct{}) (any, error) {
+		last, err := g.spooled.Last()
+		if err != nil {
+			return nil, err
+		}
+		return lastOf(last), nil
 	})
 }
 

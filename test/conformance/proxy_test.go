@@ -22,6 +22,8 @@ type fault struct {
 	Status     int
 	Code, Body string
 	Pointer    string
+	At         string
+	To         json.RawMessage
 	RetryAfter string
 	Close      bool
 	Millis     int
@@ -67,11 +69,12 @@ func (p *proxy) end() (requests, keys int, keyless bool) {
 	return p.requests, len(p.keys), p.keyless
 }
 
-func (p *proxy) next(r *http.Request) fault {
+func (p *proxy) next(r *http.Request, body []byte) fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests++
-	if r.Method == http.MethodPost && r.URL.Path == "/v1/attest" {
+	var signed struct{ Statement string } // which is its own key
+	if r.Method == http.MethodPost && r.URL.Path == "/v1/attest" && (json.Unmarshal(body, &signed) != nil || signed.Statement == "") {
 		key := r.Header.Get("Idempotency-Key")
 		p.keys[key], p.keyless = true, p.keyless || key == ""
 	}
@@ -89,11 +92,23 @@ func (p *proxy) next(r *http.Request) fault {
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	now := p.next(r)
+	sent, err := io.ReadAll(r.Body)
+	if err != nil {
+		cut(w)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	now := p.next(r, sent)
 	switch now.Do {
 	case "cutBefore":
 		cut(w)
 		return
+	case "lie":
+		if _, _, err := p.forward(r, sent); err != nil {
+			cut(w)
+			return
+		}
+		fallthrough
 	case "answer":
 		w.Header().Set("Content-Type", "application/json")
 		if now.RetryAfter != "" {
@@ -115,7 +130,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: p.server}) }}).ServeHTTP(w, r)
 		return
 	}
-	answer, body, err := p.forward(r)
+	answer, body, err := p.forward(r, sent)
+	if err == nil && now.Do == "change" {
+		body, err = changed(body, now.At, now.To)
+		answer.Header.Set("Content-Length", fmt.Sprint(len(body)))
+	}
 	if err != nil {
 		cut(w)
 		return
@@ -144,16 +163,13 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // forward carries a request to the server, and reads the whole answer.
-func (p *proxy) forward(r *http.Request) (*http.Response, []byte, error) {
-	sent, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, nil, err
-	}
+func (p *proxy) forward(r *http.Request, sent []byte) (*http.Response, []byte, error) {
 	request, err := http.NewRequest(r.Method, "http://"+p.server+r.URL.RequestURI(), bytes.NewReader(sent))
 	if err != nil {
 		return nil, nil, err
 	}
 	request.Header = r.Header.Clone()
+	request.Host = r.Host // what an agent signs to sign in names the address that it knows
 	for name := range request.Header {
 		if strings.HasPrefix(name, "X-Forwarded") || name == "Connection" {
 			request.Header.Del(name)

@@ -2,6 +2,9 @@ package conformance
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -79,6 +82,50 @@ func part(v any, pointer string) (any, error) {
 		return nil, fmt.Errorf("there is no %s", pointer)
 	}
 	return v, nil
+}
+
+// changed is a JSON text with another value at a place, or without the member there.
+func changed(text []byte, at string, to json.RawMessage) ([]byte, error) {
+	v, err := decode(text)
+	if err != nil {
+		return nil, err
+	}
+	cut := strings.LastIndexByte(at, '/')
+	parent, err := part(v, at[:cut])
+	if err != nil {
+		return nil, err
+	}
+	switch p := parent.(type) {
+	case map[string]any:
+		if p[at[cut+1:]] = to; to == nil {
+			delete(p, at[cut+1:])
+		}
+	case []any:
+		n, err := strconv.Atoi(at[cut+1:])
+		if err != nil || n >= len(p) {
+			return nil, fmt.Errorf("there is no %s", at)
+		}
+		p[n] = to
+	}
+	return json.Marshal(v)
+}
+
+// claimsOf is what a statement says: {"header","claims","hash"}.
+func claimsOf(args []byte) (json.RawMessage, error) {
+	var given struct{ Of string }
+	if err := json.Unmarshal(args, &given); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(given.Of))
+	said := map[string]any{"hash": hex.EncodeToString(sum[:])}
+	for i, name := range []string{"header", "claims"} {
+		text, err := base64.RawURLEncoding.DecodeString(strings.Split(given.Of, ".")[i])
+		if err != nil {
+			return nil, err
+		}
+		said[name] = json.RawMessage(text)
+	}
+	return json.Marshal(said)
 }
 
 // variables are what ${name} stands for, as JSON.

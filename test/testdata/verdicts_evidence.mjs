@@ -17,6 +17,7 @@ console.log(JSON.stringify(JSON.parse(readFileSync("evidence.json", "utf8")).map
     at += length;
     return length;
   }, trust);
-  const { verdict, code } = checked.verdict(), heard = !says ? "" : checked.checked.join("\n").includes(says) ? " said" : " not said";
+  const { verdict, code } = checked.verdict(), said = checked.checked.join("\n");
+  const heard = !says?.length ? "" : says.every((text) => said.includes(text)) ? " said" : " not said";
   return `${verdict} ${code}`.trim().replace(" only", "") + heard;
 })));

@@ -14,7 +14,8 @@ def verdict(case):
         trust["agent_key"] = case["agentKey"]
     checked = opened_file(io.BytesIO(base64.b64decode(case["file"])), **trust)
     said, code, _ = checked.verdict()
-    heard = "" if not case["says"] else " said" if case["says"] in "\n".join(checked.checked) else " not said"
+    text = "\n".join(checked.checked)
+    heard = "" if not case["says"] else " said" if all(says in text for says in case["says"]) else " not said"
     return f"{said} {code}".strip().replace(" only", "") + heard
 
 json.dump([verdict(case) for case in json.loads(Path("evidence.json").read_text())], sys.stdout)

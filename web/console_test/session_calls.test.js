@@ -125,19 +125,33 @@ test('a call that was refused and ran all the same is the verdict of its session
 });
 
 test('of a session of statements the agent’s own numbers say what is missing', () => {
-  const step = (seq, { end = false, prev = seq ? `h${seq - 1}` : '', hash = `h${seq}`, is = 'agent' } = {}) =>
-    ['note', {}, { is, session: { sid: 's', seq, prev, hash, end } }];
-  const whole = (steps, state = 'open') =>
+  const step = (seq, { prev = seq ? `h${seq - 1}` : '', hash = `h${seq}`, is = 'agent', stolen, ...more } = {}) =>
+    ['note', {}, { is, stolen, session: { sid: 's', seq, prev, hash, ...more } }];
+  const found = (steps, state = 'open') =>
     wholeOf(callsOf(...steps), listed(steps.length, { kind: 'statement', kid: 'k', state }), true);
-  assert.deepEqual(whole([step(0), step(1, { end: true })], 'sealed'), { is: 'complete', says: 'complete: 0 to 1' });
-  assert.deepEqual(whole([step(1, { end: true }), step(0)]), { is: 'complete', says: 'complete: 0 to 1' });
+  const whole = (...given) => (({ is, says }) => ({ is, says }))(found(...given));
+  const refused = (...seqs) => seqs.map((seq) => ({ seq, hash: `h${seq}`, code: 'AGENT_DISABLED' }));
+  const complete = { is: 'complete', says: 'complete: 0 to 1, sealed' };
+  assert.deepEqual(whole([step(0), step(1, { end: true })], 'sealed'), complete);
+  assert.deepEqual(whole([step(1, { end: true }), step(0)]), complete);
   assert.deepEqual(whole([step(0), step(1)]), { is: 'open', says: 'open at 1' });
   assert.deepEqual(whole([step(1), step(4, { end: true })], 'sealed'),
     { is: 'missing', says: 'missing 0, 2–3, though the server says that it is sealed' });
+  assert.deepEqual(whole([step(0), step(3, { refused: refused(1, 2), end: true })], 'sealed'),
+    { is: 'complete', says: 'complete: 0 to 3, sealed, 2 refused' });
+  assert.deepEqual(whole([step(0), step(3, { refused: refused(1) })]), { is: 'missing', says: 'missing 2, open at 3, 1 refused' });
+  assert.match(whole([step(0), step(2, { refused: [{ seq: 1, hash: 'x', code: 'A' }] })]).says, /names in prev/);
   for (const steps of [
     [step(0), step(1), step(1)], [step(0), step(1, { prev: 'x' })], [step(0, { end: true }), step(1)],
     [step(0), ['note', {}, { is: 'fails' }]],
+    [step(0), step(1), step(2, { refused: [{ seq: 0, hash: 'x', code: 'A' }] })],
   ]) assert.equal(whole(steps).is, 'fails', JSON.stringify(steps));
+  const says = (steps) => found(steps).notes.map((note) => note.says).join('\n');
+  assert.match(says([step(0), step(1, { refused: refused(0) })]), /recorded number 0, record 0, although it had told/);
+  assert.match(says([step(0, { stolen: true })]), /1 are of a time when the key was in other hands/);
+  assert.match(says([step(0)]), /^A session that goes on from this one may exist elsewhere\.$/);
+  const continues = { sid: 'r', kid: 'k', hash: 'h' };
+  assert.deepEqual(found([step(0, { continues }), step(1)]).continues, continues);
   assert.equal(whole([step(0), ['note', {}]]).is, 'checking'); // whose word it is, is not known yet
 });
 

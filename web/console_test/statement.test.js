@@ -19,6 +19,17 @@ test('statements, keys and control records in odd forms come to the codes of pac
   assert.ok(lines.length > 150);
 });
 
+test('statements of either version, their keys and sessions come to the codes and sentences of package evidence', async () => {
+  const lines = gunzipSync(sample('statement_cases.jsonl.gz')).toString().trimEnd().split('\n');
+  for (const { name, file, pin: agentKey, code, says } of lines.map(JSON.parse)) {
+    const found = await checkFile(utf8(file), { ...company, ...(agentKey && { agentKey }) });
+    assert.equal(`${found.verdict} ${found.code}`.trim(), code ? `fails ${code}` : 'holds', `${name}: ${found.reason}`);
+    // a page begins its sentences in upper case
+    for (const part of says) assert.ok(found.checked.some((line) => line.includes(part.slice(1))), `${name}: ${part}`);
+  }
+  assert.ok(lines.length > 100);
+});
+
 test('no record that the company’s key forges passes with the agent’s key pinned', async () => {
   for (const { name, file, code, says, pin: agentKey } of JSON.parse(sample('forged.json'))) {
     const pinned = await checkFile(utf8(file), { ...company, agentKey });
@@ -50,7 +61,8 @@ test('the file of a session says what is there', async () => {
     for (const trust of [company, { ...company, agentKey: pin }]) {
       const found = await checkFile(text, trust);
       assert.equal(found.verdict, 'holds', found.reason);
-      assert.ok(found.checked.at(-1).endsWith(state), found.checked.at(-1));
+      assert.ok(found.checked.some((line) => line.startsWith('Session ') && line.endsWith(state)), `${found.checked}`);
+      assert.ok(found.checked.includes('A session that goes on from this one may exist elsewhere.'));
     }
     const cut = await checkFile(text.subarray(0, text.lastIndexOf(0x0a, -2) + 1), company);
     assert.equal(cut.code, 'MALFORMED', name);

@@ -17,7 +17,7 @@ const amber = verdict({ ok: true, keyState: 'unconfirmed', found: [] });
 const other = 'A'.repeat(43);
 
 // The record of a file, and whose word it is from the control records in that file.
-async function wordIn({ record: given, agentKey }) {
+async function wordIn({ record: given, agentKey, logs: [{ origin: log }] }) {
   const record = parseRecord(JSON.stringify(given));
   const known = new Map();
   for (const one of agentKey.records) {
@@ -27,7 +27,7 @@ async function wordIn({ record: given, agentKey }) {
     known.set(kid, [...(known.get(kid) ?? []), event]);
   }
   const audience = JSON.parse(Buffer.from(record.statement.split('.')[1], 'base64url')).aud;
-  const agent = { companyId: record.companyId, agentId: record.agentId, audience };
+  const agent = { companyId: record.companyId, agentId: record.agentId, audience, log };
   return { agent, word: await signed(record, (kid) => agentKeyOf(known, kid, agent)) };
 }
 

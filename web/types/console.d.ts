@@ -184,14 +184,23 @@ interface AgentName { companyId: string; agentId: string }
  * Whose word a record is, as far as it was checked (lib/words.js): of the agent, by a statement
  * that holds; of whoever has a key of the company; unsigned, though only the agent's key might
  * speak then; a statement that fails; or unknown, where that could not be found out. chain is as
- * of agentKeyState.
+ * of agentKeyState. stolen says that the key was in other hands when the record was made. notes
+ * says what else there is to know; warns marks what needs attention.
  */
 interface Word extends AgentName {
   is: 'agent' | 'company' | 'unsigned' | 'fails' | 'unknown';
   reason: string;
   chain: string[];
-  session?: { sid: string; seq: number; prev: string; end: boolean; hash: string };
+  notes: { says: string; warns: boolean }[];
+  stolen?: boolean;
+  session?: {
+    sid: string; seq: number; prev?: string; end?: boolean; hash: string;
+    refused?: { seq: number; hash: string; code: string }[]; continues?: Continuation;
+  };
 }
+
+/** The last statement of the session that another one goes on from. */
+interface Continuation { sid: string; kid: string; hash: string }
 
 /** A change of a policy, at in ms; and control records of an agent's keys, by thumbprint. */
 interface PolicyChange { index: number; at: number; attest: 'any' | 'key' }
@@ -222,9 +231,13 @@ interface SessionCall {
   broken: Row | null;
   note: string;
 }
-type SessionWhole = {
-  is: 'checking' | 'fails' | 'lacking' | 'disobeyed' | 'missing' | 'complete' | 'open' | 'unproven'; says: string;
-};
+interface SessionWhole {
+  is: 'checking' | 'fails' | 'lacking' | 'disobeyed' | 'missing' | 'complete' | 'open' | 'unproven';
+  says: string;
+  /** What its statements say besides, where they could be checked. */
+  continues?: Continuation;
+  notes?: Word['notes'];
+}
 
 /** A call that was refused and ran all the same: indexes of its last refusal and first outcome. */
 interface DisobeyedCall { refused: number; done: number; tool: string }
@@ -316,6 +329,9 @@ interface ControlEvent {
   inner: JSONNode;
 }
 
+/** The revocation of an agent's key: why and since are '' where it does not say. */
+interface RevokedEvent extends ControlEvent { why: string; since: string }
+
 /** A key of an agent, and what was signed with one (lib/statement.js). */
 interface AgentKey {
   thumbprint: string;
@@ -327,7 +343,9 @@ interface AgentJWS<C> { alg: string; kid: string; claims: C; signed: Bytes; sign
 /** A key of an agent with its control records (lib/evidence/agent_keys.js). */
 interface EnrolledKey {
   event: ControlEvent;
-  revoked: ControlEvent[];
+  revoked: RevokedEvent[];
+  /** The oldest version of statements that it may make. */
+  version: 1 | 2;
   expiresAt: string | null;
   enrolment: string | null;
   endorsement: ReturnType<typeof import('../console/lib/statement.js').readEndorsement> | null;

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"attestd/crypto/statement"
 	"attestd/sdk/attestd"
 )
 
@@ -82,7 +83,7 @@ func (s *Spool) Flush(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	f := flush{Spool: s, most: attestd.MaxBatch, apart: RefusedError{Dir: s.dir}}
+	f := flush{Spool: s, noted: refusals{s, map[string]*places{}}, most: attestd.MaxBatch, apart: RefusedError{Dir: s.dir}}
 	if f.backlog, err = s.backlog(time.Now()); err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
@@ -122,6 +123,7 @@ func (s *Spool) take() ([]uint64, error) {
 // flush is one Flush under way.
 type flush struct {
 	*Spool
+	noted   refusals
 	most    int // items of a batch; less once the service has refused more
 	backlog backlog
 	asked   bool // the service has answered, or has not
@@ -173,7 +175,7 @@ func batch(items []item) int {
 }
 
 // items reads the first of the lines that are left, n at most. Those that are damaged are set
-// apart.
+// apart, and so are statements whose refusal a process has noted that was killed then.
 func (f *flush) items(all [][]byte, done *progress, left []int, n int) (items []item, err error) {
 	var damaged []byte
 	var lines, sent []int
@@ -189,6 +191,17 @@ func (f *flush) items(all [][]byte, done *progress, left []int, n int) (items []
 		}
 		if key, renewed := done.keys[line]; renewed {
 			a.IdempotencyKey = key
+		}
+		noted, err := f.refusalOf(a)
+		if err != nil {
+			return nil, err
+		}
+		if noted != nil {
+			if err := f.setApart(a, noted); err != nil {
+				return nil, err
+			}
+			sent = append(sent, line)
+			continue
 		}
 		items = append(items, item{a, line})
 	}
@@ -271,34 +284,74 @@ func namedItem(e *attestd.Error, n int) (at int, named bool) {
 	return at, true
 }
 
-// setApart keeps what is refused.
+// refusalOf returns the refusal of a statement that the file of its session notes; nil where it
+// notes none. It is not sent again: a later statement may have said that it was refused.
+func (f *flush) refusalOf(a attestd.Attestation) (*attestd.Error, error) {
+	if a.Statement == "" {
+		return nil, nil
+	}
+	said, err := statement.Parse(a.Statement)
+	if err != nil || said.Session == "" {
+		return nil, nil // by another program
+	}
+	noted, err := f.noted.of(said)
+	if noted == nil || err != nil {
+		return nil, err
+	}
+	return &attestd.Error{Status: noted.Status, Code: noted.Refused, Message: "refused, and the process that heard it was killed"}, nil
+}
+
+// setApart keeps what is refused, and notes the refusal at the place of a statement. It does both
+// in this order, so that the place is never sent again.
 func (f *flush) setApart(a attestd.Attestation, why *attestd.Error) error {
+	lock := f.lock(addLock)
+	if err := lock.Lock(); err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	defer lock.Unlock()
+	if a.Statement != "" {
+		if said, err := statement.Parse(a.Statement); err == nil && said.Session != "" {
+			if err := f.refuse(said.KeyID, newPlace(said), why); err != nil {
+				return err
+			}
+		}
+	}
+	r, err := f.appendRefusal(a, why)
+	if r != nil {
+		f.apart.Refused = append(f.apart.Refused, *r)
+	}
+	return err
+}
+
+// appendRefusal keeps what is refused, unless a process that was killed has done so. The caller
+// holds the lock to add.
+func (s *Spool) appendRefusal(a attestd.Attestation, why *attestd.Error) (*Refusal, error) {
 	r := Refusal{time.Now().UTC().Format(time.RFC3339), why.Status, why.Code, why.Message, a.AppendJSON(nil)}
 	line, err := json.Marshal(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	// a process that was killed has kept it, and not that it is done
-	if known, err := f.isApart(r.Attestation); known || err != nil {
-		return err
+	attestation, err := json.Marshal(r.Attestation) // as it stands in the line
+	if err != nil {
+		return nil, err
 	}
-	if err := appendSynced(f.path(refusedAs), append(line, '\n')); err != nil {
-		return fmt.Errorf("spool: %w", err)
+	if known, err := s.isApart(attestation); known || err != nil {
+		return nil, err
 	}
-	f.apart.Refused = append(f.apart.Refused, r)
-	return nil
+	if err := appendSynced(s.path(refusedAs), append(line, '\n')); err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	}
+	return &r, nil
 }
 
-// isApart reports whether the last refusal that was kept is of this attestation.
-func (f *flush) isApart(attestation []byte) (bool, error) {
-	const most = 4096 // of what a refusal says beside it
-	last, err := tail(f.path(refusedAs), 2*len(attestation)+most)
+// isApart reports whether one of the last refusals that were kept is of this attestation.
+func (s *Spool) isApart(attestation []byte) (bool, error) {
+	const most = 1 << 20
+	last, err := tail(s.path(refusedAs), 2*len(attestation)+most)
 	if err != nil {
 		return false, fmt.Errorf("spool: %w", err)
 	}
-	last = bytes.TrimSuffix(last, []byte("\n"))
-	var r Refusal
-	return json.Unmarshal(last[bytes.LastIndexByte(last, '\n')+1:], &r) == nil && bytes.Equal(r.Attestation, attestation), nil
+	return bytes.Contains(last, append([]byte(`"attestation":`), append(attestation, "}\n"...)...)), nil
 }
 
 // Refused returns all that was set apart since somebody removed the file of that name.

@@ -32,35 +32,87 @@ var (
 // one that is killed at any moment leaves no hole in the numbers and uses none twice. It is safe
 // for concurrent use.
 //
-// After the last attestation of a session, and where the service has statements that this folder
-// does not know, a session goes on under its ID with "~" and the milliseconds since 1970.
+// A place that is on disk is used for good. What the service refuses has its place all the same,
+// and a later statement of the session says that it was refused; so the end of a session is none
+// when it was refused.
+//
+// After its end, and under the agent's next key where [attestd.Identity] knows the former one, a
+// session goes on under its ID with "~" and the milliseconds since 1970, and its first statement
+// there names the last one before. It does so, too, where the service has statements of it that
+// this folder does not know, and where the disk has changed the file.
+//
+// Once it has ended, a Session takes nothing more ([attestd.ErrEnded]); one that is opened again by
+// its ID goes on so.
 type Session struct {
 	spool    *Spool
 	identity *attestd.Identity
 	id       string
-	path     string // of the places
+	path     string                // of the places
+	after    *attestd.Continuation // what it goes on from, as the caller says; or nil
 
-	mu sync.Mutex // one statement is made at a time, also by this process
+	mu    sync.Mutex // one statement is made at a time, also by this process
+	ended string     // the hash of the end that this Session has signed
 }
 
-// sessionsAs is the folder of the places.
-const sessionsAs = "sessions"
+// sessionsAs is the folder of the places, and removedAs the list of those that were removed from
+// it.
+const (
+	sessionsAs = "sessions"
+	removedAs  = "removed"
+)
 
 // Session opens a session of the agent by an ID, which may be any text. It sends nothing.
 func (s *Spool) Session(identity *attestd.Identity, id string) (*Session, error) {
 	if id == "" {
 		return nil, errors.New("spool: a session needs an ID")
 	}
-	if err := os.Mkdir(s.path(sessionsAs), 0o700); err == nil {
-		err = syncFolder(s.dir)
-		if err != nil {
-			return nil, err
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("spool: %w", err)
+	if err := s.makeSessions(); err != nil {
+		return nil, err
 	}
 	id = sessionID(id)
 	return &Session{spool: s, identity: identity, id: id, path: s.placesOf(identity.Key().Thumbprint(), id)}, nil
+}
+
+// SessionAfter is Session for a run that goes on from another one. last is what Last of that one
+// has returned; the first statement of the new session names it.
+func (s *Spool) SessionAfter(identity *attestd.Identity, id string, last attestd.Continuation) (*Session, error) {
+	made, err := s.Session(identity, id)
+	if err != nil {
+		return nil, err
+	}
+	if last.Session == made.id {
+		return nil, errors.New("spool: a session that goes on from another one needs an ID of its own")
+	}
+	made.after = &last
+	return made, nil
+}
+
+// Last names the newest statement of the session, also one that was refused; nil where the folder
+// has none.
+func (s *Session) Last() (*attestd.Continuation, error) {
+	if err := s.spool.repair(); err != nil {
+		return nil, err
+	}
+	known, err := readPlaces(s.path)
+	if err != nil {
+		return nil, err
+	}
+	head := known.head()
+	if head == nil {
+		return nil, nil
+	}
+	return &attestd.Continuation{Session: head.Session, KeyID: s.identity.Key().Thumbprint(), Hash: head.Hash}, nil
+}
+
+// makeSessions makes the folder of the places where there is none.
+func (s *Spool) makeSessions() error {
+	switch err := os.Mkdir(s.path(sessionsAs), 0o700); {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("spool: %w", err)
+	}
+	return syncFolder(s.dir)
 }
 
 // maxSessionID leaves room for "~" and a number.
@@ -92,9 +144,17 @@ func (s *Session) Add(ctx context.Context, a attestd.Attestation) error {
 	return err
 }
 
+// ApartError is the service's refusal of an attestation that was signed. It has its place in the
+// session, does not wait, and is set apart in the folder.
+type ApartError struct{ Err *attestd.Error }
+
+func (e *ApartError) Error() string { return e.Err.Error() }
+func (e *ApartError) Unwrap() error { return e.Err }
+
 // Attest is Add, after which it sends the attestation: without an answer it stays in the folder,
-// and queued is true. What the service refuses is returned as the error that it is. It then has no
-// place and does not wait, unless another has been added since.
+// and queued is true. What the service refuses is set apart there, and the error is an *ApartError.
+// Where the service has another statement at its place, it is signed again under another ID of the
+// session; one with an IdempotencyKey is not, because the service may have this very action.
 func (s *Session) Attest(ctx context.Context, a attestd.Attestation) (r attestd.Record, queued bool, err error) {
 	r, queued, err = s.attest(ctx, a)
 	if queued {
@@ -117,25 +177,30 @@ func (s *Session) End(ctx context.Context, a attestd.Attestation) (attestd.Recor
 }
 
 func (s *Session) attest(ctx context.Context, a attestd.Attestation) (r attestd.Record, queued bool, err error) {
+	s.spool.client.LearnLog(ctx)
 	for moved := false; ; moved = true {
 		added, err := s.add(ctx, a)
 		if err != nil {
 			return r, false, err
 		}
 		r, err = s.spool.client.Attest(ctx, added.Attestation)
+		var answer *attestd.Error
 		switch {
 		case err == nil:
 			s.spool.markSent(added.line)
 			return r, false, nil
-		case !blamed(err) || !attestd.NotRecorded(err):
+		case !blamed(err) || !attestd.NotRecorded(err) || !errors.As(err, &answer):
 			return r, true, err
 		}
-		reused := errors.Is(err, &attestd.Error{Code: attestd.StatementReused})
-		if undone := s.undo(added, reused); undone != nil {
-			return r, false, errors.Join(err, undone)
+		apart, failed := s.setApart(added, answer)
+		if failed != nil {
+			return r, false, errors.Join(err, failed)
 		}
-		if !reused || moved {
-			return r, false, err
+		if !apart {
+			return r, true, err
+		}
+		if answer.Code != attestd.StatementReused || a.IdempotencyKey != "" || moved {
+			return r, false, &ApartError{answer}
 		}
 	}
 }
@@ -182,27 +247,37 @@ func (s *Session) add(ctx context.Context, a attestd.Attestation) (added, error)
 		return added{}, err
 	}
 	defer lock.Unlock()
+	for {
+		made, err := s.addLocked(ctx, a)
+		if !errors.Is(err, errPlacesChanged) {
+			return made, err
+		}
+		if ctx.Err() != nil {
+			return added{}, ctx.Err()
+		}
+	}
+}
+
+// addLocked is add of a caller that holds the lock of the session. It is errPlacesChanged where
+// another process has written to the file of the session meanwhile.
+func (s *Session) addLocked(ctx context.Context, a attestd.Attestation) (added, error) {
 	if err := s.spool.repair(); err != nil {
 		return added{}, err
 	}
-	last, err := readPlaces(s.path)
+	known, err := readPlaces(s.path)
 	if err != nil {
 		return added{}, err
 	}
 	if a.IdempotencyKey != "" {
-		if err := s.fresh(a, last); err != nil {
+		if a.IdempotencyKey, err = s.freshID(a, known); err != nil {
 			return added{}, err
 		}
 	}
-	if len(last.lines) == 0 {
-		s.spool.removeOldPlaces()
+	next, err := s.next(known)
+	if err != nil {
+		return added{}, err
 	}
-	next := attestd.Place{Session: s.id, End: a.Last}
-	if at := last.last(); at != nil && at.End {
-		next.Session = s.id + "~" + strconv.FormatInt(time.Now().UnixMilli(), 10)
-	} else if at != nil {
-		next.Session, next.Seq, next.Previous = at.Session, at.Seq+1, at.Hash
-	}
+	next.End = a.Last
 	signed, err := s.identity.Sign(ctx, a, next)
 	if err != nil {
 		return added{}, err
@@ -211,55 +286,88 @@ func (s *Session) add(ctx context.Context, a attestd.Attestation) (added, error)
 	if err != nil {
 		return added{}, err
 	}
-	line, err := s.spool.appendSigned(appendLine(nil, signed), s.path, at)
+	line, err := s.spool.appendSigned(appendLine(nil, signed), s.path, at, known.size)
+	if err == nil && a.Last {
+		s.ended = at.Hash
+	}
 	return added{signed, at, line}, err
 }
 
-// fresh requires that an attestation's key was not used in the session.
-func (s *Session) fresh(a attestd.Attestation, in places) error {
-	before := in.with(attestd.StatementID(a.IdempotencyKey))
-	if before == nil {
-		return nil
+// next is the place after those that are used.
+func (s *Session) next(known *places) (next attestd.Place, err error) {
+	last := known.newest()
+	if last != nil && !known.isOver() {
+		return attestd.Place{Session: last.Session, Seq: last.Seq + 1, Previous: last.Hash, Refused: known.unnamed()}, nil
 	}
-	hash, err := s.identity.ActionHash(a)
-	switch {
-	case err != nil:
-		return err
-	case hash == before.Action:
-		return ErrSigned
+	used := last != nil || known.isOver()
+	switch head := known.head(); {
+	case !used:
+		s.spool.removeOldPlaces()
+		if next.Continues, used, err = s.before(); err != nil {
+			return next, err
+		}
+		if s.after != nil {
+			next.Continues = s.after
+		}
+	case s.ended != "" && last != nil && last.Hash == s.ended:
+		return next, attestd.ErrEnded
+	case head != nil:
+		next.Continues = &attestd.Continuation{Session: head.Session, KeyID: s.identity.Key().Thumbprint(), Hash: head.Hash}
 	}
-	return ErrKeyReused
+	if next.Session = s.id; used {
+		at := time.Now().UnixMilli()
+		if last != nil {
+			at = max(at, began(last.Session)+1) // also where the clock has gone back
+		}
+		next.Session += "~" + strconv.FormatInt(at, 10)
+	}
+	return next, nil
 }
 
-// undo takes back what the service has refused, if it is the last of the session. Otherwise the
-// next Flush sets it apart. moves makes the session go on under another ID.
-func (s *Session) undo(a added, moves bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	lock, err := s.lock()
-	if err != nil {
-		return err
+// freshID returns the jti for an attestation whose key was not used in the session, but for
+// statements that were refused.
+func (s *Session) freshID(a attestd.Attestation, in *places) (string, error) {
+	for refusals := 0; ; refusals++ {
+		id := attestd.StatementIDAfter(a.IdempotencyKey, refusals)
+		before := in.with(id)
+		if before == nil {
+			return id, nil
+		}
+		if _, refused := in.refused[before.spot()]; refused {
+			continue
+		}
+		hash, err := s.identity.ActionHash(a)
+		switch {
+		case err != nil:
+			return "", err
+		case hash == before.Action:
+			return "", ErrSigned
+		}
+		return "", ErrKeyReused
+	}
+}
+
+// setApart keeps what the service has refused, at its place in the session. apart is false where
+// the line is being sent by a Flush, which finds out what becomes of it.
+func (s *Session) setApart(a added, why *attestd.Error) (apart bool, err error) {
+	lock := s.spool.lock(addLock)
+	if err := lock.Lock(); err != nil {
+		return false, fmt.Errorf("spool: %w", err)
 	}
 	defer lock.Unlock()
-	adding := s.spool.lock(addLock)
-	if err := adding.Lock(); err != nil {
-		return fmt.Errorf("spool: %w", err)
-	}
-	defer adding.Unlock()
 	if err := s.spool.repairLocked(); err != nil {
-		return err
+		return false, err
 	}
-	last, err := readPlaces(s.path)
-	if err != nil {
-		return err
+	if !s.spool.holds(a.line) {
+		return false, nil
 	}
-	if at := last.last(); at == nil || at.Hash != a.place.Hash || !s.spool.holds(a.line) {
-		return nil
+	// In this order: Flush sets apart what is noted, and sends it no more.
+	if err := s.spool.refuse(s.identity.Key().Thumbprint(), a.place, why); err != nil {
+		return false, err
 	}
-	// In this order: a process that is killed in between leaves what repair and Flush find.
-	if err := last.cut(s.path, moves); err != nil {
-		return err
+	if _, err := s.spool.appendRefusal(a.Attestation, why); err != nil {
+		return false, err
 	}
 	s.spool.markSentLocked(a.line)
-	return nil
+	return true, nil
 }

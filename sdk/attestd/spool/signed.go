@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,12 +23,18 @@ type queued struct {
 
 // appendSigned adds the line of a statement, and then its place to the file of its session. A
 // process that is killed in between leaves a last line without its place, which repair adds.
-func (s *Spool) appendSigned(line []byte, path string, p place) (queued, error) {
+//
+// known is the size of that file as the caller has read it. With another one since, nothing is
+// added, and the error is errPlacesChanged.
+func (s *Spool) appendSigned(line []byte, path string, p place, known int64) (queued, error) {
 	lock := s.lock(addLock)
 	if err := lock.Lock(); err != nil {
 		return queued{}, fmt.Errorf("spool: %w", err)
 	}
 	defer lock.Unlock()
+	if size, err := wholeSize(path); err != nil || size != known {
+		return queued{}, cmp.Or(err, errPlacesChanged)
+	}
 	size, err := s.size()
 	if err != nil {
 		return queued{}, err
@@ -47,6 +54,22 @@ func (s *Spool) appendSigned(line []byte, path string, p place) (queued, error) 
 		return queued{}, errors.Join(err, s.withdrawLine(line))
 	}
 	return queued{info.Size() - int64(len(line)), line}, nil
+}
+
+// errPlacesChanged reports that a file of places is not as it was.
+var errPlacesChanged = errors.New("spool: the places of the session have changed")
+
+// wholeSize is the size of a file's whole lines; 0 where there is no file.
+func wholeSize(path string) (int64, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("spool: %w", err)
+	}
+	defer f.Close()
+	return wholeLines(f)
 }
 
 // withdrawLine takes back the last line. The caller holds the lock to add.
@@ -96,11 +119,11 @@ func (s *Spool) repairLocked() error {
 	if err != nil {
 		return err
 	}
-	if last := known.last(); last != nil && !p.after(*last) {
+	if last := known.newest(); last != nil && !p.after(*last) {
 		return nil
 	}
-	if err := os.Mkdir(s.path(sessionsAs), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("spool: %w", err)
+	if err := s.makeSessions(); err != nil {
+		return err
 	}
 	return appendPlace(path, p)
 }

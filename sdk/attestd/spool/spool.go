@@ -16,8 +16,10 @@
 //	00000000000000000001.queue.sent
 //	                           the lines that are done, so that each is processed once
 //	sessions/                  for each session of an agent a file of its places; see [Session]
+//	removed                    the sessions whose file was removed, because they are over for long
 //	limited                    the last rate-limited queue; later queues are sent first
-//	refused                    refused attestations, as JSON lines with time, reason and attestation
+//	refused                    refused attestations, as JSON lines with time, reason and attestation;
+//	                           of a statement that is what was called refused in the log
 //	damaged                    lines with a wrong checksum, unchanged
 //	add.lock, flush.lock       locks of processes that add and send
 //
@@ -27,10 +29,16 @@
 // byte is "x" was sent by who added it.
 //
 // A statement is its own idempotency key, so what waits is the signed request. The file of a
-// session has a line for each of its statements, again with a checksum: sid, seq, hash and jti. Who
-// adds a statement holds the lock of the session's file, and while it writes that of the folder:
-// first the line of the queue, then the place. So at most the last line of the queue lacks its
-// place, after a kill, and who adds next, or ends the queue, adds that place first.
+// session has a line for each of its statements, again with a checksum: sid, seq, hash, jti and
+// which refused places it names. Who adds a statement holds the lock of the session's file, and
+// while it writes that of the folder: first the line of the queue, then the place. So at most the
+// last line of the queue lacks its place, after a kill, and who adds next, or ends the queue, adds
+// that place first.
+//
+// The file has another line for each place whose statement the service has refused, with the code.
+// It is written first, then the refused attestation goes to the file refused, and then out of the
+// queue: a process that is killed in between leaves what the next Flush sets apart, and does not
+// send again. A last line marks that the session goes on elsewhere, under the agent's next key.
 package spool
 
 import (

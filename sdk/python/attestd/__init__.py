@@ -42,7 +42,7 @@ except ImportError:
     Ed25519PublicKey = None
 
 __all__ = [
-    "Agent", "AgentKey", "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RefusedError", "Retry", "ServiceError",
+    "Agent", "AgentKey", "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "OtherLogError", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RecordMismatchError", "RefusedError", "Retry", "ServiceError",
     "Session", "Signer", "Spool", "SpoolSession", "UnknownKeyError", "VerificationError", "generate_agent_key", "verify_evidence", "verify_inclusion", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
 ]
 
@@ -78,6 +78,16 @@ class PayloadError(AttestdError, ValueError):
     def __init__(self, pointer, reason):
         super().__init__(f"{pointer}: {reason}" if pointer else reason)
         self.pointer = pointer
+
+class RecordMismatchError(AttestdError):
+    """ALARM: the service, or what stands before it, has answered with records of something else than was sent. Whether what was sent is recorded is unknown. places says which of the
+    items differ, and in what: agentId, actionType, payload, statement, delegation, companyId or hash."""
+
+    def __init__(self, operation, places):
+        at, what = next(iter(places.items()))
+        super().__init__(f"ALARM: {operation}: {len(places)} of the records in the answer are not of what was sent: that of item {at} has another {what}. "
+                         "Whether it is recorded is unknown. Find out what answers in place of the service")
+        self.places = places
 
 class VerificationError(AttestdError):
     """What was checked does not hold. code names the step that failed: for evidence and tokens one of the reference's, else KEY,
@@ -227,7 +237,7 @@ OPERATIONS = {  # all of the API reference, by their names there
     "rotatePassport": Route("POST /v1/agents/{agentId}/passport/rotate", header=("Service-Passport", "Attestd-Passport")),
     "enrolAgentKey": Route("POST /v1/agents/{agentId}/keys", members=("jwk", "label", "expiresAt", "proof", "endorsement"), status=201, header=("DPoP",)),
     "listAgentKeys": Route("GET /v1/agents/{agentId}/keys"),
-    "revokeAgentKey": Route("DELETE /v1/agents/{agentId}/keys/{thumbprint}"),
+    "revokeAgentKey": Route("DELETE /v1/agents/{agentId}/keys/{thumbprint}", members=("reason", "since")),
     "createEnrolment": Route("POST /v1/agents/{agentId}/enrolments", members=("expiresIn", "label"), status=201),
     "getEnrolment": Route("GET /v1/enrolment"),
     "setAgentPolicy": Route("PUT /v1/agents/{agentId}/policy", members=("attest", "dryRun"), safe=True),
@@ -507,17 +517,28 @@ class Client:
         self.close()
 
     def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
-        """Appends a record and returns it, once it is on the service's disk: once, however often it had to be sent."""
+        """Appends a record and returns it, once it is on the service's disk: once, however often it had to be sent. A RecordMismatchError says that the record in the answer is not of
+        this attestation."""
         return self._attest(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
 
     def _attest(self, one):
         def send(items):
-            return self._send(OPERATIONS["attest"], "/v1/attest", {"Idempotency-Key": _header_key(items[0].key)} if items[0].key else {}, items[0].text, lambda answer: _record(json.loads(answer)))
+            route = OPERATIONS["attest"]
+            read = lambda answer: self._records(route, [json.loads(answer)], [items[0].text])[0]
+            return self._send(route, "/v1/attest", {"Idempotency-Key": _header_key(items[0].key)} if items[0].key else {}, items[0].text, read)
         return _under_fresh_keys(send, [one])
 
-    def session(self, id=None):
-        """Begins a session of the agent whose credential this client has. No two of a key may have one ID; without one it makes one up."""
-        return Session(self, id)
+    def session(self, id=None, *, continues=None):
+        """Begins a session of the agent whose credential this client has. No two of an agent may have one ID; without one it makes one up. With continues, the last of another session, it
+        goes on from that: after its end, or under the next key."""
+        return Session(self, id, continues=continues)
+
+    def _learn_log(self):  # signs in where the agent does not know yet for which log it signs
+        if isinstance(self._credential, Agent) and self._credential.log is None:
+            try:
+                self._bearer()
+            except AttestdError:  # then it is not known
+                pass
 
     def token(self, audience, *, agentId=None, alg=None, ttl=None):
         """A token that tells its audience who the agent is, valid for a while: the one that was got for the same request before, or a new one a minute before that ends. Of many calls at
@@ -553,12 +574,15 @@ class Client:
             proof = _proof(key, "POST", f"{self.url}/v1/agents/{quote(agentId, safe='')}/keys", nonce=self._nonce)
             return self.enrol_agent_key(agentId, **given, **{"proof" if agent and agent.dpop else "DPoP": proof})
         try:
-            return attempt()
+            made = attempt()
         except ServiceError as error:
             # a proof counts once, also where the attempt before had no answer
             if not _wants_nonce(error) and not (error.repeated and error.code == "INVALID_DPOP_PROOF"):
                 raise
-        return attempt()
+            made = attempt()
+        if agent:
+            agent._learn(made.get("log"))
+        return made
 
     def attest_all(self, attestations):
         """Appends up to 1,000 records, all or none, and returns them in order. Each attestation is a dict with agentId, actionType, payload and perhaps delegation and idempotencyKey. The
@@ -571,11 +595,19 @@ class Client:
     def send_batch(self, items, *, patient=True):
         """As attest_all, of items that are JSON already, with their keys: what a spool has kept.
         Where the rate limit takes no more, who is not patient is told at once."""
-        def read(answer):
-            records = json.loads(answer)["records"]
-            must(len(records) == len(items), "not as many records as were sent")
-            return [_record(one) for one in records]
-        return self._send(OPERATIONS["attestBatch"], "/v1/attest/batch", {}, '{"records":[' + ",".join(items) + "]}", read, patient)
+        route = OPERATIONS["attestBatch"]
+        return self._send(route, "/v1/attest/batch", {}, '{"records":[' + ",".join(items) + "]}", lambda answer: self._records(route, json.loads(answer)["records"], items), patient)
+
+    def _records(self, route, records, sent):
+        """Requires that the records of an answer are those of what was sent."""
+        must(len(records) == len(sent), "not as many records as were sent")
+        must(all(one["hash"] and one["signature"] for one in records), "not a record")
+        credential = self._credential
+        company, person = credential.company_id if isinstance(credential, Agent) else None, isinstance(credential, str)
+        places = {i: what for i, what in enumerate(map(lambda one, item: _differs(one, json.loads(item), company, person), records, sent)) if what}
+        if places:
+            raise RecordMismatchError(route.call, places)
+        return records
 
     def records(self, from_=0, limit=None, log=None):
         """The records of a log from an index on, asked for by pages. Without a limit, to the end."""
@@ -622,10 +654,12 @@ class Client:
     def _send(self, route, path, headers, body, read, patient=True):
         kind = {"json": "application/json", "form": "application/x-www-form-urlencoded", "text": "text/plain; charset=utf-8"}[route.body]
         headers = headers if body is None else {**headers, "Content-Type": kind}
-        safe = route.safe or route.call.startswith("GET ")
+        safe, appends = route.safe or route.call.startswith("GET "), route in (OPERATIONS["attest"], OPERATIONS["attestBatch"])
         def attempt(bearer):
+            if appends and isinstance(self._credential, Agent):
+                self._credential._refuse()
             status, said, answer = self._connections.whole(route.call, path, {**headers, **self._presents(route.call, path, bearer)}, body, safe)
-            if route in (OPERATIONS["attest"], OPERATIONS["attestBatch"]):
+            if appends:
                 self._rate = _rate(said, status, self._rate)
             if status == route.status:
                 try:
@@ -727,10 +761,6 @@ def _rate(headers, status, before):
         return _Rate(0, 0, 0) if status == 201 else before
     return _Rate(limit, left, time.monotonic() + min(60.0, max(1.0, reset - time.time())))
 
-def _record(given):
-    must(given["hash"] and given["signature"], "not a record")
-    return given
-
 def _method(name):
     route = OPERATIONS[name]
     def call(self, *order, **given):
@@ -742,6 +772,64 @@ def _method(name):
 for _name in OPERATIONS:
     if not hasattr(Client, _snake(_name)):
         setattr(Client, _snake(_name), _method(_name))
+
+# The record in an answer is that of what was sent, or there is none to believe in.
+
+def _differs(record, sent, company, person):
+    """What in a record is not what was sent; None where all of it is. company is None where it is not known; person says that the credential may be an access token of an agent that has
+    signed in for a person, whom its records then name as their delegation. Of a record whose payload was pruned since, the hash is compared in place of the payload."""
+    token, delegation = sent.get("delegation"), record.get("delegation")
+    expected = _delegation_or_none(token) if token else None
+    of_person = not token and person and type(delegation) is dict and "#" in str(delegation.get("subject"))
+    if (not _same(delegation, expected) or bool(token) != bool(expected)) and not of_person:
+        return "delegation"
+    if record.get("pruned") is True:
+        return None if company is not None and _hash_of(record, sent, company) == record["hash"] else "hash"
+    payload = record["payload"]
+    for name in ("agentId", "actionType", "statement", "payload"):
+        if (name in payload) != (name in sent) or not _same(payload.get(name), sent.get(name)):
+            return name
+    return None if company is None or payload["companyId"] == company else "companyId"
+
+def _same(a, b):
+    """Whether two values have the same canonical form."""
+    if type(a) is dict:
+        return type(b) is dict and a.keys() == b.keys() and all(_same(a[name], b[name]) for name in a)
+    if type(a) is list:
+        return type(b) is list and len(a) == len(b) and all(map(_same, a, b))
+    if type(a) in (int, float):
+        return type(b) in (int, float) and a == b
+    return type(a) is type(b) and a == b
+
+def _hash_of(record, sent, company):  # that a record of what was sent has
+    payload = {name: sent[name] for name in ("agentId", "actionType", "payload", "statement") if name in sent}
+    delegation = [[record["delegation"]]] if "delegation" in record else []
+    return digest_of_parts(str(record["index"]), record["timestamp"], [{**payload, "companyId": company}], *delegation).hex()
+
+def _delegation_of(token):
+    """What the record of an action under a token will say of the delegation, of a token that is not checked here: the service checks it. SVIDs and delegation tokens have the first actor
+    outermost; access tokens have it innermost (RFC 8693, section 4.1)."""
+    try:
+        kind, claims = _part_of(token, 0)["typ"], _part_of(token, 1)
+        actors, at = [], claims
+        while "act" in at:
+            at = at["act"]
+            must(type(at) is dict and set(at) <= {"sub", "act"} and len(actors) < 10, "no actor")
+            actors.append(at["sub"])
+        strings(claims["sub"], claims["jti"], *actors)
+        must(kind in ("JWT", "at+jwt") and claims["jti"], "no such token")
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise PayloadError("/delegation", "is no token of a delegation: its header must have the typ JWT or at+jwt, and its claims sub, jti and perhaps act") from None
+    if kind == "at+jwt":
+        actors.reverse()
+    nested = functools.reduce(lambda act, sub: {"sub": sub, **({"act": act} if act else {})}, reversed(actors), None)
+    return {"subject": claims["sub"], "delegationChain": [claims["sub"], *actors], "act": nested, "tokenId": claims["jti"]}
+
+def _delegation_or_none(token):
+    try:
+        return _delegation_of(token)
+    except PayloadError:  # no record can be of it
+        return None
 
 def _upgrade(connections, path, bearer):
     """Asks for a WebSocket (RFC 6455): (connection, socket, answer, on whose file the messages
@@ -982,12 +1070,13 @@ class Spool:
         self._flushing = threading.Lock()
         # the names of the statements that wait, by file; None where an item has none
         self._signed = {}
-        for name in ("new", "pending", "refused", "sessions"):
+        for name in ("new", "pending", "refusals", "refused", "sessions"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-        # by a process that was killed before it acknowledged them
-        for left in (self.folder / "new").iterdir():
+        # left by a process that was killed before it acknowledged them; and of sessions that nobody
+        # goes on with
+        for left, age in [(left, 3600) for left in (self.folder / "new").iterdir()] + [(left, 60 * 86400) for left in (self.folder / "refusals").iterdir()]:
             try:
-                if left.stat().st_mtime < time.time() - 3600:
+                if left.stat().st_mtime < time.time() - age:
                     left.unlink()
             except FileNotFoundError:  # another process was first
                 pass
@@ -996,9 +1085,19 @@ class Spool:
         """Puts an attestation on disk and returns its idempotency key, once it is synced."""
         return self._add(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
 
-    def session(self, id):
-        """Opens a session of the agent whose credential the client has, which goes on where the process before was, also after a kill."""
-        return SpoolSession(self, id)
+    def session(self, id, *, continues=None):
+        """Opens a session of the agent whose credential the client has, which goes on where the process before was, also after a kill. continues is the last of another session, which a
+        new one goes on from."""
+        return SpoolSession(self, id, continues=continues)
+
+    def _put_refusal(self, refusal):  # for whoever has that session
+        self._put("refusals", f"{_prefix_of(refusal['kid'], refusal['sid'])}.{refusal['seq']}", _sealed_json(refusal))
+
+    def _refusals(self, kid, sid):
+        """(file, refusal) of the statements of a session that a flush has found to be refused."""
+        folder, prefix = self.folder / "refusals", _prefix_of(kid, sid) + "."
+        found = [(folder / name, _unsealed_json(folder / name)) for name in os.listdir(folder) if name.startswith(prefix)]
+        return [(file, refusal) for file, refusal in found if refusal]
 
     def _add(self, prepared):
         self._add_text(prepared.item(), prepared.made)
@@ -1040,11 +1139,13 @@ class Spool:
 
     def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
         """Appends a record, or puts it on disk while the service is away. Returns {"queued": False, "record": …} or {"queued": True, "idempotencyKey": …}. It raises what
-        the service says of a request that it will never take."""
+        the service says of a request that it will never take. After a RecordMismatchError, too, the attestation is on disk."""
         prepared = _prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey})
         try:
             return {"queued": False, "record": self.client._attest(prepared)}
         except AttestdError as error:
+            if isinstance(error, RecordMismatchError):
+                self._add(prepared)
             if not _retryable(error, True):
                 raise
             return {"queued": True, "idempotencyKey": self._add(prepared)}
@@ -1055,19 +1156,21 @@ class Spool:
 
     def flush(self):
         """Sends all that waits, by batches. It raises where the service is away or takes no more for now, and what was not sent stays; and a RefusedError where, all else being sent,
-        items had to be set apart. retry_after of the ServiceError with the status 429 says when the rate limit takes more."""
+        items had to be set apart. retry_after of the ServiceError with the status 429 says when the rate limit takes more. A RecordMismatchError, perhaps as the __cause__, says that
+        answers were not of what was sent: those items stay."""
         with self._flushing:
-            refused, self._size = [], -1
+            found, cause, self._size = _Found([]), None, -1
             try:
                 names = self._names()
                 while names:
-                    names = names[self._batch(names[: self._room()], refused) :]
+                    names = names[self._batch(names[: self._room()], found) :]
             except AttestdError as error:
-                if refused:
-                    raise RefusedError(self.folder / "refused", refused) from error
-                raise
-            if refused:
-                raise RefusedError(self.folder / "refused", refused)
+                cause = error
+            cause = found.mismatch or cause
+            if found.refused:
+                raise RefusedError(self.folder / "refused", found.refused) from cause
+            if cause:
+                raise cause
 
     def run(self, every, stop, failed=lambda error: None):
         """Flushes every so many seconds, or as soon as the rate limit takes more, until stop, a
@@ -1100,21 +1203,21 @@ class Spool:
             raise ServiceError(OPERATIONS["attestBatch"].call, 429, "the rate limit has no room now for what waits in the spool", retry_after=wait)
         return min(room, 1000)
 
-    def _batch(self, names, refused):
+    def _batch(self, names, found):
         """Sends the first of some items, and returns how many are dealt with. A key stands in a
         batch but once."""
         items, keys, size = [], set(), 0
         for read, name in enumerate(names):
-            item = self._read(name, refused)
+            item = self._read(name, found)
             if item is None:
                 continue
             size += len(item.text)
             if items and (size > 1 << 20 or item.key in keys):  # well below what the service takes
-                self._send(items, refused)
+                self._send(items, found)
                 return read
             items.append(item)
             keys.add(item.key)
-        self._send(items, refused)
+        self._send(items, found)
         return len(names)
 
     def _measure(self):
@@ -1129,7 +1232,7 @@ class Spool:
     def _names(self):
         return sorted(os.listdir(self.folder / "pending"))
 
-    def _read(self, name, refused):
+    def _read(self, name, found):
         """An item; None of one that is gone, for another process has sent it, and of one that the
         disk has damaged, which is set apart."""
         try:
@@ -1144,13 +1247,19 @@ class Spool:
             must(type(key) is str, "no key")
             return _Item(name, text, key, made)
         except (ValueError, LookupError, TypeError):
-            self._set_apart(name, "what stands on the disk is not what was written", refused)
+            self._set_apart(name, "what stands on the disk is not what was written", found)
             return None
 
-    def _send(self, items, refused, renewed=()):
+    def _send(self, items, found, renewed=()):
         while items:
             try:
                 self.client.send_batch([item.text for item in items], patient=False)
+            except RecordMismatchError as error:  # the others are recorded
+                found.mismatch = found.mismatch or error
+                for i, item in enumerate(items):
+                    if i not in error.places:
+                        self._remove(item.name)
+                return
             except ServiceError as error:
                 # A refusal that is about the credential and not about an item would empty the
                 # spool.
@@ -1162,7 +1271,7 @@ class Spool:
                 # which of them it is, the answer does not say; or the batch is too large
                 if at is None or at >= len(items):
                     half = (len(items) + 1) // 2
-                    self._send(items[:half], refused, renewed)
+                    self._send(items[:half], found, renewed)
                     items = items[half:]
                 elif error.code == "IDEMPOTENCY_KEY_REUSED" and items[at].made:
                     if items[at].name in renewed:
@@ -1170,11 +1279,15 @@ class Spool:
                     renewed = {*renewed, items[at].name}
                     items = [*items[:at], self._rekey(items[at]), *items[at + 1 :]]
                 else:
-                    self._set_apart(items[at].name, str(error), refused)
+                    statement = json.loads(items[at].text).get("statement")
+                    refusal = statement and _refusal_of(statement, error)
+                    if refusal:
+                        self._put_refusal(refusal)
+                    self._set_apart(items[at].name, str(error), found)
                     items = items[:at] + items[at + 1 :]
             else:
                 for item in items:
-                    (self.folder / "pending" / item.name).unlink(missing_ok=True)
+                    self._remove(item.name)
                 return
 
     def _rekey(self, item):
@@ -1185,13 +1298,13 @@ class Spool:
         self._put("pending", item.name, _sealed(other.item(), True))
         return _Item(item.name, other.item(), other.key, True)
 
-    def _set_apart(self, name, reason, refused):
+    def _set_apart(self, name, reason, found):
         self._put("refused", name + ".reason", reason + "\n")
         try:
             os.rename(self.folder / "pending" / name, self.folder / "refused" / name)
         except FileNotFoundError:
             pass
-        refused.append((name, reason))
+        found.refused.append((name, reason))
 
     # writes a file that is there whole or not at all, and stays when the power fails
     def _put(self, folder, name, text):
@@ -1208,6 +1321,11 @@ class Spool:
             os.fsync(kept)
         finally:
             os.close(kept)
+
+@dataclass
+class _Found:  # by a flush, beside what it has sent
+    refused: list
+    mismatch: RecordMismatchError | None = None  # the first answer that was not of what was sent
 
 @dataclass(frozen=True)
 class _Item:
@@ -1270,15 +1388,27 @@ class UnknownKeyError(AttestdError):
                          "name. If it is not yours, revoke it and find out who enrolled it: the control log says by which credential")
         self.agent, self.key = agent, key
 
+class OtherLogError(AttestdError):
+    """The service names another log than the agent knows: another service answers, or one that has another history. The agent signs nothing from then on, and sends it no statement."""
+
+    def __init__(self, agent, known, named):
+        super().__init__(f"ALARM: the service says that the actions of the agent {agent} go into the log {named}, and this client knows the log {known}: it signs nothing. Find out which "
+                         "service answers under this address; if its log has changed for a reason that you know, change log in the key file")
+        self.agent, self.known, self.named = agent, known, named
+
 class Agent:
     """An agent with its key: the credential of a Client that acts as this agent alone, and signs what it does. key is an AgentKey, or any object that signs; known are thumbprints of
-    further keys of the agent. With dpop, access tokens are bound to the key (RFC 9449). alarm is told at a sign-in of each key that is not known; without it, logging is."""
+    further keys of the agent. log is the origin of the company's log of actions, which statements name; without it, it is what the service says at the sign-in, and the same for as long as
+    this object lives. With dpop, access tokens are bound to the key (RFC 9449). alarm is told at a sign-in of each key that is not known; without it, logging is."""
 
-    def __init__(self, key, spiffe_id, *, dpop=False, known=(), alarm=None):
+    def __init__(self, key, spiffe_id, *, log=None, dpop=False, known=(), alarm=None):
         form = re.fullmatch(r"(spiffe://[^/]+/company/([^/]+))/agent/([^/]+)", spiffe_id)
         if not form:
             raise AttestdError("the SPIFFE ID of an agent must look like spiffe://example.org/company/acme/agent/bot")
-        self.key, self.spiffe_id, self.dpop = key, spiffe_id, dpop
+        if log is not None and not visible(log, 255):
+            raise AttestdError("log must be the origin of a log, 1 to 255 visible ASCII characters, as the first line of its checkpoints has it")
+        self.key, self.spiffe_id, self.dpop, self.log = key, spiffe_id, dpop, log
+        self._other_log = None  # why nothing is signed
         self._parent, self.company_id, self.agent_id = form.groups()
         self.thumbprint = _thumbprint(key.jwk)
         self._known, self._alarm = {self.thumbprint, *known}, alarm or (lambda error: logging.getLogger("attestd").error("%s", error))
@@ -1294,7 +1424,7 @@ class Agent:
         jwk = json.loads(path.read_text("utf-8"))
         if "agent" not in jwk:
             raise AttestdError(f"the key in {path} is not enrolled: attestd agent-key enrol")
-        return cls(AgentKey(jwk), jwk["agent"], dpop=dpop, known=jwk.get("known", ()), alarm=alarm)
+        return cls(AgentKey(jwk), jwk["agent"], log=jwk.get("log"), dpop=dpop, known=jwk.get("known", ()), alarm=alarm)
 
     def _jws(self, kind, claims, **naming):
         return _jws(self.key, {"typ": kind, **(naming or {"kid": self.thumbprint})}, claims)
@@ -1325,7 +1455,9 @@ class Agent:
 
     def _compare(self, client):  # the keys of the agent with those that it knows
         try:
-            keys = client.list_agent_keys(self.agent_id)["keys"]
+            listed = client.list_agent_keys(self.agent_id)
+            keys = listed["keys"]
+            self._learn(listed.get("log"))
         except AttestdError as error:
             self._alarm(AttestdError(f"the keys of the agent {self.agent_id} cannot be compared with those that it knows: {error}"))
             return
@@ -1335,22 +1467,44 @@ class Agent:
         if self.thumbprint not in [key["thumbprint"] for key in keys]:
             self._alarm(AttestdError(f"ALARM: the service's list of the keys of the agent {self.spiffe_id} lacks its own key {self.thumbprint}"))
 
+    # takes the log that the service names, or compares it with the one that is known
+    def _learn(self, log):
+        if type(log) is not str:  # a service of before
+            return
+        if self.log in (None, log) and visible(log, 255):
+            self.log = log
+            return
+        self._other_log = OtherLogError(self.spiffe_id, self.log or "none yet", log)
+        self._alarm(self._other_log)
+
+    def _refuse(self):  # after the service has named another log
+        if self._other_log:
+            raise self._other_log
+
     def _headers(self, bearer, method, url):  # of a request with a token
         token = bearer.get("Authorization", "")[7:]
         return {"Authorization": f"DPoP {token}", "DPoP": _proof(self.key, method, url, token, self._nonce)} if self.dpop and token else bearer
 
-    def _sign(self, prepared, sid=None, seq=0, previous=None, end=False):
-        """What the agent signs of an attestation that is ready, added to it: (prepared, statement)."""
+    def _sign(self, prepared, place=None, end=False, id=None):
+        """What the agent signs of an attestation that is ready, added to it: (prepared, statement). place is a _Next, and id the jti, that of the idempotency key without it. A statement that does not name its log is of the form of before: it
+        has no refused and no continues, and names a delegation by its jti alone."""
         body = read(prepared.text)
         if body["agentId"] != self.agent_id:
             raise PayloadError("/agentId", f"must be {self.agent_id}: an agent signs what it does itself")
         action = canonical({"actionType": body["actionType"], "agentId": body["agentId"], "companyId": self.company_id, "payload": body["payload"]})
-        claims = {"iss": self.spiffe_id, "aud": self._parent, "iat": int(time.time()), "action_hash": hashlib.sha256(action.encode()).hexdigest(),
-                  "jti": _new_key() if prepared.made else _statement_id(prepared.key)}
+        self._refuse()
+        log = self.log
+        claims = {"iss": self.spiffe_id, "aud": self._parent, **({"log": log} if log else {}), "iat": int(time.time()), "jti": id or (_new_key() if prepared.made else _statement_id(prepared.key)),
+                  "action_hash": hashlib.sha256(action.encode()).hexdigest()}
         if body.get("delegation"):
-            claims["delegation"] = _token_id(body["delegation"])
-        if sid is not None:
-            claims.update({"sid": sid, "seq": seq}, **({"prev": previous} if seq else {}), **({"end": True} if end else {}))
+            claims["delegation"] = _delegation_claim(body["delegation"], log)
+        if place is not None:
+            claims.update({"sid": place.sid, "seq": place.seq}, **({"prev": place.previous} if place.seq else {}))
+            if log and place.seq and place.refused:
+                claims["refused"] = [{name: one[name] for name in ("seq", "hash", "code")} for one in place.refused[:100]]
+            if log and place.seq == 0 and place.continues:
+                claims["continues"] = {name: place.continues[name] for name in ("sid", "kid", "hash")}
+            claims.update({"end": True} if end else {})
         statement = self._jws("agent-statement+jwt", claims)
         return _Prepared(f'{prepared.text[:-1]},"statement":"{statement}"}}', "", False), statement
 
@@ -1358,7 +1512,7 @@ class Agent:
         """Whether a statement says what the agent would sign of an attestation now, but for the time and the place."""
         body, claims = read(prepared.text), _part_of(statement, 1)
         action = canonical({"actionType": body["actionType"], "agentId": body["agentId"], "companyId": self.company_id, "payload": body["payload"]})
-        delegation = _token_id(body["delegation"]) if body.get("delegation") else None
+        delegation = _delegation_claim(body["delegation"], claims.get("log")) if body.get("delegation") else None
         return claims["action_hash"] == hashlib.sha256(action.encode()).hexdigest() and claims.get("delegation") == delegation and (claims.get("end") is True) == bool(end)
 
     def _endorse(self, thumbprint):
@@ -1419,51 +1573,150 @@ def _part_of(token, part):  # of a token that was made here, or is not checked h
 def _name_of(statement):  # what no other statement has: the key that signed it and its jti
     return _part_of(statement, 0)["kid"], _part_of(statement, 1)["jti"]
 
-def _token_id(token):  # jti of a token that is not checked here: the service checks it
-    try:
-        return _part_of(token, 1)["jti"]
-    except (ValueError, LookupError, TypeError):
-        raise PayloadError("/delegation", "is no token with a jti") from None
+def _delegation_claim(token, log):
+    info = _delegation_of(token)
+    return _sha256(canonical(info)) if log else info["tokenId"]
+
+def _sha256(text):
+    return hashlib.sha256(text.encode()).hexdigest()
 
 def _is_refused(error):
     """Whether an append certainly had no effect: the service refuses it for what it is."""
     return isinstance(error, ServiceError) and not error.repeated and not error.operation.endswith("/v1/oauth/token") and (
         error.code == "STATEMENT_REUSED" or error.status in (400, 403, 413, 422) and error.code not in ("FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "COMPANY_SUSPENDED"))
 
+@dataclass(frozen=True)
+class _Next:
+    """Where the next statement of a session stands, and what it names: refused are places that the service has refused and no statement has named, continues is the last statement of the
+    run that the session goes on from."""
+
+    sid: str
+    seq: int = 0
+    previous: str | None = None
+    end: bool = False
+    refused: tuple = ()
+    continues: dict | None = None
+    # the last idempotency keys of callers, as the jti of statements that were refused
+    spent: tuple = ()
+
+    def after(self, statement, end):
+        named = len(_part_of(statement, 1).get("refused", ()))
+        return _Next(self.sid, self.seq + 1, _sha256(statement), bool(end), self.refused[named:], spent=self.spent)
+
+    def id_of(self, prepared):
+        """The jti of the next statement: no two of a key have one, also where the service has refused the first. None for a new one."""
+        if prepared.made:
+            return None
+        id, n = _statement_id(prepared.key), 0
+        while id in self.spent:
+            n += 1
+            id = _b64(hashlib.sha256(f"{prepared.key}\n{n}".encode()).digest())
+        return id
+
+    def last(self, kid):
+        return None if self.previous is None else {"sid": self.sid, "kid": kid, "hash": self.previous}
+
+    def after_refusal(self, refusal):
+        """Where a session is once a statement of it was refused. Its place stays used, and later statements name it."""
+        if refusal["sid"] != self.sid:
+            return self
+        spent, id = self.spent, refusal.get("id", "")
+        # under a key that is recorded already nothing is recorded again
+        if refusal["code"] != "STATEMENT_REUSED" and not re.fullmatch("[0-9a-f]{12}-[0-9a-f]{32}", id):
+            spent = (*(one for one in spent if one != id), id)[-1000:]
+        known = {one["seq"]: one for one in (*self.refused, *refusal["named"], {name: refusal[name] for name in ("seq", "hash", "code")})}
+        return replace(self, spent=spent, end=self.end and refusal["hash"] != self.previous, refused=tuple(known[seq] for seq in sorted(known)))
+
+    def elsewhere(self, refusal, new_id):
+        """Where the run of a session goes on whose place another statement has, at the service: in a session of another ID."""
+        if refusal["sid"] != self.sid:
+            return self
+        last = refusal.get("previous") if refusal["hash"] == self.previous else self.previous
+        return _Next(new_id, spent=self.spent, continues={"sid": self.sid, "kid": refusal["kid"], "hash": last} if last else refusal.get("continues"))
+
+def _refusal_of(statement, error):
+    """What is known of a statement of a session that the service has refused; None outside of one."""
+    claims = _part_of(statement, 1)
+    if "sid" not in claims:
+        return None
+    code = error.code if re.fullmatch("[A-Z0-9_]{1,64}", error.code) else f"HTTP_{error.status}"
+    return {"id": claims["jti"], "kid": _part_of(statement, 0)["kid"], "sid": claims["sid"], "seq": claims["seq"], "hash": _sha256(statement), "code": code, "named": claims.get("refused", []),
+            **({"previous": claims["prev"]} if "prev" in claims else {}), **({"continues": claims["continues"]} if "continues" in claims else {})}
+
+def _is_reused(error):
+    return isinstance(error, ServiceError) and error.code == "STATEMENT_REUSED"
+
+class _FurtherIDs:  # of sessions that go on from one, each later than the one before
+    def __init__(self):
+        self._at = 0
+
+    def of(self, id):
+        self._at = max(self._at + 1, int(time.time() * 1000))
+        further = f"{re.sub('~[0-9]+$', '', id)}~{self._at}"
+        return further if len(further) <= 128 else _new_key()
+
 class Session:
     """One run of an agent: its statements are numbered, and each names the one before, so that nothing can be taken out unseen. It sends one at a time and ends with the process;
     a session of a Spool goes on after a crash, and while the service is away."""
 
-    def __init__(self, client, id=None):
-        self._client, self._agent, self.id = client, _agent_of(client), id or _new_key()
-        self._lock, self._seq, self._previous, self._ended, self._unsettled = threading.Lock(), 0, None, False, None
+    def __init__(self, client, id=None, *, continues=None):
+        self._client, self._agent, self._ids = client, _agent_of(client), _FurtherIDs()
+        self._lock, self._next, self._unsettled, self._refusal = threading.Lock(), _Next(id or _new_key(), continues=continues), None, None
+
+    @property
+    def id(self):
+        """Its ID. It changes where the service has other statements of that ID."""
+        return self._next.sid
+
+    @property
+    def last(self):
+        """The last statement, which a further session can go on from; None before the first."""
+        return self._next.last(self._agent.thumbprint)
 
     def attest(self, actionType, payload, *, delegation=None, idempotencyKey=None, end=False):
         """Signs an action at the next place, and appends its record; with end, the last one of the session. After a ConnectionLost its outcome is unknown: the next call first sends
-        the same statement again. One that the service refuses has no place."""
+        the same statement again. The place of one that the service refuses stays used, and the next statement names it."""
         with self._lock:
             if self._unsettled:
-                signed, key = self._unsettled
-                record = self._client._attest(signed)
-                self._unsettled = None
+                key = self._unsettled[2]
+                record = self._send(*self._unsettled)
                 if key and key == idempotencyKey:
                     return record
-            if self._ended:
-                raise AttestdError("the session has ended")
             prepared = _prepare({"agentId": self._agent.agent_id, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey})
-            signed, statement = self._agent._sign(prepared, self.id, self._seq, self._previous, end)
+            self._client._learn_log()
             try:
-                record = self._client._attest(signed)
+                return self._sign(prepared, end, idempotencyKey)
             except AttestdError as error:
-                if not _is_refused(error):
-                    self._unsettled = signed, idempotencyKey
-                    self._advance(statement, end)
+                if not _is_reused(error) or not self._refusal:
+                    raise
+            # Another statement has the place or the jti. Only the jti is the same elsewhere.
+            here = self._next
+            self._next = here.elsewhere(self._refusal, self._ids.of(here.sid))
+            try:
+                return self._sign(prepared, end, idempotencyKey)
+            except AttestdError as error:
+                if _is_reused(error):
+                    self._next = here
                 raise
-            self._advance(statement, end)
-            return record
 
-    def _advance(self, statement, end):
-        self._seq, self._previous, self._ended = self._seq + 1, hashlib.sha256(statement.encode()).hexdigest(), end
+    def _sign(self, prepared, end, key):
+        if self._next.end:
+            raise AttestdError("the session has ended")
+        signed, statement = self._agent._sign(prepared, self._next, end, self._next.id_of(prepared))
+        self._next = self._next.after(statement, end)
+        return self._send(signed, statement, key)
+
+    def _send(self, signed, statement, key):
+        self._unsettled, self._refusal = (signed, statement, key), None
+        try:
+            record = self._client._attest(signed)
+        except AttestdError as error:
+            if _is_refused(error):
+                self._unsettled, self._refusal = None, _refusal_of(statement, error)
+                self._next = self._next.after_refusal(self._refusal)
+            raise
+        self._unsettled = None
+        return record
 
 def _agent_of(client):
     if not isinstance(client._credential, Agent):
@@ -1471,82 +1724,146 @@ def _agent_of(client):
     return client._credential
 
 class SpoolSession:
-    """A session of a spool. What is signed is on disk with its place before it is sent, so a process that is killed leaves no hole in the numbers and uses none twice. One process
-    has a session at a time, its threads included, and the next one goes on where it was. Where another process that lives has the session, and after its end, this one is under
-    the ID with "~" and the time. While a statement waits, the same action under the same idempotencyKey is the same statement."""
+    """A session of a spool. What is signed is on disk with its place before it is sent, so a process that is killed leaves no hole in the numbers and uses none twice. What the service
+    refuses stays used too, at once or in a flush: the next statement names it. One process has a session at a time, its threads included, and the next one goes on where it was. Where
+    another process that lives has the session, after its end, and under the next key of the agent, this one is under the ID with "~" and the time; its first statement names the last one
+    of the run before, or the one that continues gives. While a statement waits, the same action under the same idempotencyKey is the same statement."""
 
-    def __init__(self, spool, id):
+    def __init__(self, spool, id, *, continues=None):
         if not re.fullmatch("[A-Za-z0-9._-]{1,100}", id):
             raise AttestdError("the ID of a session must have 1 to 100 characters of A-Z, a-z, 0-9, '.', '_' and '-'")
-        self._spool, self._agent, self._lock, self._signed = spool, _agent_of(spool.client), threading.Lock(), None
-        name, taken, shared = _take_places(spool.folder / "sessions", self._agent.thumbprint, id)
+        self._spool, self._agent, self._lock = spool, _agent_of(spool.client), threading.Lock()
+        self._ids, self._signed, self._asked, self._left = _FurtherIDs(), None, False, None
+        kid = self._agent.thumbprint
+        self._name, taken, shared = _take_places(spool.folder / "sessions", [kid, *self._agent._known - {kid}], id)
         # what was signed last may be nowhere else; to send it twice makes no second record
-        for _, state in taken:
+        for _, state, _ in taken:
             if state.get("item") and state.get("at", 0) > (time.time() - 29 * 86400) * 1000:
                 spool._add_text(state["item"], False)
-        last = taken[-1][1] if taken else None
-        if last and not last.get("end") and not shared:
-            self._state = {**last, "item": None}
-        else:
-            self._state = {"sid": f"{id}~{int(time.time() * 1000)}" if last or shared else id, "seq": 0}
-        self._name = name
-        self._place(self._state)
-        for former, _ in taken:
+        self._item, self._next = None, _Next(id)
+        if taken:
+            _, state, of = taken[-1]
+            last = _Next(state["sid"], state["seq"], state.get("previous"), state.get("end", False), tuple(state.get("refused", ())), state.get("continues"), tuple(state.get("spent", ())))
+            self._next = last if of == kid and not last.end else None
+            before = last.last(of) or last.continues
+        if shared or not self._next:
+            self._next = _Next(self._ids.of(id), continues=before if taken else None)
+        if continues and self._next.seq == 0:
+            self._next = replace(self._next, continues=continues)
+        self._place()
+        for former, _, _ in taken:
             (spool.folder / "sessions" / former).unlink(missing_ok=True)
 
     @property
     def id(self):
-        return self._state["sid"]
+        """The ID of the session. It changes where the service has other statements of that ID."""
+        return self._next.sid
+
+    @property
+    def last(self):
+        """The last statement, which a further session can go on from; None before the first."""
+        return self._next.last(self._agent.thumbprint)
 
     def add(self, actionType, payload, *, delegation=None, idempotencyKey=None):
         """Signs an action at the next place. It returns when that is synced; a flush sends it."""
-        self._next(actionType, payload, delegation, idempotencyKey, False)
+        self._add(self._prepared(actionType, payload, delegation, idempotencyKey), False)
 
     def attest(self, actionType, payload, *, delegation=None, idempotencyKey=None, end=False):
         """As add, and sends it; with end, the last one of the session. Returns {"queued": False, "record": …} or, where there is no answer, {"queued": True}. What the service
-        refuses is raised."""
-        signed, statement, name, before = self._next(actionType, payload, delegation, idempotencyKey, end)
+        refuses is raised, and stands in the folder refused then. After a RecordMismatchError or an OtherLogError it waits on disk, too."""
+        prepared = self._prepared(actionType, payload, delegation, idempotencyKey)
+        if not self._asked:
+            self._spool.client._learn_log()
+        self._asked, sid = True, self.id
+        try:
+            return self._attest(prepared, end, True)
+        except AttestdError as error:
+            if not _is_reused(error) or self.id == sid:
+                raise
+        # Another statement has the place or the jti. Only the jti is the same elsewhere.
+        return self._attest(prepared, end, False)
+
+    def _prepared(self, actionType, payload, delegation, key):
+        return _prepare({"agentId": self._agent.agent_id, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": key})
+
+    def _attest(self, prepared, end, moves):
+        signed, statement, name = self._add(prepared, end)
         try:
             record = self._spool.client._attest(signed)
         except AttestdError as error:
+            if isinstance(error, (RecordMismatchError, OtherLogError)):
+                raise
             if not _is_refused(error):
                 return {"queued": True}
-            # it has no place, unless another has one after it; then a flush sets it apart
             with self._lock:
-                if before and self._state.get("previous") == hashlib.sha256(statement.encode()).hexdigest():
-                    self._place(before)
-                    self._state = before
-                    self._spool._remove(name)
+                self._add_signed()
+                refusal = _refusal_of(statement, error)
+                if refusal["sid"] == self.id:
+                    self._refused(refusal, moves)
+                    self._place()
+                else:
+                    self._spool._put_refusal(refusal)
+                self._spool._set_apart(name, str(error), _Found([]))
             raise
         self._spool._remove(name)
         return {"queued": False, "record": record}
 
-    def _next(self, actionType, payload, delegation, key, end):
-        prepared = _prepare({"agentId": self._agent.agent_id, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": key})
+    def _add(self, prepared, end):
         with self._lock:
-            if self._signed:
-                self._spool._add_text(self._signed, False)
-                self._signed = None
-            waiting = None if prepared.made else self._spool._waiting((self._agent.thumbprint, _statement_id(key)))
+            self._add_signed()
+            # what a flush has found
+            refusals = self._spool._refusals(self._agent.thumbprint, self.id)
+            for _, refusal in refusals:
+                self._refused(refusal, True)
+            id = self._next.id_of(prepared)
+            waiting = id and self._spool._waiting((self._agent.thumbprint, id))
             if waiting:
                 name, text, statement = waiting
                 if not self._agent._says(statement, prepared, end):
                     raise AttestdError("the idempotency key is that of another action, which waits")
-                return _Prepared(text, "", False), statement, name, None
-            before = self._state
-            if before.get("end"):
+                return _Prepared(text, "", False), statement, name
+            if self._next.end:
                 raise AttestdError("the session has ended")
-            signed, statement = self._agent._sign(prepared, before["sid"], before["seq"], before.get("previous"), end)
-            now = {"sid": before["sid"], "seq": before["seq"] + 1, "previous": hashlib.sha256(statement.encode()).hexdigest(), "end": end, "item": signed.text, "at": int(time.time() * 1000)}
-            self._place(now)
-            self._state, self._signed = now, signed.text
-            name = self._spool._add_text(signed.text, False)
-            self._signed = None
-            return signed, statement, name, {**before, "item": None}
+            signed, statement = self._agent._sign(prepared, self._next, end, id)
+            self._next, self._item, self._signed = self._next.after(statement, end), signed.text, signed.text
+            name = self._add_signed()
+            for file, _ in refusals:
+                file.unlink(missing_ok=True)
+            return signed, statement, name
 
-    def _place(self, state):
-        text = json.dumps({name: value for name, value in state.items() if value is not None}, separators=(",", ":"))
-        self._spool._put("sessions", self._name, f"{hashlib.sha256(text.encode()).hexdigest()} {text}")
+    def _add_signed(self):
+        """Puts on disk what was signed: first its place, so that this is never used again."""
+        if not self._signed:
+            return None
+        self._place()
+        name = self._spool._add_text(self._signed, False)
+        self._signed = None
+        return name
+
+    def _refused(self, refusal, moves):
+        """Takes in a refusal. Where another statement has the place, or the jti, the session moves to another ID; when it is the jti, it comes back."""
+        if refusal["hash"] == self._next.previous:
+            self._item = None
+        here, back, self._left = self._next.after_refusal(refusal), self._left, None
+        if refusal["code"] != "STATEMENT_REUSED":
+            self._next = here
+        elif back and not moves:
+            self._next = back
+        else:
+            self._next, self._left = self._next.elsewhere(refusal, self._ids.of(self.id)), here
+
+    def _place(self):
+        now, more = self._next, {"item": self._item, "refused": list(self._next.refused), "continues": self._next.continues, "spent": list(self._next.spent)}
+        state = {"sid": now.sid, "seq": now.seq, "previous": now.previous, "end": now.end, "at": int(time.time() * 1000), **{name: value for name, value in more.items() if value}}
+        self._spool._put("sessions", self._name, _sealed_json({name: value for name, value in state.items() if value is not None}))
+
+def _sealed_json(value):
+    text = json.dumps(value, separators=(",", ":"))
+    return f"{_sha256(text)} {text}"
+
+def _unsealed_json(path):  # None where the disk has changed it
+    checksum, _, text = path.read_text("utf-8").partition(" ")
+    return json.loads(text) if _sha256(text) == checksum else None
 
 _HOST = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
 
@@ -1562,31 +1879,33 @@ def _is_held(owner):  # whether the process that has a file lives, or may: it is
         pass
     return True
 
-def _take_places(folder, thumbprint, id):
-    """Takes over the places of a session that processes have left, the newest last, by renaming the files, so that of many one gets each: the name of a new file, the (name, state) of
-    those, and whether another process may have the session."""
-    session = hashlib.sha256(f"{thumbprint}\n{id}".encode()).hexdigest()[:32]
-    new_name = lambda: f"{session}.{_HOST}-{os.getpid()}-{secrets.token_hex(6)}"
-    taken, shared = [], False
+def _prefix_of(kid, id):  # of the files of a session
+    return _sha256(f"{kid}\n{id}")[:32]
+
+def _take_places(folder, kids, id):
+    """Takes over the places of a session that processes have left, the newest last, by renaming the files, so that of many one gets each: the name of a new file, the (name, state, kid) of
+    those, and whether another process may have the session. kids are the agent's own key, and then former ones."""
+    new_name = lambda prefix: f"{prefix}.{_HOST}-{os.getpid()}-{secrets.token_hex(6)}"
+    whose, taken, shared = {_prefix_of(kid, id): kid for kid in kids}, [], False
     for left in os.listdir(folder):
-        of, _, owner = left.partition(".")
-        if of != session:
+        prefix, _, owner = left.partition(".")
+        if prefix not in whose:
             continue
         if _is_held(owner):
             shared = True
             continue
-        name = new_name()
+        name = new_name(prefix)
         try:
             os.rename(folder / left, folder / name)
         except FileNotFoundError:  # another was first
             shared = True
             continue
-        checksum, _, text = (folder / name).read_text("utf-8").partition(" ")
-        if hashlib.sha256(text.encode()).hexdigest() == checksum:
-            taken.append((name, json.loads(text)))
-        else:  # the disk has changed it
+        state = _unsealed_json(folder / name)
+        if state is None:
             shared = True
-    return new_name(), sorted(taken, key=lambda one: one[1].get("at", 0)), shared
+        else:
+            taken.append((name, state, whose[prefix]))
+    return new_name(_prefix_of(kids[0], id)), sorted(taken, key=lambda one: one[1].get("at", 0)), shared
 
 def must(ok, message):  # not assert, which python3 -O leaves out
     if not ok:
@@ -1928,6 +2247,75 @@ def signature_lines(lines):
         must(dash == "\u2014" and is_name(name) and len(unbase64(blob)) > 4, "not a signature line")
         yield name, unbase64(blob)
 
+class Places:
+    """The statements of one session in the order of their places: whether all are there. Its memory does not grow with their number. The reference says what each is held against."""
+    MOST_GAPS, MOST_NAMED, MOST_RECENT, MOST_RECORDED = 1000, 10_000, 4096, 100
+
+    def __init__(self):
+        self.last, self.sealed, self.is_more = -1, False, False
+        # (seq, index) of places that are there although they were refused, the first 100; index -1
+        # of one long ago
+        self.recorded = []
+        # of missing places: (first, last, prev of the statement after them); and gaps beyond those
+        self.gaps, self.forgotten = [], 0
+        # hashes of places that are missing and that a later statement names as refused
+        self.named = {}
+        self.recent = {}  # (index, hash) of the last statements, by seq
+
+    def add(self, claims, index, hashed):
+        seq, last, (at, before) = claims["seq"], self.last, self.recent.get(self.last, (None, None))
+        must(seq != last, f"the agent's key signed two statements with the seq {seq}: in the records {at} and {index}")
+        must(seq > last and not self.sealed, f"seq {seq} of record {index} stands after {last}, or after the end")
+        must(last < 0 or seq > last + 1 or claims["prev"] == before, f"prev of record {index} is not the hash of the statement in record {at}")
+        if seq > last + 1 and len(self.gaps) == self.MOST_GAPS:
+            self.forgotten += 1
+        elif seq > last + 1:
+            self.gaps.append((last + 1, seq - 1, claims["prev"]))
+        for one in claims.get("refused", ()):
+            self.take(one["seq"], one["hash"])
+        self.last, self.sealed = seq, "end" in claims
+        self.recent[seq] = index, hashed
+        if len(self.recent) > self.MOST_RECENT:
+            del self.recent[next(iter(self.recent))]
+
+    def take(self, seq, hashed):  # an entry of refused
+        if seq in self.recent:
+            index, there = self.recent[seq]
+            must(there == hashed, f"it says that number {seq} was refused, and the agent's key signed another statement of that number, in record {index}")
+            return self.was_recorded(seq, index)
+        must(self.named.get(seq, hashed) == hashed, f"it says that number {seq} was refused, and an earlier statement says so of another statement of that number")
+        if seq in self.named:
+            return
+        at, end = 0, len(self.gaps)
+        while at < end:  # the first gap that ends there or later
+            middle = (at + end) // 2
+            at, end = (at, middle) if self.gaps[middle][1] >= seq else (middle + 1, end)
+        if at < len(self.gaps) and self.gaps[at][0] <= seq:
+            self.fill(at, seq, hashed)
+        elif self.forgotten == 0:
+            self.was_recorded(seq, -1)
+
+    def fill(self, at, seq, hashed):  # a place of a gap
+        first, last, after = self.gaps[at]
+        must(seq < last or after in (None, hashed), "it says that a statement was refused that is not the one which the statement after it names in prev")
+        rest = [gap for gap in ((first, seq - 1, None), (seq + 1, last, after)) if gap[0] <= gap[1]]
+        if len(self.named) < self.MOST_NAMED and len(self.gaps) - 1 + len(rest) <= self.MOST_GAPS:
+            self.gaps[at:at + 1] = rest
+            self.named[seq] = hashed
+
+    def was_recorded(self, seq, index):
+        if all(known != seq for known, _ in self.recorded):
+            self.is_more = self.is_more or len(self.recorded) == self.MOST_RECORDED
+            self.recorded = self.recorded + [(seq, index)] * (len(self.recorded) < self.MOST_RECORDED)
+
+    def state(self):  # complete, open at n, or missing a–b
+        count, refused = len(self.gaps) + self.forgotten, f", {len(self.named)} refused" if self.named else ""
+        if count == 0:
+            return (f"complete: 0 to {self.last}, sealed" if self.sealed else f"open at {self.last}") + refused
+        gaps = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b, _ in self.gaps[:100])
+        more = f" and {count - 100} ranges more" if count > 100 else ""
+        return f"missing {gaps}{more}" + ("" if self.sealed else f", open at {self.last}") + refused
+
 # What an agent signs with a key of its own: statements, and endorsements of its next key. They are
 # compact JWS, and the reference says which.
 
@@ -1961,8 +2349,8 @@ def agent_key(jwk):  # (thumbprint, algorithm, function that checks a signature)
     return thumbprint, "ES256", check
 
 class JWS:  # of which the form is checked, and not the signature
-    def __init__(self, compact, kind, required, optional=()):
-        must(len(compact.encode()) <= 4096, "longer than 4096 bytes")
+    def __init__(self, compact, kind, longest, required, optional=()):
+        must(len(compact.encode()) <= longest, f"longer than {longest} bytes")
         header, claims, signature = compact.split(".")
         self.message, self.signature = f"{header}.{claims}".encode(), unbase64url(signature)
         header, self.claims = (read(unbase64url(part).decode()) for part in (header, claims))
@@ -1972,7 +2360,7 @@ class JWS:  # of which the form is checked, and not the signature
         must(self.algorithm in ("EdDSA", "ES256") and header["typ"] == kind and is_thumbprint(self.kid), f"not the header of {kind}")
         must(len(self.signature) == 64, "a signature has 64 bytes")
         for name in ("iss", "aud"):
-            must(visible(self.claims[name], 4096) and self.claims[name].startswith("spiffe://"), f"{name} is not a SPIFFE ID")
+            must(visible(self.claims[name], longest) and self.claims[name].startswith("spiffe://"), f"{name} is not a SPIFFE ID")
         must(type(self.claims["iat"]) is int and 0 <= self.claims["iat"] <= 253402300799, "iat is not a time")
 
     def check(self, key):
@@ -1983,21 +2371,42 @@ class JWS:  # of which the form is checked, and not the signature
 def visible(value, longest):
     return type(value) is str and re.fullmatch("[!-~]{1,%d}" % longest, value)
 
-def read_statement(compact):
-    jws = JWS(compact, "agent-statement+jwt", ("iss", "aud", "iat", "jti", "action_hash"), ("delegation", "sid", "seq", "prev", "end"))
+REFUSED = [{"seq": number, "hash": hexadecimal(64), "code": lambda s: text(s) and re.fullmatch("[A-Z0-9_]{1,64}", s)}, 100]
+SESSION = lambda s: text(s) and re.fullmatch("[A-Za-z0-9._~-]{1,128}", s)
+CONTINUES = {"sid": SESSION, "kid": is_thumbprint, "hash": hexadecimal(64)}
+
+def read_statement(compact):  # one that names its log is of version 2, any other of version 1
+    optional = ("log", "delegation", "sid", "seq", "prev", "refused", "continues", "end")
+    jws = JWS(compact, "agent-statement+jwt", 32768, ("iss", "aud", "iat", "jti", "action_hash"), optional)
     claims, seq = jws.claims, jws.claims.get("seq", 0)
     must(visible(claims["jti"], 128) and hexadecimal(64)(claims["action_hash"]), "jti or action_hash has not its form")
-    must("delegation" not in claims or visible(claims["delegation"], 128), "delegation has not its form")
+    must("log" not in claims or visible(claims["log"], 255), "log is not the origin of a log")
+    delegation = hexadecimal(64) if "log" in claims else lambda value: visible(value, 128)
+    must("delegation" not in claims or delegation(claims["delegation"]), "delegation has not its form")
     must(("sid" in claims) == ("seq" in claims) and ("sid" in claims or "end" not in claims), "a part of a session is missing")
-    must("sid" not in claims or type(claims["sid"]) is str and re.fullmatch("[A-Za-z0-9._~-]{1,128}", claims["sid"]), "not a session")
+    must("sid" not in claims or SESSION(claims["sid"]), "not a session")
     must(number(seq) and ("prev" in claims) == (seq > 0) and ("prev" not in claims or hexadecimal(64)(claims["prev"])), "not a place in a session")
     must(claims.get("end", True) is True, "end is not true")
+    must("log" in claims or not {"refused", "continues"} & set(claims), "refused or continues is there without log")
+    if "refused" in claims:
+        has_form(claims["refused"], REFUSED, "refused")
+        must(seq > 0 and claims["refused"], "refused is there in the first place of a session, or empty")
+        places = [one["seq"] for one in claims["refused"]]
+        must(all(a < b for a, b in zip(places, [*places[1:], seq])), "the places of refused do not stand in order before this one")
+        must(places[-1] < seq - 1 or claims["refused"][-1]["hash"] == claims["prev"], "prev is not the hash of the refused statement before")
+    if "continues" in claims:
+        has_form(claims["continues"], CONTINUES, "continues")
+        must("sid" in claims and seq == 0, "continues is there, and this is not the first place of a session")
+        must((claims["continues"]["sid"], claims["continues"]["kid"]) != (claims["sid"], jws.kid), "continues names this very session")
     return jws
 
 def read_endorsement(compact):
-    jws = JWS(compact, "agent-key+jwt", ("iss", "aud", "iat", "jkt"))
+    jws = JWS(compact, "agent-key+jwt", 4096, ("iss", "aud", "iat", "jkt"))
     must(is_thumbprint(jws.claims["jkt"]) and jws.claims["jkt"] != jws.kid, "jkt is not another key")
     return jws
+
+def goes_on(continues):
+    return f"goes on from the session {continues['sid']} of the key {continues['kid']}, whose last statement has the hash {continues['hash']}"
 
 def moment(timestamp):  # in milliseconds
     return round(seconds(timestamp) * 1000) if timestamp > "0002" else -10**14
@@ -2006,6 +2415,7 @@ class Evidence:  # a file while it is checked
     def __init__(self, source, fingerprint=None, policy=None, agent_key=None):
         self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
+        self.not_actor = None  # of a record whose delegation was given to another one
 
     def steps(self):
         yield from (("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses))
@@ -2149,6 +2559,8 @@ class Evidence:  # a file while it is checked
     def delegation(self):
         own, copied = ([canonical(o["delegation"])] if "delegation" in o else [] for o in (self.file["record"], self.file))
         must(own == copied, "delegation differs from record.delegation")
+        if self.file["log"] == "actions":
+            self.acts(self.file["record"])
 
     # control records, each of which must be about what it may be about
     def told(self, entries, about):
@@ -2240,14 +2652,19 @@ class Evidence:  # a file while it is checked
             must(payload["agentId"] == agent != "", f"control record {record['index']} is of a key of another agent")
             of = known.setdefault(thumbprint, {"revoked": []})
             if action == "agent-key.revoked":
-                of["revoked"].append(record)
+                reason, since = payload.get("reason"), payload.get("since")
+                must(reason is None or text(reason), "reason is not a text")
+                must(since is None or text(since) and seconds(since) is not None, "since is not a timestamp")
+                of["revoked"].append({**record, "reason": reason, "since": since})
                 continue
             must("key" not in of, "a key is enrolled twice")
             for name in ("expiresAt", "enrolment", "endorsement"):
                 must(payload[name] is None or type(payload[name]) is str and payload[name] != "", f"{name} has not its form")
                 of[name] = payload[name]
             must(of["expiresAt"] is None or seconds(of["expiresAt"]) is not None, "expiresAt is not a timestamp")
-            of.update(thumbprint=thumbprint, by=payload["by"], record=record, key=agent_key(payload["jwk"]))
+            version = payload.get("statementVersion", 1)
+            must(type(version) is int and version in (1, 2), "statementVersion is not 1 or 2")
+            of.update(thumbprint=thumbprint, version=version, by=payload["by"], record=record, key=agent_key(payload["jwk"]))
             must(of["key"][0] == thumbprint, "jwk is another key than the control record says")
         chain = []
         while kid:
@@ -2264,8 +2681,15 @@ class Evidence:  # a file while it is checked
                 self.named(endorsed)
                 endorsed.check(before["key"])
                 must(endorsed.claims["jkt"] == one["thumbprint"], "an endorsement is of another key")
+                # while the key before lived, and just before the next one was enrolled
+                made, at, expires = endorsed.claims["iat"] * 1000, moment(one["record"]["timestamp"]), before["expiresAt"] and moment(before["expiresAt"])
+                must(expires is None or at < expires + 300_000, "the key that signed for another one had expired")
+                must(made >= moment(before["record"]["timestamp"]) - 60_000 and (expires is None or made < expires), "an endorsement was not made while its key lived")
+                must(at - 300_000 <= made <= at + 60_000, "an endorsement was not made when the next key was enrolled")
         must(len(chain) == len(known), "there is a control record of a key from which the signing one does not follow")
         self.chain, self.revoked = chain, min((revoked["timestamp"] for revoked in chain[0]["revoked"]), default=None)
+        # when the key came into other hands, as it is known
+        self.since = min((revoked for revoked in chain[0]["revoked"] if revoked["since"]), key=lambda revoked: revoked["since"], default=None)
 
     def named(self, jws):  # by the SPIFFE IDs of company and agent, in one trust domain
         audience, issuer = jws.claims["aud"], jws.claims["iss"]
@@ -2277,12 +2701,17 @@ class Evidence:  # a file while it is checked
     def signed_by_agent(self, record):  # returns the statement
         payload, signer = record["payload"], self.chain[0]
         said = read_statement(payload["statement"])
+        claims, at, kid, origin = said.claims, moment(record["timestamp"]), said.kid, self.logs["actions"]["origin"]
+        must(signer["version"] == 1 or "log" in claims, "the statement does not name its log, and its key was enrolled since statements do")
         said.check(signer["key"])
         self.named(said)
-        claims, at, kid = said.claims, moment(record["timestamp"]), said.kid
+        must(claims.get("log", origin) == origin, "the statement was made for another log")
         action = digest_of_parts([{name: payload[name] for name in payload if name != "statement"}]).hex()
         must(claims["action_hash"] == action, "the statement is of another action")
-        must(claims.get("delegation", "") == record.get("delegation", {}).get("tokenId", ""), "the statement is of another delegation")
+        authority = record.get("delegation", {}).get("tokenId", "")
+        if "log" in claims and "delegation" in record:
+            authority = digest_of_parts([record["delegation"]]).hex()
+        must(claims.get("delegation", "") == authority, "the statement is of another delegation")
         must(-30 * 86400_000 - 300_000 <= claims["iat"] * 1000 - at <= 60_000, "the statement was not made at the time of the record")
         must(signer["record"]["timestamp"] <= record["timestamp"], f"the key {kid} was enrolled after the record")
         must(signer["expiresAt"] is None or at < moment(signer["expiresAt"]) + 300_000, f"the key {kid} expired before the record")
@@ -2311,8 +2740,40 @@ class Evidence:  # a file while it is checked
         self.key_chain(given["records"], record["payload"]["agentId"], kid)
         claims = self.signed_by_agent(record).claims
         self.whose_word("this")
+        self.signed_for(claims)
+        if "log" not in claims and "delegation" in claims:
+            self.checked.append("its statement covers the ID of the delegation alone, not what the delegation said")
         if "sid" in claims:
-            self.checked.append(f"it is number {claims['seq']} of the session {claims['sid']} of that key")
+            self.place(claims)
+        if self.is_stolen(record):
+            self.checked.append(f"the key was in other hands since {self.stolen()}")
+
+    def signed_for(self, claims):  # and what an older statement leaves open
+        iss, aud = claims["iss"], claims["aud"]
+        self.checked.append(f"its statement is by {iss}, for {aud} and its log {claims['log']}" if "log" in claims else
+            f"its statement is by {iss}, for {aud}, and does not say which service it was made for: another one may have the same names")
+
+    def place(self, claims):  # in a session
+        self.checked.append(f"it is number {claims['seq']} of the session {claims['sid']} of that key")
+        if "refused" in claims:
+            count, first = len(claims["refused"]), claims["refused"][0]
+            self.checked.append(f"it says that the service refused {count} earlier statements of that session, the first of them number {first['seq']} ({first['code']})")
+        if "continues" in claims:
+            self.checked.append(f"the session {goes_on(claims['continues'])}")
+
+    def is_stolen(self, record):
+        return self.since is not None and record["timestamp"] >= self.since["since"]
+
+    def stolen(self):
+        return f"{self.since['since']}, says its revocation" + (f" ({self.since['reason']})" if self.since["reason"] else "")
+
+    def acts(self, record):  # names who used what was given to another one
+        agent, info = record["payload"]["agentId"], record.get("delegation")
+        actor = info["delegationChain"][-1] if info and info["act"] is not None and info["delegationChain"] else None
+        name = f"/company/{self.file['companyId']}/agent/{agent}"
+        if actor is not None and self.not_actor is None and not re.fullmatch("spiffe://[^/]+" + re.escape(name), actor):
+            self.not_actor = actor
+            self.checked.append(f"record {record['index']} is of the agent {agent}, and its delegation was given to {actor}")
 
 NOT_PROVEN = [
     "That nothing was left out: this file shows one record, not what came before it, after it or beside it.",
@@ -2373,7 +2834,7 @@ SESSION_NOT_PROVEN = [
 ]
 HEADER = {
     "format": lambda s: s == "attestd-session/v1", "companyId": company, "agentId": text, "kid": is_thumbprint,
-    "sid": lambda s: re.fullmatch("[A-Za-z0-9._~-]{1,128}", s), "records": lambda n: number(n) and 1 <= n <= 1_000_000, "checkpoint": text,
+    "sid": SESSION, "records": lambda n: number(n) and 1 <= n <= 1_000_000, "checkpoint": text,
     "logs": LOGS, "keys": KEYS, "witnesses": [text, 16], "agentKey": {"records": ENTRIES}, "notProven": [text, 10_000],
 }
 LINE = {"record": RECORD, "proof": [text, 60]}
@@ -2388,8 +2849,13 @@ def is_session(line):  # by the first line of a file
 
 # The file of a session while it is checked; source is read line by line.
 class SessionFile(Evidence):
-    first = last = index = hashed = None
-    sealed, gaps, missing = False, 0, []
+    claims = continues = None  # of the last statement; and of the first
+    # with a statement of version 1, of those with a delegation; since the key was in other hands
+    older = exchanged = since_stolen = 0
+
+    def __init__(self, source, **trust):
+        super().__init__(source, **trust)
+        self.places = Places()
 
     def steps(self):
         yield from (("MALFORMED", self.header), ("KEYS", self.keys), ("WITNESSES", self.read_witnesses), ("LOG_PROOF", self.checkpoint))
@@ -2438,27 +2904,33 @@ class SessionFile(Evidence):
     def statement(self):
         f, record = self.file, self.one["record"]
         must(record["payload"]["agentId"] == f["agentId"], "a record is of another agent")
-        claims, index = self.signed_by_agent(record).claims, record["index"]
+        claims = self.claims = self.signed_by_agent(record).claims
         must(claims.get("sid") == f["sid"], "a record is of another session")
-        seq, last = claims["seq"], -1 if self.last is None else self.last
-        must(seq != last, f"the agent's key signed two statements with the seq {seq}: in the records {self.index} and {index}")
-        must(seq > last and not self.sealed, f"seq {seq} of record {index} stands after {last}, or after the end")
-        must(self.last is None or seq > last + 1 or claims["prev"] == self.hashed, f"prev of record {index} is not the hash of the statement in record {self.index}")
-        if seq > last + 1:
-            self.gaps += 1
-            self.missing = self.missing + [(last + 1, seq - 1)] * (self.gaps <= 100)
-        self.first = seq if self.first is None else self.first
-        self.last, self.index, self.sealed = seq, index, "end" in claims
-        self.hashed = hashlib.sha256(record["payload"]["statement"].encode()).hexdigest()
+        self.places.add(claims, record["index"], hashlib.sha256(record["payload"]["statement"].encode()).hexdigest())
+        self.continues = self.continues or claims.get("continues")
+        self.older += "log" not in claims
+        self.exchanged += "log" not in claims and "delegation" in claims
+        self.since_stolen += self.is_stolen(record)
+        self.acts(record)
 
     def end(self):
         must(self.source.read(1) == b"", "there are more lines than the header says")
-        f = self.file
-        self.checked.append(f"session {f['sid']} of the agent {f['agentId']}: {f['records']} records, {self.state()}")
-
-    def state(self):  # complete, open at n, or missing a–b
-        if self.gaps == 0:
-            return f"complete: 0 to {self.last}, sealed" if self.sealed else f"open at {self.last}"
-        gaps = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in self.missing)
-        more = f" and {self.gaps - 100} ranges more" if self.gaps > 100 else ""
-        return f"missing {gaps}{more}" + ("" if self.sealed else f", open at {self.last}")
+        f, places, say = self.file, self.places, self.checked.append
+        say(f"session {f['sid']} of the agent {f['agentId']}: {f['records']} records, {places.state()}")
+        self.signed_for(self.claims)
+        if 0 < self.older < f["records"]:
+            say(f"{self.older} of its statements do not say which service they were made for: those are of the older form")
+        if self.exchanged:
+            say(f"{self.exchanged} of its statements cover the ID of a delegation alone, not what the delegation said")
+        if self.continues:
+            say(f"it {goes_on(self.continues)}")
+        say("a session that goes on from this one may exist elsewhere")
+        for seq, index in places.recorded:
+            if index < 0:
+                say(f"the service recorded number {seq}, although it had told the agent that it refused a statement of that number; whether it is the same one is not compared here")
+            else:
+                say(f"the service recorded number {seq}, record {index}, although it had told the agent that it refused it")
+        if places.is_more:
+            say("there are more numbers that the service recorded although it had told the agent that it refused them")
+        if self.since_stolen:
+            say(f"the key was in other hands since {self.stolen()}; {self.since_stolen} of these records are of that time")

@@ -42,6 +42,6 @@ except ImportError:
     Ed25519PublicKey = None
 
 __all__ = [
-    "Agent", "AgentKey", "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RefusedError", "Retry", "ServiceError",
+    "Agent", "AgentKey", "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys", "OtherLogError", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RecordMismatchError", "RefusedError", "Retry", "ServiceError",
     "Session", "Signer", "Spool", "SpoolSession", "UnknownKeyError", "VerificationError", "generate_agent_key", "verify_evidence", "verify_inclusion", "verify_passport", "verify_proof", "verify_record", "verify_status", "verify_token",
 ]

@@ -31,6 +31,16 @@ class PayloadError(AttestdError, ValueError):
         super().__init__(f"{pointer}: {reason}" if pointer else reason)
         self.pointer = pointer
 
+class RecordMismatchError(AttestdError):
+    """ALARM: the service, or what stands before it, has answered with records of something else than was sent. Whether what was sent is recorded is unknown. places says which of the
+    items differ, and in what: agentId, actionType, payload, statement, delegation, companyId or hash."""
+
+    def __init__(self, operation, places):
+        at, what = next(iter(places.items()))
+        super().__init__(f"ALARM: {operation}: {len(places)} of the records in the answer are not of what was sent: that of item {at} has another {what}. "
+                         "Whether it is recorded is unknown. Find out what answers in place of the service")
+        self.places = places
+
 class VerificationError(AttestdError):
     """What was checked does not hold. code names the step that failed: for evidence and tokens one of the reference's, else KEY,
     RECORD, PRUNED, PROOF or STATUS."""

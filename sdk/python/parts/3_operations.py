@@ -34,7 +34,7 @@ OPERATIONS = {  # all of the API reference, by their names there
     "rotatePassport": Route("POST /v1/agents/{agentId}/passport/rotate", header=("Service-Passport", "Attestd-Passport")),
     "enrolAgentKey": Route("POST /v1/agents/{agentId}/keys", members=("jwk", "label", "expiresAt", "proof", "endorsement"), status=201, header=("DPoP",)),
     "listAgentKeys": Route("GET /v1/agents/{agentId}/keys"),
-    "revokeAgentKey": Route("DELETE /v1/agents/{agentId}/keys/{thumbprint}"),
+    "revokeAgentKey": Route("DELETE /v1/agents/{agentId}/keys/{thumbprint}", members=("reason", "since")),
     "createEnrolment": Route("POST /v1/agents/{agentId}/enrolments", members=("expiresIn", "label"), status=201),
     "getEnrolment": Route("GET /v1/enrolment"),
     "setAgentPolicy": Route("PUT /v1/agents/{agentId}/policy", members=("attest", "dryRun"), safe=True),

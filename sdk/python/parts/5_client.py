@@ -31,17 +31,28 @@ class Client:
         self.close()
 
     def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
-        """Appends a record and returns it, once it is on the service's disk: once, however often it had to be sent."""
+        """Appends a record and returns it, once it is on the service's disk: once, however often it had to be sent. A RecordMismatchError says that the record in the answer is not of
+        this attestation."""
         return self._attest(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
 
     def _attest(self, one):
         def send(items):
-            return self._send(OPERATIONS["attest"], "/v1/attest", {"Idempotency-Key": _header_key(items[0].key)} if items[0].key else {}, items[0].text, lambda answer: _record(json.loads(answer)))
+            route = OPERATIONS["attest"]
+            read = lambda answer: self._records(route, [json.loads(answer)], [items[0].text])[0]
+            return self._send(route, "/v1/attest", {"Idempotency-Key": _header_key(items[0].key)} if items[0].key else {}, items[0].text, read)
         return _under_fresh_keys(send, [one])
 
-    def session(self, id=None):
-        """Begins a session of the agent whose credential this client has. No two of a key may have one ID; without one it makes one up."""
-        return Session(self, id)
+    def session(self, id=None, *, continues=None):
+        """Begins a session of the agent whose credential this client has. No two of an agent may have one ID; without one it makes one up. With continues, the last of another session, it
+        goes on from that: after its end, or under the next key."""
+        return Session(self, id, continues=continues)
+
+    def _learn_log(self):  # signs in where the agent does not know yet for which log it signs
+        if isinstance(self._credential, Agent) and self._credential.log is None:
+            try:
+                self._bearer()
+            except AttestdError:  # then it is not known
+                pass
 
     def token(self, audience, *, agentId=None, alg=None, ttl=None):
         """A token that tells its audience who the agent is, valid for a while: the one that was got for the same request before, or a new one a minute before that ends. Of many calls at
@@ -77,12 +88,15 @@ class Client:
             proof = _proof(key, "POST", f"{self.url}/v1/agents/{quote(agentId, safe='')}/keys", nonce=self._nonce)
             return self.enrol_agent_key(agentId, **given, **{"proof" if agent and agent.dpop else "DPoP": proof})
         try:
-            return attempt()
+            made = attempt()
         except ServiceError as error:
             # a proof counts once, also where the attempt before had no answer
             if not _wants_nonce(error) and not (error.repeated and error.code == "INVALID_DPOP_PROOF"):
                 raise
-        return attempt()
+            made = attempt()
+        if agent:
+            agent._learn(made.get("log"))
+        return made
 
     def attest_all(self, attestations):
         """Appends up to 1,000 records, all or none, and returns them in order. Each attestation is a dict with agentId, actionType, payload and perhaps delegation and idempotencyKey. The
@@ -95,11 +109,19 @@ class Client:
     def send_batch(self, items, *, patient=True):
         """As attest_all, of items that are JSON already, with their keys: what a spool has kept.
         Where the rate limit takes no more, who is not patient is told at once."""
-        def read(answer):
-            records = json.loads(answer)["records"]
-            must(len(records) == len(items), "not as many records as were sent")
-            return [_record(one) for one in records]
-        return self._send(OPERATIONS["attestBatch"], "/v1/attest/batch", {}, '{"records":[' + ",".join(items) + "]}", read, patient)
+        route = OPERATIONS["attestBatch"]
+        return self._send(route, "/v1/attest/batch", {}, '{"records":[' + ",".join(items) + "]}", lambda answer: self._records(route, json.loads(answer)["records"], items), patient)
+
+    def _records(self, route, records, sent):
+        """Requires that the records of an answer are those of what was sent."""
+        must(len(records) == len(sent), "not as many records as were sent")
+        must(all(one["hash"] and one["signature"] for one in records), "not a record")
+        credential = self._credential
+        company, person = credential.company_id if isinstance(credential, Agent) else None, isinstance(credential, str)
+        places = {i: what for i, what in enumerate(map(lambda one, item: _differs(one, json.loads(item), company, person), records, sent)) if what}
+        if places:
+            raise RecordMismatchError(route.call, places)
+        return records
 
     def records(self, from_=0, limit=None, log=None):
         """The records of a log from an index on, asked for by pages. Without a limit, to the end."""
@@ -146,10 +168,12 @@ class Client:
     def _send(self, route, path, headers, body, read, patient=True):
         kind = {"json": "application/json", "form": "application/x-www-form-urlencoded", "text": "text/plain; charset=utf-8"}[route.body]
         headers = headers if body is None else {**headers, "Content-Type": kind}
-        safe = route.safe or route.call.startswith("GET ")
+        safe, appends = route.safe or route.call.startswith("GET "), route in (OPERATIONS["attest"], OPERATIONS["attestBatch"])
         def attempt(bearer):
+            if appends and isinstance(self._credential, Agent):
+                self._credential._refuse()
             status, said, answer = self._connections.whole(route.call, path, {**headers, **self._presents(route.call, path, bearer)}, body, safe)
-            if route in (OPERATIONS["attest"], OPERATIONS["attestBatch"]):
+            if appends:
                 self._rate = _rate(said, status, self._rate)
             if status == route.status:
                 try:
@@ -250,10 +274,6 @@ def _rate(headers, status, before):
         # others, proxies for example, know nothing of it
         return _Rate(0, 0, 0) if status == 201 else before
     return _Rate(limit, left, time.monotonic() + min(60.0, max(1.0, reset - time.time())))
-
-def _record(given):
-    must(given["hash"] and given["signature"], "not a record")
-    return given
 
 def _method(name):
     route = OPERATIONS[name]

@@ -18,12 +18,13 @@ class Spool:
         self._flushing = threading.Lock()
         # the names of the statements that wait, by file; None where an item has none
         self._signed = {}
-        for name in ("new", "pending", "refused", "sessions"):
+        for name in ("new", "pending", "refusals", "refused", "sessions"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
-        # by a process that was killed before it acknowledged them
-        for left in (self.folder / "new").iterdir():
+        # left by a process that was killed before it acknowledged them; and of sessions that nobody
+        # goes on with
+        for left, age in [(left, 3600) for left in (self.folder / "new").iterdir()] + [(left, 60 * 86400) for left in (self.folder / "refusals").iterdir()]:
             try:
-                if left.stat().st_mtime < time.time() - 3600:
+                if left.stat().st_mtime < time.time() - age:
                     left.unlink()
             except FileNotFoundError:  # another process was first
                 pass
@@ -32,9 +33,19 @@ class Spool:
         """Puts an attestation on disk and returns its idempotency key, once it is synced."""
         return self._add(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
 
-    def session(self, id):
-        """Opens a session of the agent whose credential the client has, which goes on where the process before was, also after a kill."""
-        return SpoolSession(self, id)
+    def session(self, id, *, continues=None):
+        """Opens a session of the agent whose credential the client has, which goes on where the process before was, also after a kill. continues is the last of another session, which a
+        new one goes on from."""
+        return SpoolSession(self, id, continues=continues)
+
+    def _put_refusal(self, refusal):  # for whoever has that session
+        self._put("refusals", f"{_prefix_of(refusal['kid'], refusal['sid'])}.{refusal['seq']}", _sealed_json(refusal))
+
+    def _refusals(self, kid, sid):
+        """(file, refusal) of the statements of a session that a flush has found to be refused."""
+        folder, prefix = self.folder / "refusals", _prefix_of(kid, sid) + "."
+        found = [(folder / name, _unsealed_json(folder / name)) for name in os.listdir(folder) if name.startswith(prefix)]
+        return [(file, refusal) for file, refusal in found if refusal]
 
     def _add(self, prepared):
         self._add_text(prepared.item(), prepared.made)
@@ -76,11 +87,13 @@ class Spool:
 
     def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
         """Appends a record, or puts it on disk while the service is away. Returns {"queued": False, "record": …} or {"queued": True, "idempotencyKey": …}. It raises what
-        the service says of a request that it will never take."""
+        the service says of a request that it will never take. After a RecordMismatchError, too, the attestation is on disk."""
         prepared = _prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey})
         try:
             return {"queued": False, "record": self.client._attest(prepared)}
         except AttestdError as error:
+            if isinstance(error, RecordMismatchError):
+                self._add(prepared)
             if not _retryable(error, True):
                 raise
             return {"queued": True, "idempotencyKey": self._add(prepared)}
@@ -91,19 +104,21 @@ class Spool:
 
     def flush(self):
         """Sends all that waits, by batches. It raises where the service is away or takes no more for now, and what was not sent stays; and a RefusedError where, all else being sent,
-        items had to be set apart. retry_after of the ServiceError with the status 429 says when the rate limit takes more."""
+        items had to be set apart. retry_after of the ServiceError with the status 429 says when the rate limit takes more. A RecordMismatchError, perhaps as the __cause__, says that
+        answers were not of what was sent: those items stay."""
         with self._flushing:
-            refused, self._size = [], -1
+            found, cause, self._size = _Found([]), None, -1
             try:
                 names = self._names()
                 while names:
-                    names = names[self._batch(names[: self._room()], refused) :]
+                    names = names[self._batch(names[: self._room()], found) :]
             except AttestdError as error:
-                if refused:
-                    raise RefusedError(self.folder / "refused", refused) from error
-                raise
-            if refused:
-                raise RefusedError(self.folder / "refused", refused)
+                cause = error
+            cause = found.mismatch or cause
+            if found.refused:
+                raise RefusedError(self.folder / "refused", found.refused) from cause
+            if cause:
+                raise cause
 
     def run(self, every, stop, failed=lambda error: None):
         """Flushes every so many seconds, or as soon as the rate limit takes more, until stop, a
@@ -136,21 +151,21 @@ class Spool:
             raise ServiceError(OPERATIONS["attestBatch"].call, 429, "the rate limit has no room now for what waits in the spool", retry_after=wait)
         return min(room, 1000)
 
-    def _batch(self, names, refused):
+    def _batch(self, names, found):
         """Sends the first of some items, and returns how many are dealt with. A key stands in a
         batch but once."""
         items, keys, size = [], set(), 0
         for read, name in enumerate(names):
-            item = self._read(name, refused)
+            item = self._read(name, found)
             if item is None:
                 continue
             size += len(item.text)
             if items and (size > 1 << 20 or item.key in keys):  # well below what the service takes
-                self._send(items, refused)
+                self._send(items, found)
                 return read
             items.append(item)
             keys.add(item.key)
-        self._send(items, refused)
+        self._send(items, found)
         return len(names)
 
     def _measure(self):
@@ -165,7 +180,7 @@ class Spool:
     def _names(self):
         return sorted(os.listdir(self.folder / "pending"))
 
-    def _read(self, name, refused):
+    def _read(self, name, found):
         """An item; None of one that is gone, for another process has sent it, and of one that the
         disk has damaged, which is set apart."""
         try:
@@ -180,13 +195,19 @@ class Spool:
             must(type(key) is str, "no key")
             return _Item(name, text, key, made)
         except (ValueError, LookupError, TypeError):
-            self._set_apart(name, "what stands on the disk is not what was written", refused)
+            self._set_apart(name, "what stands on the disk is not what was written", found)
             return None
 
-    def _send(self, items, refused, renewed=()):
+    def _send(self, items, found, renewed=()):
         while items:
             try:
                 self.client.send_batch([item.text for item in items], patient=False)
+            except RecordMismatchError as error:  # the others are recorded
+                found.mismatch = found.mismatch or error
+                for i, item in enumerate(items):
+                    if i not in error.places:
+                        self._remove(item.name)
+                return
             except ServiceError as error:
                 # A refusal that is about the credential and not about an item would empty the
                 # spool.
@@ -198,7 +219,7 @@ class Spool:
                 # which of them it is, the answer does not say; or the batch is too large
                 if at is None or at >= len(items):
                     half = (len(items) + 1) // 2
-                    self._send(items[:half], refused, renewed)
+                    self._send(items[:half], found, renewed)
                     items = items[half:]
                 elif error.code == "IDEMPOTENCY_KEY_REUSED" and items[at].made:
                     if items[at].name in renewed:
@@ -206,11 +227,15 @@ class Spool:
                     renewed = {*renewed, items[at].name}
                     items = [*items[:at], self._rekey(items[at]), *items[at + 1 :]]
                 else:
-                    self._set_apart(items[at].name, str(error), refused)
+                    statement = json.loads(items[at].text).get("statement")
+                    refusal = statement and _refusal_of(statement, error)
+                    if refusal:
+                        self._put_refusal(refusal)
+                    self._set_apart(items[at].name, str(error), found)
                     items = items[:at] + items[at + 1 :]
             else:
                 for item in items:
-                    (self.folder / "pending" / item.name).unlink(missing_ok=True)
+                    self._remove(item.name)
                 return
 
     def _rekey(self, item):
@@ -221,13 +246,13 @@ class Spool:
         self._put("pending", item.name, _sealed(other.item(), True))
         return _Item(item.name, other.item(), other.key, True)
 
-    def _set_apart(self, name, reason, refused):
+    def _set_apart(self, name, reason, found):
         self._put("refused", name + ".reason", reason + "\n")
         try:
             os.rename(self.folder / "pending" / name, self.folder / "refused" / name)
         except FileNotFoundError:
             pass
-        refused.append((name, reason))
+        found.refused.append((name, reason))
 
     # writes a file that is there whole or not at all, and stays when the power fails
     def _put(self, folder, name, text):
@@ -244,6 +269,11 @@ class Spool:
             os.fsync(kept)
         finally:
             os.close(kept)
+
+@dataclass
+class _Found:  # by a flush, beside what it has sent
+    refused: list
+    mismatch: RecordMismatchError | None = None  # the first answer that was not of what was sent
 
 @dataclass(frozen=True)
 class _Item:

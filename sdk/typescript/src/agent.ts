@@ -1,7 +1,8 @@
 // An agent with a key of its own: it signs in, and signs what it does.
 import { newKey, type Prepared } from "./attestation.js";
-import { base64url, unbase64url } from "./console/lib/bytes.js";
+import { base64url } from "./console/lib/bytes.js";
 import { canonicalize } from "./console/lib/jcs.js";
+import { canonicalDelegation, delegationOf, partOf } from "./delegation.js";
 import { AttestdError, PayloadError } from "./errors.js";
 import { onlyKnown } from "./known.js";
 
@@ -15,11 +16,30 @@ export interface Signer {
   sign(input: Uint8Array): Promise<Uint8Array> | Uint8Array;
 }
 
-/** Where a statement stands in a session; previous is the SHA-256 of the one before. */
+/** A place of a session whose statement the service has refused; hash is its SHA-256. */
+export interface RefusedPlace {
+  seq: number;
+  hash: string;
+  code: string;
+}
+
+/** The last statement of a run that another session goes on from; hash is its SHA-256. */
+export interface Continuation {
+  sid: string;
+  kid: string;
+  hash: string;
+}
+
+/**
+ * Where a statement stands in a session; previous is the SHA-256 of the one before. refused has at
+ * most 100 places before this one, in order; continues is there at the place 0 alone.
+ */
 export interface Place {
   sid: string;
   seq: number;
   previous?: string | undefined;
+  refused?: readonly RefusedPlace[];
+  continues?: Continuation | undefined;
   end?: boolean;
 }
 
@@ -40,10 +60,29 @@ export class UnknownKeyError extends AttestdError {
   }
 }
 
+/**
+ * The service names another log than the agent knows: another service answers, or one that has
+ * another history. The agent signs nothing from then on, and sends it no statement.
+ */
+export class OtherLogError extends AttestdError {
+  override name = "OtherLogError";
+
+  constructor(readonly agent: string, readonly known: string, readonly named: string) {
+    super(`ALARM: the service says that the actions of the agent ${agent} go into the log ${named}, and this client knows the log ${known}: it signs nothing. ` +
+      "Find out which service answers under this address; if its log has changed for a reason that you know, change log in the key file");
+  }
+}
+
 export interface AgentConfig {
   key: Signer;
   /** Of the agent: spiffe://example.org/company/acme/agent/bot */
   spiffeId: string;
+  /**
+   * The origin of the company's log of actions, which statements name. A key file of
+   * `attestd agent-key enrol` has it. When absent, it is what the service says at the sign-in, and
+   * the same for as long as this object lives.
+   */
+  log?: string;
   /** Binds access tokens to the key (RFC 9449): each request carries a proof. */
   dpop?: boolean;
   /** Thumbprints of further keys of the agent: those of other machines, and former ones. */
@@ -128,15 +167,19 @@ export class Agent {
   readonly #parent: string;
   readonly #known: Set<string>;
   readonly #alarm: (error: Error) => void;
+  #log: string | undefined;
+  #otherLog: OtherLogError | undefined; // why nothing is signed
   #thumbprint: Promise<string> | undefined;
   #nonce = ""; // that the next proof has to repeat
 
   constructor(config: AgentConfig) {
-    onlyKnown("an Agent", config, ["key", "spiffeId", "dpop", "known", "alarm"]);
-    const { key, spiffeId, dpop = false, known = [], alarm = (error: Error) => console.error(`attestd: ${error.message}`) } = config;
+    onlyKnown("an Agent", config, ["key", "spiffeId", "log", "dpop", "known", "alarm"]);
+    const { key, spiffeId, log, dpop = false, known = [], alarm = (error: Error) => console.error(`attestd: ${error.message}`) } = config;
     const parts = /^(spiffe:\/\/[^/]+\/company\/([^/]+))\/agent\/([^/]+)$/.exec(spiffeId);
     if (!parts) throw new AttestdError("the SPIFFE ID of an agent must look like spiffe://example.org/company/acme/agent/bot");
     publicJWK(key.jwk);
+    if (log !== undefined && !isOrigin(log)) throw new AttestdError("log must be the origin of a log, 1 to 255 visible ASCII characters, as the first line of its checkpoints has it");
+    this.#log = log;
     [this.#parent, this.companyId, this.agentId] = [parts[1]!, parts[2]!, parts[3]!];
     [this.spiffeId, this.dpop, this.key] = [spiffeId, dpop, key];
     [this.#known, this.#alarm] = [new Set(known), alarm];
@@ -147,9 +190,9 @@ export class Agent {
    * reads that file can sign as the agent.
    */
   static async parse(text: string, options: Pick<AgentConfig, "dpop" | "alarm"> = {}): Promise<Agent> {
-    const { agent, known, ...jwk } = JSON.parse(text) as JsonWebKey & { agent?: string; known?: string[] };
+    const { agent, known, log, ...jwk } = JSON.parse(text) as JsonWebKey & { agent?: string; known?: string[]; log?: string };
     if (!agent) throw new AttestdError("the key is not enrolled: attestd agent-key enrol, or give a spiffeId");
-    return new Agent({ ...options, key: await signerOf(jwk), spiffeId: agent, known: known ?? [] });
+    return new Agent({ ...options, key: await signerOf(jwk), spiffeId: agent, known: known ?? [], ...(log !== undefined && { log }) });
   }
 
   /** The name of the agent's key. */
@@ -157,15 +200,48 @@ export class Agent {
     return (this.#thumbprint ??= thumbprintOf(this.key.jwk));
   }
 
-  /** What the agent signs of an attestation that is ready, added to it. */
-  async sign(prepared: Prepared, place?: Place): Promise<Prepared & { statement: string }> {
+  /** The log that statements name; undefined where the agent does not know it yet. */
+  get log(): string | undefined {
+    return this.#log;
+  }
+
+  /**
+   * Takes the log that the service names, or compares it with the one that is known.
+   * @internal
+   */
+  learn(log: unknown): void {
+    if (typeof log !== "string") return; // a service of before
+    if (!isOrigin(log) || this.#log !== undefined && this.#log !== log) {
+      this.#otherLog = new OtherLogError(this.spiffeId, this.#log ?? "none yet", log);
+      this.#alarm(this.#otherLog);
+      return;
+    }
+    this.#log = log;
+  }
+
+  /**
+   * Throws after the service has named another log.
+   * @internal
+   */
+  refuse(): void {
+    if (this.#otherLog) throw this.#otherLog;
+  }
+
+  /**
+   * What the agent signs of an attestation that is ready, added to it. A statement says for which
+   * log it is made, once the agent knows that. id is its jti, that of the idempotency key when
+   * absent.
+   */
+  async sign(prepared: Prepared, place?: Place, id?: string): Promise<Prepared & { statement: string }> {
     const { agentId, delegation } = JSON.parse(prepared.text) as { agentId: string; delegation?: string };
     if (agentId !== this.agentId) throw new PayloadError("/agentId", `must be ${this.agentId}: an agent signs what it does itself`);
+    this.refuse();
+    const log = this.#log;
     const statement = await jws(this.key, { typ: "agent-statement+jwt", kid: await this.thumbprint() }, {
-      iss: this.spiffeId, aud: this.#parent, iat: seconds(), jti: prepared.made ? newKey() : await idOf(prepared.key),
+      iss: this.spiffeId, aud: this.#parent, ...(log !== undefined && { log }), iat: seconds(), jti: id ?? (prepared.made ? newKey() : await idOf(prepared.key)),
       action_hash: await this.#actionHash(prepared.text),
-      ...(delegation && { delegation: idOfToken(delegation) }),
-      ...(place && { sid: place.sid, seq: place.seq, ...(place.seq > 0 && { prev: place.previous }), ...(place.end && { end: true }) }),
+      ...(delegation && { delegation: await delegationClaim(delegation, log) }),
+      ...(place && placeClaims(place, log)),
     });
     return { text: `${prepared.text.slice(0, -1)},"statement":${JSON.stringify(statement)}}`, key: "", made: false, statement };
   }
@@ -178,7 +254,8 @@ export class Agent {
   async says(statement: string, prepared: Prepared, end: boolean): Promise<boolean> {
     const { delegation } = JSON.parse(prepared.text) as { delegation?: string };
     const claims = claimsOf(statement);
-    return claims.action_hash === await this.#actionHash(prepared.text) && claims.delegation === (delegation ? idOfToken(delegation) : undefined) && (claims.end === true) === end;
+    return claims.action_hash === await this.#actionHash(prepared.text) && (claims.end === true) === end &&
+      claims.delegation === (delegation ? await delegationClaim(delegation, claims.log) : undefined);
   }
 
   async #actionHash(text: string): Promise<string> {
@@ -216,8 +293,14 @@ export class Agent {
     this.#known.add(thumbprint);
   }
 
-  /** Reports each key of a list that the agent does not know. */
-  async compare(list: readonly EnrolledKey[]): Promise<void> {
+  /** The thumbprints of the further keys that the agent knows. */
+  get known(): string[] {
+    return [...this.#known];
+  }
+
+  /** Reports each key of a list that the agent does not know, and another log than its own. */
+  async compare(list: readonly EnrolledKey[], log?: unknown): Promise<void> {
+    this.learn(log);
     const own = await this.thumbprint();
     for (const key of list) {
       if (key.thumbprint !== own && !this.#known.has(key.thumbprint)) this.#alarm(new UnknownKeyError(this.spiffeId, key));
@@ -236,19 +319,44 @@ export async function idOf(key: string): Promise<string> {
   return /^[!-~]{1,128}$/.test(key) ? key : base64url(await sha256(key));
 }
 
-const partOf = (token: string, part: number) => JSON.parse(new TextDecoder().decode(unbase64url(token.split(".")[part] ?? ""))) as Record<string, unknown>;
-
 /** The claims of a token that was made here, or is not checked here. */
 const claimsOf = (token: string) => partOf(token, 1);
 
 /** What no other statement has: the key that signed it and its jti. */
 export const nameOf = (statement: string): string => `${String(partOf(statement, 0).kid)} ${String(claimsOf(statement).jti)}`;
 
-// The jti of a token that is not checked here: the service checks it.
-function idOfToken(token: string): string {
-  try {
-    const { jti } = claimsOf(token);
-    if (typeof jti === "string" && jti) return jti;
-  } catch { /* it is none */ }
-  throw new PayloadError("/delegation", "is no token with a jti");
+/**
+ * The jti of what is signed again under an idempotency key: no two statements of a key have one
+ * jti, also where the service has refused the first.
+ */
+export async function freshID(key: string, isRefused: (id: string) => boolean): Promise<string> {
+  let id = await idOf(key);
+  for (let n = 1; isRefused(id); n++) id = base64url(await sha256(`${key}\n${n}`));
+  return id;
+}
+
+/** What a statement that was made here says of its place; undefined outside of a session. */
+export function placeIn(statement: string): Place & { kid: string; id: string } | undefined {
+  const { jti, sid, seq, prev, refused, continues, end } = claimsOf(statement);
+  if (typeof sid !== "string") return undefined;
+  return {
+    id: String(jti), kid: String(partOf(statement, 0).kid), sid, seq: Number(seq), previous: prev as string | undefined, refused: (refused ?? []) as RefusedPlace[],
+    continues: continues as Continuation | undefined, end: end === true,
+  };
+}
+
+const isOrigin = (log: string) => /^[!-~]{1,255}$/.test(log);
+
+// A statement that does not name its log is of the form of before: it has no refused and no
+// continues, and names a delegation by its jti alone.
+const placeClaims = ({ sid, seq, previous, refused = [], continues, end }: Place, log: unknown) => ({
+  sid, seq,
+  ...(seq > 0 && { prev: previous }),
+  ...(log !== undefined && { ...(seq > 0 && refused.length > 0 && { refused: refused.map(({ seq, hash, code }) => ({ seq, hash, code })) }), ...(seq === 0 && continues && { continues }) }),
+  ...(end && { end: true }),
+});
+
+async function delegationClaim(token: string, log: unknown): Promise<string> {
+  const info = delegationOf(token);
+  return log === undefined ? info.tokenId : hashOf(canonicalDelegation(info));
 }

@@ -43,6 +43,9 @@ const hex = (n: number, digits: number) => n.toString(16).padStart(digits, "0");
  */
 export const newKey = (): string => `${hex(Date.now(), 12)}-${Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => hex(byte, 2)).join("")}`;
 
+/** Whether a key has the form of ours. */
+export const isNewKey = (key: string): boolean => /^[0-9a-f]{12}-[0-9a-f]{32}$/.test(key);
+
 /** Makes an attestation ready, once for all its retries. Refuses what could never be sent. */
 export function prepare(attestation: Attestation): Prepared {
   onlyKnown("an attestation", attestation, ["agentId", "actionType", "payload", "delegation", "idempotencyKey"]);

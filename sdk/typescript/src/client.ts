@@ -1,13 +1,14 @@
-import { Agent, proofOf, publicJWK, thumbprintOf, type Signer } from "./agent.js";
+import { Agent, proofOf, publicJWK, thumbprintOf, type EnrolledKey, type Signer } from "./agent.js";
 import { batchOf, headerOf, itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
+import { recordsOf, type Sender } from "./compare.js";
 import { Bearer, type Credential, type Token } from "./credential.js";
-import { AttestdError, codeOf, ConnectionError, PayloadError, placeOf, REUSED, serviceError, ServiceError, wantsNonce } from "./errors.js";
+import { AttestdError, codeOf, ConnectionError, PayloadError, placeOf, RecordMismatchError, REUSED, serviceError, ServiceError, wantsNonce } from "./errors.js";
 import { onlyKnown } from "./known.js";
 import { lines, messages } from "./lines.js";
 import { operations, type Arguments, type AttestationRecord, type CallOptions, type Name, type Operations, type Route, type StreamMessage } from "./operations.js";
 import { rateOf, type Rate } from "./rate.js";
 import { defaultRetry, sleep, waitBefore, type Retry } from "./retry.js";
-import { Session } from "./session.js";
+import { Session, type SessionOptions } from "./session.js";
 import { encode } from "./text.js";
 import { IssuedTokens, type IssuedToken, type TokenRequest } from "./tokens.js";
 
@@ -67,7 +68,10 @@ export class Client {
     this.#fetch = (address, init) => fetch(address, init);
     this.#timeout = timeout;
     this.#retry = { ...defaultRetry, ...retry };
-    this.#bearer = new Bearer(credential, (from) => this.#token(from), async (agent) => agent.compare((await this.listAgentKeys({ agentId: agent.agentId })).keys));
+    this.#bearer = new Bearer(credential, (from) => this.#token(from), async (agent) => {
+      const { keys, log } = await this.listAgentKeys({ agentId: agent.agentId }) as { keys: EnrolledKey[]; log?: unknown };
+      await agent.compare(keys, log);
+    });
   }
 
   static {
@@ -103,6 +107,10 @@ export class Client {
     });
   }
 
+  get #sender(): Sender {
+    return { companyId: this.agent?.companyId ?? "", mayActForPerson: typeof this.#bearer.credential === "string" };
+  }
+
   /** The agent with a key of its own whose credential this client has. */
   get agent(): Agent | undefined {
     return this.#bearer.credential instanceof Agent ? this.#bearer.credential : undefined;
@@ -121,23 +129,37 @@ export class Client {
     return this.#tokens.get({ ...request, agentId });
   }
 
-  /** Begins a session of the agent. No two of a key may have one ID; without one it makes one. */
-  session(id?: string): Session {
+  /**
+   * Begins a session of the agent. No two of an agent may have one ID; without one it makes one.
+   * With continues, the last of another session, it goes on from that: after its end, or under the
+   * next key.
+   */
+  session(id?: string, options: SessionOptions = {}): Session {
+    onlyKnown("a session", options, ["continues"]);
     if (!this.agent) throw new AttestdError("a session needs an agent's key: give the client an Agent as its credential");
-    return new Session(this, this.agent, id);
+    return new Session(this, this.agent, id, options);
+  }
+
+  /**
+   * Signs in where the agent does not know yet for which log it signs. Where that cannot be done,
+   * it is not known.
+   * @internal
+   */
+  async learnLog(): Promise<void> {
+    if (this.agent && this.agent.log === undefined) await this.#bearer.get().catch(() => {});
   }
 
   /**
    * Makes a key an agent's, and proves possession of it. The credential is an admin's, an enrolment
    * token of the agent, or the agent itself: then its present key endorses this one.
    */
-  async enrolKey({ agentId, key, ...rest }: { agentId: string; key: Signer; label?: string; expiresAt?: string }): Promise<{ thumbprint: string; agentId: string; createdAt: string }> {
+  async enrolKey({ agentId, key, ...rest }: { agentId: string; key: Signer; label?: string; expiresAt?: string }): Promise<Enrolled> {
     const { agent } = this;
     const endorsement = agent && await agent.endorse(await thumbprintOf(key.jwk));
     const attempt = async () => {
       const proof = await proofOf(key, "POST", `${this.url}/v1/agents/${encodeURIComponent(agentId)}/keys`, "", this.#nonce);
       const values = { ...rest, agentId, jwk: publicJWK(key.jwk), ...(endorsement && { endorsement }), ...(agent?.dpop ? { proof } : { DPoP: proof }) };
-      return await this.#call("enrolAgentKey", values, {}) as { thumbprint: string; agentId: string; createdAt: string };
+      return await this.#call("enrolAgentKey", values, {}) as Enrolled;
     };
     const made = await attempt().catch((error: unknown) => {
       // a proof counts once, also where the attempt before had no answer
@@ -146,6 +168,7 @@ export class Client {
       return attempt();
     });
     agent?.know(made.thumbprint);
+    agent?.learn(made.log);
     return made;
   }
 
@@ -153,7 +176,8 @@ export class Client {
    * Appends a record. It resolves when the service has answered 201, that is when the record is on
    * its disk, once, however often it had to be sent. After a ConnectionError, or a ServiceError
    * with a status of 500 or more, nobody knows whether it is there: the same attestation with the
-   * same key finds out.
+   * same key finds out. A RecordMismatchError says that the record in the answer is not of this
+   * attestation.
    */
   async attest(attestation: Attestation, options: CallOptions = {}): Promise<AttestationRecord> {
     return this.sendPrepared(prepare(attestation), options);
@@ -161,7 +185,8 @@ export class Client {
 
   /** As attest, of what was made ready before, for a spool. */
   async sendPrepared(prepared: Prepared, options: CallOptions = {}): Promise<AttestationRecord> {
-    return underFreshKeys([prepared], ([one]) => this.#send("attest", one!.key ? { "Idempotency-Key": headerOf(one!.key) } : {}, options, async (answer) => record(await answer.json()), one!.text));
+    return underFreshKeys([prepared], ([one]) => this.#send("attest", one!.key ? { "Idempotency-Key": headerOf(one!.key) } : {}, options,
+      async (answer) => (await recordsOf(operations.attest.call, await answer.text(), [one!.text], this.#sender))[0]!, one!.text));
   }
 
   /**
@@ -175,11 +200,7 @@ export class Client {
 
   /** As attestAll, of items that are JSON already, with their keys: what a spool has kept. */
   async sendBatch(items: readonly string[], options: CallOptions & Patience = {}): Promise<AttestationRecord[]> {
-    return this.#send("attestBatch", {}, options, async (answer) => {
-      const { records } = await answer.json() as { records: AttestationRecord[] };
-      if (records.length !== items.length) throw new Error("not as many records as were sent");
-      return records.map(record);
-    }, batchOf(items));
+    return this.#send("attestBatch", {}, options, async (answer) => recordsOf(operations.attestBatch.call, await answer.text(), items, this.#sender), batchOf(items));
   }
 
   /** The records of a log from an index on, asked for by pages. Without a limit, to the end. */
@@ -264,6 +285,7 @@ export class Client {
     let unknown = false;
     for (let n = 0; ;) {
       try {
+        if (APPENDS.includes(route)) this.agent?.refuse();
         const method = route.call.split(" ", 1)[0]!;
         const init: RequestInit = { method, headers: { ...headers, ...await this.#bearer.headers(token, method, this.url + path) } };
         if (body !== undefined) init.body = body;
@@ -303,13 +325,13 @@ export class Client {
       const answer = await this.#fetch(this.url + path, { ...init, redirect: "manual", signal: ends.signal });
       this.agent?.hear(answer);
       this.#nonce = answer.headers.get("DPoP-Nonce") ?? this.#nonce;
-      if (route === operations.attest || route === operations.attestBatch) this.rate = rateOf(answer) ?? this.rate;
+      if (APPENDS.includes(route)) this.rate = rateOf(answer) ?? this.rate;
       if (answer.status === (route.status ?? 200)) return await read(answer);
       const [body, error] = await serviceError(route.call, answer);
       if (route.denies && body?.valid === false) return body as T;
       throw error;
     } catch (cause) {
-      if (cause instanceof ServiceError || signal?.aborted) throw cause;
+      if (cause instanceof ServiceError || cause instanceof RecordMismatchError || signal?.aborted) throw cause;
       throw new ConnectionError(route.call, cause, UNSENT.includes(codeOf(cause)));
     } finally {
       clearTimeout(timer);
@@ -319,6 +341,15 @@ export class Client {
   }
 }
 
+/** A key that was enrolled; log is the one that its statements must name. */
+interface Enrolled {
+  thumbprint: string;
+  agentId: string;
+  createdAt: string;
+  log?: string;
+}
+
+const APPENDS: readonly Route[] = [operations.attest, operations.attestBatch];
 const OPTIONS = ["signal", "impatient"];
 
 interface Patience {
@@ -352,11 +383,6 @@ const UNSENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEO
 
 /** Records of a page of the chain. */
 const PAGE = 500;
-
-function record(given: AttestationRecord): AttestationRecord {
-  if (!given.hash || !given.signature) throw new Error("not a record");
-  return given;
-}
 
 const bytesOf = async (answer: Response) => new Uint8Array(await answer.arrayBuffer());
 

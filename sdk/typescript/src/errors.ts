@@ -44,6 +44,21 @@ export class ConnectionError extends AttestdError {
 }
 
 /**
+ * ALARM: the service, or what stands before it, has answered with records of something else than
+ * was sent. Whether what was sent is recorded is unknown. places says which of the items differ,
+ * and in what: agentId, actionType, payload, statement, delegation, companyId or hash.
+ */
+export class RecordMismatchError extends AttestdError {
+  override name = "RecordMismatchError";
+
+  constructor(operation: string, readonly places: ReadonlyMap<number, string>) {
+    const [[at, what] = [0, ""]] = places;
+    super(`ALARM: ${operation}: ${places.size} of the records in the answer are not of what was sent: that of item ${at} has another ${what}. ` +
+      "Whether it is recorded is unknown. Find out what answers in place of the service");
+  }
+}
+
+/**
  * A value that cannot be sent as it is; nothing was sent. pointer is its place in what was given.
  */
 export class PayloadError extends AttestdError {
@@ -68,6 +83,9 @@ export class VerificationError extends AttestdError {
 
 /** The code of a refusal of an idempotency key that came with another request before. */
 export const REUSED = "IDEMPOTENCY_KEY_REUSED";
+
+/** The code of a refusal of a statement whose jti, or place, another one has. */
+export const STATEMENT_REUSED = "STATEMENT_REUSED";
 
 /** Which item of a batch a refusal names. */
 export const placeOf = ({ pointer }: ServiceError): number | undefined => {

@@ -280,6 +280,11 @@ export interface paths {
          * Revoke a key of an agent
          * @description **Addition.** From this response on, nothing that the key signs is taken, on any server. A revoked key stays listed
          *     and never comes back. A key that is revoked already keeps its `revokedAt`.
+         *
+         *     With `since`, the key was in other hands from that time on. The control record says so, with the `reason`, and
+         *     every checker repeats it of each statement of the key that was recorded then or later. `since` may be said in a
+         *     later request too, when it is known, and be moved to an earlier time; what is recorded is not taken back. Without
+         *     an earlier `since`, a request for a key that is revoked already changes nothing.
          */
         delete: operations["revokeAgentKey"];
         options?: never;
@@ -2327,6 +2332,26 @@ export interface components {
                 y?: string;
             };
         };
+        /** @description Origin of the company's log of actions, which statements name in `log`. It never changes. */
+        StatementLog: string;
+        EnrolledKey: {
+            thumbprint: components["schemas"]["Thumbprint"];
+            agentId: components["schemas"]["Segment"];
+            /** @enum {string} */
+            alg: "EdDSA" | "ES256";
+            label: string | null;
+            createdAt: components["schemas"]["Timestamp"];
+            expiresAt: components["schemas"]["Timestamp"] | null;
+            revokedAt: components["schemas"]["Timestamp"] | null;
+            jwk: components["schemas"]["AgentKey"]["jwk"];
+            log: components["schemas"]["StatementLog"];
+        };
+        RevokeKeyRequest: {
+            /** @description At most 16 KiB. */
+            reason?: string | null;
+            /** @description When the key came into other hands: not in the future, and not before it was enrolled. */
+            since?: components["schemas"]["Timestamp"] | null;
+        };
         Enrolment: {
             token: string;
             expiresAt: components["schemas"]["Timestamp"];
@@ -4106,8 +4131,8 @@ export interface components {
             };
         };
         /**
-         * @description Another statement of this key that is recorded has this `jti`, or this `sid` and `seq`. `code` is
-         *     `STATEMENT_REUSED`.
+         * @description Another statement of this key that is recorded has this `jti`, or this `sid` and `seq`; or another key of the agent
+         *     has used this `sid`. `code` is `STATEMENT_REUSED`.
          */
         StatementReused: {
             headers: {
@@ -5214,6 +5239,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         keys: components["schemas"]["AgentKey"][];
+                        log: components["schemas"]["StatementLog"];
                     };
                 };
             };
@@ -5277,7 +5303,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["AgentKey"];
+                    "application/json": components["schemas"]["EnrolledKey"];
                 };
             };
             /**
@@ -5356,7 +5382,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RevokeKeyRequest"];
+            };
+        };
         responses: {
             /** @description The key, with `revokedAt`. */
             200: {
@@ -5373,7 +5403,21 @@ export interface operations {
                     "application/json": components["schemas"]["AgentKey"];
                 };
             };
-            400: components["responses"]["Undeclared"];
+            /** @description `reason` is no string of at most 16 KiB; `since` is no time, in the future, or before the key was enrolled; the request has another member. */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["ForbiddenAgent"];
             /** @description The agent has no key with this thumbprint. */
@@ -5391,6 +5435,27 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description `SINCE_RECORDED`: the revocation of the key says an earlier `since` already. */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-RateLimit-Company-Limit": components["headers"]["X-RateLimit-Company-Limit"];
+                    "X-RateLimit-Company-Remaining": components["headers"]["X-RateLimit-Company-Remaining"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: string;
+                        /** @constant */
+                        code: "SINCE_RECORDED";
+                        pointer?: string;
+                    };
+                };
+            };
+            413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -5632,6 +5697,7 @@ export interface operations {
                          * @description When the token ends.
                          */
                         expiresAt: string;
+                        log: components["schemas"]["StatementLog"];
                     };
                 };
             };

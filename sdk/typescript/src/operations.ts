@@ -44,7 +44,7 @@ export const operations = {
 
   enrolAgentKey: { call: "POST /v1/agents/{agentId}/keys", members: ["jwk", "label", "expiresAt", "proof", "endorsement"], status: 201, header: ["DPoP"] },
   listAgentKeys: { call: "GET /v1/agents/{agentId}/keys" },
-  revokeAgentKey: { call: "DELETE /v1/agents/{agentId}/keys/{thumbprint}" },
+  revokeAgentKey: { call: "DELETE /v1/agents/{agentId}/keys/{thumbprint}", members: ["reason", "since"] },
   createEnrolment: { call: "POST /v1/agents/{agentId}/enrolments", members: ["expiresIn", "label"], status: 201 },
   getEnrolment: { call: "GET /v1/enrolment" },
   setAgentPolicy: { call: "PUT /v1/agents/{agentId}/policy", members: ["attest", "dryRun"], safe: true },

@@ -3,15 +3,15 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { hashOf, idOf, nameOf, type Agent } from "./agent.js";
+import { nameOf, OtherLogError, type Agent, type Continuation } from "./agent.js";
 import { itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import type { Client } from "./client.js";
-import { AttestdError, placeOf, REUSED, ServiceError } from "./errors.js";
+import { AttestdError, placeOf, RecordMismatchError, REUSED, ServiceError, STATEMENT_REUSED } from "./errors.js";
 import { onlyKnown } from "./known.js";
 import { operations, type AttestationRecord } from "./operations.js";
-import { takePlaces, written, type State } from "./place.js";
+import { openPlace, readRefusals, refusalFile, written, type State } from "./place.js";
 import { isTemporary, sleep } from "./retry.js";
-import { isRefused } from "./session.js";
+import { after, afterRefusal, elsewhere, FurtherIDs, idOfNext, isRefused, isReused, placeOfNext, refusalOf, type Refusal, type SessionOptions } from "./session.js";
 
 /**
  * The service has refused items for good, or the disk has damaged them. They stand in folder, each
@@ -37,6 +37,13 @@ export class FullError extends AttestdError {
 export type Attested = { queued: false; record: AttestationRecord } | { queued: true; idempotencyKey: string };
 
 type Refused = { file: string; reason: string }[];
+
+/** What a flush has found, beside what it has sent. */
+interface Found {
+  refused: Refused;
+  /** The first answer that was not of what was sent. */
+  mismatch?: RecordMismatchError;
+}
 
 interface Item {
   name: string;
@@ -84,13 +91,10 @@ export class Spool {
   static async open(folder: string, client: Client, options: { limit?: number } = {}): Promise<Spool> {
     onlyKnown("a Spool", options, ["limit"]);
     const { limit = 1 << 30 } = options;
-    for (const name of ["new", "pending", "refused", "sessions"]) await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
+    for (const name of ["new", "pending", "refusals", "refused", "sessions"]) await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
     // left by a process that was killed before it acknowledged them
-    for (const name of await readdir(join(folder, "new"))) {
-      const left = join(folder, "new", name);
-      const { mtimeMs } = await stat(left).catch(gone({ mtimeMs: Infinity }));
-      if (mtimeMs < Date.now() - 3600_000) await unlink(left).catch(gone(undefined));
-    }
+    await removeOld(join(folder, "new"), 3600_000);
+    await removeOld(join(folder, "refusals"), REFUSALS_FOR); // of sessions that nobody goes on with
     return new Spool(folder, client, limit);
   }
 
@@ -122,13 +126,15 @@ export class Spool {
 
   /**
    * Appends a record, or puts it on disk while the service is away. It throws what the service says
-   * of a request that it will never take.
+   * of a request that it will never take. After a RecordMismatchError, too, the attestation is on
+   * disk.
    */
   async attest(attestation: Attestation): Promise<Attested> {
     const prepared = prepare(attestation);
     try {
       return { queued: false, record: await this.client.sendPrepared(prepared) };
     } catch (error) {
+      if (error instanceof RecordMismatchError) await this.#add(prepared);
       if (!isTemporary(error)) throw error;
       return { queued: true, idempotencyKey: await this.#add(prepared) };
     }
@@ -137,24 +143,29 @@ export class Spool {
   /**
    * Opens a session of the agent whose credential the client has. One process has a session at a
    * time, and the next one goes on where it was, also after a kill. Where another process that
-   * lives has the session, and after its end, this one is under the ID with "~" and the time.
+   * lives has the session, after its end, and under the next key of the agent, this one is under
+   * the ID with "~" and the time; its first statement names the last one of the run before, or the
+   * one that continues gives.
    */
-  async session(id: string): Promise<SpoolSession> {
+  async session(id: string, options: SessionOptions = {}): Promise<SpoolSession> {
+    onlyKnown("a session", options, ["continues"]);
     const { agent } = this.client;
     if (!agent) throw new AttestdError("a session needs an agent's key: give the client an Agent as its credential");
     if (!/^[A-Za-z0-9._-]{1,100}$/.test(id)) throw new AttestdError("the ID of a session must have 1 to 100 characters of A-Z, a-z, 0-9, '.', '_' and '-'");
-    const { name, taken, shared } = await takePlaces(join(this.folder, "sessions"), await agent.thumbprint(), id);
-    // What was signed last may be nowhere else; to send it twice makes no second record.
-    for (const { state: { item, at = 0 } } of taken) if (item && at > Date.now() - SIGNED_FOR) await this.#addText(item, false);
-    const last = taken.at(-1)?.state;
-    const next = last && !last.end && !shared ? { ...last, item: undefined } : { sid: last || shared ? `${id}~${Date.now()}` : id, seq: 0 };
+    const kid = await agent.thumbprint();
+    const { name, next, former, items } = await openPlace(join(this.folder, "sessions"), [kid, ...agent.known], id, options.continues);
+    for (const item of items) await this.#addText(item, false);
     await this.#put("sessions", name, written({ ...next, at: Date.now() }));
-    for (const { name: former } of taken) await unlink(join(this.folder, "sessions", former)).catch(gone(undefined));
-    return new SpoolSession(this.client, agent, next, {
+    for (const one of former) await unlink(join(this.folder, "sessions", one)).catch(gone(undefined));
+    return new SpoolSession(this.client, agent, kid, next, {
       place: (now) => this.#put("sessions", name, written(now)),
       add: (text) => this.#addText(text, false),
       remove: (item) => unlink(join(this.folder, "pending", item)).catch(gone(undefined)),
+      setApart: (item, reason) => this.#setApart(item, reason, { refused: [] }),
       waiting: (statement) => this.#waiting(statement),
+      refused: (refusal) => this.#put("refusals", refusalFile(refusal), written(refusal)),
+      refusals: (sid) => readRefusals(join(this.folder, "refusals"), kid, sid),
+      forget: (file) => unlink(join(this.folder, "refusals", file)).catch(gone(undefined)),
     });
   }
 
@@ -188,6 +199,8 @@ export class Spool {
    * Sends all that waits, by batches. It throws where the service is away or takes no more for now,
    * and what was not sent stays; and a RefusedError where, all else being sent, items had to be set
    * apart. retryAfter of the ServiceError with the status 429 says when the rate limit takes more.
+   * A RecordMismatchError, perhaps as the cause, says that answers were not of what was sent: those
+   * items stay.
    */
   flush(): Promise<void> {
     const flushed = this.#flushing.then(() => this.#flush());
@@ -196,15 +209,17 @@ export class Spool {
   }
 
   async #flush(): Promise<void> {
-    const refused: Refused = [];
-    const refusal = (cause?: unknown) => new RefusedError(join(this.folder, "refused"), refused, cause);
+    const found: Found = { refused: [] };
+    let cause: unknown;
     this.#size = -1;
     try {
-      for (let names = await this.#names(); names.length; ) names = names.slice(await this.#batch(names.slice(0, this.#room()), refused));
+      for (let names = await this.#names(); names.length; ) names = names.slice(await this.#batch(names.slice(0, this.#room()), found));
     } catch (error) {
-      throw refused.length ? refusal(error) : error;
+      cause = error;
     }
-    if (refused.length) throw refusal();
+    cause = found.mismatch ?? cause;
+    if (found.refused.length) throw new RefusedError(join(this.folder, "refused"), found.refused, cause);
+    if (cause !== undefined) throw cause;
   }
 
   /**
@@ -238,13 +253,13 @@ export class Spool {
 
   // Sends the first of some items, and returns how many are dealt with. A key stands in a batch but
   // once.
-  async #batch(names: string[], refused: Refused): Promise<number> {
+  async #batch(names: string[], found: Found): Promise<number> {
     const items: Item[] = [];
     const keys = new Set<string>();
     let bytes = 0;
     let read = 0;
     for (const name of names) {
-      const item = await this.#read(name, refused);
+      const item = await this.#read(name, found);
       bytes += item?.text.length ?? 0;
       if (item && items.length && (bytes > MOST || keys.has(item.key))) break;
       read++;
@@ -252,13 +267,13 @@ export class Spool {
       items.push(item);
       keys.add(item.key);
     }
-    await this.#send(items, refused);
+    await this.#send(items, found);
     return read;
   }
 
   // An item that is not as it was written was damaged on the disk; it is set apart. One that is
   // gone was sent by another process.
-  async #read(name: string, refused: Refused): Promise<Item | undefined> {
+  async #read(name: string, found: Found): Promise<Item | undefined> {
     const content = await readFile(join(this.folder, "pending", name)).catch(gone(undefined));
     if (content === undefined) return undefined;
     try {
@@ -267,18 +282,24 @@ export class Spool {
       const key = idempotencyKey ?? statement; // which is its own key
       if (typeof key === "string") return { name, text, key, made };
     } catch { /* it is damaged as well */ }
-    await this.#setApart(name, "what stands on the disk is not what was written", refused);
+    await this.#setApart(name, "what stands on the disk is not what was written", found);
     return undefined;
   }
 
-  async #send(items: Item[], refused: Refused, renewed = new Set<string>()): Promise<void> {
+  async #send(items: Item[], found: Found, renewed = new Set<string>()): Promise<void> {
+    const sent = (done: Item[]) => Promise.all(done.map(({ name }) => unlink(join(this.folder, "pending", name)).catch(gone(undefined))));
     while (items.length) {
       try {
         await this.client.sendBatch(items.map(({ text }) => text), { impatient: true });
-        await Promise.all(items.map(({ name }) => unlink(join(this.folder, "pending", name)).catch(gone(undefined))));
+        await sent(items);
         return;
       } catch (error) {
-        if (!(error instanceof ServiceError) || ![400, 403, 413, 422].includes(error.status) && error.code !== "STATEMENT_REUSED" || isUnderAll(error)) throw error;
+        if (error instanceof RecordMismatchError) { // the others are recorded
+          found.mismatch ??= error;
+          await sent(items.filter((_, i) => !error.places.has(i)));
+          return;
+        }
+        if (!(error instanceof ServiceError) || ![400, 403, 413, 422].includes(error.status) && error.code !== STATEMENT_REUSED || isUnderAll(error)) throw error;
         const item = items[items.length === 1 ? 0 : placeOf(error) ?? NaN];
         if (item?.made && error.code === REUSED) {
           if (renewed.has(item.name)) throw error;
@@ -286,11 +307,13 @@ export class Spool {
           const other = await this.#rekey(item);
           items = items.map((one) => (one === item ? other : one));
         } else if (item) {
-          await this.#setApart(item.name, error.message, refused);
+          const refusal = await refusalIn(item.text, error);
+          if (refusal) await this.#put("refusals", refusalFile(refusal), written(refusal));
+          await this.#setApart(item.name, error.message, found);
           items = items.filter((one) => one !== item);
         } else { // which of them it is, the answer does not say; or the batch is too large
           const half = Math.ceil(items.length / 2);
-          await this.#send(items.slice(0, half), refused, renewed);
+          await this.#send(items.slice(0, half), found, renewed);
           items = items.slice(half);
         }
       }
@@ -306,7 +329,7 @@ export class Spool {
     return { name, text: itemOf(other), key: other.key, made: true };
   }
 
-  async #setApart(name: string, reason: string, refused: Refused): Promise<void> {
+  async #setApart(name: string, reason: string, { refused }: Found): Promise<void> {
     await this.#put("refused", `${name}.reason`, `${reason}\n`);
     await rename(join(this.folder, "pending", name), join(this.folder, "refused", name)).catch(gone(undefined));
     refused.push({ file: name, reason });
@@ -343,8 +366,22 @@ export class Spool {
 const isUnderAll = ({ operation, status, code, pointer }: ServiceError) => operation !== operations.attestBatch.call ||
   status === 403 && !pointer && !["AGENT_DISABLED", "AGENT_KEY_REQUIRED", "STATEMENT_KEY_UNKNOWN"].includes(code) || code === "FORBIDDEN_AGENT";
 
-/** For how long the service takes a statement, in milliseconds, with a day to spare. */
-const SIGNED_FOR = 29 * 24 * 3600_000;
+/** For how long a refusal waits for its session to go on, in milliseconds. */
+const REFUSALS_FOR = 60 * 24 * 3600_000;
+
+async function removeOld(folder: string, age: number): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const left = join(folder, name);
+    const { mtimeMs } = await stat(left).catch(gone({ mtimeMs: Infinity }));
+    if (mtimeMs < Date.now() - age) await unlink(left).catch(gone(undefined));
+  }
+}
+
+/** What later statements say of an item that was refused; undefined outside of a session. */
+async function refusalIn(item: string, error: ServiceError): Promise<Refusal | undefined> {
+  const { statement } = JSON.parse(item) as { statement?: string };
+  return statement ? refusalOf(statement, error) : undefined;
+}
 
 interface Waiting {
   name: string;
@@ -356,28 +393,42 @@ interface Disk {
   place(now: State): Promise<void>;
   add(item: string): Promise<string>;
   remove(name: string): Promise<void>;
+  setApart(name: string, reason: string): Promise<void>;
   waiting(statement: string): Promise<Waiting | undefined>;
+  refused(refusal: Refusal): Promise<void>;
+  refusals(sid: string): Promise<{ name: string; refusal: Refusal | undefined }[]>;
+  forget(file: string): Promise<void>;
 }
 
 /**
  * One run of an agent: its statements are numbered, and each names the one before. What is signed
  * is on disk with its place before it is sent, so a process that is killed leaves no hole in the
- * numbers and uses none twice. While it waits, the same action under the same idempotencyKey is the
- * same statement.
+ * numbers and uses none twice. What the service refuses stays used too, at once or in a flush: the
+ * next statement names it. While a statement waits, the same action under the same idempotencyKey
+ * is the same statement.
  */
 export class SpoolSession {
   #state: State;
   #turn: Promise<unknown> = Promise.resolve();
   #signed: string | undefined; // what has a place and is not in the spool
+  readonly #ids = new FurtherIDs();
+  #asked = false; // for the log
+  #left: State | undefined; // where it was before it moved to another ID
 
   /** @internal */
-  constructor(readonly client: Client, readonly agent: Agent, state: State, readonly disk: Disk) {
+  constructor(readonly client: Client, readonly agent: Agent, readonly kid: string, state: State, readonly disk: Disk) {
     this.#state = state;
   }
 
-  /** The ID of the session. */
+  /** The ID of the session. It changes where the service has other statements of that ID. */
   get id(): string {
     return this.#state.sid;
+  }
+
+  /** The last statement, which a further session can go on from; undefined before the first. */
+  get last(): Continuation | undefined {
+    const { sid, previous } = this.#state;
+    return previous === undefined ? undefined : { sid, kid: this.kid, hash: previous };
   }
 
   /** Signs an attestation at the next place. It resolves when it is synced; a flush sends it. */
@@ -385,20 +436,39 @@ export class SpoolSession {
     await this.#next(attestation, false);
   }
 
-  /** As add, and sends it: without an answer it waits on disk. It throws what is refused. */
+  /**
+   * As add, and sends it: without an answer it waits on disk. It throws what is refused, which
+   * stands in the folder refused then. After a
+   * RecordMismatchError or an OtherLogError it waits on disk, too.
+   */
   async attest(attestation: Attestation, end = false): Promise<Attested> {
-    const { signed, name, before } = await this.#next(attestation, end);
+    if (!this.#asked) await this.client.learnLog();
+    this.#asked = true;
+    const { sid } = this.#state;
+    try {
+      return await this.#attest(attestation, end, true);
+    } catch (error) {
+      if (!isReused(error) || this.#state.sid === sid) throw error;
+    }
+    // Another statement has the place or the jti. Only the jti is the same elsewhere.
+    return this.#attest(attestation, end, false);
+  }
+
+  async #attest(attestation: Attestation, end: boolean, moves: boolean): Promise<Attested> {
+    const { signed, name } = await this.#next(attestation, end);
     try {
       const record = await this.client.sendPrepared(signed);
       await this.disk.remove(name);
       return { queued: false, record };
     } catch (error) {
+      if (error instanceof RecordMismatchError || error instanceof OtherLogError) throw error;
       if (!isRefused(error)) return { queued: true, idempotencyKey: "" };
-      // It has no place, unless another has one after it; then a flush sets it apart.
+      const refusal = await refusalOf(signed.statement, error);
       await this.#inTurn(async () => {
-        if (!before || this.#state.previous !== await hashOf(signed.statement)) return;
-        await this.disk.place(this.#state = before);
-        await this.disk.remove(name);
+        await this.#addSigned();
+        if (refusal && refusal.sid !== this.#state.sid) await this.disk.refused(refusal);
+        else if (refusal) await this.disk.place(this.#refused(refusal, moves));
+        await this.disk.setApart(name, error.message);
       });
       throw error;
     }
@@ -409,29 +479,50 @@ export class SpoolSession {
     return this.attest(attestation, true);
   }
 
-  // before is undefined for what was signed earlier and waits.
-  #next(attestation: Attestation, end: boolean): Promise<{ signed: Prepared & { statement: string }; name: string; before: State | undefined }> {
+  #next(attestation: Attestation, end: boolean): Promise<{ signed: Prepared & { statement: string }; name: string }> {
     return this.#inTurn(async () => {
-      if (this.#signed) await this.disk.add(this.#signed);
-      this.#signed = undefined;
+      await this.#addSigned();
       const prepared = prepare(attestation);
-      const waiting = prepared.made ? undefined : await this.disk.waiting(`${await this.agent.thumbprint()} ${await idOf(prepared.key)}`);
+      const refusals = await this.disk.refusals(this.#state.sid); // what a flush has found
+      for (const { refusal } of refusals) if (refusal) this.#refused(refusal, true);
+      const id = await idOfNext(this.#state, prepared);
+      const waiting = id === undefined ? undefined : await this.disk.waiting(`${this.kid} ${id}`);
       if (waiting) {
         const { name, text, statement } = waiting;
         if (!await this.agent.says(statement, prepared, end)) throw new AttestdError("the idempotency key is that of another action, which waits");
-        return { signed: { text, key: "", made: false, statement }, name, before: undefined };
+        return { signed: { text, key: "", made: false, statement }, name };
       }
-      const before = this.#state;
-      const { sid, seq, previous } = before;
-      if (before.end) throw new AttestdError("the session has ended");
-      const signed = await this.agent.sign(prepared, { sid, seq, previous, end });
-      const now: State = { sid, seq: seq + 1, previous: await hashOf(signed.statement), end, item: signed.text, at: Date.now() };
-      await this.disk.place(now);
-      [this.#state, this.#signed] = [now, signed.text];
-      const name = await this.disk.add(signed.text);
-      this.#signed = undefined;
-      return { signed, name, before: { ...before, item: undefined } };
+      if (this.#state.end) throw new AttestdError("the session has ended");
+      const signed = await this.agent.sign(prepared, placeOfNext(this.#state, end), id);
+      this.#state = { ...await after(this.#state, signed.statement, end), item: signed.text, at: Date.now() };
+      this.#signed = signed.text;
+      const name = await this.#addSigned();
+      for (const { name: file } of refusals) await this.disk.forget(file);
+      return { signed, name: name! };
     });
+  }
+
+  // Puts on disk what was signed: first its place, so that this is never used again.
+  async #addSigned(): Promise<string | undefined> {
+    if (!this.#signed) return undefined;
+    await this.disk.place(this.#state);
+    const name = await this.disk.add(this.#signed);
+    this.#signed = undefined;
+    return name;
+  }
+
+  // Where the session is after a refusal. Where another statement has the place, or the jti, it
+  // moves to another ID; when it is the jti, it comes back.
+  #refused(refusal: Refusal, moves: boolean): State {
+    const { item, at = Date.now(), ...next } = this.#state;
+    const kept = { ...(refusal.hash !== next.previous && { item }), at };
+    const here = { ...afterRefusal(next, refusal), ...kept };
+    const back = this.#left;
+    this.#left = undefined;
+    if (refusal.code !== STATEMENT_REUSED) return this.#state = here;
+    if (!moves && back) return this.#state = { ...back, at };
+    this.#left = here;
+    return this.#state = { ...elsewhere(next, refusal, this.#ids.of(next.sid)), ...kept };
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -27,15 +27,16 @@ function agentKey(jwk) { // {thumbprint, algorithm, check: whether it has signed
   return { thumbprint, algorithm: "ES256", check: (signature, message) => verify("sha256", message, { key, dsaEncoding: "ieee-p1363" }, signature) };
 }
 
-function readJWS(compact, type, required, optional = []) { // its form, and not its signature
-  must(Buffer.byteLength(compact) <= 4096, "longer than 4096 bytes");
+// its form, and not its signature
+function readJWS(compact, type, longest, required, optional = []) {
+  must(Buffer.byteLength(compact) <= longest, `longer than ${longest} bytes`);
   const parts = compact.split("."), [header, claims] = parts.slice(0, 2).map((part) => read(decoded(unbase64url(part)))), signature = unbase64url(parts[2] ?? "");
   exactly(header, ["alg", "typ", "kid"]);
   exactly(claims, required, optional);
   const { alg: algorithm, typ, kid } = header, { iss, aud, iat } = claims;
   must(["EdDSA", "ES256"].includes(algorithm) && typ === type && isThumbprint(kid), `not the header of ${type}`);
   must(parts.length === 3 && signature.length === 64, "a signature has 64 bytes");
-  must([iss, aud].every((id) => isVisible(id, 4096) && id.startsWith("spiffe://")), "not a SPIFFE ID");
+  must([iss, aud].every((id) => isVisible(id, longest) && id.startsWith("spiffe://")), "not a SPIFFE ID");
   must(typeof iat === "bigint" && iat >= 0n && iat <= 253402300799n, "iat is not a time");
   const check = (key) => must(
     key.thumbprint === kid && key.algorithm === algorithm && key.check(signature, Buffer.from(`${parts[0]}.${parts[1]}`)), "it is not signed with this key",
@@ -43,20 +44,39 @@ function readJWS(compact, type, required, optional = []) { // its form, and not 
   return { kid, claims, check };
 }
 
+const REFUSED = [{ seq: number, hash: hexadecimal(64), code: like(/^[A-Z0-9_]{1,64}$/) }, 100];
+const CONTINUES = { sid: SESSION, kid: isThumbprint, hash: hexadecimal(64) };
+
+// one that names its log is of version 2, any other of version 1
 function readStatement(compact) {
-  const said = readJWS(compact, "agent-statement+jwt", ["iss", "aud", "iat", "jti", "action_hash"], ["delegation", "sid", "seq", "prev", "end"]), { claims } = said;
+  const optional = ["log", "delegation", "sid", "seq", "prev", "refused", "continues", "end"];
+  const said = readJWS(compact, "agent-statement+jwt", 32768, ["iss", "aud", "iat", "jti", "action_hash"], optional), { claims } = said;
   const has = (name) => Object.hasOwn(claims, name), seq = has("seq") ? claims.seq : 0n;
   must(isVisible(claims.jti, 128) && hexadecimal(64)(claims.action_hash), "jti or action_hash has not its form");
-  must(!has("delegation") || isVisible(claims.delegation, 128), "delegation has not its form");
+  must(!has("log") || isVisible(claims.log, 255), "log is not the origin of a log");
+  must(!has("delegation") || (has("log") ? hexadecimal(64)(claims.delegation) : isVisible(claims.delegation, 128)), "delegation has not its form");
   must(has("sid") === has("seq") && (has("sid") || !has("end")), "a part of a session is missing");
   must(!has("sid") || SESSION(claims.sid), "not a session");
   must(number(seq) && has("prev") === (seq > 0n) && (!has("prev") || hexadecimal(64)(claims.prev)), "not a place in a session");
   must(!has("end") || claims.end === true, "end is not true");
+  must(has("log") || !has("refused") && !has("continues"), "refused or continues is there without log");
+  if (has("refused")) checkRefused(claims);
+  if (!has("continues")) return said;
+  hasForm(claims.continues, CONTINUES, "continues");
+  must(has("sid") && seq === 0n, "continues is there, and this is not the first place of a session");
+  must(claims.continues.sid !== claims.sid || claims.continues.kid !== said.kid, "continues names this very session");
   return said;
 }
 
+function checkRefused({ seq = 0n, prev, refused }) { // places before this one, in order
+  must(seq > 0n && Array.isArray(refused) && refused.length > 0, "refused is there in the first place of a session, or empty");
+  hasForm(refused, REFUSED, "refused");
+  must(refused.every((one, i) => one.seq < (refused[i + 1]?.seq ?? seq)), "the places of refused do not stand in order before this one");
+  must(refused.at(-1).seq < seq - 1n || refused.at(-1).hash === prev, "prev is not the hash of the refused statement before");
+}
+
 function readEndorsement(compact) {
-  const said = readJWS(compact, "agent-key+jwt", ["iss", "aud", "iat", "jkt"]);
+  const said = readJWS(compact, "agent-key+jwt", 4096, ["iss", "aud", "iat", "jkt"]);
   must(isThumbprint(said.claims.jkt) && said.claims.jkt !== said.kid, "jkt is not another key");
   return said;
 }

@@ -162,5 +162,6 @@ export class Evidence { // a file while it is checked
   delegation() {
     const of = (object) => (Object.hasOwn(object, "delegation") ? canonical(object.delegation) : "");
     must(of(this.file) === of(this.file.record), "delegation differs from record.delegation");
+    if (this.file.log === "actions") this.acts(this.file.record);
   }
 

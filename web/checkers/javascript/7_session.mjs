@@ -7,7 +7,7 @@ const SESSION_NOT_PROVEN = [
   NOT_ORDERED, NOT_ONCE, NOT_OWN_KEY,
 ];
 const HEADER = {
-  format: oneOf("attestd-session/v1"), companyId: COMPANY, agentId: isString, kid: isThumbprint, sid: (s) => SESSION(s),
+  format: oneOf("attestd-session/v1"), companyId: COMPANY, agentId: isString, kid: isThumbprint, sid: SESSION,
   records: (n) => number(n) && n >= 1n && n <= 1_000_000n, checkpoint: isString, logs: LOGS, keys: KEYS, witnesses: [isString, 16],
   agentKey: { records: ENTRIES }, notProven: [isString, 10_000],
 };
@@ -24,9 +24,9 @@ function isSession(line) { // by the first line of a file
 }
 
 export class Session extends Evidence { // the file of a session while it is checked, line by line
-  last = -1n;
-  gaps = 0;
-  missing = [];
+  places = new Places();
+  // with a statement of version 1, and of those with a delegation; since the key was in other hands
+  records = { older: 0, exchanged: 0, stolen: 0 };
 
   * steps() {
     yield* [["MALFORMED", this.header], ["KEYS", this.keys], ["WITNESSES", this.readWitnesses], ["LOG_PROOF", this.checkpoint], ["STATEMENT", this.whose]];
@@ -84,27 +84,34 @@ export class Session extends Evidence { // the file of a session while it is che
   }
 
   statement() {
-    const { file, last, one: { record, record: { index, payload } } } = this;
+    const { file, one: { record, record: { index, payload } } } = this;
     must(Object.hasOwn(payload, "statement"), `record ${index} has no statement`);
     must(payload.agentId === file.agentId, `record ${index} is of another agent`);
-    const { sid, seq, prev, end } = this.signedByAgent(record).claims;
+    const { claims } = this.signedByAgent(record), { sid, log, delegation, continues } = claims;
     must(sid === file.sid, `record ${index} is of another session`);
-    must(seq !== last, `the agent's key signed two statements with the seq ${seq}: in the records ${this.index} and ${index}`);
-    must(seq > last && !this.sealed, `seq ${seq} of record ${index} stands after ${last}, or after the end`);
-    must(last < 0n || seq > last + 1n || prev === this.hash, `prev of record ${index} is not the hash of the statement in record ${this.index}`);
-    if (seq > last + 1n && ++this.gaps <= 100) this.missing.push([last + 1n, seq - 1n]);
-    Object.assign(this, { last: seq, index, sealed: end === true, hash: sha256(payload.statement).toString("hex") });
+    this.places.add(claims, index, sha256(payload.statement).toString("hex"));
+    this.continues ??= continues;
+    this.last = claims;
+    this.records.older += log === undefined;
+    this.records.exchanged += log === undefined && delegation !== undefined;
+    this.records.stolen += this.isStolen(record);
+    this.acts(record);
   }
 
   end() {
     must(this.source.line(LONGEST).length === 0, "there are more lines than the header says");
-    const { sid, agentId, records } = this.file;
-    this.checked.push(`session ${sid} of the agent ${agentId}: ${records} records, ${this.state()}`);
-  }
-
-  state() { // complete, open at n, or missing a–b
-    if (this.gaps === 0) return this.sealed ? `complete: 0 to ${this.last}, sealed` : `open at ${this.last}`;
-    const gaps = this.missing.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
-    return `missing ${gaps}${this.gaps > 100 ? ` and ${this.gaps - 100} ranges more` : ""}${this.sealed ? "" : `, open at ${this.last}`}`;
+    const { file: { sid, agentId, records }, places, continues, records: { older, exchanged, stolen } } = this, say = (line) => this.checked.push(line);
+    say(`session ${sid} of the agent ${agentId}: ${records} records, ${places.state()}`);
+    this.signedFor(this.last);
+    if (older > 0 && BigInt(older) < records) say(`${older} of its statements do not say which service they were made for: those are of the older form`);
+    if (exchanged > 0) say(`${exchanged} of its statements cover the ID of a delegation alone, not what the delegation said`);
+    if (continues) say(`it ${goesOn(continues)}`);
+    say("a session that goes on from this one may exist elsewhere");
+    for (const [seq, index] of places.recorded) {
+      say(index < 0n ? `the service recorded number ${seq}, although it had told the agent that it refused a statement of that number; whether it is the same one is not compared here`
+        : `the service recorded number ${seq}, record ${index}, although it had told the agent that it refused it`);
+    }
+    if (places.isMore) say("there are more numbers that the service recorded although it had told the agent that it refused them");
+    if (stolen > 0) say(`the key was in other hands since ${this.stolen()}; ${stolen} of these records are of that time`);
   }
 }

@@ -31,8 +31,8 @@ def agent_key(jwk):  # (thumbprint, algorithm, function that checks a signature)
     return thumbprint, "ES256", check
 
 class JWS:  # of which the form is checked, and not the signature
-    def __init__(self, compact, kind, required, optional=()):
-        must(len(compact.encode()) <= 4096, "longer than 4096 bytes")
+    def __init__(self, compact, kind, longest, required, optional=()):
+        must(len(compact.encode()) <= longest, f"longer than {longest} bytes")
         header, claims, signature = compact.split(".")
         self.message, self.signature = f"{header}.{claims}".encode(), unbase64url(signature)
         header, self.claims = (read(unbase64url(part).decode()) for part in (header, claims))
@@ -42,7 +42,7 @@ class JWS:  # of which the form is checked, and not the signature
         must(self.algorithm in ("EdDSA", "ES256") and header["typ"] == kind and is_thumbprint(self.kid), f"not the header of {kind}")
         must(len(self.signature) == 64, "a signature has 64 bytes")
         for name in ("iss", "aud"):
-            must(visible(self.claims[name], 4096) and self.claims[name].startswith("spiffe://"), f"{name} is not a SPIFFE ID")
+            must(visible(self.claims[name], longest) and self.claims[name].startswith("spiffe://"), f"{name} is not a SPIFFE ID")
         must(type(self.claims["iat"]) is int and 0 <= self.claims["iat"] <= 253402300799, "iat is not a time")
 
     def check(self, key):
@@ -53,21 +53,42 @@ class JWS:  # of which the form is checked, and not the signature
 def visible(value, longest):
     return type(value) is str and re.fullmatch("[!-~]{1,%d}" % longest, value)
 
-def read_statement(compact):
-    jws = JWS(compact, "agent-statement+jwt", ("iss", "aud", "iat", "jti", "action_hash"), ("delegation", "sid", "seq", "prev", "end"))
+REFUSED = [{"seq": number, "hash": hexadecimal(64), "code": lambda s: text(s) and re.fullmatch("[A-Z0-9_]{1,64}", s)}, 100]
+SESSION = lambda s: text(s) and re.fullmatch("[A-Za-z0-9._~-]{1,128}", s)
+CONTINUES = {"sid": SESSION, "kid": is_thumbprint, "hash": hexadecimal(64)}
+
+def read_statement(compact):  # one that names its log is of version 2, any other of version 1
+    optional = ("log", "delegation", "sid", "seq", "prev", "refused", "continues", "end")
+    jws = JWS(compact, "agent-statement+jwt", 32768, ("iss", "aud", "iat", "jti", "action_hash"), optional)
     claims, seq = jws.claims, jws.claims.get("seq", 0)
     must(visible(claims["jti"], 128) and hexadecimal(64)(claims["action_hash"]), "jti or action_hash has not its form")
-    must("delegation" not in claims or visible(claims["delegation"], 128), "delegation has not its form")
+    must("log" not in claims or visible(claims["log"], 255), "log is not the origin of a log")
+    delegation = hexadecimal(64) if "log" in claims else lambda value: visible(value, 128)
+    must("delegation" not in claims or delegation(claims["delegation"]), "delegation has not its form")
     must(("sid" in claims) == ("seq" in claims) and ("sid" in claims or "end" not in claims), "a part of a session is missing")
-    must("sid" not in claims or type(claims["sid"]) is str and re.fullmatch("[A-Za-z0-9._~-]{1,128}", claims["sid"]), "not a session")
+    must("sid" not in claims or SESSION(claims["sid"]), "not a session")
     must(number(seq) and ("prev" in claims) == (seq > 0) and ("prev" not in claims or hexadecimal(64)(claims["prev"])), "not a place in a session")
     must(claims.get("end", True) is True, "end is not true")
+    must("log" in claims or not {"refused", "continues"} & set(claims), "refused or continues is there without log")
+    if "refused" in claims:
+        has_form(claims["refused"], REFUSED, "refused")
+        must(seq > 0 and claims["refused"], "refused is there in the first place of a session, or empty")
+        places = [one["seq"] for one in claims["refused"]]
+        must(all(a < b for a, b in zip(places, [*places[1:], seq])), "the places of refused do not stand in order before this one")
+        must(places[-1] < seq - 1 or claims["refused"][-1]["hash"] == claims["prev"], "prev is not the hash of the refused statement before")
+    if "continues" in claims:
+        has_form(claims["continues"], CONTINUES, "continues")
+        must("sid" in claims and seq == 0, "continues is there, and this is not the first place of a session")
+        must((claims["continues"]["sid"], claims["continues"]["kid"]) != (claims["sid"], jws.kid), "continues names this very session")
     return jws
 
 def read_endorsement(compact):
-    jws = JWS(compact, "agent-key+jwt", ("iss", "aud", "iat", "jkt"))
+    jws = JWS(compact, "agent-key+jwt", 4096, ("iss", "aud", "iat", "jkt"))
     must(is_thumbprint(jws.claims["jkt"]) and jws.claims["jkt"] != jws.kid, "jkt is not another key")
     return jws
+
+def goes_on(continues):
+    return f"goes on from the session {continues['sid']} of the key {continues['kid']}, whose last statement has the hash {continues['hash']}"
 
 def moment(timestamp):  # in milliseconds
     return round(seconds(timestamp) * 1000) if timestamp > "0002" else -10**14

@@ -2,6 +2,7 @@ class Evidence:  # a file while it is checked
     def __init__(self, source, fingerprint=None, policy=None, agent_key=None):
         self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
+        self.not_actor = None  # of a record whose delegation was given to another one
 
     def steps(self):
         yield from (("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses))
@@ -145,3 +146,5 @@ class Evidence:  # a file while it is checked
     def delegation(self):
         own, copied = ([canonical(o["delegation"])] if "delegation" in o else [] for o in (self.file["record"], self.file))
         must(own == copied, "delegation differs from record.delegation")
+        if self.file["log"] == "actions":
+            self.acts(self.file["record"])

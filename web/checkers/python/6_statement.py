@@ -9,14 +9,19 @@
             must(payload["agentId"] == agent != "", f"control record {record['index']} is of a key of another agent")
             of = known.setdefault(thumbprint, {"revoked": []})
             if action == "agent-key.revoked":
-                of["revoked"].append(record)
+                reason, since = payload.get("reason"), payload.get("since")
+                must(reason is None or text(reason), "reason is not a text")
+                must(since is None or text(since) and seconds(since) is not None, "since is not a timestamp")
+                of["revoked"].append({**record, "reason": reason, "since": since})
                 continue
             must("key" not in of, "a key is enrolled twice")
             for name in ("expiresAt", "enrolment", "endorsement"):
                 must(payload[name] is None or type(payload[name]) is str and payload[name] != "", f"{name} has not its form")
                 of[name] = payload[name]
             must(of["expiresAt"] is None or seconds(of["expiresAt"]) is not None, "expiresAt is not a timestamp")
-            of.update(thumbprint=thumbprint, by=payload["by"], record=record, key=agent_key(payload["jwk"]))
+            version = payload.get("statementVersion", 1)
+            must(type(version) is int and version in (1, 2), "statementVersion is not 1 or 2")
+            of.update(thumbprint=thumbprint, version=version, by=payload["by"], record=record, key=agent_key(payload["jwk"]))
             must(of["key"][0] == thumbprint, "jwk is another key than the control record says")
         chain = []
         while kid:
@@ -33,8 +38,15 @@
                 self.named(endorsed)
                 endorsed.check(before["key"])
                 must(endorsed.claims["jkt"] == one["thumbprint"], "an endorsement is of another key")
+                # while the key before lived, and just before the next one was enrolled
+                made, at, expires = endorsed.claims["iat"] * 1000, moment(one["record"]["timestamp"]), before["expiresAt"] and moment(before["expiresAt"])
+                must(expires is None or at < expires + 300_000, "the key that signed for another one had expired")
+                must(made >= moment(before["record"]["timestamp"]) - 60_000 and (expires is None or made < expires), "an endorsement was not made while its key lived")
+                must(at - 300_000 <= made <= at + 60_000, "an endorsement was not made when the next key was enrolled")
         must(len(chain) == len(known), "there is a control record of a key from which the signing one does not follow")
         self.chain, self.revoked = chain, min((revoked["timestamp"] for revoked in chain[0]["revoked"]), default=None)
+        # when the key came into other hands, as it is known
+        self.since = min((revoked for revoked in chain[0]["revoked"] if revoked["since"]), key=lambda revoked: revoked["since"], default=None)
 
     def named(self, jws):  # by the SPIFFE IDs of company and agent, in one trust domain
         audience, issuer = jws.claims["aud"], jws.claims["iss"]
@@ -46,12 +58,17 @@
     def signed_by_agent(self, record):  # returns the statement
         payload, signer = record["payload"], self.chain[0]
         said = read_statement(payload["statement"])
+        claims, at, kid, origin = said.claims, moment(record["timestamp"]), said.kid, self.logs["actions"]["origin"]
+        must(signer["version"] == 1 or "log" in claims, "the statement does not name its log, and its key was enrolled since statements do")
         said.check(signer["key"])
         self.named(said)
-        claims, at, kid = said.claims, moment(record["timestamp"]), said.kid
+        must(claims.get("log", origin) == origin, "the statement was made for another log")
         action = digest_of_parts([{name: payload[name] for name in payload if name != "statement"}]).hex()
         must(claims["action_hash"] == action, "the statement is of another action")
-        must(claims.get("delegation", "") == record.get("delegation", {}).get("tokenId", ""), "the statement is of another delegation")
+        authority = record.get("delegation", {}).get("tokenId", "")
+        if "log" in claims and "delegation" in record:
+            authority = digest_of_parts([record["delegation"]]).hex()
+        must(claims.get("delegation", "") == authority, "the statement is of another delegation")
         must(-30 * 86400_000 - 300_000 <= claims["iat"] * 1000 - at <= 60_000, "the statement was not made at the time of the record")
         must(signer["record"]["timestamp"] <= record["timestamp"], f"the key {kid} was enrolled after the record")
         must(signer["expiresAt"] is None or at < moment(signer["expiresAt"]) + 300_000, f"the key {kid} expired before the record")
@@ -80,5 +97,37 @@
         self.key_chain(given["records"], record["payload"]["agentId"], kid)
         claims = self.signed_by_agent(record).claims
         self.whose_word("this")
+        self.signed_for(claims)
+        if "log" not in claims and "delegation" in claims:
+            self.checked.append("its statement covers the ID of the delegation alone, not what the delegation said")
         if "sid" in claims:
-            self.checked.append(f"it is number {claims['seq']} of the session {claims['sid']} of that key")
+            self.place(claims)
+        if self.is_stolen(record):
+            self.checked.append(f"the key was in other hands since {self.stolen()}")
+
+    def signed_for(self, claims):  # and what an older statement leaves open
+        iss, aud = claims["iss"], claims["aud"]
+        self.checked.append(f"its statement is by {iss}, for {aud} and its log {claims['log']}" if "log" in claims else
+            f"its statement is by {iss}, for {aud}, and does not say which service it was made for: another one may have the same names")
+
+    def place(self, claims):  # in a session
+        self.checked.append(f"it is number {claims['seq']} of the session {claims['sid']} of that key")
+        if "refused" in claims:
+            count, first = len(claims["refused"]), claims["refused"][0]
+            self.checked.append(f"it says that the service refused {count} earlier statements of that session, the first of them number {first['seq']} ({first['code']})")
+        if "continues" in claims:
+            self.checked.append(f"the session {goes_on(claims['continues'])}")
+
+    def is_stolen(self, record):
+        return self.since is not None and record["timestamp"] >= self.since["since"]
+
+    def stolen(self):
+        return f"{self.since['since']}, says its revocation" + (f" ({self.since['reason']})" if self.since["reason"] else "")
+
+    def acts(self, record):  # names who used what was given to another one
+        agent, info = record["payload"]["agentId"], record.get("delegation")
+        actor = info["delegationChain"][-1] if info and info["act"] is not None and info["delegationChain"] else None
+        name = f"/company/{self.file['companyId']}/agent/{agent}"
+        if actor is not None and self.not_actor is None and not re.fullmatch("spiffe://[^/]+" + re.escape(name), actor):
+            self.not_actor = actor
+            self.checked.append(f"record {record['index']} is of the agent {agent}, and its delegation was given to {actor}")

@@ -8,7 +8,7 @@ SESSION_NOT_PROVEN = [
 ]
 HEADER = {
     "format": lambda s: s == "attestd-session/v1", "companyId": company, "agentId": text, "kid": is_thumbprint,
-    "sid": lambda s: re.fullmatch("[A-Za-z0-9._~-]{1,128}", s), "records": lambda n: number(n) and 1 <= n <= 1_000_000, "checkpoint": text,
+    "sid": SESSION, "records": lambda n: number(n) and 1 <= n <= 1_000_000, "checkpoint": text,
     "logs": LOGS, "keys": KEYS, "witnesses": [text, 16], "agentKey": {"records": ENTRIES}, "notProven": [text, 10_000],
 }
 LINE = {"record": RECORD, "proof": [text, 60]}
@@ -23,8 +23,13 @@ def is_session(line):  # by the first line of a file
 
 # The file of a session while it is checked; source is read line by line.
 class SessionFile(Evidence):
-    first = last = index = hashed = None
-    sealed, gaps, missing = False, 0, []
+    claims = continues = None  # of the last statement; and of the first
+    # with a statement of version 1, of those with a delegation; since the key was in other hands
+    older = exchanged = since_stolen = 0
+
+    def __init__(self, source, **trust):
+        super().__init__(source, **trust)
+        self.places = Places()
 
     def steps(self):
         yield from (("MALFORMED", self.header), ("KEYS", self.keys), ("WITNESSES", self.read_witnesses), ("LOG_PROOF", self.checkpoint))
@@ -73,27 +78,33 @@ class SessionFile(Evidence):
     def statement(self):
         f, record = self.file, self.one["record"]
         must(record["payload"]["agentId"] == f["agentId"], "a record is of another agent")
-        claims, index = self.signed_by_agent(record).claims, record["index"]
+        claims = self.claims = self.signed_by_agent(record).claims
         must(claims.get("sid") == f["sid"], "a record is of another session")
-        seq, last = claims["seq"], -1 if self.last is None else self.last
-        must(seq != last, f"the agent's key signed two statements with the seq {seq}: in the records {self.index} and {index}")
-        must(seq > last and not self.sealed, f"seq {seq} of record {index} stands after {last}, or after the end")
-        must(self.last is None or seq > last + 1 or claims["prev"] == self.hashed, f"prev of record {index} is not the hash of the statement in record {self.index}")
-        if seq > last + 1:
-            self.gaps += 1
-            self.missing = self.missing + [(last + 1, seq - 1)] * (self.gaps <= 100)
-        self.first = seq if self.first is None else self.first
-        self.last, self.index, self.sealed = seq, index, "end" in claims
-        self.hashed = hashlib.sha256(record["payload"]["statement"].encode()).hexdigest()
+        self.places.add(claims, record["index"], hashlib.sha256(record["payload"]["statement"].encode()).hexdigest())
+        self.continues = self.continues or claims.get("continues")
+        self.older += "log" not in claims
+        self.exchanged += "log" not in claims and "delegation" in claims
+        self.since_stolen += self.is_stolen(record)
+        self.acts(record)
 
     def end(self):
         must(self.source.read(1) == b"", "there are more lines than the header says")
-        f = self.file
-        self.checked.append(f"session {f['sid']} of the agent {f['agentId']}: {f['records']} records, {self.state()}")
-
-    def state(self):  # complete, open at n, or missing a–b
-        if self.gaps == 0:
-            return f"complete: 0 to {self.last}, sealed" if self.sealed else f"open at {self.last}"
-        gaps = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in self.missing)
-        more = f" and {self.gaps - 100} ranges more" if self.gaps > 100 else ""
-        return f"missing {gaps}{more}" + ("" if self.sealed else f", open at {self.last}")
+        f, places, say = self.file, self.places, self.checked.append
+        say(f"session {f['sid']} of the agent {f['agentId']}: {f['records']} records, {places.state()}")
+        self.signed_for(self.claims)
+        if 0 < self.older < f["records"]:
+            say(f"{self.older} of its statements do not say which service they were made for: those are of the older form")
+        if self.exchanged:
+            say(f"{self.exchanged} of its statements cover the ID of a delegation alone, not what the delegation said")
+        if self.continues:
+            say(f"it {goes_on(self.continues)}")
+        say("a session that goes on from this one may exist elsewhere")
+        for seq, index in places.recorded:
+            if index < 0:
+                say(f"the service recorded number {seq}, although it had told the agent that it refused a statement of that number; whether it is the same one is not compared here")
+            else:
+                say(f"the service recorded number {seq}, record {index}, although it had told the agent that it refused it")
+        if places.is_more:
+            say("there are more numbers that the service recorded although it had told the agent that it refused them")
+        if self.since_stolen:
+            say(f"the key was in other hands since {self.stolen()}; {self.since_stolen} of these records are of that time")

@@ -39,11 +39,16 @@ export const readKeys = async (agentId) =>
     .keys;
 
 /**
+ * Revokes a key. since is when it came into other hands; it and the reason may be ''.
  * @param {string} agentId
  * @param {string} key its thumbprint
+ * @param {{reason: string, since: string}} why
  */
-export const revokeKey = (agentId, key) =>
-  call(listedKey, 'DELETE', at(agentId, `keys/${encodeURIComponent(key)}`), { asked: { agentId, thumbprint: key } });
+export const revokeKey = (agentId, key, { reason, since }) =>
+  call(listedKey, 'DELETE', at(agentId, `keys/${encodeURIComponent(key)}`), {
+    asked: { agentId, thumbprint: key },
+    body: { ...(reason && { reason }), ...(since && { since }) },
+  });
 
 // It is pasted into a shell, so it must be one word there.
 const token = stringThat((s) => /^[A-Za-z0-9_-]{1,256}$/.test(s), 'an enrolment token');

@@ -4,6 +4,7 @@
 // the session, and whether all are there, is decided here and not by the server.
 import { CallTracker, completenessOf, disobeyedText } from '../lib/calls.js';
 import { member } from '../lib/json.js';
+import { Sequence } from '../lib/sequence.js';
 import { readStatement } from '../lib/statement.js';
 
 const SNIPPET = 200; // characters of what was asked, or came
@@ -233,11 +234,6 @@ export function stateOf({ pending, outcome, event, broken }) {
   return action.slice('tool.'.length);
 }
 
-/** @param {[number, number][]} gaps */
-const gapsText = (gaps) =>
-  gaps.slice(0, 10).map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(', ') +
-  (gaps.length > 10 ? ' and more' : '');
-
 /**
  * What the agent's own numbers say of a session of statements, all of which hold.
  * @param {SessionEntry[]} entries
@@ -249,22 +245,24 @@ function numbered(entries, sid) {
     (row.word?.session?.sid === sid ? [{ ...row.word.session, index: record.index }] : []));
   if (steps.length < entries.length)
     return { is: 'fails', says: 'a statement does not hold, or could not be checked' };
-  steps.sort((a, b) => a.seq - b.seq);
-  /** @type {[number, number][]} */
-  const gaps = [];
-  let last = { seq: -1, hash: '', end: false, index: -1 };
-  for (const step of steps) {
-    if (step.seq === last.seq)
-      return { is: 'fails', says: `the agent’s key signed two statements with the seq ${step.seq}` };
-    if (last.end) return { is: 'fails', says: `seq ${step.seq} follows the end of the session` };
-    if (step.seq > last.seq + 1) gaps.push([last.seq + 1, step.seq - 1]);
-    else if (last.seq >= 0 && step.prev !== last.hash)
-      return { is: 'fails', says: `the statement of record ${step.index} does not follow the one before it` };
-    last = step;
+  const places = new Sequence();
+  try {
+    for (const step of steps.sort((a, b) => a.seq - b.seq)) places.add(step, step.index, step.hash);
+  } catch (err) {
+    return { is: 'fails', says: err.message };
   }
-  if (gaps.length) return { is: 'missing', says: `missing ${gapsText(gaps)}` };
-  if (!last.end) return { is: 'open', says: `open at ${last.seq}` };
-  return { is: 'complete', says: `complete: 0 to ${last.seq}` };
+  const stolen = entries.filter(({ row }) => row.word?.stolen).length;
+  return {
+    is: places.missing ? 'missing' : places.sealed ? 'complete' : 'open',
+    says: places.state(),
+    continues: steps[0]?.continues,
+    notes: [
+      ...places.served().map((says) => ({ says, warns: true })),
+      ...(stolen ? [{ says: `Of its records, ${stolen} are of a time when the key was in other hands, says the ` +
+        'revocation of the key.', warns: true }] : []),
+      { says: 'A session that goes on from this one may exist elsewhere.', warns: false },
+    ],
+  };
 }
 
 /**

@@ -95,5 +95,7 @@ export function wordVerdict(word, keyState, { tone }) {
   if (word.is === 'unsigned') return { tone: 'bad', is: 'not signed by the agent' };
   if (word.is === 'fails') return { tone: 'bad', is: 'statement fails' };
   if (keyState === 'other') return { tone: 'bad', is: 'signed by another key' };
+  // Whoever had the key then may have said it.
+  if (word.stolen) return { tone: 'warn', is: 'signed while the key was in other hands' };
   return { tone: keyState === 'confirmed' && tone === GREEN ? GREEN : 'warn', is: 'signed by the agent' };
 }

@@ -88,8 +88,8 @@ async function readKeyEvents(agentId) {
  * @param {string} agentId
  */
 function keyOf(known, kid, agentId) {
-  const { company: { companyId, spiffeId: audience } } = signedIn();
-  return agentKeyOf(known, kid, { companyId, agentId, audience });
+  const { company: { companyId, spiffeId: audience }, key: { origin = '' } } = signedIn();
+  return agentKeyOf(known, kid, { companyId, agentId, audience, log: origin });
 }
 
 /**

@@ -1,15 +1,16 @@
 // @ts-check
 // What an agent signs with a key of its own: statements of its actions, and endorsements of its
 // next key. Package statement of the service is the specification, package jose that of the keys.
-import { base64url, hex, text as utf8Text, unbase64url, utf8 } from './bytes.js';
+import { base64url, hex, isHash, text as utf8Text, unbase64url, utf8 } from './bytes.js';
 import { isOdd, publicKey, verify } from './ed25519.js';
-import { boolean, exactly, hash, integer, oneOf, rawKey, stringThat } from './form.js';
+import { boolean, exactly, hash, integer, list, oneOf, rawKey, stringThat } from './form.js';
 import { canonical, canonicalBytes } from './jcs.js';
 import { parse } from './json.js';
 import { must } from './note.js';
 import { sha256 } from './sha256.js';
 
-const LONGEST = 4096; // bytes of a compact JWS
+const LONGEST = 32768; // bytes of a statement: one that names 100 refused places must fit
+const LONGEST_ENDORSEMENT = 4096;
 const LAST = 253402300799; // the last second of the year 9999
 const P256 = 'ffffffff00000001000000000000000000000000ffffffffffffffffffffffff';
 
@@ -33,9 +34,16 @@ const time = (node, source, name) => {
   return seconds;
 };
 
+const origin = stringThat((s) => /^[!-~]{1,255}$/.test(s), 'the origin of a log');
+const code = stringThat((s) => /^[A-Z0-9_]{1,64}$/.test(s), 'the code of a refusal');
+const refusedPlaces = list(exactly({ seq: integer, hash, code }), 100);
+
 const statementClaims = exactly(
   { iss: spiffe, aud: spiffe, iat: time, jti: visible, action_hash: hash },
-  { delegation: visible, sid: session, seq: integer, prev: hash, end: boolean },
+  {
+    log: origin, delegation: visible, sid: session, seq: integer, prev: hash, refused: refusedPlaces,
+    continues: exactly({ sid: session, kid: thumbprint, hash }), end: boolean,
+  },
 );
 const endorsementClaims = exactly({ iss: spiffe, aud: spiffe, iat: time, jkt: thumbprint });
 
@@ -45,10 +53,11 @@ const endorsementClaims = exactly({ iss: spiffe, aud: spiffe, iat: time, jkt: th
  * @param {string} compact
  * @param {string} typ
  * @param {Form<C>} form
+ * @param {number} longest bytes
  * @returns {AgentJWS<C>}
  */
-function readJWS(compact, typ, form) {
-  must(utf8(compact).length <= LONGEST, `it is longer than ${LONGEST} bytes`);
+function readJWS(compact, typ, form, longest) {
+  must(utf8(compact).length <= longest, `it is longer than ${longest} bytes`);
   const parts = compact.split('.');
   must(parts.length === 3, 'it has not three parts');
   const [header, claims] = parts.slice(0, 2).map((part) => utf8Text(unbase64url(part)));
@@ -60,20 +69,47 @@ function readJWS(compact, typ, form) {
   return { alg, kid, claims: form(parse(claims), claims, 'claims'), signed, signature };
 }
 
-/** @param {string} compact */
+/**
+ * Reads a statement in its form. One that names its log is of version 2, any other of version 1.
+ * @param {string} compact
+ */
 export function readStatement(compact) {
-  const read = readJWS(compact, 'agent-statement+jwt', statementClaims);
+  const read = readJWS(compact, 'agent-statement+jwt', statementClaims, LONGEST);
   const { sid, seq, prev, end } = read.claims;
   must((sid === undefined) === (seq === undefined), 'sid and seq are there both, or neither');
   must(sid !== undefined || end === undefined, 'end is there without a session');
   must((prev !== undefined) === ((seq ?? 0) > 0), 'prev is there exactly when seq is above 0');
   must(end !== false, 'end is not true');
+  ofVersion(read);
   return read;
+}
+
+/**
+ * Requires of a statement that it has what its version has, and no more.
+ * @param {ReturnType<typeof readJWS<ReturnType<typeof statementClaims>>>} statement
+ */
+function ofVersion({ kid, claims: { log, delegation = '', sid, seq = 0, prev, refused, continues } }) {
+  if (log === undefined) {
+    must(!refused && !continues, 'refused or continues is there without log');
+    return;
+  }
+  must(delegation === '' || isHash(delegation), 'delegation is not a hash');
+  if (refused) {
+    must(seq > 0 && refused.length > 0, 'refused is there in the first place of a session, or empty');
+    must(refused.every((one, i) => one.seq < (i + 1 < refused.length ? refused[i + 1].seq : seq)),
+      'the places of refused do not stand in order before this one');
+    const last = refused[refused.length - 1];
+    must(last.seq < seq - 1 || last.hash === prev, 'prev is not the hash of the refused statement before');
+  }
+  if (continues) {
+    must(sid !== undefined && seq === 0, 'continues is there, and this is not the first place of a session');
+    must(continues.sid !== sid || continues.kid !== kid, 'continues names this very session');
+  }
 }
 
 /** @param {string} compact */
 export function readEndorsement(compact) {
-  const read = readJWS(compact, 'agent-key+jwt', endorsementClaims);
+  const read = readJWS(compact, 'agent-key+jwt', endorsementClaims, LONGEST_ENDORSEMENT);
   must(read.claims.jkt !== read.kid, 'jkt is not another key');
   return read;
 }
@@ -134,7 +170,34 @@ export async function actionHash({ payloadNode }) {
 }
 
 /**
+ * What a statement must have as the delegation of a record: its hash, or in version 1 the ID of its
+ * token; '' without one.
+ * @param {LogRecord} record
+ * @param {string | undefined} log of the statement
+ */
+export async function delegationClaim({ delegation, delegationNode }, log) {
+  if (!delegation || !delegationNode) return '';
+  return log === undefined ? delegation.tokenId : hex(await sha256(canonicalBytes('', delegationNode, '')));
+}
+
+/**
  * What prev of the next statement is.
  * @param {string} compact
  */
 export const statementHash = async (compact) => hex(await sha256(utf8(compact)));
+
+/**
+ * For which service a statement was made, and what an older one leaves open.
+ * @param {{iss: string, aud: string, log?: string}} claims
+ */
+export const madeFor = ({ iss, aud, log }) => (log === undefined
+  ? `Its statement is by ${iss}, for ${aud}, and does not say which service it was made for: another one may have the ` +
+    'same names.'
+  : `Its statement is by ${iss}, for ${aud} and its log ${log}.`);
+
+/**
+ * Reads well after the name of a session.
+ * @param {{sid: string, kid: string, hash: string}} continues
+ */
+export const goesOn = ({ sid, kid, hash: last }) =>
+  `goes on from the session ${sid} of the key ${kid}, whose last statement has the hash ${last}`;

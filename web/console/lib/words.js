@@ -2,8 +2,9 @@
 // Whose word a record is, from the record and what the control log says: of the agent's keys, by
 // thumbprint, and of policies, by subject. Control records are given as they were checked.
 import { AgentKeys } from './evidence/agent_keys.js';
+import { notActor } from './evidence/control.js';
 import { having, nullable, oneOf, string } from './form.js';
-import { readEndorsement, readStatement, statementHash } from './statement.js';
+import { goesOn, madeFor, readEndorsement, readStatement, statementHash } from './statement.js';
 
 /** A record may be under way while a key is revoked or a policy is set (ms). */
 export const SLACK = 5000;
@@ -51,9 +52,9 @@ const endorsedForm = having({ endorsement: nullable(string) });
  * and those of the keys from which it follows.
  * @param {KeyEvents} known
  * @param {string} kid
- * @param {AgentName & {audience: string}} agent
+ * @param {AgentName & {audience: string, log: string}} agent
  */
-export async function agentKeyOf(known, kid, { companyId, agentId, audience }) {
+export async function agentKeyOf(known, kid, { companyId, agentId, audience, log }) {
   /** @type {Set<string>} */
   const chain = new Set();
   const events = [];
@@ -66,7 +67,7 @@ export async function agentKeyOf(known, kid, { companyId, agentId, audience }) {
     const by = enrolled && endorsedForm(enrolled.inner, enrolled.source, 'it').endorsement;
     next = by ? readEndorsement(by).kid : '';
   }
-  const keys = new AgentKeys(companyId, agentId);
+  const keys = new AgentKeys(companyId, agentId, log);
   keys.audience = audience;
   await keys.read(events.sort((a, b) => a.index - b.index), kid);
   return { keys, chain: [...chain] };
@@ -80,8 +81,17 @@ export async function agentKeyOf(known, kid, { companyId, agentId, audience }) {
  * @returns {Word}
  */
 export const word = ({ companyId, agentId }, is, reason, more) => ({
-  is, reason, companyId, agentId, chain: [], ...more,
+  is, reason, companyId, agentId, chain: [], notes: [], ...more,
 });
+
+/**
+ * What needs attention in a record that holds, whoever said it.
+ * @param {LogRecord} record
+ */
+function given(record) {
+  const actor = notActor(record);
+  return actor === null ? [] : [{ says: `Its delegation was given to ${actor}, and not to this agent.`, warns: true }];
+}
 
 /**
  * Whose word a record without a statement is.
@@ -95,7 +105,25 @@ export function unsigned(record, policies) {
   return by
     ? word(record, 'unsigned', `The policy of the ${by} was that only a key of the agent may speak in its name, and ` +
       'none has signed this.')
-    : word(record, 'company', 'The agent has not signed this: whoever holds a key of the company can say it.');
+    : word(record, 'company', 'The agent has not signed this: whoever holds a key of the company can say it.',
+      { notes: given(record) });
+}
+
+/**
+ * For which service a statement was made, what an older one leaves open, and what it says of others
+ * of its session.
+ * @param {ReturnType<typeof readStatement>['claims']} claims
+ */
+function signedNotes(claims) {
+  const { log, delegation, refused, continues } = claims;
+  const notes = [{ says: madeFor(claims), warns: false }];
+  if (log === undefined && delegation)
+    notes.push({ says: 'It covers the ID of the delegation alone, not what the delegation said.', warns: false });
+  if (refused)
+    notes.push({ says: `It says that the service refused ${refused.length} earlier statements of its session, the ` +
+      `first of them number ${refused[0].seq} (${refused[0].code}).`, warns: false });
+  if (continues) notes.push({ says: `Its session ${goesOn(continues)}.`, warns: false });
+  return notes;
 }
 
 /**
@@ -109,11 +137,15 @@ export async function signed(record, keyOf) {
     if (alg === 'ES256' && !globalThis.crypto?.subtle)
       return word(record, 'unknown', 'This browser checks ES256 only in pages from https or localhost.');
     const { keys, chain } = await keyOf(kid);
-    const { claims: { sid, seq, prev = '', end = false } } = await keys.signed(record);
+    const { claims } = await keys.signed(record);
+    const { sid, seq = 0, prev, end, refused, continues } = claims;
     const hash = sid === undefined ? '' : await statementHash(record.statement ?? '');
     return word(record, 'agent', `${keys.who()}.`, {
       chain,
-      ...(sid !== undefined && { session: { sid, seq: seq ?? 0, prev, end, hash } }),
+      notes: [...signedNotes(claims), ...given(record),
+        ...(keys.isStolen(record) ? [{ says: `${keys.sinceWhen()}.`, warns: true }] : [])],
+      stolen: keys.isStolen(record),
+      ...(sid !== undefined && { session: { sid, seq, prev, end, refused, continues, hash } }),
     });
   } catch (err) {
     return word(record, 'fails', `What the record has as the agent’s statement does not hold: ${err.message}.`);

@@ -7,6 +7,7 @@ import { agentKeyState, agentTrust, confirmAgentKey, forgetAgentKey } from '../c
 import { timeText } from '../core/format.js';
 import { useStore } from '../core/store.js';
 import { keysOf } from '../core/words.js';
+import { revokedForm } from '../lib/evidence/agent_keys.js';
 import { having, nullable, string } from '../lib/form.js';
 import { readEndorsement } from '../lib/statement.js';
 import { visible } from '../lib/visible.js';
@@ -14,6 +15,7 @@ import { Badge, Failure, Field, Notice, Value, useTask } from '../parts/basic.js
 import { By } from '../parts/control_words.js';
 import { Confirm } from '../parts/dialogs.js';
 import { Choice } from '../parts/grant.js';
+import { TimeField } from '../parts/period.js';
 import { Text } from '../parts/text.js';
 
 /** @type {[string, string][]} */
@@ -39,16 +41,37 @@ function Enrolled({ event }) {
         : html`by a credential, <${By} by=${event.by || null} />`}</div>`;
 }
 
+/**
+ * What the control log says of the revocation of a key: why, and since when it was in other hands.
+ * @param {(ControlEvent & {source: string})[]} events
+ */
+function revocationOf(events) {
+  const said = events.filter(({ action }) => action === 'agent-key.revoked')
+    .map(({ inner, source }) => revokedForm(inner, source, 'it'));
+  const since = said.flatMap((one) => one.since ?? []).sort()[0] ?? '';
+  return { since, reason: (said.find((one) => one.since === since) ?? said[0])?.reason ?? '' };
+}
+
+/** @param {{revokedAt: string, events: (ControlEvent & {source: string})[]}} props */
+function Revoked({ revokedAt, events }) {
+  const { since, reason } = revocationOf(events);
+  return html`<div class="small muted" title=${revokedAt}>revoked ${timeText(revokedAt)}${reason && html`:
+      <${Text} of=${reason} />`}</div>
+    ${since && html`<div class="small warn-text" data-since=${since}>in other hands since
+      <span title=${since}>${timeText(since)}</span></div>`}`;
+}
+
 /** @type {Record<KeyState, string>} */
 const SAYS = { confirmed: 'confirmed by you', other: 'not a confirmed key', unconfirmed: 'not confirmed' };
 /** @type {Partial<Record<KeyState, Tone>>} */
 const TONES = { other: 'bad', unconfirmed: 'warn' }; // as of a company's key: that one is confirmed is no check
 
 /**
- * @param {{agent: AgentName, listed: ListedAgentKey, event?: ControlEvent & {source: string},
+ * @param {{agent: AgentName, listed: ListedAgentKey, events: (ControlEvent & {source: string})[],
  *   chain: string[], onRevoke: () => void}} props
  */
-function Row({ agent, listed: k, event, chain, onRevoke }) {
+function Row({ agent, listed: k, events, chain, onRevoke }) {
+  const event = events.find(({ action }) => action === 'agent-key.enrolled');
   const trust = useStore(agentTrust);
   const state = agentKeyState(agent, chain, trust);
   const own = state === 'confirmed' && agentKeyState(agent, [k.thumbprint], trust) === 'confirmed';
@@ -60,16 +83,16 @@ function Row({ agent, listed: k, event, chain, onRevoke }) {
       <td data-label="Enrolled"><${Enrolled} event=${event} /></td>
       <td data-label="Expires">${k.expiresAt ? html`<span title=${k.expiresAt}>${timeText(k.expiresAt)}</span>`
         : 'never'}${expired && html` <${Badge}>expired<//>`}
-        ${k.revokedAt && html`<div class="small muted" title=${k.revokedAt}>
-          revoked ${timeText(k.revokedAt)}</div>`}</td>
+        ${k.revokedAt && html`<${Revoked} revokedAt=${k.revokedAt} events=${events} />`}</td>
       <td data-label="Confirmed"><${Badge} tone=${TONES[state]}>${SAYS[state]}<//>
         ${state === 'confirmed' && !own && html`<div class="small muted">follows from a confirmed key</div>`}</td>
       <td><div class="buttons">
         ${own && html`<button type="button" class="button quiet small"
           aria-label=${visible(`Remove confirmation of key ${k.thumbprint}`)}
           onClick=${() => forgetAgentKey(agent, k.thumbprint)}>Remove confirmation</button>`}
-        ${!k.revokedAt && html`<button type="button" class="button danger small"
-          aria-label=${visible(`Revoke key ${k.thumbprint}`)} onClick=${onRevoke}>Revoke</button>`}</div></td>
+        <button type="button" class="button ${k.revokedAt ? 'quiet' : 'danger'} small" onClick=${onRevoke}
+          aria-label=${visible(`${k.revokedAt ? 'Report theft of' : 'Revoke'} key ${k.thumbprint}`)}>
+          ${k.revokedAt ? 'Report theft' : 'Revoke'}</button></div></td>
     </tr>`;
 }
 
@@ -130,6 +153,29 @@ function Enrol({ agentId, onDone }) {
 }
 
 /**
+ * Revokes a key, or says of one that is revoked since when it was in other hands.
+ * @param {{agentId: string, thumbprint: string, revokedAt: string | null, onDone: () => void,
+ *   onClose: () => void}} props
+ */
+function Revoke({ agentId, thumbprint, revokedAt, onDone, onClose }) {
+  const [since, setSince] = useState('');
+  return html`
+    <${Confirm} title=${revokedAt ? 'Report that this key was stolen?' : 'Revoke this key?'}
+      action=${revokedAt ? 'Report theft' : 'Revoke key'} reasonLabel="Reason (optional)" onClose=${onClose}
+      act=${async (/** @type {string} */ reason) => {
+        await revokeKey(agentId, thumbprint, { reason, since });
+        onDone();
+      }}>
+      <p>${revokedAt ? 'The key' : 'Nothing that key'} <code><${Text} of=${thumbprint} /></code> ${revokedAt
+        ? 'is revoked. What is recorded stays in the log.' : `signs is accepted any more, nor what it has signed and not
+        sent yet. What is recorded stays good. This can’t be undone.`}</p>
+      <${TimeField} label="In other hands since" name="since" value=${since} set=${setSince} seconds needed=${revokedAt !== null}
+        hint="If the key was stolen: every verdict on what it signed and was recorded since then will say so. This can
+          be moved to an earlier time later, and never taken back." />
+    <//>`;
+}
+
+/**
  * The keys of an agent as the server lists them, what the control log says of them, and which of
  * those in the log are not listed.
  * @param {string} agentId
@@ -172,19 +218,15 @@ export function AgentKeys({ agent, version, onChange }) {
           <thead><tr><th>Key</th><th>Enrolled</th><th>Expires</th><th>Confirmed</th>
             <th><span class="visually-hidden">Actions</span></th></tr></thead>
           <tbody>${keys.map((k) => html`<${Row} key=${k.thumbprint} agent=${agent} listed=${k}
-            event=${said?.known.get(k.thumbprint)?.find(({ action }) => action === 'agent-key.enrolled')}
+            events=${said?.known.get(k.thumbprint) ?? []}
             chain=${said?.chains.get(k.thumbprint) ?? [k.thumbprint]} onRevoke=${() => setRevoking(k.thumbprint)} />`)}
           </tbody>
         </table>
         <${ConfirmAgentKey} agent=${agent} keys=${keys} />`}
       ${!agent.disabledAt && html`<details class="steps"><summary>Enrol a key</summary>
         <${Enrol} agentId=${agentId} onDone=${onChange} /></details>`}
-      ${revoking && html`
-        <${Confirm} title="Revoke this key?" action="Revoke key" onClose=${() => setRevoking('')} act=${async () => {
-          await revokeKey(agentId, revoking);
-          onChange();
-        }}>
-          <p>Nothing that key <code><${Text} of=${revoking} /></code> signs is accepted any more, nor what it has signed
-            and not sent yet. What is recorded stays good. This can’t be undone.</p><//>`}
+      ${revoking && html`<${Revoke} agentId=${agentId} thumbprint=${revoking} onDone=${onChange}
+        revokedAt=${keys.find(({ thumbprint }) => thumbprint === revoking)?.revokedAt ?? null}
+        onClose=${() => setRevoking('')} />`}
     </section>`;
 }

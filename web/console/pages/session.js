@@ -17,7 +17,7 @@ import { Drawer } from '../parts/dialogs.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
 import { RecordView } from '../parts/record_view.js';
 import { SaveSession } from '../parts/session_file.js';
-import { claimOf } from '../parts/session_table.js';
+import { claimOf, sessionHref } from '../parts/session_table.js';
 import { Text, withText } from '../parts/text.js';
 import { PRINTED, VirtualList } from '../parts/virtual_list.js';
 import { WordIcon, useAgentTrust } from '../parts/word.js';
@@ -216,8 +216,15 @@ function Summary({ rows, listed, whole, tone, isLive }) {
             records=${calls.entries.map(({ record }) => record.index)} /></div></div>
       ${whole.is === 'unproven' && html`<p class="small muted">Nobody has signed how many records belong to this
         session. Its saved file shows that the log leaves out nothing between its first and its last record.</p>`}
+      ${whole.notes?.map(({ says, warns }) => html`<p class="small ${warns ? 'warn-text' : 'muted'}">
+        <${Text} of=${says} /></p>`)}
       <dl class="facts">
         <dt>Agent</dt><dd><a href=${href('agents', listed.agentId)}><${Text} of=${listed.agentId} /></a></dd>
+        ${whole.continues && html`<dt>Goes on from</dt><dd data-continues=${visible(whole.continues.sid)}>
+          <a href=${sessionHref({ agentId: listed.agentId, sid: whole.continues.sid, kind: listed.kind,
+            kid: whole.continues.kid })}>session <code><${Text} of=${whole.continues.sid} /></code></a>
+          <div class="small muted">key <code><${Text} of=${whole.continues.kid} /></code>, whose last statement has the
+            hash <code><${Text} of=${whole.continues.hash} /></code></div></dd>`}
         <dt>Recorded by</dt><dd>${KIND_NAMES[listed.kind]}
           ${listed.source && html` (<${Text} of=${listed.source} />)`}</dd>
         <dt>Time</dt><dd title="${listed.firstAt} to ${listed.lastAt}">${timeText(listed.firstAt)}

@@ -180,8 +180,10 @@ const KINDS = {
   ),
   'agent-key.revoked': kind(
     'Agent key revoked',
-    agentKey,
-    ({ agentId, thumbprint }) => html`The key <${Name} of=${thumbprint} /> of <${Agent} id=${agentId} /> was revoked`,
+    having({ agentId: string, thumbprint: string }, { reason: nullable(string), since: nullable(string) }),
+    ({ agentId, thumbprint, reason, since }) => html`
+    The key <${Name} of=${thumbprint} /> of <${Agent} id=${agentId} /> was
+    revoked${reason ? `: ${visible(reason)}` : ''}${since ? `; it was in other hands since ${timeText(since)}` : ''}`,
   ),
   'token-key.created': kind(
     'Token key created',

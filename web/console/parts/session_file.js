@@ -29,7 +29,9 @@ async function checkSigned({ agentId, sid, kid }, file, companyKey) {
   const reason = check.verdict === 'fails' ? check.reason : asked ? '' : 'it is of another session';
   const chain = check.agentKeys?.chain.map(({ key }) => key.thumbprint) ?? [];
   /** @type {Word} */
-  const word = { is: reason ? 'fails' : 'agent', reason, companyId, agentId, chain };
+  const word = {
+    is: reason ? 'fails' : 'agent', reason, companyId, agentId, chain, notes: [], stolen: check.sinceStolen > 0,
+  };
   return { word, reason, state: reason ? '' : check.state() };
 }
 

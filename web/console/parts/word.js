@@ -52,8 +52,9 @@ export function useAgentTrust() {
  * @param {{tone: Tone, is: string, keyState: KeyState}} judged
  * @param {Word} word
  */
-function saysOf({ tone, is, keyState }, { is: kind, reason }) {
+function saysOf({ tone, is, keyState }, { is: kind, reason, stolen }) {
   if (kind !== 'agent') return `${is}. ${reason}`;
+  if (stolen) return is;
   if (keyState === 'other') return `${is} than those of the agent that you confirmed`;
   if (keyState === 'unconfirmed') return `${is}, with a key that you haven’t confirmed`;
   return isGreen(tone) ? is : `${is}, in a record that is not green`;
@@ -105,5 +106,7 @@ export function WordCard({ of, record }) {
             : 'The company can enrol a key for any agent.'}
           <a href=${href('agents', of.agentId)}>Compare its thumbprint</a> with the one that the agent’s machine
           shows.</p>`}`}
+      ${word.notes.map(({ says, warns }) => html`<p class="small ${warns ? 'warn-text' : 'muted'}">
+        <${Text} of=${says} /></p>`)}
     </section>`;
 }

@@ -1,18 +1,21 @@
 // @ts-check
 // The keys of an agent in a file: the one that signed, and those from which it follows. What each
 // check is, package evidence says.
-import { having, json, nullable, stringThat, timestamp } from '../form.js';
+import { having, json, nullable, oneOf, string, stringThat, timestamp } from '../form.js';
 import { must } from '../note.js';
-import { actionHash, agentKey, readEndorsement, readStatement, signedWith } from '../statement.js';
+import { actionHash, agentKey, delegationClaim, readEndorsement, readStatement, signedWith } from '../statement.js';
+
+const MINUTE = 60_000;
 
 const ENROLLED = 'agent-key.enrolled';
 const REVOKED = 'agent-key.revoked';
 const some = stringThat((s) => s !== '', 'a text');
 const named = { agentId: some, thumbprint: some };
-const revokedForm = having(named);
+const namedForm = having(named);
+export const revokedForm = having({}, { reason: nullable(string), since: nullable(timestamp) });
 const enrolledForm = having({
   ...named, jwk: json, expiresAt: nullable(timestamp), enrolment: nullable(some), endorsement: nullable(some),
-});
+}, { statementVersion: oneOf(1, 2) });
 
 /**
  * Whether an event may stand among those of an agent's keys.
@@ -29,16 +32,22 @@ export class AgentKeys {
   /** @type {string | undefined} */
   revoked; // when the key that signed was revoked first
 
+  /** @type {{since: string, reason: string} | undefined} */
+  stolen; // when the key that signed came into other hands, as its revocation says
+
   /** @type {string | undefined} */
   audience; // SPIFFE ID of the company, as the agent names it
 
   /**
+   * log: the origin of the company's log of actions.
    * @param {string} companyId
    * @param {string} agentId
+   * @param {string} log
    */
-  constructor(companyId, agentId) {
+  constructor(companyId, agentId, log) {
     this.companyId = companyId;
     this.agentId = agentId;
+    this.log = log;
   }
 
   /**
@@ -47,16 +56,17 @@ export class AgentKeys {
    * @param {string} kid
    */
   async read(events, kid) {
-    /** @type {Map<string, {revoked: ControlEvent[], enrolled?: EnrolledKey}>} */
+    /** @type {Map<string, {revoked: RevokedEvent[], enrolled?: EnrolledKey}>} */
     const known = new Map();
     for (const event of events) {
-      const { agentId, thumbprint } = revokedForm(event.inner, event.source, 'it');
+      const { agentId, thumbprint } = namedForm(event.inner, event.source, 'it');
       must(event.subject === `agent-key:${thumbprint}`, `control record ${event.index} is of another key than it says`);
       must(agentId === this.agentId, `control record ${event.index} is of a key of another agent`);
       const one = known.get(thumbprint) ?? { revoked: [] };
       known.set(thumbprint, one);
       if (event.action === REVOKED) {
-        one.revoked.push(event);
+        const { reason, since } = revokedForm(event.inner, event.source, 'it');
+        one.revoked.push({ ...event, why: reason ?? '', since: since ?? '' });
         continue;
       }
       must(!one.enrolled, 'a key is enrolled twice');
@@ -71,7 +81,10 @@ export class AgentKeys {
       if (!one.endorsement) break;
       kid = one.endorsement.kid;
     }
-    this.revoked = this.chain[0].revoked.map(({ timestamp }) => timestamp).sort()[0];
+    const { revoked } = this.chain[0];
+    this.revoked = revoked.map(({ timestamp }) => timestamp).sort()[0];
+    for (const { since, why: reason } of revoked)
+      if (since && (!this.stolen || since < this.stolen.since)) this.stolen = { since, reason };
     must(
       this.chain.length === known.size,
       'there is a control record of a key from which the signing one does not follow',
@@ -93,6 +106,13 @@ export class AgentKeys {
     this.names(endorsement.claims);
     await signedWith(endorsement, before.key);
     must(endorsement.claims.jkt === key.thumbprint, 'an endorsement is of another key');
+    const made = endorsement.claims.iat * 1000;
+    const at = Date.parse(event.timestamp);
+    const expires = before.expiresAt === null ? Infinity : Date.parse(before.expiresAt);
+    must(at < expires + 5 * MINUTE, 'the key that signed for another one had expired');
+    must(made >= Date.parse(before.event.timestamp) - MINUTE && made < expires,
+      'an endorsement was not made while its key lived');
+    must(made <= at + MINUTE && made >= at - 5 * MINUTE, 'an endorsement was not made when the next key was enrolled');
   }
 
   /**
@@ -115,20 +135,24 @@ export class AgentKeys {
     must(record.statement !== undefined, 'the record has no statement');
     const said = readStatement(record.statement);
     const { claims } = said;
-    const [{ event, key, expiresAt }] = this.chain;
+    const { log } = claims;
+    const [{ event, key, expiresAt, version }] = this.chain;
+    must(version === 1 || log !== undefined,
+      'the statement does not name its log, and its key was enrolled since statements do');
     await signedWith(said, key);
     this.names(claims);
+    must(log === undefined || log === this.log, 'the statement was made for another log');
     must(claims.action_hash === (await actionHash(record)), 'the statement is of another action');
     must(
-      (claims.delegation ?? '') === (record.delegation?.tokenId ?? ''),
+      (claims.delegation ?? '') === (await delegationClaim(record, log)),
       'the statement is of another delegation, or of none',
     );
     const at = Date.parse(record.timestamp);
     const age = at - claims.iat * 1000;
-    must(age >= -60_000 && age <= 30 * 86400_000 + 300_000, 'the statement was not made at the time of the record');
+    must(age >= -MINUTE && age <= 30 * 86400_000 + 5 * MINUTE, 'the statement was not made at the time of the record');
     must(event.timestamp <= record.timestamp, `the key ${said.kid} was enrolled after the record`);
     must(
-      expiresAt === null || at < Date.parse(expiresAt) + 300_000,
+      expiresAt === null || at < Date.parse(expiresAt) + 5 * MINUTE,
       `the key ${said.kid} expired before the record`,
     );
     must(
@@ -136,6 +160,18 @@ export class AgentKeys {
       `the key ${said.kid} was revoked before the record`,
     );
     return said;
+  }
+
+  /**
+   * Whether a record is of a time when the key that signed was in other hands.
+   * @param {{timestamp: string}} record
+   */
+  isStolen = ({ timestamp: at }) => this.stolen !== undefined && at >= this.stolen.since;
+
+  /** Since when the key was in other hands, in words. */
+  sinceWhen() {
+    const { since = '', reason = '' } = this.stolen ?? {};
+    return `The key was in other hands since ${since}, says its revocation${reason && ` (${reason})`}`;
   }
 
   /** The key that signed, when it was enrolled and by what, in words. */
@@ -166,13 +202,14 @@ export class AgentKeys {
 
 /**
  * @param {ControlEvent & {source: string}} event
- * @param {ControlEvent[]} revoked
+ * @param {RevokedEvent[]} revoked
  * @returns {Promise<EnrolledKey>}
  */
 async function enrolled(event, revoked) {
-  const { jwk, expiresAt, enrolment, endorsement } = enrolledForm(event.inner, event.source, 'it');
+  const { jwk, expiresAt, enrolment, endorsement, statementVersion = 1 } = enrolledForm(event.inner, event.source, 'it');
   return {
     event,
+    version: statementVersion,
     revoked,
     expiresAt,
     enrolment,

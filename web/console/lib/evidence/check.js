@@ -6,10 +6,10 @@ import { canonical } from '../jcs.js';
 import { climb, sidesOf } from '../merkle.js';
 import { leads, leafHash, must, readProof } from '../note.js';
 import { checkRecord, controlRecordForm, recordForm } from '../record.js';
-import { readStatement } from '../statement.js';
+import { goesOn, madeFor, readStatement } from '../statement.js';
 import { Check, PrunedError, sameList, signerOf } from './checkpoints.js';
 import { AgentKeys, isOfAgentKey } from './agent_keys.js';
-import { bearsOn, checkStatus, eventOf, ofPassport } from './control.js';
+import { bearsOn, checkStatus, eventOf, notActor, ofPassport } from './control.js';
 import { readFile } from './file.js';
 import { checkKeys, neededLogs } from './keys.js';
 import { notProven } from './not_proven.js';
@@ -48,6 +48,9 @@ export class EvidenceCheck extends Check {
 
   /** @type {AgentKeys | undefined} */
   agentKeys; // where the record has a statement
+
+  /** @type {string | null} */
+  notActor = null; // of a record whose delegation was given to another one
 
   /** @type {ControlEvent[]} */
   allowed; // events of the authority
@@ -144,6 +147,16 @@ export class EvidenceCheck extends Check {
     /** @param {JSONText | undefined} value */
     const of = (value) => (value ? canonical(value.node) : '');
     must(of(delegation) === of(record.delegation), 'delegation differs from record.delegation');
+    if (this.file.log === 'actions') this.acts();
+  }
+
+  /** Names who used what was given to another one: a file that holds may have such a record. */
+  acts() {
+    const { index, agentId } = this.subject;
+    const actor = notActor(this.subject);
+    if (actor === null || this.notActor !== null) return;
+    this.notActor = actor;
+    this.say(`Record ${index} is of the agent ${agentId}, and its delegation was given to ${actor}.`);
   }
 
   /**
@@ -174,11 +187,28 @@ export class EvidenceCheck extends Check {
     }
     const { kid } = readStatement(subject.statement);
     must(agentKey, `not complete: the control record of the key ${kid} is not in the file`);
-    this.agentKeys = new AgentKeys(companyId, subject.agentId);
+    this.agentKeys = new AgentKeys(companyId, subject.agentId, this.log('actions').origin);
     await this.agentKeys.read(await this.events(agentKey.records, isOfAgentKey), kid);
-    const { sid, seq } = (await this.agentKeys.signed(subject)).claims;
+    const { claims } = await this.agentKeys.signed(subject);
     this.say(this.agentKeys.whoseWord(this.pin, 'this'));
-    if (sid !== undefined) this.say(`It is number ${seq} of the session ${sid} of that key.`);
+    this.say(madeFor(claims));
+    if (claims.log === undefined && claims.delegation)
+      this.say('Its statement covers the ID of the delegation alone, not what the delegation said.');
+    this.sayPlace(claims);
+    if (this.agentKeys.isStolen(subject)) this.say(`${this.agentKeys.sinceWhen()}.`);
+  }
+
+  /**
+   * Where a statement stands in its session.
+   * @param {ReturnType<typeof readStatement>['claims']} claims
+   */
+  sayPlace({ sid, seq, refused, continues }) {
+    if (sid === undefined) return;
+    this.say(`It is number ${seq} of the session ${sid} of that key.`);
+    if (refused)
+      this.say(`It says that the service refused ${refused.length} earlier statements of that session, the first of ` +
+        `them number ${refused[0].seq} (${refused[0].code}).`);
+    if (continues) this.say(`The session ${goesOn(continues)}.`);
   }
 
   async authority() {

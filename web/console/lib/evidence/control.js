@@ -39,6 +39,22 @@ export function eventOf({ index, timestamp, actionType, inner }) {
 }
 
 /**
+ * To whom the delegation of a record was given, where that is not its agent; null where it is, and
+ * without a delegation in which anybody acts for another one.
+ * @param {LogRecord} record
+ */
+export function notActor({ delegation, delegationNode, companyId, agentId }) {
+  const actor = delegation?.chain.at(-1);
+  if (actor === undefined || member(delegationNode, 'act')?.type !== 'object') return null;
+  const prefix = 'spiffe://';
+  const suffix = `/company/${companyId}/agent/${agentId}`;
+  const rest = actor.slice(prefix.length);
+  const domain = rest.slice(0, -suffix.length);
+  const isOwn = actor.startsWith(prefix) && rest.endsWith(suffix) && domain !== '' && !domain.includes('/');
+  return isOwn ? null : actor;
+}
+
+/**
  * Which events may stand in the authority of a record that key kid has signed.
  * @param {LogRecord} record
  * @param {string} kid

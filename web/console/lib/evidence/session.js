@@ -6,7 +6,8 @@ import { FormError, exactly, integer, list, oneOf, string, stringThat } from '..
 import { lossless } from '../jcs.js';
 import { member, parse } from '../json.js';
 import { leads, leafHash, must } from '../note.js';
-import { isThumbprint, session, statementHash } from '../statement.js';
+import { Sequence } from '../sequence.js';
+import { goesOn, isThumbprint, madeFor, readStatement, session, statementHash } from '../statement.js';
 import { AgentKeys, isOfAgentKey } from './agent_keys.js';
 import { bounded } from './bounds.js';
 import { EvidenceCheck, check } from './check.js';
@@ -18,7 +19,6 @@ import { PrunedError, sameList } from './checkpoints.js';
 const FORMAT = 'attestd-session/v1';
 const LONGEST = 8 << 20; // bytes of a line
 const MOST = 1_000_000; // records
-const GAPS = 100; // that are named
 
 /** @type {Form<number>} */
 const records = (node, source, name) => {
@@ -56,18 +56,19 @@ export class SessionCheck extends EvidenceCheck {
   /** @type {{hashes: Bytes[], record: EvidenceRecord} | undefined} */
   line; // the one that is checked
 
-  seq = -1; // of the line before
+  places = new Sequence();
 
-  index = -1; // of the record before
+  /** @type {ReturnType<typeof readStatement>['claims'] | undefined} */
+  claims; // of the last statement
 
-  hash = ''; // of the statement before
+  /** @type {{sid: string, kid: string, hash: string} | undefined} */
+  continues; // of the first statement
 
-  sealed = false;
+  older = 0; // statements of version 1
 
-  gaps = 0;
+  exchanged = 0; // those of them that have a delegation
 
-  /** @type {[number, number][]} */
-  missing = []; // the first ones of the gaps
+  sinceStolen = 0; // records of a time when the key was in other hands
 
   /**
    * @param {Bytes} bytes
@@ -113,7 +114,7 @@ export class SessionCheck extends EvidenceCheck {
 
   async signer() {
     const { agentId, kid, agentKey: { records } } = this.header;
-    this.agentKeys = new AgentKeys(this.header.companyId, agentId);
+    this.agentKeys = new AgentKeys(this.header.companyId, agentId, this.log('actions').origin);
     await this.agentKeys.read(await this.events(records, isOfAgentKey), kid);
     this.say(this.agentKeys.whoseWord(this.pin, 'every record of this session'));
   }
@@ -141,33 +142,43 @@ export class SessionCheck extends EvidenceCheck {
   }
 
   async said() {
-    const { header, subject, seq: last } = this;
+    const { header, subject } = this;
     const { index, statement } = subject;
     must(statement !== undefined && this.agentKeys, `record ${index} has no statement`);
     must(subject.agentId === header.agentId, `record ${index} is of another agent`);
-    const { sid, seq = 0, prev, end } = (await this.agentKeys.signed(subject)).claims;
+    const { claims } = await this.agentKeys.signed(subject);
+    const { sid, seq = 0, log, delegation } = claims;
     must(sid === header.sid, `record ${index} is of another session`);
-    must(seq !== last,
-      `the agent’s key signed two statements with the seq ${seq}: in the records ${this.index} and ${index}`);
-    must(seq > last && !this.sealed, `seq ${seq} of record ${index} stands after ${last}, or after the end`);
-    must(last < 0 || seq > last + 1 || prev === this.hash,
-      `prev of record ${index} is not the hash of the statement in record ${this.index}`);
-    if (seq > last + 1 && ++this.gaps <= GAPS) this.missing.push([last + 1, seq - 1]);
-    Object.assign(this, { seq, index, sealed: end === true, hash: await statementHash(statement) });
+    this.places.add({ ...claims, seq }, index, await statementHash(statement));
+    this.continues ??= claims.continues;
+    this.claims = claims;
+    if (log === undefined) {
+      this.older++;
+      if (delegation) this.exchanged++;
+    }
+    if (this.agentKeys.isStolen(subject)) this.sinceStolen++;
+    this.acts();
   }
 
   end() {
     must(this.lines.next().done, 'there are more lines than the header says');
-    const { sid, agentId, records } = this.header;
-    this.say(`Session ${sid} of the agent ${agentId}: ${records} records, ${this.state()}.`);
+    const { header: { sid, agentId, records: count }, older, exchanged, sinceStolen } = this;
+    this.say(`Session ${sid} of the agent ${agentId}: ${count} records, ${this.state()}.`);
+    if (this.claims) this.say(madeFor(this.claims));
+    if (older > 0 && older < count)
+      this.say(`${older} of its statements do not say which service they were made for: those are of the older form.`);
+    if (exchanged > 0)
+      this.say(`${exchanged} of its statements cover the ID of a delegation alone, not what the delegation said.`);
+    if (this.continues) this.say(`It ${goesOn(this.continues)}.`);
+    this.say('A session that goes on from this one may exist elsewhere.');
+    for (const sentence of this.places.served()) this.say(sentence);
+    if (sinceStolen > 0)
+      this.say(`${this.agentKeys?.sinceWhen()}; ${sinceStolen} of these records are of that time.`);
   }
 
   /** Complete, open at n, or missing a–b. */
   state() {
-    if (this.gaps === 0) return this.sealed ? `complete: 0 to ${this.seq}, sealed` : `open at ${this.seq}`;
-    const gaps = this.missing.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(', ');
-    const more = this.gaps > GAPS ? ` and ${this.gaps - GAPS} ranges more` : '';
-    return `missing ${gaps}${more}${this.sealed ? '' : `, open at ${this.seq}`}`;
+    return this.places.state();
   }
 }
 
