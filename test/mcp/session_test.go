@@ -29,7 +29,7 @@ type service struct {
 
 func serve(t *testing.T) *service {
 	t.Helper()
-	proc, db, err := lab.ServeNew(t.Context(), "--rate-limits", "off")
+	proc, db, err := lab.ServeNew(t.Context(), "--rate-limits", "off", "--base-url", "")
 	must(t, err)
 	s := &service{t: t, proc: proc, db: db, addr: proc.Addr, company: "acme"}
 	t.Cleanup(func() {
@@ -59,7 +59,7 @@ func (s *service) kill() { must(s.t, s.proc.Kill()) }
 func (s *service) back() {
 	s.t.Helper()
 	var err error
-	s.proc, err = lab.Serve(context.WithoutCancel(s.t.Context()), s.db, "--rate-limits", "off", "--listen", s.addr)
+	s.proc, err = lab.Serve(context.WithoutCancel(s.t.Context()), s.db, "--rate-limits", "off", "--base-url", "", "--listen", s.addr)
 	must(s.t, err)
 }
 
