@@ -90,7 +90,8 @@ func appendText(dst []byte, s string) []byte {
 }
 
 // Attest appends a record and returns it. Without an error, the record is on the service's disk
-// exactly once, regardless of retries.
+// exactly once, regardless of retries, and is that of what was sent: else the error is a
+// *RecordMismatchError.
 func (c *Client) Attest(ctx context.Context, a Attestation) (r Record, err error) {
 	own := a.IdempotencyKey == "" && a.Statement == ""
 	if a, err = a.Prepare(); err != nil {
@@ -102,6 +103,11 @@ func (c *Client) Attest(ctx context.Context, a Attestation) (r Record, err error
 			attest.header = http.Header{"Idempotency-Key": {headerKey(a.IdempotencyKey)}}
 		}
 		err = c.do(ctx, attest, &r)
+		if err == nil {
+			if err = c.compare([]Record{r}, []Attestation{a}); err != nil {
+				return Record{}, err
+			}
+		}
 		if !own || !reused(err) {
 			return r, err
 		}
@@ -199,6 +205,9 @@ func (c *Client) sendBatch(ctx context.Context, as []Attestation) ([]Record, err
 	}, &answer)
 	if err == nil && len(answer.Records) != len(as) {
 		err = fmt.Errorf("%d records were sent and %d answered", len(as), len(answer.Records))
+	}
+	if err == nil {
+		err = c.compare(answer.Records, as)
 	}
 	if err != nil {
 		return nil, err

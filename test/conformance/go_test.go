@@ -61,6 +61,8 @@ func errorOf(err error) map[string]any {
 	switch {
 	case errors.As(err, &refused):
 		return map[string]any{"kind": "status", "status": refused.Status, "code": refused.Code, "pointer": refused.Pointer}
+	case errors.As(err, new(*attestd.RecordMismatchError)):
+		return map[string]any{"kind": "mismatch"}
 	case errors.As(err, &apart):
 		return map[string]any{"kind": "refused", "refused": len(apart.Refused)}
 	case errors.As(err, new(*attestd.OtherLogError)):

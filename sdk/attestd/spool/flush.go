@@ -68,7 +68,8 @@ func (e *LimitedError) Unwrap() error { return e.Err }
 // Flush sends what is there when it begins, oldest first, and removes what was answered. It waits
 // for the Flush of another process to end. Where the service cannot be reached or refuses the
 // credential, what is not sent stays, and the error says why. What the service refuses for good is
-// set apart, and the rest is sent; then the error is a *RefusedError.
+// set apart, and the rest is sent; then the error is a *RefusedError. What it answers with another
+// record waits for the next Flush, and the error is an *attestd.RecordMismatchError.
 //
 // Where the rate limit does not allow all of it, the error is a *LimitedError. From then on a Flush
 // sends first what was added since, and leaves half of the limit free of what waited before, for
@@ -99,6 +100,9 @@ func (s *Spool) Flush(ctx context.Context) error {
 		}
 	}
 	err = s.keepBacklog(backlog{})
+	if f.mismatch != nil {
+		err = errors.Join(err, f.mismatch)
+	}
 	if len(f.apart.Refused)+f.apart.Damaged > 0 {
 		return errors.Join(err, &f.apart)
 	}
@@ -128,6 +132,8 @@ type flush struct {
 	backlog backlog
 	asked   bool // the service has answered, or has not
 	apart   RefusedError
+	// the first answer that was of something else; what was sent then waits for the next Flush
+	mismatch *attestd.RecordMismatchError
 }
 
 // item is a line of a queue that is not done.
@@ -148,7 +154,7 @@ func (f *flush) file(ctx context.Context, number uint64) error {
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	if err := f.send(ctx, all, done, number <= f.backlog.last); err != nil {
+	if err := f.send(ctx, all, done, number <= f.backlog.last); err != nil || len(done.left()) > 0 {
 		return err
 	}
 	for _, name := range []string{path, done.path} { // in this order: a progress alone says nothing
@@ -221,7 +227,9 @@ func (f *flush) items(all [][]byte, done *progress, left []int, n int) (items []
 // send sends what is left of a queue until all is answered or set apart. late says that it has
 // waited for the rate limit.
 func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late bool) error {
-	for left := done.left(); len(left) > 0; left = done.left() {
+	wrong := map[int]bool{} // lines that were answered with another record
+	waits := func() []int { return slices.DeleteFunc(done.left(), func(line int) bool { return wrong[line] }) }
+	for left := waits(); len(left) > 0; left = waits() {
 		room, err := f.room(len(left), late)
 		if err != nil {
 			return err
@@ -241,8 +249,22 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 		_, err = f.client.AttestBatch(ctx, as)
 		f.asked = true
 		var answer *attestd.Error
+		var mismatch *attestd.RecordMismatchError
 		errors.As(err, &answer)
 		switch at, named := namedItem(answer, n); {
+		case errors.As(err, &mismatch): // the others are recorded
+			if err = nil; f.mismatch == nil {
+				f.mismatch = mismatch
+			}
+			var recorded []int
+			for i, line := range gone {
+				if mismatch.Differs[i] != "" {
+					wrong[line] = true
+				} else {
+					recorded = append(recorded, line)
+				}
+			}
+			done.finish(recorded)
 		case err == nil:
 			done.finish(gone)
 			f.backlog.sent = append(f.backlog.sent, sent{time.Now().UnixMilli(), n})

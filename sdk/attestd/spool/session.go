@@ -157,7 +157,7 @@ func (e *ApartError) Unwrap() error { return e.Err }
 // session; one with an IdempotencyKey is not, because the service may have this very action.
 func (s *Session) Attest(ctx context.Context, a attestd.Attestation) (r attestd.Record, queued bool, err error) {
 	r, queued, err = s.attest(ctx, a)
-	if queued {
+	if queued && !errors.As(err, new(*attestd.RecordMismatchError)) { // nobody else says so
 		err = nil
 	}
 	return r, queued, err

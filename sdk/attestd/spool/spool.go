@@ -109,12 +109,17 @@ func (s *Spool) Attest(ctx context.Context, a attestd.Attestation) (r attestd.Re
 	if a, err = a.Prepare(); err != nil { // with the key under which it is sent both times
 		return r, false, err
 	}
-	if r, err = s.client.Attest(ctx, a); err == nil || refused(err) {
+	r, err = s.client.Attest(ctx, a)
+	if err == nil || refused(err) {
 		return r, false, err
 	}
+	answered := err
 	// Also when the caller's time is over: that is why there was no answer.
 	if added := s.Add(context.WithoutCancel(ctx), a); added != nil {
 		return r, false, errors.Join(err, added)
+	}
+	if errors.As(answered, new(*attestd.RecordMismatchError)) {
+		return attestd.Record{}, true, answered // nobody else says so
 	}
 	return attestd.Record{}, true, nil
 }
