@@ -17,6 +17,7 @@ var cases = []harness.Case{
 	{Name: "credentials", About: "every route of the API document, with every state of credentials", Run: credentials},
 	{Name: "tokens", About: "forged SVIDs, delegation tokens and passports at every door that takes one", Run: tokens},
 	{Name: "agent-keys", About: "an agent, a writer and a writer of the database who speak for another agent", Run: agentKeys},
+	{Name: "agents", About: "an operator with every key of a company, whose files speak for an agent, before all four checkers", Run: operator},
 	{Name: "misspelt", About: "members, queries and headers that are misspelt, come twice, or can be read in two ways", Run: misspelt},
 	{Name: "power-loss", About: "the file as a loss of power may leave it, in the log and in a checkpoint", Run: powerLoss},
 	{Name: "kills", About: "SIGKILL under load, again and again on one file", Run: kills},
