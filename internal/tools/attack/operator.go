@@ -19,7 +19,8 @@ const (
 	ownKey claim = iota
 	// that the session is complete: the file may hold, and must say that something is missing
 	completeness
-	// what the agent's key signed is shown as it was: the file holds, and must say what it leaves open
+	// what the agent's key signed is shown as it was: the file holds, and must say what it leaves
+	// open
 	silence
 )
 
@@ -88,8 +89,8 @@ func operator(ctx context.Context, r *harness.Run) error {
 	return nil
 }
 
-// through says how a file has brought a checker to say what it must not, with the agent's key pinned
-// or without a pin; "" where it has not.
+// through says how a file has brought a checker to say what it must not, with the agent's key
+// pinned or without a pin; "" where it has not.
 func (f *operatorsFile) through(pinned, open opinion) string {
 	says := func(o opinion, text string) bool { return strings.Contains(strings.Join(o.Said, "\n"), text) }
 	switch {

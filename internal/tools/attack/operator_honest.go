@@ -14,9 +14,9 @@ import (
 	"attestd/crypto/statement"
 )
 
-// honest is what an agent has signed, with the keys that it had one after the other: first, which was
-// enrolled before statements had log, and second, which follows from it. An operator has every word
-// of it, and none of these keys.
+// honest is what an agent has signed, with the keys that it had one after the other: first, which
+// was enrolled before statements had log, and second, which follows from it. An operator has every
+// word of it, and none of these keys.
 type honest struct {
 	first, second *jose.PrivateKey
 	impostor      *jose.PrivateKey // the operator's
@@ -24,7 +24,7 @@ type honest struct {
 	endorsement   string           // of second, by first
 	enrolledSince time.Time        // second
 	words         map[string]*word
-	run, next     []*word // sessions of second: place 2 of run was refused, and next goes on from it
+	run, next     []*word // of second: place 2 of run was refused; next goes on from it
 	older         []*word // a session of first
 }
 

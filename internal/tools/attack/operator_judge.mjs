@@ -1,4 +1,4 @@
-// Opinions of check.mjs, or of the console's modules, in the folder that is named, on the files of standard input.
+// Opinions of check.mjs, or of the console's modules, on the files of standard input.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

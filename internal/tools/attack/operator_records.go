@@ -27,7 +27,8 @@ func isOlder(w *word) bool   { return w.Version() == 1 }
 func isCurrent(w *word) bool { return w.Version() == 2 }
 func isGiven(w *word) bool   { return w.delegation != "" }
 
-// forgedStatement is a JWS of a statement by a key that is not the agent's, under any header and claims.
+// forgedStatement is a JWS of a statement by a key that is not the agent's, under any header and
+// claims.
 func forgedStatement(w *word, key *jose.PrivateKey, header, claims object) string {
 	h := object{"alg": jose.EdDSA, "typ": statement.Type, "kid": w.KeyID}
 	c := object{
@@ -88,7 +89,8 @@ func substitutions() []substitution {
 		{"signed by another agent of the company", func(h *honest, w *word, s *writing) { s.statement = forgedStatement(w, h.other, nil, nil) }, nil},
 		{"signed by the operator for another payload", func(h *honest, w *word, s *writing) {
 			s.payload = `{"amount":1000000}`
-			hash, _ := statement.HashAction(s.action, s.agent, s.company, []byte(s.payload)) // it is JSON
+			// it is JSON
+			hash, _ := statement.HashAction(s.action, s.agent, s.company, []byte(s.payload))
 			s.statement = forgedStatement(w, h.impostor, nil, object{"action_hash": hash})
 		}, nil},
 		{"signed by the operator, with his key in the header", func(h *honest, w *word, s *writing) {
