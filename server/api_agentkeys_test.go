@@ -3,10 +3,12 @@ package server_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"attestd/crypto/jose"
+	"attestd/crypto/statement"
 	"attestd/internal/testenv"
 )
 
@@ -128,6 +130,14 @@ func TestAgentEndorsesItsNextKey(t *testing.T) {
 	a.enrol(t, next).gets(400, `{"error":"…","code":"ENDORSEMENT_REQUIRED"}`)
 	a.enrol(t, next, `"endorsement":"`+a.endorses(t, newKey(t, jose.EdDSA))+`"`).gets(400, `{"error":"…","code":"ENDORSEMENT_INVALID"}`)
 	a.enrol(t, next, `"endorsement":"`+other.endorses(t, next)+`"`).gets(400, `{"error":"…","code":"ENDORSEMENT_INVALID"}`)
+	// before it was enrolled; long ago; 1970
+	for _, ago := range []int64{61, 6 * 60, time.Now().Unix()} {
+		e, err := statement.MakeEndorsement(t.Context(), a.key, statement.EndorsementClaims{
+			Issuer: a.spiffe(), Audience: a.companySPIFFE(), IssuedAt: time.Now().Unix() - ago, Next: next.Key().Thumbprint,
+		})
+		must(t, err)
+		a.enrol(t, next, `"endorsement":"`+e.Compact+`"`).gets(400, `{"error":"…","code":"ENDORSEMENT_INVALID"}`)
+	}
 	endorsement := a.endorses(t, next)
 	a.enrol(t, next, `"endorsement":"`+endorsement+`"`).status(201)
 	acme.do(t, "GET /v1/chain?log=control&limit=100", "").contains(`"endorsement":"` + endorsement + `"`).contains(`"by":"agent-key:` + a.thumbprint() + `"`)

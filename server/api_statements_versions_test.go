@@ -153,8 +153,8 @@ func TestStatementCoversDelegation(t *testing.T) {
 	}
 }
 
-// The sid of one key is no other key's of the same agent, be it in a batch or at once. Another agent
-// may use it.
+// The sid of one key is no other key's of the same agent, be it in a batch or at once. Another
+// agent may use it.
 func TestSIDIsOfOneKey(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -11,10 +11,10 @@ import (
 	"attestd/store"
 )
 
-// The statements of a session are checked when it is listed, as every checker checks them: one whose
-// file would fail is never called sealed. To read them costs more than to read their places, and
-// they never change. So what was read is remembered, and a session that has grown is read from there
-// on. Its places are read each time, because a statement may come in between.
+// The statements of a session are checked when it is listed, as every checker checks them: one
+// whose file would fail is never called sealed. To read them costs more than to read their places,
+// and they never change. So what was read is remembered, and a session that has grown is read from
+// there on. Its places are read each time, because a statement may come in between.
 
 // sequences remembers how far sessions of statements have been read. The zero value is ready.
 type sequences struct {

@@ -44,8 +44,8 @@ func (a *Attestations) checkStatement(ctx context.Context, by store.Caller, item
 }
 
 // delegationUnverified is the DelegationInfo that the record will have: of a token that is not
-// checked yet, or of the person for whom the caller acts. ok is false where there is none, and where
-// none can be made of the token, which is refused later.
+// checked yet, or of the person for whom the caller acts. ok is false where there is none, and
+// where none can be made of the token, which is refused later.
 func delegationUnverified(by store.Caller, token string) (d cred.Delegation, ok bool) {
 	if token != "" {
 		d, err := cred.ReadDelegation(token)

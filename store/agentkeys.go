@@ -68,10 +68,10 @@ type Endorsement struct {
 var ErrEndorsementOld = errors.New("the endorsement is too old")
 
 // Enrol adds a key of an agent. endorsement is what the key before it has signed of it, nil for
-// nothing: ErrEndorsementOld. With an enrolment, given by the hash of its token, it spends that in the same
-// transaction: of many at once, one wins. ErrExists where the company has ever had a key of this
-// thumbprint, ErrNotFound and ErrDisabled of the agent, ErrTooMany where it has MaxAgentKeys that
-// are live, ErrBadEnrolment.
+// nothing: ErrEndorsementOld. With an enrolment, given by the hash of its token, it spends that in
+// the same transaction: of many at once, one wins. ErrExists where the company has ever had a key
+// of this thumbprint, ErrNotFound and ErrDisabled of the agent, ErrTooMany where it has
+// MaxAgentKeys that are live, ErrBadEnrolment.
 func (s AgentKeys) Enrol(ctx context.Context, by Caller, k AgentKey, enrolment *chain.Hash, endorsement *Endorsement) (AgentKey, error) {
 	k.CreatedAt, k.StatementVersion = chain.FormatTime(by.At), statementVersion
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
@@ -173,8 +173,8 @@ func (s AgentKeys) Revoke(ctx context.Context, by Caller, agentID, thumbprint st
 	return k, nil
 }
 
-// isEarlier reports whether a time is earlier than what the revocation of a key says already, or the
-// first that is said. ErrSinceLater.
+// isEarlier reports whether a time is earlier than what the revocation of a key says already, or
+// the first that is said. ErrSinceLater.
 func (s AgentKeys) isEarlier(w *conn, company *Company, thumbprint string, since time.Time) (bool, error) {
 	if since.IsZero() {
 		return false, nil

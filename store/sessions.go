@@ -195,8 +195,8 @@ func (v *View) Places(ctx context.Context, by Caller, first, last chain.Hash, yi
 // tailBytes is how much is read of the ends of payloads at once.
 const tailBytes = 1 << 20
 
-// PlaceTails is like Places, and gives yield the last characters of each record's payload too: up to
-// size of them, none of a payload that was pruned. yield may read more.
+// PlaceTails is like Places, and gives yield the last characters of each record's payload too: up
+// to size of them, none of a payload that was pruned. yield may read more.
 func (v *View) PlaceTails(ctx context.Context, by Caller, first, last chain.Hash, size int, yield func(p Place, tail []byte) (bool, error)) error {
 	type placeTail struct {
 		Place

@@ -59,7 +59,7 @@ func evidenceCases(t *testing.T) (all []evidenceCase) {
 			all = append(all, evidenceCase{Name: sample + " with " + name, File: []byte(evidenceSample(t, sample)), Policy: policy})
 		}
 	}
-	all = slices.Concat(all, sizeCases(t), rotationCases(t), statementCases(t), sessionCases(t), placeCases(t))
+	all = slices.Concat(all, sizeCases(t), rotationCases(t), statementCases(t), sessionCases(t))
 	slices.SortStableFunc(all, func(a, b evidenceCase) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

@@ -58,7 +58,7 @@ type checker struct {
 	cosigned   map[string]bool // by the log's name and the witness's vkey
 	cosigners  []string        // vkeys, in order of appearance
 	signedBy   *Statement      // nil without a statement
-	notActor   *string         // to whom the delegation of a record was given that is another's; nil for none
+	notActor   *string         // to whom another's delegation was given; nil for none
 	session    *Session        // of a file of a session
 	disobeyed  disobeyed       // of a session or a report
 	ofPassport []event         // control records of the passport

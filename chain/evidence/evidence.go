@@ -164,17 +164,18 @@
 // verifies with that key. aud is spiffe://<no slash>/company/<companyId>, iss is aud, then /agent/
 // and the record's agentId; endorsements have the same iss and aud. action_hash is that of the
 // record. In version 2, log is the origin of actions in logs, and delegation is the SHA-256 of the
-// canonical form of the record's delegation. In version 1, delegation is the tokenId of the record's
-// delegation. In either, it is absent without one. iat is at most 60 s after the time of the record,
-// and at most 30 days and 5 minutes before. The key was enrolled at or before the time of the
-// record, expired at most 5 minutes before it, and no entry revoked it more than 5 s before it.
+// canonical form of the record's delegation. In version 1, delegation is the tokenId of the
+// record's delegation. In either, it is absent without one. iat is at most 60 s after the time of
+// the record, and at most 30 days and 5 minutes before. The key was enrolled at or before the time
+// of the record, expired at most 5 minutes before it, and no entry revoked it more than 5 s before
+// it.
 //
 // With a pinned key: that is kid, or one of the keys from which kid follows.
 //
 // What follows is no failure, and the verdict says it. A statement of version 1 leaves open for
 // which service it was made and what the delegation said. Where entries of agent-key.revoked of kid
-// have since, the earliest is when the key came into other hands; the verdict says so of a record of
-// that time or later. Where act of a record of actions is not null and the last element of its
+// have since, the earliest is when the key came into other hands; the verdict says so of a record
+// of that time or later. Where act of a record of actions is not null and the last element of its
 // delegationChain is not spiffe://<no slash>/company/<companyId>/agent/<the record's agentId>, the
 // verdict names that element: the delegation was given to another one.
 //

@@ -39,8 +39,8 @@ import (
 // in the order of evidence: MALFORMED; KEYS; WITNESSES; LOG_PROOF, the checkpoint; STATEMENT,
 // agentKey and the pin; WITNESSES; NOT_PROVEN; KEY or POLICY. Then each record: MALFORMED; RECORD;
 // LOG_PROOF; STATEMENT, as in evidence, and agent, kid and sid are those of the header, and the
-// statement follows those before as [statement.Sequence] demands: seq, prev, end and refused. In the
-// end, MALFORMED when there are not as many lines as the header says.
+// statement follows those before as [statement.Sequence] demands: seq, prev, end and refused. In
+// the end, MALFORMED when there are not as many lines as the header says.
 //
 // What is missing is no failure. A place that is not there, and that a later statement names in
 // refused, is not missing: the service has refused it, and the agent says so. The verdict has the

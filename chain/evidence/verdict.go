@@ -66,7 +66,8 @@ type Statement struct {
 	Pinned   bool   `json:"pinned"`
 	Issuer   string `json:"iss"` // SPIFFE ID of the agent
 	Audience string `json:"aud"` // SPIFFE ID of the company
-	// origin of the log that it was made for; "" in version 1, and of a session by its last statement
+	// origin of the log that it was made for; "" in version 1, and of a session by its last
+	// statement
 	Log string `json:"log"`
 	// when the key came into other hands, where the record is not older, or one of the session's
 	Since string `json:"since,omitempty"`

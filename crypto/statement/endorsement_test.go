@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
@@ -193,4 +194,35 @@ func FuzzEndorsement(f *testing.F) {
 			t.Fatalf("%s becomes %v", claims, said)
 		}
 	})
+}
+
+// An endorsement counts that was made while its key lived.
+func TestEndorsementIsOfALivingKey(t *testing.T) {
+	t.Parallel()
+	second := time.Second
+	for name, c := range map[string]struct {
+		enrolled, expires time.Duration // from the endorsement on; 0 for a key that never expires
+		ok                bool
+	}{
+		"a key of long ago":              {-time.Hour, 0, true},
+		"a key that was just enrolled":   {0, 0, true},
+		"enrolled 60 s later":            {time.Minute, 0, true},
+		"enrolled 60.001 s later":        {time.Minute + time.Millisecond, 0, false},
+		"expires a second later":         {-time.Hour, second, true},
+		"expires then":                   {-time.Hour, -1, false}, // see below
+		"expired an hour before":         {-2 * time.Hour, -time.Hour, false},
+		"enrolled later, expired before": {time.Hour, -time.Hour, false},
+	} {
+		e := statement.Endorsement{EndorsementClaims: statement.EndorsementClaims{IssuedAt: now.Unix()}}
+		var expires time.Time
+		if c.expires != 0 {
+			expires = now.Add(c.expires)
+		}
+		if c.expires == -1 {
+			expires = now
+		}
+		if err := e.CheckLife(now.Add(c.enrolled), expires); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -27,10 +27,10 @@ const (
 //   - Its place is among the last 4,096 before this statement, and they have the same hash: the
 //     service has recorded what it had told the agent that it refused. Another hash is an error.
 //   - Its place is known as refused already, and has the same hash. Another hash is an error.
-//   - Its place is missing. Where it is the last of its range, and the statement after that range is
-//     there, prev of that statement is the entry's hash; another hash is an error. From now on the
-//     place is not missing, but refused. Where 10,000 places are refused, or one more range than
-//     1,000 would be missing, it stays missing instead.
+//   - Its place is missing. Where it is the last of its range, and the statement after that range
+//     is there, prev of that statement is the entry's hash; another hash is an error. From now on
+//     the place is not missing, but refused. Where 10,000 places are refused, or one more range
+//     than 1,000 would be missing, it stays missing instead.
 //   - Else its place is recorded, and the statement is no longer remembered. But where there are
 //     more than 1,000 ranges, the entry may be of one beyond them, and says nothing.
 type Sequence struct {
@@ -43,8 +43,8 @@ type Sequence struct {
 	Continues *Continues
 	// places that are missing and that a later statement names as refused
 	Refused int
-	// places and indexes of records that the service has made although it had told the agent that it
-	// refused them; the index is -1 where the statement was no longer remembered. The first 100.
+	// places and indexes of records that the service has made although it had told the agent that
+	// it refused them; the index is -1 where the statement was no longer remembered. The first 100.
 	RecordedAfterRefusal [][2]int64
 	MoreRecorded         bool // there are more than those
 

@@ -66,7 +66,8 @@ type AgentKey struct {
 	JWK       string `json:"jwk"`       // in the form of RFC 7638
 	ExpiresAt string `json:"expiresAt"` // "" for never
 	RevokedAt string `json:"revokedAt"` // "" while it is not
-	// the oldest version of statements that it may make; 0 for 1, of which older records say nothing
+	// the oldest version of statements that it may make; 0 for 1, of which older records say
+	// nothing
 	StatementVersion int `json:"statementVersion,omitempty"`
 }
 

@@ -88,8 +88,8 @@ func (o *Operator) append(h *History, payload, delegation string) int64 {
 	return r.Index
 }
 
-// Enrol appends the control record of a key of an agent, in which details stand in the place of what
-// would be there.
+// Enrol appends the control record of a key of an agent, in which details stand in the place of
+// what would be there.
 func (o *Operator) Enrol(agentID string, key *jose.Key, details map[string]any) int64 {
 	all := map[string]any{
 		"agentId": agentID, "thumbprint": key.Thumbprint, "jwk": json.RawMessage(key.JWK()), "label": nil, "expiresAt": nil,

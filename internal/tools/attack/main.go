@@ -19,6 +19,7 @@ var cases = []harness.Case{
 	{Name: "agent-keys", About: "an agent, a writer and a writer of the database who speak for another agent", Run: agentKeys},
 	{Name: "foreign-host", About: "assertions, proofs and issuers of other servers, under their names, without --base-url", Run: foreignHost},
 	{Name: "exchanged-key", About: "an issuer that exchanges its key under one kid, beside strangers who sign under it", Run: exchangedKey},
+	{Name: "agents", About: "an operator with every key of a company, whose files speak for an agent, before all four checkers", Run: operator},
 	{Name: "misspelt", About: "members, queries and headers that are misspelt, come twice, or can be read in two ways", Run: misspelt},
 	{Name: "power-loss", About: "the file as a loss of power may leave it, in the log and in a checkpoint", Run: powerLoss},
 	{Name: "kills", About: "SIGKILL under load, again and again on one file", Run: kills},

@@ -54,6 +54,7 @@ var withoutKey = []rewriting{
 		FROM agent_key WHERE revoked_at IS NULL`), ""},
 	{"an agent's revoked key brought back", statements(`UPDATE agent_key SET revoked_at = NULL WHERE revoked_at IS NOT NULL`), ""},
 	{"an agent's key given to another agent", statements(`UPDATE agent_key SET agent_id = 'bot' WHERE revoked_at IS NULL`), ""},
+	{"an agent's key that may make older statements", statements(`UPDATE agent_key SET statement_version = 1 WHERE revoked_at IS NULL`), ""},
 	{"an agent's key deleted", statements(`DELETE FROM agent_key WHERE revoked_at IS NULL`), ""},
 	{"an enrolment token added", statements(`INSERT INTO enrolment (company, hash, fingerprint, agent_id, created_at, expires_at)
 		SELECT company, zeroblob(32), '0000000000000000', agent_id, created_at, expires_at FROM enrolment WHERE key IS NULL`), ""},
