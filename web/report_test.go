@@ -15,7 +15,8 @@ import (
 )
 
 // The console comes to the verdict and the code of attestd report on every report: the genuine one,
-// and one in which a line is missing, doubled or moved, or a character is another.
+// and one in which a line is missing, doubled or moved, or a character is another. What is no UTF-8
+// fails too, with a code.
 func TestConsoleChecksReportsAsTheCommandDoes(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
@@ -41,13 +42,18 @@ func TestConsoleChecksReportsAsTheCommandDoes(t *testing.T) {
 			reports = append(reports, join(swapped))
 		}
 		for at := i % 3; at < len(line)-1; at += 3 {
-			changed := []byte(line)
-			if changed[at] ^= 1; changed[at] < 0x80 {
-				other := slices.Clone(lines)
-				other[i] = string(changed)
-				reports = append(reports, join(other))
+			other := slices.Clone(lines)
+			for _, bit := range []byte{1, 0x80} { // another character, or no UTF-8
+				changed := []byte(line)
+				changed[at] ^= bit
+				if other[i] = string(changed); bit == 1 || at%5 == 0 {
+					reports = append(reports, join(other))
+				}
 			}
 		}
+	}
+	for _, junk := range []string{"\xff", "\xff\xfe{\x00}", "\xef\xbb\xbf" + lines[0], "\xed\xa0\x80\n"} {
+		reports = append(reports, []byte(junk), append(slices.Clone(text), junk...))
 	}
 	var in bytes.Buffer
 	for _, report := range reports {

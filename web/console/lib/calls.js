@@ -62,12 +62,15 @@ export class CallTracker {
 }
 
 /**
- * Which calls disobeyed, in words: the first ten.
+ * Which calls disobeyed, in words: the first ten of a number of them, of which the first are listed.
  * @param {DisobeyedCall[]} list
+ * @param {number} [count]
  */
-export const disobeyedText = (list) =>
-  list.slice(0, 10).map(({ refused, done }) => `refused at record ${refused}, done at record ${done}`).join('; ')
-  + (list.length > 10 ? `; and ${list.length - 10} more` : '');
+export function disobeyedText(list, count = list.length) {
+  const named = list.slice(0, 10);
+  const more = count > named.length ? `; and ${count - named.length} more` : '';
+  return named.map(({ refused, done }) => `refused at record ${refused}, done at record ${done}`).join('; ') + more;
+}
 
 /**
  * What the server says of the records of a session, whatever its calls did.

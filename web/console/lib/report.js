@@ -1,7 +1,8 @@
 // @ts-check
 // Checks a report of a period (attestd-report/v1) as it comes: package evidence is its
 // specification, and gives the codes.
-import { hex, unbase64, unbase64url } from './bytes.js';
+import { concat, hex, text as utf8Text, unbase64, unbase64url } from './bytes.js';
+import { CallTracker, disobeyedText } from './calls.js';
 import { bounded } from './evidence/bounds.js';
 import { Check, PrunedError, sameList, signerOf } from './evidence/checkpoints.js';
 import { eventOf } from './evidence/control.js';
@@ -16,7 +17,8 @@ import { PRUNED, controlRecordForm, preimageBytes, recordForm } from './record.j
 import { sha256 } from './sha256.js';
 
 const AT_ONCE = 64; // lines that are hashed together; between such batches whoever runs this may do other work
-const LONGEST = 64 << 20; // of a line, in characters
+const LONGEST = 64 << 20; // of a line, in bytes
+const DISOBEYED = 100; // calls that are listed
 
 const NOT_PROVEN = [
   'That the period holds all records of its time: the sizes at its start and its end do, when the report before ' +
@@ -50,8 +52,16 @@ export class ReportCheck extends Check {
   /** @type {Record<LogName, ReportEnd>} */
   ends; // of each log, by its name
 
-  /** @param {string} line */
-  header(line) {
+  #calls = new CallTracker();
+
+  /** @type {DisobeyedCall[]} */
+  disobeyed = []; // calls that were refused and ran all the same, the first ones
+
+  disobeyedCount = 0;
+
+  /** @param {Bytes} bytes */
+  header(bytes) {
+    const line = textOfLine(bytes);
     bounded(line);
     const node = parse(line);
     lossless(node);
@@ -103,11 +113,12 @@ export class ReportCheck extends Check {
 
   /**
    * A line of a log: its leaf, and what it says.
-   * @param {string} text
+   * @param {Bytes} bytes
    * @param {LogName} name
    * @param {number} index
    */
-  async line(text, name, index) {
+  async line(bytes, name, index) {
+    const text = textOfLine(bytes);
     bounded(text);
     const { record } = lineForms[name](parse(text), text, 'it');
     if (record.pruned) throw new PrunedError(PRUNED);
@@ -121,6 +132,7 @@ export class ReportCheck extends Check {
     const leaf = await leafHash(record.hash, unbase64url(record.signature), signerOf(this.log(name), index).raw);
     return {
       leaf,
+      record,
       event: {
         ...said,
         log: name,
@@ -135,7 +147,7 @@ export class ReportCheck extends Check {
   /**
    * The records of a log, which lead from one of its checkpoints to the other.
    * @param {LogName} name
-   * @param {() => Promise<string | null>} next
+   * @param {() => Promise<Bytes | null>} next
    * @param {(events: ReportEvent[]) => unknown} visit
    */
   async period(name, next, visit) {
@@ -160,7 +172,7 @@ export class ReportCheck extends Check {
         const at = `the log ${name}, record ${tree.size + i}`;
         if (pruned) throw Object.assign(new Error(`${at}: ${why}`), { code: 'PRUNED' });
         must(found, `${at}: ${why}`);
-        const { leaf, event } = found;
+        const { leaf, event, record } = found;
         must(
           last <= event.timestamp && event.timestamp < this.file.to,
           `${at}: its time ${event.timestamp} is not of the period, or before that of the one before`,
@@ -168,6 +180,8 @@ export class ReportCheck extends Check {
         last = event.timestamp;
         leaves.push(leaf);
         events.push(event);
+        const disobeyed = name === 'actions' && this.#calls.add(event.index, record);
+        if (disobeyed && ++this.disobeyedCount <= DISOBEYED) this.disobeyed.push(disobeyed);
       }
       must(lines.length > 0, `the log ${name}: record ${tree.size} is missing`);
       await tree.append(leaves);
@@ -184,6 +198,16 @@ export class ReportCheck extends Check {
         `or changed.`,
     );
   }
+}
+
+/**
+ * Says which calls disobeyed, if any.
+ * @param {ReportCheck} check
+ */
+function sayDisobeyed({ checked, disobeyed, disobeyedCount: count }) {
+  const which = disobeyedText(disobeyed, count);
+  if (count === 1) checked.push(`A call that was refused ran all the same: ${which}.`);
+  else if (count > 1) checked.push(`${count} calls that were refused ran all the same: ${which}.`);
 }
 
 /** @param {JSONNode | undefined} node */
@@ -208,7 +232,7 @@ function witnessesOf(inner) {
  * they were called with counts only when the verdict says so. trust is {fingerprint} or {policy} or
  * {}. Returns {verdict, code, reason, checked, …} as check of an evidence file does, with ends:
  * {start, size, root, signed} of each log. What is thrown comes of lines, header or visit.
- * @param {AsyncIterable<string> | Iterable<string>} lines
+ * @param {AsyncIterable<Bytes> | Iterable<Bytes>} lines
  * @param {Trust} trust
  * @param {(check: ReportCheck) => unknown} [header]
  * @param {(events: ReportEvent[]) => unknown} [visit]
@@ -229,7 +253,7 @@ export async function checkReport(
     try {
       return await work();
     } catch (err) {
-      throw Object.assign(err, { outside: true });
+      throw err.code === 'MALFORMED' ? err : Object.assign(err, { outside: true });
     }
   };
   const next = () => outside(async () => {
@@ -258,6 +282,7 @@ export async function checkReport(
     ['RECORD', () => check.period('control', next, seen)],
     ['RECORD', () => check.period('actions', next, seen)],
     ['MALFORMED', async () => must((await next()) === null, 'there are more lines than the checkpoints have records')],
+    ['', () => sayDisobeyed(check)],
   ];
   try {
     for (const [code, step] of steps) {
@@ -279,20 +304,38 @@ export async function checkReport(
 }
 
 /**
- * The lines of a stream of UTF-8 as bufio.Scanner splits them: without their ends, and with those
- * that are empty.
+ * The lines of a stream as bufio.Scanner splits them: without their ends, and with those that are
+ * empty. A line that is longer than one may be ends them with an error that has a code.
  * @param {ReadableStream<Bytes>} stream
+ * @returns {AsyncGenerator<Bytes>}
  */
 export async function* linesOf(stream) {
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-  let rest = '';
+  /** @type {Bytes[]} */
+  let parts = []; // of the line that has not ended
+  let held = 0;
   for await (const chunk of chunksOf(stream)) {
-    const lines = (rest + (chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode())).split('\n');
-    rest = /** @type {string} */ (lines.pop());
-    must(rest.length <= LONGEST, 'a line is longer than 64 MiB');
-    yield* lines;
+    let from = 0;
+    for (let end; chunk && (end = chunk.indexOf(0x0a, from)) >= 0; from = end + 1) {
+      yield concat(...parts, chunk.subarray(from, end));
+      [parts, held] = [[], 0];
+    }
+    if (chunk && from < chunk.length) parts.push(chunk.subarray(from));
+    held += chunk ? chunk.length - from : 0;
+    if (held > LONGEST) throw Object.assign(new Error('a line is longer than 64 MiB'), { code: 'MALFORMED' });
   }
-  if (rest) yield rest;
+  if (held) yield concat(...parts);
+}
+
+/**
+ * The text of a line; what is no UTF-8 is none.
+ * @param {Bytes} line
+ */
+function textOfLine(line) {
+  try {
+    return utf8Text(line);
+  } catch {
+    throw new Error('it is not UTF-8');
+  }
 }
 
 /**
