@@ -26,8 +26,8 @@
 //
 // A rule must match a claim that only the workload has, and whose owner it names in full:
 //
-//	sub              without *, or after two whole parts (repo:octo-org/*…); after three where it
-//	                 begins with system:serviceaccount: or spiffe://, which name no owner
+//	sub              without *, or after two whole parts (repo:octo-org@65/*@*…); after three where
+//	                 it begins with system:serviceaccount: or spiffe://, which name no owner
 //	repository       without *, or after one whole part (octo-org/*)
 //	project_path     the same
 //	repository_id, project_id, /kubernetes.io/serviceaccount/uid    without *
@@ -38,6 +38,8 @@
 //
 // Otherwise a rule such as repo:*, or repo:octo-*/app, would let in whoever has an account at the
 // issuer. Parts are what stands between / and :, and a part in which a * stands is not whole.
+// Subjects of GitHub have the numbers of owner and repository since July 2026; a rule with the names
+// alone (repo:octo-org/*) is accepted, and lets in the subjects that have none.
 //
 // # The agent's ID
 //

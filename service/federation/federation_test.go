@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -38,17 +39,56 @@ func rule(match, agentID string) string {
 	return fmt.Sprintf(`[{"match":{%s},"agentId":%q}]`, match, agentID)
 }
 
+// What the refusal of a rule shows as an example, and what the page and the reference show, are
+// rules that let in a workload as GitHub names it now.
+func TestExamplesOfSubjectsMatch(t *testing.T) {
+	t.Parallel()
+	token, err := os.ReadFile("testdata/github.json")
+	must(t, err)
+	_, refused := federation.Parse([]byte(rule(`"ref":"refs/heads/main"`, "a")))
+	if refused == nil {
+		t.Fatal("a rule without an owner is accepted")
+	}
+	texts := map[string]string{"the refusal": refused.Error()}
+	for _, page := range []string{"../../docs/identity.md", "../../web/openapi.yaml"} {
+		text, err := os.ReadFile(page)
+		must(t, err)
+		texts[page] = string(text)
+	}
+	example := regexp.MustCompile(`repo:octo-org@[^\s"\x60,…]*:ref:refs/heads/main`)
+	for where, text := range texts {
+		found := example.FindAllString(text, -1)
+		if len(found) == 0 {
+			t.Errorf("%s has no example of a subject with numbers", where)
+		}
+		for _, subject := range found {
+			if _, err := parse(t, rule(fmt.Sprintf(`"sub":%q`, subject), "a")).Match(claimsOf(t, string(token)), false); err != nil {
+				t.Errorf("%s: %s: %v", where, subject, err)
+			}
+		}
+	}
+}
+
 // Claims as the issuers write them get the agent that a safe rule names, and none by a rule for
 // another workload of the same issuer.
 func TestRealClaims(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ issuer, match, agentID, want string }{
-		{"github", `"sub":"repo:octo-org/octo-repo:ref:refs/heads/main"`, "ci-{sub}", "unfit"},
+		{"github", `"sub":"repo:octo-org@65/octo-repo@74:ref:refs/heads/main"`, "ci", "ci"},
+		{"github", `"sub":"repo:octo-org@65/octo-repo@74:ref:refs/heads/main"`, "ci-{sub}", "unfit"},
+		{"github", `"sub":"repo:octo-org@65/*@*:ref:refs/heads/main"`, "ci", "ci"},
+		{"github", `"sub":"repo:octo-org@65/*@74:ref:refs/heads/main"`, "ci", "ci"},
+		{"github", `"sub":"repo:octo-org@66/*@*:ref:refs/heads/main"`, "ci", ""}, // who took the name
+		{"github", `"sub":"repo:octo-org@65/octo-repo@75:ref:refs/heads/main"`, "ci", ""},
+		{"github", `"sub":"repo:octo-org/octo-repo:ref:refs/heads/main"`, "ci", ""},
+		{"github", `"sub":"repo:octo-org/*:ref:refs/heads/main"`, "ci", ""},
+		{"github-names", `"sub":"repo:octo-org/octo-repo:ref:refs/heads/main"`, "ci", "ci"},
+		{"github-names", `"sub":"repo:octo-org/*:ref:refs/heads/main"`, "ci", "ci"},
+		{"github-names", `"sub":"repo:octo-org@65/*@*:ref:refs/heads/main"`, "ci", ""},
 		{"github", `"repository":"octo-org/octo-repo","ref":"refs/heads/main","event_name":"push"`, "ci-{repository}", "ci-octo-org__octo-repo"},
 		{"github", `"repository":"octo-org/*","ref":"refs/heads/main","ref_protected":"true"`, "{repository}", "octo-org__octo-repo"},
 		{"github", `"repository_id":"74","workflow_ref":"octo-org/octo-repo/.github/workflows/deploy.yml@refs/heads/main"`, "deploy-{repository_id}", "deploy-74"},
-		{"github", `"sub":"repo:octo-org/*:ref:refs/heads/main"`, "ci", "ci"},
-		{"github", `"sub":"repo:octo-org/*:environment:production"`, "ci", ""},
+		{"github", `"sub":"repo:octo-org@65/*@*:environment:production"`, "ci", ""},
 		{"github", `"repository":"octo-org/octo-repo","ref":"refs/tags/*"`, "ci", ""},
 		{"github", `"repository":"octo-org/octo-repo","ref_protected":true`, "ci", ""},
 		{"github", `"repository":"octo-org/octo-repo","head_ref":"*"`, "ci", ""},
@@ -123,7 +163,9 @@ func TestRefusedRules(t *testing.T) {
 		"any repository":          {rule(`"sub":"repo:*"`, "a"), "/0/match", "only the workload"},
 		"any owner":               {rule(`"sub":"repo:*/app:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
 		"owner beginning":         {rule(`"sub":"repo:octo-*/app:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
-		"owner by its ID":         {rule(`"sub":"repo:octo-org@*/app:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
+		"any number of the owner": {rule(`"sub":"repo:octo-org@*/app:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
+		"number begins, in sub":   {rule(`"sub":"repo:octo-org@6*/app@74:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
+		"any name of the number":  {rule(`"sub":"repo:*@65/app@74:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
 		"empty owner":             {rule(`"sub":"repo:/*:ref:refs/heads/main"`, "a"), "/0/match", "only the workload"},
 		"repository *":            {rule(`"repository":"*/app"`, "a"), "/0/match", "only the workload"},
 		"repository begins":       {rule(`"repository":"octo-*"`, "a"), "/0/match", "only the workload"},

@@ -159,7 +159,7 @@ func (r *rule) parseMatch(value []byte, at string) (matched map[string]bool, tex
 		return nil, "", &Error{at, "must match client_id without a *: the client that presents the assertion of a person"}
 	case !identified:
 		return nil, "", &Error{at, "must match a claim that only the workload has: sub, repository, repository_id, project_path, project_id or " +
-			"/kubernetes.io/serviceaccount/uid; with a * only behind the whole name of the owner, as in repo:octo-org/*:ref:refs/heads/main"}
+			"/kubernetes.io/serviceaccount/uid; with a * only behind the whole name of the owner, as in repo:octo-org@65/*@*:ref:refs/heads/main, with GitHub's number of the owner"}
 	}
 	return matched, strings.Join(all, ","), nil
 }
