@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"attestd/agent/hook"
 	"attestd/agent/hookevent"
+	"attestd/internal/notary"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
 )
@@ -49,7 +51,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		item
 		Records []item
 	}
-	_ = json.NewDecoder(r.Body).Decode(&body)
+	text, _ := io.ReadAll(r.Body)
+	_ = json.Unmarshal(text, &body)
 	items := body.Records
 	if r.URL.Path == "/v1/attest" {
 		body.item.IdempotencyKey = r.Header.Get("Idempotency-Key")
@@ -63,8 +66,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"passports":[]}`)
 		return
 	}
-	var records []string
-	for i, it := range items {
+	records := notary.Records(text, "c")
+	for _, it := range items {
 		asked := it.ActionType + string(it.Payload)
 		if _, known := s.keys[it.IdempotencyKey]; !known && s.claims > 0 {
 			s.claims--
@@ -80,7 +83,6 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			_ = json.Unmarshal(it.Payload, &p)
 			s.keys[it.IdempotencyKey], s.lines = asked, append(s.lines, it.ActionType+" "+p.CallID)
 		}
-		records = append(records, fmt.Sprintf(`{"index":%d,"timestamp":"2026-11-21T00:00:00.000Z","payload":{"agentId":"a","companyId":"c","actionType":"x","payload":1},"hash":"%064d","signature":"%086d"}`, i, 0, 0))
 	}
 	w.WriteHeader(http.StatusCreated)
 	if r.URL.Path == "/v1/attest" {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/notary"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
 )
@@ -40,18 +41,23 @@ func (b *batches) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errors.New("connection refused")
 	}
 	h := http.Header{}
-	status, answer := http.StatusCreated, `{"index":0,"hash":"h","signature":"s"}`
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	records := notary.Records(text, "acme")
+	status, answer := http.StatusCreated, records[0]
 	if strings.HasSuffix(r.URL.Path, "/batch") {
 		var body struct {
 			Records []struct{ IdempotencyKey string }
 		}
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		if err := json.Unmarshal(text, &body); err != nil {
 			return nil, err
 		}
 		for _, record := range body.Records {
 			b.taken = append(b.taken, record.IdempotencyKey)
 		}
-		answer = `{"records":[` + strings.Repeat(answer+",", len(body.Records)-1) + answer + `]}`
+		answer = `{"records":[` + strings.Join(records, ",") + `]}`
 	} else {
 		b.taken = append(b.taken, r.Header.Get("Idempotency-Key"))
 	}

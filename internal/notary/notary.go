@@ -157,10 +157,9 @@ func (n *Notary) append(r *http.Request, text []byte) (*http.Response, error) {
 			return answer(r, d.Refuse, fmt.Sprintf(`{"error":"refused","code":%q,"pointer":"/records/%d/statement"}`, d.Code, i))
 		}
 	}
-	var records []string
+	records := Records(text, "acme")
 	for i, it := range batch.Records {
 		n.record(it, said[i])
-		records = append(records, `{"hash":"00","signature":"AA"}`)
 	}
 	switch {
 	case n.Loses:

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/notary"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
@@ -84,11 +85,10 @@ func (s *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 			return answer(422, fmt.Sprintf(`{"error":"no","code":%q,"pointer":"/records/%d"}`, code, i))
 		}
 	}
-	var records []string
+	records := notary.Records(text, "acme")
 	for _, item := range body.Records {
 		s.sent[item.IdempotencyKey]++
 		s.order = append(s.order, item.ActionType)
-		records = append(records, `{"hash":"00","signature":"AA"}`)
 	}
 	if !batch {
 		return answer(201, records[0])

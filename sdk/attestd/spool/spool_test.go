@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/notary"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
 )
@@ -78,12 +79,11 @@ func (s *service) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		seen[item.IdempotencyKey] = true
 	}
-	var records []string
+	records := notary.Records(text, "acme")
 	for _, item := range body.Records {
 		if s.known[item.IdempotencyKey]++; s.known[item.IdempotencyKey] == 1 {
 			s.order = append(s.order, string(item.Payload))
 		}
-		records = append(records, `{"hash":"00","signature":"AA"}`)
 	}
 	if s.loses {
 		return nil, errors.New("connection reset")
