@@ -88,19 +88,20 @@ func TestConformance(t *testing.T) {
 	lab, err := harness.NewLab(t.Context())
 	must(t, err)
 	t.Cleanup(func() { must(t, lab.Close()) })
-	server, _, err := lab.ServeNew(t.Context(), "--rate-limits", "off")
-	must(t, err)
-	t.Cleanup(func() { must(t, server.Stop()) })
 	for _, language := range languages(t) {
 		t.Run(language.name, func(all *testing.T) {
 			all.Parallel()
 			if len(language.command) > 0 {
 				available(all, language)
 			}
+			front := newFront(all)
+			server, _, err := lab.ServeNew(t.Context(), "--rate-limits", "off", "--base-url", front.URL)
+			must(all, err)
+			all.Cleanup(func() { must(all, server.Stop()) })
 			var own *runner // it serves all cases, until one fails
 			for i, c := range file.Cases {
 				all.Run(c.Name, func(t *testing.T) {
-					r := &running{t: t, all: all, command: language.command, runner: own, server: &harness.Client{Addr: server.Addr}, proxy: newProxy(t, server.Addr), vars: variables{}}
+					r := &running{t: t, all: all, command: language.command, runner: own, server: &harness.Client{Addr: server.Addr}, proxy: newProxy(t, front, server.Addr), vars: variables{}}
 					own = nil
 					r.run(c, fmt.Sprintf("%s-%d", language.name, i))
 					own = r.runner
@@ -210,7 +211,7 @@ func (r *running) enrol(company string) {
 	t := r.t
 	key, err := attestd.NewAgentKey(attestd.EdDSA)
 	must(t, err)
-	admin, err := attestd.New(attestd.Config{URL: "http://" + r.server.Addr, Credential: attestd.Key(r.key)})
+	admin, err := attestd.New(attestd.Config{URL: r.proxy.URL, Credential: attestd.Key(r.key)})
 	must(t, err)
 	defer admin.Close()
 	_, err = admin.EnrolKey(t.Context(), "bot", key, attestd.NewEnrolledKey{})

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -42,15 +43,28 @@ type proxy struct {
 	keyless  bool            // one of these had none
 }
 
-func newProxy(t *testing.T, server string) *proxy {
+// front is the address under which clients know a server. It hands each request to the proxy of the
+// case under way.
+type front struct {
+	*httptest.Server
+	proxy atomic.Pointer[proxy]
+}
+
+func newFront(t *testing.T) *front {
+	f := new(front)
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.proxy.Load().ServeHTTP(w, r) }))
+	t.Cleanup(f.Close)
+	return f
+}
+
+func newProxy(t *testing.T, front *front, server string) *proxy {
 	p := &proxy{server: server, http: http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8}}}
-	listener := httptest.NewServer(p)
+	front.proxy.Store(p)
 	t.Cleanup(func() {
-		listener.CloseClientConnections() // a client may still wait for a slow answer
-		listener.Close()
+		front.CloseClientConnections() // a client may still wait for a slow answer
 		p.http.CloseIdleConnections()
 	})
-	p.URL = listener.URL
+	p.URL = front.URL
 	return p
 }
 
