@@ -3,6 +3,7 @@ package evidence_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,13 +46,13 @@ func TestSessionThatDisobeyed(t *testing.T) {
 	v := checkSession(text, trust)
 	got, err := json.Marshal(v.Session)
 	must(t, err)
-	want := `"state":"disobeyed","missing":[],"completeness":"complete","disobeyed":[{"refused":2,"done":7,"tool":"Bash"},{"refused":6,"done":8,"tool":"Bash"}]}`
+	want := `"state":"disobeyed","missing":[],"refused":0,"completeness":"complete","disobeyed":[{"refused":2,"done":7,"tool":"Bash"},{"refused":6,"done":8,"tool":"Bash"}]}`
 	if v.Outcome != evidence.Holds || !strings.HasSuffix(string(got), want) {
 		t.Errorf("%s: %s, want %s", v.Outcome, got, want)
 	}
 	const said = "8 records, disobeyed: refused at record 2, done at record 7; refused at record 6, done at record 8; complete: 0 to 7, sealed"
-	if last := v.Checked[len(v.Checked)-1]; !strings.HasSuffix(last, said) {
-		t.Errorf("said: %s", last)
+	if !slices.ContainsFunc(v.Checked, func(s string) bool { return strings.HasSuffix(s, said) }) {
+		t.Errorf("said: %q", v.Checked)
 	}
 	if v := checkSession(text[:len(text)-1], trust); v.Outcome != evidence.Fails || v.Session != nil {
 		t.Errorf("a file that fails: %+v", v)

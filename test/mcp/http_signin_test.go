@@ -313,7 +313,7 @@ func TestHTTPSignInRefusesOtherIssuers(t *testing.T) {
 		"needs --issuer":                 {"--client-id", "client-7", "--client-secret-file", file},
 		"need --client-id":               {"--issuer", upstream.URL},
 		"must be an http URL":            {"--client-id", "client-7", "--redirect-url", "http://other.example.com/callback"},
-		"--client-secret-file: open ":    {"--client-id", "client-7", "--issuer", upstream.URL, "--client-secret-file", file + "x"},
+		"--client-secret-file: stat ":    {"--client-id", "client-7", "--issuer", upstream.URL, "--client-secret-file", file + "x"},
 		"--issuer must begin with https": {"--client-id", "client-7", "--issuer", "http://other.example.com"},
 	} {
 		if said := try(flags...); !strings.Contains(said, want) || strings.Contains(said, "hush") {
