@@ -10,7 +10,8 @@ const RECENT = 4096;
 const RECORDED = 100;
 const SHOWN = 100; // gaps in a sentence
 
-/** @typedef {{seq: number, prev?: string, refused?: {seq: number, hash: string}[], end?: boolean}} PlaceClaims */
+/** @typedef {{seq: number, hash: string}} RefusedPlace */
+/** @typedef {{seq: number, prev?: string, refused?: RefusedPlace[], end?: boolean}} PlaceClaims */
 
 export class Sequence {
   last = -1; // seq of the last statement
@@ -28,7 +29,8 @@ export class Sequence {
 
   isMore = false; // there are more of them
 
-  /** @type {{first: number, last: number, after?: string}[]} after: prev of the statement after it */
+  // after: prev of the statement after the gap
+  /** @type {{first: number, last: number, after?: string}[]} */
   #gaps = [];
 
   #forgotten = 0; // gaps beyond those
@@ -73,7 +75,8 @@ export class Sequence {
   #take({ seq, hash }) {
     const there = this.#recent.get(seq);
     if (there) {
-      must(there.hash === hash, `it says that number ${seq} was refused, and the agent’s key signed another statement ` +
+      must(there.hash === hash,
+        `it says that number ${seq} was refused, and the agent’s key signed another statement ` +
         `of that number, in record ${there.index}`);
       this.#wasRecorded(seq, there.index);
       return;
@@ -140,7 +143,8 @@ export class Sequence {
     const refused = this.refused > 0 ? `, ${this.refused} refused` : '';
     if (this.missing === 0)
       return `${this.sealed ? `complete: 0 to ${this.last}, sealed` : `open at ${this.last}`}${refused}`;
-    const gaps = this.#gaps.slice(0, SHOWN).map(({ first, last }) => (first === last ? `${first}` : `${first}–${last}`));
+    const gaps = this.#gaps.slice(0, SHOWN)
+      .map(({ first, last }) => (first === last ? `${first}` : `${first}–${last}`));
     const more = this.missing > SHOWN ? ` and ${this.missing - SHOWN} ranges more` : '';
     return `missing ${gaps.join(', ')}${more}${this.sealed ? '' : `, open at ${this.last}`}${refused}`;
   }

@@ -191,7 +191,8 @@ export const statementHash = async (compact) => hex(await sha256(utf8(compact)))
  * @param {{iss: string, aud: string, log?: string}} claims
  */
 export const madeFor = ({ iss, aud, log }) => (log === undefined
-  ? `Its statement is by ${iss}, for ${aud}, and does not say which service it was made for: another one may have the ` +
+  ? `Its statement is by ${iss}, for ${aud}, ` +
+    `and does not say which service it was made for: another one may have the ` +
     'same names.'
   : `Its statement is by ${iss}, for ${aud} and its log ${log}.`);
 

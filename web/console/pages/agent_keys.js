@@ -169,7 +169,8 @@ function Revoke({ agentId, thumbprint, revokedAt, onDone, onClose }) {
       <p>${revokedAt ? 'The key' : 'Nothing that key'} <code><${Text} of=${thumbprint} /></code> ${revokedAt
         ? 'is revoked. What is recorded stays in the log.' : `signs is accepted any more, nor what it has signed and not
         sent yet. What is recorded stays good. This can’t be undone.`}</p>
-      <${TimeField} label="In other hands since" name="since" value=${since} set=${setSince} seconds needed=${revokedAt !== null}
+      <${TimeField} label="In other hands since" name="since" value=${since} set=${setSince} seconds
+        needed=${revokedAt !== null}
         hint="If the key was stolen: every verdict on what it signed and was recorded since then will say so. This can
           be moved to an earlier time later, and never taken back." />
     <//>`;

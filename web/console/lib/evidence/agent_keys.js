@@ -206,7 +206,8 @@ export class AgentKeys {
  * @returns {Promise<EnrolledKey>}
  */
 async function enrolled(event, revoked) {
-  const { jwk, expiresAt, enrolment, endorsement, statementVersion = 1 } = enrolledForm(event.inner, event.source, 'it');
+  const { jwk, expiresAt, enrolment, endorsement, statementVersion = 1 } =
+    enrolledForm(event.inner, event.source, 'it');
   return {
     event,
     version: statementVersion,
