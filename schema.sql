@@ -12,10 +12,10 @@
 -- What was fixed when the file was made: service_name and trust_domain, which are part of what was
 -- signed, and database_id, 32 random hex digits that the copies of a database share and by which
 -- its head file knows it; the control logs name all three. token_key is the key of the HMACs over
--- rows, in hex, in clear or sealed. Where secrets are sealed, also master_key_id (which master key it takes),
--- seal_salt, and lookup_key, the sealed key of the HMAC by which credentials are found; it stays,
--- in clear, when sealing is turned off. scrub is there while `attestd rekey` has not come to its
--- end. All in hex, as crypto/seal says.
+-- rows, in hex, in clear or sealed. Where secrets are sealed, also master_key_id (which master key
+-- it takes), seal_salt, and lookup_key, the sealed key of the HMAC by which credentials are found;
+-- it stays, in clear, when sealing is turned off. scrub is there while `attestd rekey` has not come
+-- to its end. All in hex, as crypto/seal says.
 CREATE TABLE setting (
   name  TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -120,8 +120,8 @@ CREATE TABLE idempotency_key (
 -- fingerprint is of the secret, public_key of the pair, made_by as in api_key. next_record and
 -- next_control are the first record of each log that was not sent, as it was about a second ago at
 -- most; so many attempts at the next message have failed, and the next one is due at retry_at.
--- disabled_reason is requested, gone or failing. Times that are numbers are Unix milliseconds. mac is
--- an HMAC-SHA256 over the row (store/rowmac.go), under the token_key of setting; it is NULL only
+-- disabled_reason is requested, gone or failing. Times that are numbers are Unix milliseconds. mac
+-- is an HMAC-SHA256 over the row (store/rowmac.go), under the token_key of setting; it is NULL only
 -- before the control log has rowKey.
 CREATE TABLE webhook (
   id              INTEGER PRIMARY KEY,

@@ -62,8 +62,8 @@ func (d *Draft) Matches(r *Record) bool {
 	return err == nil && bytes.Equal(canonical, d.Canonical)
 }
 
-// matchesUnsigned is Matches for the same claims of a statement under another signature, which is no
-// other statement: ECDSA has many signatures of one text.
+// matchesUnsigned is Matches for the same claims of a statement under another signature, which is
+// no other statement: ECDSA has many signatures of one text.
 func (d *Draft) matchesUnsigned(r *Record) bool {
 	canonical, err := jcs.Append(nil, r.Payload, payloadDepth)
 	has, isSigned := withoutSignature(canonical)

@@ -17,7 +17,8 @@ const refund = `{"agentId":"bot","actionType":"refund","payload":{"cents":5000}}
 
 func blob(b []byte) string { return fmt.Sprintf("x'%x'", b) }
 
-// claimed is a row that claims of a record that it is the one of a request under an Idempotency-Key.
+// claimed is a row that claims of a record that it is the one of a request under an
+// Idempotency-Key.
 func claimed(key, body, delegation string, index int) string {
 	payload := strings.TrimSuffix(strings.SplitN(body, `"payload":`, 2)[1], "}")
 	canonical := `{"actionType":"refund","agentId":"bot","companyId":"acme","payload":` + payload + "}"
@@ -94,7 +95,8 @@ func TestForgedRetryKeyAnswersNothing(t *testing.T) {
 			acme.do(t, "POST /v1/keys", "").gets(503, tablesChanged)
 			s.anyone().do(t, "GET /readyz", "").gets(200, `{"status":"degraded","reasons":["TABLES_CHANGED"],"headFile":"written","tablesChanged":1}`)
 			acme.do(t, attest, `{"agentId":"other","actionType":"a","payload":1}`, "Idempotency-Key: other").status(201)
-			if n := acme.length(t); n != before+1 && n != before+2 { // with the row of the record that nobody has signed
+			// with the row of the record that nobody has signed
+			if n := acme.length(t); n != before+1 && n != before+2 {
 				t.Errorf("%d records, and %d before", n, before)
 			}
 		})

@@ -186,7 +186,8 @@ func (w *tableWatch) note(ctx context.Context, err error) {
 	}
 }
 
-// compareAll compares all companies after a write of somebody else. It ends early after another one.
+// compareAll compares all companies after a write of somebody else. It ends early after another
+// one.
 func (w *tableWatch) compareAll(ctx context.Context, written int64) {
 	for _, by := range []func(context.Context, int64) error{w.store.Tables.CheckRights, w.store.Tables.CheckNames} {
 		if isThere, err := w.store.Companies.HasLog(ctx); err == nil && isThere {

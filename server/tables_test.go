@@ -14,7 +14,8 @@ import (
 )
 
 // What somebody else writes into the file of a running server is noticed within ten seconds,
-// although nobody asks for anything: a right, a webhook, what the database is, a name of a statement.
+// although nobody asks for anything: a right, a webhook, what the database is, a name of a
+// statement.
 func TestForeignWriteIsNoticedWithinTenSeconds(t *testing.T) {
 	t.Parallel()
 	storetest.NotOnPostgres(t, "the clock of this test stands still while a server is asked")

@@ -39,8 +39,8 @@ func requestOf(d *chain.Draft, by store.Caller, delegation string) chain.Hash {
 	return names.Request(d.Canonical, delegation, person.Subject)
 }
 
-// delegatedBy is the delegation that the record of a request has, whichever token is refused by now.
-// Who acts for a person may do so with another token of that person the next time.
+// delegatedBy is the delegation that the record of a request has, whichever token is refused by
+// now. Who acts for a person may do so with another token of that person the next time.
 func delegatedBy(by store.Caller, token string) (d chain.Delegated) {
 	if token == "" && by.Delegation == "" {
 		return d

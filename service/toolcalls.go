@@ -43,8 +43,8 @@ func (a *Attestations) Unrecorded(ctx context.Context, by store.Caller, agent st
 	return missing, nil
 }
 
-// isOf reports whether a record is one of an agent's event, be it in more detail, or another outcome
-// of its call.
+// isOf reports whether a record is one of an agent's event, be it in more detail, or another
+// outcome of its call.
 func isOf(r *chain.Record, agent string, e toolcall.Event) bool {
 	var has struct {
 		AgentID, ActionType string
@@ -53,8 +53,8 @@ func isOf(r *chain.Record, agent string, e toolcall.Event) bool {
 	return json.Unmarshal(r.Payload, &has) == nil && has.AgentID == agent && e.IsOf(has.ActionType, has.Payload)
 }
 
-// sameEnd is how much later the end of a session that is reported again, with nothing in between, is
-// another one: the session was resumed, and nothing was done in it.
+// sameEnd is how much later the end of a session that is reported again, with nothing in between,
+// is another one: the session was resumed, and nothing was done in it.
 const sameEnd = time.Minute
 
 // maxSameEnds bounds the ends that are read to number another one.

@@ -108,8 +108,8 @@ func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key, d *chai
 	return r, nil
 }
 
-// RecordedUnder returns the record that the name of a key leads to, whatever was asked for under it,
-// or ErrNotFound. is reports whether a record may have the name; if it does not, the entry is
+// RecordedUnder returns the record that the name of a key leads to, whatever was asked for under
+// it, or ErrNotFound. is reports whether a record may have the name; if it does not, the entry is
 // forged, and the error a *TablesChangedError. is is not called for a record whose payload was
 // pruned.
 func (s *Store) RecordedUnder(ctx context.Context, by Caller, name chain.Hash, is func(*chain.Record) bool) (r *chain.Record, err error) {

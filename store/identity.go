@@ -13,8 +13,8 @@ import (
 )
 
 // What a database is stands in the table setting: the service's name, the trust domain and its ID.
-// The control logs say the same, and the fingerprint of the key of the HMACs over rows, so that none
-// of them can be exchanged: see RecordStart.
+// The control logs say the same, and the fingerprint of the key of the HMACs over rows, so that
+// none of them can be exchanged: see RecordStart.
 
 // identitySettings maps rows of the table setting to their names in control records.
 var identitySettings = map[string]string{
@@ -81,7 +81,8 @@ func (s *Store) loggedSettings(c *conn, company *Company) (state *projection.Sta
 	return state, ok, err
 }
 
-// identify adds what the database is to the settings of a start, unless the logs say something else.
+// identify adds what the database is to the settings of a start, unless the logs say something
+// else.
 func (s *Store) identify(w *conn, trust map[string]string, key []byte) error {
 	logged, isThere, err := s.loggedSettings(w, installation())
 	if err != nil {
@@ -156,8 +157,8 @@ func demandSchema(w *conn) error {
 var theDatabase = &Company{ID: InstallationID}
 
 // CheckIdentity compares what the database says that it is with the control log, and with what this
-// process has read at its start, and looks at what the next start is to record. A difference is a *TablesChangedError, is remembered, and stops the
-// changes of all companies.
+// process has read at its start, and looks at what the next start is to record. A difference is a
+// *TablesChangedError, is remembered, and stops the changes of all companies.
 func (s Tables) CheckIdentity(ctx context.Context) error {
 	return s.db.read(ctx, func(c *conn) error {
 		logged, _, err := s.db.loggedSettings(c, installation())

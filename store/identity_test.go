@@ -11,8 +11,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// What a database is stands in each control log. Whoever exchanges it in the table gains nothing: the
-// next start records nothing, no company is changed, and verification names the setting.
+// What a database is stands in each control log. Whoever exchanges it in the table gains nothing:
+// the next start records nothing, no company is changed, and verification names the setting.
 func TestIdentityOfTheDatabaseIsFixed(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)

@@ -24,9 +24,9 @@ import (
 // 10. In schema 2 the second key made the client, and git-bot is disabled. From schema 4 on there
 // are also a reader's key that expires and a writer's; acme has had three keys, the first two
 // compromised. From schema 8 on each has its control log. In schema 9, acme has 600 records, for
-// which a later schema has summaries. In schema 20 deploy-bot has a key, agentKey, with which it has
-// made a session of statements, and there are webhooks, idempotency keys, policies and enrolments.
-// When it was in use: its access tokens and passports had not expired
+// which a later schema has summaries. In schema 20 deploy-bot has a key, agentKey, with which it
+// has made a session of statements, and there are webhooks, idempotency keys, policies and
+// enrolments. When it was in use: its access tokens and passports had not expired
 var older = map[string]time.Time{
 	"1":  time.Date(2026, 11, 21, 17, 20, 0, 0, time.UTC),
 	"2":  time.Date(2026, 11, 21, 18, 35, 0, 0, time.UTC),

@@ -9,10 +9,10 @@ import (
 )
 
 // A name of a statement is free where idempotency_key has no row of it. Nothing in that table shows
-// that a row was taken out. On a file, SQLite shows that somebody else has written: then the names of
-// no company are called free until they were compared with its records, and no statement is recorded
-// twice. On PostgreSQL other servers write too, and nothing shows who deletes a row: there, as after
-// a start, it is found by the next comparison.
+// that a row was taken out. On a file, SQLite shows that somebody else has written: then the names
+// of no company are called free until they were compared with its records, and no statement is
+// recorded twice. On PostgreSQL other servers write too, and nothing shows who deletes a row:
+// there, as after a start, it is found by the next comparison.
 
 // errNamesDoubted means that the names of statements are not known to be complete.
 var errNamesDoubted = fmt.Errorf("%w: somebody else has written the database, and the names of statements are being compared with the records",

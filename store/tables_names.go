@@ -61,8 +61,8 @@ type nameComparison struct {
 const maxListed = 16384
 
 // compareNames compares the names of the company's actions, and the rows of its sessions, with its
-// records. The caller has verified the log of the actions, or the records say what they like. broken
-// is the first difference as an error, or nil.
+// records. The caller has verified the log of the actions, or the records say what they like.
+// broken is the first difference as an error, or nil.
 func (r *comparison) compareNames(ctx context.Context) (broken, err error) {
 	head, _, err := r.store.Tip(ctx, r.company.Actions.Chain)
 	if errors.Is(err, chain.ErrMissing) {
@@ -272,7 +272,8 @@ func (n *nameComparison) session(c *conn, e *expectedName) error {
 // a time, and those that count for good where there are others than the records have confirmed.
 func (n *nameComparison) eachRow(ctx context.Context) error {
 	pruned, err := n.store.PrunedRecords(ctx, n.company.Chain)
-	if err != nil && !errors.Is(err, chain.ErrUnproven) { // which the verification of the log reports
+	// the verification of the log reports ErrUnproven
+	if err != nil && !errors.Is(err, chain.ErrUnproven) {
 		return err
 	}
 	forGood := chain.LastTime.UnixMilli()

@@ -19,7 +19,8 @@ func (s Tables) Look(ctx context.Context) error {
 	return s.db.write(ctx, func(*conn) error { return nil })
 }
 
-// RowsAreSigned reports whether the control logs demand that each row which may have an HMAC has one.
+// RowsAreSigned reports whether the control logs demand that each row which may have an HMAC has
+// one.
 func (s Tables) RowsAreSigned() bool { return s.db.rowsSigned.Load() }
 
 // WebhookWatch knows the rows of webhooks that were compared. Its zero value knows none.

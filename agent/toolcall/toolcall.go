@@ -151,8 +151,8 @@ func (p Policy) Record(agent string, e Event) Record {
 	return Record{string(e.Kind), append(payload, '}'), e.Key(agent, p.Secret)}
 }
 
-// IsOf reports whether an action is a record of the call or session of e that the key of e may stand
-// for: the same event, or for an outcome any outcome.
+// IsOf reports whether an action is a record of the call or session of e that the key of e may
+// stand for: the same event, or for an outcome any outcome.
 func (e Event) IsOf(actionType string, payload []byte) bool {
 	var has struct{ Source, CallID, SessionID string }
 	if json.Unmarshal(payload, &has) != nil {

@@ -3,8 +3,8 @@
 //	ISSUER=https://attest.example.com/o/acme RESOURCE=https://mcp.example.com/mcp go run .
 //
 // It listens on LISTEN, without TLS: a proxy in front of it has the certificate. With
-// ACCEPT_ACT=true it also accepts tokens with which an agent acts for another; the company must name
-// RESOURCE for exchanges.
+// ACCEPT_ACT=true it also accepts tokens with which an agent acts for another; the company must
+// name RESOURCE for exchanges.
 package main
 
 import (

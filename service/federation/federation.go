@@ -38,8 +38,8 @@
 //
 // Otherwise a rule such as repo:*, or repo:octo-*/app, would let in whoever has an account at the
 // issuer. Parts are what stands between / and :, and a part in which a * stands is not whole.
-// Subjects of GitHub have the numbers of owner and repository since July 2026; a rule with the names
-// alone (repo:octo-org/*) is accepted, and lets in the subjects that have none.
+// Subjects of GitHub have the numbers of owner and repository since July 2026; a rule with the
+// names alone (repo:octo-org/*) is accepted, and lets in the subjects that have none.
 //
 // # The agent's ID
 //

@@ -78,7 +78,8 @@ func TestRealClaims(t *testing.T) {
 		{"github", `"sub":"repo:octo-org@65/octo-repo@74:ref:refs/heads/main"`, "ci-{sub}", "unfit"},
 		{"github", `"sub":"repo:octo-org@65/*@*:ref:refs/heads/main"`, "ci", "ci"},
 		{"github", `"sub":"repo:octo-org@65/*@74:ref:refs/heads/main"`, "ci", "ci"},
-		{"github", `"sub":"repo:octo-org@66/*@*:ref:refs/heads/main"`, "ci", ""}, // who took the name
+		// who took the name
+		{"github", `"sub":"repo:octo-org@66/*@*:ref:refs/heads/main"`, "ci", ""},
 		{"github", `"sub":"repo:octo-org@65/octo-repo@75:ref:refs/heads/main"`, "ci", ""},
 		{"github", `"sub":"repo:octo-org/octo-repo:ref:refs/heads/main"`, "ci", ""},
 		{"github", `"sub":"repo:octo-org/*:ref:refs/heads/main"`, "ci", ""},

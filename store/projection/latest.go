@@ -258,7 +258,8 @@ func (l *Latest) quota() (Quota, error) {
 	return want, err
 }
 
-// Quotas returns the quota that the record says: the server's where it says none, or cannot be read.
+// Quotas returns the quota that the record says: the server's where it says none, or cannot be
+// read.
 func (l *Latest) Quotas() Quota {
 	if l != nil {
 		if want, err := l.quota(); err == nil {
