@@ -129,7 +129,7 @@ func TestAgentToken(t *testing.T) {
 		lifetime       int
 	}{
 		{acme, `{"audience":"https://mcp.example"}`, "ES256", `"https://mcp.example"`, 300},
-		{in.caller, `{"audience":["api://AzureADTokenExchange"],"alg":"RS256","ttl":3600}`, "RS256", `"api://AzureADTokenExchange"`, 3600},
+		{in.caller, `{"audience":["api://AzureADTokenExchange"],"alg":"RS256","ttl":3000}`, "RS256", `"api://AzureADTokenExchange"`, 3000},
 		{acme, `{"audience":["a","b"],"alg":"EdDSA","ttl":1}`, "EdDSA", `["a","b"]`, 1},
 		{acme, `{"audience":"a","alg":null,"ttl":null}`, "ES256", `"a"`, 300},
 	} {

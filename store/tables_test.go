@@ -77,6 +77,7 @@ var obeyed = map[string]string{
 	"webhook.actions":     `UPDATE webhook SET actions = '["tool.*"]'`,
 	"webhook.made_by":     `UPDATE webhook SET made_by = NULL`,
 	"webhook.fingerprint": `UPDATE webhook SET fingerprint = '0123456789abcdef'`,
+	"webhook.mac":         `UPDATE webhook SET mac = NULL`,
 	"webhook.disabled_at": `UPDATE webhook SET disabled_at = '2020-01-01T00:00:00.000Z', disabled_reason = 'gone'`,
 
 	"agent_key.company":    `UPDATE agent_key SET company = 2 WHERE label = 'live'`,
@@ -424,7 +425,7 @@ func agentKeys(t testing.TB, s *store.Store, who store.Caller, agentID string) {
 		if k.label == "revoked" {
 			got(s.AgentKeys.Revoke(ctx, who, agentID, key.Thumbprint, store.Revocation{}))(t)
 		}
-		must(t, s.Sessions.Note(ctx, who, names.Session{AgentID: agentID, Key: key.Thumbprint, ID: "run"}))
+		must(t, s.Sessions.Note(ctx, who, names.Session{AgentID: agentID, Key: key.Thumbprint, ID: "run-" + key.Thumbprint}))
 	}
 	must(t, s.Policies.Set(ctx, who, agentID, store.AttestKey))
 	got(s.Policies.SetCompany(ctx, who, store.CompanyChange{Attest: store.AttestKey, ExchangeAudiences: []string{"vault", "https://mcp.example"}}))(t)
