@@ -23,17 +23,25 @@ import (
 // has recorded it.
 type liar struct {
 	*httptest.Server
-	lies atomic.Bool
+	lies   atomic.Bool
+	server atomic.Pointer[url.URL]
 }
 
-func newLiar(t *testing.T, s *service) *liar {
+// stands puts the liar in front of a server, whose address it is from then on.
+func (l *liar) stands(t *testing.T, s *service) {
 	t.Helper()
 	at, err := url.Parse(s.URL)
 	must(t, err)
+	l.server.Store(at)
+	s.URL = l.URL
+}
+
+func newLiar(t *testing.T) *liar {
+	t.Helper()
 	l := new(liar)
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(at)
+			r.SetURL(l.server.Load())
 			r.Out.Host = r.In.Host // what an agent signs to sign in names the address that it knows
 		},
 		ModifyResponse: func(r *http.Response) error {
@@ -57,8 +65,9 @@ func newLiar(t *testing.T, s *service) *liar {
 func TestServiceThatLiesIsNamed(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	s := serve(t, storetest.New(t), "--rate-limits", "off")
-	l := newLiar(t, s)
+	l := newLiar(t)
+	s := serve(t, storetest.New(t), "--rate-limits", "off", "--base-url", l.URL)
+	l.stands(t, s)
 	c := s.register(t, "acme")
 	_, identity := enrolled(t, s, c, api.EdDSA, api.IdentityConfig{SPIFFEID: "spiffe://attestd.local/company/acme/agent/bot"})
 	own, err := api.New(api.Config{URL: l.URL, Credential: identity, Retry: &api.Retry{}})

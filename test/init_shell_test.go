@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/notary"
 	"attestd/internal/testenv"
 )
 
@@ -41,7 +43,8 @@ func fakeServer(t *testing.T, prefix, companyKey, agentKey string) *httptest.Ser
 			fmt.Fprintf(w, `{"key":%s,"label":"hooks","role":"writer"}`, quoted(agentKey))
 		case "POST /v1/attest":
 			w.WriteHeader(http.StatusCreated)
-			fmt.Fprintf(w, `{"index":0,"timestamp":"2026-11-22T00:00:00.000Z","payload":{"agentId":"claude-code","companyId":"local","actionType":"agent.watched","payload":1},"hash":"%064d","signature":"%086d"}`, 0, 0)
+			body, _ := io.ReadAll(r.Body)
+			fmt.Fprint(w, notary.Records(body, "local")[0])
 		default:
 			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprintf(w, `{"error":"no %s %s"}`, r.Method, path)

@@ -60,7 +60,7 @@ async function run(alg) {
   // action is the body of an attestation, with a statement that jose signs. Its members stand in the order of RFC 8785.
   async function action(payload, more = {}) {
     const said = { actionType: "payment.sent", agentId: agent, companyId: company, payload };
-    const claims = { jti: crypto.randomUUID(), action_hash: sha256(JSON.stringify(said)), sid: session.sid, seq: session.seq, ...more };
+    const claims = { log: enrolled.log, jti: crypto.randomUUID(), action_hash: sha256(JSON.stringify(said)), sid: session.sid, seq: session.seq, ...more };
     if (session.seq > 0) claims.prev = session.prev;
     const statement = await new jose.SignJWT(claims)
       .setProtectedHeader({ alg, typ: "agent-statement+jwt", kid: key.kid }).setIssuer(id).setAudience(companyID).setIssuedAt().sign(key.privateKey);

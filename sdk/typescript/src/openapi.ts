@@ -2421,14 +2421,23 @@ export interface components {
             lastAt: components["schemas"]["Timestamp"];
             records: number;
             /**
-             * @description `disobeyed`: a call of the session was refused and ran all the same, see `disobeyed`; `completeness` is what the state would be otherwise. `sealed`: 0 to the one with `end` are all there. `gap`: `missing` are not. `unproven`: the session has no statements, so nothing shows whether all are there. `pruned`: 0 to `last` are all there, and the payload was pruned that says whether `last` is the end.
+             * @description `disobeyed`: a call of the session was refused and ran all the same, see `disobeyed`; `completeness` is what the state would be otherwise. `sealed`: each place from 0 to the one with `end` is there, or a later statement names it as refused, and each statement follows the one before. `gap`: `missing` are not there. `broken`: the statements contradict one another, by `prev` or by what they name as refused, so that every checker refuses the file. `unproven`: the session has no statements, so nothing shows whether all are there. `pruned`: 0 to `last` are all there, and a payload was pruned, so that not all statements can be checked.
              * @enum {string}
              */
-            state: "sealed" | "open" | "gap" | "unproven" | "pruned" | "disobeyed";
+            state: "sealed" | "open" | "gap" | "broken" | "unproven" | "pruned" | "disobeyed";
             /** @description Whether its last record says that it is the last: a statement with `end`, `session.ended` or `run.ended`. */
             ended: boolean;
-            /** @description Ranges of `seq` that are not there, both ends included. */
+            /** @description Ranges of `seq` that are not there and that no later statement names as refused, both ends included. */
             missing: number[][];
+            /** @description Number of places that are not there and that a later statement names as refused. */
+            refused: number;
+            /** @description The session that this one goes on from, as its first statement says. Absent where it does not. */
+            continues?: {
+                sid: string;
+                kid: components["schemas"]["Thumbprint"];
+                /** @description SHA-256 of the compact JWS of its last statement. */
+                hash: string;
+            };
             /**
              * @description The payload of its first record was pruned, so `source` is empty, and its file is 410. See *Pruned payloads*.
              * @constant
@@ -2438,7 +2447,7 @@ export interface components {
              * @description Where `state` is `disobeyed`, what it would be otherwise. Absent for the others.
              * @enum {string}
              */
-            completeness?: "sealed" | "open" | "gap" | "unproven" | "pruned";
+            completeness?: "sealed" | "open" | "gap" | "broken" | "unproven" | "pruned";
             /** @description The calls that were refused and ran all the same, in the order in which the service found them. Absent for none. */
             disobeyed?: components["schemas"]["DisobeyedCall"][];
         };
