@@ -184,9 +184,12 @@ const unbase64url = (text) => {
 // company gave you
 export function checkKey(key) {
   if ("origin" in key) return ring(key).map(checkKey);
-  const digest = sha256(createPublicKey(key.pem).export({ type: "spki", format: "der" }));
+  must(isString(key.pem), "not a key");
+  const one = createPublicKey(key.pem), spki = (format) => one.export({ type: "spki", format }), digest = sha256(spki("der"));
+  must(one.asymmetricKeyType === "ed25519", "not an Ed25519 key");
+  must(key.pem === spki("pem"), "the key is spelt in another way");
   const fingerprint = `SHA256:${digest.toString("base64url")}`;
-  must(key.fingerprint === fingerprint && key.kid === digest.toString("hex").slice(0, 16), "the key is not the one that it says");
+  must(key.fingerprint === fingerprint && key.kid === digest.toString("hex").slice(0, 16) && key.jwk.x === one.export({ format: "jwk" }).x, "the key is not the one that it says");
   return fingerprint;
 }
 
@@ -200,8 +203,11 @@ const statements = (origin, at, old, one) =>
 // all keys of the company, each proven by the one before it; or the one that was given
 function ring(key) {
   if (!("origin" in key)) return [key];
-  const { companyId, spiffeId, origin } = key, keys = key.keys.map((one) => ({ companyId, spiffeId, ...one, fromIndex: BigInt(one.fromIndex) }));
+  const { companyId, spiffeId, origin } = key, keys = key.keys.map((one) => ({ companyId, spiffeId, ...one }));
+  must(keys.every(({ fromIndex }) => typeof fromIndex === "bigint"), "not the index of a record, or not read with read()");
   must(keys.length > 0 && keys[0].fromIndex === 0n && !("rotation" in keys[0]), "the first key is missing");
+  must(!("endedAt" in keys.at(-1)), "the last key has ended");
+  must([companyId, spiffeId, origin].every(isString), "not a string");
   keys.forEach((one, i) => {
     checkKey(one);
     if (i === 0) return;
@@ -1199,13 +1205,14 @@ export function opened(fill, trust) { // a file of one record, or of a session
   return isSession(start) ? new Session(source, trust) : new Evidence(source.rest(), trust);
 }
 
-function main([name, option, given, ...rest]) {
+export function main([name, option, given, ...rest]) { // returns the exit status
   if (option && !option.startsWith("--") && !given) {
     try {
-      const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkInclusion(proof, key), pruned = isPruned(proof.record);
+      const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkInclusion(proof, key);
+      const whose = [checkKey(key)].flat().join(", "), pruned = isPruned(proof.record);
       console.log(pruned ? `pruned: what record ${proof.record.index} said cannot be checked. Its hash is signed, and in the chain with root ${printable(root)}`
         : `record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
-      console.log(`if this is the company's key, or one of them is: ${printable([checkKey(key)].flat().join(", "))}`);
+      console.log(`if this is the company's key, or one of them is: ${printable(whose)}`);
       return pruned ? 5 : 0;
     } catch (refused) {
       console.log(`fails: ${printable(refused.message)}`);

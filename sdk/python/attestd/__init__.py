@@ -2008,11 +2008,14 @@ def unbase64url(text):
 def check_key(key):
     if "origin" in key:
         return [check_key(one) for one in ring(key)]
-    der = load_pem_public_key(key["pem"].encode()).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    digest = hashlib.sha256(der).digest()
-    fingerprint = "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
-    must(key["fingerprint"] == fingerprint and key["kid"] == digest.hex()[:16], "the key is not the one that it says")
-    return fingerprint
+    public = load_pem_public_key(key["pem"].encode())
+    must(isinstance(public, Ed25519PublicKey), "not an Ed25519 key")
+    form, name = PublicFormat.SubjectPublicKeyInfo, lambda data: base64.urlsafe_b64encode(data).decode().rstrip("=")
+    digest = hashlib.sha256(public.public_bytes(Encoding.DER, form)).digest()
+    must(key["pem"] == public.public_bytes(Encoding.PEM, form).decode(), "the key is spelt in another way")
+    must(key["fingerprint"] == "SHA256:" + name(digest) and key["kid"] == digest.hex()[:16]
+         and key["jwk"]["x"] == name(public.public_bytes(Encoding.Raw, PublicFormat.Raw)), "the key is not the one that it says")
+    return key["fingerprint"]
 
 def check_signature(key, signature, message):  # raises InvalidSignature
     load_pem_public_key(key["pem"].encode()).verify(unbase64url(signature), message)
@@ -2027,12 +2030,15 @@ def ring(key):
     if "origin" not in key:
         return [key]
     keys = [{"companyId": key["companyId"], "spiffeId": key["spiffeId"], **one} for one in key["keys"]]
+    must(all(type(one["fromIndex"]) is int for one in keys), "not the index of a record")
     must(keys and keys[0]["fromIndex"] == 0 and "rotation" not in keys[0], "the first key is missing")
+    must("endedAt" not in keys[-1], "the last key has ended")
+    strings(key["companyId"], key["spiffeId"], key["origin"])
     check_key(keys[0])
     for old, new in zip(keys, keys[1:]):
         check_key(new)
         proof, at = new["rotation"], new["fromIndex"]
-        must(type(at) is int and at >= old["fromIndex"], "the keys are not in order")
+        must(at >= old["fromIndex"], "the keys are not in order")
         must(proof["statement"] in statements(key["origin"], at, old, new), "the proof is of another rotation")
         check_signature(old, proof["oldSignature"], proof["statement"].encode())
         check_signature(new, proof["newSignature"], proof["statement"].encode())

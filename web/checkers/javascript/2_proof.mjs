@@ -2,9 +2,12 @@
 // company gave you
 export function checkKey(key) {
   if ("origin" in key) return ring(key).map(checkKey);
-  const digest = sha256(createPublicKey(key.pem).export({ type: "spki", format: "der" }));
+  must(isString(key.pem), "not a key");
+  const one = createPublicKey(key.pem), spki = (format) => one.export({ type: "spki", format }), digest = sha256(spki("der"));
+  must(one.asymmetricKeyType === "ed25519", "not an Ed25519 key");
+  must(key.pem === spki("pem"), "the key is spelt in another way");
   const fingerprint = `SHA256:${digest.toString("base64url")}`;
-  must(key.fingerprint === fingerprint && key.kid === digest.toString("hex").slice(0, 16), "the key is not the one that it says");
+  must(key.fingerprint === fingerprint && key.kid === digest.toString("hex").slice(0, 16) && key.jwk.x === one.export({ format: "jwk" }).x, "the key is not the one that it says");
   return fingerprint;
 }
 
@@ -18,8 +21,11 @@ const statements = (origin, at, old, one) =>
 // all keys of the company, each proven by the one before it; or the one that was given
 function ring(key) {
   if (!("origin" in key)) return [key];
-  const { companyId, spiffeId, origin } = key, keys = key.keys.map((one) => ({ companyId, spiffeId, ...one, fromIndex: BigInt(one.fromIndex) }));
+  const { companyId, spiffeId, origin } = key, keys = key.keys.map((one) => ({ companyId, spiffeId, ...one }));
+  must(keys.every(({ fromIndex }) => typeof fromIndex === "bigint"), "not the index of a record, or not read with read()");
   must(keys.length > 0 && keys[0].fromIndex === 0n && !("rotation" in keys[0]), "the first key is missing");
+  must(!("endedAt" in keys.at(-1)), "the last key has ended");
+  must([companyId, spiffeId, origin].every(isString), "not a string");
   keys.forEach((one, i) => {
     checkKey(one);
     if (i === 0) return;

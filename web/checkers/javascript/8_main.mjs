@@ -51,13 +51,14 @@ export function opened(fill, trust) { // a file of one record, or of a session
   return isSession(start) ? new Session(source, trust) : new Evidence(source.rest(), trust);
 }
 
-function main([name, option, given, ...rest]) {
+export function main([name, option, given, ...rest]) { // returns the exit status
   if (option && !option.startsWith("--") && !given) {
     try {
-      const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkInclusion(proof, key), pruned = isPruned(proof.record);
+      const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkInclusion(proof, key);
+      const whose = [checkKey(key)].flat().join(", "), pruned = isPruned(proof.record);
       console.log(pruned ? `pruned: what record ${proof.record.index} said cannot be checked. Its hash is signed, and in the chain with root ${printable(root)}`
         : `record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
-      console.log(`if this is the company's key, or one of them is: ${printable([checkKey(key)].flat().join(", "))}`);
+      console.log(`if this is the company's key, or one of them is: ${printable(whose)}`);
       return pruned ? 5 : 0;
     } catch (refused) {
       console.log(`fails: ${printable(refused.message)}`);

@@ -62,7 +62,7 @@ export class CallTracker {
 }
 
 /**
- * Which calls disobeyed, in words: the first ten of a number of them. The first are listed.
+ * Which calls disobeyed, in words: the first ten of a number of them. The list has the first ones.
  * @param {DisobeyedCall[]} list
  * @param {number} [count]
  */
