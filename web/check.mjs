@@ -390,6 +390,45 @@ function hasForm(value, form, name) {
   }
 }
 
+// what records say of calls of tools
+const CALL_KINDS = new Map(Object.entries({
+  "tool.requested": "request", "tool.denied": "refusal", "tool.completed": "outcome", "tool.failed": "outcome", "tool.ended": "outcome",
+}));
+
+// The calls that were refused and ran all the same, among records in their order. Its memory does
+// not grow with their number. The reference says what such a call is.
+export class Calls {
+  calls = new Map(); // in the order of their first records
+  found = []; // [refusal, outcome] of the first ones that disobeyed, as indexes
+  count = 0; // of all that did
+
+  add({ index, payload: { agentId, actionType, payload: call } }) {
+    const kind = CALL_KINDS.get(actionType);
+    if (!kind || !call || typeof call !== "object" || Array.isArray(call)) return;
+    const part = (name, without) => (Object.hasOwn(call, name) ? call[name] : without);
+    const source = part("source"), sessionId = part("sessionId", ""), callId = part("callId");
+    if (![source, sessionId, callId].every(isString) || callId === "" || Buffer.byteLength(callId) >= 256 || callId.includes("[masked]")) return;
+    const key = JSON.stringify([agentId, source, sessionId, callId]);
+    if (!this.calls.has(key) && this.calls.size === 10_000) this.calls.delete(this.calls.keys().next().value);
+    const state = this.calls.get(key) ?? { requests: 0, refusals: 0, refused: null, done: null, found: false };
+    this.calls.set(key, state);
+    if (kind === "request") state.requests++;
+    else if (kind === "refusal") Object.assign(state, { refusals: state.refusals + 1, refused: index });
+    else state.done ??= index;
+    if (state.found || state.done === null || state.refusals === 0 || state.requests > state.refusals) return;
+    state.found = true;
+    this.count++;
+    if (this.found.length < 10) this.found.push([state.refused, state.done]);
+  }
+
+  state(rest) { // of a session that otherwise has the state rest
+    if (this.count === 0) return rest;
+    const calls = this.found.map(([refused, done]) => `refused at record ${refused}, done at record ${done}`).join("; ");
+    const more = this.count > this.found.length ? `; and ${this.count - this.found.length} more` : "";
+    return `disobeyed: ${calls}${more}; ${rest}`;
+  }
+}
+
 // Whether a raw key has signed; as OpenSSL and Go do, it takes S < L alone and compares R byte for
 // byte.
 function verifies(raw, signature, message) {
@@ -1061,6 +1100,7 @@ function isSession(line) { // by the first line of a file
 
 export class Session extends Evidence { // the file of a session while it is checked, line by line
   places = new Places();
+  calls = new Calls();
   // with a statement of version 1, and of those with a delegation; since the key was in other hands
   records = { older: 0, exchanged: 0, stolen: 0 };
 
@@ -1132,12 +1172,13 @@ export class Session extends Evidence { // the file of a session while it is che
     this.records.exchanged += log === undefined && delegation !== undefined;
     this.records.stolen += this.isStolen(record);
     this.acts(record);
+    this.calls.add(record);
   }
 
   end() {
     must(this.source.line(LONGEST).length === 0, "there are more lines than the header says");
     const { file: { sid, agentId, records }, places, continues, records: { older, exchanged, stolen } } = this, say = (line) => this.checked.push(line);
-    say(`session ${sid} of the agent ${agentId}: ${records} records, ${places.state()}`);
+    say(`session ${sid} of the agent ${agentId}: ${records} records, ${this.calls.state(places.state())}`);
     this.signedFor(this.last);
     if (older > 0 && BigInt(older) < records) say(`${older} of its statements do not say which service they were made for: those are of the older form`);
     if (exchanged > 0) say(`${exchanged} of its statements cover the ID of a delegation alone, not what the delegation said`);

@@ -2,6 +2,7 @@ package evidence_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -307,14 +308,16 @@ type step struct {
 	log       string // other than the company's
 	info      string // delegation
 	recorded  string // delegation of the record where it is another one
+	action    string // "step" where it is ""
+	payload   string
 }
 
 // write signs steps and appends those that are not refused. It returns the hash of each, by seq.
 func (s *cases) write(key *agentSigner, steps ...step) map[int64]string {
 	hashes := make(map[int64]string)
 	for n, at := range steps {
-		payload := fmt.Sprintf(`{"n":%d}`, n)
-		said := s.c.state(key, agentID, "step", payload, func(c *statement.Claims) {
+		action, payload := cmp.Or(at.action, "step"), cmp.Or(at.payload, fmt.Sprintf(`{"n":%d}`, n))
+		said := s.c.state(key, agentID, action, payload, func(c *statement.Claims) {
 			c.Session, c.Seq, c.End, c.Refused, c.Continues = "run", at.seq, at.ends, slices.Clone(at.names), at.continues
 			for i := range c.Refused {
 				if r := &c.Refused[i]; r.Hash == "" {
@@ -346,7 +349,7 @@ func (s *cases) write(key *agentSigner, steps ...step) map[int64]string {
 			if at.recorded != "" {
 				info = at.recorded
 			}
-			s.c.addStated(agentID, "step", payload, said.Compact, info)
+			s.c.addStated(agentID, action, payload, said.Compact, info)
 		}
 	}
 	return hashes
@@ -427,13 +430,59 @@ func (s *cases) sessions() {
 	s.session("of version 1", "", s.first, []int64{0, 1}, "open at 1", "for "+spiffeCompany+", and does not say which service it was made for")
 }
 
+// calls are sessions in which calls of tools were refused.
+func (s *cases) calls() {
+	// each is an action and the members of its payload beside source and sessionId
+	run := func(name, says string, records ...[2]string) {
+		s.begin()
+		steps := make([]step, len(records))
+		for i, r := range records {
+			steps[i] = step{seq: int64(i), ends: i == len(records)-1, action: r[0], payload: `{"source":"mcp","sessionId":"s",` + r[1] + `}`}
+		}
+		s.write(s.second, steps...)
+		s.session("calls: "+name, "", s.second, nil, fmt.Sprintf("session run of the agent %s: %d records, %s", agentID, len(records), says))
+	}
+	of := func(action, id string) [2]string {
+		return [2]string{"tool." + action, `"callId":"` + id + `","tool":"Bash"`}
+	}
+	run("refused and not done", "complete: 0 to 2, sealed", of("requested", "a"), of("denied", "a"), of("pending", "a"))
+	for _, outcome := range []string{"completed", "failed", "ended"} {
+		run("refused and "+outcome, "disobeyed: refused at record 1, done at record 2; complete: 0 to 2, sealed", of("requested", "a"), of("denied", "a"), of(outcome, "a"))
+	}
+	run("done before it was refused", "disobeyed: refused at record 2, done at record 1; complete: 0 to 2, sealed",
+		of("requested", "a"), of("completed", "a"), of("denied", "a"))
+	run("two of three", "disobeyed: refused at record 0, done at record 4; refused at record 2, done at record 5; complete: 0 to 5, sealed",
+		of("denied", "a"), of("denied", "b"), of("denied", "c"), of("completed", "d"), of("failed", "a"), of("ended", "c"))
+	run("asked for again", "complete: 0 to 3, sealed", of("requested", "a"), of("denied", "a"), of("requested", "a"), of("completed", "a"))
+	run("without an ID", "complete: 0 to 1, sealed", [2]string{"tool.denied", `"tool":"Bash"`}, [2]string{"tool.completed", `"tool":"Bash"`})
+	run("with an ID that may be cut off", "complete: 0 to 1, sealed", of("denied", strings.Repeat("é", 128)), of("completed", strings.Repeat("é", 128)))
+	run("with the longest ID", "disobeyed: refused at record 0, done at record 1; complete: 0 to 1, sealed", of("denied", strings.Repeat("x", 255)), of("completed", strings.Repeat("x", 255)))
+	run("with an ID in which a secret was masked", "complete: 0 to 1, sealed", of("denied", "[masked]"), of("completed", "[masked]"))
+
+	var many [][2]string
+	says := make([]string, 0, 10)
+	for n := range 12 {
+		id := fmt.Sprint("call-", n)
+		many = append(many, of("denied", id), of("completed", id))
+		if n < 10 {
+			says = append(says, fmt.Sprintf("refused at record %d, done at record %d", 2*n, 2*n+1))
+		}
+	}
+	run("of many, the first ten are named", "disobeyed: "+strings.Join(says, "; ")+"; and 2 more; complete: 0 to 23, sealed", many...)
+
+	s.begin()
+	s.write(s.second, step{seq: 0, action: "tool.denied", payload: `{"source":"mcp","callId":"a"}`}, step{seq: 1},
+		step{seq: 2, action: "tool.completed", payload: `{"source":"mcp","callId":"a"}`})
+	s.session("calls: refused and done, with a record missing", "", s.second, []int64{0, 2}, "2 records, disobeyed: refused at record 0, done at record 2; missing 1, open at 2")
+}
+
 // Files about statements of either version, whose places were refused, whose delegations were
 // exchanged or given to others, and whose keys were stolen: each comes to its code, and the verdict
 // says what is to be known. Other checkers read the list too.
 func TestStatementCases(t *testing.T) {
 	t.Parallel()
 	s := &cases{t: t, first: agentKey(t, jose.EdDSA, 1), second: agentKey(t, jose.ES256, 4)}
-	for _, write := range []func(){s.versions, s.delegations, s.endorsed, s.revocations, s.sessions} {
+	for _, write := range []func(){s.versions, s.delegations, s.endorsed, s.revocations, s.sessions, s.calls} {
 		write()
 	}
 	slices.SortFunc(s.list, func(a, b statementCase) int { return strings.Compare(a.Name, b.Name) })
@@ -462,7 +511,7 @@ func TestStatementCases(t *testing.T) {
 		text.Write(append(line, '\n'))
 	}
 	zipped(t, "statement_cases.jsonl.gz", text.Bytes())
-	if len(s.list) < 120 {
+	if len(s.list) < 135 {
 		t.Errorf("only %d files", len(s.list))
 	}
 }

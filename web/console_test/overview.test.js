@@ -22,6 +22,8 @@ test('each thing that needs a look leads to its rows', () => {
   assert.deepEqual(words({ denied: 2, disobeyed: 1 }), ['1 refused tool call ran all the same → control', '2 tool calls denied → records']);
   assert.deepEqual(words({ denied: 1, failed: 1200 }), ['1 tool call denied → records', '1,200 tool calls failed → records']);
   assert.deepEqual(words({ sessions: [{ state: 'gap' }, { state: 'open' }, { state: 'sealed' }] }), ['1 session with missing steps → sessions']);
+  assert.deepEqual(words({ sessions: [{ state: 'disobeyed', completeness: 'gap' }, { state: 'broken' }, { state: 'disobeyed', completeness: 'sealed' }] }),
+    ['1 session with missing steps → sessions', '1 session whose statements contradict one another → sessions']);
   const ends = ['2026-03-02T09:29:00.000Z', '2026-03-02T09:31:00.000Z', '2026-03-16T09:29:00.000Z', '2026-03-16T09:31:00.000Z'];
   assert.deepEqual(words({ credentials: [{}, ...ends.map((expiresAt) => ({ expiresAt }))] }), ['2 keys or clients will expire within two weeks → keys']);
   const webhooks = [{ failedAttempts: 0 }, { failedAttempts: 2 }, { failedAttempts: 0, disabledAt: 'then' }];

@@ -25,6 +25,7 @@ function isSession(line) { // by the first line of a file
 
 export class Session extends Evidence { // the file of a session while it is checked, line by line
   places = new Places();
+  calls = new Calls();
   // with a statement of version 1, and of those with a delegation; since the key was in other hands
   records = { older: 0, exchanged: 0, stolen: 0 };
 
@@ -96,12 +97,13 @@ export class Session extends Evidence { // the file of a session while it is che
     this.records.exchanged += log === undefined && delegation !== undefined;
     this.records.stolen += this.isStolen(record);
     this.acts(record);
+    this.calls.add(record);
   }
 
   end() {
     must(this.source.line(LONGEST).length === 0, "there are more lines than the header says");
     const { file: { sid, agentId, records }, places, continues, records: { older, exchanged, stolen } } = this, say = (line) => this.checked.push(line);
-    say(`session ${sid} of the agent ${agentId}: ${records} records, ${places.state()}`);
+    say(`session ${sid} of the agent ${agentId}: ${records} records, ${this.calls.state(places.state())}`);
     this.signedFor(this.last);
     if (older > 0 && BigInt(older) < records) say(`${older} of its statements do not say which service they were made for: those are of the older form`);
     if (exchanged > 0) say(`${exchanged} of its statements cover the ID of a delegation alone, not what the delegation said`);

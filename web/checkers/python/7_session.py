@@ -29,7 +29,7 @@ class SessionFile(Evidence):
 
     def __init__(self, source, **trust):
         super().__init__(source, **trust)
-        self.places = Places()
+        self.places, self.calls = Places(), Calls()
 
     def steps(self):
         yield from (("MALFORMED", self.header), ("KEYS", self.keys), ("WITNESSES", self.read_witnesses), ("LOG_PROOF", self.checkpoint))
@@ -86,11 +86,12 @@ class SessionFile(Evidence):
         self.exchanged += "log" not in claims and "delegation" in claims
         self.since_stolen += self.is_stolen(record)
         self.acts(record)
+        self.calls.add(record)
 
     def end(self):
         must(self.source.read(1) == b"", "there are more lines than the header says")
         f, places, say = self.file, self.places, self.checked.append
-        say(f"session {f['sid']} of the agent {f['agentId']}: {f['records']} records, {places.state()}")
+        say(f"session {f['sid']} of the agent {f['agentId']}: {f['records']} records, {self.calls.state(places.state())}")
         self.signed_for(self.claims)
         if 0 < self.older < f["records"]:
             say(f"{self.older} of its statements do not say which service they were made for: those are of the older form")

@@ -1,5 +1,6 @@
 // @ts-check
 // What needs a look on the first page, which hours it shows, and how dark a number of records is.
+import { completenessOf } from '../lib/calls.js';
 import { plural } from './format.js';
 import { wordsOfService } from './service_state.js';
 
@@ -32,7 +33,7 @@ export function shadeOf(n, most) {
 /**
  * What needs a look: in words, and the page that has the rows behind it.
  * @param {{since: string, denied: number, failed: number, disobeyed: number,
- *   sessions: {state: string}[], credentials: {expiresAt?: string}[] | null,
+ *   sessions: {state: string, completeness?: string}[], credentials: {expiresAt?: string}[] | null,
  *   federations: {keys: {failure?: string}}[] | null,
  *   webhooks: {disabledAt?: string, failedAttempts: number}[] | null, service: ServiceState}} found
  * @param {number} now
@@ -53,8 +54,12 @@ export function needsALook(found, now) {
   for (const one of wordsOfService(service)) all.push({ argument: '', query: {}, ...one });
   add(denied, `${plural(denied, 'tool call')} denied`, 'records', { action: 'tool.denied', since });
   add(failed, `${plural(failed, 'tool call')} failed`, 'records', { action: 'tool.failed', since });
-  const gaps = sessions.filter(({ state }) => state === 'gap').length;
+  /** @param {string} state */
+  const inState = (state) => sessions.filter((one) => completenessOf(one) === state).length;
+  const gaps = inState('gap');
+  const broken = inState('broken');
   add(gaps, `${plural(gaps, 'session')} with missing steps`, 'sessions');
+  add(broken, `${plural(broken, 'session')} whose statements contradict one another`, 'sessions');
   const ends = credentials?.filter(({ expiresAt }) => expiresAt && Date.parse(expiresAt) > now
     && Date.parse(expiresAt) - now < SOON).length ?? 0;
   add(ends, `${plural(ends, 'key or client', 'keys or clients')} will expire within two weeks`, 'keys',

@@ -19,6 +19,8 @@ export const KIND_NAMES = {
   telemetry: 'telemetry',
 };
 
+const COMPLETENESS = ['sealed', 'open', 'gap', 'broken', 'unproven', 'pruned'];
+
 const disobeyedCall = having({ refused: integer, done: integer, tool: string });
 
 const listed = having({
@@ -32,10 +34,10 @@ const listed = having({
   firstAt: timestamp,
   lastAt: timestamp,
   records: integer,
-  state: oneOf('sealed', 'open', 'gap', 'unproven', 'pruned', 'disobeyed'),
+  state: oneOf(...COMPLETENESS, 'disobeyed'),
   ended: boolean,
   missing: list(list(integer, 2), 100),
-}, { completeness: oneOf('sealed', 'open', 'gap', 'unproven', 'pruned'), disobeyed: list(disobeyedCall, 100) });
+}, { completeness: oneOf(...COMPLETENESS), disobeyed: list(disobeyedCall, 100) });
 
 export const sessionPage = having({ sessions: list(listed, 100) }, { next: string });
 

@@ -11,7 +11,7 @@ import { SaveSession } from './session_file.js';
 import { Text } from './text.js';
 
 const SHOWN = 10; // ranges that are missing
-const BAD = new Set(['gap', 'disobeyed']); // states
+const BAD = new Set(['gap', 'broken', 'disobeyed']); // states
 
 /** @param {ListedSession} session */
 const missingOf = ({ missing }) =>
@@ -35,6 +35,7 @@ export function claimOf(session) {
     return `disobeyed: ${disobeyedText(disobeyed)}; ${claimOf({ ...rest, state: completeness })}`;
   const { last, ended } = session;
   if (state === 'gap') return `missing ${missingOf(session)}`;
+  if (state === 'broken') return 'broken: its statements contradict one another';
   if (state === 'open') return `open at ${last}`;
   return state === 'unproven' ? `unproven, ${ended ? 'ended' : 'no end on record'}` : state;
 }

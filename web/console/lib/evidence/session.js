@@ -2,6 +2,7 @@
 // Checks the file of a session (attestd-session/v1), line by line: package evidence is its
 // specification, and gives the codes.
 import { text as utf8Text, unbase64, unbase64url } from '../bytes.js';
+import { CallTracker, disobeyedText } from '../calls.js';
 import { FormError, exactly, integer, list, oneOf, string, stringThat } from '../form.js';
 import { lossless } from '../jcs.js';
 import { member, parse } from '../json.js';
@@ -19,6 +20,7 @@ import { PrunedError, sameList } from './checkpoints.js';
 const FORMAT = 'attestd-session/v1';
 const LONGEST = 8 << 20; // bytes of a line
 const MOST = 1_000_000; // records
+const MOST_NAMED = 10; // calls that disobeyed
 
 /** @type {Form<number>} */
 const records = (node, source, name) => {
@@ -57,6 +59,13 @@ export class SessionCheck extends EvidenceCheck {
   line; // the one that is checked
 
   places = new Sequence();
+
+  calls = new CallTracker();
+
+  /** @type {DisobeyedCall[]} */
+  disobeyed = []; // the first ones
+
+  disobeyedCount = 0; // all of them
 
   /** @type {ReturnType<typeof readStatement>['claims'] | undefined} */
   claims; // of the last statement
@@ -158,6 +167,7 @@ export class SessionCheck extends EvidenceCheck {
     }
     if (this.agentKeys.isStolen(subject)) this.sinceStolen++;
     this.acts();
+    this.heard();
   }
 
   end() {
@@ -176,9 +186,19 @@ export class SessionCheck extends EvidenceCheck {
       this.say(`${this.agentKeys?.sinceWhen()}; ${sinceStolen} of these records are of that time.`);
   }
 
-  /** Complete, open at n, or missing a–b. */
+  /** Looks whether the record shows that a call was refused and ran all the same. */
+  heard() {
+    const call = this.calls.add(this.subject.index, this.subject);
+    if (!call) return;
+    this.disobeyedCount++;
+    if (this.disobeyed.length < MOST_NAMED) this.disobeyed.push(call);
+  }
+
+  /** Complete, open at n, or missing a–b; before that which calls disobeyed a refusal. */
   state() {
-    return this.places.state();
+    const places = this.places.state();
+    if (!this.disobeyedCount) return places;
+    return `disobeyed: ${disobeyedText(this.disobeyed, this.disobeyedCount)}; ${places}`;
   }
 }
 
