@@ -117,7 +117,7 @@ test('a call that was refused and ran all the same is the verdict of its session
     is: 'agent', session: { sid: 's', seq, prev: seq ? `h${seq - 1}` : '', hash: `h${seq}`, end: seq === 2 },
   }]);
   const signed = { kind: 'statement', kid: 'k', state: 'disobeyed', completeness: 'sealed' };
-  assert.deepEqual(wholeOf(callsOf(...steps), listed(3, signed), true), { is: 'disobeyed', says: `${refused}complete: 0 to 2` });
+  assert.deepEqual(wholeOf(callsOf(...steps), listed(3, signed), true), { is: 'disobeyed', says: `${refused}complete: 0 to 2, sealed` });
   const gap = callsOf(...steps.slice(0, 2), [...steps[2].slice(0, 2), { ...steps[2][2], session: { ...steps[2][2].session, seq: 3 } }]);
   assert.equal(wholeOf(gap, listed(3, signed), true).says, `${refused}missing 2, though the server says that it is sealed`);
   calls.entries[0].row.check = { ok: false, reason: 'r' };
