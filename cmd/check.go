@@ -10,16 +10,17 @@ import (
 	"os"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"attestd/chain/evidence"
+	"attestd/chain/filekind"
 	"attestd/chain/lines"
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
 	"attestd/crypto/jose"
-	"attestd/crypto/strictjson"
 	"attestd/internal/printable"
 	"attestd/store"
 )
@@ -107,6 +108,9 @@ first file, is named as not proven. The exit status is the same.`,
 				}
 				return checkArchive(cmd.OutOrStdout(), watched, src, trust, asJSON)
 			}
+			if err := mustBe(args[0], src, filekind.Evidence, filekind.Session, filekind.Report); err != nil {
+				return err
+			}
 			v, err := checkFile(f, src, newer, trust)
 			if err != nil {
 				return err
@@ -158,13 +162,17 @@ func checkFile(f *os.File, src *bufio.Reader, newer string, trust evidence.Trust
 	if err != nil {
 		return v, err
 	}
-	if v, err = checkEvidence(text, newer, trust); err != nil {
-		return v, err
+	return checkEvidence(text, newer, trust)
+}
+
+// mustBe returns an error that says who checks a file of another kind than these. It reads nothing
+// from src.
+func mustBe(path string, src *bufio.Reader, kinds ...filekind.Kind) error {
+	kind := filekind.Of(src)
+	if kind == filekind.Unknown || slices.Contains(kinds, kind) {
+		return nil
 	}
-	if reader := readerOf(text); v.Code == evidence.Malformed && reader != "" {
-		return v, fmt.Errorf("%s is evidence in an older format; %s", path, reader)
-	}
-	return v, nil
+	return usagef("%s is %s", path, kind.Is())
 }
 
 // checkEvidence checks a file, alone or against a newer checkpoint.
@@ -249,37 +257,6 @@ func boundedText(f *os.File, src io.Reader, most int64) ([]byte, error) {
 	text := bytes.NewBuffer(make([]byte, 0, min(about.Size(), most+1)+bytes.MinRead))
 	_, err = text.ReadFrom(io.LimitReader(src, most+1))
 	return text.Bytes(), err
-}
-
-// maxOlderDepth bounds the nesting of evidence in older formats: the depth of a payload, plus the
-// members around it.
-const maxOlderDepth = 160
-
-// readerOf names the reader of evidence in an older format, and returns "" for other files. The
-// older formats lack a key to compare with a fingerprint, or a checkpoint.
-func readerOf(text []byte) string {
-	if evidence.Bounded(text) != nil {
-		return ""
-	}
-	members := make(map[string]string)
-	err := strictjson.EachMember(text, maxOlderDepth, func(name, value []byte) {
-		switch string(name) {
-		case "type", "format", "record", "root":
-			members[string(name)] = string(value[:min(len(value), 64)])
-		}
-	})
-	_, current := members["format"]
-	_, record := members["record"]
-	_, root := members["root"]
-	switch {
-	case err != nil || current:
-		return ""
-	case members["type"] == `"attestd-evidence"`:
-		return "the console reads it, on its page Proof"
-	case record && root:
-		return "check.py and check.mjs of the README read it, with the company's keys beside it"
-	}
-	return ""
 }
 
 func printEvidence(out io.Writer, v evidence.Verdict) {

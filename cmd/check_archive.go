@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bufio"
 	"io"
 	"os"
 
@@ -9,17 +8,6 @@ import (
 	"attestd/chain/lines"
 	"attestd/internal/printable"
 )
-
-// isArchive reports whether a file of lines is an archive. A file that cannot be read is none here.
-func isArchive(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	about, err := f.Stat()
-	return err == nil && about.Mode().IsRegular() && lines.IsArchive(bufio.NewReader(f))
-}
 
 // checkArchive checks an archive, which src reads from f.
 func checkArchive(out io.Writer, f *watchedReader, src io.Reader, trust evidence.Trust, asJSON bool) error {

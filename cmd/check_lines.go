@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/chain/evidence"
+	"attestd/chain/filekind"
 	"attestd/chain/lines"
 )
 
@@ -31,14 +32,17 @@ func (f linesFlags) check(out io.Writer, paths []string, trust evidence.Trust, a
 		if about, err := os.Stat(path); err == nil && !about.Mode().IsRegular() {
 			return usagef("%s is no regular file: --lines reads a file twice", path)
 		}
-		if isArchive(path) {
-			return usagef("%s is an archive: check it alone, without --lines", path)
-		}
 		opened, err := openNamed(path)
 		if err != nil {
 			return err
 		}
 		defer opened.Close()
+		if err := mustBe(path, evidence.Reader(opened), filekind.Lines); err != nil {
+			return err
+		}
+		if _, err := opened.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
 		files = append(files, lines.File{Name: path, ReadSeeker: opened})
 	}
 	v, err := lines.Check(files, lines.Options{Trust: trust, CompanyID: f.company})

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/chain/evidence"
+	"attestd/chain/filekind"
 	"attestd/internal/printable"
 )
 
@@ -39,6 +40,10 @@ Memory does not grow with the length of the report, except for --html, which hol
 				return err
 			}
 			defer f.Close()
+			src := evidence.Reader(f)
+			if err := mustBe(args[0], src, filekind.Report); err != nil {
+				return err
+			}
 			out := cmd.OutOrStdout()
 			page := reportPage{actions: make(map[agentAction]int64), passport: passport}
 			visit := func(e *evidence.Event) {
@@ -47,7 +52,7 @@ Memory does not grow with the length of the report, except for --html, which hol
 				}
 				page.add(e, asHTML)
 			}
-			page.Verdict = evidence.CheckReport(f, trust, func(r *evidence.Report) { page.Report = r }, visit)
+			page.Verdict = evidence.CheckReport(src, trust, func(r *evidence.Report) { page.Report = r }, visit)
 			v := page.Verdict
 			switch {
 			case asHTML:

@@ -1193,6 +1193,80 @@ export class Session extends Evidence { // the file of a session while it is che
   }
 }
 
+// What a file is, and who checks it. A file of another kind than this checker reads may be as
+// genuine as any: it gets no verdict. Package filekind is the reference of this part.
+export const KINDS = {
+  evidence: ["evidence of a record", "attestd check, check.py, check.mjs, verifier.html and the page Proof of the console check it"],
+  session: ["the file of a session", "attestd check, check.py, check.mjs and verifier.html check it"],
+  report: ["a report", "attestd check, attestd report and the page Report of the console check it"],
+  archive: ["an archive", "attestd check checks it, by itself"],
+  lines: ["a file of exported lines", "attestd check --lines checks it"],
+  proof: ["a proof", "check.py and check.mjs check it, with a file of the company's keys after it"],
+  record: ["a record", "functions of check.py and check.mjs check it, with the company's keys; GET /v1/evidence/{index} is a file about it that attestd check reads"],
+  status: ["the status of a passport", "functions of check.py and check.mjs check it, with the company's keys"],
+  passport: ["an answer with a passport", "functions of check.py and check.mjs check it, with the company's keys; the page Passports of the console checks the token in it"],
+  token: ["a token", "functions of check.py and check.mjs check a passport, with the company's keys, and the page Passports of the console"],
+  keys: ["a file of a company's keys", "check.py and check.mjs take it after a proof"],
+  checkpoint: ["a checkpoint", "the page Checkpoints of the console checks it; with GET /v1/log/{logId}/consistency, attestd check --newer compares it with a file of before"],
+  consistency: ["the proof that a log goes on", "attestd check --newer takes it, beside a file of before"],
+  "tlog-proof": ["a tlog-proof", "tools of c2sp.org check it; GET /v1/evidence/{index} has it in a file that attestd check reads"],
+  saved: ["evidence that an earlier console saved", "the page Proof of the console checks it"],
+};
+export const BEGIN = 8 << 20; // bytes of a file that count
+const BY_FORM = [
+  ["tlog-proof", /^c2sp\.org\/tlog-proof@v1\n/], ["consistency", /^old (0|[1-9][0-9]*)\n/], ["checkpoint", /^[^{\n]+\n(0|[1-9][0-9]*)\n[A-Za-z0-9+/]{43}=\n/],
+];
+const TOKEN = /^[ \t\r\n]*[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+[ \t\r\n]*$/;
+const BY_FORMAT = new Map([["attestd-evidence/v1", "evidence"], ["attestd-session/v1", "session"], ["attestd-report/v1", "report"]]);
+const BY_TYPE = new Map([["archive", "archive"], ["record", "lines"], ["checkpoint", "lines"], ["opening", "lines"], ["keys", "lines"]]); // of lines
+const BY_MEMBERS = [
+  ["proof", "record", "proof", "root"], ["record", "index", "timestamp", "payload", "hash", "signature"], ["status", "jti", "status", "checkedAt", "signature"],
+  ["passport", "passport", "caPublicKey"], ["keys", "keys", "origin"], ["keys", "keys", "fingerprint"],
+];
+
+export function kindOf(begin) { // of a file, by its first BEGIN bytes; "" where it is of no kind
+  const isWhole = begin.length < BEGIN, text = begin.toString("latin1"); // byte for byte
+  for (const [kind, form] of BY_FORM) if (form.test(text)) return kind;
+  if (isWhole && TOKEN.test(text)) return "token";
+  const end = begin.indexOf(10), line = end < 0 ? begin : begin.subarray(0, end);
+  if (end < 0 && !isWhole) return "";
+  const at = line.indexOf(123), kind = at >= 0 && at <= 1024 ? kindOfObject(line.subarray(at)) : "";
+  if (kind && (at === 0 || kind === "lines")) return kind;
+  return isWhole && end >= 0 ? kindOfObject(begin) : "";
+}
+
+const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+
+function kindOfObject(text) {
+  let value;
+  try {
+    bounded(text);
+    value = read(decoded(text));
+  } catch {
+    return "";
+  }
+  if (!isObject(value)) return "";
+  const has = (name) => Object.hasOwn(value, name);
+  const inside = has("unmapped") ? value.unmapped : null, carried = isObject(inside) && Object.hasOwn(inside, "attestd") ? inside.attestd : null;
+  if (has("class_uid") && isObject(carried) && kindOfFormat(carried) === "lines") return "lines";
+  if (has("format")) return kindOfFormat(value);
+  if (has("type") && value.type === "attestd-evidence") return "saved";
+  return BY_MEMBERS.find(([, ...names]) => names.every(has))?.[0] ?? "";
+}
+
+function kindOfFormat(value) {
+  const of = (name) => (Object.hasOwn(value, name) ? value[name] : "");
+  if (of("format") === "attestd-lines/v1") return BY_TYPE.get(of("type")) ?? "";
+  return BY_FORMAT.get(of("format")) ?? "";
+}
+
+class NotRead extends Error {} // a file is of a kind that this checker does not read
+
+function mustBe(name, begin, ...kinds) {
+  const kind = kindOf(begin.subarray(0, BEGIN));
+  if (kind && !kinds.includes(kind)) throw new NotRead(`${name} is ${KINDS[kind].join(": ")}`);
+}
+
 // escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes
 // U+FFFD
 export const printable = (text) =>
@@ -1221,6 +1295,13 @@ class Source {
     return line;
   }
 
+  begin(size) { // its first bytes, which stay to be read
+    const most = Buffer.allocUnsafe(size);
+    let length = this.held.copy(most);
+    for (let more; (more = this.fill(most.subarray(length))) > 0;) length += more;
+    return this.held = most.subarray(0, length);
+  }
+
   rest() { // all of it, and of what is longer than may be checked so much that its reader sees it
     const most = Buffer.allocUnsafe((64 << 20) + 1);
     let length = this.held.copy(most);
@@ -1240,31 +1321,37 @@ function bytesOf(name) {
   }
 }
 
-export function opened(fill, trust) { // a file of one record, or of a session
-  const source = new Source(fill), start = source.line(LONGEST);
+export const opened = (fill, trust) => openedSource(new Source(fill), trust);
+
+function openedSource(source, trust) { // a file of one record, or of a session
+  const start = source.line(LONGEST);
   source.held = Buffer.concat([start, source.held]);
   return isSession(start) ? new Session(source, trust) : new Evidence(source.rest(), trust);
 }
 
-export function main([name, option, given, ...rest]) { // returns the exit status
-  if (option && !option.startsWith("--") && !given) {
+export function main(all) { // returns the exit status
+  const [name, ...options] = all;
+  if (options.length === 1 && !options[0].startsWith("--")) {
     try {
-      const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkInclusion(proof, key);
+      const sources = all.map(bytesOf);
+      sources.forEach((source, i) => mustBe(all[i], source, ["proof", "keys"][i]));
+      const [proof, key] = sources.map((source) => read(textOf(source))), root = checkInclusion(proof, key);
       const whose = [checkKey(key)].flat().join(", "), pruned = isPruned(proof.record);
       console.log(pruned ? `pruned: what record ${proof.record.index} said cannot be checked. Its hash is signed, and in the chain with root ${printable(root)}`
         : `record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
       console.log(`if this is the company's key, or one of them is: ${printable(whose)}`);
       return pruned ? 5 : 0;
     } catch (refused) {
-      console.log(`fails: ${printable(refused.message)}`);
-      return "syscall" in refused ? 2 : 4; // a file that cannot be read
+      const isRead = !("syscall" in refused) && !(refused instanceof NotRead);
+      console[isRead ? "log" : "error"](`${isRead ? "fails: " : ""}${printable(refused.message)}`);
+      return isRead ? 4 : 2;
     }
   }
   let evidence;
   try {
-    const usage = "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]", options = [option, given, ...rest], trust = {};
-    must(name && (option === undefined || options.length % 2 === 0), usage);
-    for (let i = 0; option !== undefined && i < options.length; i += 2) {
+    const usage = "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]", trust = {};
+    must(name && options.length % 2 === 0, usage);
+    for (let i = 0; i < options.length; i += 2) {
       const known = { "--key": "fingerprint", "--policy": "policy", "--agent-key": "agentKey" }[options[i]];
       must(known && !Object.hasOwn(trust, known), usage);
       trust[known] = options[i + 1];
@@ -1274,7 +1361,9 @@ export function main([name, option, given, ...rest]) { // returns the exit statu
     must(trust.fingerprint === undefined || /^SHA256:[A-Za-z0-9_-]{43}$/.test(trust.fingerprint), "a fingerprint is SHA256: and 43 characters of base64url");
     must(trust.agentKey === undefined || isThumbprint(trust.agentKey), "a thumbprint of an agent's key is 43 characters of base64url");
     if (trust.policy !== undefined) trust.policy = readPolicy(decoded(bytesOf(trust.policy)));
-    evidence = opened((room) => readSync(file, room, 0, room.length), trust);
+    const source = sourceOf(file);
+    mustBe(name, source.begin(BEGIN), "evidence", "session");
+    evidence = openedSource(source, trust);
   } catch (refused) {
     console.error(printable(refused.message));
     return 2;

@@ -75,6 +75,8 @@ interface PlainKey { companyId: string; keys: { raw: Bytes; fromIndex?: number }
 interface Company { companyId: string; spiffeId: string; suspended?: { since: string; reason: string } }
 
 type LogName = 'actions' | 'control';
+type FileKind = 'evidence' | 'session' | 'report' | 'archive' | 'lines' | 'proof' | 'record' | 'status' | 'passport'
+  | 'token' | 'keys' | 'checkpoint' | 'consistency' | 'tlog-proof' | 'saved';
 
 /** What checkRecord of record.js finds out about a record. */
 interface RecordResult {

@@ -80,7 +80,8 @@ function Page() {
           nothing anywhere. Save the page to use it offline.</p>
       </div>
       <div class="columns ask">
-        <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${onBytes}>
+        <${Drop} what="an evidence file" reads=${['evidence', 'session']} largest=${LARGEST} onBytes=${onBytes}
+          onOther=${() => setFile(null)}>
           <h2>The file</h2>
           <p class="muted"><${Text} of=${file ? file.name : 'Drop it here, or choose it.'} /></p>
         <//>

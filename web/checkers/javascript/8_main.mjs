@@ -26,6 +26,13 @@ class Source {
     return line;
   }
 
+  begin(size) { // its first bytes, which stay to be read
+    const most = Buffer.allocUnsafe(size);
+    let length = this.held.copy(most);
+    for (let more; (more = this.fill(most.subarray(length))) > 0;) length += more;
+    return this.held = most.subarray(0, length);
+  }
+
   rest() { // all of it, and of what is longer than may be checked so much that its reader sees it
     const most = Buffer.allocUnsafe((64 << 20) + 1);
     let length = this.held.copy(most);
@@ -45,31 +52,37 @@ function bytesOf(name) {
   }
 }
 
-export function opened(fill, trust) { // a file of one record, or of a session
-  const source = new Source(fill), start = source.line(LONGEST);
+export const opened = (fill, trust) => openedSource(new Source(fill), trust);
+
+function openedSource(source, trust) { // a file of one record, or of a session
+  const start = source.line(LONGEST);
   source.held = Buffer.concat([start, source.held]);
   return isSession(start) ? new Session(source, trust) : new Evidence(source.rest(), trust);
 }
 
-export function main([name, option, given, ...rest]) { // returns the exit status
-  if (option && !option.startsWith("--") && !given) {
+export function main(all) { // returns the exit status
+  const [name, ...options] = all;
+  if (options.length === 1 && !options[0].startsWith("--")) {
     try {
-      const [proof, key] = [name, option].map((file) => read(textOf(bytesOf(file)))), root = checkInclusion(proof, key);
+      const sources = all.map(bytesOf);
+      sources.forEach((source, i) => mustBe(all[i], source, ["proof", "keys"][i]));
+      const [proof, key] = sources.map((source) => read(textOf(source))), root = checkInclusion(proof, key);
       const whose = [checkKey(key)].flat().join(", "), pruned = isPruned(proof.record);
       console.log(pruned ? `pruned: what record ${proof.record.index} said cannot be checked. Its hash is signed, and in the chain with root ${printable(root)}`
         : `record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
       console.log(`if this is the company's key, or one of them is: ${printable(whose)}`);
       return pruned ? 5 : 0;
     } catch (refused) {
-      console.log(`fails: ${printable(refused.message)}`);
-      return "syscall" in refused ? 2 : 4; // a file that cannot be read
+      const isRead = !("syscall" in refused) && !(refused instanceof NotRead);
+      console[isRead ? "log" : "error"](`${isRead ? "fails: " : ""}${printable(refused.message)}`);
+      return isRead ? 4 : 2;
     }
   }
   let evidence;
   try {
-    const usage = "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]", options = [option, given, ...rest], trust = {};
-    must(name && (option === undefined || options.length % 2 === 0), usage);
-    for (let i = 0; option !== undefined && i < options.length; i += 2) {
+    const usage = "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]", trust = {};
+    must(name && options.length % 2 === 0, usage);
+    for (let i = 0; i < options.length; i += 2) {
       const known = { "--key": "fingerprint", "--policy": "policy", "--agent-key": "agentKey" }[options[i]];
       must(known && !Object.hasOwn(trust, known), usage);
       trust[known] = options[i + 1];
@@ -79,7 +92,9 @@ export function main([name, option, given, ...rest]) { // returns the exit statu
     must(trust.fingerprint === undefined || /^SHA256:[A-Za-z0-9_-]{43}$/.test(trust.fingerprint), "a fingerprint is SHA256: and 43 characters of base64url");
     must(trust.agentKey === undefined || isThumbprint(trust.agentKey), "a thumbprint of an agent's key is 43 characters of base64url");
     if (trust.policy !== undefined) trust.policy = readPolicy(decoded(bytesOf(trust.policy)));
-    evidence = opened((room) => readSync(file, room, 0, room.length), trust);
+    const source = sourceOf(file);
+    mustBe(name, source.begin(BEGIN), "evidence", "session");
+    evidence = openedSource(source, trust);
   } catch (refused) {
     console.error(printable(refused.message));
     return 2;

@@ -15,25 +15,30 @@ def opened_file(file, **trust):  # of one record, or of a session
 
 class Rest(io.RawIOBase):  # a file after its start, which was read, with that start
     def __init__(self, start, file):
-        self.start, self.file = start, file
+        self.start, self.file = io.BytesIO(start), file
 
     def readable(self):
         return True
 
     def readinto(self, room):
-        part = self.start[:len(room)] or self.file.read(len(room))
-        self.start = self.start[len(part):] if self.start else b""
+        part = self.start.read(len(room)) or self.file.read(len(room))
         room[:len(part)] = part
         return len(part)
 
 def main(arguments):
     if len(arguments) == 2 and not arguments[1].startswith("--"):
         try:
-            proof, key = (read(text_of(open(name, "rb").read((64 << 20) + 1))) for name in arguments)
+            sources = [open(name, "rb").read((64 << 20) + 1) for name in arguments]
+            for name, source, kind in zip(arguments, sources, ("proof", "keys")):
+                must_be(name, source[:BEGIN], kind)
+            proof, key = (read(text_of(source)) for source in sources)
             root, whose = check_inclusion(proof, key), check_key(key)
+        except (OSError, NotRead) as refused:
+            print(printable(refused), file=sys.stderr)
+            return 2
         except Exception as refused:
             print("fails:", printable(refused) or type(refused).__name__)
-            return 2 if isinstance(refused, OSError) else 4
+            return 4
         if pruned := "pruned" in proof["record"]:
             print("pruned: what record", proof["record"]["index"], "said cannot be checked. Its hash is signed, and in the chain with root", printable(root))
         else:
@@ -44,7 +49,10 @@ def main(arguments):
         usage = "usage: check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]"
         given = dict(zip(arguments[1::2], arguments[2::2]))
         must(len(arguments) == 1 + 2 * len(given) and given.keys() <= {"--key", "--policy", "--agent-key"} and not {"--key", "--policy"} <= given.keys(), usage)
-        evidence = opened_file(open(arguments[0], "rb"))
+        file = open(arguments[0], "rb")
+        begin = file.read(BEGIN)
+        must_be(arguments[0], begin, "evidence", "session")
+        evidence = opened_file(io.BufferedReader(Rest(begin, file)))
         if "--key" in given:
             must(re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", given["--key"]), "a fingerprint is SHA256: and 43 characters of base64url")
             evidence.fingerprint = given["--key"]

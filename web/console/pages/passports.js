@@ -100,7 +100,7 @@ export function Passports() {
       lead="A passport is a signed credential with an agent’s identity and scopes. This browser checks its signature
         with the company’s key; only the service knows whether it was revoked.">
       <div class="beside">
-        <${Drop} what="a token file" onText=${(/** @type {string} */ text) => enter(text.trim())}>
+        <${Drop} what="a token file" reads=${['token']} onText=${(/** @type {string} */ text) => enter(text.trim())}>
           <div class="wide"><${Field} label="Paste a passport, SVID or delegation token, or drop a file that holds one">
             ${(
               p,

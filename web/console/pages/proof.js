@@ -188,7 +188,8 @@ export function Proof({ argument }) {
         them, without this server.">
       <div class="columns">
         <${DrawForm} ...${{ argument, log, onDraw, busy, error, retry }} />
-        <${Drop} what="an evidence file" largest=${LARGEST} onBytes=${dropped}>
+        <${Drop} what="an evidence file" reads=${['evidence', 'saved']} largest=${LARGEST} onBytes=${dropped}
+          onOther=${() => setSubject(null)}>
           <h2>Check evidence</h2>
           <p class="muted">Drop an evidence file here. This page checks it without the server.
             You can also check it with <a href="/verifier.html">a page that you can save</a>

@@ -94,7 +94,7 @@ export function Report() {
         </div>
         ${state.phase === 'running' && html`<${Progress} ...${state} />`}
         <details><summary class="small">Check a report file</summary>
-          <${Drop} what="a report" largest=${LARGEST}
+          <${Drop} what="a report" reads=${['report']} largest=${LARGEST} onOther=${stop}
             onBytes=${(/** @type {Bytes} */ bytes) => make({ given: new Blob([bytes]) })}>
             <p>Drop the .jsonl file of a report here. It is checked without the server.</p><//></details>
       </section>
