@@ -89,9 +89,9 @@ func (n nowhere) Begin(time.Time) (chain.Transaction, bool, error) { return n, f
 func (nowhere) Bases(chains []int64) []chain.Base {
 	return slices.Repeat([]chain.Base{{Head: chain.EmptyHead(), Key: key}}, len(chains))
 }
-func (nowhere) NamesComplete(int64) error { return nil }
-func (nowhere) Rekeyed() ([]int64, bool)  { return nil, false }
-func (nowhere) Room() chain.Room          { return chain.Room{} }
+func (nowhere) Free(int64, []chain.Key) error { return nil }
+func (nowhere) Rekeyed() ([]int64, bool)      { return nil, false }
+func (nowhere) Room() chain.Room              { return chain.Room{} }
 func (nowhere) KeyEntries(map[int64][]chain.Hash, func(int64, chain.Hash, chain.KeyEntry)) (int64, error) {
 	return 0, nil
 }

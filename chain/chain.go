@@ -171,9 +171,9 @@ type Transaction interface {
 	// KeyEntries yields the entries of idempotency keys, given by chain and name, as the
 	// transaction sees them, those that have expired too. An error applies to the returned chain.
 	KeyEntries(names map[int64][]Hash, yield func(chain int64, name Hash, entry KeyEntry)) (chain int64, err error)
-	// NamesComplete returns nil if every name of a Unique key that a record of the chain has is
-	// among the entries. Otherwise no such name may be called free.
-	NamesComplete(chain int64) error
+	// Free returns nil if no record of a chain has the names of some Unique keys, of which there is
+	// no entry. An entry may have been taken away.
+	Free(chain int64, keys []Key) error
 	// Record reads a record of a chain. If it is missing, the error MUST wrap ErrMissing.
 	Record(chain, index int64) (*Record, error)
 	// Extend MUST refuse with ErrStale when the head of the chain is not the extension's From,

@@ -247,7 +247,7 @@ func (tx *transaction) kept(c int64, names []chain.Hash, yield func(chain.Hash, 
 	return nil
 }
 
-func (tx *transaction) NamesComplete(c int64) error { return tx.d.step("names", c) }
+func (tx *transaction) Free(c int64, _ []chain.Key) error { return tx.d.step("names", c) }
 
 func (tx *transaction) Record(c, index int64) (*chain.Record, error) {
 	if err := tx.d.step("record", c); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
@@ -18,6 +19,9 @@ type Key struct {
 	Request Hash // hash of the request; another request with the same name is refused
 	// Unique is for a name that no other request may ever have. The storage MUST keep it for good.
 	Unique bool
+	// Since is the time before which no record can have been made that has the name of a Unique
+	// key; zero if it is not known.
+	Since time.Time
 }
 
 // reused is the error of a draft whose key is another request's.
@@ -295,29 +299,29 @@ func (k *batchKeys) read(batch []*waiter) (failed []*waiter, err error) {
 // and never go, so where one entry of a draft is there, those are too.
 func (k *batchKeys) find(s *waiter, draft int) (from source, err error) {
 	d := &s.drafts[draft]
-	missing := -1 // a Unique key without an entry
+	var missing []Key // Unique ones without an entry
 	for i := range d.Keys {
 		found, err := k.lookup(d, &d.Keys[i])
 		if err != nil {
 			return source{}, err
 		}
 		if found == (source{}) && d.Keys[i].Unique {
-			missing = i
+			missing = append(missing, d.Keys[i])
 		}
 		if from == (source{}) {
 			from = found
 		}
 	}
-	if from.record != nil && missing >= 0 {
-		return source{}, &ForgedError{d.Keys[missing].Name, from.record.Index,
+	if from.record != nil && len(missing) > 0 {
+		return source{}, &ForgedError{missing[0].Name, from.record.Index,
 			fmt.Sprintf("is missing, and is a name of record %d", from.record.Index)}
 	}
-	if from == (source{}) && missing >= 0 {
-		if err := k.tx.NamesComplete(d.Chain); err != nil {
-			return source{}, err
-		}
-	}
 	if from == (source{}) {
+		if len(missing) > 0 {
+			if err := k.tx.Free(d.Chain, missing); err != nil {
+				return source{}, err
+			}
+		}
 		for i := range d.Keys {
 			k.fresh[chainKey{d.Chain, d.Keys[i].Name}] = freshKey{source{of: s, draft: draft}, d.Keys[i].Request}
 		}

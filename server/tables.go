@@ -142,9 +142,13 @@ func (w *tableWatch) compare(ctx context.Context, number int64, by func(context.
 
 // lookOut notices what somebody else writes into the database while this server runs. After a write
 // into the file it compares all companies: first what gives rights, then the names of statements,
-// those first of which a statement is waiting.
+// those first of which a statement is waiting. Programs that write beside a server, such as
+// Litestream, get no more than a tenth of a core: the next comparison of all waits nine times as
+// long as the last one took.
 func (w *tableWatch) lookOut(ctx context.Context) {
-	var seen int64 // of external writes
+	var seen int64         // of external writes
+	var ended time.Time    // of the last comparison of all
+	var took time.Duration // of that
 	var webhooks store.WebhookWatch
 	demanded := time.Now()
 	every := time.NewTicker(w.look)
@@ -165,10 +169,11 @@ func (w *tableWatch) lookOut(ctx context.Context) {
 				w.record(ctx)
 			}
 		}
-		if written := w.store.Tables.ExternalWrites(); written != seen {
-			w.log.Error("somebody else has written the database; its tables are compared with the logs", "writes", written)
-			w.compareAll(ctx, written)
-			seen = written
+		if written := w.store.Tables.ExternalWrites(); written != seen && time.Since(ended) >= 9*took {
+			w.log.Debug("somebody else has written the database, or a checkpoint: its tables are compared with the logs", "writes", written)
+			began := time.Now()
+			w.compareAll(ctx)
+			seen, ended, took = written, time.Now(), time.Since(began)
 		}
 		w.compareWaiting(ctx)
 	}
@@ -186,15 +191,14 @@ func (w *tableWatch) note(ctx context.Context, err error) {
 	}
 }
 
-// compareAll compares all companies after a write of somebody else. It ends early after another
-// one.
-func (w *tableWatch) compareAll(ctx context.Context, written int64) {
+// compareAll compares all companies after a write of somebody else.
+func (w *tableWatch) compareAll(ctx context.Context) {
 	for _, by := range []func(context.Context, int64) error{w.store.Tables.CheckRights, w.store.Tables.CheckNames} {
 		if isThere, err := w.store.Companies.HasLog(ctx); err == nil && isThere {
 			w.reportOf(ctx, store.Installation, by)
 		}
 		for number, err := range w.store.Companies.Numbers(ctx, 0) {
-			if ctx.Err() != nil || w.store.Tables.ExternalWrites() != written {
+			if ctx.Err() != nil {
 				return
 			}
 			if err != nil {

@@ -30,6 +30,7 @@ type fileWriter struct {
 	// a transaction was begun again for damage, and none was durable since
 	reread  bool
 	doubted atomic.Bool // the next transaction compares the whole log with its copy first
+	begun   bool        // a transaction was begun
 	failed  error       // why the last transaction was lost to the disk; see fail
 	probed  time.Time
 }
@@ -108,7 +109,19 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 		tx.Rollback()
 		return nil, external, err
 	}
+	if !w.begun {
+		newest, _ := parseTime(w.clock.newest) // zero where there is none
+		w.doubt.begin(maxTime(now, newest))
+		w.begun = true
+	}
 	return tx, external, nil
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // disableAutoCheckpoint keeps SQLite from moving the log into the database by itself, where we can

@@ -83,13 +83,16 @@ func (c *Company) SignCheckpoint(l Log, t tlog.Tree) ([]byte, error) {
 // maxOrigin is the maximum length in bytes of a key name in a signed note.
 const maxOrigin = 255
 
+// logPath stands between the host and the ID in the origin of a log.
+const logPath = "/v1/log/"
+
 // newLogNames generates a random ID of a log, which reveals nothing about the company, and its
 // origin.
 func newLogNames(host string) (id, origin string, err error) {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never returns an error
 	id = hex.EncodeToString(random[:])
-	if origin = host + "/v1/log/" + id; len(origin) > maxOrigin {
+	if origin = host + logPath + id; len(origin) > maxOrigin {
 		return "", "", fmt.Errorf("%w: the host of the public address makes the origin of a log longer than %d bytes",
 			ErrRefused, maxOrigin)
 	}

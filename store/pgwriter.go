@@ -257,6 +257,7 @@ func (tx *pgTransaction) Commit() (stale []int64, err error) {
 	for i := range tx.extensions {
 		if !slices.Contains(stale, tx.extensions[i].Chain) {
 			tx.w.used.add(usageOf(&tx.extensions[i]))
+			tx.w.doubt.remember(&tx.extensions[i])
 		}
 	}
 	return stale, nil

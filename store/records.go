@@ -50,6 +50,9 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 	if err := tx.keep(e); err != nil {
 		return err
 	}
+	if len(e.Keys) > 0 {
+		tx.extensions = append(tx.extensions, e)
+	}
 	for i := range e.Nodes {
 		n := &e.Nodes[i]
 		if _, err := tx.exec(`INSERT INTO node (chain, level, idx, hash, log_hash) VALUES (?, ?, ?, ?, ?)`,

@@ -302,7 +302,11 @@ func TestRotationWithMismatchedSeedIsRefused(t *testing.T) {
 		t.Errorf("a token: %v", err)
 	}
 	attest(t, s, zoo, 3)
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil)) // it needs no private key
+	must(t, s.VerifyAll(ctx, "zoo", 1, nil, nil))
+	// Who can read private keys sees that one is another's.
+	if err := s.VerifyAll(ctx, "acme", 1, nil, nil); err == nil || !strings.Contains(err.Error(), "its private part is of another key") {
+		t.Errorf("verify says %v", err)
+	}
 }
 
 // A database of an older schema keeps its key and can rotate it.

@@ -71,8 +71,7 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 				if err := mayUse(w, by, of); err != nil {
 					return err
 				}
-				if _, err := w.exec(`INSERT INTO agent_session (company, agent_id, kid, sid) VALUES (?, ?, ?, ?) ON CONFLICT (company, agent_id, sid, kid) DO NOTHING`,
-					by.Company.Chain, of.AgentID, of.Key, of.ID); err != nil {
+				if _, err := w.exec(insertSession, by.Company.Chain, of.AgentID, of.Key, of.ID); err != nil {
 					return err
 				}
 			}
@@ -87,6 +86,8 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 	}
 	return nil
 }
+
+const insertSession = `INSERT INTO agent_session (company, agent_id, kid, sid) VALUES (?, ?, ?, ?) ON CONFLICT (company, agent_id, sid, kid) DO NOTHING`
 
 // mayUse returns ErrOtherKey where another key has a session of statements of this name.
 func mayUse(w *conn, by Caller, of names.Session) error {

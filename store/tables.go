@@ -74,10 +74,7 @@ func (s Tables) replay(ctx context.Context, c *Company, of scope, pace Pace) (*c
 		if err := r.compareRights(ctx); err != nil {
 			return nil, err
 		}
-	} else if err := s.db.read(ctx, func(conn *conn) (err error) {
-		r.state, _, err = s.db.loggedSettings(conn, c)
-		return err
-	}); err != nil {
+	} else if err := s.db.read(ctx, func(conn *conn) error { return r.readNameState(conn) }); err != nil {
 		return nil, err
 	}
 	if of == onlyRights || c.Chain == Installation {
@@ -117,7 +114,7 @@ func (r *comparison) compareRights(ctx context.Context) error {
 	}
 	err = r.dropTouched(ctx)
 	if err == nil && c.Chain == Installation {
-		err = r.compareCompanies(ctx)
+		err = errors.Join(r.compareCompanies(ctx), r.compareTokens(ctx))
 	}
 	if err != nil {
 		return fmt.Errorf("compare the tables of company %q: %w", c.ID, err)

@@ -90,6 +90,9 @@ func (s Tables) enter(
 		_, err := s.db.change(ctx, func(w *conn) (drafts []chain.Draft, err error) {
 			for _, d := range step {
 				event, err := s.rowEvent(w, c, action, d)
+				if err == nil && action == RowAccepted && d.Table == webhookTable.name {
+					err = s.sign(w, &webhookTable, `SELECT `+webhookTable.all()+` FROM webhook WHERE company = ? AND webhook_id = ?`, c.Chain, d.Row)
+				}
 				if err != nil {
 					return nil, err
 				}
@@ -131,6 +134,9 @@ func (s Tables) enter(
 func (s Tables) rowEvent(
 	w *conn, c *Company, action ControlAction, d *projection.Difference,
 ) (e controlEvent, err error) {
+	if d.Table == projection.TableName || d.Table == projection.TableSession {
+		return controlEvent{action, subjectName(d.Row), map[string]any{"table": d.Table, "name": d.Row, "row": nil}}, nil
+	}
 	t := tableOf(d.Table)
 	if t == nil {
 		return e, nil
@@ -183,13 +189,23 @@ func (s Tables) Compare(
 }
 
 // Accept appends a record of each differing row, so that the control log matches the tables, and
-// one with the reason.
+// one with the reason. Rows that are under an HMAC get theirs. Names and sessions become what the
+// actions say: those are in a log already, and nothing else is true.
 func (s Tables) Accept(ctx context.Context, c *Company, differences []*projection.Difference, reason string) error {
+	follows := func(d *projection.Difference) bool {
+		return d.Table == projection.TableName || d.Table == projection.TableSession
+	}
+	if slices.ContainsFunc(differences, follows) {
+		if err := s.repairNames(ctx, c); err != nil {
+			return fmt.Errorf("repair the names of company %q: %w", c.ID, err)
+		}
+	}
 	if err := s.enter(ctx, c, RowAccepted, differences,
 		map[string]any{"reason": reason, "rows": len(differences)}); err != nil {
 		return fmt.Errorf("accept the tables of company %q: %w", c.ID, err)
 	}
 	s.db.changed.remove(c.Chain)
+	s.db.doubt.settle(c.Actions.Chain, s.db.doubt.now(), nil)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,7 +55,15 @@ type nameComparison struct {
 	unlisted  map[names.Session]bool // sessions without statements that have names, and no row
 	found     int64                  // rows for good that records have confirmed
 	canonical []byte
-	broken    error // the first difference
+	broken    error    // the first difference
+	repairs   []repair // of the differences, at most maxDifferences
+}
+
+// repair makes one row what the records say.
+type repair struct {
+	put     *expectedName // nil to remove a name, or put a session
+	remove  chain.Hash
+	session names.Session
 }
 
 // maxListed bounds the sessions that a comparison remembers.
@@ -64,14 +73,23 @@ const maxListed = 16384
 // records. The caller has verified the log of the actions, or the records say what they like.
 // broken is the first difference as an error, or nil.
 func (r *comparison) compareNames(ctx context.Context) (broken, err error) {
-	head, _, err := r.store.Tip(ctx, r.company.Actions.Chain)
+	n, err := r.names(ctx)
 	if errors.Is(err, chain.ErrMissing) {
 		return err, nil // the verification of the log reports it
 	}
 	if err != nil {
 		return nil, err
 	}
-	n := nameComparison{comparison: r, head: head, listed: map[names.Session]bool{}, unlisted: map[names.Session]bool{}}
+	r.unlisted = n.unlisted
+	return n.broken, nil
+}
+
+func (r *comparison) names(ctx context.Context) (*nameComparison, error) {
+	head, _, err := r.store.Tip(ctx, r.company.Actions.Chain)
+	if err != nil {
+		return nil, err
+	}
+	n := &nameComparison{comparison: r, head: head, listed: map[names.Session]bool{}, unlisted: map[names.Session]bool{}}
 	if n.newest, err = r.store.newestOf(ctx, r.company.Chain); err != nil {
 		return nil, err
 	}
@@ -81,14 +99,88 @@ func (r *comparison) compareNames(ctx context.Context) (broken, err error) {
 	if err := n.eachRow(ctx); err != nil {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
-	r.unlisted = n.unlisted
-	return n.broken, nil
+	return n, nil
 }
 
-// differs adds a difference.
-func (n *nameComparison) differs(d *projection.Difference) {
+// repairNames makes the names and sessions of a company what its records say.
+func (s Tables) repairNames(ctx context.Context, c *Company) error {
+	r := &comparison{store: s.db, company: c, state: projection.New(c.ID)}
+	if err := s.db.read(ctx, func(conn *conn) error { return r.readNameState(conn) }); err != nil {
+		return err
+	}
+	n, err := r.names(ctx)
+	if err != nil {
+		return err
+	}
+	// a row that is of no record where it leads may have the name of another one
+	slices.SortStableFunc(n.repairs, func(a, b repair) int { return cmp.Compare(a.order(), b.order()) })
+	for step := range slices.Chunk(n.repairs, adoptStep) {
+		if err := s.db.write(ctx, func(w *conn) error {
+			for i := range step {
+				if err := step[i].carryOut(w, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// order is that in which repairs are carried out: what is removed comes first.
+func (r *repair) order() int {
+	if r.put == nil && r.session == (names.Session{}) {
+		return 0
+	}
+	return 1
+}
+
+func (r *repair) carryOut(w *conn, c *Company) (err error) {
+	switch {
+	case r.put != nil:
+		_, err = w.exec(insertKept[1], c.Chain, r.put.Name[:], r.put.Request[:], r.put.index, chain.LastTime.UnixMilli())
+	case r.session != (names.Session{}):
+		_, err = w.exec(insertSession, c.Chain, r.session.AgentID, r.session.Key, r.session.ID)
+	default:
+		_, err = w.exec(`DELETE FROM idempotency_key WHERE chain = ? AND name = ?`, c.Chain, r.remove[:])
+	}
+	return err
+}
+
+// subjectName is of a name that two records have.
+func subjectName(name string) string { return "name:" + name }
+
+// readNameState reads what of the control log a comparison of names needs.
+func (r *comparison) readNameState(c *conn) (err error) {
+	if r.state, _, err = r.store.loggedSettings(c, r.company); err != nil {
+		return err
+	}
+	first, last := RecordIDs(r.company.Control.Chain)
+	return c.each(func(rows *sql.Rows) error {
+		var id int64
+		var timestamp string
+		var payload []byte
+		if err := rows.Scan(&id, &timestamp, &payload); err != nil {
+			return err
+		}
+		err := r.state.Apply(id&indexMask, timestamp, payload)
+		if unread := (*projection.RecordError)(nil); errors.As(err, &unread) {
+			err = nil // the replay reports it
+		}
+		return err
+	}, `SELECT id, timestamp, payload FROM record WHERE id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END BETWEEN ? AND ?
+		AND id BETWEEN ? AND ? ORDER BY id`, subjectName(""), subjectName("g"), first, last)
+}
+
+// differs adds a difference, and what makes it none.
+func (n *nameComparison) differs(d *projection.Difference, by repair) {
 	if n.add(d); n.broken == nil {
 		n.broken = changedTables(n.company, d)
+	}
+	if len(n.repairs) < maxDifferences {
+		n.repairs = append(n.repairs, by)
 	}
 }
 
@@ -126,7 +218,7 @@ func (n *nameComparison) records(c *conn, from, to int64) error {
 		}
 		of, err := names.Of(r)
 		if err != nil {
-			n.differs(&projection.Difference{Table: "record", Row: "actions", Index: -1, What: fmt.Sprintf("record %d: %v", r.Index, err)})
+			n.add(&projection.Difference{Table: "record", Row: "actions", Index: -1, What: fmt.Sprintf("record %d: %v", r.Index, err)})
 			return nil
 		}
 		for i, k := range of.Statement {
@@ -196,18 +288,38 @@ func (n *nameComparison) name(c *conn, e *expectedName, rows map[chain.Hash]name
 	case !is:
 		what = fmt.Sprintf("is missing, and is a name of the statement of record %d", e.index)
 	case row.index != e.index:
+		twice, err := n.isTwice(c, e, &row)
+		if err != nil || twice && n.state.Names[hex.EncodeToString(e.Name[:])] {
+			return err
+		}
 		what = fmt.Sprintf("leads to record %d, and is a name of record %d", row.index, e.index)
+		if twice {
+			what += ": one statement was recorded twice"
+		}
 	case row.request != e.Request:
 		what = fmt.Sprintf("leads to record %d for another request", e.index)
 	case !row.isUnique():
 		what = "has an end, and the name is taken for good"
 	}
 	if what != "" {
-		n.differs(differingName(e.Name, what))
+		n.differs(differingName(e.Name, what), repair{put: e})
 		return nil
 	}
 	n.found++
 	return n.session(c, e)
+}
+
+// isTwice reports whether the record that a row leads to has the name as well.
+func (n *nameComparison) isTwice(c *conn, e *expectedName, row *nameRow) (bool, error) {
+	r, err := c.record(n.company.Chain, row.index)
+	if errors.Is(err, chain.ErrMissing) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	of, err := names.Of(r)
+	return err == nil && of.Takes(row.name, row.request), nil
 }
 
 // mayBeGone reports whether the name of a record in a session without statements may be missing: it
@@ -261,7 +373,7 @@ func (n *nameComparison) session(c *conn, e *expectedName) error {
 	case there:
 	case !e.inSession:
 		n.differs(&projection.Difference{Table: projection.TableSession, Row: e.session.AgentID + "/" + e.session.ID, Index: -1,
-			What: fmt.Sprintf("is missing, and record %d has a statement of it by the key %s", e.index, e.session.Key)})
+			What: fmt.Sprintf("is missing, and record %d has a statement of it by the key %s", e.index, e.session.Key)}, repair{session: e.session})
 	case len(n.unlisted) < namesPage:
 		n.unlisted[e.session] = true
 	}
@@ -342,7 +454,7 @@ func (n *nameComparison) rows(c *conn, page []nameRow, pruned int64) error {
 			found = index < length
 		}
 		for i := 0; !found && i < len(of); i++ {
-			n.differs(differingName(of[i].name, fmt.Sprintf("leads to record %d, which is not there", index)))
+			n.differs(differingName(of[i].name, fmt.Sprintf("leads to record %d, which is not there", index)), repair{remove: of[i].name})
 		}
 	}
 	return nil
@@ -364,7 +476,7 @@ func (n *nameComparison) row(r *chain.Record, rows []nameRow) (err error) {
 			continue // records compares the rest
 		}
 		if row.isUnique() {
-			n.differs(differingName(row.name, fmt.Sprintf("is taken for good by record %d, of which it is no name", r.Index)))
+			n.differs(differingName(row.name, fmt.Sprintf("is taken for good by record %d, of which it is no name", r.Index)), repair{remove: row.name})
 			continue
 		}
 		if len(r.Delegation) > 0 {
@@ -377,7 +489,7 @@ func (n *nameComparison) row(r *chain.Record, rows []nameRow) (err error) {
 			request = names.Request(n.canonical, "", "")
 		}
 		if row.request != request {
-			n.differs(differingName(row.name, fmt.Sprintf("leads to record %d, which is another request's", r.Index)))
+			n.differs(differingName(row.name, fmt.Sprintf("leads to record %d, which is another request's", r.Index)), repair{remove: row.name})
 		}
 	}
 	return nil

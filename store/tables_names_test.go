@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"attestd/crypto/jose"
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/admin"
 	"attestd/store/names"
 	"attestd/store/storetest"
 )
@@ -47,7 +49,7 @@ var nameForgeries = map[string]struct{ statement, says string }{
 	"idempotency_key.expires_at": {"UPDATE idempotency_key SET expires_at = 9999999999999 WHERE " + isSigned, "has an end, and the name is taken for good"},
 	"agent_session.company":      {"UPDATE agent_session SET company = 2 WHERE sid = 'run'", "is missing, and record 1 has a statement of it"},
 	"agent_session.agent_id":     {"UPDATE agent_session SET agent_id = 'other' WHERE sid = 'run'", "is missing, and record 1 has a statement of it"},
-	"agent_session.kid":          {"UPDATE agent_session SET kid = 'hook' WHERE sid = 'run'", "is missing, and record 1 has a statement of it"},
+	"agent_session.kid":          {"UPDATE agent_session SET kid = kid || 'x' WHERE sid = 'run'", "is missing, and record 1 has a statement of it"},
 	"agent_session.sid":          {"UPDATE agent_session SET sid = 'walk' WHERE sid = 'run'", "is missing, and record 1 has a statement of it"},
 
 	"an emptied table":                  {"DELETE FROM idempotency_key", "is missing, and is a name of the statement of record 1"},
@@ -92,19 +94,27 @@ func TestNamesFollowFromRecords(t *testing.T) {
 	}
 }
 
-// Whoever takes the names of a statement away does not have it recorded once more: a running server
-// notices that somebody else has written the file, and calls no name free before it has compared
-// them. A retry of anything else goes on.
+// Whoever takes the names of a statement away does not have it recorded once more. A running server
+// remembers what it has recorded itself; of what is older it notices that somebody else has written
+// the file, and calls no name free before it has compared them. A new statement, and a retry of
+// anything else, goes on.
 func TestStatementIsNotRecordedTwiceOnEmptiedTable(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	last := named(t, s, c)
+	must(t, s.Close())
+	s = open(t, path)
+	key := got(jose.GenerateKey(jose.EdDSA))(t)
+	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "run"}))
+	since := signedAt(t, key, c, 0, "1", time.Now().Add(time.Hour))
+	got(once(t, s, since))(t)
 	before := length(t, s, c)
-	fresh := signed(t, got(jose.GenerateKey(jose.EdDSA))(t), c, 0, "1")
+
 	db := other(t, path, "CREATE TEMP TABLE kept AS SELECT * FROM idempotency_key", "DELETE FROM idempotency_key")
-	for what, d := range map[string]chain.Draft{"the recorded statement": last, "another one": fresh} {
+	unseen := signed(t, key, c, 1, "1") // as old as the ones before
+	for what, d := range map[string]chain.Draft{"a statement from before the start": last, "another one": unseen} {
 		if a, err := once(t, s, d); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("%s: %+v, %v", what, a, err)
 		}
@@ -113,22 +123,61 @@ func TestStatementIsNotRecordedTwiceOnEmptiedTable(t *testing.T) {
 		t.Errorf("waiting: %v", waiting)
 	}
 	got(once(t, s, keyed(c, "new", "request")))(t)
+	got(once(t, s, signedAt(t, key, c, 2, "1", time.Now().Add(time.Hour))))(t)
+	if a, err := once(t, s, since); !errors.Is(err, store.ErrTablesChanged) {
+		t.Errorf("a statement from since the start: %+v, %v", a, err)
+	}
+	if length(t, s, c) != before+2 {
+		t.Errorf("%d records, and %d before", length(t, s, c), before)
+	}
 	if err := s.Tables.CheckNames(ctx, c.Chain); !errors.Is(err, store.ErrTablesChanged) {
 		t.Errorf("the comparison: %v", err)
 	}
 	if a, err := once(t, s, last); !errors.Is(err, store.ErrTablesChanged) {
 		t.Errorf("after the comparison: %+v, %v", a, err)
 	}
-	got(db.Exec("INSERT INTO idempotency_key SELECT * FROM kept"))(t)
-	if a, err := once(t, s, fresh); !errors.Is(err, store.ErrTablesChanged) {
+	got(db.Exec("INSERT INTO idempotency_key SELECT * FROM kept WHERE true ON CONFLICT DO NOTHING"))(t)
+	if a, err := once(t, s, unseen); !errors.Is(err, store.ErrTablesChanged) {
 		t.Errorf("before the next comparison: %+v, %v", a, err)
 	}
 	must(t, s.Tables.CheckNames(ctx, c.Chain))
-	if a := got(once(t, s, last))(t); !a.Replayed {
+	for what, d := range map[string]chain.Draft{"a statement from before the start": last, "one from since": since} {
+		if a := got(once(t, s, d))(t); !a.Replayed {
+			t.Errorf("%s, with the names put back: %+v", what, a)
+		}
+	}
+	if a := got(once(t, s, unseen))(t); a.Replayed {
 		t.Errorf("with the names put back: %+v", a)
 	}
-	if a := got(once(t, s, fresh))(t); a.Replayed || a.Index != before+1 {
-		t.Errorf("with the names put back: %+v", a)
+}
+
+// Where another program writes for ever, statements do not wait for ever: after some comparisons
+// that found nothing, and were overtaken, they are recorded.
+func TestStatementsBesideAProgramThatWrites(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	named(t, s, c)
+	must(t, s.Close())
+	s = open(t, path)
+	key := got(jose.GenerateKey(jose.EdDSA))(t)
+	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "run"}))
+	old := signed(t, key, c, 0, "1")
+	db := other(t, path, "CREATE TABLE _litestream_seq (n INTEGER)")
+	for range 3 {
+		if a, err := once(t, s, old); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("%+v, %v", a, err)
+		}
+		must(t, s.Tables.CheckPaced(ctx, c.Chain, func(context.Context, time.Duration) error {
+			if _, err := db.Exec("INSERT INTO _litestream_seq VALUES (1)"); err != nil {
+				return err
+			}
+			return s.Tables.Look(ctx)
+		}))
+	}
+	if a := got(once(t, s, old))(t); a.Replayed {
+		t.Errorf("%+v", a)
 	}
 }
 
@@ -251,4 +300,62 @@ func heldBy(fn func()) (most int64) {
 		default:
 		}
 	}
+}
+
+// An operator who accepts the tables has names and sessions made what the records say, and webhooks
+// given their HMAC, with a control record of each.
+func TestAcceptedNamesAreWhatRecordsSay(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	s, start := fresh(t)
+	c, _ := company(t, s, "acme")
+	last := named(t, s, c)
+	secret := store.WebhookSecret{Bytes: make([]byte, 64), Fingerprint: "aa11bb22cc33dd44", Public: c.Issuer.Public.Key}
+	got(s.Webhooks.Create(ctx, by(c, now), store.Webhook{URL: "https://hooks.example"}, secret, 10))(t)
+	must(t, s.Close())
+	for what, statement := range map[string]string{
+		"an emptied table": "DELETE FROM idempotency_key", "sessions that are gone": "DELETE FROM agent_session",
+		"names that lead elsewhere": "UPDATE idempotency_key SET idx = 0", "an added name": nameForgeries["a name of no record"].statement,
+		"a webhook": "UPDATE webhook SET attempts = 7",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			path := storetest.Copy(t, start)
+			must(t, other(t, path, statement).Close())
+			s := open(t, path)
+			got(admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: "acme", Reason: "it was me"}))(t)
+			must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+			if errs := s.Tables.Changed(); len(errs) > 0 {
+				t.Errorf("changed: %v", errs)
+			}
+			if a := got(once(t, s, last))(t); !a.Replayed {
+				t.Errorf("a retry: %+v", a)
+			}
+		})
+	}
+}
+
+// A statement that was recorded twice, because somebody took its names away while no server ran, is
+// found: both records are named. Nothing takes a record back, so an operator can accept it.
+func TestStatementRecordedTwiceIsFound(t *testing.T) {
+	t.Parallel()
+	storetest.AboutFile(t)
+	s, path := fresh(t)
+	c, _ := company(t, s, "acme")
+	last := named(t, s, c)
+	must(t, s.Close())
+	must(t, other(t, path, "DELETE FROM idempotency_key WHERE idx = 9").Close())
+	s = open(t, path)
+	again := got(once(t, s, last))(t)
+	err := s.VerifyAll(ctx, "", 2, nil, nil)
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("leads to record %d, and is a name of record 9: one statement was recorded twice", again.Index)) {
+		t.Errorf("verify says %v", err)
+	}
+	if err := s.Tables.Check(ctx, c.Chain); !errors.Is(err, store.ErrTablesChanged) {
+		t.Errorf("the comparison says %v", err)
+	}
+	got(admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: "acme", Reason: "seen"}))(t)
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must(t, s.Tables.Check(ctx, c.Chain))
+	must(t, s.Tables.CheckNames(ctx, c.Chain))
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -37,7 +38,7 @@ type obeyedRow struct {
 }
 
 var obeyedTables = []obeyedTable{
-	{projection.TableSigningKey, `SELECT generation, public_key, ended_at, compromised_at FROM company_key WHERE company = ?1 AND `,
+	{projection.TableSigningKey, `SELECT generation, public_key, ended_at, compromised_at, seed FROM company_key WHERE company = ?1 AND `,
 		"generation", "generation", []any{-1}, scanSigningKeyRow,
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.SigningKey(r.name, r.row.(projection.SigningKey))
@@ -47,7 +48,7 @@ var obeyedTables = []obeyedTable{
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.APIKey(r.name, r.row.(projection.Credential))
 		}},
-	{projection.TableClient, `SELECT id, client_id, fingerprint, role, expires_at, made_by, jwks, jwks_uri FROM oauth_client WHERE company = ?1 AND `,
+	{projection.TableClient, `SELECT id, client_id, fingerprint, role, expires_at, made_by, jwks, jwks_uri, secret_hash FROM oauth_client WHERE company = ?1 AND `,
 		"client_id", "id", []any{0}, scanClientRow,
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.Client(r.name, r.row.(projection.Credential))
@@ -77,7 +78,7 @@ var obeyedTables = []obeyedTable{
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.TokenKey(r.name, r.row.(projection.TokenKey))
 		}},
-	{projection.TableEnrolment, `SELECT id, agent_id, fingerprint, expires_at, key FROM enrolment WHERE company = ?1 AND `,
+	{projection.TableEnrolment, `SELECT id, agent_id, fingerprint, expires_at, key, hash FROM enrolment WHERE company = ?1 AND `,
 		"fingerprint", "id", []any{0}, scanEnrolmentRow,
 		func(c projection.Comparison, r obeyedRow) *projection.Difference {
 			return c.Enrolment(r.name, r.row.(projection.Enrolment))
@@ -118,10 +119,18 @@ const tablePage = 1024
 func (r *comparison) readTables(ctx context.Context) error {
 	if err := r.store.read(ctx, func(c *conn) error {
 		has, err := r.store.Tables.companyRow(c, r.company)
-		if err == nil {
-			r.add(r.rows.Company(has))
+		if err != nil {
+			return err
 		}
-		return err
+		r.add(r.rows.Company(has))
+		return c.each(func(rows *sql.Rows) error {
+			var name, id, origin string
+			err := rows.Scan(&name, &id, &origin)
+			if err == nil && !strings.HasSuffix(origin, logPath+id) {
+				r.add(&projection.Difference{Table: "log", Row: name, Index: -1, What: fmt.Sprintf("has the ID %q, and the origin %q", id, origin)})
+			}
+			return err
+		}, `SELECT name, log_id, origin FROM log WHERE company = ?`, r.company.Chain)
 	}); err != nil {
 		return err
 	}
@@ -183,14 +192,19 @@ func (s Tables) companyRow(c *conn, company *Company) (has projection.Company, e
 	return has, err
 }
 
-func scanSigningKeyRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {
+func scanSigningKeyRow(s *Store, c *Company, rows *sql.Rows) (r obeyedRow, err error) {
 	var has projection.SigningKey
-	var public []byte
+	var public, seed []byte
 	var ended, compromised sql.NullString
-	err = rows.Scan(&has.Generation, &public, &ended, &compromised)
+	err = rows.Scan(&has.Generation, &public, &ended, &compromised, &seed)
 	has.EndedAt, has.Compromised = ended.String, compromised.Valid
-	return obeyedRow{name: keys.Describe(public).Fingerprint, key: has.Generation, cursor: []any{has.Generation},
-		row: has}, err
+	r = obeyedRow{name: keys.Describe(public).Fingerprint, key: has.Generation, cursor: []any{has.Generation}, row: has}
+	if err == nil && seed != nil && s.unsealed {
+		if _, failed := s.secrets.PrivateKey(c.Chain, has.Generation, seed, public); failed != nil {
+			r.wrong = "its private part is of another key"
+		}
+	}
+	return r, err
 }
 
 func scanAPIKeyRow(s *Store, c *Company, rows *sql.Rows) (r obeyedRow, err error) {
@@ -219,15 +233,25 @@ func (s Credentials) isKey(c *Company, index []byte, stored, fingerprint string)
 	return err == nil && keys.Fingerprint(hash) == fingerprint && string(s.db.secrets.Index(hash)) == string(index)
 }
 
-func scanClientRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {
+func scanClientRow(s *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {
 	var id int64
 	var client, fingerprint, role string
 	var expires sql.NullInt64
 	var madeBy, jwks, jwksURI sql.NullString
-	err = rows.Scan(&id, &client, &fingerprint, &role, &expires, &madeBy, &jwks, &jwksURI)
+	var hash []byte
+	err = rows.Scan(&id, &client, &fingerprint, &role, &expires, &madeBy, &jwks, &jwksURI, &hash)
 	has := credentialRow(fingerprint, role, expires, madeBy)
 	has.JWKS, has.JWKSURI = jwks.String, jwksURI.String
-	return obeyedRow{name: client, key: client, cursor: []any{id}, row: has}, err
+	r = obeyedRow{name: client, key: client, cursor: []any{id}, row: has}
+	if err == nil && !s.settings.Sealing.HasLookup() && !isHashOf(hash, fingerprint) {
+		r.wrong = "its hash is of another secret"
+	}
+	return r, err
+}
+
+// isHashOf reports whether a stored SHA-256 is that of the secret with a fingerprint.
+func isHashOf(hash []byte, fingerprint string) bool {
+	return len(hash) == sha256.Size && keys.Fingerprint([sha256.Size]byte(hash)) == fingerprint
 }
 
 // credentialRow returns the comparable content of the row of an API key or client.
@@ -278,9 +302,19 @@ func scanAgentKeyRow(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {
 	return obeyedRow{name: k.Thumbprint, key: k.Thumbprint, cursor: []any{k.id}, row: k.projected()}, err
 }
 
-func scanTokenKeyRow(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {
+func scanTokenKeyRow(s *Store, c *Company, rows *sql.Rows) (obeyedRow, error) {
 	k, err := scanTokenKey(rows)
-	return obeyedRow{name: k.KID, key: k.KID, cursor: []any{k.KID}, row: k.projected()}, err
+	r := obeyedRow{name: k.KID, key: k.KID, cursor: []any{k.KID}, row: k.projected()}
+	if err == nil && k.stored != nil && s.unsealed {
+		failed := s.TokenKeys.parse(c, &k)
+		if failed == nil {
+			_, failed = k.private()
+		}
+		if failed != nil {
+			r.wrong = "its private part is of another key"
+		}
+	}
+	return r, err
 }
 
 func scanEnrolmentRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err error) {
@@ -288,9 +322,14 @@ func scanEnrolmentRow(_ *Store, _ *Company, rows *sql.Rows) (r obeyedRow, err er
 	var has projection.Enrolment
 	var fingerprint string
 	var key sql.NullString
-	err = rows.Scan(&id, &has.AgentID, &fingerprint, &expires, &key)
+	var hash []byte
+	err = rows.Scan(&id, &has.AgentID, &fingerprint, &expires, &key, &hash)
 	has.ExpiresAt, has.Key = chain.FormatTime(time.UnixMilli(expires)), key.String
-	return obeyedRow{name: fingerprint, key: fingerprint, cursor: []any{id}, row: has}, err
+	r = obeyedRow{name: fingerprint, key: fingerprint, cursor: []any{id}, row: has}
+	if err == nil && !isHashOf(hash, fingerprint) {
+		r.wrong = "its hash is of another token"
+	}
+	return r, err
 }
 
 func scanFederationRow(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {

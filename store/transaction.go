@@ -19,6 +19,8 @@ type transaction struct {
 	keyTime time.Time // time by which idempotency keys expire
 	leapt   bool      // now is distrusted
 	added   usage     // by the extensions
+
+	extensions []*chain.Extension
 }
 
 // Bases implements chain.Transaction.
@@ -115,6 +117,9 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 	tx.w.summaries.Keep(nil)
 	tx.w.used.known = counted
 	tx.w.used.add(tx.added)
+	for _, e := range tx.extensions {
+		tx.w.doubt.remember(e)
+	}
 	return nil, nil
 }
 

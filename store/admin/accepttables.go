@@ -15,7 +15,8 @@ type AcceptTablesOptions struct {
 }
 
 // AcceptTables appends control records so that a company's control log matches its tables: one for
-// each differing row, and one with the reason. Differences in signing keys and records cannot be
+// each differing row, and one with the reason. Names and sessions, which follow from the actions,
+// become what those say. Differences in signing keys, records, logs and settings cannot be
 // accepted. It returns the differences. Run of s MUST be running. It returns ErrRefused, also if
 // nothing differs, and ErrNotFound.
 func AcceptTables(ctx context.Context, s *store.Store, o AcceptTablesOptions) ([]*projection.Difference, error) {
@@ -39,7 +40,7 @@ func AcceptTables(ctx context.Context, s *store.Store, o AcceptTablesOptions) ([
 			len(differences), o.Company)
 	}
 	for _, d := range differences {
-		if d.Table == projection.TableSigningKey || d.Table == "record" || d.Table == projection.TableSetting {
+		if d.Table == projection.TableSigningKey || d.Table == "record" || d.Table == "log" || d.Table == projection.TableSetting {
 			return nil, fmt.Errorf("%w: %v; this is not accepted: put a backup in place", store.ErrRefused, d)
 		}
 	}

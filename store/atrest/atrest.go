@@ -49,6 +49,9 @@ func ParseSealing(settings map[string]string) (f Sealing, err error) {
 	return f, nil
 }
 
+// HasLookup reports whether credentials are stored as HMACs instead of hashes.
+func (f Sealing) HasLookup() bool { return f.Lookup != nil }
+
 // String describes the sealing for people and control records, where its text MUST NOT change.
 func (f Sealing) String() string {
 	if f.KeyID == "" {

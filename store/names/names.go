@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"attestd/chain"
 	"attestd/crypto/statement"
@@ -71,11 +72,13 @@ func (s Session) Series() chain.Series {
 // Statement returns the names that a statement takes for good: that of its jti, and that of its
 // place in its session.
 func Statement(s *statement.Statement) []chain.Key {
-	request := sha256.Sum256([]byte(s.Signed()))
-	keys := []chain.Key{{Name: statementName(s.KeyID, s.ID), Request: request, Unique: true}}
+	// no record of it is older: a statement from further ahead is refused
+	k := chain.Key{Name: statementName(s.KeyID, s.ID), Request: sha256.Sum256([]byte(s.Signed())), Unique: true,
+		Since: time.Unix(s.IssuedAt, 0).Add(-statement.MaxAhead)}
+	keys := []chain.Key{k}
 	if s.Session != "" {
-		series := Session{Key: s.KeyID, ID: s.Session}.Series()
-		keys = append(keys, chain.Key{Name: series.At(s.Seq), Request: request, Unique: true})
+		k.Name = Session{Key: s.KeyID, ID: s.Session}.Series().At(s.Seq)
+		keys = append(keys, k)
 	}
 	return keys
 }

@@ -54,6 +54,11 @@ func (s *State) set(index int64, d *details) error {
 		return enterAny(s.Suspensions, index, d)
 	case TableQuota:
 		return enterAny(s.Quotas, index, d)
+	case TableName:
+		s.Names[d.Name] = true
+		return nil
+	case TableSession: // follows from the actions
+		return nil
 	}
 	return fmt.Errorf("is about a table %q, which is unknown", d.Table)
 }

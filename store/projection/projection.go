@@ -59,6 +59,8 @@ type State struct {
 	Settings        map[string]string // that bear on trust
 	// time of the record since which the log names the database; "" before
 	IdentifiedAt string
+	// names of statements that two records have, in hex, which an operator has accepted
+	Names map[string]bool
 
 	companyID      string
 	whole, adopted bool
@@ -86,7 +88,7 @@ func New(companyID string) *State {
 		Passports: map[string]Entry[Passport]{}, Webhooks: map[string]Entry[Webhook]{},
 		AgentKeys: map[string]Entry[AgentKey]{}, TokenKeys: map[string]Entry[TokenKey]{}, Enrolments: map[string]Entry[Enrolment]{},
 		Federations: map[string]Entry[Federation]{}, Policies: map[string]Entry[Policy]{}, Settings: map[string]string{},
-		Suspensions: map[string]Entry[Suspension]{}, CompanyPolicies: map[string]Entry[CompanyPolicy]{}, Quotas: map[string]Entry[Quota]{},
+		Suspensions: map[string]Entry[Suspension]{}, CompanyPolicies: map[string]Entry[CompanyPolicy]{}, Quotas: map[string]Entry[Quota]{}, Names: map[string]bool{},
 		disabled: map[string][]disabling{}, texts: map[string]string{},
 	}
 }

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"attestd/store/projection"
+)
+
+// compareTokens checks the HMACs of all access tokens. A token whose HMAC is wrong is nobody's, so
+// this stops no company. It cannot be told where the database has HMACs in place of the hashes of
+// tokens, over which the HMACs of their rows are: there a changed row is refused when it is used.
+func (r *comparison) compareTokens(ctx context.Context) error {
+	if !r.store.unsealed || r.store.settings.Sealing.HasLookup() {
+		return nil
+	}
+	for _, t := range []struct {
+		table, query string
+		scan         func(*sql.Rows) (tokenRow, []byte, error)
+	}{
+		{"oauth_token", `SELECT t.hash, t.company, t.expires_at, coalesce(c.client_id, ''), t.mac, coalesce(k.thumbprint, ''), t.bound, t.scope, coalesce(t.jkt, '')
+			FROM oauth_token t LEFT JOIN oauth_client c ON c.id = t.client AND c.company = t.company
+			LEFT JOIN agent_key k ON k.id = t.agent_key AND k.company = t.company WHERE t.hash > ? ORDER BY t.hash LIMIT ?`, scanTokenRow},
+		{"federated_token", `SELECT t.hash, t.company, t.expires_at, t.mac, coalesce(f.name, ''), coalesce(f.created_at, ''), t.agent_id, coalesce(t.jkt, ''), coalesce(c.client_id, ''), coalesce(t.delegation, '')
+			FROM federated_token t LEFT JOIN federation f ON f.id = t.federation AND f.company = t.company
+			LEFT JOIN oauth_client c ON c.id = t.client AND c.company = t.company WHERE t.hash > ? ORDER BY t.hash LIMIT ?`, scanFederatedRow},
+	} {
+		if err := r.compareTokensOf(ctx, t.table, t.query, t.scan); err != nil {
+			return fmt.Errorf("table %s: %w", t.table, err)
+		}
+	}
+	return nil
+}
+
+func (r *comparison) compareTokensOf(ctx context.Context, table, query string, scan func(*sql.Rows) (tokenRow, []byte, error)) error {
+	for after, n := []byte{}, tablePage; n == tablePage; {
+		n = 0
+		began := time.Now()
+		err := r.store.read(ctx, func(c *conn) error {
+			key, err := r.store.Credentials.readTokenKey(c)
+			if errors.Is(err, ErrNotFound) { // so no token counts
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return c.each(func(rows *sql.Rows) error {
+				row, mac, err := scan(rows)
+				if err != nil {
+					return err
+				}
+				if after, n = row.hash[:], n+1; !hmac.Equal(row.mac(key), mac) {
+					r.add(&projection.Difference{Table: table, Row: fmt.Sprintf("%x", row.hash[:8]), Index: -1,
+						What: "is not what its HMAC says, so it counts for nothing: somebody else than the service has written it"})
+				}
+				return nil
+			}, query, after, tablePage)
+		})
+		if err == nil && n > 0 {
+			err = r.pace.rest(ctx, began)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func scanTokenRow(rows *sql.Rows) (t tokenRow, mac []byte, err error) {
+	var hash []byte
+	var thumbprint string
+	var bound bool
+	err = rows.Scan(&hash, &t.company, &t.expires, &t.holder, &mac, &thumbprint, &bound, &t.scope, &t.jkt)
+	if copy(t.hash[:], hash); thumbprint != "" {
+		t.holder = heldBy(thumbprint, bound)
+	}
+	return t, mac, err
+}
+
+func scanFederatedRow(rows *sql.Rows) (t tokenRow, mac []byte, err error) {
+	var hash []byte
+	var company, expires int64
+	var f Federated
+	if err := rows.Scan(&hash, &company, &expires, &mac, &f.Federation.Name, &f.Federation.CreatedAt, &f.AgentID, &f.JKT, &f.Client, &f.Delegation); err != nil {
+		return t, nil, err
+	}
+	var sum [sha256.Size]byte
+	copy(sum[:], hash)
+	f.Ends = time.UnixMilli(expires)
+	return federatedRow(sum, company, f), mac, nil
+}
