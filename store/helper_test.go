@@ -147,14 +147,14 @@ func saying(c *store.Company, inner string) chain.Draft {
 // signed returns the draft of a statement of an agent's key, at a place of its session "run".
 func signed(t testing.TB, key *jose.PrivateKey, c *store.Company, seq int64, inner string) chain.Draft {
 	t.Helper()
-	return signedAt(t, key, c, seq, inner, now)
+	return signedIn(t, key, c, "run", seq, inner, now)
 }
 
-func signedAt(t testing.TB, key *jose.PrivateKey, c *store.Company, seq int64, inner string, at time.Time) chain.Draft {
+func signedIn(t testing.TB, key *jose.PrivateKey, c *store.Company, session string, seq int64, inner string, at time.Time) chain.Draft {
 	t.Helper()
 	d := saying(c, inner)
 	claims := statement.Claims{Issuer: "spiffe://attestd.local/company/" + c.ID + "/agent/bot", Audience: "spiffe://attestd.local/company/" + c.ID,
-		IssuedAt: at.Unix(), ID: fmt.Sprintf("%s-%d", key.Key().Thumbprint[:8], seq), ActionHash: statement.HashCanonical(d.Canonical), Session: "run", Seq: seq}
+		IssuedAt: at.Unix(), ID: fmt.Sprintf("%s-%d", key.Key().Thumbprint[:8], seq), ActionHash: statement.HashCanonical(d.Canonical), Session: session, Seq: seq}
 	if seq > 0 {
 		claims.Previous = strings.Repeat("0", 64)
 	}

@@ -107,13 +107,13 @@ func TestStatementIsNotRecordedTwiceOnEmptiedTable(t *testing.T) {
 	must(t, s.Close())
 	s = open(t, path)
 	key := got(jose.GenerateKey(jose.EdDSA))(t)
-	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "run"}))
-	since := signedAt(t, key, c, 0, "1", time.Now().Add(time.Hour))
+	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "walk"}))
+	since := signedIn(t, key, c, "walk", 0, "1", time.Now().Add(time.Hour))
 	got(once(t, s, since))(t)
 	before := length(t, s, c)
 
 	db := other(t, path, "CREATE TEMP TABLE kept AS SELECT * FROM idempotency_key", "DELETE FROM idempotency_key")
-	unseen := signed(t, key, c, 1, "1") // as old as the ones before
+	unseen := signedIn(t, key, c, "walk", 1, "1", now) // as old as the ones before
 	for what, d := range map[string]chain.Draft{"a statement from before the start": last, "another one": unseen} {
 		if a, err := once(t, s, d); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("%s: %+v, %v", what, a, err)
@@ -123,7 +123,7 @@ func TestStatementIsNotRecordedTwiceOnEmptiedTable(t *testing.T) {
 		t.Errorf("waiting: %v", waiting)
 	}
 	got(once(t, s, keyed(c, "new", "request")))(t)
-	got(once(t, s, signedAt(t, key, c, 2, "1", time.Now().Add(time.Hour))))(t)
+	got(once(t, s, signedIn(t, key, c, "walk", 2, "1", time.Now().Add(time.Hour))))(t)
 	if a, err := once(t, s, since); !errors.Is(err, store.ErrTablesChanged) {
 		t.Errorf("a statement from since the start: %+v, %v", a, err)
 	}
@@ -162,8 +162,8 @@ func TestStatementsBesideAProgramThatWrites(t *testing.T) {
 	must(t, s.Close())
 	s = open(t, path)
 	key := got(jose.GenerateKey(jose.EdDSA))(t)
-	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "run"}))
-	old := signed(t, key, c, 0, "1")
+	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "walk"}))
+	old := signedIn(t, key, c, "walk", 0, "1", now)
 	db := other(t, path, "CREATE TABLE _litestream_seq (n INTEGER)")
 	for range 3 {
 		if a, err := once(t, s, old); !errors.Is(err, store.ErrUnavailable) {
