@@ -1117,7 +1117,8 @@ BY_FORM = [
 ]
 TOKEN = re.compile(rb"[ \t\r\n]*[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+[ \t\r\n]*")
 BY_FORMAT = {"attestd-evidence/v1": "evidence", "attestd-session/v1": "session", "attestd-report/v1": "report"}
-BY_TYPE = {"archive": "archive", "record": "lines", "checkpoint": "lines", "opening": "lines", "keys": "lines"}  # of lines
+# the type of a file's first line
+BY_TYPE = {"archive": "archive", "record": "lines", "checkpoint": "lines", "opening": "lines", "keys": "lines"}
 BY_MEMBERS = [
     ("proof", {"record", "proof", "root"}), ("record", {"index", "timestamp", "payload", "hash", "signature"}), ("status", {"jti", "status", "checkedAt", "signature"}),
     ("passport", {"passport", "caPublicKey"}), ("keys", {"keys", "origin"}), ("keys", {"keys", "fingerprint"}),

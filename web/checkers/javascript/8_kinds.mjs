@@ -23,7 +23,8 @@ const BY_FORM = [
 ];
 const TOKEN = /^[ \t\r\n]*[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+[ \t\r\n]*$/;
 const BY_FORMAT = new Map([["attestd-evidence/v1", "evidence"], ["attestd-session/v1", "session"], ["attestd-report/v1", "report"]]);
-const BY_TYPE = new Map([["archive", "archive"], ["record", "lines"], ["checkpoint", "lines"], ["opening", "lines"], ["keys", "lines"]]); // of lines
+// the type of a file's first line
+const BY_TYPE = new Map([["archive", "archive"], ["record", "lines"], ["checkpoint", "lines"], ["opening", "lines"], ["keys", "lines"]]);
 const BY_MEMBERS = [
   ["proof", "record", "proof", "root"], ["record", "index", "timestamp", "payload", "hash", "signature"], ["status", "jti", "status", "checkedAt", "signature"],
   ["passport", "passport", "caPublicKey"], ["keys", "keys", "origin"], ["keys", "keys", "fingerprint"],
