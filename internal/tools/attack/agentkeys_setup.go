@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -31,6 +32,22 @@ func enrolKey(c *harness.Client, credential, agent, algorithm string) (*jose.Pri
 	}
 	return key, c.Call(201, harness.Request{Method: "POST", Path: keysOf(agent), Key: credential, Header: []string{proof},
 		Body: `{"jwk":` + key.Key().JWK() + `}`}, nil)
+}
+
+// actionsOf returns the origin of a company's log of actions.
+func actionsOf(c *harness.Client, key string) (origin string, err error) {
+	var list struct {
+		Logs []struct{ Log, Origin string }
+	}
+	if err := c.Call(200, harness.Request{Method: "GET", Path: "/v1/logs", Key: key}, &list); err != nil {
+		return "", err
+	}
+	for _, l := range list.Logs {
+		if l.Log == "actions" {
+			return l.Origin, nil
+		}
+	}
+	return "", errors.New("no log of actions")
 }
 
 // enrolment creates an enrolment token of an agent.

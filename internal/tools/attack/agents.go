@@ -23,6 +23,7 @@ var localDomain = cred.Domain{TrustDomain: "attestd.local"} // serve's default
 // has.
 type insider struct {
 	company, agent string
+	log            string // origin of the company's log of actions
 	key            *jose.PrivateKey
 	bearer, bound  string // access tokens
 }
@@ -40,7 +41,7 @@ func (a *insider) claims() object {
 	// what is JSON has a hash
 	hash, _ := statement.HashAction(insiderAction, a.agent, a.company, []byte(insiderPayload))
 	return object{
-		"iss": a.spiffe(), "aud": localDomain.CompanyID(a.company), "iat": time.Now().Unix(), "jti": rawID(), "action_hash": hash,
+		"iss": a.spiffe(), "aud": localDomain.CompanyID(a.company), "log": a.log, "iat": time.Now().Unix(), "jti": rawID(), "action_hash": hash,
 	}
 }
 
@@ -138,6 +139,9 @@ func (p *plot) prepare() (err error) {
 func (p *plot) insider(company, admin, agent, algorithm string) (*insider, error) {
 	a := &insider{company: company, agent: agent}
 	err := p.Call(201, harness.Request{Method: "POST", Path: "/v1/agents/register", Key: admin, Body: fmt.Sprintf(`{"agentId":%q}`, agent)}, nil)
+	if err == nil {
+		a.log, err = actionsOf(p.Client, admin)
+	}
 	if err == nil {
 		a.key, err = enrolKey(p.Client, admin, agent, algorithm)
 	}

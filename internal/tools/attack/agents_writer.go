@@ -125,7 +125,12 @@ func (p *plot) writes(ctx context.Context, db string, a scribbling, running bool
 	if running {
 		when = "while a server runs"
 	}
-	write := func() error { return execOn(ctx, to, a.statements...) }
+	write := func() error {
+		if len(a.statements) == 0 {
+			return nil
+		}
+		return execOn(ctx, to, a.statements...)
+	}
 	if !running {
 		if err := write(); err != nil {
 			return err

@@ -3,17 +3,14 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
+	"time"
 
-	_ "modernc.org/sqlite" // to make a token expire
-
-	"attestd/crypto/keys"
 	"attestd/internal/harness"
+	"attestd/internal/sleep"
 )
 
 // state is one way to present a credential, or none.
@@ -88,8 +85,8 @@ func credentials(ctx context.Context, r *harness.Run) error {
 	return errors.Join(err, a.Stop())
 }
 
-// newArena creates the tenants, makes a token of acme's expire while no server runs, and starts the
-// server again.
+// newArena creates the tenants, waits until a token of acme's has expired, and starts the server
+// again.
 func newArena(ctx context.Context, r *harness.Run) (*arena, error) {
 	flags := []string{"--rate-limits", "sensitive=1000000,attest=1000000,standard=1000000", "--no-recover-endpoint"}
 	first, db, err := r.Lab.ServeNew(ctx, flags...)
@@ -100,7 +97,7 @@ func newArena(ctx context.Context, r *harness.Run) (*arena, error) {
 	if err := errors.Join(a.fill(first.Addr), first.Stop()); err != nil {
 		return nil, err
 	}
-	if err := expire(a.db, a.acme.expired); err != nil {
+	if err := sleep.For(ctx, time.Until(a.acme.ends)); err != nil {
 		return nil, err
 	}
 	if a.Service, err = r.Lab.Serve(ctx, a.db, flags...); err != nil {
@@ -127,7 +124,7 @@ func (a *arena) fill(addr string) (err error) {
 		return err
 	}
 	defer a.globex.Close()
-	a.public += string(a.globex.seen)
+	a.public += a.acme.published + string(a.globex.seen)
 	for _, path := range []string{"/v1/ca/public-key?companyId=acme", "/v1/ca/public-keys?companyId=acme",
 		"/v1/ca/well-known?companyId=acme"} {
 		answer, err := c.Do(harness.Request{Method: "GET", Path: path})
@@ -178,22 +175,4 @@ func credentialStates(acme, globex *tenant) []state {
 		state{name: "an enrolment token", header: bearer(acme.agents.enrolment), who: owner, enrols: true},
 		state{name: "a good key", header: bearer(acme.key), who: owner},
 		state{name: "a good token", header: bearer(acme.token), who: owner})
-}
-
-// expire sets the end of a token to the past, in a file without a running server.
-func expire(db, token string) error {
-	file, err := sql.Open("sqlite", "file:"+db)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	hash := keys.HashSecret(token)
-	result, err := file.Exec("UPDATE oauth_token SET expires_at = 1 WHERE hash = ?", hash[:])
-	if err != nil {
-		return err
-	}
-	if n, err := result.RowsAffected(); err != nil || n != 1 {
-		return fmt.Errorf("the token to expire is not in the file: %w", err)
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"attestd/internal/harness"
 )
@@ -13,15 +14,17 @@ import (
 // tenant is a company with a unique word in every field.
 type tenant struct {
 	*harness.Client
-	id, key string
-	token   string // OAuth
-	deleted string // a deleted key
-	orphan  string // a token of a deleted client; "" if clients cannot be deleted
-	expired string // a token that will be expired
-	agents  agentCredentials
-	names   values // of existing objects
-	spare   values // of objects that may be deleted
-	seen    []byte // all responses to it
+	id, key   string
+	token     string    // OAuth
+	ends      time.Time // of the token that has expired then
+	deleted   string    // a deleted key
+	orphan    string    // a token of a deleted client; "" if clients cannot be deleted
+	expired   string    // a token that ends with its client
+	agents    agentCredentials
+	names     values // of existing objects
+	spare     values // of objects that may be deleted
+	seen      []byte // all responses to it
+	published string // what anybody may see of it
 }
 
 // ask sends a request with the tenant's key and stores the response.
@@ -56,6 +59,11 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	do(201, "POST", "/v1/companies", fmt.Sprintf(`{"companyId":%q,"metadata":{"note":%q}}`, id, t.word("company")),
 		&company)
 	t.key = company.APIKey
+	if err == nil { // which makes the company's token keys
+		var set harness.Answer
+		set, err = t.Do(harness.Request{Method: "GET", Path: "/o/" + id + "/jwks"})
+		t.published = string(set.Body)
+	}
 
 	var keys [3]struct{ Key string }
 	for i := range keys {
@@ -87,7 +95,11 @@ func newTenant(addr, id string, clients bool) (*tenant, error) {
 	for i := range made {
 		do(201, "POST", "/v1/oauth/clients", "", &made[i])
 	}
-	t.token, t.expired = token(made[0]), token(made[0])
+	var brief client
+	t.ends = time.Now().Add(2 * time.Second)
+	do(201, "POST", "/v1/oauth/clients", fmt.Sprintf(`{"expiresAt":%q}`, t.ends.UTC().Format("2006-01-02T15:04:05.000Z")), &brief)
+	t.expired = token(brief)
+	t.token = token(made[0])
 	t.names["clientId"], t.names["client_id"], t.spare["clientId"] = made[0].ClientID, made[0].ClientID, made[1].ClientID
 	if clients {
 		t.orphan = token(made[2])

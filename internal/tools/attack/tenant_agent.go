@@ -17,6 +17,9 @@ type agentCredentials struct {
 // fillAgents enrols keys of deploy-bot, signs in with them, and records a session of it.
 func (t *tenant) fillAgents() (err error) {
 	bot := &insider{company: t.id, agent: "deploy-bot"}
+	if bot.log, err = actionsOf(t.Client, t.key); err != nil {
+		return err
+	}
 	gone, spare := *bot, *bot
 	if t.agents.spent, err = enrolment(t.Client, t.key, bot.agent); err != nil {
 		return err
