@@ -59,8 +59,9 @@ of those it recorded all the same, and from which session it goes on. A revocati
 when the key was in other hands, and a delegation may have been given to another agent. None of this
 changes the exit status.
 
-With --newer, also proves that the log's newer checkpoint extends the one in the file, so that
-no earlier record was changed or removed since.
+With --newer, also proves that the log's newer checkpoint extends one in the file, so that no
+earlier record was changed or removed since: in evidence, in the file of a session, in a report
+(the checkpoint at its end), and in an archive (the one of its moment, or of when it was made).
 
 An archive that attestd archive has written is checked to its end in constant memory: its records
 are the first of both logs, each is there and unchanged, and the company has signed a tree that
@@ -78,6 +79,9 @@ first file, is named as not proven. The exit status is the same.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			trust, err := readTrust(key, policy)
+			if err == nil && newer != "" {
+				trust.Newer, err = readNewer(newer)
+			}
 			if err == nil && agentKey != "" && !jose.IsThumbprint(agentKey) {
 				err = usagef("--agent-key must be the thumbprint of a key: 43 characters of base64url (RFC 7638)")
 			}
@@ -103,15 +107,15 @@ first file, is named as not proven. The exit status is the same.`,
 			watched := &watchedReader{File: f}
 			src := evidence.Reader(watched)
 			if lines.IsArchive(src) {
-				if newer != "" || agentKey != "" {
-					return usagef("--newer and --agent-key are not for archives, and %s is one", args[0])
+				if agentKey != "" {
+					return usagef("--agent-key is not for archives, and %s is one", args[0])
 				}
 				return checkArchive(cmd.OutOrStdout(), watched, src, trust, asJSON)
 			}
 			if err := mustBe(args[0], src, filekind.Evidence, filekind.Session, filekind.Report); err != nil {
 				return err
 			}
-			v, err := checkFile(f, src, newer, trust)
+			v, err := checkFile(f, src, trust)
 			if err != nil {
 				return err
 			}
@@ -128,7 +132,7 @@ first file, is named as not proven. The exit status is the same.`,
 	cmd.Flags().StringVar(&agentKey, "agent-key", "", "`thumbprint` of a key of the agent, which you know from the agent itself")
 	_ = cmd.Flags().SetAnnotation("agent-key", typedOnly, []string{"true"})
 	cmd.Flags().StringVar(&newer, "newer", "",
-		"`file` with the response of GET /v1/log/{logId}/consistency, from the size of the checkpoint in FILE")
+		"`file` with the response of GET /v1/log/{logId}/consistency, from the size of a checkpoint in FILE")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict as one JSON object")
 	exported.add(cmd)
 	return cmd
@@ -144,17 +148,13 @@ func trustFlags(cmd *cobra.Command, key, policy *string) {
 
 // checkFile checks a file of one record, or one of a session, which is as long as it may be.
 // src reads f.
-func checkFile(f *os.File, src *bufio.Reader, newer string, trust evidence.Trust) (v evidence.Verdict, err error) {
-	path := f.Name()
+func checkFile(f *os.File, src *bufio.Reader, trust evidence.Trust) (v evidence.Verdict, err error) {
 	if evidence.IsSession(src) {
-		if newer != "" {
-			return v, usagef("--newer is for evidence of one record, and %s is of a session", path)
-		}
 		return evidence.CheckSession(src, trust), nil
 	}
 	if evidence.IsReport(src) { // of a session without statements
-		if newer != "" || trust.AgentKey != "" {
-			return v, usagef("--newer and --agent-key are for evidence of single records and of signed sessions, and %s is a report", path)
+		if trust.AgentKey != "" {
+			return v, usagef("--agent-key is for evidence of single records and of signed sessions, and %s is a report", f.Name())
 		}
 		return evidence.CheckReport(src, trust, func(*evidence.Report) {}, func(*evidence.Event) {}), nil
 	}
@@ -162,7 +162,7 @@ func checkFile(f *os.File, src *bufio.Reader, newer string, trust evidence.Trust
 	if err != nil {
 		return v, err
 	}
-	return checkEvidence(text, newer, trust)
+	return evidence.Check(text, trust), nil
 }
 
 // mustBe returns an error that says who checks a file of another kind than these. It reads nothing
@@ -175,21 +175,17 @@ func mustBe(path string, src *bufio.Reader, kinds ...filekind.Kind) error {
 	return usagef("%s is %s", path, kind.Is())
 }
 
-// checkEvidence checks a file, alone or against a newer checkpoint.
-func checkEvidence(text []byte, newer string, trust evidence.Trust) (v evidence.Verdict, err error) {
-	if newer == "" {
-		return evidence.Check(text, trust), nil
-	}
-	answer, err := readBounded(newer, witness.MaxRequest)
+// readNewer reads a newer checkpoint with its proof.
+func readNewer(path string) (*evidence.Newer, error) {
+	answer, err := readBounded(path, witness.MaxRequest)
 	if err != nil {
-		return v, err
+		return nil, err
 	}
 	update, err := witness.ParseRequest(answer)
 	if err != nil {
-		return v, usagef("--newer: %s is not a response of GET /v1/log/{logId}/consistency", newer)
+		return nil, usagef("--newer: %s is not a response of GET /v1/log/{logId}/consistency", path)
 	}
-	return evidence.CheckNewer(text, evidence.Newer{From: update.Old, Proof: update.Proof, Checkpoint: update.Checkpoint},
-		trust), nil
+	return &evidence.Newer{From: update.Old, Proof: update.Proof, Checkpoint: update.Checkpoint}, nil
 }
 
 // outcome returns the error for a verdict other than that the file holds, and nil otherwise.

@@ -52,6 +52,8 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 	must(t, err)
 	evidence := filepath.Join(folder, "evidence.json")
 	must(t, os.WriteFile(evidence, acme.call(t, 200, "GET", "/v1/evidence/3", "", nil), 0o600))
+	report := filepath.Join(folder, "report.jsonl")
+	must(t, os.WriteFile(report, acme.call(t, 200, "GET", "/v1/report", "", nil), 0o600))
 	// newer is what an auditor fetches of the present log, and checkedAgainst is the output of
 	// attestd check on the old evidence beside it.
 	newer := func() (witness.Request, string) {
@@ -72,8 +74,10 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 	if !follows(update) {
 		t.Error("an honest log does not follow from the checkpoint that was kept")
 	}
-	if _, err := attestd(t, "check", evidence, "--key", fingerprint, "--newer", path); err != nil {
-		t.Errorf("the evidence beside an honest log: %v", err)
+	for _, file := range []string{evidence, report} {
+		if _, err := attestd(t, "check", file, "--key", fingerprint, "--newer", path); err != nil {
+			t.Errorf("%s beside an honest log: %v", filepath.Base(file), err)
+		}
 	}
 	must(t, s.interrupt())
 
@@ -105,11 +109,13 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 	if follows(update) {
 		t.Error("the auditor's checkpoint and today's are of one history")
 	}
-	if _, err := attestd(t, "check", evidence, "--key", fingerprint); err != nil {
-		t.Errorf("the evidence alone: %v", err)
-	}
-	if _, err := attestd(t, "check", evidence, "--key", fingerprint, "--newer", path); err == nil || !strings.Contains(err.Error(), "exit status 4") || !strings.Contains(err.Error(), "NEWER") {
-		t.Errorf("the evidence beside the log of today: %v", err)
+	for _, file := range []string{evidence, report} {
+		if _, err := attestd(t, "check", file, "--key", fingerprint); err != nil {
+			t.Errorf("%s alone: %v", filepath.Base(file), err)
+		}
+		if _, err := attestd(t, "check", file, "--key", fingerprint, "--newer", path); err == nil || !strings.Contains(err.Error(), "exit status 4") || !strings.Contains(err.Error(), "NEWER") {
+			t.Errorf("%s beside the log of today: %v", filepath.Base(file), err)
+		}
 	}
 	must(t, s.interrupt())
 

@@ -131,7 +131,7 @@
 //
 //  14. KEY or POLICY. The file is acceptable to the trusted fingerprint or policy, as below.
 //
-//  15. NEWER, only in [CheckNewer]. The newer checkpoint of one of logs is signed by the last key
+//  15. NEWER, only with a newer checkpoint ([Trust]). It is one of logs, signed by the last key,
 //     and meets the policy, if there is one. The consistency proof leads to it from the file's
 //     checkpoint of that log.
 //

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"attestd/chain"
 	"attestd/chain/evidence"
@@ -29,13 +30,21 @@ func report(t testing.TB) []byte {
 	c.change("passport.issued", "passport:"+jti, map[string]any{"jti": jti, "agentId": agentID})
 	c.rotateFormerly()
 	c.add(0, "other", "pay", `{"version":4}`, "")
+	return c.report(from, start, witnessA)
+}
+
+// report is that of the records from a time on, before which the logs had these trees.
+func (c *company) report(from time.Time, start [2]tlog.Frontier, witnesses ...byte) []byte {
+	c.t.Helper()
 	r := evidence.Report{From: from.Truncate(1e6).Format("2006-01-02T15:04:05.000Z"), To: c.now.Add(1e9).Format("2006-01-02T15:04:05.000Z"), File: c.file(0, 0, c.checkpoint(0))}
-	r.File.Witnesses = []string{witnessKey(witnessA)}
+	for _, w := range witnesses {
+		r.File.Witnesses = append(r.File.Witnesses, witnessKey(w))
+	}
 	var lines [][]byte
 	for i, l := range c.logs {
 		signed, err := tlog.Checkpoint{Origin: l.Origin, Tree: start[i].Tree()}.Sign(c.key())
-		must(t, err)
-		r.Periods[i] = evidence.Period{Start: string(signed), Frontier: start[i], End: string(c.checkpoint(i, witnessA))}
+		must(c.t, err)
+		r.Periods[i] = evidence.Period{Start: string(signed), Frontier: start[i], End: string(c.checkpoint(i, witnesses...))}
 	}
 	lines = append(lines, r.Header())
 	for _, i := range []int{1, 0} {

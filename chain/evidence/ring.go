@@ -110,18 +110,18 @@ func (r *Ring) Extends(older *Ring) bool {
 }
 
 // Record reads a record of a log, and checks its form, its company and its hash. The record aliases
-// src.
-func (r *Ring) Record(log string, src []byte) (*chain.Record, error) {
+// src. Whether it has a statement of its agent is told, and not what that says.
+func (r *Ring) Record(log string, src []byte) (record *chain.Record, stated bool, err error) {
 	if err := r.c.sound(src); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	in := new(form)
-	record := value{in, "record", src}.record()
-	if in.err != nil {
-		return nil, in.err
+	form := new(form)
+	read := value{form, "record", src}.record()
+	if form.err != nil {
+		return nil, false, form.err
 	}
-	_, err := r.c.hashed(r.c.file.log(log), &record)
-	return &record, err
+	in, err := r.c.hashed(r.c.file.log(log), &read)
+	return &read, in.stated, err
 }
 
 // Signed reports whether the key of its index has signed a record that Record has returned.

@@ -26,7 +26,7 @@ const (
 	BadNotProven  Code = "NOT_PROVEN"
 	KeyUntrusted  Code = "KEY"
 	PolicyUnmet   Code = "POLICY"
-	NotFollowed   Code = "NEWER" // of CheckNewer
+	NotFollowed   Code = "NEWER" // of Trust.Newer
 )
 
 // Outcome is the result of a check.

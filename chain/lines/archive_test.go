@@ -14,6 +14,7 @@ import (
 	"attestd/chain/evidence/evidencetest"
 	"attestd/chain/lines"
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/internal/testenv"
 )
 
@@ -289,4 +290,40 @@ func FuzzArchive(f *testing.F) {
 			t.Errorf("a wrong verdict: %+v, %v", v, err)
 		}
 	})
+}
+
+// An archive can be held against a newer checkpoint of a log: from where it ends, or from the size
+// that the log had when it was made.
+func TestArchiveBesideANewerCheckpoint(t *testing.T) {
+	t.Parallel()
+	c, text := archived(t)
+	other := sample(t) // of the same keys and logs
+	for _, c := range []*company{c, other} {
+		c.add(0, `{"more":true}`)
+	}
+	other.logs[0].leaves[3][0] ^= 1
+	newer := func(c *company, log int, from int64) evidence.Trust {
+		asked, err := witness.ParseRequest(c.mark(log, from).Consistency)
+		must(t, err)
+		return evidence.Trust{Fingerprint: fingerprint(0),
+			Newer: &evidence.Newer{From: asked.Old, Proof: asked.Proof, Checkpoint: asked.Checkpoint}}
+	}
+	for what, n := range map[string]struct {
+		trust evidence.Trust
+		code  evidence.Code
+	}{
+		"from the end of the archive":   {newer(c, 0, 6), ""},
+		"from when it was made":         {newer(c, 0, 7), ""},
+		"of the control log":            {newer(c, 1, 2), ""},
+		"from a size in the archive":    {newer(c, 0, 5), evidence.NotFollowed},
+		"of a history that was changed": {newer(other, 0, 6), evidence.NotFollowed},
+	} {
+		v := checkArchive(t, lines.Options{Trust: n.trust}, text...)
+		if v.Code != n.code || (v.Outcome == evidence.Holds) != (n.code == "") {
+			t.Errorf("%s: %s %s: %s", what, v.Outcome, v.Code, v.Reason)
+		}
+		if said := strings.Contains(strings.Join(v.Checked, "\n"), "the newer checkpoint of "); said != (n.code == "") {
+			t.Errorf("%s: %q", what, v.Checked)
+		}
+	}
 }

@@ -265,7 +265,7 @@ func (c *checker) other(l *line) error {
 		}
 		return nil
 	case TypeRecord:
-		_, err = c.ring.Record(l.log, l.record)
+		_, _, err = c.ring.Record(l.log, l.record)
 	default:
 		_, _, err = c.ring.Open(l.log, string(l.consistency.Checkpoint))
 	}
@@ -276,12 +276,15 @@ func (c *checker) other(l *line) error {
 }
 
 func (c *checker) record(log *logCheck, l *line) error {
-	r, err := c.ring.Record(l.log, l.record)
+	r, stated, err := c.ring.Record(l.log, l.record)
 	if err != nil {
 		return fail(BadRecord, "record %d of the log %s: %v", l.index, l.log, err)
 	}
 	if r.Index != l.index || r.Hash != l.hash || r.Timestamp != l.at {
 		return fail(evidence.Malformed, "index, hash or @timestamp is not that of the record")
+	}
+	if stated && r.Index >= log.Next { // once, where records come again
+		log.Statements++
 	}
 	return within(l.log, log.record(r, c.ring.Leaf(l.log, r), func() bool { return c.ring.Signed(l.log, r) }))
 }
@@ -386,14 +389,18 @@ func (c *checker) report(v *Verdict) {
 		v.NotProven = append(v.NotProven, "The last line of "+c.cut+", which is incomplete.")
 	}
 	v.NotProven = append(v.NotProven, "When lines that are no records were written: their times are the exporter's word.")
-	v.NotProven = append(v.NotProven, notProvenOfLines()...)
+	v.NotProven = append(v.NotProven, c.notProven()...)
 }
 
-// notProvenOfLines says what no lines prove.
-func notProvenOfLines() []string {
-	return []string{
+// notProven says what these lines do not prove, and no lines do.
+func (c *checker) notProven() (list []string) {
+	if actions := c.logs[evidence.Actions]; actions.Statements > 0 {
+		list = append(list, fmt.Sprintf(
+			"What agents have signed: %d records have a statement, which was not checked. Evidence of a record, or the file of a session, has its agent's keys.",
+			actions.Statements))
+	}
+	return append(list,
 		"That what payloads say is true: only that the service was given them, and when by the service's clock.",
 		"That nobody else had the company's key, nor that a key was not declared compromised since.",
-		"That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that.",
-	}
+		"That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that.")
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
@@ -185,5 +186,39 @@ func TestCutLine(t *testing.T) {
 	must(t, err)
 	if v.Code != evidence.Malformed {
 		t.Errorf("%+v", v)
+	}
+}
+
+// Lines and archives say how many records have a statement of their agent, and that nobody has
+// checked it here. A record that comes again counts once.
+func TestStatementsAreCounted(t *testing.T) {
+	t.Parallel()
+	c := newCompany(t, "acme")
+	c.add(1, `{"subject":"x"}`)
+	for i := range 4 {
+		payload := `{}`
+		if i > 0 {
+			payload = `{},"statement":"a.b.c"`
+		}
+		c.add(0, payload)
+	}
+	for _, sent := range []int{2, 4} { // the second time from the beginning
+		c.open()
+		for log, n := range []int{sent, 1} {
+			c.send(log, n)
+			c.checkpoint(log)
+		}
+		c.logs[0].sent, c.logs[1].sent = 0, 0
+	}
+	const says = "What agents have signed: 3 records have a statement, which was not checked."
+	if v := check(t, pin(0), c.out...); v.Outcome != evidence.Holds || v.Logs[0].Statements != 3 || !strings.Contains(strings.Join(v.NotProven, "\n"), says) {
+		t.Errorf("%+v", v)
+	}
+	c.now = c.now.Add(time.Second)
+	if v := checkArchive(t, pin(0), c.archive(4, 1)...); v.Outcome != evidence.Holds || v.Logs[1].Statements != 3 || !strings.Contains(strings.Join(v.NotProven, "\n"), says) {
+		t.Errorf("%+v", v)
+	}
+	if v := check(t, pin(0), sample(t).out...); strings.Contains(strings.Join(v.NotProven, "\n"), "have signed") {
+		t.Errorf("without statements: %q", v.NotProven)
 	}
 }

@@ -26,7 +26,7 @@ type ArchiveVerdict struct {
 // is that of a read.
 func CheckArchive(src io.Reader, o Options) (Verdict, error) {
 	sum := sha256.New()
-	c := archiveChecker{checker: checker{options: o, logs: make(map[string]*logCheck), pinned: -1},
+	c := archiveChecker{checker: checker{options: o, logs: make(map[string]*logCheck), pinned: -1}, trees: make(map[string][]tlog.Tree),
 		lines: linereader.New(io.TeeReader(src, sum), MaxLine)}
 	err := c.run()
 	v, err := c.verdict(err)
@@ -47,7 +47,8 @@ type archiveChecker struct {
 	lines *linereader.Reader
 	read  int64 // lines
 	first archiveLine
-	said  []string // what was checked
+	said  []string               // what was checked
+	trees map[string][]tlog.Tree // of the checkpoints of each log, by the log's name
 
 	pruned prune // the last one of the control log; of no records for none
 	isLate bool  // a control record is not from before the moment
@@ -78,6 +79,21 @@ func (c *archiveChecker) all() error {
 		}
 		return err
 	}
+	return c.newer()
+}
+
+// newer checks the newer checkpoint that the person has.
+func (c *archiveChecker) newer() error {
+	newer := c.options.Trust.Newer
+	if newer == nil {
+		return nil
+	}
+	says, err := c.ring.Follows(*newer, c.options.Trust.Policy, func(log string) []tlog.Tree { return c.trees[log] })
+	if err != nil {
+		c.read = 0 // it is not about a line
+		return &failure{evidence.CodeOf(err), err.Error()}
+	}
+	c.said = append(c.said, says)
 	return nil
 }
 
@@ -206,6 +222,7 @@ func (c *archiveChecker) log(i int) error {
 		return fail(Uncovered, "log %s: what you trust vouches for no checkpoint that covers the records", name)
 	}
 	c.actions = whole
+	c.trees[name] = []tlog.Tree{whole, today.Tree}
 	which := fmt.Sprintf("the first %d records, all there and unchanged:", records)
 	if opening.index > 0 {
 		which = fmt.Sprintf("the records from %d to before %d, all there and unchanged, and with those before them", opening.index, records)
@@ -271,8 +288,6 @@ func (c *archiveChecker) report(v *Verdict) {
 	if c.cosigned > 0 {
 		v.NotProven = append(v.NotProven, fmt.Sprintf("Further signatures below %d checkpoints: only a policy says whose they are.", c.cosigned))
 	}
-	v.NotProven = append(v.NotProven,
-		"What agents have signed of their actions: statements in records were not checked.",
-		"When the archive was made: that time is the maker's word.")
-	v.NotProven = append(v.NotProven, notProvenOfLines()...)
+	v.NotProven = append(v.NotProven, "When the archive was made: that time is the maker's word.")
+	v.NotProven = append(v.NotProven, c.notProven()...)
 }

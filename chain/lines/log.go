@@ -27,6 +27,8 @@ type Part struct {
 	Repeated int64 `json:"repeated"`
 	// opening lines
 	Openings int64 `json:"openings"`
+	// records with a statement of their agent
+	Statements int64 `json:"statements"`
 }
 
 // logCheck is the check of the lines of one log.
