@@ -130,8 +130,8 @@ func TestAgentEndorsesItsNextKey(t *testing.T) {
 	a.enrol(t, next).gets(400, `{"error":"…","code":"ENDORSEMENT_REQUIRED"}`)
 	a.enrol(t, next, `"endorsement":"`+a.endorses(t, newKey(t, jose.EdDSA))+`"`).gets(400, `{"error":"…","code":"ENDORSEMENT_INVALID"}`)
 	a.enrol(t, next, `"endorsement":"`+other.endorses(t, next)+`"`).gets(400, `{"error":"…","code":"ENDORSEMENT_INVALID"}`)
-	// before it was enrolled; long ago; 1970
-	for _, ago := range []int64{61, 6 * 60, time.Now().Unix()} {
+	// before the key that endorses was enrolled; long ago; 1970
+	for _, ago := range []int64{4 * 60, 6 * 60, time.Now().Unix()} {
 		e, err := statement.MakeEndorsement(t.Context(), a.key, statement.EndorsementClaims{
 			Issuer: a.spiffe(), Audience: a.companySPIFFE(), IssuedAt: time.Now().Unix() - ago, Next: next.Key().Thumbprint,
 		})

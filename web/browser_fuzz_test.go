@@ -247,7 +247,7 @@ const fuzzDriver = `(() => {
 		const data = new DataTransfer();
 		data.items.add(new File([text], name, { type: 'application/json' }));
 		document.querySelector('.drop').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
-		const said = () => document.querySelector('[role="alert"]')?.textContent.includes(name) || document.querySelector('h2 .muted')?.textContent.includes(name);
+		const said = () => [...document.querySelectorAll('[role="alert"], [data-other]')].some((one) => one.textContent.includes(name)) || document.querySelector('h2 .muted')?.textContent.includes(name);
 		if (!(await until(said, 5000))) throw new Error('nothing is shown of ' + name);
 		await quiet();
 		if (document.querySelector('[data-evidence]')) shown++;

@@ -284,7 +284,9 @@ func isOptional(answer, member string) bool {
 		return strings.HasPrefix(answer, "POST /v1/agents/{agentId}/keys 400")
 	case "error_description":
 		return strings.HasPrefix(answer, "POST ") && strings.Contains(answer, "/token 401")
-	case "agentId", "dryRun":
+	case "aud", "iss": // of a JWT
+		return strings.Contains(answer, "introspect 200 ")
+	case "agentId", "dryRun", "exchangeAudiences":
 		return strings.Contains(answer, "/policy 200")
 	}
 	return false

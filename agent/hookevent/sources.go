@@ -46,12 +46,13 @@ func (o object) batch(common toolcall.Event) (Report, error) {
 	for _, c := range calls {
 		asked := common
 		asked.Tool, asked.CallID = c.text("tool_name"), c.text("tool_use_id")
-		if asked.CallID == "" { // it may have been recorded already
+		answer := c.text("tool_response")
+		if asked.CallID == "" || isOurs(asked.Tool, answer) { // it may have been recorded already
 			continue
 		}
 		outcome := asked
 		asked.Kind, asked.Input = toolcall.Requested, c["tool_input"]
-		switch answer := c.text("tool_response"); {
+		switch {
 		case strings.HasPrefix(answer, "<tool_use_error>"):
 			outcome.Kind, outcome.Error = toolcall.Failed, answer
 		case isDenial(asked.Tool, answer):
@@ -77,10 +78,7 @@ func isDenial(tool, answer string) bool {
 		{"This " + tool + " command ", "require approval"},
 		{"This " + tool + " command ", "requires approval"},
 		{"This " + tool + " command ", "needs approval"},
-		// A hook's refusal, ours among them: the call was not made. What attestd refused is on
-		// record by itself, unless that waits in a spool.
-		{"PreToolUse:" + tool + " hook error: ", ""},
-		{"attestd: ", "is refused"},
+		{hookError(tool), ""}, // of another hook
 	} {
 		if strings.HasPrefix(answer, form.begins) && strings.Contains(answer, form.holds) {
 			return true
@@ -88,6 +86,16 @@ func isDenial(tool, answer string) bool {
 	}
 	return false
 }
+
+// isOurs reports whether an answer is a refusal of attestd, which whoever refused has recorded, or
+// keeps in its spool.
+func isOurs(tool, answer string) bool {
+	answer = strings.TrimPrefix(answer, hookError(tool))
+	return strings.HasPrefix(answer, "attestd: ") && strings.Contains(answer, "is refused")
+}
+
+// hookError is what Claude Code writes before the reason of a hook that refused.
+func hookError(tool string) string { return "PreToolUse:" + tool + " hook error: " }
 
 // gemini parses the events of Gemini CLI. Its calls have no IDs.
 func (o object) gemini() (r Report, err error) {

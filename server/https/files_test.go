@@ -132,8 +132,14 @@ func TestClientCAsThatAreRefusedAreNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first, second := testenv.NewCA(t).PEM(), testenv.NewCA(t).PEM()
-		text, refused := first, errors.New("others can write it")
-		read := func(string) ([]byte, error) { return text, refused }
+		type file struct {
+			text []byte
+			err  error
+		}
+		refused := errors.New("others can write it")
+		var now atomic.Pointer[file]
+		now.Store(&file{first, refused})
+		read := func(string) ([]byte, error) { f := now.Load(); return f.text, f.err }
 		var log journal
 		open := func() (*ClientCAs, error) {
 			return OpenClientCAs("cas.pem", read, time.Minute, slog.New(slog.NewTextHandler(&log, nil)))
@@ -141,7 +147,7 @@ func TestClientCAsThatAreRefusedAreNotUsed(t *testing.T) {
 		if _, err := open(); err == nil || !strings.Contains(err.Error(), "others can write it") {
 			t.Error(err)
 		}
-		refused = nil
+		now.Store(&file{first, nil})
 		c, err := open()
 		if err != nil {
 			t.Fatal(err)
@@ -150,13 +156,13 @@ func TestClientCAsThatAreRefusedAreNotUsed(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- c.Run(ctx, func() {}) }()
-		text, refused = second, errors.New("others can write it")
+		now.Store(&file{second, refused})
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		if said := log.drain(); c.Fingerprint() != before || strings.Count(said, "was not taken into use") != 1 {
 			t.Errorf("%s", said)
 		}
-		refused = nil
+		now.Store(&file{second, nil})
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
 		if c.Fingerprint() == before {

@@ -939,7 +939,8 @@ class Keys:
             digest = hashlib.sha256(der).digest()
             fingerprint = "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
         named = {"companyId": company_id, "spiffeId": f"spiffe://{trust_domain}/company/{company_id}"}
-        return cls({**named, "kid": digest.hex()[:16], "fingerprint": fingerprint, "pem": pem}, fingerprint)
+        jwk = {"x": base64.urlsafe_b64encode(der[12:]).decode().rstrip("=")}
+        return cls({**named, "kid": digest.hex()[:16], "fingerprint": fingerprint, "pem": pem, "jwk": jwk}, fingerprint)
 
     def of(self, log):
         return {"actions": self.actions, "control": self.control}[log]

@@ -124,7 +124,8 @@ export function SavedCheckpoints({ companyKey, logs }) {
       <div class="card-head"><h2>Check a saved checkpoint</h2>${busy && html`<${Badge}>checking …<//>`}</div>
       <p class="small muted">Has the log only grown since then? The server must prove it, and this browser checks the
         proof.</p>
-      <${Drop} what="a checkpoint" reads=${['checkpoint']} largest=${1 << 17} onText=${addCheckpoint}><p>Drop a checkpoint file here.</p><//>
+      <${Drop} what="a checkpoint" reads=${['checkpoint']} largest=${1 << 17} onText=${addCheckpoint}>
+        <p>Drop a checkpoint file here.</p><//>
       <${Failure} error=${error} />
       <div aria-live="polite" class="stack">
         <${Rewritten} results=${results} log="actions" /><${Rewritten} results=${results} log="control" />
