@@ -17,6 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 	"attestd/server/limit"
 )
 
@@ -190,6 +191,7 @@ func TestStreamFilter(t *testing.T) {
 // A client that does not read is closed with 1013; until then it gets what was sent, without a gap,
 // and the others everything.
 func TestSlowClient(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced) // it reads megabytes within closeGrace
 	t.Parallel()
 	h, url := startHub(t, func(bool) {})
 	quick, slow := join(t, url), join(t, url)

@@ -51,35 +51,42 @@ func (b *bench) signed(ctx context.Context) (err error) {
 	return nil
 }
 
+// enrolled is a key of the caller's agent.
+type enrolled struct {
+	*jose.PrivateKey
+	log string // origin of the log for which it signs
+}
+
 // enrol makes a key of the caller's agent.
-func enrol(ctx context.Context, server *child, t tenant, algorithm string) (*jose.PrivateKey, error) {
+func enrol(ctx context.Context, server *child, t tenant, algorithm string) (enrolled, error) {
 	const path = "/v1/agents/" + callerAgent + "/keys"
 	key, err := jose.GenerateKey(algorithm)
 	if err != nil {
-		return nil, err
+		return enrolled{}, err
 	}
 	// requests of this generator have the address without the port as their Host
 	proof, err := dpop.Make(ctx, key, dpop.Request{Method: http.MethodPost, URL: harness.Base + path}, time.Now())
 	if err != nil {
-		return nil, err
+		return enrolled{}, err
 	}
 	req := request("POST", path, t.key, jsonType, `{"jwk":`+key.Key().JWK()+`}`)
 	req = bytes.Replace(req, []byte("\r\n"), []byte("\r\nDPoP: "+proof+"\r\n"), 1)
-	_, err = ask(ctx, server.addr, req, 201, nil)
-	return key, err
+	var answer struct{ Log string }
+	_, err = ask(ctx, server.addr, req, 201, &answer)
+	return enrolled{key, answer.Log}, err
 }
 
 // teller is a session of the caller's agent. It is used by one goroutine at a time.
 type teller struct {
-	key    *jose.PrivateKey
+	key    enrolled
 	claims statement.Claims // of the next statement
 }
 
-func newTeller(t tenant, key *jose.PrivateKey, session string) (*teller, error) {
+func newTeller(t tenant, key enrolled, session string) (*teller, error) {
 	hash, err := statement.HashAction(callerAction, callerAgent, t.id, []byte(callerPayload))
 	domain := cred.Domain{TrustDomain: "attestd.local"} // serve's default
 	return &teller{key, statement.Claims{
-		Issuer: domain.AgentID(t.id, callerAgent), Audience: domain.CompanyID(t.id), ActionHash: hash, Session: session,
+		Issuer: domain.AgentID(t.id, callerAgent), Audience: domain.CompanyID(t.id), Log: key.log, ActionHash: hash, Session: session,
 	}}, err
 }
 
@@ -98,7 +105,7 @@ func (s *teller) next(ctx context.Context, last bool) (string, error) {
 
 // signedAppends compares appends by 64 clients. The statements are made before, so that the
 // generator does the same in both turns.
-func (b *bench) signedAppends(ctx context.Context, server *child, t tenant, key *jose.PrivateKey, column string, least float64) error {
+func (b *bench) signedAppends(ctx context.Context, server *child, t tenant, key enrolled, column string, least float64) error {
 	b.say("signed appends, %s", column)
 	session, err := newTeller(t, key, "appends-"+key.Key().Thumbprint)
 	if err != nil {
@@ -146,12 +153,12 @@ func (b *bench) signedAppends(ctx context.Context, server *child, t tenant, key 
 }
 
 // sessionFiles measures the file of a sealed session, and of one with a tenth of its records.
-func (b *bench) sessionFiles(ctx context.Context, server *child, t tenant, key *jose.PrivateKey, column string) error {
+func (b *bench) sessionFiles(ctx context.Context, server *child, t tenant, key enrolled, column string) error {
 	n := pick(b.quick, 2_000, 10_000)
 	var each []float64 // of a record, of both
 	for _, records := range []int{n / 10, n} {
 		b.say("a session of %d records, %s", records, column)
-		sid := fmt.Sprintf("run-%d", records)
+		sid := fmt.Sprintf("run-%d-%s", records, key.Key().Thumbprint)
 		session, err := newTeller(t, key, sid)
 		if err != nil {
 			return err

@@ -52,12 +52,13 @@ func newSigner(c *harness.Client, t *tenant, who int) (*signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Call(201, harness.Request{Method: "POST", Path: path, Key: t.key, Header: []string{"DPoP: " + proof}, Body: `{"jwk":` + s.key.Key().JWK() + `}`}, nil); err != nil {
+	var enrolled struct{ Log string }
+	if err := c.Call(201, harness.Request{Method: "POST", Path: path, Key: t.key, Header: []string{"DPoP: " + proof}, Body: `{"jwk":` + s.key.Key().JWK() + `}`}, &enrolled); err != nil {
 		return nil, err
 	}
 	hash, err := statement.HashAction(soakAction, s.agent, t.id, []byte(soakPayload))
 	domain := cred.Domain{TrustDomain: "attestd.local"} // serve's default
-	s.claims = statement.Claims{Issuer: domain.AgentID(t.id, s.agent), Audience: domain.CompanyID(t.id), ActionHash: hash}
+	s.claims = statement.Claims{Issuer: domain.AgentID(t.id, s.agent), Audience: domain.CompanyID(t.id), Log: enrolled.Log, ActionHash: hash}
 	return s, err
 }
 
