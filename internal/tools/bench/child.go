@@ -12,8 +12,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-
-	"attestd/internal/harness"
 )
 
 // child is a server process: attestd or the bare one. The caller MUST stop it.
@@ -33,9 +31,7 @@ var listensOn = regexp.MustCompile(`listens on http://(\S+)`)
 // serve starts attestd on a database file, without limits, without the background verification,
 // which would begin with the server, and with default values for all other flags.
 func (b *bench) serve(ctx context.Context, db string, flags ...string) (*child, error) {
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--base-url", harness.Base, "--rate-limits", "off", "--verify-every", "off",
-		"--db", db}, flags...)
-	return start(ctx, exec.Command(b.binary(), args...))
+	return start(ctx, exec.Command(b.binary(), append(serveArgs(db), flags...)...))
 }
 
 // serveTenant starts a server on a new file with one tenant.

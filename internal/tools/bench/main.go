@@ -30,12 +30,13 @@ import (
 
 // bench is one run of the benchmark.
 type bench struct {
-	quick  bool
-	dir    string // temporary; removed at the end
-	schema string // for seeding in this process
-	db     string // URL of a PostgreSQL database; "" for none
-	report report
-	stderr io.Writer
+	quick   bool
+	dir     string // temporary; removed at the end
+	schema  string // for seeding in this process
+	db      string // URL of a PostgreSQL database; "" for none
+	another string // a built attestd; "" for none
+	report  report
+	stderr  io.Writer
 }
 
 // sections in the order of a run
@@ -44,6 +45,7 @@ var sections = []struct {
 	run  func(*bench, context.Context) error
 }{
 	{"attest", (*bench).attest},
+	{"against", (*bench).other},
 	{"append", (*bench).retries},
 	{"signed", (*bench).signed},
 	{"metrics", (*bench).metrics},
@@ -81,6 +83,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	asJSON := flags.Bool("json", false, "print JSON instead of the table")
 	only := flags.String("only", "", "run one `section`: "+sectionNames())
 	db := flags.String("db", "", "`URL` of a PostgreSQL database whose server section postgres measures, as a role that may create databases")
+	another := flags.String("against", "", "a built attestd, beside which section against measures in turns: a `file`")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -88,10 +91,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench: there are no arguments, and --only takes one of", sectionNames())
 		return 2
 	}
+	if *only == "against" && *another == "" {
+		fmt.Fprintln(stderr, "bench: --only against needs --against, a built attestd")
+		return 2
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	b := &bench{quick: *quick, db: *db, stderr: stderr}
+	b := &bench{quick: *quick, db: *db, another: *another, stderr: stderr}
 	err := b.measure(ctx, *only)
 	if err != nil {
 		fmt.Fprintln(stderr, "bench:", b.withoutPaths(err))
