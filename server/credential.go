@@ -74,10 +74,8 @@ func (c *call) lookUp(now time.Time) (by store.Caller, err error) {
 			return store.Caller{}, err
 		}
 	}
-	unknown := error(unauthorized())
 	switch {
 	case c.client != nil:
-		unknown = service.ErrInvalidClient
 		by, c.once, err = c.s.tokens.Authenticate(c.Context(), c.client.Presented, now)
 	case c.onlyCertified:
 		by = certified
@@ -88,8 +86,10 @@ func (c *call) lookUp(now time.Time) (by store.Caller, err error) {
 	}
 	switch {
 	case err != nil:
+	case !c.ofThisCompany(by) && c.client != nil:
+		err = service.ErrInvalidClient
 	case !c.ofThisCompany(by):
-		err = unknown
+		err = unauthorized()
 	case c.certified:
 		err = sameAgent(by, certified)
 	}
