@@ -79,9 +79,6 @@ first file, is named as not proven. The exit status is the same.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			trust, err := readTrust(key, policy)
-			if err == nil && newer != "" {
-				trust.Newer, err = readNewer(newer)
-			}
 			if err == nil && agentKey != "" && !jose.IsThumbprint(agentKey) {
 				err = usagef("--agent-key must be the thumbprint of a key: 43 characters of base64url (RFC 7638)")
 			}
@@ -97,7 +94,11 @@ first file, is named as not proven. The exit status is the same.`,
 			if exported.company != "" {
 				return usagef("--company is for --lines")
 			}
-			trust.AgentKey = agentKey
+			if trust.AgentKey = agentKey; newer != "" {
+				if trust.Newer, err = readNewer(newer); err != nil {
+					return err
+				}
+			}
 			debug.SetMemoryLimit(2 * evidence.MaxSize) // limits garbage when the file is large
 			f, err := openNamed(args[0])
 			if err != nil {
