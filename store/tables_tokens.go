@@ -13,8 +13,9 @@ import (
 )
 
 // compareTokens checks the HMACs of all access tokens. A token whose HMAC is wrong is nobody's, so
-// this stops no company. It cannot be told where the database has HMACs in place of the hashes of
-// tokens, over which the HMACs of their rows are: there a changed row is refused when it is used.
+// this stops no company: it is a difference of the installation, and stops registrations alone. It
+// cannot be told where the database has HMACs in place of the hashes of tokens, over which those
+// of their rows are: there a changed row is refused when it is used.
 func (r *comparison) compareTokens(ctx context.Context) error {
 	if !r.store.unsealed || r.store.settings.Sealing.HasLookup() {
 		return nil
