@@ -70,6 +70,21 @@ type Settings struct {
 	Sealing atrest.Sealing
 }
 
+// settingsOf reads the table setting of either engine.
+func settingsOf(c *conn) (Settings, error) {
+	values := map[string]string{}
+	err := c.each(func(rows *sql.Rows) error {
+		var name, value string
+		err := rows.Scan(&name, &value)
+		values[name] = value
+		return err
+	}, "SELECT name, value FROM setting")
+	if err != nil {
+		return Settings{}, err
+	}
+	return parseSettings(values)
+}
+
 // readSettings queries SQLite, because the write-ahead log may have a newer version than the
 // header. It reads one row of every table, which detects truncated or overwritten files; only a
 // full check finds all damage.
@@ -82,16 +97,7 @@ func readSettings(c *conn, path string) (found Settings, err error) {
 		err = c.checkRealTables()
 	}
 	if err == nil {
-		values := map[string]string{}
-		err = c.each(func(rows *sql.Rows) error {
-			var name, value string
-			err := rows.Scan(&name, &value)
-			values[name] = value
-			return err
-		}, "SELECT name, value FROM setting")
-		if err == nil {
-			found, err = parseSettings(values)
-		}
+		found, err = settingsOf(c)
 	}
 	for _, table := range tables {
 		if err == nil {

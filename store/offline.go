@@ -79,6 +79,15 @@ func On(name string, c Conn) *Store {
 	return s
 }
 
+// Filled tells a Store of On that its database has its rows: what the settings say counts from then
+// on.
+func (s *Store) Filled(ctx context.Context) error {
+	return s.read(ctx, func(c *conn) (err error) {
+		s.settings, err = settingsOf(c)
+		return err
+	})
+}
+
 // PostgresError adds the name of a database and the sentinel of this package to an error of package
 // postgres. It returns nil for nil.
 func PostgresError(name string, err error) error { return namedServer(name, err) }

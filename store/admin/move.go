@@ -63,6 +63,9 @@ func Move(ctx context.Context, from, to, schema string, o MoveOptions) (m Moved,
 			if m, err = copyTables(ctx, rows, into, tables, o.Progress); err != nil {
 				return err
 			}
+			if err := target.Filled(ctx); err != nil {
+				return err
+			}
 			if err := target.VerifyContents(ctx, runtime.GOMAXPROCS(0), stage(o, "verify the copy")); err != nil {
 				return fmt.Errorf("%w: %w", errDiffers, err)
 			}

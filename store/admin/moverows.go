@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"iter"
+	"slices"
 	"strings"
 
 	"attestd/store"
@@ -22,9 +23,9 @@ type movedTable struct {
 	columns, key []string
 }
 
-// movedTables reads the tables, columns and keys from schema, in its order, where a table follows
-// those that it references. So it cannot miss a new one. The tables that only PostgreSQL has are
-// about running servers, and start empty.
+// movedTables reads the tables, columns and keys from schema, so it cannot miss a new one. A table
+// follows those that it references, and stands in the order of schema else. The tables that only
+// PostgreSQL has are about running servers, and start empty.
 func movedTables(ctx context.Context, schema string) (tables []movedTable, err error) {
 	db, err := sqlite.OpenMemory()
 	if err != nil {
@@ -55,7 +56,47 @@ func movedTables(ctx context.Context, schema string) (tables []movedTable, err e
 			t.key = append(t.key, column)
 		}
 	}
-	return tables, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	references, err := referencesOf(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	var sorted []movedTable
+	for len(tables) > 0 {
+		waits := func(t movedTable) bool {
+			return slices.ContainsFunc(tables, func(of movedTable) bool { return of.name != t.name && references[t.name][of.name] })
+		}
+		next := slices.IndexFunc(tables, func(t movedTable) bool { return !waits(t) })
+		if next < 0 {
+			return nil, fmt.Errorf("the tables %s reference one another", quoted(tableNames(tables)))
+		}
+		sorted = append(sorted, tables[next])
+		tables = slices.Delete(tables, next, next+1)
+	}
+	return sorted, nil
+}
+
+// referencesOf returns which tables each table references.
+func referencesOf(ctx context.Context, db *sql.DB) (map[string]map[string]bool, error) {
+	rows, err := db.QueryContext(ctx, `SELECT t.name, f."table" FROM sqlite_schema t, pragma_foreign_key_list(t.name) f WHERE t.type = 'table'`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	references := make(map[string]map[string]bool)
+	for rows.Next() {
+		var table, of string
+		if err := rows.Scan(&table, &of); err != nil {
+			return nil, err
+		}
+		if references[table] == nil {
+			references[table] = make(map[string]bool)
+		}
+		references[table][of] = true
+	}
+	return references, rows.Err()
 }
 
 func tableNames(tables []movedTable) (names []string) {
