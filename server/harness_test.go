@@ -5,14 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"attestd/crypto/cred"
 	"attestd/crypto/seal"
@@ -89,6 +92,7 @@ func startBehind(t testing.TB, ln net.Listener, dial func(ctx context.Context, n
 		RecoverEndpoint: true,
 		Log:             slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.Level(-100)})),
 	}
+	leave := differ(path, &cfg)
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -112,6 +116,7 @@ func startBehind(t testing.TB, ln net.Listener, dial func(ctx context.Context, n
 	}
 	s.stop = sync.OnceFunc(func() {
 		transport.CloseIdleConnections()
+		leave()
 		cancel()
 		if err := <-stopped; err != nil {
 			t.Errorf("Run: %v", err)
@@ -126,6 +131,41 @@ func startBehind(t testing.TB, ln net.Listener, dial func(ctx context.Context, n
 	t.Cleanup(s.stop)
 	return s
 }
+
+// differ gives a service beside others on its database a version of its own, and other settings of
+// those that are recorded, as in a rolling upgrade. What a test sets itself it leaves to the test.
+// The service calls leave at its end.
+func differ(path string, cfg *server.Config) (leave func()) {
+	serving.Lock()
+	defer serving.Unlock()
+	if n := len(serving.on[path]); n > 0 {
+		serving.started++
+		k := serving.started
+		cfg.Version = fmt.Sprintf("2.%d.0-test", k)
+		cfg.CosignFor = fmt.Sprintf("policy-%d", k)
+		cfg.Live.AllowedOrigins = []string{fmt.Sprintf("https://%d.example", k)}
+		cfg.Live.Bounds.Keys += k
+		cfg.Retention = store.DefaultRetention
+		cfg.Retention.Passports += time.Duration(k) * time.Second
+		cfg.TrustedProxies = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(k)}), 32)}
+	}
+	if serving.on[path] == nil {
+		serving.on[path] = map[*server.Config]bool{}
+	}
+	serving.on[path][cfg] = true
+	return func() {
+		serving.Lock()
+		defer serving.Unlock()
+		delete(serving.on[path], cfg)
+	}
+}
+
+// serving has the services that run, by their database.
+var serving = struct {
+	sync.Mutex
+	started int
+	on      map[string]map[*server.Config]bool
+}{on: map[string]map[*server.Config]bool{}}
 
 func must(t testing.TB, err error) {
 	t.Helper()

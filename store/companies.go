@@ -63,7 +63,11 @@ func (s Companies) Create(
 		if err != nil {
 			return nil, err
 		}
-		drafts, err := s.db.controlDrafts(Caller{Company: c}, s.registration(c, metadata), created)
+		registered, err := s.registration(w, c, metadata)
+		if err != nil {
+			return nil, err
+		}
+		drafts, err := s.db.controlDrafts(Caller{Company: c}, registered, created)
 		if err != nil {
 			return nil, err
 		}
@@ -81,14 +85,18 @@ func (s Companies) Create(
 }
 
 // registration returns the first record of a control log.
-func (s Companies) registration(c *Company, metadata json.RawMessage) controlEvent {
+func (s Companies) registration(w *conn, c *Company, metadata json.RawMessage) (e controlEvent, err error) {
+	settings, err := sharedSettings(w)
+	if err != nil {
+		return e, err
+	}
 	public := keys.Describe(c.key.Public().(ed25519.PublicKey))
 	return controlEvent{CompanyRegistered, subjectCompany(c.ID), map[string]any{
 		"registeredAt": c.RegisteredAt, "metadataHash": hashOrNil(metadata), "kid": public.KID,
 		"fingerprint": public.Fingerprint,
-		"settings":    s.db.trust.Load(),
+		"settings":    settings,
 		"logs":        map[string]any{string(Actions): c.Actions.Origin, string(Control): c.Control.Origin},
-	}}
+	}}, nil
 }
 
 // Get returns a company by its companyId, or ErrNotFound. Companies are cached until one of their

@@ -131,7 +131,11 @@ func (s Companies) makeLog(w *conn, now time.Time) ([]chain.Draft, error) {
 	if err := s.insertIdentity(w, c); err != nil {
 		return nil, err
 	}
-	first, err := s.db.controlDraft(Caller{Company: c}, s.registration(c, nil))
+	registered, err := s.registration(w, c, nil)
+	if err != nil {
+		return nil, err
+	}
+	first, err := s.db.controlDraft(Caller{Company: c}, registered)
 	if err != nil {
 		return nil, err
 	}

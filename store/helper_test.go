@@ -71,8 +71,21 @@ func openWith(t testing.TB, path string, o store.RunOptions) *store.Store {
 	must(t, err)
 	go s.Run(ctx, o)
 	t.Cleanup(func() { s.Close() })
+	if storetest.IsShared(path) {
+		must(t, s.RecordStart(ctx, another()))
+	}
 	return s
 }
+
+// another returns what one of several servers records at its start: each has a version of its own,
+// and other settings than all before, as in a rolling upgrade.
+func another() map[string]string {
+	n := servers.Add(1)
+	return map[string]string{"program": fmt.Sprint("attestd/", n), "publicAddress": fmt.Sprintf("https://%d.example", n),
+		"stream": []string{"open", "off"}[n%2], fmt.Sprint("only", n): "on"}
+}
+
+var servers atomic.Int64
 
 // master is the key that seals new databases in these tests. The tests pass with and without one;
 // ATTESTD_MASTER_KEY_FILE names the file of the key.

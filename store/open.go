@@ -108,7 +108,6 @@ type Store struct {
 	cosigned      cosigned               // what is known of the logs of others
 	// of RunOptions, for what any goroutine finds; nil before Run
 	journal atomic.Pointer[slog.Logger]
-	trust   atomic.Pointer[map[string]string] // what RecordStart was given
 }
 
 // owned is the name of something that belongs to a company.

@@ -11,12 +11,15 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/projection"
 )
 
 // The names in the table setting for what awaits a control record, or was recorded last.
 const (
 	trustSetting   = "trust_settings" // last argument of RecordStart, in JSON
 	restoreSetting = "restored"       // restore without a control record yet, in JSON
+	// number of the newest company that had registered by the last start, in JSON
+	agreedSetting = "settings_agreed"
 )
 
 // restoration describes a restore. The restored file carries it until its next start.
@@ -29,8 +32,10 @@ type restoration struct {
 // RecordStart appends control records, in the logs of all companies, about what has changed since
 // the last start: settings that affect trust, by their names, and operations while no server could
 // record them, such as a restore, a move, another master key, a new head file or a recovered key.
-// Without changes it appends nothing. The registration of a company records the settings at that
-// time. In a database from before the log of the companies, RecordStart creates that log.
+// Without changes it appends nothing. The registration of a company records what the last start of
+// any server has stored. Where a log says something else, because an older program wrote it there,
+// RecordStart records the difference in that log. In a database from before the log of the
+// companies, RecordStart creates that log.
 //
 // The settings that are fixed for a database are among them: the logs say what it is, and it is
 // compared with them. If it is something else, RecordStart appends nothing and returns a
@@ -50,8 +55,8 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 		trust = map[string]string{}
 	}
 	trust["keysAtRest"] = s.settings.Sealing.String()
-	if given := maps.Clone(trust); s.trust.Load() == nil { // whatever becomes of this
-		s.trust.Store(&given)
+	if err := s.agree(ctx, trust, key); err != nil {
+		return fmt.Errorf("record what the logs say otherwise than the last start: %w", err)
 	}
 	_, err = s.change(ctx, func(w *conn) ([]chain.Draft, error) {
 		if err := s.identify(w, trust, key); err != nil {
@@ -69,14 +74,29 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 		if err != nil {
 			return nil, s.Tables.noted(theDatabase, err)
 		}
-		var drafts []chain.Draft
-		if len(changed) == 0 && restored == nil && len(waiting) == 0 {
-			return s.Companies.listOlder(w, time.Now())
+		agreed, err := agreedTo(w)
+		if err == nil {
+			err = replaceAgreed(w, Installation)
 		}
-		err = w.each(func(rows *sql.Rows) error {
-			c := new(Company)
-			if err := rows.Scan(&c.ID, &c.Control.Chain); err != nil {
-				return err
+		if err != nil {
+			return nil, err
+		}
+		after := agreed // all others have nothing to record
+		if len(changed) > 0 || restored != nil || len(waiting) > 0 {
+			after = 0
+		}
+		companies, err := all(w, scanControl, selectControl+` ORDER BY company.id`, after)
+		if err != nil {
+			return nil, err
+		}
+		var drafts []chain.Draft
+		for _, c := range companies {
+			changed := changed
+			if c.Chain > agreed {
+				changed, err = s.unlikeLogged(w, c, trust)
+				if err != nil && !errors.Is(err, ErrTablesChanged) { // which concerns this company alone
+					return nil, err
+				}
 			}
 			var events []controlEvent
 			if restored != nil {
@@ -89,20 +109,13 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 				}
 			}
 			if len(changed) > 0 {
-				events = append(events, controlEvent{SettingsChanged, SubjectDatabase, map[string]any{"changed": changed}})
+				events = append(events, settingsChanged(changed))
 			}
-			for _, e := range events {
-				d, err := s.controlDraft(Caller{Company: c}, e)
-				if err != nil {
-					return err
-				}
-				drafts = append(drafts, d)
+			written, err := s.controlDrafts(Caller{Company: c}, events...)
+			if err != nil {
+				return nil, err
 			}
-			return nil
-		}, `SELECT company_id, chain FROM company JOIN log ON log.company = company.id AND name = 'control'
-			ORDER BY company.id`)
-		if err != nil {
-			return nil, err
+			drafts = append(drafts, written...)
 		}
 		listed, err := s.Companies.listOlder(w, time.Now())
 		return append(drafts, listed...), err
@@ -110,7 +123,6 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 	if err != nil {
 		return fmt.Errorf("record what has changed since the last start: %w", err)
 	}
-	s.trust.Store(&trust)
 	return nil
 }
 
@@ -126,24 +138,152 @@ func replaceSettings(w *conn, trust map[string]string) (map[string]settingChange
 	if err := drainSetting(w, trustSetting, &before); err != nil {
 		return nil, err
 	}
+	text, err := json.Marshal(trust)
+	if err == nil {
+		_, err = w.exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, trustSetting, string(text))
+	}
+	return settingChanges(before, trust), err
+}
+
+// settingChanges returns the settings that differ.
+func settingChanges(before, now map[string]string) map[string]settingChange {
 	changed := map[string]settingChange{}
-	for _, name := range slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(trust))) {
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(now))) {
 		var c settingChange
 		if from, was := before[name]; was {
 			c.From = &from
 		}
-		if to, is := trust[name]; is {
+		if to, is := now[name]; is {
 			c.To = &to
 		}
 		if c.From == nil || c.To == nil || *c.From != *c.To {
 			changed[name] = c
 		}
 	}
-	text, err := json.Marshal(trust)
-	if err == nil {
-		_, err = w.exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, trustSetting, string(text))
+	return changed
+}
+
+// sharedSettings reads what the last start of any server has stored, or nil before the first one.
+// Control records say this of the settings, and not what one process was given: servers may differ
+// in version and settings, and each log is compared with the row. Transactions that change rows are
+// serialized, so no start comes between reading it and the commit.
+func sharedSettings(c *conn) (trust map[string]string, err error) {
+	var text string
+	err = c.one([]any{&text}, `SELECT value FROM setting WHERE name = ?`, trustSetting)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
 	}
-	return changed, err
+	if err == nil {
+		if err = json.Unmarshal([]byte(text), &trust); err != nil {
+			err = fmt.Errorf("%w: setting %s: %w", ErrCorrupt, trustSetting, err)
+		}
+	}
+	return trust, err
+}
+
+// agreedTo returns up to which company the logs say what is stored of the settings. A company that
+// an older program has registered since may say what that program was given.
+func agreedTo(c *conn) (agreed int64, err error) {
+	err = c.one([]any{&agreed}, `SELECT coalesce((SELECT CAST(value AS BIGINT) FROM setting WHERE name = ?), 0)`, agreedSetting)
+	return agreed, err
+}
+
+// replaceAgreed stores that the logs of all companies below a number say what is stored.
+func replaceAgreed(w *conn, below int64) error {
+	_, err := w.exec(`DELETE FROM setting WHERE name = ?`, agreedSetting)
+	if err == nil {
+		_, err = w.exec(`INSERT INTO setting (name, value) SELECT ?, CAST(coalesce(max(id), 0) AS TEXT) FROM company WHERE id < ?`,
+			agreedSetting, below)
+	}
+	return err
+}
+
+// agreeStep is the number of companies that one transaction compares with the stored settings.
+const agreeStep = 256
+
+// agree compares the logs with the stored settings while there are so many companies to compare
+// that the transaction of a start would last long, as at the first start of this version. What
+// differs is recorded. It leaves the last agreeStep companies to the start itself.
+func (s *Store) agree(ctx context.Context, trust map[string]string, key []byte) error {
+	for {
+		var left int64
+		err := s.read(ctx, func(c *conn) error {
+			agreed, err := agreedTo(c)
+			if err == nil {
+				err = c.one([]any{&left}, `SELECT count(*) FROM company WHERE id > ? AND id < ?`, agreed, int64(Installation))
+			}
+			return err
+		})
+		if err != nil || left <= agreeStep {
+			return err
+		}
+		if _, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.agreeSome(w, maps.Clone(trust), key) }); err != nil {
+			return err
+		}
+	}
+}
+
+// agreeSome is one step of agree.
+func (s *Store) agreeSome(w *conn, trust map[string]string, key []byte) (drafts []chain.Draft, err error) {
+	if err := s.identify(w, trust, key); err != nil {
+		return nil, err
+	}
+	stored, err := sharedSettings(w)
+	if err != nil {
+		return nil, err
+	}
+	agreed, err := agreedTo(w)
+	if err != nil {
+		return nil, err
+	}
+	companies, err := all(w, scanControl, selectControl+` AND company.id < ? ORDER BY company.id LIMIT ?`, agreed, int64(Installation), agreeStep)
+	for i := 0; err == nil && stored != nil && i < len(companies); i++ {
+		var changed map[string]settingChange
+		var d chain.Draft
+		changed, err = s.unlikeLogged(w, companies[i], stored)
+		if errors.Is(err, ErrTablesChanged) {
+			changed, err = nil, nil
+		}
+		if err == nil && len(changed) > 0 {
+			d, err = s.controlDraft(Caller{Company: companies[i]}, settingsChanged(changed))
+			drafts = append(drafts, d)
+		}
+	}
+	if err == nil && len(companies) > 0 {
+		err = replaceAgreed(w, companies[len(companies)-1].Chain+1)
+	}
+	return drafts, err
+}
+
+// selectControl is the SQL for the companies behind a number, with what scanControl reads.
+const selectControl = `SELECT company.id, company_id, chain FROM company JOIN log ON log.company = company.id AND name = 'control'
+	WHERE company.id > ?`
+
+func scanControl(rows *sql.Rows) (*Company, error) {
+	c := new(Company)
+	err := rows.Scan(&c.Chain, &c.ID, &c.Control.Chain)
+	return c, err
+}
+
+func settingsChanged(changed map[string]settingChange) controlEvent {
+	return controlEvent{SettingsChanged, SubjectDatabase, map[string]any{"changed": changed}}
+}
+
+// unlikeLogged returns the settings that differ from what the control log of a company says. What
+// is fixed stays what the log says of it: if the database is something else, that is no change. A
+// record that cannot be read is a *TablesChangedError, which is remembered of the company alone.
+func (s *Store) unlikeLogged(c *conn, company *Company, trust map[string]string) (map[string]settingChange, error) {
+	logged, _, err := s.loggedSettings(c, company)
+	if err != nil {
+		return nil, s.Tables.noted(company, err)
+	}
+	changed := settingChanges(logged.Settings, trust)
+	for _, name := range projection.FixedSettings {
+		if _, is := logged.Settings[name]; is {
+			delete(changed, name)
+		}
+	}
+	return changed, nil
 }
 
 // drainRestoration removes and returns the pending restore, or nil.

@@ -137,6 +137,9 @@ func (s Tables) rowEvent(
 	if d.Table == projection.TableName || d.Table == projection.TableSession {
 		return controlEvent{action, subjectName(d.Row), map[string]any{"table": d.Table, "name": d.Row, "row": nil}}, nil
 	}
+	if d.Table == projection.TableSetting {
+		return s.settingsEvent(w, c)
+	}
 	t := tableOf(d.Table)
 	if t == nil {
 		return e, nil
@@ -164,6 +167,17 @@ func (s Tables) rowEvent(
 		projection.TableSigningKey: func(string) string { return subjectSigningKey(kidOf(d.Row)) },
 	}[d.Table](d.Row)
 	return controlEvent{action, subject, map[string]any{"table": d.Table, "name": d.Row, "row": has}}, nil
+}
+
+// settingsEvent records in the log of a company all settings in which it differs from what the last
+// start has stored.
+func (s Tables) settingsEvent(w *conn, c *Company) (e controlEvent, err error) {
+	trust, err := sharedSettings(w)
+	if err != nil {
+		return e, err
+	}
+	changed, err := s.db.unlikeLogged(w, c, trust)
+	return settingsChanged(changed), err
 }
 
 // Compare returns the differences between the tables of a company and its control log, and the

@@ -219,12 +219,16 @@ const (
 // FixedSettings are their names.
 var FixedSettings = []string{SettingService, SettingTrustDomain, SettingDatabaseID, SettingRowKey}
 
-// changeSettings enters what has changed. A fixed setting has one value for good.
+// changeSettings enters what has changed. A fixed setting has one value for good. The start of a
+// program that does not know the setting records that it has none, which changes nothing.
 func (s *State) changeSettings(timestamp string, d *details) error {
 	for _, name := range FixedSettings {
 		c, is := d.Changed[name]
-		if before, was := s.Settings[name]; is && was && (c.To == nil || *c.To != before) {
-			return fmt.Errorf("changes the setting %s, which is fixed", name)
+		if before, was := s.Settings[name]; is && was {
+			if c.To != nil && *c.To != before {
+				return fmt.Errorf("changes the setting %s, which is fixed", name)
+			}
+			delete(d.Changed, name)
 		}
 	}
 	for name, c := range d.Changed {

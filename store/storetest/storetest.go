@@ -54,6 +54,12 @@ func Shared(t testing.TB) string {
 	return pgtest.Database(t)
 }
 
+// IsShared reports whether a database is one that several servers may have open: any on PostgreSQL
+// that is not from New or Copy.
+func IsShared(name string) bool {
+	return strings.HasPrefix(name, "postgres://") && Heads(name) == ""
+}
+
 // AboutFile skips a test on PostgreSQL that is about a file: its locks, path and mode, its pages,
 // copies and backups of it, or older schemas.
 func AboutFile(t testing.TB) {

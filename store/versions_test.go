@@ -1,0 +1,169 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"attestd/internal/testenv"
+	"attestd/store"
+	"attestd/store/admin"
+	"attestd/store/storetest"
+)
+
+// Two servers of one database differ in version and settings, as in every rolling upgrade. What a
+// company's control log says of the settings is what the database says of them, wherever the
+// company registers, and as the first one too.
+func TestRegistrationBesideAnotherVersion(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	database := storetest.Shared(t)
+	older, newer := openWith(t, database, store.RunOptions{}), openWith(t, database, store.RunOptions{})
+	must(t, older.RecordStart(ctx, map[string]string{"program": "attestd/1", "publicAddress": "https://a.example", "onlyOlder": "on"}))
+	must(t, newer.RecordStart(ctx, map[string]string{"program": "attestd/2", "publicAddress": "https://b.example", "onlyNewer": "on"}))
+	for i, s := range []*store.Store{older, newer, older} {
+		c, _ := company(t, s, fmt.Sprint("acme", i))
+		attest(t, s, c, 1)
+		list := controlRecords(t, s, c)
+		if len(list) != 2 || !strings.Contains(list[0], `"program":"attestd/2"`) || !strings.Contains(list[0], `"publicAddress":"https://b.example"`) ||
+			strings.Contains(list[0], "onlyOlder") || !strings.Contains(list[0], "onlyNewer") || !strings.Contains(list[0], `"rowKey":"`) {
+			t.Errorf("company %d: %q", i, list)
+		}
+	}
+	for i, s := range []*store.Store{older, newer} {
+		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		changeable(t, s, "acme0", "acme1", "acme2")
+		must(t, s.RecordStart(ctx, map[string]string{"program": fmt.Sprint("attestd/", 3+i)})) // each starts again
+	}
+	must(t, older.VerifyAll(ctx, "", 2, nil, nil))
+	must(t, newer.VerifyAll(ctx, "", 2, nil, nil))
+}
+
+// changeable shows that companies can be changed, and that another one can register.
+func changeable(t testing.TB, s *store.Store, ids ...string) {
+	t.Helper()
+	must(t, s.Tables.Check(ctx, store.Installation))
+	for _, id := range ids {
+		c := got(s.Companies.Get(ctx, id))(t)
+		must(t, s.Tables.Check(ctx, c.Chain))
+		got(s.Agents.Register(ctx, by(c, now), "bot", nil, many))(t)
+	}
+	number := got(s.Companies.Count(ctx))(t)
+	company(t, s, fmt.Sprint("late", number))
+	if list := s.Tables.Changed(); len(list) > 0 {
+		t.Errorf("changed: %v", list)
+	}
+}
+
+// lockedOut returns a closed database in which two companies registered as programs before 1.5
+// recorded it: with the settings of the process, while the database had those of another one. The
+// log of the companies began so too.
+func lockedOut(t testing.TB, further int) string {
+	t.Helper()
+	s, path := fresh(t)
+	must(t, s.RecordStart(ctx, map[string]string{"program": "attestd/1", "onlyOlder": "on", "stream": "open"}))
+	company(t, s, "acme")
+	company(t, s, "zoo")
+	for i := range further {
+		company(t, s, fmt.Sprint("more", i))
+	}
+	must(t, s.Close())
+	must(t, other(t, path, `UPDATE setting SET value = replace(replace(value, 'attestd/1', 'attestd/2'), '"stream":"open"', '"stream":"off"') WHERE name = 'trust_settings'`).Close())
+	s = open(t, path)
+	var invalid *store.VerifyError
+	if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Reason, "table setting") {
+		t.Fatalf("before: %v", err)
+	}
+	if err := s.Tables.Check(ctx, store.Installation); !errors.Is(err, store.ErrTablesChanged) {
+		t.Fatalf("before: %v", err)
+	}
+	must(t, s.Close())
+	return path
+}
+
+// A company whose registration says other settings than the database is unlocked by the next start,
+// whichever settings that has, and so are registrations. It is recorded what the log said before.
+func TestNextStartUnlocksCompanies(t *testing.T) {
+	t.Parallel()
+	path := lockedOut(t, 0)
+	for _, program := range []string{"attestd/2", "attestd/1"} {
+		t.Run(program, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, storetest.Copy(t, path))
+			settings := map[string]string{"program": program, "stream": "off"}
+			must(t, s.RecordStart(ctx, settings))
+			c := got(s.Companies.Get(ctx, "acme"))(t)
+			list := said(t, s, c, "settings.changed")
+			if len(list) != 1 || !strings.Contains(list[0], `"onlyOlder":{"from":"on","to":null}`) || !strings.Contains(list[0], `"stream":{"from":"open","to":"off"}`) ||
+				strings.Contains(list[0], `"program"`) != (program == "attestd/2") {
+				t.Errorf("recorded %q", list)
+			}
+			must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+			changeable(t, s, "acme", "zoo")
+			must(t, s.RecordStart(ctx, settings))
+			if list := said(t, s, c, "settings.changed"); len(list) != 1 {
+				t.Errorf("the next start recorded %q", list)
+			}
+			must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		})
+	}
+}
+
+// So it is of more companies than one transaction compares.
+func TestNextStartUnlocksManyCompanies(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick, testenv.NotRaced)
+	t.Parallel()
+	s := open(t, lockedOut(t, 600))
+	must(t, s.RecordStart(ctx, map[string]string{"program": "attestd/3"}))
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	changeable(t, s, "acme", "zoo", "more0", "more599")
+	for id, want := range map[string]int{"acme": 2, "more599": 1} { // before the start, and in its transaction
+		if list := said(t, s, got(s.Companies.Get(ctx, id))(t), "settings.changed"); len(list) != want {
+			t.Errorf("%s: recorded %q", id, list)
+		}
+	}
+}
+
+// A difference in settings is accepted as others are, also of the log of the companies.
+func TestSettingsAreAccepted(t *testing.T) {
+	t.Parallel()
+	s := open(t, lockedOut(t, 0))
+	for _, id := range []string{"acme", "zoo", store.InstallationID} {
+		got(admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: id, Reason: "another version recorded it"}))(t)
+	}
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	changeable(t, s, "acme", "zoo")
+	c := got(s.Companies.Get(ctx, "acme"))(t)
+	if list := said(t, s, c, "settings.changed"); len(list) != 1 || !strings.Contains(list[0], `"program":{"from":"attestd/1","to":"attestd/2"}`) || strings.Contains(list[0], "databaseId") {
+		t.Errorf("recorded %q", list)
+	}
+	if list := said(t, s, c, "tables.accepted"); len(list) != 1 || !strings.Contains(list[0], "another version recorded it") {
+		t.Errorf("recorded %q", list)
+	}
+}
+
+// A server of a version that does not know what the database is records at its start that nothing
+// says it. That changes nothing, and does not free a fixed setting for another value.
+func TestStartOfAProgramThatKnowsNoIdentity(t *testing.T) {
+	t.Parallel()
+	s, _ := fresh(t)
+	must(t, s.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
+	c, _ := company(t, s, "acme")
+	record := func(changed string) {
+		t.Helper()
+		d := controlDraft(c)
+		d.Payload = []byte(`{"actionType":"settings.changed","agentId":"service","companyId":"acme","log":"control","payload":{"by":null,"changed":` + changed + `,"subject":"database"}}`)
+		d.Canonical = d.Payload
+		got(s.Append(ctx, d))(t)
+	}
+	record(`{"serviceName":{"from":"service","to":null},"trustDomain":{"from":"attestd.local","to":null}}`)
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must(t, s.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
+	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	record(`{"trustDomain":{"from":null,"to":"evil.example"}}`)
+	var invalid *store.VerifyError
+	if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Reason, "is fixed") {
+		t.Errorf("another trust domain: %v", err)
+	}
+}
