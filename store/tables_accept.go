@@ -137,8 +137,15 @@ func (s Tables) rowEvent(
 	if d.Table == projection.TableName || d.Table == projection.TableSession {
 		return controlEvent{action, subjectName(d.Row), map[string]any{"table": d.Table, "name": d.Row, "row": nil}}, nil
 	}
-	if d.Table == projection.TableSetting {
+	switch d.Table {
+	case projection.TableSetting:
 		return s.settingsEvent(w, c)
+	case projection.TableToken, projection.TableFederatedToken:
+		hash, err := hex.DecodeString(d.Row)
+		if err == nil {
+			_, err = w.exec(`DELETE FROM `+d.Table+` WHERE substr(hash, 1, ?) = ?`, len(hash), hash)
+		}
+		return e, err
 	}
 	t := tableOf(d.Table)
 	if t == nil {
@@ -204,7 +211,8 @@ func (s Tables) Compare(
 
 // Accept appends a record of each differing row, so that the control log matches the tables, and
 // one with the reason. Rows that are under an HMAC get theirs. Names and sessions become what the
-// actions say: those are in a log already, and nothing else is true.
+// actions say: those are in a log already, and nothing else is true. Access tokens whose HMAC is
+// wrong are nobody's, and are deleted.
 func (s Tables) Accept(ctx context.Context, c *Company, differences []*projection.Difference, reason string) error {
 	follows := func(d *projection.Difference) bool {
 		return d.Table == projection.TableName || d.Table == projection.TableSession

@@ -165,11 +165,10 @@ func (r *comparison) readTable(ctx context.Context, t *obeyedTable) error {
 					return err
 				}
 				after, n = row.cursor, n+1
-				d := t.take(r.rows, row)
-				if d == nil && row.wrong != "" {
-					d = &projection.Difference{Table: t.name, Row: row.name, Index: -1, What: row.wrong}
+				r.add(t.take(r.rows, row))
+				if row.wrong != "" {
+					r.add(&projection.Difference{Table: t.name, Row: row.name, Index: -1, What: row.wrong, Secret: true})
 				}
-				r.add(d)
 				return nil
 			}, query, append([]any{r.company.Chain}, after...)...)
 		})

@@ -24,10 +24,10 @@ func (r *comparison) compareTokens(ctx context.Context) error {
 		table, query string
 		scan         func(*sql.Rows) (tokenRow, []byte, error)
 	}{
-		{"oauth_token", `SELECT t.hash, t.company, t.expires_at, coalesce(c.client_id, ''), t.mac, coalesce(k.thumbprint, ''), t.bound, t.scope, coalesce(t.jkt, '')
+		{projection.TableToken, `SELECT t.hash, t.company, t.expires_at, coalesce(c.client_id, ''), t.mac, coalesce(k.thumbprint, ''), t.bound, t.scope, coalesce(t.jkt, '')
 			FROM oauth_token t LEFT JOIN oauth_client c ON c.id = t.client AND c.company = t.company
 			LEFT JOIN agent_key k ON k.id = t.agent_key AND k.company = t.company WHERE t.hash > ? ORDER BY t.hash LIMIT ?`, scanTokenRow},
-		{"federated_token", `SELECT t.hash, t.company, t.expires_at, t.mac, coalesce(f.name, ''), coalesce(f.created_at, ''), t.agent_id, coalesce(t.jkt, ''), coalesce(c.client_id, ''), coalesce(t.delegation, '')
+		{projection.TableFederatedToken, `SELECT t.hash, t.company, t.expires_at, t.mac, coalesce(f.name, ''), coalesce(f.created_at, ''), t.agent_id, coalesce(t.jkt, ''), coalesce(c.client_id, ''), coalesce(t.delegation, '')
 			FROM federated_token t LEFT JOIN federation f ON f.id = t.federation AND f.company = t.company
 			LEFT JOIN oauth_client c ON c.id = t.client AND c.company = t.company WHERE t.hash > ? ORDER BY t.hash LIMIT ?`, scanFederatedRow},
 	} {

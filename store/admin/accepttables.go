@@ -17,9 +17,10 @@ type AcceptTablesOptions struct {
 
 // AcceptTables appends control records so that a company's control log matches its tables: one for
 // each differing row, and one with the reason. Names and sessions, which follow from the actions,
-// become what those say. Differences in signing keys, records, logs, the companies that there are,
-// and what the database is cannot be accepted. It returns the differences. Run of s MUST be
-// running. It returns ErrRefused, also if nothing differs, and ErrNotFound.
+// become what those say. Access tokens that the service has not written are deleted. Differences in
+// signing keys, records, logs, secrets, the companies that there are, and what the database is
+// cannot be accepted. It returns the differences. Run of s MUST be running. It returns ErrRefused,
+// also if nothing differs, and ErrNotFound.
 func AcceptTables(ctx context.Context, s *store.Store, o AcceptTablesOptions) ([]*projection.Difference, error) {
 	if err := checkReason(o.Reason); err != nil {
 		return nil, err
@@ -37,16 +38,35 @@ func AcceptTables(ctx context.Context, s *store.Store, o AcceptTablesOptions) ([
 			len(differences), o.Company)
 	}
 	for _, d := range differences {
-		switch {
-		case d.Table == projection.TableSetting && !slices.Contains(projection.FixedSettings, d.Row): // of any company
-		case o.Company == store.InstallationID:
-			return nil, fmt.Errorf("%w: %v; which companies there are is not accepted: put a backup in place", store.ErrRefused, d)
-		case d.Table == projection.TableSigningKey || d.Table == "record" || d.Table == "log" || d.Table == projection.TableSetting:
-			return nil, fmt.Errorf("%w: %v; this is not accepted: put a backup in place", store.ErrRefused, d)
+		if what := refused(o.Company, d); what != "" {
+			return nil, fmt.Errorf("%w: %v; %s: put a backup in place", store.ErrRefused, d, what)
 		}
 	}
 	if err := s.Tables.Accept(ctx, c, differences, o.Reason); err != nil {
 		return nil, err
 	}
 	return differences, nil
+}
+
+// refused says what makes it impossible to accept a difference, or returns "".
+func refused(company string, d *projection.Difference) string {
+	const which = "this is not accepted"
+	switch d.Table {
+	case projection.TableSetting:
+		if slices.Contains(projection.FixedSettings, d.Row) {
+			return which
+		}
+		return ""
+	case projection.TableToken, projection.TableFederatedToken: // they are deleted
+		return ""
+	case projection.TableSigningKey, "record", "log":
+		return which
+	}
+	switch {
+	case company == store.InstallationID:
+		return "which companies there are is not accepted"
+	case d.Secret:
+		return "no record can make that right"
+	}
+	return ""
 }

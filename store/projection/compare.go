@@ -17,6 +17,8 @@ type Difference struct {
 	Index int64  // of the control record that says otherwise; -1 where none does
 	What  string // what is wrong, to be read behind the name of the row
 	Has   any    // the row as it stands, nil where it is missing
+	// a secret in the row is of another one, which no record makes right
+	Secret bool
 }
 
 func (d *Difference) Error() string {
@@ -139,10 +141,14 @@ func (c Comparison) Quota(has Quota) *Difference {
 func (c Comparison) Settings(has map[string]string) *Difference {
 	for _, name := range slices.Sorted(maps.Keys(has)) {
 		if want, is := c.state.Settings[name]; is && want != has[name] {
-			return &Difference{TableSetting, name, -1, fmt.Sprintf("is %q, and the log says %q", has[name], want), nil}
+			return differingSetting(name, fmt.Sprintf("is %q, and the log says %q", has[name], want))
 		}
 	}
 	return nil
+}
+
+func differingSetting(name, what string) *Difference {
+	return &Difference{Table: TableSetting, Row: name, Index: -1, What: what}
 }
 
 // Fixed takes what the database itself says of the settings that never change, by their names; a
@@ -157,9 +163,9 @@ func (s *State) Fixed(has map[string]string) *Difference {
 		switch {
 		case !is || value == want:
 		case !there:
-			return &Difference{TableSetting, name, -1, fmt.Sprintf("is missing, and the log says %q", want), nil}
+			return differingSetting(name, fmt.Sprintf("is missing, and the log says %q", want))
 		default:
-			return &Difference{TableSetting, name, -1, fmt.Sprintf("is %q, and the log says %q", value, want), nil}
+			return differingSetting(name, fmt.Sprintf("is %q, and the log says %q", value, want))
 		}
 	}
 	return nil
@@ -188,7 +194,8 @@ func PassportsGone(newest time.Time) int64 { return newest.Add(-24 * time.Hour).
 
 func missing[R comparable](table string, rows map[string]Entry[R], yield func(*Difference) bool) bool {
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		if !yield(&Difference{table, name, rows[name].Index, fmt.Sprintf("is missing, and control record %d tells of it", rows[name].Index), nil}) {
+		index := rows[name].Index
+		if !yield(&Difference{Table: table, Row: name, Index: index, What: fmt.Sprintf("is missing, and control record %d tells of it", index)}) {
 			return false
 		}
 	}
@@ -206,7 +213,7 @@ func taken[R comparable](table string, rows map[string]Entry[R], name string, ha
 }
 
 func unrecorded(table, name string, has any) *Difference {
-	return &Difference{table, name, -1, "no control record tells of it", has}
+	return &Difference{Table: table, Row: name, Index: -1, What: "no control record tells of it", Has: has}
 }
 
 // Unrecorded says whether a difference is about a row that no record tells of. Of a company whose
@@ -225,7 +232,7 @@ func differs[R comparable](table, name string, has R, want Entry[R]) *Difference
 			parts = append(parts, fmt.Sprintf("%s is %s, and control record %d says %s", column, shown(a), want.Index, shown(b)))
 		}
 	}
-	return &Difference{table, name, want.Index, strings.Join(parts, "; "), has}
+	return &Difference{Table: table, Row: name, Index: want.Index, What: strings.Join(parts, "; "), Has: has}
 }
 
 func shown(v any) string {

@@ -149,4 +149,7 @@ const (
 	// these follow from the records of the actions
 	TableName    = "idempotency_key"
 	TableSession = "agent_session"
+	// access tokens, which have an HMAC in place of a record
+	TableToken          = "oauth_token"
+	TableFederatedToken = "federated_token"
 )
