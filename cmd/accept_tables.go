@@ -23,7 +23,9 @@ attestd serve refuses the company's changes and tokens with TABLES_CHANGED. Each
 is printed, and recorded permanently in the control log with the reason.
 
 Restore a backup instead, unless you know who changed the rows and why: that person had write
-access to the database. Signing keys, records, and which companies exist cannot be accepted.
+access to the database. A setting is recorded as it is, and access tokens that the service has not
+written are deleted; for these, ID may be @installation. Signing keys, records, secrets that do
+not match their rows, what the database is, and which companies exist cannot be accepted.
 
 The servers must be stopped: no process may have the database file open. When nothing differs,
 the command is refused (exit status 5).`,

@@ -94,7 +94,8 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 			changed := changed
 			if c.Chain > agreed {
 				changed, err = s.unlikeLogged(w, c, trust)
-				if err != nil && !errors.Is(err, ErrTablesChanged) { // which concerns this company alone
+				// a record that cannot be read concerns this company alone
+				if err != nil && !errors.Is(err, ErrTablesChanged) {
 					return nil, err
 				}
 			}

@@ -34,7 +34,8 @@ func TestRegistrationBesideAnotherVersion(t *testing.T) {
 	for i, s := range []*store.Store{older, newer} {
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		changeable(t, s, "acme0", "acme1", "acme2")
-		must(t, s.RecordStart(ctx, map[string]string{"program": fmt.Sprint("attestd/", 3+i)})) // each starts again
+		// each starts again
+		must(t, s.RecordStart(ctx, map[string]string{"program": fmt.Sprint("attestd/", 3+i)}))
 	}
 	must(t, older.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, newer.VerifyAll(ctx, "", 2, nil, nil))
@@ -56,7 +57,7 @@ func changeable(t testing.TB, s *store.Store, ids ...string) {
 	}
 }
 
-// lockedOut returns a closed database in which two companies registered as programs before 1.5
+// lockedOut returns a closed database in which two companies registered as older programs
 // recorded it: with the settings of the process, while the database had those of another one. The
 // log of the companies began so too.
 func lockedOut(t testing.TB, further int) string {
@@ -118,7 +119,8 @@ func TestNextStartUnlocksManyCompanies(t *testing.T) {
 	must(t, s.RecordStart(ctx, map[string]string{"program": "attestd/3"}))
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	changeable(t, s, "acme", "zoo", "more0", "more599")
-	for id, want := range map[string]int{"acme": 2, "more599": 1} { // before the start, and in its transaction
+	// one of the steps before the start records it, or the start itself
+	for id, want := range map[string]int{"acme": 2, "more599": 1} {
 		if list := said(t, s, got(s.Companies.Get(ctx, id))(t), "settings.changed"); len(list) != want {
 			t.Errorf("%s: recorded %q", id, list)
 		}
