@@ -34,13 +34,18 @@ func TestEachDifferenceHasItsRemedy(t *testing.T) {
 		must(t, other(t, path, append(guards(t, path), list[what])...).Close())
 		s := open(t, path)
 		var refused error
-		for _, id := range []string{"acme", "zoo", store.InstallationID} {
-			_, err := admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: id, Reason: "it was me"})
+		for number, id := range map[int64]string{1: "acme", 2: "zoo", store.Installation: store.InstallationID} {
+			before, _, err := s.Tip(ctx, store.ControlChain(number))
+			must(t, err)
+			_, err = admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: id, Reason: "it was me"})
 			if err == nil || strings.Contains(err.Error(), "nothing to accept") {
 				continue
 			}
 			if refused = errors.Join(refused, err); !errors.Is(err, store.ErrRefused) && !strings.HasPrefix(what, "company.") {
 				t.Errorf("%s: %s is refused with %v", what, id, err)
+			}
+			if after, _, err := s.Tip(ctx, store.ControlChain(number)); err != nil || after.Length != before.Length {
+				t.Errorf("%s: %s is refused, and has %d records more: %v", what, id, after.Length-before.Length, err)
 			}
 		}
 		err := s.VerifyAll(ctx, "", 2, nil, nil)
