@@ -17,8 +17,10 @@ import (
 // transport: with UDP and plain TCP nobody knows what was received.
 //
 // Syslog has no acknowledgement. So each batch has a connection of its own: the exporter ends its
-// side, and the batch counts as received when the receiver then ends its side without an error. A
-// receiver does that when it has read everything. Whether it has stored it, only its disk shows.
+// side, and the batch counts as received when the receiver ends its side only then, without an
+// error. A receiver does that when it has read everything. An end that comes earlier means that it
+// has not, and so does a connection that is reset after it: the system does that when what was
+// received is read by nobody. Whether a receiver has stored it, only its disk shows.
 type Syslog struct {
 	address string
 	tls     *tls.Config
@@ -76,30 +78,89 @@ func (s *Syslog) Deliver(ctx context.Context, b *Batch) error {
 	}
 	defer plain.Close()
 	defer context.AfterFunc(ctx, func() { _ = plain.SetDeadline(time.Unix(1, 0)) })()
-	conn := tls.Client(plain, s.tls)
+	conn, began := tls.Client(plain, s.tls), time.Now()
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return fmt.Errorf("TLS with %s: %w", s.address, err)
 	}
+	roundTrip := min(time.Since(began), maxRoundTrip)
 	frames := make([]byte, 0, b.bytes+128*len(b.Lines))
 	for _, l := range b.Lines {
 		frames = s.appendFrame(frames, l)
 	}
 	if _, err = conn.Write(frames); err == nil {
+		err = s.checkOpen(ctx, conn, roundTrip)
+	}
+	if err == nil {
 		err = conn.CloseWrite()
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.address, err)
 	}
-	// Some receivers end the connection without the alert of TLS.
-	n, err := conn.Read(make([]byte, 1))
-	if n > 0 { // it may end its side after that, having stored nothing
-		return fmt.Errorf("%s answers, which no syslog receiver does", s.address)
-	}
-	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err := readToEnd(conn); err != nil {
 		return fmt.Errorf("%s did not take all: %w", s.address, err)
 	}
 	return nil
 }
+
+// maxRoundTrip bounds how long an end of the other side is waited for that comes too early.
+const maxRoundTrip = time.Second
+
+var (
+	errEndsFirst = errors.New("the receiver ends its side before the exporter has ended its own: it has not read the lines to their end")
+	errAnswers   = errors.New("the receiver answers, which no syslog receiver does")
+)
+
+// checkOpen requires that the other side has not ended. It waits for as long as the handshake took,
+// which is at least a round trip: until then an end that was sent before ours may be on its way.
+func (s *Syslog) checkOpen(ctx context.Context, conn *tls.Conn, roundTrip time.Duration) error {
+	if err := conn.SetReadDeadline(time.Now().Add(roundTrip)); err != nil {
+		return err
+	}
+	n, err := conn.Read(make([]byte, 1))
+	switch {
+	case n > 0: // it may end its side after that, having stored nothing
+		return errAnswers
+	case isEnd(err):
+		return errEndsFirst
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	}
+	if err = conn.SetReadDeadline(time.Time{}); ctx.Err() != nil { // which may have set it just before
+		err = ctx.Err()
+	}
+	return err
+}
+
+// readToEnd requires that the other side ends without an answer and without a reset, first its side
+// of TLS and then the connection.
+func readToEnd(conn *tls.Conn) error {
+	n, err := conn.Read(make([]byte, 1))
+	switch {
+	case n > 0:
+		return errAnswers
+	case !isEnd(err):
+		return err
+	}
+	plain, is := conn.NetConn().(*net.TCPConn)
+	if !is {
+		return errors.New("the connection is not of TCP")
+	}
+	// A receiver may wait for this end too. Where it is gone already, reading says how.
+	_ = plain.CloseWrite()
+	n, err = plain.Read(make([]byte, 1))
+	switch {
+	case n > 0:
+		return errAnswers
+	case err != io.EOF:
+		return err
+	}
+	return nil
+}
+
+// isEnd reports the end of a side of TLS. Some receivers end the connection without the alert.
+func isEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // appendFrame appends MSG-LEN SP SYSLOG-MSG (RFC 5425 §4.3).
 func (s *Syslog) appendFrame(dst []byte, l Line) []byte {

@@ -199,3 +199,55 @@ func TestSyslogReceiverThatAnswersAcknowledgesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A receiver that ends its side before the exporter has ended its own has not read to the end, by
+// whatever it ends it; nor has one that resets the connection after it.
+func TestSyslogReceiverThatEndsFirstAcknowledgesNothing(t *testing.T) {
+	t.Parallel()
+	pair, pool := certificate(t)
+	b := &export.Batch{}
+	for range 2000 {
+		b.Lines = append(b.Lines, export.Line{Text: []byte(`{"a":"` + strings.Repeat("x", 50) + `"}`), Type: "record", At: "2026-11-21T09:00:00.000Z"})
+	}
+	for does, treat := range map[string]func(conn *tls.Conn){
+		"its side of TLS": func(conn *tls.Conn) { _ = conn.CloseWrite() },
+		"its side of TCP": func(conn *tls.Conn) { _ = conn.NetConn().(*net.TCPConn).CloseWrite() },
+		"the connection":  func(conn *tls.Conn) { _ = conn.Close() },
+		"its side of TLS after a part": func(conn *tls.Conn) {
+			_, _ = io.CopyN(io.Discard, conn, 1000)
+			_ = conn.CloseWrite()
+		},
+		// it has the exporter's end, of which it decrypts nothing: the rest goes with the connection
+		"its side of TLS last, without reading": func(conn *tls.Conn) {
+			head := make([]byte, 5) // of a TLS record: type, version, length (RFC 5246 §6.2.1)
+			for head[0] != 21 {
+				if _, err := io.ReadFull(conn.NetConn(), head); err != nil {
+					t.Error(err)
+					return
+				}
+				if head[0] != 21 {
+					_, _ = io.CopyN(io.Discard, conn.NetConn(), int64(head[3])<<8|int64(head[4]))
+				}
+			}
+			_ = conn.CloseWrite()
+			_ = conn.NetConn().Close()
+		},
+	} {
+		t.Run(does, func(t *testing.T) {
+			t.Parallel()
+			c := newCollector(t, pair)
+			release := make(chan struct{})
+			defer close(release)
+			c.treat = func(_ int, conn *tls.Conn) bool {
+				treat(conn)
+				<-release
+				return true
+			}
+			d, err := export.NewSyslog(c.Addr().String(), &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS12})
+			must(t, err)
+			if err := d.Deliver(t.Context(), b); err == nil {
+				t.Errorf("%d lines count as received", len(b.Lines))
+			}
+		})
+	}
+}
