@@ -98,7 +98,7 @@ func (f *doctorFlags) options(cmd *cobra.Command) (o doctor.Options, err error) 
 			return o, usagef("--skip: there is no check %q", name)
 		}
 	}
-	o = doctor.Options{DB: f.db, Heads: headsPath(f.heads, f.db), Schema: f.schema, Program: "attestd/" + f.version, Now: time.Now(), Skip: f.skip,
+	o = doctor.Options{DB: f.db, AllowNetworkFS: f.allowNetworkFS, Heads: headsPath(f.heads, f.db), Schema: f.schema, Program: "attestd/" + f.version, Now: time.Now(), Skip: f.skip,
 		Quick: f.quick, Master: f.master.read, MasterFile: f.master.file, Listen: f.listen, BackupEvery: f.backup.every}
 	o.Config, o.ConfigErr = f.config(cmd.Flags())
 	if _, err := f.domain(cmd.Flags()); o.ConfigErr == nil {

@@ -33,6 +33,7 @@ type serveFlags struct {
 	heads, cosignFor, witnessName                                                           string
 	trustedProxies, allowedOrigins, witnesses                                               []string
 	noRecoverEndpoint, acceptClock, webhooksAllowPrivate, federationAllowPrivate, dpopNonce bool
+	allowNetworkFS                                                                          bool
 	bounds                                                                                  server.Bounds
 	master                                                                                  masterKeyFlags
 	tls                                                                                     tlsFlags
@@ -100,6 +101,8 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 		"`file` with the token, for --registration token")
 	flags.BoolVar(&f.noRecoverEndpoint, "no-recover-endpoint", false, "disable POST /v1/recover-key")
 	flags.BoolVar(&f.acceptClock, "accept-clock", false, "allow writes when the clock is 10 years or more ahead")
+	flags.BoolVar(&f.allowNetworkFS, "allow-network-fs", false,
+		"start with a database file on a network file system (NFS, SMB, 9p, virtiofs), which damages it sooner or later")
 	flags.BoolVar(&f.webhooksAllowPrivate, "webhooks-allow-private", false,
 		"allow webhooks to private and loopback addresses, and over http")
 	flags.BoolVar(&f.federationAllowPrivate, "federation-allow-private", false,
@@ -210,6 +213,10 @@ func (f serveFlags) serve(cmd *cobra.Command) (err error) {
 	if err := makeFolder(f.db); err != nil {
 		return err
 	}
+	unsafeDisk, err := checkFileSystem(f.db, f.allowNetworkFS)
+	if err != nil {
+		return err
+	}
 	if cfg.TLS, err = f.tls.open(f.version, f.db, portOf(listener.Addr()), cfg.Log); err != nil {
 		return err
 	}
@@ -252,6 +259,9 @@ func (f serveFlags) serve(cmd *cobra.Command) (err error) {
 		cfg.Log.Info("settings read", "file", reload.file)
 	}
 	cfg.Backups = f.backup.schedule(place, cfg.Store, f.db, headsPath(f.heads, f.db), cfg.Log)
+	if unsafeDisk != "" {
+		cfg.Log.Warn(unsafeDisk)
+	}
 	for _, notice := range cfg.Store.Notices() {
 		cfg.Log.Warn(notice)
 	}

@@ -7,7 +7,17 @@ import (
 	"path/filepath"
 
 	"attestd/store"
+	"attestd/store/sqlite"
 )
+
+// checkFileSystem refuses a network file system under a database file, and returns a warning about
+// one that may not hold it; see sqlite.CheckFileSystem.
+func checkFileSystem(db string, allowNetwork bool) (warning string, err error) {
+	if store.IsPostgres(db) {
+		return "", nil
+	}
+	return sqlite.CheckFileSystem(db, allowNetwork)
+}
 
 // makeFolder creates the folder of a database file, for its owner alone, where only that folder is
 // missing. The root of a volume of Kubernetes may be written by a group, so that a database there

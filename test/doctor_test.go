@@ -22,11 +22,12 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 	i := install(t)
 	flags := i.flags("--tls-cert", i.cert, "--tls-key", i.certKey, "--base-url", "https://attest.example.com")
 	d := diagnose(t, flags...)
-	if d.status != 0 || d.State != "ok" || d.Form != "attestd doctor 1" || d.Database != i.db || len(d.Findings) != 23 {
+	if d.status != 0 || d.State != "ok" || d.Form != "attestd doctor 1" || d.Database != i.db || len(d.Findings) != 24 {
 		t.Errorf("%d findings: %s", len(d.Findings), d.all)
 	}
 	d.finds(t, "chains", "ok", "3 logs with 8 records verify")
 	d.finds(t, "pages", "ok", "every page")
+	d.finds(t, "filesystem", "ok", "no network file system")
 	d.finds(t, "backups", "ok", "read back, restored and verified")
 	d.finds(t, "server", "ok", "no server")
 	d.finds(t, "readiness", "skipped", "no server runs")
@@ -51,7 +52,7 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 	// for people: a line for each check, and what they are together
 	r := command(t, append([]string{"doctor"}, flags...)...)
 	lines := strings.Split(strings.TrimSuffix(r.stdout, "\n"), "\n")
-	if r.status != 0 || len(lines) != 24 || !strings.HasPrefix(lines[0], "ok       settings ") || lines[23] != "20 ok, 0 warn, 0 fail, 3 skipped" {
+	if r.status != 0 || len(lines) != 25 || !strings.HasPrefix(lines[0], "ok       settings ") || lines[24] != "21 ok, 0 warn, 0 fail, 3 skipped" {
 		t.Errorf("exit status %d: %s", r.status, r.all)
 	}
 	exits(t, 2, `there is no check "pulse"`, append([]string{"doctor", "--skip", "pulse"}, flags...)...)

@@ -74,8 +74,10 @@ type Options struct {
 	Config    server.Config
 	ConfigErr error
 	Listen    string
-	Host      string                      // of the public address; "" if it is not known
-	TLS       func() (Certificate, error) // nil without TLS
+	// whether serve starts on a network file system
+	AllowNetworkFS bool
+	Host           string                      // of the public address; "" if it is not known
+	TLS            func() (Certificate, error) // nil without TLS
 
 	Backups     func() (backups.Place, error) // nil for none
 	BackupEvery time.Duration
@@ -124,6 +126,7 @@ var all = []check{
 	{"readiness", (*examination).readiness, false},
 	{"database", (*examination).database, false},
 	{"links", (*examination).links, false},
+	{"filesystem", (*examination).fileSystem, false},
 	{"permissions", (*examination).permissions, false},
 	{"space", (*examination).space, false},
 	{"log", (*examination).log, false},

@@ -144,6 +144,23 @@ func (x *examination) permissions(context.Context) *finding {
 	return f
 }
 
+func (x *examination) fileSystem(context.Context) *finding {
+	if x.path == "" {
+		return skipped(aboutPostgres)
+	}
+	if f := x.missing(); f != nil {
+		return f
+	}
+	const remedy = "move the database to a disk of this machine, with attestd backup and restore, or to PostgreSQL"
+	switch warning, err := sqlite.CheckFileSystem(x.path, x.AllowNetworkFS); {
+	case err != nil:
+		return failed(err.Error(), remedy)
+	case warning != "":
+		return ok("the database can be opened").add(Warn, warning, remedy)
+	}
+	return ok("no network file system, FUSE or overlay is under the database")
+}
+
 func (x *examination) space(context.Context) *finding {
 	if x.path == "" {
 		return skipped(aboutPostgres)
