@@ -114,7 +114,7 @@ func TestReplayOnAnotherServer(t *testing.T) {
 	proof := public.proof(t, a.key, "POST", "/v1/oauth/token", "")
 	token := ask(first, tokenCall, signInBody(assertions[0]), proof).status(200).str("access_token")
 	ask(second, tokenCall, signInBody(assertions[0])).gets(401, `{"error":"invalid_client","error_description":"…used before"}`)
-	ask(second, tokenCall, signInBody(assertions[1]), proof).gets(401, `{"error":"invalid_client","error_description":"…used before"}`)
+	ask(second, tokenCall, signInBody(assertions[1]), proof).gets(400, `{"error":"invalid_dpop_proof","error_description":"…used before…"}`)
 
 	proof = public.proof(t, a.key, "GET", a.keys(), token)
 	ask(first, "GET "+a.keys(), "", "Authorization: DPoP "+token, proof).status(200)

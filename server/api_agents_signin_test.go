@@ -135,6 +135,11 @@ func TestBoundTokenNeedsProofs(t *testing.T) {
 	a.with("").do(t, tokenCall, signInBody(a.assertion(t)), "Content-Type: application/json", a.proof(t, other.key, "POST", "/v1/oauth/token", "")).gets(400, `{"error":"invalid_dpop_proof","error_description":"…"}`)
 	answer := a.with("").do(t, tokenCall, signInBody(a.assertion(t)), "Content-Type: application/json", a.proof(t, a.key, "POST", "/v1/oauth/token", ""))
 	token := answer.gets(200, `{"access_token":"oauth_<secret>","token_type":"DPoP","expires_in":3600}`).str("access_token")
+	once := a.proof(t, a.key, "POST", "/v1/oauth/token", "")
+	again := a.assertion(t)
+	a.with("").do(t, tokenCall, signInBody(again), "Content-Type: application/json", once).status(200)
+	a.with("").do(t, tokenCall, signInBody(a.assertion(t)), "Content-Type: application/json", once).gets(400, `{"error":"invalid_dpop_proof","error_description":"…used before…"}`)
+	a.with("").do(t, tokenCall, signInBody(again), "Content-Type: application/json", a.proof(t, a.key, "POST", "/v1/oauth/token", "")).gets(401, `{"error":"invalid_client","error_description":"…used before"}`)
 	bound := a.with("")
 	call := func(headers ...string) *reply { return bound.do(t, "GET "+a.keys(), "", headers...) }
 	authorization := "Authorization: DPoP " + token

@@ -246,7 +246,7 @@ func TestFederatedTokenIsBound(t *testing.T) {
 	if answer.str("token_type") != "DPoP" {
 		t.Errorf("%s", answer.raw)
 	}
-	c.federates(t, i.token(t, c.ours(), nil), signIn).status(400) // the proof was used
+	c.federates(t, i.token(t, c.ours(), nil), signIn).gets(400, `{"error":"invalid_dpop_proof","error_description":"…used before…"}`)
 	if bad := c.federates(t, i.token(t, c.ours(), nil), proof(key, "/v1/attest", "")).status(400); bad.str("error") != "invalid_dpop_proof" {
 		t.Errorf("%s", bad.raw)
 	}

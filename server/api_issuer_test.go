@@ -55,7 +55,7 @@ func TestIssuerMetadata(t *testing.T) {
 			"token_endpoint":"`+s.url+`/o/acme/token","introspection_endpoint":"`+s.url+`/o/acme/introspect","revocation_endpoint":"`+s.url+`/o/acme/revoke",
 			"introspection_endpoint_auth_methods_supported":["client_secret_basic","client_secret_post","private_key_jwt"],"introspection_endpoint_auth_signing_alg_values_supported":["ES256","RS256","PS256","EdDSA","Ed25519"],
 			"revocation_endpoint_auth_methods_supported":["client_secret_basic","client_secret_post","private_key_jwt"],"revocation_endpoint_auth_signing_alg_values_supported":["ES256","RS256","PS256","EdDSA","Ed25519"],
-			"scopes_supported":["admin","writer","reader","agent"],"authorization_endpoint":"`+s.url+`/o/acme/authorize","response_types_supported":[],
+			"scopes_supported":["admin","writer","reader","agent"],"authorization_endpoint":"`+s.url+`/o/acme/authorize","response_types_supported":["id_token"],
 			"grant_types_supported":["client_credentials","urn:ietf:params:oauth:grant-type:jwt-bearer","urn:ietf:params:oauth:grant-type:token-exchange"],"authorization_grant_profiles_supported":["urn:ietf:params:oauth:grant-profile:id-jag"],"token_endpoint_auth_methods_supported":["client_secret_basic","client_secret_post","private_key_jwt"],
 			"token_endpoint_auth_signing_alg_values_supported":["ES256","RS256","PS256","EdDSA","Ed25519"],"code_challenge_methods_supported":["S256"],
 			"dpop_signing_alg_values_supported":["ES256","EdDSA","Ed25519"],"id_token_signing_alg_values_supported":["ES256","RS256","EdDSA"],

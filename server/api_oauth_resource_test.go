@@ -9,6 +9,7 @@ import (
 
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
+	"attestd/server"
 )
 
 // decoded is a part of a JWT.
@@ -110,4 +111,93 @@ func TestResourceOfAgents(t *testing.T) {
 	acme.about(t, "acme", "introspect", token).has(`{"active":true}`)
 	acme.do(t, "DELETE "+bot.keys()+"/"+bot.thumbprint(), "").status(200)
 	acme.about(t, "acme", "introspect", token).gets(200, inactive)
+}
+
+// Whoever follows the metadata of this API as a resource to a token gets one that opens it: for the
+// resource that they name, of the issuer that they name. Introspection knows the token as a JWT of
+// that issuer, and the API takes it for as long as that says active.
+func TestResourceOfMetadataOpensAPI(t *testing.T) {
+	t.Parallel()
+	s := start(t, privateFederation)
+	acme, zoo := s.company(t, "acme"), s.company(t, "zoo")
+	metadata := s.anyone().do(t, "GET /.well-known/oauth-protected-resource/o/acme", "").status(200)
+	whole := s.anyone().do(t, "GET /.well-known/oauth-protected-resource", "").str("resource")
+	c := acme.oauthClient(t, "writer")
+	at := "POST " + strings.TrimPrefix(metadata.str("authorization_servers", 0), s.url) + "/token"
+	asks := func(params ...string) *reply {
+		params = append([]string{"grant_type", "client_credentials", "client_id", c.clientID, "client_secret", c.secret}, params...)
+		return s.anyone().do(t, at, oauthForm(params...), formType)
+	}
+	for _, resource := range []string{metadata.str("resource"), whole, whole + "/"} {
+		token := asks("resource", resource).gets(200, `{"access_token":"<token>","token_type":"bearer","expires_in":"<number>","scope":"writer"}`).str("access_token")
+		if header, claims := decoded(t, token, 0), decoded(t, token, 1); header["typ"] != "at+jwt" || claims["aud"] != resource || claims["iss"] != acme.ours() {
+			t.Errorf("%v %v", header, claims)
+		}
+		acme.with(token).do(t, "GET /v1/company", "").status(200)
+		acme.with(token).do(t, "POST /v1/attest", attestBody("a", "1", "")).status(201)
+		acme.with(token).do(t, "POST /v1/keys", "").status(403)
+		acme.with(tampered(token)).do(t, "GET /v1/company", "").status(401)
+		acme.about(t, "acme", "introspect", token).has(`{"active":true,"client_id":"` + c.clientID + `","scope":"writer"}`)
+	}
+	ours := metadata.str("resource")
+	reader := acme.with(asks("resource", ours, "scope", "reader").has(`{"scope":"reader"}`).str("access_token"))
+	reader.do(t, "GET /v1/company", "").status(200)
+	reader.do(t, "POST /v1/attest", attestBody("a", "1", "")).status(403)
+
+	// what others have been handed too, and what another company's part is named, opens nothing
+	const invalid = `{"error":"invalid_target","error_description":"…"}`
+	asks("resource", ours, "resource", "https://mcp.example").gets(400, invalid) // ours is of http here
+	asks("resource", zoo.ours()).gets(400, invalid)
+	public := start(t, func(c *server.Config) { c.BaseURL = "https://attest.example" })
+	both := public.company(t, "acme").oauthClient(t, "admin").asks(t, []string{"resource", "https://attest.example/o/acme", "resource", "https://mcp.example"}).status(200)
+	public.anyone().with(both.str("access_token")).do(t, "GET /v1/company", "").status(401)
+
+	// with a revocation, a client or a key of the issuer it ends, and so do its streams
+	for _, end := range map[string]func(token string, of oauthClient){
+		"revoked":        func(token string, _ oauthClient) { acme.about(t, "acme", "revoke", token).status(200) },
+		"without client": func(_ string, of oauthClient) { acme.do(t, "DELETE /v1/oauth/clients/"+of.clientID, "").status(200) },
+		"compromised": func(string, oauthClient) {
+			acme.do(t, "POST /v1/companies/rotate-keys", `{"compromised":true}`).status(200)
+		},
+	} {
+		of := acme.oauthClient(t, "reader")
+		token := of.asks(t, []string{"resource", ours}).status(200).str("access_token")
+		acme.with(token).do(t, "GET /v1/company", "").status(200)
+		stream := acme.with(token).listen(t)
+		end(token, of)
+		acme.with(token).do(t, "GET /v1/company", "").status(401)
+		acme.about(t, "acme", "introspect", token).gets(200, inactive)
+		stream.ended()
+	}
+}
+
+// The same holds of an agent by a key of its own, whose token is bound to that, and of a workload
+// with an identity of its own, which gets the token that it gets without a resource.
+func TestResourceOfMetadataOpensAPIToAgents(t *testing.T) {
+	t.Parallel()
+	s := start(t, privateFederation)
+	acme := s.company(t, "acme")
+	bot := acme.signer(t, "bot", jose.ES256)
+	text, err := assertion.Make(t.Context(), bot.key, bot.spiffe(), acme.ours(), time.Now())
+	must(t, err)
+	body := oauthForm("grant_type", "client_credentials", "client_assertion_type", assertion.Type, "client_assertion", text, "resource", acme.ours())
+	token := bot.anyone().do(t, "POST /o/acme/token", body, formType, bot.proof(t, bot.key, "POST", "/o/acme/token", "")).
+		gets(200, `{"access_token":"<token>","token_type":"DPoP","expires_in":"<number>","scope":"agent"}`).str("access_token")
+	attest := func(headers ...string) *reply {
+		return bot.anyone().do(t, "POST /v1/attest", attestBody("bot", "1", ""), headers...)
+	}
+	attest("Authorization: DPoP "+token, bot.proof(t, bot.key, "POST", "/v1/attest", token)).status(201)
+	attest("Authorization: Bearer " + token).status(401)
+	acme.do(t, "DELETE "+bot.keys()+"/"+bot.thumbprint(), "").status(200)
+	attest("Authorization: DPoP "+token, bot.proof(t, bot.key, "POST", "/v1/attest", token)).status(401)
+
+	i := newIssuer(t)
+	acme.do(t, "POST /v1/federation", federationBody("ci", i.URL, acme.ours(), ciRules)).status(201)
+	federates := func(resource string) *reply {
+		return s.anyone().do(t, "POST /o/acme/token", oauthForm("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer",
+			"assertion", i.token(t, acme.ours(), nil), "resource", resource), formType)
+	}
+	workload := acme.with(federates(acme.ours()).gets(200, `{"access_token":"oauth_<secret>","token_type":"Bearer","expires_in":"<number>"}`).str("access_token"))
+	workload.do(t, "POST /v1/attest", attestBody("ci-octo-org__octo-repo", "1", "")).status(201)
+	federates("https://mcp.example").gets(400, `{"error":"invalid_target","error_description":"…"}`)
 }

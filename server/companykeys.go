@@ -32,6 +32,9 @@ type keyRotated struct {
 // company's records and tokens.
 func (s *Server) rotateKeys(ctx context.Context, by store.Caller, r rotateKeysRequest) (keyRotated, error) {
 	old, next, err := s.Store.Companies.RotateKey(ctx, by, r.Compromised)
+	if r.Compromised { // which ends the JWTs of this API too, even if the outcome is unknown
+		_ = s.hub.Recheck(by.Company.Chain) // those that could not be looked up are again, in time
+	}
 	if errors.Is(err, store.ErrTooMany) {
 		return keyRotated{}, service.TooMany("signing keys", store.MaxCompanyKeys)
 	}

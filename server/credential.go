@@ -110,6 +110,9 @@ func (c *call) lookUpToken(now time.Time) (by store.Caller, err error) {
 	if errors.Is(err, store.ErrNotFound) && !c.byDPoP && strings.HasPrefix(c.bearer, store.EnrolmentPrefix) {
 		by, err = c.s.Store.AgentKeys.Enrolment(c.Context(), c.hash, now)
 	}
+	if err == nil && service.IsJWT(c.bearer) {
+		err = c.s.tokens.CheckOwn(c.Context(), by, c.bearer)
+	}
 	switch {
 	case errors.Is(err, store.ErrBound): // RFC 9449 §7.2
 		err = invalidToken("the access token is bound to a key: send it with a proof, by the scheme DPoP")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/server/stream"
+	"attestd/service"
 	"attestd/store"
 )
 
@@ -34,7 +35,11 @@ func follow(c *call) error {
 	if by.Company != nil {
 		who.Chain, who.Credential, who.Expires = by.Company.Chain, by.Credential, by.Expires
 		who.Check = func() error {
-			err := s.Store.Credentials.Recheck(context.WithoutCancel(c.Context()), c.hash, time.Now())
+			ctx, now := context.WithoutCancel(c.Context()), time.Now()
+			err := s.Store.Credentials.Recheck(ctx, c.hash, now)
+			if err == nil && service.IsJWT(c.bearer) {
+				err = s.tokens.CheckOwn(ctx, store.Caller{Company: by.Company, At: now}, c.bearer)
+			}
 			if errors.Is(err, store.ErrNotFound) {
 				err = stream.ErrGone
 			}

@@ -130,13 +130,15 @@ func (c *call) federate(in service.Federating, params object) (token service.Tok
 	if !isAbsent(params["may_act"]) {
 		return token, now, invalidRequest("may_act is for the exchange of a token of the company")
 	}
-	if !isAbsent(params["audience"]) || !isAbsent(params["resource"]) {
-		return token, now, &apiError{Status: http.StatusBadRequest, Message: "invalid_target", Description: "the access token is for this service alone"}
+	resources, ok := asTexts(params["resource"])
+	if !isAbsent(params["audience"]) || !ok || len(resources) > 0 && c.s.ownBase(c.Request) == "" {
+		return token, now, notForUs()
 	}
 	by, err := c.by(nobody) // whoever has the assertion
 	if err != nil {
 		return token, now, err
 	}
+	in.Resources, in.Own = resources, c.ownResources
 	in.Scope, in.Proof, in.Method, in.URL = scope, c.Header.Get("DPoP"), c.Method, c.s.ownURL(c.Request)
 	in.CompanyID = c.PathValue("companyId")
 	if base := c.s.ownBase(c.Request); base != "" {
@@ -146,5 +148,13 @@ func (c *call) federate(in service.Federating, params object) (token service.Tok
 	if errors.Is(err, service.ErrInvalidGrant) {
 		err = &apiError{Status: http.StatusBadRequest, Message: "invalid_grant", Description: service.Reason(err, service.ErrInvalidGrant)}
 	}
+	if errors.Is(err, service.ErrInvalidTarget) {
+		err = notForUs()
+	}
 	return token, by.At, c.oauthError(err)
+}
+
+func notForUs() *apiError {
+	return &apiError{Status: http.StatusBadRequest, Message: "invalid_target",
+		Description: "the access token is for this service alone: leave audience out, and resource too or give the one that our metadata name"}
 }

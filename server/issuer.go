@@ -74,7 +74,8 @@ type issuerMetadata struct {
 var scopesSupported = []string{"admin", "writer", "reader", "agent"}
 
 // metadataOf returns the metadata. Clients of MCP demand an authorization endpoint and the methods
-// of PKCE, although nobody signs in with a browser here: see authorize.
+// of PKCE, and those of OpenID Connect a response type, although nobody signs in with a browser
+// here: see authorize.
 func metadataOf(issuer string) issuerMetadata {
 	methods, algorithms := []string{"client_secret_basic", "client_secret_post", "private_key_jwt"}, assertion.ClientAlgorithms
 	return issuerMetadata{
@@ -84,7 +85,7 @@ func metadataOf(issuer string) issuerMetadata {
 		IntrospectionEndpoint:  issuer + "/introspect",
 		RevocationEndpoint:     issuer + "/revoke",
 		AuthorizationEndpoint:  issuer + "/authorize",
-		ResponseTypesSupported: []string{},
+		ResponseTypesSupported: []string{"id_token"},
 		GrantTypesSupported:    []string{"client_credentials", jwtBearer, tokenExchange},
 		GrantProfiles:          []string{"urn:ietf:params:oauth:grant-profile:id-jag"},
 		AuthMethodsSupported:   methods,

@@ -50,6 +50,17 @@ func (s *Server) companyResource(ctx context.Context, by store.Caller, r issuerR
 	return p, err
 }
 
+// ownResources are the names under which this API is a resource for a company: those that the
+// metadata have as resource, where the name in the request is ours. URL libraries write the one
+// without a path with a slash.
+func (c *call) ownResources(companyID string) []string {
+	base := c.s.ownBase(c.Request)
+	if base == "" {
+		return nil
+	}
+	return []string{service.IssuerOf(base, companyID), base, base + "/"}
+}
+
 // outsideRole is the response to a valid credential whose role is insufficient, which names the
 // scope that would do (RFC 6750 §3.1), and where tokens with it are had (RFC 9728 §5.1).
 func (c *call) outsideRole(by store.Caller, needs store.Role) *apiError {

@@ -81,13 +81,15 @@ func oauthToken(c *call) error {
 		return c.oauthError(service.ErrInvalidTarget)
 	}
 	var issuer string
+	var own []string
 	if len(resources) > 0 {
 		if issuer, err = c.issuerOfTokens(by); err != nil {
 			return err
 		}
+		own = c.ownResources(by.Company.ID)
 	}
 	token, err := c.s.tokens.Issue(c.Context(), by, c.once, service.TokenRequest{
-		Resources: resources, Issuer: issuer, Scope: scope, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.s.ownURL(c.Request),
+		Resources: resources, Issuer: issuer, Own: own, Scope: scope, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.s.ownURL(c.Request),
 	})
 	if err != nil {
 		return c.oauthError(err)

@@ -114,7 +114,7 @@ func (a *AgentKeys) useProof(ctx context.Context, e Enrolling, thumbprint string
 	}
 	err = a.Store.Credentials.Use(ctx, UsedProof(&proof), now)
 	if errors.Is(err, store.ErrUsed) {
-		err = errors.Join(ErrInvalidProof, errors.New("DPoP proof was used before: make one for each request"))
+		err = errProofUsed
 	}
 	return err
 }

@@ -134,7 +134,7 @@ func (t *Tokens) boundTo(ctx context.Context, by store.Caller, r ExchangeRequest
 	}
 	err = t.Store.Credentials.Use(ctx, UsedProof(&proof), by.At)
 	if errors.Is(err, store.ErrUsed) {
-		err = errors.Join(ErrInvalidProof, errors.New("DPoP proof was used before: make one for each request"))
+		err = errProofUsed
 	}
 	return proof.Key.Thumbprint, err
 }

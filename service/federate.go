@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,10 @@ type Federating struct {
 	Scope       string // "" or what an agent has
 	Proof       string // DPoP: the token is bound to its key; "" for a bearer token
 	Method, URL string // of the request, for the proof
+	// for which the token is asked, and the names of this API as a resource for a company, which
+	// alone are taken
+	Resources []string
+	Own       func(companyID string) []string
 
 	CompanyID string // "" where the audience of the assertion says: one of our issuers
 	// what the issuer of each of our companies begins with; "" where we do not know our name, and
@@ -41,7 +46,7 @@ func refusedGrant(why error) error { return errors.Join(ErrInvalidGrant, why) }
 // Federate issues an access token to a workload that presents a token of an issuer that the company
 // trusts, or to a client that presents such an issuer's identity assertion of a person. The
 // token is the agent's that a rule names, and ends no later than what was presented. An error
-// is ErrInvalidGrant, ErrInvalidScope, ErrInvalidProof, *NonceError or ErrKeysPending where the
+// is ErrInvalidGrant, ErrInvalidScope, ErrInvalidTarget, ErrInvalidProof, *NonceError or ErrKeysPending where the
 // other side is at fault.
 func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time) (token Token, err error) {
 	said, person, err := in.parse()
@@ -57,6 +62,9 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 	by, trusted, err := s.trusted(ctx, in, said, now)
 	if err != nil {
 		return Token{}, err
+	}
+	if len(in.Resources) > 0 && (boundResources(in.Resources) != nil || !OnlyOf(in.Own(by.Company.ID), in.Resources)) {
+		return Token{}, ErrInvalidTarget
 	}
 	if person != nil {
 		if in.Issuers == "" {
@@ -86,6 +94,7 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 	if said.ID != "" {
 		use.Proofs = append(use.Proofs, store.UsedAssertion(by, said.Issuer, said.ID, said.Ends))
 	}
+	once := slices.Clone(use.Proofs) // without the DPoP proof
 	if in.Proof != "" {
 		proof, err := s.Nonces.checkProof(ctx, in.Proof, dpop.Request{Method: in.Method, URL: in.URL}, "", now)
 		if err != nil {
@@ -102,6 +111,9 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 		}
 	}
 	token.Text, err = s.Store.Federations.IssueFederated(ctx, by, use, s.MostSubjects())
+	if errors.Is(err, store.ErrUsed) {
+		return token, usedBefore(err, once, refusedGrant(errors.New("the assertion was used before")))
+	}
 	return token, issueError(err)
 }
 
@@ -193,8 +205,6 @@ func (s *Federations) register(ctx context.Context, by store.Caller, agentID str
 // issueError says of an error of the store what is wrong with the assertion.
 func issueError(err error) error {
 	switch {
-	case errors.Is(err, store.ErrUsed):
-		return refusedGrant(errors.New("the assertion, or the DPoP proof beside it, was used before"))
 	case errors.Is(err, store.ErrDisabled):
 		return refusedGrant(errors.New("the rule's agent is disabled"))
 	case errors.Is(err, store.ErrNotFound):

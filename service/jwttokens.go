@@ -23,10 +23,18 @@ const (
 	maxResourceSize = 1024
 )
 
-// checkResources requires absolute URLs of https without a fragment.
-func checkResources(resources []string) error {
+// boundResources requires that they are not too many.
+func boundResources(resources []string) error {
 	if len(resources) > maxResources {
 		return ErrInvalidTarget
+	}
+	return nil
+}
+
+// checkResources requires absolute URLs of https without a fragment.
+func checkResources(resources []string) error {
+	if err := boundResources(resources); err != nil {
+		return err
 	}
 	for _, text := range resources {
 		visible := strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
@@ -138,6 +146,15 @@ func (t *Tokens) issueJWT(ctx context.Context, by store.Caller, r TokenRequest, 
 	if ends, err = endOf(by, lifetimeOfToken); err != nil {
 		return "", ends, ErrInvalidClient
 	}
+	text, err = t.signAccess(ctx, by, r, g, ends)
+	return text, ends, err
+}
+
+// signAccess signs the JWT of an access token (RFC 9068).
+func (t *Tokens) signAccess(ctx context.Context, by store.Caller, r TokenRequest, g store.TokenGrant, ends time.Time) (string, error) {
+	if !ends.After(by.At) {
+		return "", ErrInvalidClient
+	}
 	claims := accessClaims{
 		Issuer: r.Issuer, Subject: by.Client, Audience: r.Resources, ClientID: by.Client, AgentID: by.Agent, requester: requestedBy(by), Org: by.Company.ID,
 		Scope: g.Scope.Names(by.Role), IssuedAt: by.At.Unix(), Expires: ends.Unix(), ID: uuid.NewString(),
@@ -151,10 +168,23 @@ func (t *Tokens) issueJWT(ctx context.Context, by store.Caller, r TokenRequest, 
 	}
 	payload, err := json.Marshal(claims)
 	if err != nil {
-		return "", ends, err
+		return "", err
 	}
-	text, err = t.Issuers.Sign(ctx, by, tokenkey.ES256, TypeAccessToken, payload)
-	return text, ends, err
+	return t.Issuers.Sign(ctx, by, tokenkey.ES256, TypeAccessToken, payload)
+}
+
+// IsJWT reports whether an access token has the form of one that says something itself.
+func IsJWT(text string) bool { return strings.Count(text, ".") == 2 }
+
+// CheckOwn requires of a JWT that authenticates its caller by its row that it counts as
+// introspection says: its key is not compromised, it was not revoked, and whoever asked for it is
+// there. A token that does not is [store.ErrNotFound].
+func (t *Tokens) CheckOwn(ctx context.Context, by store.Caller, text string) error {
+	_, _, err := t.checkJWT(ctx, by, text)
+	if isInactive(err) {
+		err = store.ErrNotFound
+	}
+	return err
 }
 
 // introspectJWT returns what a JWT of the company's issuer says, while it is valid: it was not

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,16 @@ type TokenRequest struct {
 	// for which the token is a JWT that others verify (RFC 8707); none for one of this API
 	Resources []string
 	Issuer    string // see IssuerOf
+	// the names of this API as a resource: a JWT for these alone opens it
+	Own []string
+}
+
+// isForUs reports whether the token is asked for with names of this API alone.
+func (r *TokenRequest) isForUs() bool { return len(r.Resources) > 0 && OnlyOf(r.Own, r.Resources) }
+
+// OnlyOf reports whether all of some resources are among our own.
+func OnlyOf(own, resources []string) bool {
+	return !slices.ContainsFunc(resources, func(r string) bool { return !slices.Contains(own, r) })
 }
 
 // Token is an access token that was issued.
@@ -74,9 +85,18 @@ func (t *Tokens) Issue(ctx context.Context, by store.Caller, once []store.UsedPr
 		}
 		grant.Scope = token.Scope
 	}
-	err := checkResources(r.Resources)
+	var err error
+	if r.isForUs() {
+		err = boundResources(r.Resources)
+	} else {
+		err = checkResources(r.Resources)
+	}
 	switch {
 	case err != nil:
+	case r.isForUs():
+		token.Scope = store.Scope(grant.Scope.Names(by.Role))
+		grant.Text = func(ends time.Time) (string, error) { return t.signAccess(ctx, by, r, grant, ends) }
+		token.Text, token.Ends, err = t.Store.Credentials.IssueToken(ctx, by, grant, lifetimeOfToken)
 	case len(r.Resources) > 0:
 		token.Scope = store.Scope(grant.Scope.Names(by.Role))
 		token.Text, token.Ends, err = t.issueJWT(ctx, by, r, grant)
@@ -84,10 +104,8 @@ func (t *Tokens) Issue(ctx context.Context, by store.Caller, once []store.UsedPr
 		token.Text, token.Ends, err = t.Store.Credentials.IssueToken(ctx, by, grant, lifetimeOfToken)
 	}
 	switch {
-	case errors.Is(err, store.ErrUsed) && len(once) == 0:
-		err = errors.Join(ErrInvalidProof, errors.New("DPoP proof was used before: make one for each request"))
 	case errors.Is(err, store.ErrUsed):
-		err = refusedClient(errors.New("client_assertion, or the DPoP proof beside it, was used before"))
+		err = usedBefore(err, once, refusedClient(errors.New("client_assertion was used before")))
 	case errors.Is(err, store.ErrBadClient):
 		err = ErrInvalidClient
 	case errors.Is(err, store.ErrNotFound):
@@ -95,6 +113,18 @@ func (t *Tokens) Issue(ctx context.Context, by store.Caller, once []store.UsedPr
 	}
 	return token, err
 }
+
+// usedBefore is the answer to something that counts once and was used before: other if that is one
+// of some that were presented, and otherwise ErrInvalidProof, because it is the DPoP proof.
+func usedBefore(err error, once []store.UsedProof, other error) error {
+	var used *store.UsedError
+	if errors.As(err, &used) && slices.Contains(once, used.Proof) {
+		return other
+	}
+	return errProofUsed
+}
+
+var errProofUsed = errors.Join(ErrInvalidProof, errors.New("DPoP proof was used before: make one for each request"))
 
 // ActiveToken is what is known of an access token that counts.
 type ActiveToken struct {
@@ -157,7 +187,13 @@ func (t *Tokens) Revoke(ctx context.Context, by store.Caller, text string) error
 	case !by.Role.Covers(store.Admin) && !own:
 		return ErrNotItsToken
 	case found.ID != "":
-		return t.Store.Credentials.RevokeJWT(ctx, by, found.ID, time.Unix(found.Expires, 0))
+		if err := t.Store.Credentials.RevokeJWT(ctx, by, found.ID, time.Unix(found.Expires, 0)); err != nil {
+			return err
+		}
+		// one for this API has a row too
+		if _, err := t.Store.Credentials.Introspect(ctx, by, keys.HashSecret(text)); errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
 	}
 	return t.Store.Credentials.RevokeToken(ctx, by, keys.HashSecret(text))
 }

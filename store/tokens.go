@@ -15,6 +15,9 @@ type TokenGrant struct {
 	JKT   string // thumbprint of the key without whose proofs it counts for nothing, or ""
 	// names of what was presented, none of which counts again before it has ended
 	Proofs []UsedProof
+	// makes the text of a token that says something itself, for its end in whole seconds; nil for a
+	// random text
+	Text func(ends time.Time) (string, error)
 }
 
 // UsedProof is something that counts once: a DPoP proof or a client assertion.
@@ -23,7 +26,15 @@ type UsedProof struct {
 	Ends time.Time  // when it would be refused for its age
 }
 
-// IssueToken issues an access token (prefix oauth_), of which only the hash is stored, to a client
+// UsedError is ErrUsed, and says which one was.
+type UsedError struct{ Proof UsedProof }
+
+func (e *UsedError) Error() string { return ErrUsed.Error() }
+
+// Is reports that it is ErrUsed.
+func (e *UsedError) Is(target error) bool { return target == ErrUsed }
+
+// IssueToken issues an access token (prefix oauth_, or the text of the grant), of which only the hash is stored, to a client
 // or to an agent that has shown that it holds its key. The token has the role of its holder, or
 // less by its scope, and ends after lifetime or with its holder. ErrUsed means a proof that was
 // used, ErrBadClient a client that is gone, ErrNotFound an agent that is, or whose key is.
@@ -50,6 +61,12 @@ func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, li
 		ends = expires
 	}
 	token = keys.NewToken(by.At)
+	if g.Text != nil {
+		ends = ends.Truncate(time.Second)
+		if token, err = g.Text(ends); err != nil {
+			return "", ends, err
+		}
+	}
 	row := tokenRow{
 		hash: keys.HashSecret(token), company: by.Company.Chain, holder: by.Client, expires: ends.UnixMilli(),
 		scope: g.Scope, jkt: g.JKT,
@@ -127,11 +144,11 @@ func (s Credentials) Use(ctx context.Context, proof UsedProof, now time.Time) er
 func useProofs(w *conn, now time.Time, proofs []UsedProof) error {
 	for _, p := range proofs {
 		if !now.Before(p.Ends) {
-			return ErrUsed // a row of it may have been taken out
+			return &UsedError{p} // a row of it may have been taken out
 		}
 		n, err := w.exec(`INSERT INTO used_proof (name, expires_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, p.Name[:], p.Ends.UnixMilli())
 		if err == nil && n == 0 {
-			err = ErrUsed
+			err = &UsedError{p}
 		}
 		if err != nil {
 			return err

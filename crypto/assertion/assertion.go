@@ -14,7 +14,8 @@
 //	        sub  the same
 //	        aud  the token endpoint or the issuer: a string, or a list of exactly one
 //	        jti  1 to 128 visible ASCII characters, once for a key
-//	        exp  Unix seconds, at most 5 minutes ahead; a fraction is dropped
+//	        exp  Unix seconds, of an agent at most 5 minutes ahead, of a client at most an hour and
+//	             a minute, for its clock; a fraction is dropped
 //
 // nbf counts where it is there, and iat must not be more than 60 s ahead; other claims are ignored.
 // Claims are strict JSON.
@@ -42,8 +43,12 @@ const (
 	Type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 	MaxSize     = 4096            // bytes of an assertion
-	MaxLifetime = 5 * time.Minute // how far exp may be ahead of the clock
+	MaxLifetime = 5 * time.Minute // how far exp of an agent may be ahead of the clock
 	MaxAhead    = time.Minute     // how far iat and nbf may be ahead of it
+
+	// MaxClientLifetime is how far exp of a client may be ahead of the clock of the client. That
+	// may itself be ahead by MaxAhead. Libraries make assertions for an hour.
+	MaxClientLifetime = time.Hour
 
 	maxDepth = 128 // of a claim
 )
@@ -154,7 +159,7 @@ func (a *Assertion) Check(key *jose.Key, audiences []string, now time.Time) erro
 	if !a.IsAgent() || key.Thumbprint != a.KeyID || key.Verify(a.token) != nil {
 		return refuse("is not signed with the key that kid names, or not with that key's algorithm")
 	}
-	return a.checkClaims(audiences, now)
+	return a.checkClaims(audiences, now, MaxLifetime, "5 minutes")
 }
 
 // ClientAlgorithms are those that OAuth clients may sign with.
@@ -176,17 +181,17 @@ func (a *Assertion) CheckClient(keys ClientKeys, audiences []string, now time.Ti
 	if a.IsAgent() || !keys.Verify(a.token, ClientAlgorithms) {
 		return ErrNoClientKey
 	}
-	return a.checkClaims(audiences, now)
+	return a.checkClaims(audiences, now, MaxClientLifetime+MaxAhead, "an hour")
 }
 
-func (a *Assertion) checkClaims(audiences []string, now time.Time) error {
+func (a *Assertion) checkClaims(audiences []string, now time.Time, lifetime time.Duration, inWords string) error {
 	switch ahead := now.Add(MaxAhead).Unix(); {
 	case !slices.Contains(audiences, a.audience):
 		return refuse("must have the URL of the token endpoint, or the issuer, as aud")
 	case !now.Before(a.Ends):
 		return refuse("has ended")
-	case a.Ends.After(now.Add(MaxLifetime)):
-		return refuse("has an exp more than 5 minutes ahead")
+	case a.Ends.After(now.Add(lifetime)):
+		return refuse("has an exp more than " + inWords + " ahead")
 	case a.issued > ahead:
 		return refuse("has an iat more than 60 s ahead")
 	case a.valid > ahead:

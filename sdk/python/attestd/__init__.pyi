@@ -654,7 +654,7 @@ IssuerMetadata = TypedDict("IssuerMetadata", {
     "introspection_endpoint_auth_signing_alg_values_supported": list[str],
     "issuer": str,
     "jwks_uri": str,
-    "response_types_supported": list[str],
+    "response_types_supported": Literal[["id_token"]],
     "revocation_endpoint": str,
     "revocation_endpoint_auth_methods_supported": list[str],
     "revocation_endpoint_auth_signing_alg_values_supported": list[str],
