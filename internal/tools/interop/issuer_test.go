@@ -91,6 +91,32 @@ func TestOAuth2GetsTokens(t *testing.T) {
 	}
 }
 
+// x/oauth2 follows the metadata of the API as a resource (RFC 9728) to a token, and with that to an
+// answer.
+func TestOAuth2FollowsResourceMetadata(t *testing.T) {
+	t.Parallel()
+	c := issuing(t)
+	var metadata struct {
+		Resource string
+		Servers  []string `json:"authorization_servers"`
+	}
+	c.ask(t, "GET", "/.well-known/oauth-protected-resource/o/acme", "", &metadata)
+	provider, err := oidc.NewProvider(t.Context(), metadata.Servers[0])
+	must(t, err)
+	var client struct{ ClientID, ClientSecret string }
+	c.ask(t, "POST", "/v1/oauth/clients", `{"role":"reader"}`, &client)
+	for resource, want := range map[string]int{metadata.Resource: http.StatusOK, "https://mcp.example": http.StatusUnauthorized} {
+		config := clientcredentials.Config{ClientID: client.ClientID, ClientSecret: client.ClientSecret, TokenURL: provider.Endpoint().TokenURL,
+			EndpointParams: url.Values{"resource": {resource}}}
+		answer, err := config.Client(t.Context()).Get(c.base + "/v1/company")
+		must(t, err)
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("a token for %s: %s", resource, answer.Status)
+		}
+	}
+}
+
 // go-spiffe verifies a JWT-SVID with the company's bundle, as its own trust domain would hold it.
 func TestSPIFFEVerifiesSVIDs(t *testing.T) {
 	t.Parallel()
