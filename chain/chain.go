@@ -121,7 +121,7 @@ var (
 	ErrAgain = errors.New("chain: transaction lost")
 
 	// ErrClosed reports that the log is closed. Nothing was written.
-	ErrClosed = errors.New("chain: log is closed")
+	ErrClosed = errors.New("chain: log is closed, because its process stops or has not begun to write: nothing was written; try again when it runs")
 
 	// ErrUnknown reports that a write may or may not be on disk, now or after the next start. Only
 	// reading the chain tells.
