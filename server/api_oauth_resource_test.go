@@ -146,7 +146,8 @@ func TestResourceOfMetadataOpensAPI(t *testing.T) {
 
 	// what others have been handed too, and what another company's part is named, opens nothing
 	const invalid = `{"error":"invalid_target","error_description":"…"}`
-	asks("resource", ours, "resource", "https://mcp.example").gets(400, invalid) // ours is of http here
+	// ours is of http here
+	asks("resource", ours, "resource", "https://mcp.example").gets(400, invalid)
 	asks("resource", zoo.ours()).gets(400, invalid)
 	public := start(t, func(c *server.Config) { c.BaseURL = "https://attest.example" })
 	both := public.company(t, "acme").oauthClient(t, "admin").asks(t, []string{"resource", "https://attest.example/o/acme", "resource", "https://mcp.example"}).status(200)

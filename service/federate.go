@@ -46,8 +46,8 @@ func refusedGrant(why error) error { return errors.Join(ErrInvalidGrant, why) }
 // Federate issues an access token to a workload that presents a token of an issuer that the company
 // trusts, or to a client that presents such an issuer's identity assertion of a person. The
 // token is the agent's that a rule names, and ends no later than what was presented. An error
-// is ErrInvalidGrant, ErrInvalidScope, ErrInvalidTarget, ErrInvalidProof, *NonceError or ErrKeysPending where the
-// other side is at fault.
+// is ErrInvalidGrant, ErrInvalidScope, ErrInvalidTarget, ErrInvalidProof, *NonceError or
+// ErrKeysPending where the other side is at fault.
 func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time) (token Token, err error) {
 	said, person, err := in.parse()
 	if err != nil {

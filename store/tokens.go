@@ -34,10 +34,11 @@ func (e *UsedError) Error() string { return ErrUsed.Error() }
 // Is reports that it is ErrUsed.
 func (e *UsedError) Is(target error) bool { return target == ErrUsed }
 
-// IssueToken issues an access token (prefix oauth_, or the text of the grant), of which only the hash is stored, to a client
-// or to an agent that has shown that it holds its key. The token has the role of its holder, or
-// less by its scope, and ends after lifetime or with its holder. ErrUsed means a proof that was
-// used, ErrBadClient a client that is gone, ErrNotFound an agent that is, or whose key is.
+// IssueToken issues an access token (prefix oauth_, or the text of the grant), of which only the
+// hash is stored, to a client or to an agent that has shown that it holds its key. The token has
+// the role of its holder, or less by its scope, and ends after lifetime or with its holder. ErrUsed
+// means a proof that was used, ErrBadClient a client that is gone, ErrNotFound an agent that is, or
+// whose key is.
 func (s Credentials) IssueToken(ctx context.Context, by Caller, g TokenGrant, lifetime time.Duration) (token string, ends time.Time, err error) {
 	if token, ends, err = s.issueToken(ctx, by, g, lifetime); err != nil {
 		return "", time.Time{}, fmt.Errorf("issue access token: %w", err)

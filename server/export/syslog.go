@@ -127,7 +127,8 @@ func (s *Syslog) checkOpen(ctx context.Context, conn *tls.Conn, roundTrip time.D
 	case !errors.Is(err, os.ErrDeadlineExceeded):
 		return err
 	}
-	if err = conn.SetReadDeadline(time.Time{}); ctx.Err() != nil { // which may have set it just before
+	err = conn.SetReadDeadline(time.Time{})
+	if ctx.Err() != nil { // its deadline may have been lifted just now
 		err = ctx.Err()
 	}
 	return err

@@ -217,7 +217,7 @@ func TestSyslogReceiverThatEndsFirstAcknowledgesNothing(t *testing.T) {
 			_, _ = io.CopyN(io.Discard, conn, 1000)
 			_ = conn.CloseWrite()
 		},
-		// it has the exporter's end, of which it decrypts nothing: the rest goes with the connection
+		// it has the end of the exporter and decrypts nothing: the rest goes with the connection
 		"its side of TLS last, without reading": func(conn *tls.Conn) {
 			head := make([]byte, 5) // of a TLS record: type, version, length (RFC 5246 §6.2.1)
 			for head[0] != 21 {

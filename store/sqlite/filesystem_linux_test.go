@@ -41,7 +41,8 @@ func TestFileSystemsThatAreNoDisk(t *testing.T) {
 		check(0x65735546, mounted, mounted, sqlite.Network)
 	}
 	check(0x65735546, "fuse.gocryptfs", "fuse.gocryptfs", sqlite.Unsure)
-	for _, magic := range []uint32{0xEF53 /* ext4 */, 0x58465342 /* XFS */, 0x9123683E /* btrfs */, 0x2FC12FC1 /* ZFS */, 0x01021994 /* tmpfs */, 0xF2F52010 /* F2FS */, 0} {
+	// ext4, XFS, btrfs, ZFS, tmpfs, F2FS, and none
+	for _, magic := range []uint32{0xEF53, 0x58465342, 0x9123683E, 0x2FC12FC1, 0x01021994, 0xF2F52010, 0} {
 		check(magic, "", "", sqlite.Local)
 	}
 }
