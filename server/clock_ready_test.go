@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/testenv"
 	"attestd/server/limit"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -39,7 +40,10 @@ func TestClockLeapShowsInReadiness(t *testing.T) {
 	defer s.keySets.Close()
 	defer s.webhooks.Close()
 	var leap atomic.Int64
-	go db.Run(context.WithoutCancel(t.Context()), store.RunOptions{Now: func() time.Time { return time.Now().Add(time.Duration(leap.Load())) }})
+	began := time.Now()
+	go db.Run(context.WithoutCancel(t.Context()), store.RunOptions{Now: func() time.Time {
+		return testenv.ReadClocks(time.Now().Round(0).Add(time.Duration(leap.Load())), time.Since(began))
+	}})
 	reasons := func() []string {
 		if err := db.Ready(t.Context()); err != nil {
 			t.Fatal(err)
@@ -70,7 +74,7 @@ func TestClockLeapsAreCounted(t *testing.T) {
 		start := time.Now()
 		go func() {
 			ended <- watchClock(ctx, func() (time.Time, time.Duration) {
-				return time.Now().Add(time.Duration(wall.Load())), time.Since(start)
+				return time.Now().Round(0).Add(time.Duration(wall.Load())), time.Since(start)
 			}, &status, slog.New(slog.DiscardHandler))
 		}()
 		for i, by := range []time.Duration{0, time.Hour, time.Hour, -time.Hour} {

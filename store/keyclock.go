@@ -16,6 +16,9 @@ const (
 // right again or has stayed ahead for clockGrace. At the start, the newest time in the database
 // stands for the time before the leap. So a clock that is wrong for a while does not make the
 // service forget a key and append the retry of a request as a second record.
+//
+// It compares wall times, so no time in it has a monotonic reading: the difference of two that have
+// one is that of the readings, and a leap of the wall clock would not show.
 type keyClock struct {
 	mu     sync.Mutex
 	steady func() time.Duration // monotonic clock
@@ -58,6 +61,7 @@ func (k *keyClock) elapsed() time.Duration {
 // clock has leapt ahead while this process was running and is still distrusted. The first call
 // reads the newest time in the database from c.
 func (k *keyClock) now(c *conn, wall time.Time) (now time.Time, leapt bool, err error) {
+	wall = wall.Round(0)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	steady := k.steady()

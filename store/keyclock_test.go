@@ -13,7 +13,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// clocks are a wall clock and a monotonic clock, which nobody can set.
+// clocks are a wall clock and a monotonic clock. Its times have readings of both, as those of the
+// process have.
 type clocks struct {
 	mu     sync.Mutex
 	wall   time.Time
@@ -29,7 +30,7 @@ func (c *clocks) pass(wall, steady time.Duration) {
 func (c *clocks) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.wall
+	return testenv.ReadClocks(c.wall, c.steady)
 }
 
 func (c *clocks) options() store.RunOptions {

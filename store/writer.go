@@ -34,7 +34,8 @@ type RunOptions struct {
 	WentBack func(number int64)
 	// clock for records; nil is time.Now
 	Now func() time.Time
-	// monotonic clock for detecting leaps of Now; nil is the process's
+	// monotonic clock for detecting leaps of Now, which includes sleep where the machine has such a
+	// clock; nil is the process's
 	Steady func() time.Duration
 	// how much companies may have; the zero value bounds nothing
 	Quotas Quotas
@@ -67,9 +68,12 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 			*hears = func(int64) {}
 		}
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	clock := time.Now
+	if o.Now != nil {
+		clock = o.Now
 	}
+	// The difference of two times with monotonic readings is 0 through a leap of the wall clock.
+	o.Now = func() time.Time { return clock().Round(0) }
 	if o.Log != nil {
 		s.writer.logger = o.Log
 		s.journal.Store(o.Log)
