@@ -2,7 +2,10 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -41,7 +44,9 @@ nothing but the archive brings back. Their records stay, with their times, hashe
 delegations, and every proof of them. A control record that the company signs says which payloads
 they were, and which archive has them; verify holds the rest against it. Before that record is made,
 the server, or this command where none runs, reads the archive and checks that it holds and has
-these very records. The archive must end at least a day ago. What was interrupted is finished by --company and --prune alone.
+these very records. The archive must end at least a day ago, by a clock that has not leapt, and
+webhooks and the export must have sent its records. What was interrupted is finished by --company
+and --prune alone.
 
 The archive contains everything that agents recorded. Protect it as you protect the database.`,
 		Args: cobra.NoArgs,
@@ -83,8 +88,9 @@ The archive contains everything that agents recorded. Protect it as you protect 
 	cmd.Flags().StringVar(&company, "company", "", "`ID` of the company")
 	cmd.Flags().StringVar(&before, "before", "", "`time` before which records are archived: RFC 3339, or relative to now as in 90d")
 	cmd.Flags().StringVar(&out, "out", "", "`file` to write")
-	cmd.Flags().BoolVar(&force, "force", false, "replace an archive that is there")
+	cmd.Flags().BoolVar(&force, "force", false, "replace an archive that is there, if it has nothing that the database lacks")
 	cmd.Flags().BoolVar(&prunes, "prune", false, "delete the payloads of the archived actions from the database")
+	cmd.Flags().BoolVar(&f.ignoreExports, "ignore-exports", false, "without a server, prune what an export had not sent, because it is no more")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }
@@ -105,7 +111,8 @@ type archived struct {
 
 // archive makes an archive, beside a server or without one.
 func (f *operatorFlags) archive(ctx context.Context, a local.Archive, out string, force bool) (made archived, err error) {
-	if err := admin.MayArchiveTo(out, force); err != nil { // before anything is signed
+	// before anything is signed
+	if err := f.mayArchiveTo(ctx, a.CompanyID, out, force); err != nil {
 		return made, err
 	}
 	var frame lines.Frame
@@ -139,4 +146,20 @@ func (f *operatorFlags) archive(ctx context.Context, a local.Archive, out string
 		}
 	}
 	return made, nil
+}
+
+// mayArchiveTo refuses a file that must stay. The database is read only for one that is there.
+func (f *operatorFlags) mayArchiveTo(ctx context.Context, company, out string, force bool) error {
+	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if !force {
+		return fmt.Errorf("%w: %s exists", store.ErrRefused, out)
+	}
+	s, err := store.OpenReadOnly(ctx, f.db)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return admin.MayArchiveTo(ctx, s, company, out, true)
 }

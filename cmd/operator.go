@@ -31,6 +31,7 @@ type operations interface {
 // operatorFlags say which database a command of an operator works on.
 type operatorFlags struct {
 	schema, db, heads string
+	ignoreExports     bool // of archive --prune
 	master            masterKeyFlags
 }
 
@@ -74,5 +75,5 @@ func (f *operatorFlags) change(ctx context.Context, fn func(operations) error) e
 	if err != nil {
 		return err
 	}
-	return admin.Run(ctx, s, store.RunOptions{}, func() error { return fn(&local.Operations{Store: s}) })
+	return admin.Run(ctx, s, store.RunOptions{}, func() error { return fn(&local.Operations{Store: s, IgnoreExports: f.ignoreExports}) })
 }

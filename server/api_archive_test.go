@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"attestd/chain/tlog"
 	"attestd/crypto/cred"
 	"attestd/internal/testenv"
+	"attestd/server"
+	"attestd/server/export"
 	"attestd/server/local"
 	"attestd/store"
 	"attestd/store/admin"
@@ -193,5 +196,68 @@ func TestArchiveOfADamagedLog(t *testing.T) {
 				t.Errorf("%v, %v", left, err)
 			}
 		})
+	}
+}
+
+// reluctant is a destination that acknowledges nothing until it is released.
+type reluctant struct {
+	*export.File
+	released chan struct{}
+}
+
+func (r reluctant) Deliver(ctx context.Context, b *export.Batch) error {
+	select {
+	case <-r.released:
+		return r.File.Deliver(ctx, b)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A prune asks the server's own export: what its receiver has not acknowledged stays. Without a
+// server, each export that ever was on is held against it, unless the operator says otherwise.
+func TestPruneWaitsForTheExport(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	to := reluctant{export.NewFile(filepath.Join(t.TempDir(), "lines")), make(chan struct{})}
+	var beside *local.Server
+	s := start(t, func(c *server.Config) {
+		c.Export = &server.Export{Destination: to}
+		c.Local = &local.Server{Operations: local.Operations{Store: c.Store}, Log: c.Log}
+		beside = c.Local
+	})
+	acme := s.company(t, "acme")
+	at, _ := acme.moment(t)
+	path, _, err := s.archive(t, "acme", at)
+	must(t, err)
+	prune := func(o *local.Operations) error {
+		t.Helper()
+		f, err := os.Open(path)
+		must(t, err)
+		defer f.Close()
+		err = o.BeginPrune(t.Context(), local.Prune{CompanyID: "acme"}, f)
+		if !errors.Is(err, store.ErrNotPrunable) {
+			t.Fatalf("a prune of young records: %v", err)
+		}
+		return err
+	}
+	const waits, young = "the export has not acknowledged records from 0 on", "is not a day old"
+	if err := prune(&beside.Operations); !strings.Contains(err.Error(), waits) {
+		t.Errorf("before the export has sent anything: %v", err)
+	}
+	close(to.released)
+	eventually(t, "the export holds nothing back", func() bool { return strings.Contains(prune(&beside.Operations).Error(), young) })
+
+	company, err := s.store.Companies.Get(t.Context(), "acme")
+	must(t, err)
+	must(t, s.store.SaveExportPositions(t.Context(), "of another receiver", map[int64]string{company.Actions.Chain: ""}))
+	if err := prune(&beside.Operations); !strings.Contains(err.Error(), young) {
+		t.Errorf("another export, which this server does not serve: %v", err)
+	}
+	if err := prune(&local.Operations{Store: s.store}); !strings.Contains(err.Error(), "--ignore-exports") {
+		t.Errorf("without a server: %v", err)
+	}
+	if err := prune(&local.Operations{Store: s.store, IgnoreExports: true}); !strings.Contains(err.Error(), young) {
+		t.Errorf("without a server, and the export is no more: %v", err)
 	}
 }

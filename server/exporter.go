@@ -188,10 +188,28 @@ func (c exportCursors) Load(ctx context.Context, l export.Log) (at export.Positi
 		return at, err
 	}
 	text, err := c.server.Store.ExportPosition(ctx, c.name(), number)
-	if err != nil || text == "" {
+	if err != nil {
 		return at, err
 	}
-	return at, json.Unmarshal([]byte(text), &at)
+	return export.ReadPosition(text)
+}
+
+// exported returns how many of the first actions of a company the receiver of the export has
+// acknowledged, whichever server has the duty. It is false where this server exports none of them.
+func (s *Server) exported(ctx context.Context, c *store.Company) (acknowledged int64, is bool, err error) {
+	e := s.exporter
+	if e == nil || !e.wants(c.ID) {
+		return 0, false, nil
+	}
+	if err := e.flush(ctx); err != nil {
+		return 0, true, err
+	}
+	text, err := s.Store.ExportPosition(ctx, e.name(), c.Actions.Chain)
+	if err != nil {
+		return 0, true, err
+	}
+	at, err := export.ReadPosition(text)
+	return at.Frontier.Size, true, err
 }
 
 func (c exportCursors) Save(at map[export.Log]export.Position) error {

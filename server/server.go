@@ -201,7 +201,7 @@ func New(cfg Config) *Server {
 	}
 	s.changes = newChanges()
 	if cfg.Local != nil {
-		cfg.Local.Changed, cfg.Local.State = s.companyChanged, s.state
+		cfg.Local.Changed, cfg.Local.State, cfg.Local.Exported = s.companyChanged, s.state, s.exported
 	}
 	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.MultiWriter())
 	s.integrity = &integrity{store: cfg.Store, verifier: verifier, tables: s.tables, every: cfg.VerifyEvery,

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"attestd/chain"
 )
 
 // sweepRows is the maximum number of rows that one transaction deletes, so that an append never
@@ -24,33 +22,6 @@ type Sweep struct {
 	Pace Pace             // rests after each read and each transaction
 	// called after each transaction with the number of rows that it has deleted
 	Deleted func(kind string, rows int64)
-}
-
-// time returns the time by which rows have ended; see keyClock. On PostgreSQL it is no later than
-// that of the database. After a leap of the clock it returns an error until that is trusted again.
-func (s Expired) time(ctx context.Context, wall time.Time) (now time.Time, err error) {
-	if s.db.writer == nil {
-		return wall, errReadOnly
-	}
-	err = s.db.read(ctx, func(c *conn) (err error) {
-		var leapt bool
-		now, leapt, err = s.db.writer.keyClock.now(c, wall)
-		if err == nil && leapt {
-			err = fmt.Errorf("the clock has leapt to %s, and is not trusted for a day", chain.FormatTime(wall))
-		}
-		if err != nil || !s.db.isPostgres {
-			return err
-		}
-		var theirs int64
-		if err := c.one([]any{&theirs}, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`); err != nil {
-			return err
-		}
-		if at := time.UnixMilli(theirs); at.Before(now) {
-			now = at
-		}
-		return nil
-	})
-	return now, err
 }
 
 // datedTable is a table whose rows end at expires_at, in Unix milliseconds. It has an index by
@@ -90,7 +61,7 @@ func (s Expired) Tokens(ctx context.Context, w Sweep) error {
 
 // sweep calls pass with the time by which rows have ended.
 func (s Expired) sweep(ctx context.Context, what string, w Sweep, pass func(now time.Time) error) error {
-	now, err := s.time(ctx, w.Now())
+	now, err := s.db.trustedTime(ctx, w.Now())
 	if err == nil {
 		err = pass(now)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
@@ -21,6 +22,21 @@ func (s *Store) ExportPosition(ctx context.Context, name string, number int64) (
 		return "", fmt.Errorf("position of the export in chain %d: %w", number, err)
 	}
 	return position, nil
+}
+
+// ExportPositions returns what SaveExportPositions has stored for a chain, of all exports that
+// there ever were.
+func (s *Store) ExportPositions(ctx context.Context, number int64) (positions []string, err error) {
+	err = s.read(ctx, func(r *conn) error {
+		positions, err = all(r, func(rows *sql.Rows) (position string, err error) {
+			return position, rows.Scan(&position)
+		}, `SELECT value FROM setting WHERE name LIKE ? ORDER BY name`, exportSetting("%", number))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("positions of exports in chain %d: %w", number, err)
+	}
+	return positions, nil
 }
 
 // SaveExportPositions stores how far an export has come, by chain, in one transaction.

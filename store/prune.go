@@ -65,7 +65,14 @@ func (s *Store) beginPrune(
 	case records > head.Length:
 		return p, fmt.Errorf("%w: the log has %d records, and not %d", ErrNotPrunable, head.Length, records)
 	}
-	if err := s.read(ctx, func(c *conn) error { return s.mayPrune(c, by, records) }); err != nil {
+	now, err := s.trustedTime(ctx, by.At)
+	if errors.Is(err, errClockLeapt) {
+		return p, fmt.Errorf("%w: %w: set it right", ErrNotPrunable, err)
+	}
+	if err == nil {
+		err = s.read(ctx, func(c *conn) error { return mayPrune(c, by, now, records) })
+	}
+	if err != nil {
 		return p, err
 	}
 	// records below the head never change, so this needs no transaction
@@ -103,9 +110,10 @@ func (s *Store) beginPrune(
 	return s.PrunedRecords(ctx, number)
 }
 
-// mayPrune refuses to prune payloads that somebody may still need. What it reads changes in favour
-// of pruning alone, webhooks aside: a record of which an idempotency key is made is the last one.
-func (s *Store) mayPrune(c *conn, by Caller, records int64) error {
+// mayPrune refuses to prune payloads that somebody may still need at a time that is trusted. What
+// it reads changes in favour of pruning alone, webhooks aside: a record of which an idempotency key
+// is made is the last one.
+func mayPrune(c *conn, by Caller, now time.Time, records int64) error {
 	number := by.Company.Chain
 	var text string
 	err := c.one([]any{&text}, `SELECT timestamp FROM record WHERE id = ?`, recordID(number, records-1))
@@ -116,12 +124,13 @@ func (s *Store) mayPrune(c *conn, by Caller, records int64) error {
 	if err != nil {
 		return err
 	}
-	if end := last.Add(pruneAge); by.At.Before(end) {
+	switch end := last.Add(pruneAge); {
+	case by.At.Before(end):
 		return fmt.Errorf("%w: record %d is not a day old; prune it after %s", ErrNotPrunable, records-1, chain.FormatTime(end))
-	}
-	now, err := s.keyTime(c, by.At)
-	if err != nil {
-		return err
+	case now.Before(end): // this process began with a clock that was ahead of the database
+		return fmt.Errorf("%w: record %d is a day old by this clock alone, which is %s ahead of the time that follows from the database: "+
+			"where it is right, start a server with --accept-clock, and prune beside it",
+			ErrNotPrunable, records-1, by.At.Round(0).Sub(now).Round(time.Second))
 	}
 	// A retry under a name that is taken for good, as statements have, is answered without payload.
 	var index, expires int64

@@ -131,6 +131,44 @@ func (p *pruner) kept(t testing.TB) map[string]string {
 	return all
 }
 
+// Nothing is pruned by a wrong clock: not after a leap, until that is right again or trusted, and
+// not by one that was ahead of the database when the server began, unless the operator has accepted
+// it.
+func TestPruneByAWrongClock(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
+	t.Parallel()
+	p := old(t, 10)
+	p.append(t, 10)
+	number := p.c.Chain
+	refuses := func(what, says string, records int64) {
+		t.Helper()
+		_, err := p.BeginPrune(ctx, p.by(), records, root(t, p.Store, number, records), archiveSum)
+		if !errors.Is(err, store.ErrNotPrunable) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refuses("records of this minute", "not a day old", 20)
+	p.at.pass(3*day, time.Second)
+	refuses("records of this minute, after a leap", "leapt", 20)
+	refuses("old records, after a leap", "leapt", 10)
+	p.at.pass(-3*day, time.Second)
+	refuses("records of this minute, when the clock is right again", "not a day old", 20)
+
+	p.at.pass(3*day, 0)
+	p.reopen(t)
+	refuses("records of this minute, after a start by a wrong clock", "--accept-clock", 20)
+	p.at.pass(-3*day, time.Second)
+	p.prune(t, 10) // they are old by the right one
+
+	must(t, p.Close())
+	p.at.pass(3*day, 0)
+	o := p.at.options()
+	o.AcceptClock = true
+	p.Store = openWith(t, p.path, o)
+	must(t, p.Ready(ctx)) // wait until the server runs
+	p.prune(t, 20)
+}
+
 // Pruning takes the payloads of the first actions away, a few at a time, also over kills, and
 // leaves everything else as it is. At each moment the database verifies.
 func TestPruneTakesPayloadsAlone(t *testing.T) {

@@ -36,7 +36,8 @@ func older(t *testing.T) (db string, s *service, c *client) {
 	must(t, json.Unmarshal(about, &companies))
 	db = filepath.Join(t.TempDir(), "attestd.db")
 	must(t, os.WriteFile(db, text, 0o600))
-	s = serve(t, db, "--rate-limits", "off")
+	// the years since the last record are no leap of the clock
+	s = serve(t, db, "--rate-limits", "off", "--accept-clock")
 	return db, s, s.client(t, companies["acme"].Keys[0])
 }
 
@@ -115,6 +116,53 @@ func TestPrune(t *testing.T) {
 	if changed.status != 4 || !strings.Contains(changed.all, "payload is missing") {
 		t.Errorf("%+v", changed)
 	}
+}
+
+// With --force no archive is replaced that alone has payloads or records: one whose payloads were
+// pruned, one of another company, one that does not hold, and one with records that the database
+// has lost. Another archive of the same records is.
+func TestForceKeepsTheOnlyCopy(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	db, s, c := older(t)
+	dir := t.TempDir()
+	file, twice := filepath.Join(dir, "acme.ndjson"), filepath.Join(dir, "twice.ndjson")
+	archive := func(status int, says, company, out string, more ...string) {
+		t.Helper()
+		before, _ := os.ReadFile(out)
+		exits(t, status, says, append([]string{"archive", "--company", company, "--before", "0s", "--out", out, "--force", "--db", db}, more...)...)
+		if after, err := os.ReadFile(out); status != 0 && (err != nil || !bytes.Equal(before, after)) {
+			t.Errorf("%s: %v, or it was replaced", out, err)
+		}
+	}
+	archive(0, "archived", "acme", twice)
+	archive(0, "archived", "acme", twice)
+	exits(t, 0, "pruned: the payloads of the first 300", "archive", "--company", "acme", "--before", "1d", "--out", file, "--prune", "--db", db)
+	c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"later","payload":1}`, nil)
+
+	const only = "has the payloads of the actions from 0 to before 300"
+	archive(5, only, "acme", file)
+	archive(5, only, "acme", file, "--prune")
+	archive(5, only, "acme", twice) // of them, but it is not the one in the control record
+
+	s.client(t, "").call(t, 201, "POST", "/v1/companies", `{"companyId":"globex"}`, nil)
+	archive(5, "no archive of globex that holds", "globex", file)
+	good, err := os.ReadFile(file)
+	must(t, err)
+	damaged := filepath.Join(dir, "damaged.ndjson")
+	must(t, os.WriteFile(damaged, good[:len(good)/2], 0o600))
+	archive(5, "that holds, so nobody knows", "acme", damaged)
+
+	next := filepath.Join(dir, "next.ndjson")
+	archive(0, "archived 1 records of actions", "acme", next)
+	archive(0, "archived 1 records of actions", "acme", next)
+	older := filepath.Join(dir, "older.db")
+	exits(t, 0, "", "backup", "--db", db, older)
+	c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"lost","payload":1}`, nil)
+	archive(0, "archived 2 records of actions", "acme", next)
+	must(t, s.interrupt())
+	db = older
+	archive(5, "which the database lacks", "acme", next)
 }
 
 // The server reads an archive before it signs that it has the payloads: who reaches the socket with

@@ -9,6 +9,7 @@ package export
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,6 +56,14 @@ type Source interface {
 type Position struct {
 	Frontier tlog.Frontier // of the acknowledged records
 	Previous int64         // index of the last acknowledged checkpoint or opening line
+}
+
+// ReadPosition returns the position that was stored as a text; "" is the beginning.
+func ReadPosition(text string) (at Position, err error) {
+	if text != "" {
+		err = json.Unmarshal([]byte(text), &at)
+	}
+	return at, err
 }
 
 // Cursors store positions. Save returns before they are durable.

@@ -19,6 +19,11 @@ type Operations struct {
 	Changed func(company int64)
 	// says how the server is; nil where none runs
 	State func(ctx context.Context) State
+	// says how many of the first actions of a company the receiver of the server's export has
+	// acknowledged; it is false where that exports none of them. nil where no server runs
+	Exported func(ctx context.Context, c *store.Company) (acknowledged int64, is bool, err error)
+	// where no server runs: prune what an export had not sent
+	IgnoreExports bool
 }
 
 // Company is a company with what it has and may have. A quota of null is that of the server.

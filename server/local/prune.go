@@ -12,6 +12,7 @@ import (
 	"attestd/chain/lines"
 	"attestd/crypto/keys"
 	"attestd/internal/sleep"
+	"attestd/server/export"
 	"attestd/store"
 )
 
@@ -62,7 +63,38 @@ func (o *Operations) BeginPrune(ctx context.Context, p Prune, archive io.Reader)
 				store.ErrNotPrunable, part.First, former.Records)
 		}
 	}
+	if err := o.mayPruneBesideExports(ctx, by.Company, v.Archive.Actions.Size); err != nil {
+		return err
+	}
 	_, err = o.Store.BeginPrune(context.WithoutCancel(ctx), by, v.Archive.Actions.Size, v.Archive.Actions.Root, v.Archive.SHA256)
+	return err
+}
+
+// mayPruneBesideExports refuses to prune what an export has not sent: that of this server, or where
+// none runs each that was ever on. What was acknowledged stays so, and this needs no transaction.
+func (o *Operations) mayPruneBesideExports(ctx context.Context, c *store.Company, records int64) error {
+	if o.Exported != nil {
+		acknowledged, is, err := o.Exported(ctx, c)
+		if err == nil && is && acknowledged < records {
+			err = fmt.Errorf("%w: the receiver of the export has not acknowledged records from %d on; wait for it, "+
+				"or export to another name of it with --export-from", store.ErrNotPrunable, acknowledged)
+		}
+		return err
+	}
+	if o.IgnoreExports {
+		return nil
+	}
+	positions, err := o.Store.ExportPositions(ctx, c.Actions.Chain)
+	for _, text := range positions {
+		at, err := export.ReadPosition(text)
+		if err != nil {
+			return fmt.Errorf("the position of an export: %w", err)
+		}
+		if at.Frontier.Size < records {
+			return fmt.Errorf("%w: the receiver of an export has not acknowledged records from %d on; start the server that exports and wait for it, "+
+				"or give --ignore-exports where that export is no more", store.ErrNotPrunable, at.Frontier.Size)
+		}
+	}
 	return err
 }
 

@@ -13,6 +13,8 @@ import (
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
+	"attestd/chain/tlog"
+	"attestd/crypto/keys"
 	"attestd/store"
 	"attestd/store/sqlite"
 )
@@ -31,7 +33,7 @@ const archivedAtOnce = 256
 // fails where a record on disk is not the one that was appended, and the size of the file. Without
 // Replace, an existing file is ErrRefused; with it, one that is no archive is.
 func Archive(ctx context.Context, s *store.Store, f lines.Frame, out string, o ArchiveOptions) (v lines.Verdict, size int64, err error) {
-	if err := MayArchiveTo(out, o.Replace); err != nil {
+	if err := MayArchiveTo(ctx, s, f.CompanyID, out, o.Replace); err != nil {
 		return v, 0, err
 	}
 	if o.Progress == nil {
@@ -72,7 +74,8 @@ func Archive(ctx context.Context, s *store.Store, f lines.Frame, out string, o A
 	}
 	place := sqlite.Place
 	if o.Replace {
-		if err := MayArchiveTo(out, true); err != nil { // it may be another file by now
+		// it may be another file by now, or the only one that has payloads
+		if err := MayArchiveTo(ctx, s, f.CompanyID, out, true); err != nil {
 			return v, 0, err
 		}
 		place = sqlite.Replace
@@ -85,8 +88,9 @@ func Archive(ctx context.Context, s *store.Store, f lines.Frame, out string, o A
 	return v, size, nil
 }
 
-// MayArchiveTo returns ErrRefused if there is a file that must stay.
-func MayArchiveTo(out string, replace bool) error {
+// MayArchiveTo returns ErrRefused if there is a file that must stay. With replace, an archive may
+// go that has nothing which the database lacks: it is read to its end before.
+func MayArchiveTo(ctx context.Context, s *store.Store, companyID, out string, replace bool) error {
 	info, err := os.Lstat(out)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -97,16 +101,65 @@ func MayArchiveTo(out string, replace bool) error {
 		return fmt.Errorf("%w: %s exists", store.ErrRefused, out)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: %s is no regular file", store.ErrRefused, out)
+	case info.Size() == 0:
+		return nil
 	}
 	there, err := os.Open(out)
 	if err != nil {
 		return err
 	}
 	defer there.Close()
-	if info.Size() > 0 && !lines.IsArchive(bufio.NewReader(there)) {
+	buffered := bufio.NewReader(there)
+	if !lines.IsArchive(buffered) {
 		return fmt.Errorf("%w: %s is no archive", store.ErrRefused, out)
 	}
-	return nil
+	return mayReplace(ctx, s, companyID, out, buffered)
+}
+
+// mayReplace returns ErrRefused if an archive has payloads or records that the database of the
+// company lacks, or may have some.
+func mayReplace(ctx context.Context, s *store.Store, companyID, out string, archive io.Reader) error {
+	company, err := s.Companies.Usage(ctx, companyID) // needs no master key
+	if err != nil {
+		return err
+	}
+	actions := store.Actions.ChainID(company.Chain)
+	set, err := s.KeySet(ctx, actions)
+	if err != nil {
+		return err
+	}
+	// read before what it is compared with, so that a prune in between is seen
+	v, err := lines.CheckArchive(archive, lines.Options{CompanyID: companyID,
+		Trust: evidence.Trust{Fingerprint: keys.Describe(set.At(0).Key).Fingerprint}})
+	switch {
+	case err != nil:
+		return err
+	case v.Outcome != evidence.Holds:
+		return fmt.Errorf("%w: %s is no archive of %s that holds, so nobody knows what it alone has (%s: %s): move it away, or give another --out",
+			store.ErrRefused, out, companyID, v.Code, v.Reason)
+	}
+	pruned, err := s.PrunedRecords(ctx, actions)
+	if err != nil {
+		return err
+	}
+	for _, part := range v.Logs {
+		head, _, err := s.Tip(ctx, store.LogName(part.Log).ChainID(company.Chain))
+		switch {
+		case err != nil:
+			return err
+		case part.Log == evidence.Actions && part.First < min(part.Next, pruned.Records):
+			return fmt.Errorf("%w: %s has the payloads of the actions from %d to before %d, which were pruned, and nothing else may have them: give another --out",
+				store.ErrRefused, out, part.First, min(part.Next, pruned.Records))
+		case part.Next > head.Length:
+			return fmt.Errorf("%w: %s has records of the log %s from %d on, which the database lacks: give another --out",
+				store.ErrRefused, out, part.Log, head.Length)
+		}
+	}
+	tree, err := tlog.FrontierAt(ctx, s.LogTree(store.Log{Name: store.Actions, Chain: actions}), v.Archive.Actions.Size)
+	if err == nil && tree.Tree() != v.Archive.Actions {
+		err = fmt.Errorf("%w: %s has other actions than the database: give another --out", store.ErrRefused, out)
+	}
+	return err
 }
 
 // writeArchive writes the lines of an archive.
