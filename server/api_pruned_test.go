@@ -74,6 +74,40 @@ func goneRecord(index int, archive string) string {
 	return fmt.Sprintf(`{"error":"The payload of record %d was pruned: the archive with the SHA-256 %s has it","code":"PAYLOAD_PRUNED"}`, index, archive)
 }
 
+// A webhook that is enabled again behind records whose payloads were pruned says how many it passes
+// over: in its state, in the control record and in the log. It goes on with the next record.
+func TestWebhookEnabledBehindPrunedRecords(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	acme.file(t, unguarded)
+	id := acme.do(t, "POST /v1/webhooks", `{"url":"https://hooks.example.com/x"}`).status(201).str("webhookId")
+	acme.do(t, "POST /v1/webhooks/"+id+"/disable", "").status(200)
+	for range 5 {
+		acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`).status(201)
+	}
+	acme.pruned(t, 3, firstArchive)
+	const state = `{"nextIndex":3,"skippedRecords":3}`
+	acme.do(t, "POST /v1/webhooks/"+id+"/enable", "").has(state)
+	acme.do(t, "POST /v1/webhooks/"+id+"/disable", "").status(200)
+	acme.do(t, "POST /v1/webhooks/"+id+"/enable", "").has(state) // nothing more
+	acme.do(t, "GET /v1/webhooks/"+id, "").has(state)
+	acme.do(t, "GET /v1/webhooks", "").has(`{"webhooks":[` + state + `]}`)
+	var said []any
+	for _, r := range acme.do(t, "GET /v1/chain?log=control", "").status(200).at("records").([]any) {
+		if payload := r.(map[string]any)["payload"].(map[string]any); payload["actionType"] == "webhook.enabled" {
+			said = append(said, payload["payload"].(map[string]any)["skippedRecords"])
+		}
+	}
+	if fmt.Sprint(said) != "[3 <nil>]" {
+		t.Errorf("control records say %v", said)
+	}
+	if s.log.says("which it does not send") != 1 || s.log.says(`"records":3,"next":3`) != 1 {
+		t.Error("the log does not say so, or says it twice")
+	}
+}
+
 // A record whose payload was pruned says so wherever it is read, and what proves its place goes on.
 // What needs the payload is refused with the name of the archive that has it.
 func TestPrunedRecords(t *testing.T) {

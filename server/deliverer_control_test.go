@@ -152,7 +152,7 @@ func TestFailingWebhookHasOneScheduleForBothLogs(t *testing.T) {
 
 		// Enabled again, it has missed nothing.
 		d.answer(webhook.Outcome{Status: 204})
-		_, err := d.store.Webhooks.Enable(t.Context(), d.by, id)
+		_, _, err := d.store.Webhooks.Enable(t.Context(), d.by, id)
 		check(t, err)
 		d.apply(d.by, id)
 		var events []string

@@ -216,7 +216,7 @@ func TestRetrySchedule(t *testing.T) {
 
 		// Switched on again it goes on with the record at which it failed.
 		d.answer(webhook.Outcome{Status: 200})
-		_, err := d.store.Webhooks.Enable(t.Context(), d.by, bad)
+		_, _, err := d.store.Webhooks.Enable(t.Context(), d.by, bad)
 		check(t, err)
 		d.apply(d.by, bad)
 		if sent := d.take(); len(sent) != 2 || !ids[sent[0].id] {

@@ -107,14 +107,17 @@ func (d *delivery) note(at store.Progress) {
 }
 
 // read returns the notices of the next records of a log. Their payloads stay on disk. It passes
-// over a record whose payload was pruned: whether the webhook wants it is unknown.
+// over records whose payloads were pruned, and logs how many: whether the webhook wants them is
+// unknown.
 func (d *delivery) read(ctx context.Context, cursor *feed.Cursor) (list []notice, err error) {
 	if err := d.pace.wait(ctx); err != nil {
 		return nil, err
 	}
 	reader := strictjson.NewReader()
+	var pruned, last int64
 	err = cursor.Read(ctx, func(r *chain.Record) bool {
 		if r.IsPruned() {
+			pruned, last = pruned+1, r.Index
 			return true
 		}
 		n := notice{log: d.logOf(cursor), index: r.Index, hash: r.Hash, timestamp: r.Timestamp}
@@ -130,6 +133,9 @@ func (d *delivery) read(ctx context.Context, cursor *feed.Cursor) (list []notice
 		}
 		return true
 	})
+	if pruned > 0 {
+		d.log.Warn("a webhook does not send records whose payloads were pruned", "records", pruned, "last", last)
+	}
 	return list, err
 }
 

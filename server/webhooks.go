@@ -31,13 +31,14 @@ type webhookBody struct {
 	NextAttemptAt  string   `json:"nextAttemptAt,omitempty"`
 	DisabledAt     string   `json:"disabledAt,omitempty"`
 	DisabledReason string   `json:"disabledReason,omitempty"`
+	SkippedRecords int64    `json:"skippedRecords,omitempty"`
 }
 
 func showWebhook(h store.Webhook) webhookBody {
 	shown := webhookBody{
 		WebhookID: h.ID, URL: h.URL, Agents: h.Agents, Actions: h.Actions, Description: h.Description, CreatedAt: h.CreatedAt,
 		PublicKey: webhook.FormatPublic(h.PublicKey), Fingerprint: h.Fingerprint, NextIndex: h.Next, FailedAttempts: h.Failed,
-		DisabledAt: h.DisabledAt, DisabledReason: h.DisabledReason,
+		DisabledAt: h.DisabledAt, DisabledReason: h.DisabledReason, SkippedRecords: h.Skipped,
 	}
 	if !h.RetryAt.IsZero() {
 		shown.NextAttemptAt = chain.FormatTime(h.RetryAt)
@@ -118,8 +119,12 @@ func (s *Server) enableWebhook(ctx context.Context, by store.Caller, r webhookRe
 	if err := s.deliverer.checkRoom(ctx); err != nil {
 		return webhookBody{}, err
 	}
-	h, err := s.Store.Webhooks.Enable(ctx, by, r.WebhookID)
+	h, skipped, err := s.Store.Webhooks.Enable(ctx, by, r.WebhookID)
 	s.deliverer.apply(by, r.WebhookID)
+	if skipped > 0 {
+		s.Log.Warn("a webhook was enabled behind records whose payloads were pruned, which it does not send",
+			"webhook", h.ID, "company", by.Company.ID, "records", skipped, "next", h.Next)
+	}
 	return showWebhook(h), webhookError(err)
 }
 

@@ -90,7 +90,7 @@ func (p prepared) kinds() map[string]func(*store.Store) error {
 			_, err := s.Webhooks.Disable(ctx, who, p.hook, store.WebhookGone)
 			return err
 		},
-		"webhook enabled": func(s *store.Store) error { _, err := s.Webhooks.Enable(ctx, who, p.off); return err },
+		"webhook enabled": func(s *store.Store) error { _, _, err := s.Webhooks.Enable(ctx, who, p.off); return err },
 		"webhook secret changed": func(s *store.Store) error {
 			_, err := s.Webhooks.RotateSecret(ctx, who, p.hook, webhookSecret(), now.Add(time.Hour))
 			return err

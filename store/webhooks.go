@@ -26,6 +26,8 @@ type Webhook struct {
 	Fingerprint    string // of the secret
 	DisabledAt     string // "" while enabled
 	DisabledReason string // one of the reasons below
+	// actions that it passes over, because their payloads were pruned while it was disabled
+	Skipped int64
 	Progress
 
 	row int64
@@ -159,10 +161,13 @@ func (s Webhooks) authentic(c *conn, r *macRow) (h Webhook, err error) {
 	if err == nil {
 		err = s.db.Tables.authentic(c, &k, r)
 	}
-	if err != nil {
-		return h, err
+	if err == nil {
+		h, err = webhookOf(r)
 	}
-	return webhookOf(r)
+	if err == nil {
+		h.Skipped, err = skippedBy(c, r.number("company"), h.ID)
+	}
+	return h, err
 }
 
 // Get returns a webhook of the caller's company, or ErrNotFound. A row that is not what its HMAC
@@ -221,21 +226,66 @@ func (s Webhooks) Disable(ctx context.Context, by Caller, id, reason string) (h 
 }
 
 // Enable resumes a webhook of the caller's company at the first unsent records, with its count of
-// failed attempts reset. It returns ErrNotFound for an unknown webhook.
-func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, err error) {
+// failed attempts reset. It passes over actions whose payloads were pruned meanwhile, and returns
+// how many; the control record says so too. It returns ErrNotFound for an unknown webhook.
+func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, skipped int64, err error) {
+	pruned, err := s.db.PrunedRecords(ctx, by.Company.Actions.Chain)
+	if err != nil {
+		return h, 0, fmt.Errorf("enable webhook: %w", err)
+	}
+	// In one transaction with a prune, latestPruned would not see the record of that.
+	s.db.pruning.Lock()
+	defer s.db.pruning.Unlock()
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		var row macRow
+		skipped = 0
 		if h, row, err = s.find(w, by.Company.Chain, id); err != nil || h.DisabledAt == "" {
 			return nil, err
 		}
+		latest, err := w.latestPruned(by.Company.Actions.Chain)
+		if err != nil {
+			return nil, err
+		}
+		if latest.Valid != (pruned.Records > 0) || latest.Valid && latest.Int64&indexMask != pruned.Index {
+			return nil, fmt.Errorf("%w: payloads were pruned meanwhile; try again", ErrUnavailable)
+		}
+		details := map[string]any{"webhookId": id}
+		if skipped = max(0, pruned.Records-h.Next); skipped > 0 {
+			details["skippedRecords"] = skipped
+			h.Next += skipped
+			h.Skipped += skipped
+		}
 		h.DisabledAt, h.DisabledReason, h.Failed, h.RetryAt = "", "", 0, time.Time{}
-		err := s.db.Tables.change(w, &row, "disabled_at = NULL, disabled_reason = NULL, attempts = 0, retry_at = NULL")
-		return []controlEvent{{WebhookEnabled, subjectWebhook(id), map[string]any{"webhookId": id}}}, err
+		err = s.db.Tables.change(w, &row, "disabled_at = NULL, disabled_reason = NULL, attempts = 0, retry_at = NULL, next_record = ?", h.Next)
+		return []controlEvent{{WebhookEnabled, subjectWebhook(id), details}}, err
 	})
 	if err != nil {
-		return Webhook{}, fmt.Errorf("enable webhook: %w", err)
+		return Webhook{}, 0, fmt.Errorf("enable webhook: %w", err)
 	}
-	return h, nil
+	return h, skipped, nil
+}
+
+// skippedBy returns how many records a webhook has passed over, as the control records say that
+// have enabled it.
+func skippedBy(c *conn, company int64, id string) (skipped int64, err error) {
+	control := Control.ChainID(company)
+	err = c.each(func(rows *sql.Rows) error {
+		var payload []byte
+		var said struct {
+			ActionType ControlAction
+			Payload    struct{ SkippedRecords int64 }
+		}
+		err := rows.Scan(&payload)
+		if err == nil {
+			err = json.Unmarshal(payload, &said)
+		}
+		if err == nil && said.ActionType == WebhookEnabled {
+			skipped += said.Payload.SkippedRecords
+		}
+		return err
+	}, `SELECT payload FROM record WHERE id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END = ?1
+		AND id BETWEEN ?2 AND ?3 ORDER BY id`, subjectWebhook(id), recordID(control, 0), recordID(control, indexMask))
+	return skipped, err
 }
 
 // RotateSecret gives a webhook of the caller's company a new secret. The previous one also signs

@@ -49,7 +49,7 @@ func TestWebhooks(t *testing.T) {
 	for does, err := range map[string]error{
 		"read":    func() error { _, err := s.Webhooks.Get(ctx, stranger, made.ID); return err }(),
 		"disable": func() error { _, err := s.Webhooks.Disable(ctx, stranger, made.ID, store.WebhookGone); return err }(),
-		"enable":  func() error { _, err := s.Webhooks.Enable(ctx, stranger, made.ID); return err }(),
+		"enable":  func() error { _, _, err := s.Webhooks.Enable(ctx, stranger, made.ID); return err }(),
 		"rotate":  func() error { _, err := s.Webhooks.RotateSecret(ctx, stranger, made.ID, secret, now); return err }(),
 		"delete":  s.Webhooks.Delete(ctx, stranger, made.ID),
 		"deliver": func() error { _, err := s.Webhooks.Delivery(ctx, zoo.Chain, made.ID); return err }(),
@@ -72,7 +72,7 @@ func TestWebhooks(t *testing.T) {
 	if list := all(t, s.Webhooks.Enabled(ctx)); len(list) != 1 || list[0].ID == made.ID || list[0].Company != acme.Chain {
 		t.Errorf("enabled: %+v", list)
 	}
-	if h := got(s.Webhooks.Enable(ctx, admin, made.ID))(t); h.Next != 7 || h.NextControl != 9 || h.Failed != 0 || !h.RetryAt.IsZero() || h.DisabledAt != "" {
+	if h, skipped, err := s.Webhooks.Enable(ctx, admin, made.ID); err != nil || skipped != 0 || h.Next != 7 || h.NextControl != 9 || h.Failed != 0 || !h.RetryAt.IsZero() || h.DisabledAt != "" {
 		t.Errorf("enabled: %+v", h)
 	}
 	next := webhookSecret()

@@ -33,6 +33,8 @@ type Webhook struct {
 	NextAttemptAt  string `json:"nextAttemptAt,omitempty"`
 	DisabledAt     string `json:"disabledAt,omitempty"`
 	DisabledReason string `json:"disabledReason,omitempty"` // requested, gone or failing
+	// records that it does not send, because their payloads were pruned while it was disabled
+	SkippedRecords int64 `json:"skippedRecords,omitempty"`
 }
 
 // CreateWebhook makes a webhook, with its secret.

@@ -1243,6 +1243,7 @@ Webhook = TypedDict("Webhook", {
     "nextAttemptAt": NotRequired[Timestamp],
     "nextIndex": int,
     "publicKey": str,
+    "skippedRecords": NotRequired[int],
     "url": str,
     "webhookId": str,
 })
@@ -1271,6 +1272,7 @@ WebhookWithSecret = TypedDict("WebhookWithSecret", {
     "nextIndex": int,
     "publicKey": str,
     "secret": str,
+    "skippedRecords": NotRequired[int],
     "url": str,
     "webhookId": str,
 })

@@ -2837,6 +2837,8 @@ export interface components {
             disabledAt?: components["schemas"]["Timestamp"];
             /** @enum {string} */
             disabledReason?: "requested" | "gone" | "failing";
+            /** @description Records of the actions log that it does not send because their payloads were pruned while it was disabled. Absent for none. */
+            skippedRecords?: number;
         };
         WebhookWithSecret: {
             webhookId: string;
@@ -2861,6 +2863,8 @@ export interface components {
             disabledAt?: components["schemas"]["Timestamp"];
             /** @enum {string} */
             disabledReason?: "requested" | "gone" | "failing";
+            /** @description Records of the actions log that it does not send because their payloads were pruned while it was disabled. Absent for none. */
+            skippedRecords?: number;
             /** @description Only this response shows it. */
             secret: string;
         };

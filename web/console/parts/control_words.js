@@ -291,7 +291,10 @@ const KINDS = {
   'webhook.enabled': kind(
     'Webhook enabled',
     webhook,
-    ({ webhookId }) => html`The webhook <${Name} of=${webhookId} /> was enabled`,
+    ({ webhookId, skippedRecords }) => html`
+    The webhook <${Name} of=${webhookId} /> was enabled${
+      skippedRecords > 0 && ` and passes over ${skippedRecords} records whose payloads were pruned`
+    }`,
   ),
   'webhook.disabled': kind(
     'Webhook disabled',
