@@ -27,7 +27,9 @@ func clocks() readClocks {
 type clockStatus struct {
 	apart atomic.Bool  // the clock is not that of the database
 	ahead atomic.Int64 // by how much it was ahead of the database's when they were compared last
-	leaps atomic.Int64 // how often it was found to have been set since the start
+	// they were compared
+	compared atomic.Bool
+	leaps    atomic.Int64 // how often it was found to have been set since the start
 }
 
 // compareClocks is a worker.
@@ -55,6 +57,7 @@ func compareClocks(
 			apart = by.Abs() > maxClockAhead+within
 			status.apart.Store(apart)
 			status.ahead.Store(int64(by))
+			status.compared.Store(true)
 			switch {
 			case apart && !was:
 				log.Warn("the clock is not that of the database: set both by NTP", "ahead", by.Round(time.Millisecond).String())

@@ -3,12 +3,15 @@ package server
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"attestd/server/export"
+	"attestd/server/metrics"
 	"attestd/store"
 )
 
@@ -46,6 +49,28 @@ func TestExportThatKeepsEndingIsBehind(t *testing.T) {
 			t.Errorf("without the duty: %+v", s)
 		}
 	})
+}
+
+// Before the export has looked at the logs it is unknown how far behind it is, and metrics say
+// nothing of that: a zero would look like an answer.
+func TestExportIsNotMeasuredBeforeItsFirstLook(t *testing.T) {
+	t.Parallel()
+	to := export.NewFile("lines")
+	s := &Server{exporter: &exporter{Export: &Export{Destination: to}}}
+	s.exporter.running, s.exporter.began = export.New(export.Config{Destination: to}), time.Now().Add(-time.Hour)
+	m := metrics.New("1.0.0")
+	m.Add(s.exportValues()...)
+	answer := httptest.NewRecorder()
+	m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	shown := answer.Body.String()
+	for _, name := range []string{"attestd_export_behind_records", "attestd_export_lag_seconds", "attestd_export_stopped_logs"} {
+		if strings.Contains(shown, "\n"+name+" ") {
+			t.Errorf("%s has a series:\n%s", name, shown)
+		}
+	}
+	if !strings.Contains(shown, "\nattestd_export_delivered_lines_total 0\n") {
+		t.Errorf("what is known is not shown:\n%s", shown)
+	}
 }
 
 // Companies that cannot be counted are not known: neither zero nor what they were.

@@ -46,8 +46,10 @@ func (s *Server) stateValues() []metrics.Value {
 		metrics.Gauge("attestd_disk_floor_bytes", "The setting --disk-floor.", func() float64 { return float64(s.live.Load().DiskFloor) }),
 		metrics.Counter("attestd_clock_leaps_total", "How often the clock was found to have been set by more than a minute.",
 			func() float64 { return float64(s.clockStatus.leaps.Load()) }),
-		metrics.Gauge("attestd_clock_ahead_seconds", "By how much the clock is ahead of the PostgreSQL server's; 0 on a file.",
-			func() float64 { return time.Duration(s.clockStatus.ahead.Load()).Seconds() }),
+		metrics.GaugeIf("attestd_clock_ahead_seconds", "By how much the clock is ahead of the PostgreSQL server's; 0 on a file.",
+			func() (float64, bool) {
+				return time.Duration(s.clockStatus.ahead.Load()).Seconds(), s.clockStatus.compared.Load() || !s.Store.MultiWriter()
+			}),
 		metrics.GaugeBy("attestd_duty_held", "1 while this server has a duty that one of all servers has.", "duty",
 			func(emit metrics.Emit) {
 				for name, duty := range s.Store.Status().Duties {

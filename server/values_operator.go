@@ -63,7 +63,7 @@ func (s *Server) certificateValues() []metrics.Value {
 }
 
 // exportValues are about the export; none without one. While another server has the duty, they have
-// no series.
+// no series; what the first look at the logs finds has none before it.
 func (s *Server) exportValues() []metrics.Value {
 	if s.exporter == nil {
 		return nil
@@ -78,14 +78,18 @@ func (s *Server) exportValues() []metrics.Value {
 		return metrics.GaugeIf(name, help, onDuty(read))
 	}
 	return []metrics.Value{
-		of("attestd_export_behind_records", "Records that the receiver had not acknowledged at the last look.",
-			func(e export.Status) float64 { return float64(e.Behind) }),
-		of("attestd_export_lag_seconds", "For how long there have been such records, or the export has failed; 0 if neither is so.",
-			func(e export.Status) float64 {
+		metrics.GaugeIf("attestd_export_behind_records", "Records that the receiver had not acknowledged at the last look.",
+			func() (float64, bool) {
+				e := s.exporter.Status()
+				return float64(e.Behind), e.Measured
+			}),
+		metrics.GaugeIf("attestd_export_lag_seconds", "For how long there have been such records, or the export has failed; 0 if neither is so.",
+			func() (float64, bool) {
+				e := s.exporter.Status()
 				if e.BehindSince.IsZero() {
-					return 0
+					return 0, e.Measured
 				}
-				return max(0, time.Since(e.BehindSince)).Seconds()
+				return max(0, time.Since(e.BehindSince)).Seconds(), true
 			}),
 		metrics.CounterIf("attestd_export_delivered_lines_total", "Lines that the receiver has acknowledged since the export began here.",
 			onDuty(func(e export.Status) float64 { return float64(e.Delivered) })),
@@ -93,8 +97,10 @@ func (s *Server) exportValues() []metrics.Value {
 			func(e export.Status) float64 { return seconds(e.LastDelivered) }),
 		of("attestd_export_failures", "Deliveries that failed since the last one that did not.",
 			func(e export.Status) float64 { return float64(e.Failures) }),
-		of("attestd_export_stopped_logs", "Logs that cannot be exported.",
-			func(e export.Status) float64 { return float64(len(e.Stopped)) }),
+		metrics.GaugeIf("attestd_export_stopped_logs", "Logs that cannot be exported.", func() (float64, bool) {
+			e := s.exporter.Status()
+			return float64(len(e.Stopped)), e.Measured || len(e.Stopped) > 0
+		}),
 	}
 }
 

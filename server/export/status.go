@@ -10,6 +10,8 @@ type Status struct {
 	Destination   string
 	Delivered     int64     // lines, since the start
 	LastDelivered time.Time // zero before the first
+	// the logs were looked at; before, it is unknown how many records are behind
+	Measured bool
 	// records that were not acknowledged when it was last looked, and since when there are any
 	Behind      int64
 	BehindSince time.Time
@@ -79,7 +81,7 @@ func (e *Exporter) count() {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.status.Behind = behind
+	e.status.Behind, e.status.Measured = behind, true
 	switch {
 	case behind == 0:
 		e.status.BehindSince = time.Time{}
