@@ -608,7 +608,8 @@ export interface paths {
          *
          *     A client with `jwks` or `jwksUri` has no secret: it authenticates with a JWT that one of these keys has signed
          *     (`private_key_jwt`, RFC 7523), with `iss` and `sub` its `clientId`, `aud` as an agent's (`POST /v1/oauth/token`), a
-         *     `jti` that is used once, and an `exp` at most 5 minutes ahead. `kid` names the key, by its `kid` here or its thumbprint;
+         *     `jti` that is used once, and an `exp` at most an hour ahead, and a minute for clocks that differ. `kid` names the key,
+         *     by its `kid` here or its thumbprint;
          *     without one each key is tried. Keys in `jwks` are public ones of `OKP`/`Ed25519`, `EC`/`P-256` or `RSA` (2048
          *     to 8192 bits), 1 to 8 of them. The control record has them, or their URL. A key signs `EdDSA`, `ES256`, or `RS256` and
          *     `PS256` unless its `alg` names one of these.
@@ -704,7 +705,13 @@ export interface paths {
          *     With `resource` (RFC 8707) the token is for that server and no other: a JWT (RFC 9068, `typ` `at+jwt`, `ES256`)
          *     that anybody verifies with the company's key set, `/o/{companyId}/jwks`. `iss` is the company's issuer, `aud` the
          *     resources, `sub` and `client_id` the client or the agent's SPIFFE ID, `scope` what was granted, and `cnf.jkt` the key
-         *     that it is bound to. This API does not take it. Another `resource` than a URL of https is 400 `invalid_target`.
+         *     that it is bound to. Another `resource` than a URL of https is 400 `invalid_target`.
+         *
+         *     This API takes such a token where each of its resources is one that the API's own metadata name
+         *     (`/.well-known/oauth-protected-resource/o/{companyId}`, or the same without the company), by http too. It ends as
+         *     an opaque one does, and with its key in the key set. Any other token for a resource is 401 here, also one that names
+         *     this API beside others: each of them holds it. A workload that names such a `resource` gets the token that
+         *     it gets without one.
          *
          *     A client that sends a DPoP proof gets a token that is bound to the key of the proof, whichever that is: it counts
          *     by the scheme `DPoP` with a new proof for each request, and never as `Bearer`. With `--dpop-nonce` each proof has to
@@ -2657,7 +2664,13 @@ export interface components {
              * @description Answers 400.
              */
             authorization_endpoint: string;
-            response_types_supported: string[];
+            /**
+             * @description OpenID Connect Discovery demands one. Nobody signs in with a browser here, and `authorization_endpoint` refuses each.
+             * @constant
+             */
+            response_types_supported: [
+                "id_token"
+            ];
             grant_types_supported: string[];
             /** @description Identity assertions of persons; see *Federation*. */
             authorization_grant_profiles_supported: string[];
@@ -6633,8 +6646,8 @@ export interface operations {
              *     and the description names the check. `invalid_request`:
              *     `client_id` or `client_secret` is missing, both ways are used at once, or the body is neither a form nor
              *     JSON. `invalid_scope`: `scope` names what is unknown, or more than the client has. `invalid_dpop_proof`,
-             *     `use_dpop_nonce`: the DPoP proof is none, or has to repeat the nonce of `DPoP-Nonce`. `invalid_target`: a
-             *     `resource` is no URL of https.
+             *     `use_dpop_nonce`: the DPoP proof is none or was used before, or has to repeat the nonce of `DPoP-Nonce`.
+             *     `invalid_target`: a `resource` is no URL of https, and none that the metadata of this API name.
              */
             400: {
                 headers: {
@@ -6721,8 +6734,8 @@ export interface operations {
              *     and the description names the check. `invalid_request`:
              *     `client_id` or `client_secret` is missing, both ways are used at once, or the body is neither a form nor
              *     JSON. `invalid_scope`: `scope` names what is unknown, or more than the client has. `invalid_dpop_proof`,
-             *     `use_dpop_nonce`: the DPoP proof is none, or has to repeat the nonce of `DPoP-Nonce`. `invalid_target`: a
-             *     `resource` is no URL of https.
+             *     `use_dpop_nonce`: the DPoP proof is none or was used before, or has to repeat the nonce of `DPoP-Nonce`.
+             *     `invalid_target`: a `resource` is no URL of https, and none that the metadata of this API name.
              */
             400: {
                 headers: {
