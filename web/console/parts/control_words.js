@@ -43,7 +43,7 @@ const issued = having({ jti: string, agentId: string, scopes: list(string), expi
 const revoked = having({ jti: string, agentId: string }, { reason: nullable(string), replacedBy: string });
 const webhook = having(
   { webhookId: string },
-  { reason: string, agents: nullable(list(string)), actions: nullable(list(string)) },
+  { reason: string, agents: nullable(list(string)), actions: nullable(list(string)), skippedRecords: integer },
 );
 
 const agentKey = having(
@@ -291,9 +291,9 @@ const KINDS = {
   'webhook.enabled': kind(
     'Webhook enabled',
     webhook,
-    ({ webhookId, skippedRecords }) => html`
+    ({ webhookId, skippedRecords = 0 }) => html`
     The webhook <${Name} of=${webhookId} /> was enabled${
-      skippedRecords > 0 && ` and passes over ${skippedRecords} records whose payloads were pruned`
+      skippedRecords > 0 && ` and passes over ${count(skippedRecords)} records whose payloads were pruned`
     }`,
   ),
   'webhook.disabled': kind(
