@@ -20,14 +20,16 @@ func TestCheckersAgree(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	s := newSigner(t, "acme")
-	t.Run("one key", func(t *testing.T) { agree(t, s, s.published(), checkerCases(t, s, keyCases(t, s))) })
-	s = newRotated(t)
-	t.Run("all keys", func(t *testing.T) { agree(t, s, s.publishedKeys(), checkerCases(t, s, ringCases(t, s))) })
+	t.Run("one key", func(t *testing.T) { agree(t, s, s.published(), keyCases) })
+	rotated := newRotated(t)
+	t.Run("all keys", func(t *testing.T) { agree(t, rotated, rotated.publishedKeys(), ringCases) })
 }
 
-// agree gives a company's key, or all of them, and cases to each checker.
-func agree(t *testing.T, s *signer, key any, cases []checkerCase) {
+// agree gives a company's key, or all of them, and cases to each checker. It makes them when its
+// turn has come: a status counts for five minutes.
+func agree(t *testing.T, s *signer, key any, keyCases func(*testing.T, *signer) []checkerCase) {
 	t.Parallel()
+	cases := checkerCases(t, s, keyCases(t, s))
 	t.Run("Go", func(t *testing.T) {
 		service, client := goVerdicts(s, cases)
 		isRight(t, cases, service)
