@@ -146,7 +146,8 @@ func (m *matrix) clients(t testing.TB, acme caller) {
 		m.add("a client's token that is bound to a key, role "+role, "dpop", role+" client", "oauth_token", bound, func(h *held) { h.key = proves })
 		jwt := c.asks(t, []string{"resource", "https://mcp.example"}).status(200).str("access_token")
 		m.add("a client's at+jwt for another resource, role "+role, "", "", "", jwt)
-		m.add("a client's at+jwt for the issuer, role "+role, "", "", "", c.asks(t, []string{"resource", acme.ours()}).status(200).str("access_token"))
+		ours := c.asks(t, []string{"resource", acme.ours()}).status(200).str("access_token")
+		m.add("a client's at+jwt for this API, role "+role, "bearer", role+" client", "oauth_token", ours)
 	}
 	keyed := newKey(t, jose.EdDSA)
 	id := acme.do(t, "POST /v1/oauth/clients", `{"role":"writer",`+jwksOf(keyed.Key().JWK())[1:]).status(201).str("clientId")
