@@ -111,17 +111,10 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 	}
 	if !w.begun {
 		newest, _ := parseTime(w.clock.newest) // zero where there is none
-		w.doubt.begin(maxTime(now, newest))
+		w.doubt.begin(later(now, newest))
 		w.begun = true
 	}
 	return tx, external, nil
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // disableAutoCheckpoint keeps SQLite from moving the log into the database by itself, where we can

@@ -33,8 +33,10 @@ const archivedAtOnce = 256
 // fails where a record on disk is not the one that was appended, and the size of the file. Without
 // Replace, an existing file is ErrRefused; with it, one that is no archive is.
 func Archive(ctx context.Context, s *store.Store, f lines.Frame, out string, o ArchiveOptions) (v lines.Verdict, size int64, err error) {
-	if err := MayArchiveTo(ctx, s, f.CompanyID, out, o.Replace); err != nil {
-		return v, 0, err
+	if !o.Replace { // else what is there is read before it is replaced
+		if err := MayArchiveTo(ctx, s, f.CompanyID, out, false); err != nil {
+			return v, 0, err
+		}
 	}
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os/exec"
 	"path/filepath"
 	"time"
 
 	"attestd/crypto/jose"
-	"attestd/internal/harness"
 )
 
 const againstSection = "beside another attestd"
@@ -25,7 +23,7 @@ func (b *bench) other(ctx context.Context) (err error) {
 	var tenants [2]tenant
 	for i, binary := range []string{b.binary(), b.another} {
 		db := filepath.Join(b.dir, fmt.Sprintf("beside-%d.db", i))
-		if servers[i], err = start(ctx, exec.Command(binary, serveArgs(db)...)); err != nil {
+		if servers[i], err = serve(ctx, binary, db); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, servers[i].stop()) }()
@@ -82,9 +80,4 @@ func (b *bench) inTurns(ctx context.Context, sides [2]*side, clients int, column
 	b.report.add(againstSection, column, "  ÷ the other's", c.ratio, ratio, nil)
 	b.report.add(againstSection, column, "the other's CPU each ÷ this one's", cpu, ratio, nil)
 	return nil
-}
-
-// serveArgs are those with which every attestd is measured.
-func serveArgs(db string) []string {
-	return []string{"serve", "--listen", "127.0.0.1:0", "--base-url", harness.Base, "--rate-limits", "off", "--verify-every", "off", "--db", db}
 }

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"attestd/internal/harness"
 )
 
 // child is a server process: attestd or the bare one. The caller MUST stop it.
@@ -28,10 +30,17 @@ const patience = 30 * time.Second
 // listensOn matches the line of standard error with which both servers report their address.
 var listensOn = regexp.MustCompile(`listens on http://(\S+)`)
 
-// serve starts attestd on a database file, without limits, without the background verification,
-// which would begin with the server, and with default values for all other flags.
+// serve starts this tree's attestd on a database file.
 func (b *bench) serve(ctx context.Context, db string, flags ...string) (*child, error) {
-	return start(ctx, exec.Command(b.binary(), append(serveArgs(db), flags...)...))
+	return serve(ctx, b.binary(), db, flags...)
+}
+
+// serve starts an attestd on a database file, without limits, without the background verification,
+// which would begin with the server, and with default values for all other flags.
+func serve(ctx context.Context, binary, db string, flags ...string) (*child, error) {
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--base-url", harness.Base, "--rate-limits", "off", "--verify-every", "off",
+		"--db", db}, flags...)
+	return start(ctx, exec.Command(binary, args...))
 }
 
 // serveTenant starts a server on a new file with one tenant.
