@@ -39,14 +39,19 @@ type pace struct {
 	empty time.Time // when nothing that has passed counts any more
 }
 
-// pass reports whether one may pass at a time.
+// pass reports whether one may pass at a time. Requests do not come in the order of their times, so
+// half an interval does not count. A clock that was set back makes nobody wait longer than a burst.
 func (p *pace) pass(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	full := now.Add(time.Duration(p.burst) * p.every)
 	if p.empty.Before(now) {
 		p.empty = now
 	}
-	if p.empty.Sub(now) > time.Duration(p.burst-1)*p.every {
+	if p.empty.After(full) {
+		p.empty = full
+	}
+	if full.Sub(p.empty) < p.every/2 {
 		return false
 	}
 	p.empty = p.empty.Add(p.every)

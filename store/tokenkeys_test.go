@@ -106,7 +106,8 @@ func TestFirstTokenKeysAreMadeAtAPace(t *testing.T) {
 		return err == nil
 	}
 	for i, c := range companies {
-		if read(c, now) != (i < 20) {
+		at := now.Add(-time.Duration(i) * time.Millisecond) // they come in the reverse order of their times
+		if read(c, at) != (i < 20) {
 			t.Errorf("company %d: made: %v", i, i >= 20)
 		}
 	}
@@ -117,6 +118,9 @@ func TestFirstTokenKeysAreMadeAtAPace(t *testing.T) {
 	}
 	if at := now.Add(2 * time.Second); !read(companies[20], at) || read(companies[21], at) {
 		t.Error("two seconds later not one more company has keys")
+	}
+	if at := now.Add(-time.Hour); read(companies[21], at) || !read(companies[21], at.Add(2*time.Second)) {
+		t.Error("when the clock was set back, not one company in two seconds has keys")
 	}
 }
 
