@@ -86,3 +86,7 @@ func (s *Store) ChangeSetting(setting string, drafts ...chain.Draft) ([]chain.Re
 		return drafts, err
 	})
 }
+
+// KnownSize is how long a log is as far as a server remembers it for a comparison after a lost
+// connection.
+func (s *Store) KnownSize(number int64) int64 { return s.heads.pinned([]int64{number})[number].to.Size }

@@ -20,6 +20,8 @@ const (
 	// between two writes: waking up for each commit would cost a single caller a twentieth of its
 	// rate
 	headsRest = 10 * time.Millisecond
+	// between two reads of what other servers have appended, where no file is to be written
+	memoryRest = time.Second
 	// until a failed write of the head file is retried
 	headsAgain    = 10 * time.Second
 	headsPatience = 5 * time.Second // time limit of the last write, when the store closes
@@ -27,7 +29,11 @@ const (
 	compareAgain = time.Second
 )
 
-// heads keeps the head file up to date. It remembers what the log has committed, and a separate
+// heads knows what this server has committed and read, and keeps the head file up to date with it.
+// Without a head file it knows that as long as the server runs, of at most maxPins chains, which is
+// enough to notice that a lost connection has led to another copy of the database.
+//
+// It remembers what the log has committed, and a separate
 // goroutine writes it, at once or together with what arrives within headsRest. So a full, failing
 // or hanging disk under the head file never delays an append. The file may be behind for that
 // moment, and is never ahead.
@@ -38,7 +44,7 @@ const (
 // database nor the file is written any more.
 type heads struct {
 	store *Store
-	path  string
+	path  string // "" without a head file
 	id    headfile.ID
 	// nil if it could not be created; owned by the goroutine of run once that is started
 	file    *headfile.File
@@ -81,9 +87,12 @@ func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads
 		lost: map[int64]headfile.Tree{}, wentBack: func([]int64) {},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
-	h.failing.Store(file == nil)
+	h.failing.Store(file == nil && h.hasFile())
 	return h
 }
+
+// hasFile reports whether a head file is to be kept.
+func (h *heads) hasFile() bool { return h != nil && h.path != "" }
 
 // start starts the goroutine that writes the file until close.
 func (h *heads) start(log *slog.Logger) {
@@ -162,8 +171,11 @@ func (h *heads) ring() {
 
 func (h *heads) run(ctx context.Context, log *slog.Logger) {
 	defer close(h.ended)
-	places := time.NewTicker(lookEvery)
+	places, pause := time.NewTicker(lookEvery), headsRest
 	defer places.Stop()
+	if !h.hasFile() {
+		pause = memoryRest
+	}
 	for ending := false; !ending; {
 		var again <-chan time.Time
 		switch rest := h.proofs.rest(time.Now()); {
@@ -183,7 +195,7 @@ func (h *heads) run(ctx context.Context, log *slog.Logger) {
 		}
 		h.report(h.flush(ctx, ending, log), log)
 		select {
-		case <-time.After(headsRest):
+		case <-time.After(pause):
 		case <-h.stop:
 		}
 	}
@@ -195,6 +207,7 @@ func (h *heads) run(ctx context.Context, log *slog.Logger) {
 // report logs the first failure to write the file, and the recovery.
 func (h *heads) report(err error, log *slog.Logger) {
 	switch was := h.failing.Swap(err != nil); {
+	case !h.hasFile(): // what could not be read is read at the next attempt
 	case err != nil && !was:
 		log.Warn("the head file cannot be written; it stays behind until it can", "file", h.path, "error", err)
 	case err == nil && was:
@@ -270,7 +283,7 @@ func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error
 			return nil
 		}
 	}
-	if h.file != nil || h.store.writer.stopped.Load() != nil {
+	if h.file != nil || !h.hasFile() || h.store.writer.stopped.Load() != nil {
 		return nil
 	}
 	file, err := h.store.Rollback.createHeads(ctx, h.path, h.id)
@@ -327,7 +340,7 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 // cannot be written.
 func (s Rollback) HeadFile() string {
 	switch {
-	case s.db.heads == nil:
+	case !s.db.heads.hasFile():
 		return ""
 	case s.db.heads.failing.Load():
 		return "behind"

@@ -44,7 +44,7 @@ type Store struct {
 	schema     atomic.Int64 // of the file; an older one is only read
 	logHost    string       // of the origins of new logs
 	lock       *sqlite.Lock // nil in a read-only store, as are writer, storage and log
-	heads      *heads       // nil where no head file is kept, and while the database is behind it
+	heads      *heads       // nil for a file without one, and while the database is behind it
 	behind     []Behind     // in what it is
 	writer     *writer
 	storage    storage

@@ -26,10 +26,13 @@ func HeadsBeside(path string) string {
 // openKnown compares the database with what is known of it elsewhere: its head file, if it has one,
 // and its stored checkpoints.
 func (s Rollback) openKnown(ctx context.Context, heads string) error {
-	if heads != "" {
+	switch {
+	case heads != "":
 		if err := s.openHeads(ctx, heads, s.db.isNew); err != nil {
 			return err
 		}
+	case s.db.isPostgres:
+		s.db.heads = newHeads(s.db, "", headfile.ID{}, nil)
 	}
 	return s.db.Checkpoints.openKept(ctx)
 }

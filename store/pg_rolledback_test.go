@@ -242,6 +242,83 @@ func TestReplacedPostgreSQLDatabaseStopsWrites(t *testing.T) {
 	}
 }
 
+// A server without a head file knows what it has written and read since its start. After a lost
+// connection it compares that, however long the logs are which it finds, ends the streams and
+// writes nothing more. Its next start knows nothing of what is lost, and writes.
+func TestReplacedDatabaseIsNoticedWithoutAHeadFile(t *testing.T) {
+	testenv.Concurrent(t)
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	for name, test := range map[string]struct {
+		more    int  // records that the copy has of its own, where the database has 10
+		seen    bool // another server wrote what is lost
+		appends bool // the server is asked to write at once
+	}{
+		"shorter":                       {},
+		"of the same length":            {more: 10},
+		"longer":                        {more: 50},
+		"longer, while it is idle":      {more: 50},
+		"longer, of others, while idle": {more: 50, seen: true},
+		"longer, of others":             {more: 50, seen: true, appends: true},
+		"longer, when it writes":        {more: 50, appends: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name != "longer" && name != "longer, of others" {
+				testenv.Needs(t, testenv.Slow)
+			}
+			t.Parallel()
+			url := storetest.Shared(t)
+			went := make(chan int64, 1000)
+			s := openWith(t, url, store.RunOptions{WentBack: func(number int64) { went <- number }})
+			writes := s
+			if test.seen {
+				writes = openWith(t, url, store.RunOptions{})
+			}
+			acme, _ := company(t, writes, "acme")
+			attest(t, writes, acme, 20)
+			older := copyOf(t, url)
+			attest(t, writes, acme, 10)
+			if test.seen {
+				for deadline := time.Now().Add(30 * time.Second); s.KnownSize(acme.Chain) < 30 && time.Now().Before(deadline); {
+					time.Sleep(10 * time.Millisecond)
+				}
+				must(t, writes.Close())
+			}
+			forks := openWith(t, older, store.RunOptions{})
+			appendOthers(test.more)(t, forks, got(forks.Companies.Get(ctx, "acme"))(t))
+			must(t, forks.Close())
+			swapIn(t, url, older)
+			var err error
+			for deadline := time.Now().Add(30 * time.Second); !errors.Is(err, store.ErrRolledBack); {
+				if test.appends {
+					if _, err = s.Append(ctx, saying(acme, `{"after":true}`)); err == nil {
+						t.Fatal("a record was acknowledged in a log that had lost others")
+					}
+				} else {
+					err = s.Ready(ctx)
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("writes go on: %v", err)
+				}
+			}
+			select {
+			case <-went:
+			case <-time.After(10 * time.Second):
+				t.Error("no stream was ended")
+			}
+			if state := s.Rollback.HeadFile(); state != "" {
+				t.Errorf("the head file that it has not is %q", state)
+			}
+			_ = s.Close()
+			again := openWith(t, url, store.RunOptions{})
+			attest(t, again, got(again.Companies.Get(ctx, "acme"))(t), 1)
+			if tip, _, err := again.Tip(ctx, acme.Chain); err != nil || tip.Length != int64(21+test.more) {
+				t.Errorf("after the next start there are %d records, %v", tip.Length, err)
+			}
+		})
+	}
+}
+
 func appendOthers(n int) func(t *testing.T, s *store.Store, acme *store.Company) {
 	return func(t *testing.T, s *store.Store, acme *store.Company) {
 		for i := range n {

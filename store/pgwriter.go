@@ -17,7 +17,7 @@ import (
 type pgWriter struct {
 	*writer
 	to      *postgres.Writer
-	heads   *heads // nil without a head file
+	heads   *heads // nil while the database is behind its head file
 	watch   *postgres.Watch
 	changed bool // rows were changed in the transaction that is open
 }

@@ -40,12 +40,32 @@ func (h *heads) pinOf(number int64, first headfile.Tree) *pin {
 	p := h.pins[number]
 	if p == nil {
 		if len(h.pins) >= maxPins {
-			maps.DeleteFunc(h.pins, func(other int64, _ *pin) bool { return h.due[other] == nil })
+			h.forget()
 		}
 		p = &pin{base: first, from: first, to: first, session: h.session.Load()}
 		h.pins[number] = p
 	}
 	return p
+}
+
+// forget makes room for a pin. The file has what it removes; without one, it removes one pin. The
+// caller MUST hold h.mu.
+func (h *heads) forget() {
+	for other := range h.pins {
+		if h.due[other] == nil {
+			delete(h.pins, other)
+			if !h.hasFile() {
+				return
+			}
+		}
+	}
+}
+
+// toWrite records that the file is to have a pin. The caller MUST hold h.mu.
+func (h *heads) toWrite(number int64, p *pin) {
+	if h.hasFile() {
+		h.due[number] = p
+	}
 }
 
 // committed records what a batch has added. The goroutine of the log calls it after each commit.
@@ -67,10 +87,12 @@ func (h *heads) committed(batch []chain.Extension, external bool) {
 		if follows || after.Size > p.to.Size {
 			p.to, p.session = after, h.session.Load()
 		}
-		h.due[batch[i].Chain] = p
+		h.toWrite(batch[i].Chain, p)
 	}
 	h.mu.Unlock()
-	h.ring()
+	if h.hasFile() {
+		h.ring()
+	}
 }
 
 // extended records that other servers have extended a chain, whose tree must be read.
@@ -106,7 +128,7 @@ func (h *heads) readExtended(ctx context.Context) error {
 			defer h.mu.Unlock()
 			if p := h.pinOf(number, headfile.Tree{}); t.Size > p.to.Size {
 				p.to, p.session = t, h.session.Load()
-				h.due[number] = p
+				h.toWrite(number, p)
 			}
 			return nil
 		}, `SELECT chain, length, root, log_root FROM head WHERE length > 0
@@ -122,6 +144,9 @@ func (h *heads) readExtended(ctx context.Context) error {
 
 // published records the last stored checkpoint of a chain.
 func (h *heads) published(number int64, note string) {
+	if !h.hasFile() {
+		return // the tree is that of the head, which committed and extended record
+	}
 	c, err := parseCheckpoint(note)
 	if err != nil {
 		return // it is not one of ours, and cannot be compared with a database

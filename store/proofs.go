@@ -95,7 +95,7 @@ func (h *heads) check(ctx context.Context, number int64, known pin, head *chain.
 		if p.from == known.from {
 			p.from = is
 		}
-		h.due[number] = p
+		h.toWrite(number, p)
 	}
 	return nil
 }
@@ -136,7 +136,11 @@ func (h *heads) shrunk(ctx context.Context, before map[int64]int64, log *slog.Lo
 func (h *heads) rolledBack(behind []Behind, log *slog.Logger) error {
 	reason := &RolledBackError{behind}
 	if h.store.StopWrites(reason) {
-		log.Error("nothing is written any more: the database was rolled back", "error", reason)
+		next := "the right database, or attestd accept-rollback"
+		if !h.hasFile() {
+			next = "the right database, or a restart, which forgets this: there is no head file (--heads)"
+		}
+		log.Error("nothing is written any more: the database was rolled back", "error", reason, "remedy", next)
 	}
 	var chains []int64
 	h.mu.Lock()

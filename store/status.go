@@ -53,7 +53,7 @@ func (s *Store) disk() (d DiskStatus) {
 		return d
 	}
 	d.Database, d.Log = fileSize(s.path), fileSize(s.path+"-wal")
-	if s.heads != nil {
+	if s.heads.hasFile() {
 		d.HeadFile = fileSize(s.heads.path)
 	}
 	d.Free, d.FreeKnown = sqlite.FreeSpace(s.path)

@@ -106,7 +106,7 @@ func TestFirstTokenKeysAreMadeAtAPace(t *testing.T) {
 		return err == nil
 	}
 	for i, c := range companies {
-		at := now.Add(-time.Duration(i) * time.Millisecond) // they come in the reverse order of their times
+		at := now.Add(-time.Duration(i) * time.Millisecond) // in the reverse order of their times
 		if read(c, at) != (i < 20) {
 			t.Errorf("company %d: made: %v", i, i >= 20)
 		}

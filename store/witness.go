@@ -125,7 +125,7 @@ func (l CosignedLogs) Advance(
 	}
 	if err == nil && advanced {
 		l.store.cosigned.put(origin, to)
-		if l.store.heads != nil {
+		if l.store.heads.hasFile() {
 			err = l.store.heads.cosign(ctx, headfile.Cosigned{Origin: hash, Size: to.Size, Root: to.Root})
 		}
 	}
