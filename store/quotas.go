@@ -59,11 +59,15 @@ func usageOf(e *chain.Extension) usage {
 }
 
 // used is what all logs together have, as the writer has read it and has added to since. On a file
-// that is exact. Other servers that share a database add to it unseen until it is read again.
+// that is exact. Other servers that share a database add to it unseen until it is read again. So
+// each server takes its share of what is left, and reads again when it has added its share of a
+// tenth of the bound: all together add at most a tenth, and a transaction each, beyond it.
 type used struct {
 	usage
-	known bool
-	read  time.Time // by the process's clock
+	since   usage // what the writer has added since it was read
+	known   bool
+	read    time.Time // by the process's clock
+	servers int64     // that have written within a minute, at least 1
 
 	// the same for other goroutines
 	records, bytes atomic.Int64
@@ -75,7 +79,8 @@ const (
 )
 
 func (u *used) add(more usage) {
-	if u.usage.add(more); u.known {
+	u.usage.add(more)
+	if u.since.add(more); u.known {
 		u.show()
 	}
 }
@@ -101,16 +106,20 @@ func (w *writer) room(c *conn) chain.Room {
 	if !isBounded {
 		return chain.Room{}
 	}
-	left := func(most, has int64) int64 {
+	left := func(most, has, since int64) int64 {
 		if most == 0 {
 			return unbounded
 		}
-		return most - has
+		return w.used.share(most-(has-since)) - since
 	}
-	return chain.Room{Bounded: true, Records: left(q.AllRecords, w.used.usage.records), Bytes: left(q.AllBytes, w.used.usage.bytes)}
+	return chain.Room{Bounded: true, Records: left(q.AllRecords, w.used.usage.records, w.used.since.records),
+		Bytes: left(q.AllBytes, w.used.usage.bytes, w.used.since.bytes)}
 }
 
 const unbounded = 1 << 62
+
+// share is the part of one server, rounded up.
+func (u *used) share(n int64) int64 { return (n + u.servers - 1) / u.servers }
 
 func (u *used) isOld(q *Quotas, shared bool) bool {
 	if !u.known || !shared {
@@ -118,19 +127,34 @@ func (u *used) isOld(q *Quotas, shared bool) bool {
 	}
 	age := time.Since(u.read)
 	isNear := q.AllRecords > 0 && u.usage.records > q.AllRecords/10*9 || q.AllBytes > 0 && u.usage.bytes > q.AllBytes/10*9
-	return age > usedAgain || isNear && age > usedSoon
+	return age > usedAgain || isNear && age > usedSoon ||
+		u.spent(q.AllRecords, u.usage.records, u.since.records) || u.spent(q.AllBytes, u.usage.bytes, u.since.bytes)
+}
+
+// spent reports whether the writer has added its share since usage was read. It has not where
+// nothing was left then: a server that refuses all does not read for each request.
+func (u *used) spent(most, has, since int64) bool {
+	return most > 0 && since > 0 && since >= u.share(min(most-(has-since), most/10))
 }
 
 // count reads the heads, not the records.
 func (u *used) count(c *conn) error {
 	var now usage
+	servers := int64(1)
 	if err := c.one([]any{&now.records, &now.bytes}, countUsed); err != nil {
 		return err
 	}
-	u.usage, u.known, u.read = now, true, time.Now()
+	if c.dialect.isRemote {
+		if err := c.one([]any{&servers}, countWriters); err != nil {
+			return err
+		}
+	}
+	u.usage, u.since, u.known, u.read, u.servers = now, usage{}, true, time.Now(), max(servers, 1)
 	u.show()
 	return nil
 }
+
+const countWriters = `SELECT count(*) FROM writer WHERE touched > now() - interval '1 minute'`
 
 const countUsed = `SELECT CAST(coalesce(sum(length), 0) AS BIGINT), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM head`
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -183,8 +184,42 @@ func TestQuotaOfRegistrations(t *testing.T) {
 	}
 }
 
-// The quota of a company is exact on several servers. That of all companies is exceeded by what
-// other servers append before a server reads it again.
+// Servers of one database share what is left of the quota of all companies: together they write at
+// most a tenth more, and refuse no company before the last few records.
+func TestServersShareTheQuotaOfAllCompanies(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
+	t.Parallel()
+	const most = 3000
+	database := storetest.Shared(t)
+	var servers []*store.Store
+	var companies []*store.Company
+	for i := range 3 {
+		s := openWith(t, database, store.RunOptions{Quotas: store.Quotas{AllRecords: most}})
+		c, _ := company(t, s, fmt.Sprintf("c%d", i))
+		servers, companies = append(servers, s), append(companies, c)
+	}
+	var all sync.WaitGroup
+	for i, s := range servers {
+		for range 8 {
+			all.Go(func() {
+				for refused := 0; refused < 20; {
+					_, err := s.Append(ctx, draft(companies[i]))
+					if refused++; err == nil {
+						refused = 0
+					} else if !errors.Is(err, store.ErrQuota) {
+						t.Errorf("append: %v", err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if total := got(servers[0].Companies.Total(ctx))(t).Records; total < most*98/100 || total > most*110/100 {
+		t.Errorf("%d records, and %d may be", total, most)
+	}
+}
+
+// The quota of a company is exact on several servers.
 func TestQuotaOnSeveralServers(t *testing.T) {
 	t.Parallel()
 	database := storetest.Shared(t)
