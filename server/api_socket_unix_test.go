@@ -4,6 +4,8 @@ package server_test
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -13,8 +15,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"attestd/internal/testenv"
+	"attestd/server"
 	"attestd/server/local"
 	"attestd/store"
 )
@@ -78,6 +82,54 @@ func TestLocalErrorsKeepTheirKind(t *testing.T) {
 	}
 	if seen != 1 {
 		t.Errorf("%d companies", seen)
+	}
+}
+
+// Idle connections to the socket make no command say that its outcome is unknown: one that comes
+// beside too many of them is told that nothing was carried out, and is tried again.
+func TestCommandBesideIdleConnections(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	var cfg *server.Config
+	s, operator := startLocal(t, func(c *server.Config) { cfg = c })
+	socket := cfg.Local
+	s.company(t, "acme")
+	var idle []net.Conn
+	for range 40 {
+		idle = append(idle, dialSocket(t, s.path))
+	}
+	// those that are open are accepted in order, and so before the commands below
+	hasty := dialSocket(t, s.path)
+	const suspend = `{"companyId":"acme","reason":"x"}`
+	fmt.Fprintf(hasty, "POST /company/suspend HTTP/1.1\r\nHost: local\r\nContent-Length: %d\r\n\r\n%s", len(suspend), suspend)
+	answer, err := io.ReadAll(hasty)
+	if !strings.HasPrefix(string(answer), "HTTP/1.1 503 ") || !strings.Contains(string(answer), `nothing was carried out; try again","kind":"busy"}`) {
+		t.Errorf("beside idle connections: %s, %v", answer, err)
+	}
+	turnedAway := func(n int64) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); socket.Status().Busy < n; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%+v", socket.Status())
+			}
+		}
+	}
+	patient := make(chan error)
+	go func() {
+		_, err := operator.Suspend(t.Context(), local.Decision{CompanyID: "acme", Reason: "x"})
+		patient <- err
+	}()
+	turnedAway(socket.Status().Busy + 1)
+	for _, c := range idle {
+		must(t, c.Close())
+	}
+	must(t, <-patient)
+	if found, err := operator.Show(t.Context(), "acme"); err != nil || found.SuspendedAt == "" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	s.stop()
+	if _, err := operator.Show(t.Context(), "acme"); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("when the server has ended: %v", err)
 	}
 }
 

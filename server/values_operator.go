@@ -152,11 +152,12 @@ func (s *Server) localValues() []metrics.Value {
 	}
 	return []metrics.Value{
 		metrics.CounterBy("attestd_socket_requests_total",
-			"What came to the socket beside the database: requests served, and connections of others refused.", "outcome",
+			"What came to the socket beside the database: requests served, connections of others refused, and requests that came while it was busy.", "outcome",
 			func(emit metrics.Emit) {
 				if status := s.Local.Status(); status.Path != "" {
 					emit("served", float64(status.Served))
 					emit("refused", float64(status.Refused))
+					emit("busy", float64(status.Busy))
 				}
 			}),
 	}

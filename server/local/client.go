@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"attestd/internal/sleep"
 	"attestd/store"
 )
 
@@ -26,6 +27,10 @@ var ErrNone = errors.New("no server has the database open")
 const (
 	maxAnswer = 1 << 20
 	maxLine   = 64 << 10
+
+	// a server that is busy is asked again, until its idle connections must have ended
+	busyPatience = 2 * idleTimeout
+	busyPause    = idleTimeout / 25
 )
 
 // Dial connects to the server that has a database file open: ErrNone. It refuses a socket that
@@ -130,12 +135,20 @@ func (c *Client) callFor(ctx context.Context, path string, request, into any, mo
 	return json.UnmarshalRead(io.LimitReader(body, most), into)
 }
 
+// send sends a request, and once more while the server is busy.
 func (c *Client) send(ctx context.Context, path string, request any) (io.ReadCloser, error) {
 	text, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
 	}
-	return c.post(ctx, path, bytes.NewReader(text))
+	patience, cancel := context.WithTimeout(ctx, busyPatience)
+	defer cancel()
+	for {
+		answer, err := c.post(ctx, path, bytes.NewReader(text))
+		if !errors.Is(err, ErrBusy) || sleep.For(patience, busyPause) != nil {
+			return answer, err
+		}
+	}
 }
 
 // post sends a body to an operation, and returns that of the answer.
@@ -145,6 +158,9 @@ func (c *Client) post(ctx context.Context, path string, content io.Reader) (io.R
 		return nil, err
 	}
 	answer, err := c.http.Do(r)
+	if unreached := (*net.OpError)(nil); errors.As(err, &unreached) && unreached.Op == "dial" {
+		return nil, fmt.Errorf("%w: the server has ended, and nothing was carried out: %w", store.ErrUnavailable, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: the answer of the server was lost: %w", store.ErrUnknown, err)
 	}

@@ -9,10 +9,12 @@
 // one JSON object, of the list one for each company and line. The archive of records whose payloads
 // go is a body by itself, which the server reads and checks. An error has a status of 400 or more
 // and the members error and kind, the kind being the sentinel of package store that it wraps.
+// The kind busy means that too many connections are open, and that nothing of the request was read.
 package local
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"attestd/store"
@@ -25,6 +27,9 @@ const suffix = ".sock"
 const maxPath = 103
 
 var errPath = errors.New("the path of the socket is too long")
+
+// ErrBusy means that nothing was carried out, because too many connections to the socket are open.
+var ErrBusy = fmt.Errorf("%w: the server is busy with other local commands, and nothing was carried out; try again", store.ErrUnavailable)
 
 // place returns the path of the socket of a database file.
 func place(db string) (string, error) {
@@ -45,6 +50,7 @@ var kinds = map[string]error{
 	"notFound": store.ErrNotFound, "refused": store.ErrRefused, "suspended": store.ErrSuspended, "tooMany": store.ErrTooMany,
 	"unknown": store.ErrUnknown, "rolledBack": store.ErrRolledBack, "tablesChanged": store.ErrTablesChanged, "quota": store.ErrQuota,
 	"unavailable": store.ErrUnavailable, "masterKey": store.ErrMasterKey,
+	"busy": ErrBusy,
 }
 
 // failure is the body of an error.

@@ -19,10 +19,13 @@ import (
 )
 
 const (
-	maxBody        = 64 << 10
+	maxBody = 64 << 10
+	// connections beside which an operation runs; beyond, each request is answered that the server
+	// is busy
 	maxConnections = 16
+	maxAccepted    = 64 // connections beyond wait until one ends
 	headerTimeout  = 5 * time.Second
-	idleTimeout    = 30 * time.Second
+	idleTimeout    = 5 * time.Second
 	drainTimeout   = 5 * time.Second
 )
 
@@ -35,18 +38,22 @@ type Server struct {
 	listener net.Listener
 	made     fs.FileInfo // of the socket
 
-	open, served, refused atomic.Int64
-	reading               sync.Mutex // of an archive: one at a time
+	open, served, refused, busy atomic.Int64
+	reading                     sync.Mutex // of an archive: one at a time
 }
 
 // Status is what a server has done.
 type Status struct {
-	Path            string // of the socket; "" while there is none
-	Served, Refused int64  // requests, and connections of others
+	Path    string // of the socket; "" while there is none
+	Served  int64  // requests
+	Refused int64  // connections of others
+	Busy    int64  // requests beside too many connections
 }
 
 // Status may be called at any time.
-func (s *Server) Status() Status { return Status{s.path, s.served.Load(), s.refused.Load()} }
+func (s *Server) Status() Status {
+	return Status{s.path, s.served.Load(), s.refused.Load(), s.busy.Load()}
+}
 
 // Listen opens the socket of a database file, which this process has locked. It takes away the
 // socket of a server that was killed, and nothing else.
@@ -101,10 +108,10 @@ func (s *Server) Run(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer s.Close()
-	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, IdleTimeout: idleTimeout,
+	server := &http.Server{Handler: s.unlessBusy(s.handler()), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: 8 << 10, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(&own{s.listener, s}) }()
+	go func() { ended <- server.Serve(&own{s.listener, s, make(chan struct{}, maxAccepted)}) }()
 	select {
 	case err := <-ended:
 		return err
@@ -119,16 +126,33 @@ func (s *Server) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// unlessBusy answers requests beside too many connections before anything of them is read, so that
+// their callers know that nothing was carried out.
+func (s *Server) unlessBusy(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.open.Load() <= maxConnections {
+			next.ServeHTTP(w, r)
+			return
+		}
+		s.busy.Add(1)
+		w.Header().Set("Connection", "close")
+		answer(w, http.StatusServiceUnavailable, failure{ErrBusy.Error(), "busy"})
+	})
+}
+
 // own accepts connections of our own user and of root.
 type own struct {
 	net.Listener
-	s *Server
+	s     *Server
+	seats chan struct{} // has an element for each open connection
 }
 
 func (l *own) Accept() (net.Conn, error) {
+	l.seats <- struct{}{}
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
+			<-l.seats
 			return nil, err
 		}
 		if uid, known := peer(c); known && uid != 0 && uid != os.Geteuid() {
@@ -137,25 +161,22 @@ func (l *own) Accept() (net.Conn, error) {
 			_ = c.Close()
 			continue
 		}
-		if l.s.open.Add(1) > maxConnections {
-			l.s.open.Add(-1)
-			_ = c.Close()
-			continue
-		}
-		return &counted{Conn: c, open: &l.s.open}, nil
+		l.s.open.Add(1)
+		return &counted{Conn: c, in: l}, nil
 	}
 }
 
 // counted counts a connection until it is closed.
 type counted struct {
 	net.Conn
-	open   *atomic.Int64
+	in     *own
 	closed atomic.Bool
 }
 
 func (c *counted) Close() error {
 	if !c.closed.Swap(true) {
-		c.open.Add(-1)
+		c.in.s.open.Add(-1)
+		<-c.in.seats
 	}
 	return c.Conn.Close()
 }
