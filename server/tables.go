@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -150,6 +151,7 @@ func (w *tableWatch) lookOut(ctx context.Context) {
 	var ended time.Time    // of the last comparison of all
 	var took time.Duration // of that
 	var webhooks store.WebhookWatch
+	recorded := map[int64]int64{}
 	demanded := time.Now()
 	every := time.NewTicker(w.look)
 	defer every.Stop()
@@ -161,14 +163,16 @@ func (w *tableWatch) lookOut(ctx context.Context) {
 		case <-w.store.Tables.Doubted():
 		}
 		_ = w.store.Tables.Look(ctx) // a file that cannot be written is reported elsewhere
-		w.note(ctx, w.store.Tables.CheckIdentity(ctx))
+		err := w.store.Tables.CheckIdentity(ctx)
 		if w.store.MultiWriter() {
-			w.note(ctx, w.store.Tables.CheckWebhooks(ctx, &webhooks))
+			err = errors.Join(err, w.store.Tables.CheckWebhooks(ctx, &webhooks), w.agree(ctx))
+			w.compareRecorded(ctx, recorded)
 			if !w.store.Tables.RowsAreSigned() && time.Since(demanded) >= demandEvery {
 				demanded = time.Now()
 				w.record(ctx)
 			}
 		}
+		w.note(ctx, err)
 		if written := w.store.Tables.ExternalWrites(); written != seen && time.Since(ended) >= 9*took {
 			w.log.Debug("somebody else has written the database, or a checkpoint: its tables are compared with the logs", "writes", written)
 			began := time.Now()
@@ -176,6 +180,32 @@ func (w *tableWatch) lookOut(ctx context.Context) {
 			seen, ended, took = written, time.Now(), time.Since(began)
 		}
 		w.compareWaiting(ctx)
+	}
+}
+
+// agree records which settings the database has, in the logs of companies that a server of an older
+// version has registered.
+func (w *tableWatch) agree(ctx context.Context) error {
+	return w.store.AgreeSettings(ctx, func(ctx context.Context) error {
+		return w.compare(ctx, store.Installation, func(context.Context, int64) error { return nil })
+	})
+}
+
+// compareRecorded compares the companies that differ once more, and again when their control logs
+// have grown: another server, or attestd accept-tables beside this one, may have recorded what was
+// missing. recorded has the lengths of these logs before the last comparison.
+func (w *tableWatch) compareRecorded(ctx context.Context, recorded map[int64]int64) {
+	lengths, err := w.store.Tables.Differing(ctx)
+	if err != nil {
+		w.note(ctx, err)
+		return
+	}
+	maps.DeleteFunc(recorded, func(number, _ int64) bool { _, differs := lengths[number]; return !differs })
+	for number, length := range lengths {
+		if before, known := recorded[number]; !known || before < length {
+			w.say(number, w.check(ctx, number))
+		}
+		recorded[number] = length
 	}
 }
 

@@ -218,42 +218,101 @@ func (s *Store) agree(ctx context.Context, trust map[string]string, key []byte) 
 		if err != nil || left <= agreeStep {
 			return err
 		}
-		if _, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.agreeSome(w, maps.Clone(trust), key) }); err != nil {
+		_, err = s.change(ctx, func(w *conn) ([]chain.Draft, error) {
+			if err := s.identify(w, maps.Clone(trust), key); err != nil {
+				return nil, err
+			}
+			return s.agreeSome(w)
+		})
+		if err != nil {
 			return err
 		}
 	}
 }
 
+// AgreeSettings does the same while servers run, for companies that a server of an older version
+// has registered beside this one. The stored settings count only as far as the log of the companies
+// says the same, which verify verifies where something is to be recorded: a row that somebody has
+// changed is recorded nowhere.
+func (s *Store) AgreeSettings(ctx context.Context, verify func(context.Context) error) error {
+	isNew, differs := false, false
+	err := s.read(ctx, func(c *conn) error {
+		agreed, err := agreedTo(c)
+		if err != nil {
+			return err
+		}
+		events, last, err := s.unlikeStored(c, agreed)
+		isNew, differs = last > agreed, len(events) > 0
+		return err
+	})
+	if err == nil && differs {
+		err = verify(ctx)
+	}
+	if err != nil || !isNew {
+		return err
+	}
+	_, err = s.change(ctx, func(w *conn) ([]chain.Draft, error) {
+		stored, err := sharedSettings(w)
+		if err != nil || stored == nil {
+			return nil, err
+		}
+		if changed, err := s.unlikeLogged(w, installation(), stored); err != nil || len(changed) > 0 {
+			return nil, err
+		}
+		return s.agreeSome(w)
+	})
+	return err
+}
+
 // agreeSome is one step of agree.
-func (s *Store) agreeSome(w *conn, trust map[string]string, key []byte) (drafts []chain.Draft, err error) {
-	if err := s.identify(w, trust, key); err != nil {
-		return nil, err
-	}
-	stored, err := sharedSettings(w)
-	if err != nil {
-		return nil, err
-	}
+func (s *Store) agreeSome(w *conn) (drafts []chain.Draft, err error) {
 	agreed, err := agreedTo(w)
 	if err != nil {
 		return nil, err
 	}
-	companies, err := all(w, scanControl, selectControl+` AND company.id < ? ORDER BY company.id LIMIT ?`, agreed, int64(Installation), agreeStep)
-	for i := 0; err == nil && stored != nil && i < len(companies); i++ {
-		var changed map[string]settingChange
+	differ, last, err := s.unlikeStored(w, agreed)
+	for _, of := range differ {
 		var d chain.Draft
-		changed, err = s.unlikeLogged(w, companies[i], stored)
-		if errors.Is(err, ErrTablesChanged) {
-			changed, err = nil, nil
-		}
-		if err == nil && len(changed) > 0 {
-			d, err = s.controlDraft(Caller{Company: companies[i]}, settingsChanged(changed))
+		if err == nil {
+			d, err = s.controlDraft(Caller{Company: of.company}, settingsChanged(of.changed))
 			drafts = append(drafts, d)
 		}
 	}
-	if err == nil && len(companies) > 0 {
-		err = replaceAgreed(w, companies[len(companies)-1].Chain+1)
+	if err == nil && last > agreed {
+		err = replaceAgreed(w, last+1)
 	}
 	return drafts, err
+}
+
+// unlike is a company whose log says other settings than are stored.
+type unlike struct {
+	company *Company
+	changed map[string]settingChange
+}
+
+// unlikeStored compares the logs of the next companies behind a number with the stored settings. It
+// returns the number of the last one, or the given number where none follows.
+func (s *Store) unlikeStored(c *conn, after int64) (differ []unlike, last int64, err error) {
+	stored, err := sharedSettings(c)
+	if err != nil {
+		return nil, after, err
+	}
+	companies, err := all(c, scanControl, selectControl+` AND company.id < ? ORDER BY company.id LIMIT ?`, after, int64(Installation), agreeStep)
+	for i := 0; err == nil && i < len(companies); i++ {
+		last = companies[i].Chain
+		if stored == nil {
+			continue
+		}
+		var changed map[string]settingChange
+		changed, err = s.unlikeLogged(c, companies[i], stored)
+		if errors.Is(err, ErrTablesChanged) { // which concerns this company alone
+			changed, err = nil, nil
+		}
+		if len(changed) > 0 {
+			differ = append(differ, unlike{companies[i], changed})
+		}
+	}
+	return differ, max(last, after), err
 }
 
 // selectControl is the SQL for the companies behind a number, with what scanControl reads.

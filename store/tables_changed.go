@@ -43,6 +43,13 @@ func (c *changedSet) of(company int64) error {
 	return c.errs[company]
 }
 
+// companies returns the numbers of those that have a reason.
+func (c *changedSet) companies() []int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.errs)), func(number int64) bool { return number == theDatabase.Chain })
+}
+
 func (c *changedSet) all() []error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -74,3 +81,17 @@ func (s Tables) intact(company int64) error {
 
 // Changed returns the first difference of each company that has one, each a *TablesChangedError.
 func (s Tables) Changed() []error { return s.db.changed.all() }
+
+// Differing returns the numbers of the companies that have a difference, with the lengths of their
+// control logs: a longer one may say what the tables have.
+func (s Tables) Differing(ctx context.Context) (map[int64]int64, error) {
+	lengths := map[int64]int64{}
+	for _, number := range s.db.changed.companies() {
+		head, _, err := s.db.Tip(ctx, ControlChain(number))
+		if err != nil {
+			return nil, err
+		}
+		lengths[number] = head.Length
+	}
+	return lengths, nil
+}

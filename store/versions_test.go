@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -167,5 +168,63 @@ func TestStartOfAProgramThatKnowsNoIdentity(t *testing.T) {
 	var invalid *store.VerifyError
 	if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Reason, "is fixed") {
 		t.Errorf("another trust domain: %v", err)
+	}
+}
+
+// registeredByOlder registers a company as a server of an older version does: with the settings
+// that this server was given, although another one has stored others since.
+func registeredByOlder(t testing.TB, s *store.Store, database, id string) *store.Company {
+	t.Helper()
+	db := stranger(t, database, `CREATE TABLE stored AS SELECT value FROM setting WHERE name = 'trust_settings'`,
+		`UPDATE setting SET value = replace(value, 'attestd/2', 'attestd/1') WHERE name = 'trust_settings'`)
+	c, _ := company(t, s, id)
+	for _, statement := range []string{`UPDATE setting SET value = (SELECT value FROM stored) WHERE name = 'trust_settings'`, `DROP TABLE stored`} {
+		_, err := db.Exec(statement)
+		must(t, err)
+	}
+	must(t, db.Close())
+	return c
+}
+
+// During a rolling upgrade servers of an older version register companies after the last new server
+// has started. A running server unlocks them. What somebody has written into the row of the
+// settings is recorded nowhere.
+func TestRunningServerUnlocksCompanies(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	database := storetest.Shared(t)
+	s := openWith(t, database, store.RunOptions{})
+	must(t, s.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
+	company(t, s, "before")
+	must(t, s.AgreeSettings(ctx, func(context.Context) error { return errors.New("nothing is to be recorded") }))
+	for i, id := range []string{"acme", "zoo"} {
+		c := registeredByOlder(t, s, database, id)
+		if err := s.Tables.Check(ctx, c.Chain); !errors.Is(err, store.ErrTablesChanged) {
+			t.Fatalf("before: %v", err)
+		}
+		lies := errors.New("the log of the companies does not verify")
+		if err := s.AgreeSettings(ctx, func(context.Context) error { return lies }); !errors.Is(err, lies) {
+			t.Errorf("recorded by a log that does not verify: %v", err)
+		}
+		verified := 0
+		for range 2 {
+			must(t, s.AgreeSettings(ctx, func(context.Context) error { verified++; return nil }))
+		}
+		list := said(t, s, c, "settings.changed")
+		if verified != 1 || len(list) != 1 || !strings.Contains(list[0], `"program":{"from":"attestd/1","to":"attestd/2"}`) {
+			t.Errorf("%s: verified %d times, recorded %q", id, verified, list)
+		}
+		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		changeable(t, s, []string{"acme", "zoo"}[:i+1]...)
+	}
+
+	c, _ := company(t, s, "victim")
+	must(t, stranger(t, database, `UPDATE setting SET value = replace(value, 'attestd/2', 'attestd/3') WHERE name = 'trust_settings'`).Close())
+	must(t, s.AgreeSettings(ctx, func(context.Context) error { return nil }))
+	if list := said(t, s, c, "settings.changed"); len(list) != 0 {
+		t.Errorf("recorded %q", list)
+	}
+	if err := s.Tables.Check(ctx, c.Chain); !errors.Is(err, store.ErrTablesChanged) {
+		t.Errorf("a changed row: %v", err)
 	}
 }
