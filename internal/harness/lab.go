@@ -60,6 +60,15 @@ func Build(ctx context.Context, binary string) error {
 	return nil
 }
 
+// BuildRelease builds the attestd of a source tree as a release.
+func BuildRelease(ctx context.Context, source, binary, release string) error {
+	build := exec.CommandContext(ctx, "go", "-C", source, "build", "-ldflags", "-X main.release="+release, "-o", binary, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build attestd of %s: %w\n%s", source, err, out)
+	}
+	return nil
+}
+
 // Root returns the root of the source tree that contains the working directory.
 func Root(ctx context.Context) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "attestd").Output()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/harness"
 	"attestd/store"
 )
 
@@ -25,7 +26,7 @@ func (b *bench) postgres(ctx context.Context) (err error) {
 		b.say("skipped: --db names no PostgreSQL server")
 		return nil
 	}
-	address, drop, err := createDatabase(ctx, b.db)
+	address, drop, err := harness.CreateDatabase(ctx, b.db)
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
-	"net/url"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -62,28 +58,4 @@ func (l *rowLock) append(ctx context.Context, d time.Duration) load {
 			return err
 		})
 	})
-}
-
-// createDatabase creates a database beside the one at address, and returns its address and a
-// function that drops it.
-func createDatabase(ctx context.Context, address string) (string, func() error, error) {
-	admin, err := pgx.Connect(ctx, address)
-	if err != nil {
-		return "", nil, err
-	}
-	var random [6]byte
-	_, _ = rand.Read(random[:]) // never returns an error
-	name := "attestd_bench_" + hex.EncodeToString(random[:])
-	u, err := url.Parse(address)
-	if err == nil {
-		_, err = admin.Exec(ctx, "CREATE DATABASE "+name+" ENCODING 'UTF8' TEMPLATE template0")
-	}
-	if err != nil {
-		return "", nil, errors.Join(err, admin.Close(ctx))
-	}
-	u.Path = "/" + name
-	return u.String(), func() error {
-		_, err := admin.Exec(context.WithoutCancel(ctx), "DROP DATABASE "+name+" WITH (FORCE)")
-		return errors.Join(err, admin.Close(context.WithoutCancel(ctx)))
-	}, nil
 }
