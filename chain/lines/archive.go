@@ -41,7 +41,8 @@ import (
 //
 // The check reads the file once. It makes the checks of lines, and:
 //
-//   - MALFORMED. Lines are as above, without a carrier, and the file ends with a line feed.
+//   - MALFORMED. Lines are as above, without a carrier and without a run, and the file ends with a
+//     line feed.
 //   - MISSING. Each line is the one that is next.
 //   - RECORD. The time of each record is before the moment; but for the control records up to the
 //     prune that the archive continues, if that is their last one.
@@ -96,7 +97,7 @@ type Archived struct {
 func NewFrame(f *evidence.File, before string, logs [2]Archived) Frame {
 	at := logs[0].End.At
 	frame := Frame{CompanyID: f.CompanyID, Before: before, Signer: keys.Describe(f.Keys[len(f.Keys)-1]).Fingerprint}
-	first := append(jcs.AppendString(append(head(nil, TypeArchive, chain.FormatTime(at), f.CompanyID), `,"before":`...), before), `,"logs":[`...)
+	first := append(jcs.AppendString(append(head(nil, TypeArchive, chain.FormatTime(at), f.CompanyID, ""), `,"before":`...), before), `,"logs":[`...)
 	for i := range logs {
 		l := &logs[i]
 		if i > 0 {
@@ -109,7 +110,7 @@ func NewFrame(f *evidence.File, before string, logs [2]Archived) Frame {
 		frame.Logs[i] = FramedLog{l.End.Log, from, l.End.Frontier.Size - from,
 			string(l.Opening.AppendOpening(nil)), string(l.End.AppendCheckpoint(nil, from))}
 	}
-	frame.Head = []string{string(append(first, "]}"...)), string(AppendKeys(nil, f, at))}
+	frame.Head = []string{string(append(first, "]}"...)), string(AppendKeys(nil, "", f, at))}
 	return frame
 }
 
@@ -127,7 +128,7 @@ func parseArchive(text []byte) (a archiveLine, err error) {
 	if err := evidence.Bounded(text); err != nil {
 		return a, err
 	}
-	m, err := members(text, "format", "type", "@timestamp", "companyId", "before", "logs")
+	m, err := members(text, "", "format", "type", "@timestamp", "companyId", "before", "logs")
 	if err != nil {
 		return a, err
 	}
@@ -147,7 +148,7 @@ func parseArchive(text []byte) (a archiveLine, err error) {
 			return
 		}
 		l := &a.logs[count-1]
-		m, failed := members(value, "log", "index", "checkpoint")
+		m, failed := members(value, "", "log", "index", "checkpoint")
 		if failed != nil {
 			err = failed
 			return

@@ -50,7 +50,7 @@ func (c *company) archiveFromControl(from, actions, fromControl, control int64, 
 	for i, log := range []int{1, 0} {
 		text = append(text, frame.Logs[i].Opening)
 		for r := range frame.Logs[i].Records {
-			text = append(text, string(lines.AppendRecord(nil, c.id, c.logs[log].Name, &c.logs[log].records[opens[i]+r])))
+			text = append(text, string(lines.AppendRecord(nil, c.id, "", c.logs[log].Name, &c.logs[log].records[opens[i]+r])))
 		}
 		text = append(text, frame.Logs[i].Checkpoint)
 	}
@@ -150,7 +150,7 @@ func TestArchiveLinesDeletedDoubledMovedAdded(t *testing.T) {
 		}
 		fails("in a syslog header", i, slices.Replace(slices.Clone(text), i, i+1, "host attestd: "+l))
 	}
-	further := string(lines.AppendRecord(nil, c.id, "actions", &c.logs[0].records[6]))
+	further := string(lines.AppendRecord(nil, c.id, "", "actions", &c.logs[0].records[6]))
 	for i := range len(text) + 1 {
 		fails("added", i, slices.Insert(slices.Clone(text), i, further))
 		fails("added", i, slices.Insert(slices.Clone(text), i, ""))

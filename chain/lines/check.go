@@ -245,7 +245,7 @@ func (c *checker) line(l *line) error {
 			return fail(Missing, "the lines of the log %s begin at record %d, and no opening line says that they do: check them together with those before them",
 				l.log, l.index)
 		}
-		log = newLogCheck(l.log, l.frontier)
+		log = newLogCheck(l.log, l.run, l.frontier)
 		c.logs[l.log] = log
 	}
 	if l.kind == TypeRecord {
@@ -286,7 +286,11 @@ func (c *checker) record(log *logCheck, l *line) error {
 	if stated && r.Index >= log.Next { // once, where records come again
 		log.Statements++
 	}
-	return within(l.log, log.record(r, c.ring.Leaf(l.log, r), func() bool { return c.ring.Signed(l.log, r) }))
+	run, err := log.runOf(l.run, l.index)
+	if err == nil {
+		err = log.record(run, r, c.ring.Leaf(l.log, r), func() bool { return c.ring.Signed(l.log, r) })
+	}
+	return within(l.log, err)
 }
 
 // within says in an error of a log which log it is.
@@ -307,13 +311,16 @@ func (c *checker) mark(log *logCheck, l *line) error {
 	if err != nil {
 		return fail(BadCheckpoint, "log %s, index %d: %v", l.log, l.index, err)
 	}
-	if l.kind == TypeOpening {
-		err = log.opening(l.index, l.frontier)
-	} else {
-		err = log.checkpoint(l.index, l.previous, l.frontier, l.at)
+	run, err := log.runOf(l.run, l.index)
+	switch {
+	case err != nil:
+	case l.kind == TypeOpening:
+		err = log.opening(run, l.index, l.frontier)
+	default:
+		err = log.checkpoint(run, l.index, l.previous, l.frontier, l.at)
 	}
 	if err == nil {
-		err = log.signed(signed)
+		err = log.signed(run, signed)
 	}
 	if err != nil {
 		return within(l.log, err)
@@ -370,6 +377,9 @@ func (c *checker) report(v *Verdict) {
 		}
 		if log.Openings > 1 || log.Repeated > 0 {
 			say("log %s: the export began %d times; %d records came again, the same each time", name, log.Openings, log.Repeated)
+		}
+		for _, text := range log.again() {
+			say("log %s: %s", name, text)
 		}
 		v.NotProven = append(v.NotProven, log.gaps()...)
 	}

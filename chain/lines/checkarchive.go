@@ -120,8 +120,13 @@ func (c *archiveChecker) expect(kind, log string, index int64) (l line, err erro
 	if err != nil {
 		return l, err
 	}
-	if l, err = parse(text); err == nil && (l.header || l.isOCSF) {
+	l, err = parse(text)
+	switch {
+	case err != nil:
+	case l.header || l.isOCSF:
 		err = errors.New("there is something around it")
+	case l.run != "":
+		err = errors.New("it is of a run of an export, and no line of an archive is")
 	}
 	if err != nil {
 		return l, fail(evidence.Malformed, "%v", err)

@@ -33,8 +33,28 @@ type company struct {
 	keys byte
 	now  time.Time
 	logs [2]*memoryLog
-	// what was exported
+	// what was exported, and the run that exports; see as
 	out []string
+	run string
+	// of the runs that do not export now, where they are in the two logs
+	halted map[string][2]place
+}
+
+// place is how far a run of the export has come in a log.
+type place struct{ sent, previous int64 }
+
+// as halts the run that exports and goes on with another one, which is where it was, or where the
+// halted one is if it is new.
+func (c *company) as(run string) {
+	if c.halted == nil {
+		c.halted = map[string][2]place{}
+	}
+	now := [2]place{c.logs[0].place, c.logs[1].place}
+	c.halted[c.run] = now
+	if was, has := c.halted[run]; has {
+		now = was
+	}
+	c.run, c.logs[0].place, c.logs[1].place = run, now[0], now[1]
 }
 
 // memoryLog is one of its logs.
@@ -43,7 +63,7 @@ type memoryLog struct {
 	records []chain.Record
 	leaves  evidencetest.Leaves
 
-	sent, previous int64
+	place
 }
 
 func newCompany(t testing.TB, id string) *company {
@@ -92,7 +112,7 @@ func (c *company) mark(log int, size int64) lines.Mark {
 	l := c.logs[log]
 	proof, err := l.leaves.Consistency(c.t.Context(), l.Origin, c.keys-1, size)
 	must(c.t, err)
-	return lines.Mark{CompanyID: c.id, Log: l.Name, Frontier: l.leaves[:size].Frontier(), At: c.now.Add(time.Minute), Consistency: proof}
+	return lines.Mark{CompanyID: c.id, Run: c.run, Log: l.Name, Frontier: l.leaves[:size].Frontier(), At: c.now.Add(time.Minute), Consistency: proof}
 }
 
 func (c *company) put(line []byte) {
@@ -111,7 +131,7 @@ func (c *company) open() {
 	for n := range c.keys {
 		f.Keys = append(f.Keys, public(n))
 	}
-	c.put(lines.AppendKeys(nil, f, c.now))
+	c.put(lines.AppendKeys(nil, c.run, f, c.now))
 	for i, l := range c.logs {
 		m := c.mark(i, l.sent)
 		c.put(m.AppendOpening(nil))
@@ -123,7 +143,7 @@ func (c *company) open() {
 func (c *company) send(log int, n int) {
 	l := c.logs[log]
 	for range n {
-		c.put(lines.AppendRecord(nil, c.id, l.Name, &l.records[l.sent]))
+		c.put(lines.AppendRecord(nil, c.id, c.run, l.Name, &l.records[l.sent]))
 		l.sent++
 	}
 }

@@ -28,16 +28,16 @@ func TestOpeningLinesBeforeWhatIsRemembered(t *testing.T) {
 		f, _ = f.Append(leafOf(first + i))
 	}
 	for _, openings := range [][]int64{{0, 1}, {0, 0, 3}, {1, 0, 1}, {2, 3}} {
-		l := newLogCheck("actions", frontiers[0])
+		l := newLogCheck("actions", "", frontiers[0])
 		for i := range int64(n) {
 			r := &chain.Record{Index: first + i}
-			if err := l.record(r, leafOf(r.Index), func() bool { return true }); err != nil {
+			if err := l.record(l.runs[0], r, leafOf(r.Index), func() bool { return true }); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var failed *failure
 		for _, at := range openings {
-			if err := l.opening(first+at, frontiers[at]); err != nil && !errors.As(err, &failed) {
+			if err := l.opening(l.runs[0], first+at, frontiers[at]); err != nil && !errors.As(err, &failed) {
 				t.Fatal(err)
 			}
 		}

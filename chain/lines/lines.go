@@ -7,7 +7,8 @@
 //
 //	{"format":"attestd-lines/v1","type":TYPE,"@timestamp":TIME,"companyId":COMPANY, …
 //
-// and continues by its type. There are no other members:
+// and continues by its type, behind "run":RUN in the lines of an export. There are no other
+// members:
 //
 //	record      "log","index","hash","record"
 //	checkpoint  "log","index","hash","previous","frontier","consistency"
@@ -15,7 +16,13 @@
 //	keys        "ring"
 //
 // log is "actions" or "control". The two logs of a company, and those of several companies, may
-// alternate in any way; the lines of one log have an order.
+// alternate in any way; the lines of one log and one run have an order.
+//
+// run names a run of the export: one holding of the duty to export by a server, one start of the
+// server of a file, or one attestd export. It has 1 to 64 letters, digits, hyphens and underscores.
+// A server that was halted may send a batch when another one has gone on for it. So the lines of
+// two runs may alternate too. Lines that were written before there were runs have no run: these
+// are one run. An archive has none.
 //
 // A record line has a record as GET /v1/chain has it, without line feeds, carriage returns and tabs
 // between its tokens; a DEL in a string is written \u007f. index, hash and @timestamp repeat those
@@ -26,13 +33,13 @@
 // roots of its perfect subtrees in base64, the largest first. consistency is the response of GET
 // /v1/log/{logId}/consistency?from=index: a consistency proof from this tree to a checkpoint of at
 // least that size, and that signed checkpoint, with cosignatures where there are any. previous is
-// the index of the checkpoint or opening line before it.
+// the index of the checkpoint or opening line before it in its run.
 //
 // An opening line says that records from index on follow. Its other members are those of a
 // checkpoint line, without previous. There is one of both logs wherever an exporter starts or
 // starts again, in every new file, and after a delivery that was not acknowledged. In the last case
 // its index may be below that of a record that was sent already: these records come again, with the
-// same bytes.
+// same bytes but for the run.
 //
 // A keys line has all keys of the company and their rotations: {"companyId","logs","keys"}, as in
 // the header of a report (package evidence). It stands before an opening, and comes again when
@@ -66,17 +73,20 @@
 //     beginning of the ones chosen.
 //  3. RECORD. The record has the form, the company, the log and the hash of check 3 of package
 //     evidence, and the key of its index signed it. Its time is not before that of its predecessor.
-//  4. MISSING. No index is left out: record and checkpoint lines have the index that is next.
-//     The first line of a log has index 0 or is an opening line, so that the lines say themselves
-//     that they begin later. In the end there are lines of both logs.
-//  5. REPEATED. An index comes again only after an opening line with that index or a lower one,
-//     and then with the same leaf, byte for byte. The check remembers the last 262,144 records.
+//  4. MISSING. No index is left out: record and checkpoint lines have the index that is next in
+//     their run. They may leave out records that another run has sent, as where a destination
+//     drops what it has already. The first line of a log has index 0 or is an opening line, so
+//     that the lines say themselves that they begin later. In the end there are lines of both logs.
+//  5. REPEATED. An index comes again in a run only after an opening line with that index or a
+//     lower one, and in any run only with the same leaf, byte for byte. The check remembers the
+//     last 262,144 records, and the last 256 runs of a log.
 //  6. CHECKPOINT. The frontier gives hash, which is the root of the tree that the records so far
 //     make; where the lines begin above index 0, with the frontier of the opening line. The
 //     consistency proof leads from it to the checkpoint, which a key of the company has signed that
 //     signed at that size. A later tree of the checkpoint's size has the checkpoint's root.
-//     previous is the index of the checkpoint or opening line before, if there is one; or of one
-//     of the last 1,024 before, if the checkpoint line before has a lower index or another time.
+//     previous is the index of the checkpoint or opening line before in the run, if there is one;
+//     or of one of the last 1,024 before, if the checkpoint line before has a lower index or
+//     another time.
 //  7. KEY, POLICY. The key that you trust is one of the company's. A checkpoint counts when that
 //     key, or one that follows it, has signed it; or when the policy accepts it.
 //  8. UNCOVERED. Each log has a checkpoint that counts and covers a record, or every record.
@@ -88,7 +98,8 @@
 //
 // Some lines are no loss when they are gone, and may be gone unseen: a keys line while there is
 // another one, an opening line at the index of the line before it, a checkpoint line that an
-// opening line follows before another checkpoint, and a record line that comes again.
+// opening line follows before another checkpoint, a record line that comes again, and the last
+// lines of a run that another run has sent too.
 package lines
 
 import (
@@ -113,12 +124,29 @@ const (
 	TypeKeys       = "keys"
 )
 
-// head appends the members that all lines have.
-func head(dst []byte, kind, at, company string) []byte {
+// maxRun is the length of the longest name of a run.
+const maxRun = 64
+
+// isRun reports whether text may name a run.
+func isRun(text string) bool {
+	for _, c := range []byte(text) {
+		if (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return text != "" && len(text) <= maxRun
+}
+
+// head appends the members that all lines have. run may be "" for none.
+func head(dst []byte, kind, at, company, run string) []byte {
 	dst = append(dst, `{"format":"`+Format+`","type":"`...)
 	dst = append(append(dst, kind...), `","@timestamp":"`...)
 	dst = append(append(dst, at...), `","companyId":`...)
-	return jcs.AppendString(dst, company)
+	dst = jcs.AppendString(dst, company)
+	if run != "" {
+		dst = append(append(append(dst, `,"run":"`...), run...), '"')
+	}
+	return dst
 }
 
 // place appends log, index and hash.
@@ -128,9 +156,9 @@ func place(dst []byte, log string, index int64, hash []byte) []byte {
 	return append(hex.AppendEncode(dst, hash), '"')
 }
 
-// AppendRecord appends the line of a record, without its line feed.
-func AppendRecord(dst []byte, company, log string, r *chain.Record) []byte {
-	dst = place(head(dst, TypeRecord, r.Timestamp, company), log, r.Index, r.Hash[:])
+// AppendRecord appends the line of a record, without its line feed. run is "" in an archive.
+func AppendRecord(dst []byte, company, run, log string, r *chain.Record) []byte {
+	dst = place(head(dst, TypeRecord, r.Timestamp, company, run), log, r.Index, r.Hash[:])
 	dst = append(dst, `,"record":`...)
 	start := len(dst)
 	dst = append(r.AppendLine(dst), '}')
@@ -160,6 +188,7 @@ func AppendRecord(dst []byte, company, log string, r *chain.Record) []byte {
 // Mark is what a checkpoint or opening line says of a log.
 type Mark struct {
 	CompanyID, Log string
+	Run            string        // "" in an archive
 	Frontier       tlog.Frontier // of the records before it
 	// response of GET /v1/log/{logId}/consistency?from=Frontier.Size
 	Consistency []byte
@@ -179,7 +208,7 @@ func (m *Mark) AppendOpening(dst []byte) []byte { return m.prove(m.place(dst, Ty
 
 func (m *Mark) place(dst []byte, kind string) []byte {
 	root := m.Frontier.Root()
-	return place(head(dst, kind, chain.FormatTime(m.At), m.CompanyID), m.Log, m.Frontier.Size, root[:])
+	return place(head(dst, kind, chain.FormatTime(m.At), m.CompanyID, m.Run), m.Log, m.Frontier.Size, root[:])
 }
 
 func (m *Mark) prove(dst []byte) []byte {
@@ -195,8 +224,8 @@ func (m *Mark) prove(dst []byte) []byte {
 }
 
 // AppendKeys appends a keys line, without its line feed. The file has the company, both logs, and
-// their keys.
-func AppendKeys(dst []byte, f *evidence.File, at time.Time) []byte {
-	dst = head(dst, TypeKeys, chain.FormatTime(at), f.CompanyID)
+// their keys. run is "" in an archive.
+func AppendKeys(dst []byte, run string, f *evidence.File, at time.Time) []byte {
+	dst = head(dst, TypeKeys, chain.FormatTime(at), f.CompanyID, run)
 	return append(f.AppendRing(append(dst, `,"ring":`...)), '}')
 }

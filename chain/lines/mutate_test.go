@@ -230,6 +230,7 @@ func TestOtherHistoryIsFound(t *testing.T) {
 func FuzzLines(f *testing.F) {
 	c := sample(f)
 	f.Add([]byte(strings.Join(c.out, "\n") + "\n"))
+	f.Add([]byte(strings.Join(handedOver(f, "A", "B").out, "\n") + "\n"))
 	for _, l := range c.out {
 		f.Add([]byte(l + "\n"))
 		event, err := lines.OCSF(nil, []byte(l))

@@ -39,7 +39,7 @@ func OCSF(dst, line []byte) ([]byte, error) {
 		dst = strconv.AppendInt(dst, l.index, 10)
 	}
 	dst = append(dst, `,"uid":`...)
-	dst = append(jcs.AppendString(dst, ID(l.kind, l.company, l.log, l.index, l.at, Signer(l.consistency.Checkpoint))), `},"time":`...)
+	dst = append(jcs.AppendString(dst, ID(l.kind, l.company, l.run, l.log, l.index, l.at, Signer(l.consistency.Checkpoint))), `},"time":`...)
 	dst = strconv.AppendInt(dst, at.UnixMilli(), 10)
 	dst = append(dst, `,"severity_id":1,"severity":"Informational","activity_id":99,"activity_name":`...)
 	if l.kind != TypeRecord {
@@ -60,19 +60,25 @@ func OCSF(dst, line []byte) ([]byte, error) {
 	return append(append(dst, line...), "}}"...), nil
 }
 
-// ID names a line, of at most 300 bytes. A record that comes again has the same, and so has a
-// checkpoint of the same signer. index and log are not used for keys, at only for openings and
-// keys, signer only for checkpoints.
-func ID(kind, company, log string, index int64, at, signer string) string {
+// ID names a line, of at most 400 bytes. A record that comes again has the same, whichever run
+// sends it, and so has a checkpoint of the same run and signer. index and log are not used for
+// keys, at only for openings and keys, signer only for checkpoints, and run for all but records; ""
+// for none.
+func ID(kind, company, run, log string, index int64, at, signer string) (id string) {
 	switch kind {
-	case TypeKeys:
-		return company + "/keys/" + at
 	case TypeRecord:
 		return company + "/" + log + "/" + strconv.FormatInt(index, 10)
+	case TypeKeys:
+		id = company + "/keys/" + at
 	case TypeCheckpoint:
-		return company + "/" + log + "/checkpoint/" + strconv.FormatInt(index, 10) + "/" + signer
+		id = company + "/" + log + "/checkpoint/" + strconv.FormatInt(index, 10) + "/" + signer
+	default:
+		id = company + "/" + log + "/opening/" + strconv.FormatInt(index, 10) + "/" + at
 	}
-	return company + "/" + log + "/opening/" + strconv.FormatInt(index, 10) + "/" + at
+	if run != "" {
+		id += "/" + run
+	}
+	return id
 }
 
 // Signer returns the key hash of the signature of a checkpoint's origin, in 8 hex digits, or "" if

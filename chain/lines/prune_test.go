@@ -168,7 +168,7 @@ func TestArchiveThatLiesAboutAPrune(t *testing.T) {
 		if kind, log := kindOf(t, l); kind == lines.TypeRecord && log == evidence.Actions {
 			r := c.logs[0].records[4]
 			r.Payload = nil
-			pruned[i] = string(lines.AppendRecord(nil, c.id, evidence.Actions, &r))
+			pruned[i] = string(lines.AppendRecord(nil, c.id, "", evidence.Actions, &r))
 			break
 		}
 	}

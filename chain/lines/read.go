@@ -26,6 +26,7 @@ const (
 // line is one line that was read. Its parts alias the text.
 type line struct {
 	kind, company, log string
+	run                string // "" for none
 	at                 string
 	index              int64
 	hash               [32]byte
@@ -40,12 +41,17 @@ type line struct {
 	isOCSF bool
 }
 
-// members returns the members of an object, which MUST have these and no others.
-func members(src []byte, names ...string) (map[string][]byte, error) {
+// members returns the members of an object, which MUST have these and no others, but for the
+// optional one; "" for none.
+func members(src []byte, optional string, names ...string) (map[string][]byte, error) {
 	found := make(map[string][]byte, len(names))
 	var unknown error
+	has := 0
 	err := strictjson.EachMember(src, maxDepth, func(name, value []byte) {
-		if !slices.Contains(names, string(name)) {
+		switch {
+		case slices.Contains(names, string(name)):
+			has++
+		case optional == "" || string(name) != optional:
 			unknown = fmt.Errorf("it has an unknown member %.100q", name)
 			return
 		}
@@ -56,7 +62,7 @@ func members(src []byte, names ...string) (map[string][]byte, error) {
 		return nil, err
 	case unknown != nil:
 		return nil, unknown
-	case len(found) < len(names):
+	case has < len(names):
 		return nil, fmt.Errorf("it has not all of the members %q", names)
 	}
 	return found, nil
@@ -153,7 +159,7 @@ func parseLine(text []byte) (l line, err error) {
 	default:
 		return l, errors.New("its type is not record, checkpoint, opening or keys")
 	}
-	m, err := members(text, slices.Concat(common, own)...)
+	m, err := members(text, "run", slices.Concat(common, own)...)
 	if err != nil {
 		return l, err
 	}
@@ -167,6 +173,11 @@ func parseLine(text []byte) (l line, err error) {
 	var ok bool
 	if l.company, ok = strictjson.AsString(m["companyId"]); !ok {
 		return l, errors.New("its companyId is not a string")
+	}
+	if run, has := m["run"]; has {
+		if l.run, _ = strictjson.AsString(run); !isRun(l.run) {
+			return l, fmt.Errorf("its run is not 1 to %d letters, digits, hyphens and underscores", maxRun)
+		}
 	}
 	if l.kind == TypeKeys {
 		l.ring = m["ring"]

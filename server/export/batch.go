@@ -33,6 +33,16 @@ type Batch struct {
 	Lines   []Line
 	records int
 	bytes   int
+	may     func(context.Context) error // see Config.May; nil for always
+}
+
+// MayLeave returns an error if the batch must not leave the process, because another one may have
+// gone on with the export. A destination MUST call it right before the first byte leaves.
+func (b *Batch) MayLeave(ctx context.Context) error {
+	if b.may == nil {
+		return nil
+	}
+	return b.may(ctx)
 }
 
 func (b *Batch) isFull() bool { return b.records >= batchRecords || b.bytes >= batchBytes }
@@ -95,7 +105,7 @@ func (e *Exporter) round(ctx context.Context, last bool) (done bool, err error) 
 			e.enqueue(s)
 		}
 	}
-	b := new(Batch)
+	b := &Batch{may: e.May}
 	keys := make(map[string]sentKeys)
 	var moved []advance
 	var waiting []*state
@@ -211,7 +221,7 @@ func (e *Exporter) fill(ctx context.Context, b *Batch, s *state, keys map[string
 	}
 	if sent := e.sentKeys(s.CompanyID, keys); sent.session != e.session || sent.count != len(file.Keys) {
 		at := time.Now()
-		if err := e.add(b, lines.TypeKeys, Log{CompanyID: s.CompanyID}, 0, chain.FormatTime(at), "", lines.AppendKeys(nil, file, at)); err != nil {
+		if err := e.add(b, lines.TypeKeys, Log{CompanyID: s.CompanyID}, 0, chain.FormatTime(at), "", lines.AppendKeys(nil, e.RunName, file, at)); err != nil {
 			return a, err
 		}
 		keys[s.CompanyID] = sentKeys{e.session, len(file.Keys)}
@@ -257,7 +267,7 @@ func (e *Exporter) sentKeys(company string, keys map[string]sentKeys) sentKeys {
 
 // add appends a line to a batch, as an OCSF event if so configured. signer is that of a checkpoint.
 func (e *Exporter) add(b *Batch, kind string, l Log, index int64, at, signer string, text []byte) error {
-	id := lines.ID(kind, l.CompanyID, l.Name, index, at, signer)
+	id := lines.ID(kind, l.CompanyID, e.RunName, l.Name, index, at, signer)
 	if e.OCSF {
 		event, err := lines.OCSF(make([]byte, 0, len(text)+1024), text)
 		if err != nil {
@@ -285,7 +295,7 @@ func (e *Exporter) records(ctx context.Context, b *Batch, a *advance, keys chain
 		}
 		leaf := made.Of(r)
 		leaves = append(leaves, leaf.Hash())
-		text := lines.AppendRecord(make([]byte, 0, len(r.Payload)+len(r.Delegation)+512), a.CompanyID, a.Name, r)
+		text := lines.AppendRecord(make([]byte, 0, len(r.Payload)+len(r.Delegation)+512), a.CompanyID, e.RunName, a.Name, r)
 		if err := e.add(b, lines.TypeRecord, a.Log, r.Index, r.Timestamp, "", text); err != nil {
 			return err
 		}
@@ -336,7 +346,7 @@ func (e *Exporter) mark(ctx context.Context, l Log, f tlog.Frontier) (m *lines.M
 	if err != nil {
 		return nil, "", fmt.Errorf("the %d records that were exported are not the beginning of the log: it was rolled back or rewritten: %w", f.Size, err)
 	}
-	return &lines.Mark{CompanyID: l.CompanyID, Log: l.Name, Frontier: f, Consistency: text, At: time.Now()}, lines.Signer(proof.Checkpoint), nil
+	return &lines.Mark{CompanyID: l.CompanyID, Run: e.RunName, Log: l.Name, Frontier: f, Consistency: text, At: time.Now()}, lines.Signer(proof.Checkpoint), nil
 }
 
 // positionForm is a Position as JSON.

@@ -4,16 +4,18 @@
 // An [Exporter] reads records from where they are stored, and holds at most one batch of them. So a
 // destination that is slow, or accepts nothing, delays nobody and loses nothing. A position is
 // saved only after the destination has acknowledged everything before it. After a failure, a kill
-// or a restart the lines since then come again, after an opening line that says so.
+// or a restart the lines since then come again, after an opening line that says so. Each line names
+// the run of the export that has sent it, because two of them may send at once for a moment.
 package export
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -78,7 +80,7 @@ type Destination interface {
 	// that the lines begin with keys and openings again.
 	Prepare() (isNew bool, err error)
 	// Deliver returns nil when the destination has acknowledged all of the batch. After an error it
-	// may have received any part of it.
+	// may have received any part of it. It MUST call MayLeave of the batch before each attempt.
 	Deliver(ctx context.Context, b *Batch) error
 	Close() error
 	String() string // without secrets
@@ -128,6 +130,11 @@ type Config struct {
 	CheckpointEvery time.Duration
 	// the least time between two deliveries, so that lines go together
 	Linger time.Duration
+	// names the run of the export in its lines; "" makes a name
+	RunName string
+	// returns an error if another process may have gone on with the export, whatever the context
+	// says: this one may have been halted. nil is where there is no other one.
+	May func(ctx context.Context) error
 	// waits before a batch is read, where others have priority; nil does not wait
 	Pace func(ctx context.Context, took time.Duration) error
 	Log  *slog.Logger
@@ -162,6 +169,9 @@ func New(c Config) *Exporter {
 	}
 	if c.CheckpointEvery == 0 {
 		c.CheckpointEvery = CheckpointEvery
+	}
+	if c.RunName == "" {
+		c.RunName = rand.Text()
 	}
 	return &Exporter{Config: c, logs: make(map[Log]*state), keys: make(map[string]sentKeys), session: 1,
 		status: Status{Destination: c.Destination.String(), Stopped: map[Log]string{}}}
@@ -205,6 +215,9 @@ func (e *Exporter) end(ctx context.Context, err error) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
+	if e.May != nil && e.May(last) != nil {
+		return err // who goes on writes them
+	}
 	if _, failed := e.round(last, true); failed != nil {
 		e.Log.Warn("the last checkpoint lines were not exported; the next start writes them", "error", failed)
 	}
@@ -322,5 +335,5 @@ func (e *Exporter) pause(ctx context.Context, failed error) error {
 	if asked := (*RetryAfter)(nil); errors.As(failed, &asked) && asked.Delay > delay {
 		delay = min(asked.Delay, longestAsked)
 	}
-	return sleep.For(ctx, delay/2+time.Duration(rand.Int64N(int64(delay/2)+1)))
+	return sleep.For(ctx, delay/2+time.Duration(mathrand.Int64N(int64(delay/2)+1)))
 }

@@ -154,7 +154,7 @@ func syncFolder(path string) error {
 }
 
 // Deliver implements Destination.
-func (f *File) Deliver(_ context.Context, b *Batch) error {
+func (f *File) Deliver(ctx context.Context, b *Batch) error {
 	before, err := f.file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
@@ -167,12 +167,19 @@ func (f *File) Deliver(_ context.Context, b *Batch) error {
 	for _, l := range b.Lines {
 		text = append(append(text, l.Text...), '\n')
 	}
-	if _, err = f.file.Write(text); err == nil {
+	if err := b.MayLeave(ctx); err != nil {
+		return err
+	}
+	written, err := f.file.Write(text)
+	if err == nil {
 		err = f.file.Sync()
 	}
 	if err != nil {
-		// nothing of it was acknowledged, and it comes again
-		_ = f.file.Truncate(before)
+		// Nothing of it was acknowledged, and it comes again. What another process has appended
+		// meanwhile stays.
+		if about, e := f.file.Stat(); e == nil && about.Size() == before+int64(written) {
+			_ = f.file.Truncate(before)
+		}
 		_ = f.Close()
 		return err
 	}

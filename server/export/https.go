@@ -121,7 +121,7 @@ func (h *HTTPS) Deliver(ctx context.Context, b *Batch) error {
 	for _, l := range b.Lines {
 		h.write(&body, l)
 	}
-	answer, err := h.post(ctx, h.url, body.Bytes())
+	answer, err := h.post(ctx, h.url, body.Bytes(), b)
 	if err != nil {
 		return err
 	}
@@ -154,11 +154,11 @@ func (h *HTTPS) write(body *bytes.Buffer, l Line) {
 	}
 }
 
-// post returns the answer of a request that succeeded.
-func (h *HTTPS) post(ctx context.Context, to *url.URL, body []byte) ([]byte, error) {
+// post returns the answer of a request that succeeded, whose body is of a batch.
+func (h *HTTPS) post(ctx context.Context, to *url.URL, body []byte, of *Batch) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
-	sent := &sending{body: body}
+	sent := &sending{body: body, may: func() error { return of.MayLeave(ctx) }}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), sent.again())
 	if err != nil {
 		return nil, errors.New("the URL cannot be used")
@@ -202,6 +202,7 @@ func (h *HTTPS) post(ctx context.Context, to *url.URL, body []byte) ([]byte, err
 // be closed makes another attempt.
 type sending struct {
 	body  []byte
+	may   func() error // asked before each part
 	whole atomic.Bool
 }
 
@@ -216,6 +217,9 @@ type attempt struct {
 }
 
 func (a *attempt) Read(p []byte) (int, error) {
+	if err := a.of.may(); err != nil {
+		return 0, err
+	}
 	n, err := a.Reader.Read(p)
 	if a.Len() == 0 {
 		a.of.whole.Store(true)
@@ -225,6 +229,9 @@ func (a *attempt) Read(p []byte) (int, error) {
 
 // WriteTo does as Read: the one of bytes.Reader would not be noticed.
 func (a *attempt) WriteTo(w io.Writer) (int64, error) {
+	if err := a.of.may(); err != nil {
+		return 0, err
+	}
 	n, err := a.Reader.WriteTo(w)
 	if err == nil {
 		a.of.whole.Store(true)
@@ -274,7 +281,7 @@ func (h *HTTPS) splunk(ctx context.Context, text []byte) error {
 	ack := *h.url
 	ack.Path, ack.RawQuery = path+"/ack", "channel="+h.channel
 	for {
-		text, err := h.post(ctx, &ack, fmt.Appendf(nil, `{"acks":[%d]}`, *answer.AckID))
+		text, err := h.post(ctx, &ack, fmt.Appendf(nil, `{"acks":[%d]}`, *answer.AckID), new(Batch))
 		if err != nil {
 			return err
 		}

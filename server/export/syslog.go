@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,7 +88,15 @@ func (s *Syslog) Deliver(ctx context.Context, b *Batch) error {
 	for _, l := range b.Lines {
 		frames = s.appendFrame(frames, l)
 	}
-	if _, err = conn.Write(frames); err == nil {
+	for part := range slices.Chunk(frames, partSize) {
+		if err = b.MayLeave(ctx); err == nil {
+			_, err = conn.Write(part)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err == nil {
 		err = s.checkOpen(ctx, conn, roundTrip)
 	}
 	if err == nil {
@@ -101,6 +110,9 @@ func (s *Syslog) Deliver(ctx context.Context, b *Batch) error {
 	}
 	return nil
 }
+
+// partSize is the part of a batch, in bytes, before which it is asked whether it may leave.
+const partSize = 32 << 10
 
 // maxRoundTrip bounds how long an end of the other side is waited for that comes too early.
 const maxRoundTrip = time.Second

@@ -194,7 +194,7 @@ func writeArchive(ctx context.Context, s *store.Store, f lines.Frame, w *bufio.W
 					return damagedRecord(f.CompanyID, number, l.Log, next, "its payload is missing")
 				}
 				next++
-				line = append(lines.AppendRecord(line[:0], f.CompanyID, l.Log, r), '\n')
+				line = append(lines.AppendRecord(line[:0], f.CompanyID, "", l.Log, r), '\n')
 				_, err := w.Write(line)
 				return err
 			})
