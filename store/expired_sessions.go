@@ -86,26 +86,39 @@ func (c *conn) endedSessions(
 }
 
 // session deletes a session, the names of its first records first, so that one of which a part is
-// gone is still found as ended. A record that was appended meanwhile stays in its session.
+// gone is still found as ended. A session that has another record by now has not ended: this server
+// may have been halted since it looked.
 func (s Expired) session(ctx context.Context, w Sweep, e *endedSession) error {
 	for n := int64(sweepRows); n == sweepRows; {
 		began := time.Now()
+		rows := int64(0)
 		err := s.db.write(ctx, func(c *conn) (err error) {
+			n, rows = 0, 0
+			var newest int64
+			err = c.one([]any{&newest}, `SELECT idx FROM idempotency_key WHERE chain = ? AND name BETWEEN ? AND ? AND request = ?
+				ORDER BY name DESC LIMIT 1`, e.company, e.first[:], e.last[:], e.series[:])
+			if err == nil && newest != e.index {
+				return nil
+			}
+			// another server may have deleted the names
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				return err
+			}
 			n, err = c.exec(fmt.Sprintf(`DELETE FROM idempotency_key WHERE chain = ?1 AND name IN (SELECT name FROM idempotency_key
 				WHERE chain = ?1 AND name BETWEEN ?2 AND ?3 AND request = ?4 AND idx <= ?5 ORDER BY name LIMIT %d)`, sweepRows),
 				e.company, e.first[:], e.last[:], e.series[:], e.index)
 			if err != nil || n == sweepRows {
 				return err
 			}
-			_, err = c.exec(`DELETE FROM agent_session WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM idempotency_key
+			rows, err = c.exec(`DELETE FROM agent_session WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM idempotency_key
 				WHERE chain = ?2 AND name BETWEEN ?3 AND ?4 AND request = ?5)`, e.Number, e.company, e.first[:], e.last[:], e.series[:])
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if n < sweepRows {
-			w.Deleted(KindSession, 1)
+		if rows > 0 {
+			w.Deleted(KindSession, rows)
 		}
 		if err := w.Pace.rest(ctx, began); err != nil {
 			return err

@@ -374,6 +374,38 @@ func TestSessionsGoAfterTheirLastRecord(t *testing.T) {
 	must(t, k.VerifyAll(ctx, "", 1, nil, nil))
 }
 
+// A server that is halted between finding a session that has ended and deleting it deletes nothing
+// of one that goes on meanwhile, and counts nothing that another server has deleted.
+func TestHaltedServerDeletesNoSessionThatGoesOn(t *testing.T) {
+	t.Parallel()
+	path := storetest.New(t)
+	at := &clocks{wall: now}
+	k := newKeeper(t, path, at)
+	acme, _ := company(t, k.Store, "acme")
+	k.keep.Sessions = 30 * day
+	say := func(session string) {
+		t.Helper()
+		got(k.AppendAll(ctx, []chain.Draft{inSession(acme, session, ""), inSession(acme, session, "")}))(t)
+		must(t, k.Sessions.Note(ctx, by(acme, at.now()), names.Session{AgentID: "bot", Key: "hook", ID: session}))
+	}
+	for i, meanwhile := range []func(){func() { say("s") }, func() { must(t, k.sweep(k.rest)) }} {
+		say("s")
+		k.pass(40 * day)
+		// first called after it has looked at the sessions
+		must(t, k.sweep(func(context.Context, time.Duration) error {
+			passes := meanwhile
+			meanwhile = func() {}
+			passes()
+			return nil
+		}))
+		var left int
+		must(t, other(t, path).QueryRow("SELECT count(*) FROM idempotency_key").Scan(&left))
+		if want := []int{4, 0}[i]; left != want || k.gone[store.KindSession] != int64(i) {
+			t.Errorf("%d names are left, want %d; %v", left, want, k.gone)
+		}
+	}
+}
+
 // An idempotency key counts as long as the operator says, and then goes without a new one.
 func TestLifetimeOfRetryKeys(t *testing.T) {
 	t.Parallel()
