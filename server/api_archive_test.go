@@ -250,7 +250,7 @@ func TestPruneWaitsForTheExport(t *testing.T) {
 
 	company, err := s.store.Companies.Get(t.Context(), "acme")
 	must(t, err)
-	must(t, s.store.SaveExportPositions(t.Context(), "of another receiver", map[int64]string{company.Actions.Chain: ""}))
+	must(t, s.store.SaveExportPositions(t.Context(), nil, "of another receiver", map[int64]string{company.Actions.Chain: ""}))
 	if err := prune(&beside.Operations); !strings.Contains(err.Error(), young) {
 		t.Errorf("another export, which this server does not serve: %v", err)
 	}

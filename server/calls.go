@@ -15,7 +15,6 @@ import (
 	"attestd/internal/sleep"
 	"attestd/service"
 	"attestd/store"
-	"attestd/store/feed"
 )
 
 const (
@@ -38,7 +37,7 @@ const (
 type callWatch struct {
 	store  *store.Store
 	calls  *service.Calls
-	keeper *feed.Keeper[int64, int64] // first record that was not looked at, by company
+	keeper *progress[int64, int64] // first record that was not looked at, by company
 	log    *slog.Logger
 
 	onDuty atomic.Bool
@@ -54,7 +53,7 @@ type callWatch struct {
 }
 
 func newCallWatch(s *store.Store, log *slog.Logger) *callWatch {
-	return &callWatch{store: s, calls: &service.Calls{Store: s}, keeper: feed.NewKeeper(progressEvery, s.Calls.SaveNext, log),
+	return &callWatch{store: s, calls: &service.Calls{Store: s}, keeper: newProgress(s.Calls.SaveNext, log),
 		log: log, wake: make(chan struct{}, 1), grown: make(map[int64]bool), next: make(map[int64]int64), failing: make(map[int64]string)}
 }
 
@@ -153,7 +152,8 @@ func (w *callWatch) count(ctx context.Context) {
 }
 
 // watch looks at new records of calls until ctx is done.
-func (w *callWatch) watch(ctx context.Context) {
+func (w *callWatch) watch(ctx context.Context, held *store.Held) {
+	w.keeper.begin(held)
 	w.onDuty.Store(true)
 	defer w.onDuty.Store(false)
 	clear(w.next) // another server may have gone on

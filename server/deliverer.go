@@ -32,21 +32,21 @@ type deliverer struct {
 	store  *store.Store
 	feed   *feed.Feed
 	client sender
-	keeper *feed.Keeper[string, store.Progress] // by webhook
-	seats  *limit.Pool                          // places of running webhooks
-	most   int64                                // maximum running webhooks; 0 for no bound
-	places *places                              // of running attempts
+	keeper *progress[string, store.Progress] // by webhook
+	seats  *limit.Pool                       // places of running webhooks
+	most   int64                             // maximum running webhooks; 0 for no bound
+	places *places                           // of running attempts
 	pace   pace
 	log    *slog.Logger
 	counts webhookCounts
 
 	changed  chan changedWebhook
-	others   chan int64 // companies that other servers have changed
-	duty     chan bool  // whether this server must deliver
+	others   chan int64       // companies that other servers have changed
+	duty     chan *store.Held // whether this server must deliver; nil where not
 	stopping chan struct{}
 	ended    chan struct{} // closed when run has returned
 
-	onDuty  bool                 // owned by run, like running
+	onDuty  *store.Held          // nil where another server delivers; owned by run, like running
 	running map[string]*delivery // by webhook
 }
 
@@ -67,12 +67,12 @@ func newDeliverer(s *store.Store, f *feed.Feed, client sender, most limit.Size, 
 		store:   s,
 		feed:    f,
 		client:  client,
-		keeper:  feed.NewKeeper(progressEvery, s.Webhooks.SaveProgress, log),
+		keeper:  newProgress(s.Webhooks.SaveProgress, log),
 		seats:   limit.NewPool(most),
 		most:    most.Most,
 		places:  newPlaces(),
 		log:     log,
-		changed: make(chan changedWebhook), others: make(chan int64), duty: make(chan bool), stopping: make(chan struct{}),
+		changed: make(chan changedWebhook), others: make(chan int64), duty: make(chan *store.Held), stopping: make(chan struct{}),
 		ended:   make(chan struct{}),
 		running: make(map[string]*delivery),
 	}
@@ -104,15 +104,13 @@ func (d *deliverer) run(ctx context.Context) error {
 	keeping.Go(func() { _ = d.keeper.Run(work) }) // returns when work is done
 	onDuty, leave := context.WithCancel(ctx)
 	keeping.Go(func() {
-		say := func(is bool) func() {
-			return func() {
-				select {
-				case d.duty <- is:
-				case <-onDuty.Done():
-				}
+		say := func(held *store.Held) {
+			select {
+			case d.duty <- held:
+			case <-onDuty.Done():
 			}
 		}
-		d.store.Duty(onDuty, "webhooks", say(true), say(false))
+		d.store.Duty(onDuty, "webhooks", say, func() { say(nil) })
 	})
 	defer func() {
 		stop()
@@ -151,8 +149,9 @@ func (d *deliverer) run(ctx context.Context) error {
 				d.lookAt(work, company)
 			}
 		case d.onDuty = <-d.duty:
-			if !d.onDuty {
-				d.stopAll(work)
+			d.stopAll(work)
+			if d.onDuty != nil {
+				d.keeper.begin(d.onDuty)
 			}
 			d.lookForMore(work)
 		case <-look.C:
@@ -164,7 +163,7 @@ func (d *deliverer) run(ctx context.Context) error {
 	}
 }
 
-// stopAll stops all deliveries, because another server has taken over.
+// stopAll stops all deliveries, because another server has taken over, or may have meanwhile.
 func (d *deliverer) stopAll(ctx context.Context) {
 	for id := range d.running {
 		d.stop(id)
@@ -229,7 +228,7 @@ func (d *deliverer) forgetEnded() {
 // lookForMore starts the webhooks that should be running. The next look retries those that cannot
 // be read.
 func (d *deliverer) lookForMore(ctx context.Context) {
-	if !d.onDuty {
+	if d.onDuty == nil {
 		return
 	}
 	for e, err := range d.store.Webhooks.Enabled(ctx) {
@@ -251,7 +250,7 @@ func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 	if err := d.keeper.Flush(ctx); err != nil {
 		d.log.Warn("webhook progress not saved", "error", err)
 	}
-	if !d.onDuty {
+	if d.onDuty == nil {
 		return
 	}
 	found, err := d.store.Webhooks.Delivery(ctx, e.Company, e.ID)
@@ -272,7 +271,7 @@ func (d *deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 		return
 	}
 	running, cancel := context.WithCancelCause(ctx)
-	started := &delivery{deliverer: d, to: found, keys: keys, at: found.Progress,
+	started := &delivery{deliverer: d, held: d.onDuty, to: found, keys: keys, at: found.Progress,
 		log:    d.log.With("webhook", found.ID, "company", found.Company.ID),
 		cancel: cancel, done: make(chan struct{})}
 	d.running[e.ID] = started
@@ -312,17 +311,21 @@ func (d *deliverer) stop(id string) {
 var errChanged = errors.New("the webhook was changed")
 
 // attempt makes one attempt to send a message when there is a place for it, and returns its
-// duration. ok is false if ctx is done. Then a running attempt gets attemptGrace, because a message
-// that is interrupted is sent again. It gets none if the webhook has changed, because the changes
-// of all companies are made one after the other.
+// duration. may is asked right before; it may be nil. ok is false if ctx is done or may says no.
+// Then a running attempt gets attemptGrace, because a message that is interrupted is sent again. It
+// gets none if the webhook has changed, because the changes of all companies are made one after the
+// other.
 func (d *deliverer) attempt(
-	ctx context.Context, to store.Delivery, m webhook.Message, by []webhook.Keys, isFast bool,
+	ctx context.Context, may func(context.Context) bool, to store.Delivery, m webhook.Message, by []webhook.Keys, isFast bool,
 ) (o webhook.Outcome, took time.Duration, ok bool) {
 	give, ok := d.places.take(ctx, to.Company.Chain, isFast)
 	if !ok {
 		return o, 0, false
 	}
 	defer give()
+	if may != nil && !may(ctx) {
+		return o, 0, false
+	}
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {

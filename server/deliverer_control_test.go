@@ -181,7 +181,7 @@ func TestWebhookBeyondTheControlLog(t *testing.T) {
 		synctest.Wait()
 		d.halt()
 		d.take()
-		check(t, d.store.Webhooks.SaveProgress(t.Context(), map[string]store.Progress{id: {NextControl: 500}}))
+		check(t, d.store.Webhooks.SaveProgress(t.Context(), nil, map[string]store.Progress{id: {NextControl: 500}}))
 		d.append(1)
 		d.start()
 		time.Sleep(5 * time.Second)

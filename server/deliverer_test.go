@@ -119,11 +119,11 @@ func (d *delivering) start() {
 	worker := newDeliverer(d.store, d.feed, d.attempts, limit.Webhooks(100), slog.New(slog.DiscardHandler))
 	d.deliverer, d.killed = worker, new(atomic.Bool)
 	killed := d.killed
-	worker.keeper = feed.NewKeeper(progressEvery, func(ctx context.Context, moved map[string]store.Progress) error {
+	worker.keeper = newProgress(func(ctx context.Context, duty *store.Held, moved map[string]store.Progress) error {
 		if killed.Load() {
 			return errors.New("killed")
 		}
-		return d.store.Webhooks.SaveProgress(ctx, moved)
+		return d.store.Webhooks.SaveProgress(ctx, duty, moved)
 	}, worker.log)
 	go func() {
 		if err := worker.run(context.Background()); err != nil {
@@ -408,7 +408,7 @@ func TestWebhookBeyondTheChain(t *testing.T) {
 		synctest.Wait()
 		d.halt()
 		d.take()
-		check(t, d.store.Webhooks.SaveProgress(t.Context(), map[string]store.Progress{id: {Next: 50}}))
+		check(t, d.store.Webhooks.SaveProgress(t.Context(), nil, map[string]store.Progress{id: {Next: 50}}))
 		d.start()
 		time.Sleep(5 * time.Second)
 		d.append(1)

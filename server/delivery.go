@@ -23,6 +23,7 @@ const readAgain = time.Second // after a failed read of records
 // endpoint has one schedule of retries. It is owned by its goroutine.
 type delivery struct {
 	*deliverer
+	held    *store.Held // the duty to deliver
 	to      store.Delivery
 	keys    []webhook.Keys // current keys, then the previous ones while they sign too
 	at      store.Progress
@@ -163,8 +164,12 @@ func (d *delivery) deliver(ctx context.Context, n notice) bool {
 		if len(d.keys) > 1 && !time.Now().Before(d.to.Until) {
 			d.keys = d.keys[:1]
 		}
-		o, took, ok := d.attempt(ctx, d.to, m, d.keys, d.fast)
+		o, took, ok := d.attempt(ctx, d.isMine, d.to, m, d.keys, d.fast)
 		if !ok {
+			return false
+		}
+		// the time of the attempt may have passed while this server was halted
+		if !o.Delivered() && !d.isMine(ctx) {
 			return false
 		}
 		d.fast = o.Delivered() && took <= fastAnswer
@@ -187,6 +192,20 @@ func (d *delivery) deliver(ctx context.Context, n notice) bool {
 		at := d.at.MovedTo(n.log, n.index)
 		at.Failed, at.RetryAt = at.Failed+1, time.Now().Add(delay)
 		d.note(at)
+	}
+}
+
+// isMine reports whether this server still has the duty to deliver. It waits while the database
+// does not say, and returns false if ctx is done.
+func (d *delivery) isMine(ctx context.Context) bool {
+	for {
+		err := d.held.Check(ctx)
+		if err == nil || errors.Is(err, store.ErrDutyLost) {
+			return err == nil
+		}
+		if sleep.For(ctx, readAgain) != nil {
+			return false
+		}
 	}
 }
 

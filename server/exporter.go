@@ -19,7 +19,6 @@ import (
 	"attestd/server/export"
 	"attestd/service"
 	"attestd/store"
-	"attestd/store/feed"
 )
 
 // Export says where the logs are sent beside the database.
@@ -66,7 +65,7 @@ type exporter struct {
 	*Export
 	server *Server
 	log    *slog.Logger
-	keeper *feed.Keeper[int64, string] // by chain
+	keeper *progress[int64, string] // by chain
 
 	wake     chan struct{} // capacity 1: changed may have entries
 	stopping chan struct{}
@@ -82,8 +81,8 @@ type exporter struct {
 func newExporter(s *Server, x *Export) *exporter {
 	e := &exporter{Export: x, server: s, log: s.Log, wake: make(chan struct{}, 1), changed: make(map[int64]bool),
 		stopping: make(chan struct{}), ended: make(chan struct{})}
-	e.keeper = feed.NewKeeper(progressEvery, func(ctx context.Context, moved map[int64]string) error {
-		return s.Store.SaveExportPositions(ctx, x.name(), moved)
+	e.keeper = newProgress(func(ctx context.Context, duty *store.Held, moved map[int64]string) error {
+		return s.Store.SaveExportPositions(ctx, duty, x.name(), moved)
 	}, s.Log)
 	return e
 }
@@ -110,11 +109,12 @@ func (e *exporter) run(ctx context.Context) error {
 	var exporting sync.WaitGroup
 	lose := context.CancelFunc(func() {})
 	running.Go(func() {
-		e.server.Store.Duty(onDuty, "export", func() {
-			var mine context.Context
-			mine, lose = context.WithCancel(work)
+		e.server.Store.Duty(onDuty, "export", func(held *store.Held) {
+			mine, end := context.WithCancel(work)
+			lose = end
 			exporting.Wait() // the one before has ended, or is about to
-			exporting.Go(func() { e.export(mine) })
+			e.keeper.begin(held)
+			exporting.Go(func() { e.export(mine, held, end) })
 		}, func() { lose() })
 	})
 	select {
@@ -136,12 +136,19 @@ func (e *exporter) close() {
 	<-e.ended
 }
 
-// export exports until ctx is done.
-func (e *exporter) export(ctx context.Context) {
+// export exports until ctx is done, or until held is found to be lost, which ends ctx.
+func (e *exporter) export(ctx context.Context, held *store.Held, lose context.CancelFunc) {
+	may := func(ctx context.Context) error {
+		err := held.Check(ctx)
+		if errors.Is(err, store.ErrDutyLost) {
+			lose()
+		}
+		return err
+	}
 	for ctx.Err() == nil {
 		running := export.New(export.Config{Source: &exportSource{exporter: e, chains: make(map[export.Log]int64)},
 			Cursors: exportCursors{e}, Destination: e.Destination, OCSF: e.OCSF, From: e.From, Follow: true, CheckpointAtEnd: true,
-			Linger: e.Linger, Pace: e.pace, Log: e.log})
+			Linger: e.Linger, Pace: e.pace, RunName: held.Run(), May: may, Log: e.log})
 		e.mu.Lock()
 		e.running, e.began = running, time.Now()
 		e.mu.Unlock()
@@ -151,7 +158,7 @@ func (e *exporter) export(ctx context.Context) {
 			failed = cmp.Or(err, errors.New("it has ended"))
 		}
 		e.noteEnd(failed, !running.Status().LastDelivered.IsZero())
-		// before another server, which may have the duty now, saves newer ones
+		// of no effect once another server has the duty
 		if err := e.flush(ctx); err != nil {
 			e.log.Warn("the positions of the export were not saved; some lines will come again", "error", err)
 		}

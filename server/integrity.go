@@ -130,13 +130,15 @@ func sameState(a, b verified.Contents) bool {
 }
 
 // passes makes one pass after the other until ctx is done.
-func (w *integrity) passes(ctx context.Context) {
+func (w *integrity) passes(ctx context.Context, held *store.Held) {
 	w.passing.Lock()
 	defer w.passing.Unlock()
 	for ctx.Err() == nil {
 		if rest := w.untilDue(time.Now()); rest > 0 {
 			_ = sleep.For(ctx, min(rest, maxDueWait)) // the loop handles ctx
-		} else if err := w.pass(ctx); err != nil && ctx.Err() == nil {
+		} else if err := w.pass(ctx, held); errors.Is(err, store.ErrDutyLost) {
+			return
+		} else if err != nil && ctx.Err() == nil {
 			w.log.Warn("the background verification cannot list the companies; it goes on in a minute", "error", err)
 			_ = sleep.For(ctx, listAgain)
 		}
@@ -155,8 +157,9 @@ func (w *integrity) untilDue(now time.Time) time.Duration {
 }
 
 // pass begins a pass, or goes on with the one that a stop has interrupted. It returns an error if
-// the companies cannot be listed.
-func (w *integrity) pass(ctx context.Context) error {
+// the companies cannot be listed. A pass writes nothing that another server reads. It ends at a
+// company where another server has the duty.
+func (w *integrity) pass(ctx context.Context, held *store.Held) error {
 	total, err := w.store.Companies.Count(ctx)
 	if err != nil {
 		return err
@@ -169,10 +172,13 @@ func (w *integrity) pass(ctx context.Context) error {
 	reached := w.state.Current.Reached
 	w.mu.Unlock()
 	for number, err := range w.store.Companies.Numbers(ctx, reached) {
-		if err != nil {
-			return err
+		if err == nil {
+			err = held.Check(ctx)
 		}
-		if err := w.company(ctx, number); err != nil {
+		if err == nil {
+			err = w.company(ctx, number)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -65,21 +66,27 @@ func (r *retention) run(ctx context.Context) error {
 
 // passes makes one pass after the other until ctx is done. The first one comes some time after the
 // start, which has other work.
-func (r *retention) passes(ctx context.Context) {
+func (r *retention) passes(ctx context.Context, held *store.Held) {
 	all := retainedFirst // until the next pass over all kinds
 	for sleep.For(ctx, tokensEvery) == nil {
 		all -= tokensEvery
-		if isDue := all <= 0; r.pass(ctx, isDue) && isDue {
+		if isDue := all <= 0; r.pass(ctx, held, isDue) && isDue {
 			all = retainedEvery
 		}
 	}
 }
 
 // pass deletes tokens and proofs, and with all the rows of every kind. It reports whether it came
-// to its end.
-func (r *retention) pass(ctx context.Context, all bool) bool {
+// to its end. Before each transaction it asks whether this server still has the duty.
+func (r *retention) pass(ctx context.Context, held *store.Held, all bool) bool {
 	gone := map[string]int64{}
-	sweep := store.Sweep{Keep: r.keep, Now: time.Now, Pace: restAfterSweep, Deleted: func(kind string, rows int64) {
+	pace := func(ctx context.Context, worked time.Duration) error {
+		if err := restAfterSweep(ctx, worked); err != nil {
+			return err
+		}
+		return held.Check(ctx)
+	}
+	sweep := store.Sweep{Keep: r.keep, Now: time.Now, Pace: pace, Deleted: func(kind string, rows int64) {
 		gone[kind] += rows
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -88,7 +95,10 @@ func (r *retention) pass(ctx context.Context, all bool) bool {
 		}
 		r.status.Deleted[kind] += rows
 	}}
-	err := r.store.Expired.Tokens(ctx, sweep)
+	err := held.Check(ctx)
+	if err == nil {
+		err = r.store.Expired.Tokens(ctx, sweep)
+	}
 	if err == nil && all {
 		err = r.store.Expired.Passports(ctx, sweep)
 	}
@@ -98,10 +108,11 @@ func (r *retention) pass(ctx context.Context, all bool) bool {
 	if err == nil && all {
 		err = r.store.Expired.RetryKeys(ctx, sweep)
 	}
-	if ctx.Err() != nil {
+	ended := err == nil
+	if ctx.Err() != nil || errors.Is(err, store.ErrDutyLost) {
 		err = nil // the next server, or start, goes on
 	}
-	r.tell(gone, all && ctx.Err() == nil, err)
+	r.tell(gone, all && ended && ctx.Err() == nil, err)
 	return err == nil
 }
 

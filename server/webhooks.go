@@ -167,7 +167,7 @@ func (s *Server) testWebhook(ctx context.Context, by store.Caller, r webhookRequ
 		return webhookTested{}, err
 	}
 	m := webhook.Message{ID: "msg_" + rand.Text(), Body: body}
-	o, _, ok := s.deliverer.attempt(ctx, to, m, keys, false)
+	o, _, ok := s.deliverer.attempt(ctx, nil, to, m, keys, false)
 	if !ok {
 		return webhookTested{}, ctx.Err()
 	}

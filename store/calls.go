@@ -86,12 +86,14 @@ func (s Calls) Next(ctx context.Context, company int64, now time.Time) (next int
 	return next, nil
 }
 
-// SaveNext stores the first record of each company that was not looked at, in one transaction.
-func (s Calls) SaveNext(ctx context.Context, next map[int64]int64) error {
+// SaveNext stores the first record of each company that was not looked at, in one transaction,
+// unless the duty to look at them has gone to another server.
+func (s Calls) SaveNext(ctx context.Context, duty *Held, next map[int64]int64) error {
+	mine, args := duty.fence()
 	err := s.db.write(ctx, func(w *conn) error {
 		for company, index := range next {
-			if _, err := w.exec(`INSERT INTO call_watch (company, next_record) VALUES (?, ?)
-				ON CONFLICT (company) DO UPDATE SET next_record = excluded.next_record`, company, index); err != nil {
+			if _, err := w.exec(`INSERT INTO call_watch (company, next_record) SELECT ?, ? WHERE `+mine+`
+				ON CONFLICT (company) DO UPDATE SET next_record = excluded.next_record`, slices.Concat([]any{company, index}, args)...); err != nil {
 				return err
 			}
 		}

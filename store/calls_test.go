@@ -94,10 +94,10 @@ func TestCallsNotLookedAt(t *testing.T) {
 	attest(t, s, acme, 10)
 	behind(1, acme.Chain)
 	behind(100, acme.Chain) // nothing is known
-	must(t, s.Calls.SaveNext(ctx, map[int64]int64{acme.Chain: 4, zoo.Chain: 0}))
+	must(t, s.Calls.SaveNext(ctx, nil, map[int64]int64{acme.Chain: 4, zoo.Chain: 0}))
 	behind(6, acme.Chain)
 	behind(7)
-	must(t, s.Calls.SaveNext(ctx, map[int64]int64{acme.Chain: 10}))
+	must(t, s.Calls.SaveNext(ctx, nil, map[int64]int64{acme.Chain: 10}))
 	behind(1)
 	attest(t, s, zoo, 2)
 	behind(1, zoo.Chain)

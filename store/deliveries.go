@@ -69,8 +69,10 @@ func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Del
 }
 
 // SaveProgress stores the progress of webhooks, by their IDs, in one transaction. It leaves alone a
-// row that is not what its HMAC says, which Tables.Changed reports then.
-func (s Webhooks) SaveProgress(ctx context.Context, progress map[string]Progress) error {
+// row that is not what its HMAC says, which Tables.Changed reports then, and every row when the
+// duty to deliver has gone to another server.
+func (s Webhooks) SaveProgress(ctx context.Context, duty *Held, progress map[string]Progress) error {
+	mine, args := duty.fence()
 	s.db.Credentials.knowTokenKey(ctx)
 	err := s.db.write(ctx, func(w *conn) error {
 		k, err := s.db.rowKey(w)
@@ -90,7 +92,8 @@ func (s Webhooks) SaveProgress(ctx context.Context, progress map[string]Progress
 			}
 			retry := sql.NullInt64{Int64: p.RetryAt.UnixMilli(), Valid: !p.RetryAt.IsZero()}
 			if err == nil {
-				err = s.db.Tables.change(w, &r, "next_record = ?, next_control = ?, attempts = ?, retry_at = ?", p.Next, p.NextControl, p.Failed, retry)
+				err = s.db.Tables.changeIf(w, &r, mine, args, "next_record = ?, next_control = ?, attempts = ?, retry_at = ?",
+					p.Next, p.NextControl, p.Failed, retry)
 			}
 			if err != nil {
 				return err

@@ -2,6 +2,10 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"attestd/internal/sleep"
@@ -9,8 +13,12 @@ import (
 
 // Duties are tasks that only one of the servers on a database needs to perform. A server holds a
 // duty for dutyTime and renews it every dutyRenewed. A server that fails loses it after that time,
-// and another one, which asks every dutyAsked, takes over. Two servers may hold a duty for a moment
-// when one stalls, which does no harm.
+// and another one, which asks every dutyAsked, takes over.
+//
+// A server that was halted, or that stalls, does not know that it has lost a duty. So before it
+// does what another one may do now, it asks Held.Check, and what it writes of its progress counts
+// only while it holds the duty, by the database (Held.fence). What is on its way to a receiver by
+// then can still arrive: whoever receives it can tell that it came twice.
 const (
 	dutyTime    = 5 * time.Second
 	dutyRenewed = 2 * time.Second
@@ -18,60 +26,210 @@ const (
 )
 
 const (
-	takeDuty = `INSERT INTO duty (name, holder, until) VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')
-	ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+	takeDuty = `INSERT INTO duty (name, holder, until, run) VALUES ($1, $2, clock_timestamp() + $4 * interval '1 millisecond', $3)
+	ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until, run = excluded.run
 	WHERE duty.holder = excluded.holder OR duty.until <= clock_timestamp() RETURNING name`
-	leaveDuty = `DELETE FROM duty WHERE name = $1 AND holder = $2 RETURNING name`
+	// A server that finds another run has lost the duty, also where that one has ended.
+	renewDuty = `UPDATE duty SET until = clock_timestamp() + $4 * interval '1 millisecond'
+	WHERE name = $1 AND holder = $2 AND run = $3 RETURNING name`
+	leaveDuty = `DELETE FROM duty WHERE name = $1 AND holder = $2 AND run = $3 RETURNING name`
 )
+
+// ErrDutyLost means that another server may have a duty that this one had.
+var ErrDutyLost = errors.New("another server has taken over")
+
+// Held is a duty that this server has acquired, until it loses it. Its methods may be called at any
+// time.
+type Held struct {
+	s         *Store
+	name, run string
+	lost      chan struct{} // closed once it is lost
+
+	asking sync.Mutex // the database is asked once at a time
+	mu     sync.Mutex
+	began  moment // of the last request that the database has granted
+	gone   bool
+}
+
+// Run names this holding of the duty. No other one ever has the name.
+func (h *Held) Run() string { return h.run }
+
+// Check returns nil while this server surely holds the duty. Near the end of what the database has
+// granted, by any clock of this machine, it asks the database. It returns ErrDutyLost when the duty
+// is lost, and another error when the database does not say. A nil Held is never lost.
+func (h *Held) Check(ctx context.Context) error {
+	if h == nil || !h.s.MultiWriter() {
+		return nil
+	}
+	if sure, err := h.isSure(); sure || err != nil {
+		return err
+	}
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	if sure, err := h.isSure(); sure || err != nil { // somebody else has asked meanwhile
+		return err
+	}
+	return h.renew(ctx)
+}
+
+// isSure reports whether the end of the duty is far enough, or that it is lost.
+func (h *Held) isSure() (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone {
+		return false, ErrDutyLost
+	}
+	return h.left() > dutyAsked, nil
+}
+
+// left returns how long the database has granted the duty from now on. The caller holds h.mu.
+func (h *Held) left() time.Duration { return dutyTime - h.s.moment().since(h.began) }
+
+// renew asks the database. The caller holds h.asking.
+func (h *Held) renew(ctx context.Context) error {
+	began := h.s.moment()
+	has, err := h.s.side.Row(ctx, []any{new(string)}, renewDuty, h.name, h.s.holder, h.run, dutyTime.Milliseconds())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.gone || err == nil && !has:
+		h.drop()
+		return ErrDutyLost
+	case err != nil:
+		return fmt.Errorf("the database does not say who has the duty %s: %w", h.name, err)
+	}
+	h.began = began
+	return nil
+}
+
+// drop notes that the duty is lost. The caller holds h.mu.
+func (h *Held) drop() {
+	if !h.gone {
+		h.gone = true
+		close(h.lost)
+	}
+}
+
+// fence returns a condition that a statement adds to its own, and the arguments of that: it is true
+// while the database says that this server holds the duty. A nil Held is never lost. The condition
+// is a part of the statement that writes, because the server may be halted between two statements.
+func (h *Held) fence() (condition string, args []any) {
+	if h == nil || !h.s.MultiWriter() {
+		return "TRUE", nil
+	}
+	return "EXISTS (SELECT 1 FROM duty WHERE name = ? AND holder = ? AND run = ?)", []any{h.name, h.s.holder, h.run}
+}
+
+// moment is a time by the clocks of this machine. Each of them may stand still: the monotonic one
+// of the process while the machine sleeps, the other one while a virtual machine is moved, and the
+// wall clock when it is set back.
+type moment struct {
+	at     time.Time
+	steady time.Duration
+}
+
+func (s *Store) moment() moment {
+	m := moment{at: time.Now()}
+	if s.writer != nil {
+		m.steady = s.writer.keyClock.elapsed()
+	}
+	return m
+}
+
+// since returns how long ago an earlier moment is, by the clock that says the most.
+func (m moment) since(earlier moment) time.Duration {
+	return max(m.at.Sub(earlier.at), m.at.Round(0).Sub(earlier.at.Round(0)), m.steady-earlier.steady)
+}
 
 // Duty calls take when this server acquires a duty and lose when it loses it, in turn, until ctx is
 // done. Then it releases the duty. On a file, the only server holds every duty from the start. take
 // and lose MUST return soon, because the duty is not renewed while they run.
-func (s *Store) Duty(ctx context.Context, name string, take, lose func()) {
+func (s *Store) Duty(ctx context.Context, name string, take func(*Held), lose func()) {
 	if !s.MultiWriter() {
 		s.duties.note(name, DutyStatus{Held: true})
-		take()
+		take(&Held{s: s, name: name, run: rand.Text()})
 		<-ctx.Done()
 		return
 	}
-	// end of the duty, by this machine's clock; zero while another server holds it
-	var until time.Time
+	var held *Held // nil while another server holds it
 	defer func() {
-		if !until.IsZero() {
+		if held != nil {
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), dutyAsked)
 			defer cancel()
 			// on an error, the duty ends by itself
-			_, _ = s.side.Row(last, []any{new(string)}, leaveDuty, name, s.holder)
+			_, _ = s.side.Row(last, []any{new(string)}, leaveDuty, name, s.holder, held.run)
 		}
 	}()
 	s.duties.note(name, DutyStatus{Answered: time.Now()})
 	for ctx.Err() == nil {
-		began := time.Now()
-		asking, cancel := ctx, context.CancelFunc(func() {})
-		if !until.IsZero() {
-			asking, cancel = context.WithDeadline(ctx, until)
+		isLost, err := false, error(nil)
+		if held == nil {
+			if held, err = s.takeDuty(ctx, name); held != nil && ctx.Err() == nil {
+				take(held)
+			}
+		} else if isLost, err = held.keep(ctx); isLost {
+			held = nil
+			lose()
 		}
-		has, err := s.side.Row(asking, []any{new(string)}, takeDuty, name, s.holder, dutyTime.Milliseconds())
-		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		had, every := !until.IsZero(), dutyAsked
-		switch {
-		case has:
-			until, every = began.Add(dutyTime), dutyRenewed
-			if !had {
-				take()
-			}
-		case had && (err == nil || !time.Now().Before(until.Add(-dutyAsked))):
-			until = time.Time{}
-			lose()
-		}
 		if err == nil {
-			s.duties.note(name, DutyStatus{Held: has, Answered: time.Now()})
-		} else if until.IsZero() {
+			s.duties.note(name, DutyStatus{Held: held != nil, Answered: time.Now()})
+		} else if held == nil {
 			s.duties.lose(name)
 		}
-		_ = sleep.For(ctx, every)
+		held.rest(ctx)
+	}
+}
+
+// takeDuty returns nil if another server has the duty.
+func (s *Store) takeDuty(ctx context.Context, name string) (*Held, error) {
+	h := &Held{s: s, name: name, run: rand.Text(), lost: make(chan struct{}), began: s.moment()}
+	has, err := s.side.Row(ctx, []any{new(string)}, takeDuty, name, s.holder, h.run, dutyTime.Milliseconds())
+	if !has || err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// keep renews a duty. It is lost when the database says so, or, with an error, when the database
+// does not say in time who has it.
+func (h *Held) keep(ctx context.Context) (isLost bool, err error) {
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	h.mu.Lock()
+	left, gone := h.left(), h.gone
+	h.mu.Unlock()
+	if gone { // Check has found that
+		return true, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, max(left, dutyAsked))
+	err = h.renew(asking)
+	cancel()
+	if errors.Is(err, ErrDutyLost) {
+		return true, nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil || ctx.Err() != nil || h.left() > dutyAsked {
+		return false, err
+	}
+	h.drop()
+	return true, err
+}
+
+// rest waits until the duty is to be renewed, or asked for if h is nil, or is known to be lost.
+func (h *Held) rest(ctx context.Context) {
+	if h == nil {
+		_ = sleep.For(ctx, dutyAsked) // the loop handles ctx
+		return
+	}
+	again := time.NewTimer(dutyRenewed)
+	defer again.Stop()
+	select {
+	case <-again.C:
+	case <-h.lost:
+	case <-ctx.Done():
 	}
 }

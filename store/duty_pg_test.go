@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -15,17 +18,18 @@ import (
 
 // dutiful is a server that competes for a duty.
 type dutiful struct {
-	took, lost chan struct{}
-	stop       func()
+	took chan *store.Held
+	lost chan struct{}
+	stop func()
 }
 
 func atDuty(t *testing.T, s *store.Store) *dutiful {
-	d := &dutiful{took: make(chan struct{}, 8), lost: make(chan struct{}, 8)}
+	d := &dutiful{took: make(chan *store.Held, 8), lost: make(chan struct{}, 8)}
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.Duty(running, "webhooks", func() { d.took <- struct{}{} }, func() { d.lost <- struct{}{} })
+		s.Duty(running, "webhooks", func(h *store.Held) { d.took <- h }, func() { d.lost <- struct{}{} })
 	}()
 	d.stop = sync.OnceFunc(func() {
 		cancel()
@@ -62,11 +66,123 @@ func TestDutyHasOneServer(t *testing.T) {
 	<-b.took // the first server never gave it up
 }
 
+// A server that was halted asks the database before it does what another one may do now, and has
+// lost the duty, also where the other one has ended meanwhile, so that the row says again who had
+// it first. What it saves of its progress then changes nothing, nor does what it saves later.
+func TestHaltedServerKnowsThatItLostItsDuty(t *testing.T) {
+	testenv.Concurrent(t)
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	url := storetest.Shared(t)
+	var steady atomic.Int64 // a clock of this machine
+	s := openWith(t, url, store.RunOptions{Steady: func() time.Duration { return time.Duration(steady.Load()) }})
+	acme, _ := company(t, s, "acme")
+	a := atDuty(t, s)
+	held := <-a.took
+	db := connectPG(t, url)
+	number := acme.Actions.Chain
+	w := got(s.Webhooks.Create(ctx, by(acme, time.Now()), store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 2))(t)
+	save := func(h *store.Held, at int64) error {
+		must(t, s.Webhooks.SaveProgress(ctx, h, map[string]store.Progress{w.ID: {Next: at}}))
+		must(t, s.Calls.SaveNext(ctx, h, map[int64]int64{number: at}))
+		return s.SaveExportPositions(ctx, h, "x", map[int64]string{number: fmt.Sprint(at)})
+	}
+	is := func(want int64) {
+		t.Helper()
+		var progress, next int64
+		must(t, db.QueryRow(`SELECT next_record FROM webhook`).Scan(&progress))
+		must(t, db.QueryRow(`SELECT next_record FROM call_watch`).Scan(&next))
+		position, err := s.ExportPosition(ctx, "x", number)
+		must(t, err)
+		if progress != want || next != want || position != fmt.Sprint(want) {
+			t.Errorf("progress %d, calls %d, export %s; want %d", progress, next, position, want)
+		}
+	}
+	must(t, held.Check(ctx))
+	must(t, save(held, 7))
+	is(7)
+	must(t, save(held, 9))
+	is(9)
+
+	// Another server, of this version or of the one before, takes over from one that is halted.
+	for _, takesOver := range []string{
+		`UPDATE duty SET holder = 'another', until = now() + interval '1 hour', run = 'another'`,
+		`INSERT INTO duty (name, holder, until) VALUES ('webhooks', 'another', now() + interval '1 hour')
+			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until`,
+	} {
+		if _, err := db.Exec(takesOver); err != nil {
+			t.Fatal(err)
+		}
+		steady.Add(int64(5 * time.Second))
+		if err := held.Check(ctx); !errors.Is(err, store.ErrDutyLost) {
+			t.Fatalf("when it wakes: %v", err)
+		}
+		<-a.lost // at once, without waiting for the next renewal
+		if err := save(held, 3); !errors.Is(err, store.ErrDutyLost) {
+			t.Errorf("a position of before: %v", err)
+		}
+		is(9)
+		// it ends, and the first one has the duty again: as another run
+		if _, err := db.Exec(`DELETE FROM duty`); err != nil {
+			t.Fatal(err)
+		}
+		again := <-a.took
+		if again.Run() == held.Run() || again.Run() == "" {
+			t.Errorf("the same run: %q", again.Run())
+		}
+		if err := save(held, 3); !errors.Is(err, store.ErrDutyLost) {
+			t.Errorf("of the run before: %v", err)
+		}
+		if err := held.Check(ctx); !errors.Is(err, store.ErrDutyLost) {
+			t.Errorf("the run before: %v", err)
+		}
+		must(t, again.Check(ctx))
+		must(t, save(again, 9))
+		is(9)
+		held = again
+	}
+
+	// The row says that this server has the duty, of another run: it was lost in between.
+	if _, err := db.Exec(`UPDATE duty SET run = 'between'`); err != nil {
+		t.Fatal(err)
+	}
+	steady.Add(int64(5 * time.Second))
+	if err := held.Check(ctx); !errors.Is(err, store.ErrDutyLost) {
+		t.Errorf("another run of this server: %v", err)
+	}
+}
+
+// The end of a duty is found by whichever clock has gone on: that of the process stands still while
+// the machine sleeps, the others while a virtual machine is moved, or when they are set.
+func TestDutyEndsByAnyClock(t *testing.T) {
+	t.Parallel()
+	wall := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
+	began := store.MomentAt(testenv.ReadClocks(wall, time.Hour), time.Hour)
+	for _, c := range []struct {
+		wall, process, boot, want time.Duration
+	}{
+		{time.Second, time.Second, time.Second, time.Second},
+		{8 * time.Hour, time.Second, 8 * time.Hour, 8 * time.Hour}, // asleep
+		{8 * time.Hour, time.Second, time.Second, 8 * time.Hour},   // moved
+		{-8 * time.Hour, 6 * time.Second, 6 * time.Second, 6 * time.Second},
+		{time.Second, time.Second, 6 * time.Second, 6 * time.Second},
+	} {
+		now := store.MomentAt(testenv.ReadClocks(wall.Add(c.wall), time.Hour+c.process), time.Hour+c.boot)
+		if since := now.Since(began); since != c.want {
+			t.Errorf("%+v: %v", c, since)
+		}
+	}
+}
+
 // The only server of a file has every duty at once.
 func TestSQLiteServerHasAllDuties(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
-	<-atDuty(t, s).took
+	held := <-atDuty(t, s).took
+	must(t, held.Check(ctx))
+	if held.Run() == "" {
+		t.Error("the run has no name")
+	}
 }
 
 // Several servers together never count more than the budget, at any pace.

@@ -20,6 +20,15 @@ func (s Credentials) IssueTo(ctx context.Context, clientID, secret string, lifet
 	return s.IssueToken(ctx, client, TokenGrant{}, lifetime)
 }
 
+// MomentAt is what the clocks of a server say; see moment.
+func MomentAt(at time.Time, steady time.Duration) Moment { return Moment{moment{at, steady}} }
+
+// Moment is a moment.
+type Moment struct{ moment }
+
+// Since is moment.since.
+func (m Moment) Since(earlier Moment) time.Duration { return m.since(earlier.moment) }
+
 // Extend writes extensions in one transaction, as the log does, for tests of the tables' content.
 func (s *Store) Extend(batch ...chain.Extension) error {
 	if s.isPostgres {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -39,12 +40,23 @@ func (s *Store) ExportPositions(ctx context.Context, number int64) (positions []
 	return positions, nil
 }
 
-// SaveExportPositions stores how far an export has come, by chain, in one transaction.
-func (s *Store) SaveExportPositions(ctx context.Context, name string, positions map[int64]string) error {
+// SaveExportPositions stores how far an export has come, by chain, in one transaction. It returns
+// ErrDutyLost, and stores nothing, when the duty to export has gone to another server.
+func (s *Store) SaveExportPositions(ctx context.Context, duty *Held, name string, positions map[int64]string) error {
+	mine, args := duty.fence()
 	err := s.write(ctx, func(w *conn) error {
 		for number, position := range positions {
-			if _, err := w.exec(`INSERT INTO setting (name, value) VALUES (?, ?)
-				ON CONFLICT (name) DO UPDATE SET value = excluded.value`, exportSetting(name, number), position); err != nil {
+			setting := exportSetting(name, number)
+			// Roles of servers may not change a setting, but put another one in its place.
+			if _, err := w.exec(`DELETE FROM setting WHERE name = ? AND `+mine, slices.Concat([]any{setting}, args)...); err != nil {
+				return err
+			}
+			n, err := w.exec(`INSERT INTO setting (name, value) SELECT ?, ? WHERE `+mine+` ON CONFLICT (name) DO NOTHING`,
+				slices.Concat([]any{setting, position}, args)...)
+			if err == nil && n == 0 {
+				err = ErrDutyLost
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -50,10 +50,13 @@ func (k *keyClock) hasLeapt() bool {
 	return k.leapt
 }
 
-// elapsed returns the time of the monotonic clock.
+// elapsed returns the time of the monotonic clock, or 0 before the start.
 func (k *keyClock) elapsed() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.steady == nil {
+		return 0
+	}
 	return k.steady()
 }
 

@@ -281,7 +281,7 @@ func TestPruneIsRefused(t *testing.T) {
 	p.wantNotPrunable(t, 22, archiveSum, "a retry of record 21")
 	p.at.pass(store.KeyLifetime, store.KeyLifetime)
 	p.wantNotPrunable(t, 22, archiveSum, "webhook "+h.ID)
-	must(t, p.Webhooks.SaveProgress(ctx, map[string]store.Progress{h.ID: {Next: 22}}))
+	must(t, p.Webhooks.SaveProgress(ctx, nil, map[string]store.Progress{h.ID: {Next: 22}}))
 	p.begin(t, 22)
 	p.wantNotPrunable(t, 23, archiveSum, "webhook "+h.ID)
 	got(p.Webhooks.Disable(ctx, p.by(), h.ID, store.WebhookRequested))(t)

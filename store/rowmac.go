@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 	"strings"
 
 	"attestd/store/projection"
@@ -172,8 +173,13 @@ func (s Tables) authentic(c *conn, k *rowKey, r *macRow) error {
 // change changes a row that was read and found authentic in the same transaction, and gives it its
 // new HMAC.
 func (s Tables) change(w *conn, r *macRow, assignments string, args ...any) error {
-	return s.sign(w, r.table, `UPDATE `+r.table.name+` SET `+assignments+` WHERE `+r.table.columns[0]+` = ? RETURNING `+r.table.all(),
-		append(args, r.values[0])...)
+	return s.changeIf(w, r, "TRUE", nil, assignments, args...)
+}
+
+// changeIf is change where a condition with its own arguments is true.
+func (s Tables) changeIf(w *conn, r *macRow, condition string, of []any, assignments string, args ...any) error {
+	return s.sign(w, r.table, `UPDATE `+r.table.name+` SET `+assignments+` WHERE `+r.table.columns[0]+` = ? AND `+condition+
+		` RETURNING `+r.table.all(), slices.Concat(args, []any{r.values[0]}, of)...)
 }
 
 // sign gives each row that a statement returns its HMAC.

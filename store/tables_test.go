@@ -280,7 +280,7 @@ var believed = map[string][][2]string{
 // believedOfPostgres are those of the tables that PostgreSQL alone has.
 var believedOfPostgres = map[string][][2]string{
 	"budget": {{"account, spent, until", "at worst somebody has more calls of a minute, or fewer"}},
-	"duty":   {{"name, holder, until", "at worst two servers deliver the same messages, or none does for a while"}},
+	"duty":   {{"name, holder, until, run", "at worst two servers deliver the same messages, or none does for a while"}},
 	"feed":   {{"tx, at, chains, lengths", "a hint: what it says was appended is read from the records"}},
 	"head":   {{"epoch", "at worst an append is tried once more"}},
 	"writer": {{"id, started_at, seq, moved, touched, schema", "at worst an append whose answer was lost is answered as unknown, or HMACs are demanded a day later"}},

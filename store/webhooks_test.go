@@ -60,7 +60,7 @@ func TestWebhooks(t *testing.T) {
 	}
 
 	retry := now.Add(5 * time.Minute).Truncate(time.Millisecond)
-	must(t, s.Webhooks.SaveProgress(ctx, map[string]store.Progress{made.ID: {Next: 7, NextControl: 9, Failed: 2, RetryAt: retry}, "wh_gone": {Next: 1}}))
+	must(t, s.Webhooks.SaveProgress(ctx, nil, map[string]store.Progress{made.ID: {Next: 7, NextControl: 9, Failed: 2, RetryAt: retry}, "wh_gone": {Next: 1}}))
 	if d := got(s.Webhooks.Delivery(ctx, acme.Chain, made.ID))(t); d.Next != 7 || d.NextControl != 9 || d.Failed != 2 || !d.RetryAt.Equal(retry) || d.Company.ID != "acme" ||
 		!bytes.Equal(d.Secret, secret.Bytes) || d.Former != nil {
 		t.Errorf("%+v", d)

@@ -38,6 +38,16 @@ func (k *Keeper[K, P]) Note(key K, at P) {
 	k.ring()
 }
 
+// Forget drops the positions that were not saved. They are of a consumer that has ended, and
+// whoever goes on does so from the saved ones.
+func (k *Keeper[K, P]) Forget() {
+	k.saving.Lock() // a Flush that fails puts its positions back
+	defer k.saving.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.moved)
+}
+
 func (k *Keeper[K, P]) ring() {
 	select {
 	case k.wake <- struct{}{}:

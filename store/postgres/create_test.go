@@ -58,7 +58,7 @@ func createdAt9(t *testing.T) (*sql.DB, string) {
 	db, address := created(t)
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE summary; ALTER TABLE oauth_token DROP COLUMN mac, DROP COLUMN agent_key, DROP COLUMN bound, DROP COLUMN scope, DROP COLUMN jkt;
 		ALTER TABLE oauth_client DROP COLUMN jwks, DROP COLUMN jwks_uri; DROP TABLE revoked_token;
-		ALTER TABLE passport DROP COLUMN jkt CASCADE; ALTER TABLE webhook DROP COLUMN next_control, DROP COLUMN mac CASCADE; DROP FUNCTION webhook_without_mac; ALTER TABLE writer DROP COLUMN schema;
+		ALTER TABLE passport DROP COLUMN jkt CASCADE; ALTER TABLE webhook DROP COLUMN next_control, DROP COLUMN mac CASCADE; DROP FUNCTION webhook_without_mac; ALTER TABLE writer DROP COLUMN schema; ALTER TABLE duty DROP COLUMN run;
 		ALTER TABLE head DROP COLUMN bytes; DROP TABLE company_suspension, company_quota, federation_use, federated_token, federation, agent_key, enrolment, attest_policy, company_policy, call_watch, refused_call, agent_session, used_proof, token_key; DROP TRIGGER IF EXISTS passport_only_revoked ON passport; DROP TRIGGER passport_no_delete ON passport;
 		DROP TRIGGER record_no_update ON record; DROP FUNCTION record_only_pruned;
 		CREATE TRIGGER record_no_update BEFORE UPDATE ON record EXECUTE FUNCTION refuse_change('records are append-only');

@@ -52,7 +52,7 @@ func grants() []struct{ table, privileges string } {
 		{"revoked_token", "SELECT, INSERT, DELETE"},
 		{"writer", "SELECT, INSERT, UPDATE (seq, moved, touched), DELETE"},
 		{"feed", "SELECT, INSERT, DELETE"},
-		{"duty", "SELECT, INSERT, UPDATE (holder, until), DELETE"},
+		{"duty", "SELECT, INSERT, UPDATE (holder, until, run), DELETE"},
 		{"budget", "SELECT, INSERT, UPDATE (spent, until), DELETE"},
 	}
 }

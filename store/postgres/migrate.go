@@ -375,12 +375,14 @@ END $$;
 CREATE TRIGGER webhook_without_mac BEFORE UPDATE ON webhook FOR EACH ROW WHEN (NEW.mac = OLD.mac AND NEW IS DISTINCT FROM OLD)
   EXECUTE FUNCTION webhook_without_mac();
 ALTER TABLE writer ADD COLUMN schema bigint;
+ALTER TABLE duty ADD COLUMN run text COLLATE "C" NOT NULL DEFAULT '';
 DO $$
 DECLARE server text;
 BEGIN
   FOR server IN SELECT DISTINCT grantee::regrole FROM pg_class, aclexplode(relacl)
     WHERE oid = 'node'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner AND grantee <> 0 LOOP
     EXECUTE format('GRANT UPDATE (mac) ON webhook TO %s', server);
+    EXECUTE format('GRANT UPDATE (run) ON duty TO %s', server);
   END LOOP;
 END $$`, 20},
 	}

@@ -476,11 +476,14 @@ CREATE TABLE feed (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX feed_tx ON feed (tx);
 
--- Which server does what only one needs to do. Two that do it at once for a moment do no harm.
+-- Which server does what only one needs to do. run names one holding of a duty: what a server
+-- writes of its progress counts only while its run has the duty. Servers of schema 20 leave it as
+-- it is, and then the holder differs.
 CREATE TABLE duty (
   name   text COLLATE "C" PRIMARY KEY,
   holder text COLLATE "C" NOT NULL,
-  until  timestamptz NOT NULL
+  until  timestamptz NOT NULL,
+  run    text COLLATE "C" NOT NULL DEFAULT ''
 ) WITH (fillfactor = 50);
 
 -- What was spent of the budgets that all servers share: when each account has made its calls of the
