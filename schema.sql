@@ -173,7 +173,7 @@ CREATE TABLE summary (
 -- The state of each chain after its last record, written in the transaction that wrote the record.
 -- Records cut off the end are found by it. frontier is the roots of the perfect subtrees that make
 -- up the tree, the largest first, 32 bytes each; log_root and log_frontier are the same of the log
--- tree. bytes counts those of all payloads and delegations, for quotas.
+-- tree. bytes counts those of all payloads and delegations, for quotas; it alone may be set again.
 CREATE TABLE head (
   chain        INTEGER PRIMARY KEY REFERENCES log (chain),
   length       INTEGER NOT NULL,
@@ -553,7 +553,10 @@ CREATE TRIGGER record_no_replace BEFORE INSERT ON record WHEN EXISTS (SELECT 1 F
   BEGIN SELECT RAISE(ABORT, 'records are append-only'); END;
 CREATE TRIGGER node_no_update BEFORE UPDATE ON node BEGIN SELECT RAISE(ABORT, 'nodes are append-only'); END;
 CREATE TRIGGER node_no_delete BEFORE DELETE ON node BEGIN SELECT RAISE(ABORT, 'nodes are append-only'); END;
-CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.length <= OLD.length OR NEW.chain <> OLD.chain
+CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.chain <> OLD.chain OR NEW.length < OLD.length
+    OR NEW.length = OLD.length AND (NEW.bytes = OLD.bytes
+      OR (NEW.root, NEW.frontier, NEW.timestamp, NEW.log_root, NEW.log_frontier)
+        IS NOT (OLD.root, OLD.frontier, OLD.timestamp, OLD.log_root, OLD.log_frontier))
   BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
 CREATE TRIGGER head_no_delete BEFORE DELETE ON head BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
 CREATE TRIGGER log_no_update BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the names of a log are fixed'); END;

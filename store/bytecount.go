@@ -8,9 +8,39 @@ import (
 	"attestd/chain"
 )
 
+// ByteCount is how many bytes the head of a log counts, and how many its records have: their
+// payloads, pruned ones too, and their delegations. Quotas go by the first.
+type ByteCount struct{ Counted, Found int64 }
+
+// MiscountError reports logs that verify, and whose heads count their bytes wrongly. That is no
+// damage of a log: its records and proofs are good, and quotas are applied wrongly.
+type MiscountError struct {
+	Company string // of the first one, as in ChainVerdict
+	Log     LogName
+	Bytes   ByteCount // of the first one
+	Logs    int       // number of such logs
+}
+
+func (e *MiscountError) Error() string {
+	more := ""
+	if e.Logs > 1 {
+		more = fmt.Sprintf(" (and %d more logs)", e.Logs-1)
+	}
+	title := e.Log.Titled(fmt.Sprintf("company %q", e.Company))
+	if e.Company == InstallationID {
+		title = e.Log.Titled(e.Company)
+	}
+	return fmt.Sprintf("%s: %v%s; attestd verify --recount counts again", title, e.Bytes, more)
+}
+
+func (b ByteCount) String() string {
+	return fmt.Sprintf("the head counts %d bytes, and the records have %d, so quotas are applied wrongly", b.Counted, b.Found)
+}
+
 // checkDerived compares what a server derives from the records of a valid chain with them: the
-// summaries and the count of bytes. Payloads may be pruned while it reads; then it reads again.
-func (s *Store) checkDerived(ctx context.Context, v *ChainVerdict) error {
+// summaries, and with withBytes the count of bytes. Payloads may be pruned while it reads; then it
+// reads again.
+func (s *Store) checkDerived(ctx context.Context, v *ChainVerdict, withBytes bool) error {
 	for {
 		p, err := s.PrunedRecords(ctx, v.Chain)
 		if errors.Is(err, chain.ErrUnproven) {
@@ -22,10 +52,10 @@ func (s *Store) checkDerived(ctx context.Context, v *ChainVerdict) error {
 		}
 		checked := *v
 		err = s.checkSummaries(ctx, &checked, p.Records)
-		if err == nil && checked.Valid {
+		if err == nil && checked.Valid && withBytes && s.UpToDate() {
 			err = s.checkBytes(ctx, &checked, &p)
 		}
-		if err != nil || !checked.Valid {
+		if err != nil || !checked.Valid || checked.Bytes != nil {
 			if now, failed := s.PrunedRecords(ctx, v.Chain); failed == nil && now != p {
 				continue
 			}
@@ -35,37 +65,127 @@ func (s *Store) checkDerived(ctx context.Context, v *ChainVerdict) error {
 	}
 }
 
-// countStep is the number of records per read, which keeps reads short.
-const countStep = 1 << 16
-
-// checkBytes compares the bytes that the head of a valid chain counts with its records. Of payloads
-// that may be missing their control record says how many bytes they have, whether they are missing
-// or not.
+// checkBytes compares the bytes that the head of a valid chain counts with its records.
 func (s *Store) checkBytes(ctx context.Context, v *ChainVerdict, p *PrunedRecords) error {
-	if !s.UpToDate() {
-		return nil
-	}
 	head, _, err := s.Tip(ctx, v.Chain)
 	if err != nil {
 		return err
 	}
-	total := p.Bytes
-	for at := int64(0); at < head.Length; at += countStep {
-		var n int64
+	found, err := s.countBytes(ctx, v.Chain, p, head.Length)
+	if err == nil && found != head.Bytes {
+		v.Bytes = &ByteCount{head.Bytes, found}
+	}
+	return err
+}
+
+// countStep is the number of records per read, which keeps reads short.
+const countStep = 1 << 16
+
+// countBytes counts the bytes of the first records of a log, up to an index. Of payloads that may
+// be missing their control record says how many bytes they have, whether they are missing or not.
+func (s *Store) countBytes(ctx context.Context, number int64, p *PrunedRecords, to int64) (total int64, err error) {
+	total = p.Bytes
+	for at := int64(0); at < to; at += countStep {
 		err := s.read(ctx, func(r *conn) error {
-			return r.one([]any{&n}, `SELECT CAST(coalesce(sum(CASE WHEN id < ? THEN 0 ELSE octet_length(payload) END + coalesce(octet_length(delegation), 0)), 0) AS BIGINT)
-				FROM record WHERE id BETWEEN ? AND ?`,
-				recordID(v.Chain, p.Records), recordID(v.Chain, at), recordID(v.Chain, min(at+countStep, head.Length))-1)
+			n, err := r.countBytes(number, p.Records, at, min(at+countStep, to))
+			total += n
+			return err
 		})
 		if err != nil {
-			return fmt.Errorf("count the bytes of chain %d: %w", v.Chain, err)
+			return 0, fmt.Errorf("count the bytes of chain %d: %w", number, err)
 		}
-		total += n
 	}
-	if total != head.Bytes {
-		v.Valid, v.FailedAt = false, head.Length
-		v.Reason = fmt.Sprintf("the head counts %d bytes, and the records have %d; quotas would be applied wrongly",
-			head.Bytes, total)
+	return total, nil
+}
+
+// countBytes counts the bytes of the records [from, to) of a log. Payloads before pruned count
+// nothing.
+func (c *conn) countBytes(number, pruned, from, to int64) (n int64, err error) {
+	err = c.one([]any{&n}, `SELECT CAST(coalesce(sum(CASE WHEN id < ? THEN 0 ELSE octet_length(payload) END + coalesce(octet_length(delegation), 0)), 0) AS BIGINT)
+		FROM record WHERE id BETWEEN ? AND ?`, recordID(number, pruned), recordID(number, from), recordID(number, to)-1)
+	return n, err
+}
+
+// Recount counts the bytes of a log again, which the caller has verified. Where its head counts
+// them wrongly, it corrects the head, and records in the control log what it counted before.
+// Servers on the same PostgreSQL database may append meanwhile: what they build on the former head
+// fails, and is tried again. Run MUST be running.
+func (s *Store) Recount(ctx context.Context, number int64) (ByteCount, error) {
+	company, _ := logOf(number)
+	c, err := s.Companies.named(ctx, company)
+	if err != nil {
+		return ByteCount{}, err
 	}
-	return nil
+	n, err := s.recount(ctx, number, func(rows func(*conn) ([]controlEvent, error)) error {
+		return s.recorded(ctx, Caller{Company: c}, s.change, func(w *conn) ([]controlEvent, error) {
+			events, err := rows(w)
+			if len(events) > 0 {
+				s.writer.rekeyed = append(s.writer.rekeyed, number)
+			}
+			return events, err
+		})
+	})
+	if err != nil {
+		return n, fmt.Errorf("count the bytes of %s again: %w", ChainVerdict{Company: c.ID, Log: logNamed(number)}.Title(), err)
+	}
+	return n, nil
+}
+
+func logNamed(number int64) LogName {
+	_, name := logOf(number)
+	return name
+}
+
+var errPrunedMeanwhile = errors.New("payloads were pruned meanwhile")
+
+// recount is Recount by a way of its own to change rows. It reads all records but the newest before
+// that, because nobody can append to the log from then on until the commit.
+func (s *Store) recount(
+	ctx context.Context, number int64, change func(rows func(*conn) ([]controlEvent, error)) error,
+) (n ByteCount, err error) {
+	for {
+		p, err := s.PrunedRecords(ctx, number)
+		if err != nil {
+			return n, err
+		}
+		head, _, err := s.Tip(ctx, number)
+		if err != nil {
+			return n, err
+		}
+		before, err := s.countBytes(ctx, number, &p, head.Length)
+		if err != nil {
+			return n, err
+		}
+		err = change(func(w *conn) ([]controlEvent, error) {
+			var length int64
+			if err := w.one([]any{&length, &n.Counted}, w.dialect.holdHead, number); err != nil {
+				return nil, err
+			}
+			if now, err := w.prunedSince(number, &p); err != nil || now {
+				return nil, errors.Join(err, errPrunedMeanwhile)
+			}
+			newest, err := w.countBytes(number, p.Records, head.Length, length)
+			if n.Found = before + newest; err != nil || n.Found == n.Counted {
+				return nil, err
+			}
+			if _, err := w.exec(w.dialect.recount, n.Found, number); err != nil {
+				return nil, err
+			}
+			return []controlEvent{{BytesRecounted, subjectBytes, map[string]any{
+				"log": logNamed(number), "records": length, "from": n.Counted, "to": n.Found}}}, nil
+		})
+		if !errors.Is(err, errPrunedMeanwhile) {
+			return n, err
+		}
+	}
+}
+
+// prunedSince reports whether payloads of a log were pruned after p was read.
+func (c *conn) prunedSince(number int64, p *PrunedRecords) (bool, error) {
+	company, name := logOf(number)
+	if name != Actions {
+		return false, nil
+	}
+	id, err := c.latestPruned(company)
+	return id.Valid != (p.Records > 0) || id.Valid && id.Int64&indexMask != p.Index, err
 }

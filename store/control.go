@@ -57,6 +57,7 @@ const (
 	CompanyResumed     ControlAction = "company.resumed"
 	CompanyQuota       ControlAction = "company.quota-changed"
 	PayloadsPruned     ControlAction = "payloads.pruned"
+	BytesRecounted     ControlAction = "bytes.recounted"
 	CallDisobeyed      ControlAction = "call.disobeyed"
 	RowAdopted         ControlAction = projection.RowAdopted
 	RowAccepted        ControlAction = projection.RowAccepted
@@ -95,6 +96,7 @@ const (
 	subjectSuspension = "suspension"
 	subjectQuota      = "quota"
 	subjectPayloads   = "payloads"
+	subjectBytes      = "bytes" // as the heads count them
 )
 
 // SubjectDatabase is of what concerns all companies of the file alike.

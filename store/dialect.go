@@ -20,6 +20,10 @@ type dialect struct {
 	// returns the length of a chain that gets a new key, and makes extensions that were built with
 	// the former key fail
 	rekey string
+	// returns length and bytes of a head, which nobody changes then until the transaction ends
+	holdHead string
+	// sets the bytes of a head, and makes extensions that were built on the former ones fail
+	recount string
 	// begins a read-only transaction on one snapshot
 	snapshot string
 	// statements may wait for a network or a lock, so the driver watches the context. On a file,
@@ -34,11 +38,15 @@ var sqliteDialect = dialect{
 		return err, !isConstraint(err) && !errors.Is(err, ErrNotFound)
 	},
 	rekey:    `SELECT length FROM head WHERE chain = ?`,
+	holdHead: `SELECT length, bytes FROM head WHERE chain = ?`,
+	recount:  `UPDATE head SET bytes = ? WHERE chain = ?`,
 	snapshot: "BEGIN",
 }
 
 var postgresDialect = dialect{bind: postgres.Rebind, text: postgres.Text, judge: judgePostgres,
 	rekey:    `UPDATE head SET epoch = epoch + 1 WHERE chain = ? RETURNING length`,
+	holdHead: `SELECT length, bytes FROM head WHERE chain = ? FOR UPDATE`,
+	recount:  `UPDATE head SET bytes = ?, epoch = epoch + 1 WHERE chain = ?`,
 	snapshot: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", isRemote: true}
 
 // arguments converts the strings among the arguments of a statement for the engine's text columns.

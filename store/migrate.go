@@ -272,6 +272,12 @@ CREATE INDEX refused_call_company ON refused_call (company);
 CREATE INDEX refused_call_expiry ON refused_call (expires_at);
 CREATE INDEX refused_call_found ON refused_call (found_at) WHERE found_at IS NOT NULL;
 ALTER TABLE webhook ADD COLUMN mac BLOB CHECK (length(mac) = 32);
+DROP TRIGGER IF EXISTS head_only_grows;
+CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.chain <> OLD.chain OR NEW.length < OLD.length
+    OR NEW.length = OLD.length AND (NEW.bytes = OLD.bytes
+      OR (NEW.root, NEW.frontier, NEW.timestamp, NEW.log_root, NEW.log_frontier)
+        IS NOT (OLD.root, OLD.frontier, OLD.timestamp, OLD.log_root, OLD.log_frontier))
+  BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
 PRAGMA user_version = 21;`},
 }
 

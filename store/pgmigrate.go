@@ -2,23 +2,29 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 
+	"attestd/chain"
 	"attestd/store/postgres"
 )
 
 // Migrated is the result of Migrate.
 type Migrated struct {
-	IsNew     bool   // it created the tables
-	Steps     []int  // schemas to which it upgraded, in order
-	Version   int    // current schema version
+	IsNew   bool  // it created the tables
+	Steps   []int // schemas to which it upgraded, in order
+	Version int   // current schema version
+	// of logs whose heads counted bytes wrongly, and count them rightly now
+	Recounted int
 	Namespace string // PostgreSQL schema that has the tables
 }
 
 // Migrate creates the tables of an empty PostgreSQL database, as the first server would with o, or
 // upgrades them to this program's schema. Its role MUST own the tables. Of two concurrent calls,
 // only one does the work. ErrForeign, ErrNewer, ErrRefused and ErrUnavailable leave the database
-// unchanged, or in an upgrade at the last completed step.
+// unchanged, or in an upgrade at the last completed step. If an upgrade ends before the bytes of
+// all logs are counted again, the next call goes on with that.
 func Migrate(ctx context.Context, address string, o Options) (m Migrated, err error) {
 	s, _, err := dialServer(address)
 	if err != nil {
@@ -46,7 +52,77 @@ func Migrate(ctx context.Context, address string, o Options) (m Migrated, err er
 		return m, s.namedServer(err)
 	}
 	m.Version, m.Namespace = found.Version, found.Namespace
-	return m, s.belongs(o.Domain)
+	if err := s.belongs(o.Domain); err != nil || found.Settings[postgres.UncountedSetting] == "" {
+		return m, err
+	}
+	m.Recounted, err = s.recountUpgraded(ctx)
+	return m, s.namedServer(err)
+}
+
+// recountUpgraded counts the bytes of all logs again, after an upgrade during which servers that do
+// not count any may have appended. Servers may append meanwhile. The next start of a server records
+// what was wrong, because the keys that sign records may be sealed here.
+func (s *Store) recountUpgraded(ctx context.Context) (wrong int, err error) {
+	s.schema.Store(schemaVersion)
+	s.readable()
+	own, err := s.db.Conn(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer own.Close()
+	w := newConn(own, postgresDialect)
+	for after, more := int64(-1<<62), true; more; {
+		var page []int64
+		if err := s.read(ctx, func(c *conn) error {
+			return c.each(func(rows *sql.Rows) error {
+				var number int64
+				err := rows.Scan(&number)
+				page = append(page, number)
+				return err
+			}, `SELECT chain FROM head WHERE chain > ? AND length > 0 ORDER BY chain LIMIT 256`, after)
+		}); err != nil {
+			return wrong, err
+		}
+		for _, number := range page {
+			n, err := s.recountUnsigned(ctx, own, w, number)
+			if err != nil {
+				return wrong, fmt.Errorf("count the bytes of chain %d again: %w", number, err)
+			}
+			if n.Found != n.Counted {
+				wrong++
+			}
+			after = number
+		}
+		more = len(page) > 0
+	}
+	return wrong, postgres.Change(ctx, own, func() error {
+		_, err := w.exec(`DELETE FROM setting WHERE name = ?`, postgres.UncountedSetting)
+		return err
+	})
+}
+
+// recountUnsigned is recount, and leaves the control record to the next start. A log whose pruned
+// payloads are not proven, or whose company is missing, stays as it is: verification reports that.
+func (s *Store) recountUnsigned(ctx context.Context, own *sql.Conn, w *conn, number int64) (n ByteCount, err error) {
+	company, _ := logOf(number)
+	n, err = s.recount(ctx, number, func(rows func(*conn) ([]controlEvent, error)) error {
+		return postgres.Change(ctx, own, func() error {
+			events, err := rows(w)
+			if err != nil || len(events) == 0 {
+				return err
+			}
+			var id string
+			if err := w.one([]any{&id}, `SELECT company_id FROM company WHERE id = ?`, company); err != nil {
+				return err
+			}
+			e := events[0]
+			return leaveUnrecorded(w, Unrecorded{Action: e.action, Company: id, Subject: e.subject, Details: e.details})
+		})
+	})
+	if errors.Is(err, chain.ErrUnproven) || errors.Is(err, ErrNotFound) {
+		return ByteCount{}, nil
+	}
+	return n, err
 }
 
 // Grants returns the SQL that lets a role of PostgreSQL serve from the tables in a namespace,

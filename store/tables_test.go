@@ -306,7 +306,10 @@ func TestVerifyFindsEveryChangedRow(t *testing.T) {
 				// key.
 				must(t, s.Unseal(master()))
 				err := s.VerifyAll(ctx, "", 2, nil, nil)
-				if invalid := (*store.VerifyError)(nil); !errors.As(err, &invalid) {
+				// a wrong count of bytes is no damage of the log
+				invalid, miscount := (*store.VerifyError)(nil), (*store.MiscountError)(nil)
+				isCount := what == "head.bytes" || what == "bytes that were not counted"
+				if errors.As(err, &invalid) == isCount || errors.As(err, &miscount) != isCount {
 					t.Errorf("%s: verify says %v", list[what], err)
 				}
 			})

@@ -32,13 +32,21 @@ var unrecordedDetails = map[ControlAction][]string{
 	DatabaseMoved:   {"from", "to", "digest", "movedAt"},
 	HeadFileMade:    {"madeAt"},
 	APIKeyRecovered: {"fingerprint", "via", "shownAt"},
+	BytesRecounted:  {"log", "records", "from", "to"},
 }
 
 // check refuses a record that no operation leaves. Its subject and its action would say what a row
 // must be.
 func (u *Unrecorded) check() error {
 	details, is := unrecordedDetails[u.Action]
-	if !is || u.Subject != SubjectDatabase && (u.Action != APIKeyRecovered || !strings.HasPrefix(u.Subject, subjectRecovery(""))) {
+	isAbout := u.Subject == SubjectDatabase
+	switch u.Action {
+	case APIKeyRecovered:
+		isAbout = isAbout || strings.HasPrefix(u.Subject, subjectRecovery(""))
+	case BytesRecounted:
+		isAbout = u.Subject == subjectBytes
+	}
+	if !is || !isAbout {
 		return changedTables(theDatabase, &projection.Difference{Table: projection.TableSetting, Row: unrecordedSetting, Index: -1,
 			What: fmt.Sprintf("tells of %q about %q, which no operation leaves to a start: delete that row", u.Action, u.Subject)})
 	}

@@ -15,6 +15,8 @@ type ChainVerdict struct {
 	Company string // companyId of the chain's company; "" if there is none
 	Log     LogName
 	chain.Verdict
+	// the log verifies, and its head counts its bytes wrongly; otherwise nil
+	Bytes *ByteCount
 	// the log itself verifies, and the tables of its company differ from it
 	TablesDiffer bool
 }
@@ -47,6 +49,14 @@ func (e *VerifyError) Error() string {
 	return fmt.Sprintf("%s, record %d: %s", e.Log.Titled(fmt.Sprintf("company %q", e.Company)), e.Index, e.Reason)
 }
 
+// IsVerdict reports whether an error of VerifyAll says what it has found, and not that it could not
+// read.
+func IsVerdict(err error) bool {
+	var invalid *VerifyError
+	var miscount *MiscountError
+	return errors.As(err, &invalid) || errors.As(err, &miscount)
+}
+
 // VerifyAll verifies the logs of one company, or if company is "" those of all companies in the
 // order of their IDs, the log of the companies, and all chains without a company. So it finds
 // companies, heads and records that lack their counterpart. A log also fails if it is not
@@ -54,18 +64,19 @@ func (e *VerifyError) Error() string {
 //
 // each, if not nil, is called with every verdict; progress, if not nil, with the number of verified
 // records and the total at the start. A failing chain does not stop the others: the first failure
-// is returned at the end, as a *VerifyError. It returns ErrNotFound for an unknown company.
+// is returned at the end, as a *VerifyError, and heads that count bytes wrongly as a
+// *MiscountError. It returns ErrNotFound for an unknown company.
 func (s *Store) VerifyAll(
 	ctx context.Context, company string, workers int, each func(ChainVerdict),
 	progress func(done, total int64),
 ) error {
-	a := audit{store: s, verifier: chain.NewVerifier(s, workers), checkpoints: s.UpToDate(), each: each,
+	a := audit{store: s, verifier: chain.NewVerifier(s, workers), checkpoints: s.UpToDate(), bytes: true, each: each,
 		progress: progress}
 	return a.run(ctx, company)
 }
 
-// VerifyContents is VerifyAll of all companies without the checkpoints, for copies: a halted
-// company must not make backups fail.
+// VerifyContents is VerifyAll of all companies without the checkpoints and the counts of bytes, for
+// copies: a halted company or a wrong quota must not make backups fail.
 func (s *Store) VerifyContents(ctx context.Context, workers int, progress func(done, total int64)) error {
 	a := audit{store: s, verifier: chain.NewVerifier(s, workers), progress: progress}
 	return a.run(ctx, "")
@@ -76,10 +87,12 @@ type audit struct {
 	store       *Store
 	verifier    *chain.Verifier
 	checkpoints bool // compare with the stored checkpoints
+	bytes       bool // compare the counts of bytes
 	each        func(ChainVerdict)
 	progress    func(done, total int64)
 	done, total int64 // number of records
 	first       error // first failure
+	miscounted  *MiscountError
 }
 
 func (a *audit) run(ctx context.Context, company string) error {
@@ -89,6 +102,9 @@ func (a *audit) run(ctx context.Context, company string) error {
 	}
 	if err := verify(ctx); err != nil {
 		return err
+	}
+	if a.miscounted != nil {
+		return errors.Join(a.first, a.miscounted)
 	}
 	return a.first
 }
@@ -204,7 +220,7 @@ func (a *audit) verdict(ctx context.Context, c ChainVerdict) (_ ChainVerdict, er
 		}
 	})
 	if err == nil && c.Valid {
-		err = a.store.checkDerived(ctx, &c)
+		err = a.store.checkDerived(ctx, &c, a.bytes)
 	}
 	if err == nil && c.Valid && c.Log == Control && a.store.UpToDate() {
 		err = a.store.Tables.Verify(ctx, c.Chain, &c.Verdict)
@@ -212,6 +228,9 @@ func (a *audit) verdict(ctx context.Context, c ChainVerdict) (_ ChainVerdict, er
 	}
 	if err == nil && c.Valid && a.checkpoints {
 		err = a.store.Checkpoints.verify(ctx, c.Chain, &c.Verdict)
+	}
+	if !c.Valid {
+		c.Bytes = nil
 	}
 	return c, err
 }
@@ -226,6 +245,13 @@ func (a *audit) add(v ChainVerdict) {
 	a.done += v.Length
 	if a.each != nil {
 		a.each(v)
+	}
+	switch {
+	case v.Bytes == nil:
+	case a.miscounted == nil:
+		a.miscounted = &MiscountError{v.Company, v.Log, *v.Bytes, 1}
+	default:
+		a.miscounted.Logs++
 	}
 	if !v.Valid && a.first == nil {
 		a.first = &VerifyError{Chain: v.Chain, Company: v.Company, Log: v.Log, Index: v.FailedAt, Reason: v.Reason}

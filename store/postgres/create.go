@@ -39,6 +39,29 @@ func Create(ctx context.Context, db *sql.DB, settings map[string]string) error {
 	return nil
 }
 
+// Change calls fn in a transaction on a connection, and commits it. It is serialized with the
+// changes of rows of running servers: see Writer.Begin.
+func Change(ctx context.Context, c *sql.Conn, fn func() error) error {
+	if _, err := c.ExecContext(ctx, "BEGIN"); err != nil {
+		return refusal(err)
+	}
+	_, err := c.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(changesLock))
+	if err != nil {
+		err = refusal(err)
+	} else {
+		err = fn()
+	}
+	if err != nil {
+		// a connection that is lost has rolled back
+		_, _ = c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		return err
+	}
+	if _, err := c.ExecContext(ctx, "COMMIT"); err != nil {
+		return refusal(err)
+	}
+	return nil
+}
+
 // underLock calls fn in a transaction and commits it. All transactions that create or change a
 // schema are serialized.
 func underLock(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {

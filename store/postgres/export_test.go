@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -20,6 +21,22 @@ func MigrateWith(ctx context.Context, db *sql.DB, progress func(int), invented .
 		all = append(all, step{s.SQL, s.Compatible})
 	}
 	return migrate(ctx, db, all, progress)
+}
+
+// MigrateTo is Migrate up to a version.
+func MigrateTo(ctx context.Context, db *sql.DB, version int) error {
+	return migrate(ctx, db, steps()[:version-firstVersion], func(int) {})
+}
+
+// AddedColumns returns the columns that the steps from a version on add to tables that were there
+// before, as table.column.
+func AddedColumns(from int) (added []string) {
+	for _, s := range steps()[from-firstVersion:] {
+		for _, c := range regexp.MustCompile(`ALTER TABLE (\w+) ADD COLUMN (\w+)`).FindAllStringSubmatch(s.sql, -1) {
+			added = append(added, c[1]+"."+c[2])
+		}
+	}
+	return added
 }
 
 // Catalog returns the description of our tables in the form of catalog.txt.

@@ -326,6 +326,10 @@ BEGIN
     EXECUTE format('GRANT UPDATE (payload) ON record TO %s', server);
   END LOOP;
 END $$`, 20},
+		// Servers of schema 17 that still run count no bytes: from here on a trigger does it for
+		// them. What they appended since the step to schema 18 is counted after this step, beside
+		// the servers, because it may take long: see UncountedSetting. OR REPLACE waits for no
+		// reader of heads, as DROP TRIGGER would.
 		{`ALTER TABLE agent_key ADD COLUMN statement_version bigint NOT NULL DEFAULT 1 CHECK (statement_version IN (1, 2));
 DROP TRIGGER agent_key_only_revoked ON agent_key;
 CREATE TRIGGER agent_key_only_revoked BEFORE UPDATE ON agent_key FOR EACH ROW WHEN (
@@ -384,9 +388,37 @@ BEGIN
     EXECUTE format('GRANT UPDATE (mac) ON webhook TO %s', server);
     EXECUTE format('GRANT UPDATE (run) ON duty TO %s', server);
   END LOOP;
-END $$`, 20},
+END $$;
+CREATE FUNCTION head_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.chain = OLD.chain AND NEW.length = OLD.length AND (NEW.epoch > OLD.epoch OR NEW.epoch = OLD.epoch AND NEW.bytes <> OLD.bytes)
+    AND (NEW.root, NEW.frontier, NEW.timestamp, NEW.log_root, NEW.log_frontier)
+      IS NOT DISTINCT FROM (OLD.root, OLD.frontier, OLD.timestamp, OLD.log_root, OLD.log_frontier) THEN
+    RETURN NEW;
+  END IF;
+  RAISE EXCEPTION USING MESSAGE = TG_ARGV[0], ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = TG_NAME;
+END $$;
+CREATE OR REPLACE TRIGGER head_only_grows BEFORE UPDATE ON head FOR EACH ROW WHEN (NEW.length <= OLD.length OR NEW.chain <> OLD.chain OR NEW.epoch < OLD.epoch)
+  EXECUTE FUNCTION head_stays('a head only grows');
+CREATE FUNCTION head_bytes_counted() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  more bigint := (SELECT sum(octet_length(payload) + coalesce(octet_length(delegation), 0)) FROM record
+    WHERE id BETWEEN NEW.chain * 1099511627776 + OLD.length AND NEW.chain * 1099511627776 + NEW.length - 1);
+BEGIN
+  IF more > 0 THEN
+    UPDATE head SET bytes = bytes + more WHERE chain = NEW.chain;
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER head_bytes_counted AFTER UPDATE ON head FOR EACH ROW WHEN (NEW.length > OLD.length AND NEW.bytes = OLD.bytes)
+  EXECUTE FUNCTION head_bytes_counted();
+INSERT INTO setting (name, value) SELECT '` + UncountedSetting + `', 'true' WHERE EXISTS (SELECT FROM head WHERE length > 0)`, 20},
 	}
 }
+
+// UncountedSetting is the name in the table setting that says that heads from before this program
+// may count their bytes wrongly. Whoever has counted them again deletes it.
+const UncountedSetting = "uncounted_bytes"
 
 // firstVersion is the schema version before the first step.
 const firstVersion = 9

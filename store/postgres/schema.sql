@@ -171,6 +171,21 @@ CREATE TABLE head (
   bytes        bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 20, toast_tuple_target = 8160, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.01);
 
+-- Servers of schema 17 and older append without counting bytes; no record is without any. An AFTER
+-- trigger sees the records that its statement inserts.
+CREATE FUNCTION head_bytes_counted() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  more bigint := (SELECT sum(octet_length(payload) + coalesce(octet_length(delegation), 0)) FROM record
+    WHERE id BETWEEN NEW.chain * 1099511627776 + OLD.length AND NEW.chain * 1099511627776 + NEW.length - 1);
+BEGIN
+  IF more > 0 THEN
+    UPDATE head SET bytes = bytes + more WHERE chain = NEW.chain;
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER head_bytes_counted AFTER UPDATE ON head FOR EACH ROW WHEN (NEW.length > OLD.length AND NEW.bytes = OLD.bytes)
+  EXECUTE FUNCTION head_bytes_counted();
+
 CREATE TABLE checkpoint (
   log_id text COLLATE "C" PRIMARY KEY REFERENCES log (log_id),
   size   bigint NOT NULL,
@@ -517,12 +532,19 @@ CREATE TRIGGER record_no_truncate BEFORE TRUNCATE ON record EXECUTE FUNCTION ref
 CREATE TRIGGER node_no_update BEFORE UPDATE ON node EXECUTE FUNCTION refuse_change('nodes are append-only');
 CREATE TRIGGER node_no_delete BEFORE DELETE ON node EXECUTE FUNCTION refuse_change('nodes are append-only');
 CREATE TRIGGER node_no_truncate BEFORE TRUNCATE ON node EXECUTE FUNCTION refuse_change('nodes are append-only');
--- A head that is not longer than before may only come to a later epoch.
-CREATE TRIGGER head_only_grows BEFORE UPDATE ON head FOR EACH ROW WHEN (
-    NEW.chain <> OLD.chain OR NEW.epoch < OLD.epoch OR NEW.length < OLD.length OR NEW.length = OLD.length AND (NEW.epoch = OLD.epoch
-      OR (NEW.root, NEW.frontier, NEW.timestamp, NEW.log_root, NEW.log_frontier)
-        IS DISTINCT FROM (OLD.root, OLD.frontier, OLD.timestamp, OLD.log_root, OLD.log_frontier)))
-  EXECUTE FUNCTION refuse_change('a head only grows');
+-- A head that is not longer than before may only come to a later epoch, or have its bytes counted
+-- again. PostgreSQL reads the text of WHEN for each statement, so that of each append is short.
+CREATE FUNCTION head_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.chain = OLD.chain AND NEW.length = OLD.length AND (NEW.epoch > OLD.epoch OR NEW.epoch = OLD.epoch AND NEW.bytes <> OLD.bytes)
+    AND (NEW.root, NEW.frontier, NEW.timestamp, NEW.log_root, NEW.log_frontier)
+      IS NOT DISTINCT FROM (OLD.root, OLD.frontier, OLD.timestamp, OLD.log_root, OLD.log_frontier) THEN
+    RETURN NEW;
+  END IF;
+  RAISE EXCEPTION USING MESSAGE = TG_ARGV[0], ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = TG_NAME;
+END $$;
+CREATE TRIGGER head_only_grows BEFORE UPDATE ON head FOR EACH ROW WHEN (NEW.length <= OLD.length OR NEW.chain <> OLD.chain OR NEW.epoch < OLD.epoch)
+  EXECUTE FUNCTION head_stays('a head only grows');
 CREATE TRIGGER head_no_delete BEFORE DELETE ON head EXECUTE FUNCTION refuse_change('a head only grows');
 CREATE TRIGGER head_no_truncate BEFORE TRUNCATE ON head EXECUTE FUNCTION refuse_change('a head only grows');
 CREATE TRIGGER log_no_update BEFORE UPDATE ON log EXECUTE FUNCTION refuse_change('the names of a log are fixed');

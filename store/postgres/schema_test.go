@@ -53,7 +53,7 @@ func TestSQLiteAndPostgreSQLSchemasAgree(t *testing.T) {
 		{&ours, `node chain NOT NULL`},
 		{&ours, `TRIGGER \w+_no_truncate`},
 		// no older server writes beside another one into a file
-		{&ours, `TRIGGER webhook_without_mac`},
+		{&ours, `TRIGGER (webhook_without_mac|head_bytes_counted)`},
 		{&ours, `TABLE (writer|feed|duty|budget)|INDEX feed_tx|(writer|feed|duty|budget) \w+.*|head epoch .*`},
 	} {
 		n := len(*alone.parts)
@@ -119,6 +119,8 @@ func TestGuardsRefuseForbiddenChanges(t *testing.T) {
 		{"head_only_grows", "UPDATE head SET length = -1"},
 		{"head_only_grows", "UPDATE head SET length = length"},
 		{"head_only_grows", "UPDATE head SET root = sha256('m')"},
+		{"head_only_grows", "UPDATE head SET bytes = bytes + 1, timestamp = 'u'"},
+		{"head_only_grows", "UPDATE head SET bytes = bytes + 1, log_root = NULL"},
 		{"head_only_grows", "UPDATE head SET epoch = 1, root = sha256('m')"},
 		{"head_only_grows", "UPDATE head SET epoch = 1, log_root = NULL"},
 		{"head_only_grows", "UPDATE head SET epoch = -1, length = length + 1"},
@@ -175,12 +177,13 @@ func TestGuardsRefuseForbiddenChanges(t *testing.T) {
 	}
 }
 
-// Permitted changes succeed: a head grows or moves to a later epoch, a key ends, a checkpoint
+// Permitted changes succeed: a head grows, moves to a later epoch or
+// has its bytes counted again, a key ends, a checkpoint
 // grows.
 func TestGuardsAllowPermittedChanges(t *testing.T) {
 	db, _ := created(t)
 	execute(t, db, tenant,
-		"UPDATE head SET length = 1, root = sha256('r'), frontier = sha256('r') WHERE chain = 1", "UPDATE head SET epoch = epoch + 1", "UPDATE head SET epoch = 2, length = 2 WHERE chain = 1",
+		"UPDATE head SET length = 1, root = sha256('r'), frontier = sha256('r') WHERE chain = 1", "UPDATE head SET epoch = epoch + 1", "UPDATE head SET bytes = 7", "UPDATE head SET epoch = 2, length = 2 WHERE chain = 1",
 		"UPDATE checkpoint SET size = 5, note = 'm'", "UPDATE checkpoint SET size = 6",
 		"UPDATE company_key SET ended_at = 't', seed = NULL", "UPDATE company_key SET compromised_at = 't'",
 		"UPDATE witness_log SET size = 6, root = sha256('s')", "UPDATE witness_key SET seed = 'x'")

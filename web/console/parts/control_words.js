@@ -144,6 +144,12 @@ const KINDS = {
       html`The payloads of the first ${plural(records, 'action')} were pruned; the archive with the SHA-256
       <${Name} of=${archive} /> has them`,
   ),
+  'bytes.recounted': kind(
+    'Bytes counted again',
+    having({ log: string, records: integer, from: integer, to: integer }),
+    ({ log, records, from, to }) =>
+      html`The bytes of ${plural(records, 'record')} of the log ${visible(log)} were counted again: ${to}, not ${from}`,
+  ),
   'call.disobeyed': kind(
     'Refused call ran',
     having({ agentId: string, tool: string, refused: integer, done: integer }),
