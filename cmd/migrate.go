@@ -24,6 +24,8 @@ meanwhile; replace them afterwards, one by one.
 
 Each step is a transaction, and concurrent migrations apply it once. A database that is not an
 attestd database, has a newer schema, or is not UTF8 is left unchanged (exit statuses 8 and 5).
+After an upgrade to schema 21 it counts the bytes of all logs again, beside the servers; if it
+ends before that is done, run it again.
 A database file needs no migration: attestd serve upgrades it.
 
 With --grants ROLE, prints the SQL that grants a role what attestd serve needs and no more. The
@@ -57,8 +59,12 @@ are fixed from then on; attestd rekey changes the master key.`,
 				report("created the tables of schema %d in %s", m.Version, store.Name(db))
 			case len(m.Steps) > 0:
 				report("upgraded the tables in %s to schema %d", store.Name(db), m.Version)
+			case m.Recounted > 0: // an upgrade that ended before this
 			default:
 				report("the tables in %s already have schema %d", store.Name(db), m.Version)
+			}
+			if m.Recounted > 0 {
+				report("counted the bytes of all logs again: %d counted them wrongly, which the next start of a server records", m.Recounted)
 			}
 			if role != "" {
 				// SQL quotes names itself.

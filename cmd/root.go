@@ -34,8 +34,9 @@ const (
 	exitInUse     = 6
 	exitMasterKey = 7 // missing, or not the one that sealed the database
 	exitDatabase  = 8 // not an attestd database, corrupt, or of a newer version
-	exitWarnings  = 9 // attestd doctor has warnings, and no failure
-	exitFailures  = 10
+	// attestd doctor has warnings and no failure, or attestd verify wrong counts of bytes alone
+	exitWarnings = 9
+	exitFailures = 10
 )
 
 // usageError is a mistake in the command line.
@@ -145,6 +146,7 @@ func exitStatus(err error) int {
 	var usage usageError
 	var own exitError
 	var invalid *store.VerifyError
+	var miscount *store.MiscountError
 	switch {
 	case errors.As(err, &own):
 		return own.status
@@ -162,6 +164,8 @@ func exitStatus(err error) int {
 		return exitMasterKey
 	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrNewer), errors.Is(err, store.ErrCorrupt):
 		return exitDatabase
+	case errors.As(err, &miscount):
+		return exitWarnings
 	default:
 		return exitFailed
 	}
@@ -182,8 +186,8 @@ Environment variables set the flags too: ATTESTD_BASE_URL sets --base-url. serve
 a file (--config): base-url = "https://attest.example.com". attestd config shows what holds.
 Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
 5 refused, or not trusted, 6 database in use, 7 master key missing or wrong,
-8 not an attestd database, corrupt, or of a newer version; of attestd doctor 9 warnings, 10
-failures.`,
+8 not an attestd database, corrupt, or of a newer version, 9 warnings of attestd doctor, or bytes
+that attestd verify finds counted wrongly, 10 failures of attestd doctor.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       version,

@@ -126,6 +126,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 		}, nil, "pages", "fail", ""},
 		{"an agent that nobody registered", change(`UPDATE agent SET disabled_at = '2026-01-01T00:00:00.000Z'`), nil, "tables", "fail", "acme (control)"},
 		{"a record changed", change(`DROP TRIGGER record_no_update`, `UPDATE record SET payload = replace(payload, '"door":1', '"door":2')`), nil, "chains", "fail", "acme, record 0"},
+		{"bytes counted wrongly", change(`UPDATE head SET bytes = bytes + 1 WHERE chain = 1`), nil, "chains", "warn", "quotas are applied wrongly"},
 		{"no backups", nil, flags("--backup-to", ""), "backups", "warn", "no backups are known"},
 		{"no folder of backups", func(t *testing.T, i *installation) { i.backups += ".away" }, nil, "backups", "fail", "there is no folder"},
 		{"a folder of backups for all", func(t *testing.T, i *installation) { must(t, os.Chmod(i.backups, 0o707)) }, nil, "backups", "fail", "others may write the folder"},
