@@ -124,12 +124,12 @@ func (r Rolling) Run(ctx context.Context, dir string) (done Rolled, err error) {
 	if err := l.stop(); err != nil {
 		return done, err
 	}
-	if err := l.change(); err != nil {
-		return done, err
-	}
-	// servers look for what older ones have left every few seconds
+	// New servers unlock within seconds what older ones have registered.
 	for end := time.Now().Add(Patience); exec.CommandContext(ctx, r.New, "verify", "--db", r.URL).Run() != nil && time.Now().Before(end); {
 		time.Sleep(time.Second)
+	}
+	if err := l.change(); err != nil {
+		return done, err
 	}
 	done = Rolled{Records: l.count(), Companies: len(l.companies), Retries: l.retries, Longest: l.longest}
 	if err := sink.await(ctx, l.acknowledged); err != nil {
@@ -293,13 +293,21 @@ func (l *rollingLoad) stop() error {
 	return l.failed
 }
 
-// change changes the rights of each company at each server, and verifies its control log there.
+// change changes the rights of each company at each server, and verifies its control log there. A
+// server that has locked a company unlocks it within seconds.
 func (l *rollingLoad) change() error {
 	for _, c := range l.companies {
 		for _, s := range l.servers {
 			at := Client{Addr: s.Addr}
 			var said struct{ Valid bool }
-			err := at.Call(201, Request{Method: "POST", Path: "/v1/keys", Key: c.key}, nil)
+			var err error
+			for end := time.Now().Add(Patience); ; time.Sleep(time.Second) {
+				locked := (*StatusError)(nil)
+				err = at.Call(201, Request{Method: "POST", Path: "/v1/keys", Key: c.key}, nil)
+				if !errors.As(err, &locked) || !bytes.Contains(locked.Answer.Body, []byte("TABLES_CHANGED")) || time.Now().After(end) {
+					break
+				}
+			}
 			for _, log := range []string{"", "?log=control"} {
 				if err == nil {
 					err = at.Call(200, Request{Method: "GET", Path: "/v1/verify" + log, Key: c.key}, &said)
