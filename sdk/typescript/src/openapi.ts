@@ -1096,6 +1096,9 @@ export interface paths {
          *     settings must be what the log says. `error` then names the table, the row and the column, and `failedAtIndex` is the control record
          *     that says otherwise. For a row that no record tells of it is the length of the log.
          *
+         *     `valid` is about the log. How many bytes the service counts of it for quotas is no part of that: `attestd verify`
+         *     compares that count too, and calls the log valid as well where it is wrong.
+         *
          *     `pruned` counts verified records without their payload (see *Pruned payloads*). Of these the verification checks
          *     signatures, trees and times, and that the company has signed what is left of them; not the hash of the payload.
          */
