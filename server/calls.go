@@ -22,8 +22,9 @@ const (
 	callsGather = 250 * time.Millisecond
 	// how often companies are looked for that have many records which were not looked at
 	callsSweep = time.Minute
-	// rest after looking at records, as a multiple of that time
-	callsRest = 50
+	// rest after looking at records, as a multiple of that time, which is long beside much load
+	callsRest     = 50
+	callsMostRest = 5 * time.Second
 	// how often the calls that were found are counted, and of how long
 	callsCountEvery = 5 * time.Second
 	callsCounted    = 24 * time.Hour
@@ -221,7 +222,7 @@ func (w *callWatch) examineAll(ctx context.Context, number int64) error {
 			w.next[number], known = next, true
 			w.keeper.Note(number, next)
 		}
-		_ = sleep.For(ctx, callsRest*time.Since(began)) // the loop handles ctx
+		_ = sleep.For(ctx, min(callsRest*time.Since(began), callsMostRest)) // the loop handles ctx
 	}
 	return nil
 }
