@@ -20,7 +20,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"time"
 
@@ -158,89 +157,4 @@ func (r *running) command() (end ended, err error) {
 		end.ExitStatus = &end.status
 	}
 	return end, nil
-}
-
-// commit is the payload of git.commit.
-type commit struct {
-	Source      string `json:"source"`
-	RunID       string `json:"runId"`
-	Commit      string `json:"commit"`
-	Author      string `json:"author"`
-	CommittedAt string `json:"committedAt"`
-	Subject     string `json:"subject"`
-}
-
-// repository is the state of a git repository at the start of a run.
-type repository struct {
-	dir   string
-	known []string // reachable commits at that time
-}
-
-func openRepository(ctx context.Context, dir string) (*repository, error) {
-	r := &repository{dir: dir}
-	if _, err := r.git(ctx, "", "rev-parse", "--git-dir"); err != nil {
-		return nil, err
-	}
-	// Commits reachable from a ref or a reflog were made before the run.
-	out, err := r.git(ctx, "", "rev-list", "--no-walk", "--all", "--reflog")
-	if err != nil {
-		return nil, err
-	}
-	r.known = strings.Fields(out)
-	return r, nil
-}
-
-// since returns the commits added to the repository since it was opened, the oldest first,
-// including those that an amend or a reset has left unreachable. It omits fetched commits that are
-// older than start.
-func (r *repository) since(ctx context.Context, start time.Time) ([]commit, error) {
-	var not strings.Builder
-	for _, hash := range r.known {
-		not.WriteString("^" + hash + "\n")
-	}
-	const format = "--format=%H%x00%an <%ae>%x00%cI%x00%ct%x00%s"
-	out, err := r.git(ctx, not.String(), "rev-list", "--topo-order", "--reverse", "--all", "--reflog", format, "--stdin")
-	if err != nil {
-		return nil, err
-	}
-	own, err := r.git(ctx, not.String(), "rev-list", "--branches", "--reflog", "--stdin", "--not", "--remotes")
-	if err != nil {
-		return nil, err
-	}
-	local := map[string]bool{}
-	for _, hash := range strings.Fields(own) {
-		local[hash] = true
-	}
-	var commits []commit
-	for line := range strings.Lines(out) {
-		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\x00")
-		if len(fields) != 5 { // a line "commit …" precedes each
-			continue
-		}
-		var seconds int64
-		if _, err := fmt.Sscan(fields[3], &seconds); err != nil {
-			return nil, fmt.Errorf("git: %w", err)
-		}
-		if local[fields[0]] || seconds >= start.Unix() {
-			commits = append(commits, commit{Commit: fields[0], Author: fields[1], CommittedAt: fields[2], Subject: toolcall.MaskText(fields[4])})
-		}
-	}
-	return commits, nil
-}
-
-// git runs git and returns its output. It prevents locks and programs from the repository's
-// configuration.
-func (r *repository) git(ctx context.Context, input string, args ...string) (string, error) {
-	options := []string{"--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-C", r.dir}
-	cmd := exec.CommandContext(ctx, "git", append(options, args...)...)
-	cmd.Stdin = strings.NewReader(input)
-	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return "", fmt.Errorf("git %s: %s", args[0], strings.TrimSpace(string(exit.Stderr)))
-	}
-	if err != nil {
-		return "", fmt.Errorf("git: %w", err)
-	}
-	return string(out), nil
 }

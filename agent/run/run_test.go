@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -120,5 +121,65 @@ func TestSubjectsAreMasked(t *testing.T) {
 	all := strings.Join(k.records, "\n")
 	if strings.Contains(all, "hunter2") || !strings.Contains(all, `"subject":"set PGPASSWORD=[masked] for tests"`) {
 		t.Error(all)
+	}
+}
+
+// Each commit of a run is attested as it is, whatever the repository makes git show of it.
+func TestCommitsAreFoundWhateverGitShows(t *testing.T) {
+	git := testenv.Path(t, "git")
+	for name, value := range map[string]string{
+		"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.com", "GIT_CONFIG_GLOBAL": os.DevNull,
+	} {
+		t.Setenv(name, value)
+	}
+	const old = `GIT_COMMITTER_DATE=2020-01-01T00:00:00Z GIT_AUTHOR_DATE=2020-01-01T00:00:00Z `
+	for name, c := range map[string]struct {
+		before, script string // in a clone of ../upstream, which has a commit
+		subjects       []string
+	}{
+		"replaced": {script: `git commit -q --allow-empty -m one && git commit -q --allow-empty -m two && git replace HEAD HEAD~2`, subjects: []string{"one", "two"}},
+		"with a replacement of what was known": {before: `git commit -q --allow-empty -m other && git replace HEAD~1 HEAD && git reset -q --hard HEAD~1`,
+			script: `git commit -q --allow-empty -m one`, subjects: []string{"one"}},
+		"in another encoding": {before: `git config i18n.logOutputEncoding UTF-16 && git config i18n.commitEncoding ISO-8859-1`,
+			script: `printf 'caf\351' | git commit -q --allow-empty -F -`, subjects: []string{"caf\u00e9"}},
+		"grafted":              {script: `git commit -q --allow-empty -m one && git commit -q --allow-empty -m two && mkdir -p .git/info && git rev-parse HEAD >.git/info/grafts`, subjects: []string{"one", "two"}},
+		"backdated and pushed": {script: old + `git commit -q --allow-empty -m one && git push -q origin HEAD:refs/heads/other`, subjects: []string{"one"}},
+		"fetched":              {script: `git -C ../upstream checkout -q --detach && ` + old + `git -C ../upstream commit -q --allow-empty -m theirs && git -C ../upstream branch -f theirs && git fetch -q`},
+		"of a tree alone":      {script: `git commit-tree -m one HEAD^{tree}`, subjects: []string{"one"}},
+		"amended without a reflog": {before: `git config core.logAllRefUpdates false`,
+			script: `git commit -q --allow-empty -m one && git commit -q --allow-empty --amend -m two`, subjects: []string{"one", "two"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			clone := filepath.Join(dir, "clone")
+			shell := func(in, script string) {
+				cmd := exec.Command("sh", "-ec", script)
+				cmd.Dir = in
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%s: %s %v", script, out, err)
+				}
+			}
+			shell(dir, git+` init -q upstream && `+old+git+` -C upstream commit -q --allow-empty -m first && git clone -q upstream clone`)
+			if c.before != "" {
+				shell(clone, c.before)
+			}
+			k := &recorder{keys: map[string]bool{}}
+			status, err := run.Run(t.Context(), run.Config{Agent: "ci", Git: clone, Record: k.record, Stderr: os.Stderr,
+				Command: []string{"sh", "-ec", "cd '" + clone + "' && " + c.script}})
+			if status != 0 || err != nil {
+				t.Fatal(status, err)
+			}
+			var subjects []string
+			for _, record := range k.records {
+				if _, rest, is := strings.Cut(record, `"subject":"`); is {
+					subject, _, _ := strings.Cut(rest, `"`)
+					subjects = append(subjects, subject)
+				}
+			}
+			slices.Sort(subjects)
+			if !slices.Equal(subjects, c.subjects) {
+				t.Errorf("attested %q, made %q", subjects, c.subjects)
+			}
+		})
 	}
 }
