@@ -14,6 +14,7 @@ const one = { // a payload of each kind
   'api-key.deleted': { fingerprint: 'f', label: null },
   'oauth-client.created': { fingerprint: 'f', clientId: 'cc_1', role: 'admin', expiresAt: null, jwksUri: 'https://ci.example/jwks' },
   'oauth-client.deleted': { fingerprint: 'f', clientId: 'cc_1' },
+  'bytes.recounted': { by: null, log: 'actions', records: 12, from: 7, to: 9 },
   'payloads.pruned': { by: null, records: 12, skeleton: 's', bytes: 9, archive: 'a', root: 'r' },
   'call.disobeyed': { by: null, agentId: 'bot', tool: 'Bash', source: 'claude-code', callId: 'c', sessionId: 's', kid: 'hook', sid: 's', refused: 3, done: 5 },
   'agent.registered': { agentId: 'bot', metadataHash: 'h' },
