@@ -91,6 +91,16 @@ func (c agentConnection) openSpool() (*spool.Spool, error) {
 	return queue, err
 }
 
+// maskKey returns the key of the digests in masks. It stays in the folder of unsent records, with
+// whoever runs the agent. Without it records are made all the same, and their masks have no digest.
+func (c agentConnection) maskKey(warn func(error)) []byte {
+	key, err := private.Secret(filepath.Join(c.folder, "mask-key"))
+	if err != nil {
+		warn(fmt.Errorf("masked values have no digest: %w", err))
+	}
+	return key
+}
+
 // agentKeyFile returns the path of the default file for an agent's key; "" where an agent of that
 // ID has none.
 func agentKeyFile(agent string) (string, error) {

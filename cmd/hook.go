@@ -132,10 +132,11 @@ func serveHook(cmd *cobra.Command, h hook.Hook, state string) (hook.Answer, erro
 }
 
 func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
-	at, err := connectionOf(cmd, h.Agent, state, func(err error) {
+	alarm := func(err error) {
 		warnOf(err)
 		h.Alarms = append(h.Alarms, err.Error())
-	})
+	}
+	at, err := connectionOf(cmd, h.Agent, state, alarm)
 	if err != nil {
 		return err
 	}
@@ -157,6 +158,7 @@ func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
 			return err
 		}
 	}
+	h.Policy.MaskKey = at.maskKey(alarm)
 	h.Policy.Secret, err = private.Secret(filepath.Join(at.folder, "hook-secret"))
 	return err
 }

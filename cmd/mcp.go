@@ -108,6 +108,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	warn := func(text string) { printError("attestd: %s\n", text) }
+	policy.MaskKey = at.maskKey(warnOf)
 	config := mcpproxy.Config{Agent: f.agent, Server: f.server, Policy: policy, FailClosed: closed, Warn: warn,
 		Signed: at.identity != nil}
 	switch {

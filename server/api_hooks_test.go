@@ -243,7 +243,7 @@ func TestHookRedaction(t *testing.T) {
 	acme.do(t, hook+"?agent=b&redact=input,output", body).gets(200, `{}`)
 	acme.do(t, hook+"?agent=b&redact=output", event("PostToolUseFailure", "t1", `,"error":"x"`)).gets(200, `{}`)
 	got := acme.hooked(t)
-	for i, want := range []string{`"input":{"command":"PGPASSWORD=[masked] psql"}`, `"input":{"sha256":"`, `"error":{"sha256":"`} {
+	for i, want := range []string{`"input":{"command":"PGPASSWORD=[masked 7] psql"}`, `"input":{"sha256":"`, `"error":{"sha256":"`} {
 		if len(got) != 3 || !strings.Contains(got[i], want) || strings.Contains(got[i], "hunter2") {
 			t.Errorf("%q, want %s", got, want)
 		}

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"attestd/agent/toolcall"
 )
 
 // commit is the payload of git.commit.
@@ -102,7 +100,7 @@ func (r *repository) since(ctx context.Context, start time.Time) ([]commit, erro
 			return commits, fmt.Errorf("git: commit %s: %w", announced, err)
 		}
 		if announced = ""; local[fields[0]] || seconds >= start.Unix() {
-			commits = append(commits, commit{Commit: fields[0], Author: fields[1], CommittedAt: fields[2], Subject: toolcall.MaskText(fields[4])})
+			commits = append(commits, commit{Commit: fields[0], Author: fields[1], CommittedAt: fields[2], Subject: fields[4]})
 		}
 	}
 	if announced != "" {

@@ -119,7 +119,7 @@ func TestSubjectsAreMasked(t *testing.T) {
 		t.Fatal(status, err)
 	}
 	all := strings.Join(k.records, "\n")
-	if strings.Contains(all, "hunter2") || !strings.Contains(all, `"subject":"set PGPASSWORD=[masked] for tests"`) {
+	if strings.Contains(all, "hunter2") || !strings.Contains(all, `"subject":"set PGPASSWORD=[masked 7] for tests"`) {
 		t.Error(all)
 	}
 }

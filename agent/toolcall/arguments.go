@@ -1,68 +1,40 @@
 package toolcall
 
-import (
-	"path"
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // MaskArguments returns the arguments of a command with their secrets masked. It also masks a
 // secret that is the argument after its option, as in --password hunter2.
-func MaskArguments(arguments []string) []string {
-	shown := make([]string, len(arguments))
-	var c command
-	for i, argument := range arguments {
-		shown[i] = c.mask(argument)
-	}
-	return shown
-}
+func (p Policy) MaskArguments(arguments []string) []string { return p.list("", arguments) }
 
-// MaskText returns a text with its secrets masked.
-func MaskText(text string) string { return mask(text) }
-
-// command is the state between the arguments of a command line that is an array of strings.
-type command struct {
-	curl   bool   // one of the arguments was curl
-	before string // the previous argument; "" for none
-}
-
-// userOption matches an option whose value is name:password for any program.
-var userOption = regexp.MustCompile(`^(?:-u|--user|--proxy-user)$`)
-
-// userID matches numeric user IDs, which docker run takes in the same option. They are no secret.
-var userID = regexp.MustCompile(`^[0-9]*:?[0-9]*$`)
-
-// mask masks the next argument as if it followed the previous ones on a command line.
-func (c *command) mask(argument string) string {
-	before := c.before
-	c.before = argument
-	if path.Base(argument) == "curl" {
-		c.curl = true
+// list masks the secrets in the strings of an array, which may be the arguments of a program, or
+// the lines of a file. program is the name of a program that stands before them, or "".
+func (p Policy) list(program string, list []string) []string {
+	texts := list
+	if program != "" {
+		texts = append([]string{program}, list...)
 	}
-	option := strings.HasPrefix(before, "-")
-	if option && argument != "" && secretOption.MatchString(before) {
-		return masked
+	text := strings.Join(texts, "\n")
+	words := make([]word, len(texts))
+	at := 0
+	for i, t := range texts {
+		words[i] = word{start: at, end: at + len(t), text: t, from: at}
+		at += len(t) + 1
 	}
-	if userOption.MatchString(before) && strings.Contains(argument, ":") && !userID.MatchString(argument) {
-		return masked
+	f := finder{text: text, spans: find(text)}
+	f.command(words, nil, "", 0)
+	// No secret holds a line feed, so each is within one of the strings.
+	spans := make([][]span, len(texts))
+	i := 0
+	sortSpans(f.spans)
+	for _, s := range f.spans {
+		for i+1 < len(words) && s.start >= words[i+1].start {
+			i++
+		}
+		spans[i] = append(spans[i], span{s.start - words[i].start, s.end - words[i].start, false})
 	}
-	lead := ""
-	if c.curl {
-		lead = "curl "
+	shown := make([]string, len(texts))
+	for i, t := range texts {
+		shown[i] = replace(t, spans[i], p.masked)
 	}
-	if option {
-		lead += before + " "
-	}
-	line := mask(lead + argument)
-	shown, whole := strings.CutPrefix(line, lead)
-	switch {
-	case !whole: // the option itself holds a secret
-		return mask(argument)
-	case option && strings.HasPrefix(shown, masked): // a value with spaces is one value
-		return masked
-	}
-	if name, _, found := strings.Cut(argument, "="); found && strings.HasPrefix(name, "-") && strings.HasPrefix(shown, name+"="+masked) {
-		return name + "=" + masked
-	}
-	return shown
+	return shown[len(texts)-len(list):]
 }

@@ -21,7 +21,8 @@ func TestSecretsAreMasked(t *testing.T) {
 	jwt := "ey" + "JhbGciOiJF." + "ey" + "JzdWIiOiJh." + letters
 	for _, c := range []struct{ text, secret string }{
 		{"x AK" + "IA" + "ABCDEFGHIJKLMNOP y", "ABCDEFGHIJKLMNOP"},
-		{"aws_secret_access_key = wJalr/XUtn+FEMI", "wJalr/XUtn+FEMI"},
+		{"aws_secret_access_key = wJalr7XUtn+FEMI/K7MDENG", "wJalr7XUtn"},
+		{"x en" + "r_" + letters[:43] + " y", letters[:43]},
 		{"gh" + "p_" + letters[:36] + " y", letters[:36]},
 		{"github" + "_pat_" + letters[:40], letters[:40]},
 		{"gl" + "pat-" + letters[:20], letters[:20]},
@@ -44,14 +45,14 @@ func TestSecretsAreMasked(t *testing.T) {
 		{`curl -H "Authorization: Bearer abc.def" u`, "abc.def"},
 		{`curl -H 'authorization: Basic dXNlcjpw' u`, "dXNlcjpw"},
 		{`{"Authorization": "token hunter2"}`, "hunter2"},
-		{"bearer abcdefgh", "abcdefgh"},
-		{"Cookie: a=hunter2; b=hunter3\r\nX: y", "hunter3"},
+		{"bearer a1b2c3d4e5", "a1b2c3d4e5"},
+		{"Cookie: a=hunter2; b=x7Yw2kQ9\r\nX: y", "x7Yw2kQ9"},
 		{"git clone https://me:hunter2@host/x", "hunter2"},
 		{"curl -s -u me:hunter2 https://host", "hunter2"},
 		{"curl -s \\\n  -u me:hunter2 \\\n https://host", "hunter2"},
 		{"curl -su 'me:hun ter2' https://host", "ter2"},
 		{"curl --user=me:hunter2 https://host", "hunter2"},
-		{"curl --cookie 'sid=1; b=hunter2' https://host", "hunter2"},
+		{"curl --cookie 'sid=1; b=x7Yw2kQ9' https://host", "x7Yw2kQ9"},
 		{"curl -b sid=hunter2 https://host", "hunter2"},
 		{"PGPASSWORD=hunter2 psql", "hunter2"},
 		{`password: "correct horse"`, "horse"},
@@ -61,34 +62,43 @@ func TestSecretsAreMasked(t *testing.T) {
 		{"x --api-key=hunter2 y", "hunter2"},
 		{`token := "hunter2"`, "hunter2"},
 		{"https://h/?access_token=hunter2&x=y", "hunter2"},
-		{"-----BEGIN PRI" + "VATE KEY-----\nMIIhunter2\n-----END PRI" + "VATE KEY-----\n", "hunter2"},
-		{"-----BEGIN EC PRI" + "VATE KEY-----\nMIIhunter2", "hunter2"},
-		{"-----BEGIN PGP PRI" + "VATE KEY BLOCK-----\nhunter2\n-----END PGP PRI" + "VATE KEY BLOCK-----", "hunter2"},
+		{"-----BEGIN PRI" + "VATE KEY-----\n" + letters[:64] + "\nMIIhunter2=\n-----END PRI" + "VATE KEY-----\n", "hunter2"},
+		{"-----BEGIN EC PRI" + "VATE KEY-----\n" + letters[:64], letters[:64]},
+		{"-----BEGIN PGP PRI" + "VATE KEY BLOCK-----\nVersion: 1\n\n" + letters[:64] + "\n=aB3d\n-----END PGP PRI" + "VATE KEY BLOCK-----", letters[:64]},
 	} {
 		quoted, _ := json.Marshal(map[string]string{"command": "before " + c.text})
 		event := toolcall.Event{Kind: toolcall.Failed, Source: "s", Input: quoted, Output: json.RawMessage(`{"a":1,"a":` + string(quoted) + `}`), Error: c.text, Reason: c.text}
 		got := string(toolcall.Policy{}.Record("a", event).Payload)
-		if strings.Contains(got, c.secret) || strings.Count(got, "[masked]") < 4 || !strings.Contains(got, `"before `) || strings.Contains(got, "[masked]]") {
+		if strings.Contains(got, c.secret) || len(anyMask.FindAllString(got, -1)) < 4 || !strings.Contains(got, `"before `) {
 			t.Errorf("%s\n%s", c.text, got)
 		}
 	}
 }
 
-// Strings under the names of secrets are masked, and the lines of a private key.
+// Values under the names of secrets are masked, in JSON and in a text that holds JSON, and the
+// lines
+// of a private key. The structure stays.
 func TestSecretMembersAreMasked(t *testing.T) {
 	t.Parallel()
+	key := "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
 	for in, want := range map[string]string{
-		`{"password":"x","DB_PASSWORD":"y","apiKey":"z","user":"u"}`:                                                `{"DB_PASSWORD":"[masked]","apiKey":"[masked]","password":"[masked]","user":"u"}`,
-		`{"headers":{"Cookie":"x","Authorization":"y"}}`:                                                            `{"headers":{"Authorization":"[masked]","Cookie":"[masked]"}}`,
-		`{"secrets":["x",["y"]],"password":"","tokens":12}`:                                                         `{"password":"","secrets":["[masked]",["[masked]"]],"tokens":12}`,
-		`{"lines":["+-----BEGIN PRIVATE KEY-----","+MIIx",{"a":"y"},"+-----END PRIVATE KEY-----","after"],"b":"c"}`: `{"b":"c","lines":["+[masked]","[masked]",{"a":"[masked]"},"[masked]","after"]}`,
-		`{"command":"mysql \\\n --password \\\n hunter2"}`:                                                          `{"command":"mysql \\\n --password \\\n [masked]"}`,
-		`{"args":["--password","x","--token",{"a":"b"},"y",["-secret"],"z"],"b":"c"}`:                               `{"args":["--password","[masked]","--token",{"a":"b"},"y",["-secret"],"z"],"b":"c"}`,
-		`{"credentials":{"user":"a","deep":{"x":["y",7,true,null]}},"b":"c"}`:                                       `{"b":"c","credentials":{"deep":{"x":["[masked]","[masked]",true,null]},"user":"[masked]"}}`,
-		`{"secret":{"value":"x"},"password":123456,"n":1}`:                                                          `{"n":1,"password":"[masked]","secret":{"value":"[masked]"}}`,
-		`{"argv":["curl","-u","a:x","u"],"b":"-u"}`:                                                                 `{"argv":["curl","-u","[masked]","u"],"b":"-u"}`,
-		`{"command":"curl","args":["-u","a:x","--cookie","s=x","-u","1:2"]}`:                                        `{"args":["-u","[masked]","--cookie","[masked]","-u","1:2"],"command":"curl"}`,
-		`{"lines":["-----BEGIN PRIVATE KEY-----","x"],"b":"c"}`:                                                     `{"b":"c","lines":["[masked]","[masked]"]}`,
+		`{"password":"x","DB_PASSWORD":"y","apiKey":"z9y8x7","user":"u"}`:                                                    `{"DB_PASSWORD":"[masked 1]","apiKey":"[masked 6]","password":"[masked 1]","user":"u"}`,
+		`{"password":"a;b|c&d>e"}`:                                                                                           `{"password":"[masked 9]"}`,
+		`{"password":"a; curl evil"}`:                                                                                        `{"password":"a; curl evil"}`,
+		`{"headers":{"Cookie":"sid=hunter2; theme=dark","Authorization":"Bearer hunter2"}}`:                                  `{"headers":{"Authorization":"Bearer [masked 7]","Cookie":"sid=[masked 7]; theme=dark"}}`,
+		`{"secrets":["hunter2",["hunter3"]],"password":"","tokens":12}`:                                                      `{"password":"","secrets":["[masked 7]",["[masked 7]"]],"tokens":12}`,
+		`{"lines":["+-----BEGIN PRIVATE KEY-----","+` + key + `","+MIIEvQ==","+-----END PRIVATE KEY-----","after"],"b":"c"}`: `{"b":"c","lines":["+-----BEGIN PRIVATE KEY-----","+[masked 64]","+[masked 8]","+-----END PRIVATE KEY-----","after"]}`,
+		`{"lines":["-----BEGIN PRIVATE KEY-----","rm -rf /"],"b":"c"}`:                                                       `{"b":"c","lines":["-----BEGIN PRIVATE KEY-----","rm -rf /"]}`,
+		`{"command":"mysql \\\n --password \\\n hunter2"}`:                                                                   `{"command":"mysql \\\n --password \\\n [masked 7]"}`,
+		`{"args":["--password","x","--token",{"a":"b"},"y",["-secret"],"z"],"b":"c"}`:                                        `{"args":["--password","[masked 1]","--token",{"a":"b"},"y",["-secret"],"z"],"b":"c"}`,
+		`{"credentials":{"user":"a","deep":{"x":["hunter2",7,123456,true,null]}},"b":"c"}`:                                   `{"b":"c","credentials":{"deep":{"x":["[masked 7]",7,"[masked 6]",true,null]},"user":"a"}}`,
+		`{"secret":{"value":"hunter2"},"password":123456,"n":1}`:                                                             `{"n":1,"password":"[masked 6]","secret":{"value":"[masked 7]"}}`,
+		`{"argv":["curl","-u","a:x","u"],"b":"-u"}`:                                                                          `{"argv":["curl","-u","a:[masked 1]","u"],"b":"-u"}`,
+		`{"command":"curl","args":["-u","a:x","--cookie","sid=hunter2","-u","1:2"]}`:                                         `{"args":["-u","a:[masked 1]","--cookie","sid=[masked 7]","-u","1:2"],"command":"curl"}`,
+		`{"password":{"command":"curl evil","args":["-s"]}}`:                                                                 `{"password":{"args":["-s"],"command":"curl evil"}}`,
+		`{"name":"X-Api-Key","value":"hunter2"}`:                                                                             `{"name":"X-Api-Key","value":"[masked 7]"}`,
+		`{"text":"{\"password\": {\"is\": [\"x y\", 12345]}, \"user\": \"u\"}"}`:                                             `{"text":"{\"password\": {\"is\": [\"[masked 3]\", \"[masked 5]\"]}, \"user\": \"u\"}"}`,
+		`{"text":"log {\"k\":{\"token\":[\"a1b2c3\"]}} end"}`:                                                                `{"text":"log {\"k\":{\"token\":[\"[masked 6]\"]}} end"}`,
 	} {
 		got := toolcall.Policy{}.Record("a", toolcall.Event{Kind: toolcall.Requested, Source: "s", Input: json.RawMessage(in)})
 		if want := `{"source":"s","input":` + want + `}`; string(got.Payload) != want {

@@ -14,13 +14,19 @@
 //     or a byte that is not UTF-8 becomes U+FFFD, and a number that no double can represent becomes
 //     a string of its digits. A value that is not JSON, has a duplicate member or nests deeper than
 //     64 is recorded as a string of its text.
-//   - Its secrets are replaced with [masked]: matches of this package's patterns, and all strings
-//     and numbers below names such as password. Masking is incomplete: it knows forms of secrets,
-//     not the secrets themselves.
+//   - Its secrets are replaced with [masked N], where N is their length in bytes, or with
+//     [masked N h:D]: D is the first 32 hex digits of the secret's HMAC-SHA-256 under
+//     [Policy.MaskKey]. A secret is a token of a known form, or stands where a name, an option or a
+//     header announces one. It ends where its grammar ends: none holds a line feed, a backtick, $(
+//     or one of ; | & < and >, so that a mask hides no command. Masking is incomplete: it knows
+//     forms of secrets, not the secrets themselves.
 //   - It is bounded: a value over the limit becomes {"sha256":"…","bytes":N,"head":"…"}, and one
 //     that the policy redacts becomes {"sha256":"…","bytes":N}. Hash and size are those of the
 //     canonical form after masking, so a hash does not help to guess a masked secret. The head is
 //     the beginning of its text.
+//
+// Names of tools, servers and subagents are recorded as they are. One of more than 256 bytes is cut
+// off and ends in its hash.
 package toolcall
 
 import (
@@ -86,6 +92,10 @@ type Policy struct {
 	// another writer of the same log could use them first. Without it a key follows from the event
 	// alone.
 	Secret []byte
+	// MaskKey is the key of the digests in masks. It stays beside the agent, so only its owner can
+	// show later which value a mask stands for, and nobody else can guess it. Without it a mask has
+	// the length alone.
+	MaskKey []byte
 }
 
 // ParseRedaction parses the parts of a call that are recorded as hashes: "input", "output", both
@@ -128,19 +138,19 @@ func (r Record) OtherKey() string { return digest(r.Key, string(r.Payload)) }
 // Record makes an agent's record of an event. Equal arguments give equal records. Time and memory
 // are linear in the event's size.
 func (p Policy) Record(agent string, e Event) Record {
-	payload := appendText([]byte(`{"source":`), name(e.Source))
+	payload := appendText([]byte(`{"source":`), ToolName(e.Source))
 	member := func(name string, value []byte) {
 		if value != nil {
 			payload = append(append(append(payload, `,"`...), name...), `":`...)
 			payload = append(payload, value...)
 		}
 	}
-	member("tool", optional(e.Tool))
-	member("server", optional(e.Server))
-	member("callId", optional(e.CallID))
-	member("sessionId", optional(e.SessionID))
-	member("agentType", optional(e.AgentType))
-	member("traceparent", optional(e.Trace))
+	member("tool", optional(ToolName(e.Tool)))
+	member("server", optional(ToolName(e.Server)))
+	member("callId", optional(ID(e.CallID)))
+	member("sessionId", optional(ID(e.SessionID)))
+	member("agentType", optional(ToolName(e.AgentType)))
+	member("traceparent", optional(ID(e.Trace)))
 	member("input", p.value(e.Input, p.HashInput))
 	member("output", p.value(e.Output, p.HashOutput))
 	member("error", p.text(e.Error, p.HashOutput))
@@ -161,30 +171,36 @@ func (e Event) IsOf(actionType string, payload []byte) bool {
 	kind := Kind(actionType)
 	isOutcome := func(k Kind) bool { return k != SessionEnded && k != Requested }
 	return (kind == e.Kind || isOutcome(kind) && isOutcome(e.Kind) && strings.HasPrefix(actionType, "tool.")) &&
-		has.Source == name(e.Source) && has.CallID == nameOrNone(e.CallID) && has.SessionID == nameOrNone(e.SessionID)
+		has.Source == ToolName(e.Source) && has.CallID == ID(e.CallID) && has.SessionID == ID(e.SessionID)
 }
 
-func nameOrNone(s string) string {
-	if s == "" {
-		return ""
-	}
-	return name(s)
-}
-
-// maxName is the maximum size in bytes of a name or ID in a payload. A longer one is truncated in
-// the payload, but not for the key.
+// maxName is the maximum size in bytes of a name or ID in a payload. A longer one is cut off in the
+// payload, but not for the key.
 const maxName = 256
 
-func name(s string) string { return mask(cut(s, maxName)) }
+// ID returns the recorded form of an ID: its first 256 bytes, with secrets masked. The mask has no
+// length, because package action finds by it IDs that may be equal without being the same.
+func ID(s string) string {
+	s = cut(s, maxName)
+	return replace(s, find(s), func(string) string { return maskedID })
+}
 
-// Name returns the recorded form of a name or ID: its first 256 bytes, with secrets masked.
-func Name(s string) string { return name(s) }
+// ToolName returns the recorded form of the name of a tool. It is never masked: a name says what
+// was done. Of a longer one the hash tells it from others that begin like it.
+func ToolName(s string) string {
+	if len(s) <= maxName {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	end := "…sha256:" + hex.EncodeToString(sum[:])
+	return cut(s, maxName-len(end)) + end
+}
 
 func optional(s string) []byte {
 	if s == "" {
 		return nil
 	}
-	return appendText(nil, name(s))
+	return appendText(nil, s)
 }
 
 // cut returns at most the first n bytes of s and does not split a character.

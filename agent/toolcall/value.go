@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -24,7 +26,7 @@ func (p Policy) value(raw json.RawMessage, hashed bool) []byte {
 	if len(raw) == 0 {
 		return nil
 	}
-	canonical, err := jcs.Append(nil, sanitize(raw, false), maxDepth)
+	canonical, err := jcs.Append(nil, p.sanitize(raw, notSecret), maxDepth)
 	if err != nil { // it is not JSON, or has no canonical form
 		return p.text(string(raw), hashed)
 	}
@@ -36,11 +38,8 @@ func (p Policy) text(s string, hashed bool) []byte {
 	if s == "" {
 		return nil
 	}
-	return p.bound(appendText(nil, mask(s)), hashed)
+	return p.bound(appendText(nil, p.mask(s)), hashed)
 }
-
-// NamesSecret reports whether everything below a name is masked.
-func NamesSecret(name string) bool { return secretName.MatchString(name) }
 
 // Member returns the recorded form of a JSON value, of which everything is masked if it is below
 // the name of a secret. With hashed it is its hash and size.
@@ -48,9 +47,9 @@ func (p Policy) Member(raw json.RawMessage, secret, hashed bool) []byte {
 	if !secret {
 		return p.value(raw, hashed)
 	}
-	canonical, err := jcs.Append(nil, sanitize(raw, true), maxDepth)
+	canonical, err := jcs.Append(nil, p.sanitize(raw, isPassword), maxDepth)
 	if err != nil {
-		return appendText(nil, masked)
+		return appendText(nil, p.masked(string(raw)))
 	}
 	return p.bound(canonical, hashed)
 }
@@ -61,9 +60,44 @@ func (p Policy) MemberText(s string, secret, hashed bool) []byte {
 	case s == "":
 		return []byte(`""`)
 	case secret:
-		return appendText(nil, masked)
+		return appendText(nil, p.member("", s, isPassword))
 	}
 	return p.text(s, hashed)
+}
+
+// member masks the text of a member of JSON with a name, or below the name of a secret. Unlike in
+// a text, the secret's end is known here. So it may hold signs of a shell, unless it reads like a
+// command.
+func (p Policy) member(name, s string, secret strength) string {
+	if lower := strings.ToLower(name); strings.HasSuffix(lower, "authorization") || strings.HasSuffix(lower, "cookie") {
+		head := name + ": "
+		if spans := within(find(head+s), len(head)); spans != nil {
+			return replace(s, spans, p.masked)
+		}
+	}
+	if secret > notSecret && isMemberSecret(secret, s) && !isCommand(s) {
+		return p.masked(s)
+	}
+	return p.mask(s)
+}
+
+// within returns the spans behind a place, as they are from there on.
+func within(spans []span, at int) (rest []span) {
+	for _, s := range spans {
+		if s.start >= at {
+			rest = append(rest, span{s.start - at, s.end - at, s.quote})
+		}
+	}
+	return rest
+}
+
+// isCommand reports whether a text may be a command of a shell: it has a sign that ends a command
+// beside white space, or what a shell replaces.
+func isCommand(s string) bool {
+	if strings.Contains(s, "${") || strings.Contains(s, "$(") || strings.ContainsAny(s, "\n\r`") {
+		return true
+	}
+	return shellEnd(s) < len(s) && strings.ContainsAny(s, " \t")
 }
 
 // bound returns the canonical value, or its hash and size if it is too long or redacted.
@@ -89,9 +123,9 @@ func (p Policy) bound(canonical []byte, hashed bool) []byte {
 
 // sanitize rewrites a JSON value well-formed and masked. secret says that it is below the name of a
 // secret. It returns nil for a value that it cannot parse.
-func sanitize(raw []byte, secret bool) []byte {
-	m := sanitizer{dec: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
-	if !m.value(0, secret) {
+func (p Policy) sanitize(raw []byte, secret strength) []byte {
+	m := sanitizer{policy: p, dec: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
+	if !m.value(0, "", secret) {
 		return nil
 	}
 	if _, err := m.dec.ReadToken(); err == nil { // something follows the value
@@ -101,20 +135,15 @@ func sanitize(raw []byte, secret bool) []byte {
 }
 
 type sanitizer struct {
-	dec *jsontext.Decoder
-	dst []byte
-
-	// inKey says that a private key has begun and not ended. An array may contain one line by line,
-	// as in a patch. All strings up to its end, or the end of the array, are masked.
-	inKey bool
-
-	// the strings of this array so far: a secret follows an option such as --password
-	command command
+	policy  Policy
+	dec     *jsontext.Decoder
+	dst     []byte
+	program string // the member command of this object
 }
 
-// value writes the next value, which is nested in depth containers. secret says that it is below a
-// name such as password.
-func (m *sanitizer) value(depth int, secret bool) bool {
+// value writes the next value, which is nested in depth containers and has a name, if it is a
+// member. secret says that it is below a name such as password.
+func (m *sanitizer) value(depth int, name string, secret strength) bool {
 	switch kind := m.dec.PeekKind(); kind {
 	case '{', '[':
 		if depth == maxDepth {
@@ -132,29 +161,29 @@ func (m *sanitizer) value(depth int, secret bool) bool {
 		if !ok {
 			return false
 		}
-		m.dst = appendText(m.dst, m.mask(s, secret))
+		m.dst = appendText(m.dst, m.policy.member(name, s, secret))
 		return true
-	case '0':
-		if secret {
-			m.dst = appendText(m.dst, masked)
-			return m.dec.SkipValue() == nil
-		}
 	}
-	m.command.before = ""
 	raw, err := m.dec.ReadValue()
 	if err != nil {
 		return false
 	}
 	if _, err := jcs.Append(nil, raw, 0); err != nil { // a number that no double can represent
-		m.dst = appendText(m.dst, cut(string(raw), maxName))
+		m.dst = appendText(m.dst, m.policy.member(name, cut(string(raw), maxName), secret))
+		return true
+	}
+	if raw[0] != 'n' && raw[0] != 't' && raw[0] != 'f' && secret >= isToken && len(raw) > 3 {
+		m.dst = appendText(m.dst, m.policy.masked(string(raw)))
 		return true
 	}
 	m.dst = append(m.dst, raw...)
 	return true
 }
 
-func (m *sanitizer) object(depth int, secret bool) bool {
-	outer := m.command
+func (m *sanitizer) object(depth int, secret strength) bool {
+	program := m.program
+	m.program = ""
+	var beside strength // of the value that another member names
 	m.dst = append(m.dst, '{')
 	for first := true; m.dec.PeekKind() != '}'; first = false {
 		name, ok := m.read()
@@ -164,46 +193,85 @@ func (m *sanitizer) object(depth int, secret bool) bool {
 		if !first {
 			m.dst = append(m.dst, ',')
 		}
-		m.dst = append(appendText(m.dst, mask(name)), ':')
-		m.command = command{}
-		if !m.value(depth, secret || secretName.MatchString(name)) {
+		m.dst = append(appendText(m.dst, m.policy.mask(name)), ':')
+		own := nameStrength(name)
+		if own < isToken && isValueName(name) {
+			own = max(own, beside)
+		}
+		if own == notSecret && m.dec.PeekKind() == '"' && isJWKMember(name) {
+			own = isKeyPart
+		}
+		if m.dec.PeekKind() == '"' && secret == notSecret && own == notSecret {
+			s, ok := m.read()
+			if !ok {
+				return false
+			}
+			if isLabelName(name) {
+				beside = max(beside, labelStrength(s))
+			}
+			if name == "command" || name == "cmd" || name == "program" || name == "executable" {
+				m.program = s
+			}
+			m.dst = appendText(m.dst, m.policy.member(name, s, notSecret))
+			continue
+		}
+		below := max(secret, own)
+		if isCommandName(name) {
+			below = own
+		}
+		if !m.value(depth, name, below) {
 			return false
 		}
 	}
-	m.command = command{curl: outer.curl}
+	m.program = program
 	m.dst = append(m.dst, '}')
 	_, err := m.dec.ReadToken()
 	return err == nil
 }
 
-func (m *sanitizer) array(depth int, secret bool) bool {
-	outer := m.command
-	m.command = command{}
+// array writes an array. Its strings may be the arguments of a program, or the lines of a file, so
+// they are masked together at its end.
+func (m *sanitizer) array(depth int, secret strength) bool {
+	program := m.program
+	m.program = ""
 	m.dst = append(m.dst, '[')
+	var texts []string
+	var places []int // of the texts in dst
 	for first := true; m.dec.PeekKind() != ']'; first = false {
 		if !first {
 			m.dst = append(m.dst, ',')
 		}
-		if !m.value(depth, secret) {
+		if secret == notSecret && m.dec.PeekKind() == '"' {
+			s, ok := m.read()
+			if !ok {
+				return false
+			}
+			texts, places = append(texts, s), append(places, len(m.dst))
+			continue
+		}
+		if !m.value(depth, "", secret) {
 			return false
 		}
 	}
-	m.inKey, m.command = false, command{curl: outer.curl}
+	if texts != nil {
+		if strings.ContainsAny(program, " \t\n") {
+			program = ""
+		}
+		rest := slices.Clone(m.dst[places[0]:])
+		begin := places[0]
+		m.dst = m.dst[:begin]
+		done := 0
+		for i, text := range m.policy.list(program, texts) {
+			m.dst = append(m.dst, rest[done:places[i]-begin]...)
+			m.dst = appendText(m.dst, text)
+			done = places[i] - begin
+		}
+		m.dst = append(m.dst, rest[done:]...)
+	}
+	m.program = program
 	m.dst = append(m.dst, ']')
 	_, err := m.dec.ReadToken()
 	return err == nil
-}
-
-// mask masks the secrets in a string, or all of it if secret is set or a private key continues in
-// it.
-func (m *sanitizer) mask(s string, secret bool) string {
-	within := m.inKey
-	m.inKey = endsInKey(s, within)
-	shown := m.command.mask(s)
-	if s != "" && (within || secret) {
-		return masked
-	}
-	return shown
 }
 
 // read reads the next string or member name.

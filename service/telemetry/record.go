@@ -10,6 +10,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"attestd/agent/toolcall"
+	"attestd/crypto/jcs"
 )
 
 // Record is the attested form of an item.
@@ -48,7 +49,9 @@ func (r *Recorder) head(i *Item, signal, name string, trace, span []byte) []byte
 	dst := append(make([]byte, 0, 2<<10), `{"source":"otlp","signal":"`...)
 	dst = append(append(dst, signal...), '"')
 	dst = identifier(dst, "name", name)
-	dst = identifier(dst, "tool", i.facts.tool)
+	if i.facts.tool != "" {
+		dst = jcs.AppendString(member(dst, "tool"), toolcall.ToolName(i.facts.tool))
+	}
 	dst = identifier(dst, "callId", i.facts.callID)
 	session := i.facts.session
 	if session == "" {

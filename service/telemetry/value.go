@@ -41,7 +41,7 @@ const (
 func (w *writer) name(name string) nameFacts {
 	known, ok := w.names[name]
 	if !ok {
-		known = nameFacts{toolcall.Name(name), namesContent(name), namesMeasure(name), toolcall.NamesSecret(name)}
+		known = nameFacts{toolcall.ID(name), namesContent(name), namesMeasure(name), toolcall.NamesSecret(name)}
 		if len(w.names) < maxRemembered {
 			w.names[name] = known
 		}
@@ -114,7 +114,7 @@ func identifier(dst []byte, name, text string) []byte {
 	if text == "" {
 		return dst
 	}
-	return jcs.AppendString(member(dst, name), toolcall.Name(text))
+	return jcs.AppendString(member(dst, name), toolcall.ID(text))
 }
 
 // appendValue appends a value as JSON: bytes as base64, and what is no number as a text.
