@@ -892,7 +892,8 @@ export interface paths {
          *
          *     The payload of a record is `{"source":"claude-code","tool","server","callId","sessionId","agentType","input","output","error","reason",
          *     "durationMs"}`, without what is absent. Input and output are at most 16 KiB each; what is longer becomes `{"sha256","bytes","head"}`. Secrets of
-         *     known forms are masked. An event that is sent again is recorded once, for 30 days, by session, call and event, as
+         *     known forms and places become `[masked N]`, where N is their length in bytes; `attestd hook`, which has a key of its own, writes
+         *     `[masked N h:DIGEST]`. Names of tools are never masked: one over 256 bytes ends in its hash. An event that is sent again is recorded once, for 30 days, by session, call and event, as
          *     long as it comes with the same credential: no `Idempotency-Key` and no other credential can preempt the record of an event.
          *
          *     The response `{}` leaves the decision to the agent and its user's rules. It never allows a call that these do not.
